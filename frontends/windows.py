@@ -117,7 +117,18 @@ def average(
     `counted` are the pads that count as elements: all low ones, then all high ones.
     """
     total = reduce_window(b, "add", x, window)
-    counts = _counts(window, shape_of(x)[2:], shape_of(total)[2:], counted)
+    return divided_by_counts(b, total, shape_of(x)[2:], window, counted)
+
+
+def divided_by_counts(
+    b: TensorBuilder,
+    total: SSAValue,
+    image: Sequence[int],
+    window: SpatialWindow,
+    counted: Sequence[int],
+) -> SSAValue:
+    """Sums of each window's elements, by how many these are."""
+    counts = _counts(window, image, shape_of(total)[2:], counted)
     if np.all(counts == counts.flat[0]):
         return b.apply(e.DivideOp, total, float(counts.flat[0]))
     divisors = b.convert(b.constant(counts), type_of(total).element_type)

@@ -3,12 +3,12 @@
     import_model(data, "model.onnx", {"batch": 1})
 
 returns a model whose module has a single function `@main`. Its arguments are the inputs
-of the ONNX model, followed by its parameters: the floating-point initializers of rank 1
-or more that operations read. `tgraph.name` is the name of each in the ONNX model.
-Parameters are marked `tgraph.parameter`, and their values are not in the IR. Other
-initializers are constants. The frontend computes values that depend only on shapes and
-constants (`folding.py`). It expands operations that ONNX defines by others (Attention,
-RotaryEmbedding, ...), unless it converts them as a whole.
+of the ONNX model, followed by its parameters: the initializers of floats or of 8-bit
+numbers, of rank 1 or more, that operations read. `tgraph.name` is the name of each in
+the ONNX model. Parameters are marked `tgraph.parameter`, and their values are not in
+the IR. Other initializers are constants. The frontend computes values that depend only
+on shapes and constants (`folding.py`). It expands operations that ONNX defines by
+others (Attention, RotaryEmbedding, ...), unless it converts them as a whole.
 
 An operation's place is `model.onnx#node:7:1`: the node's name (that of its first output
 if it has none), and its number, from 1. Within a definition it is
@@ -19,10 +19,11 @@ node.py         one node, and what conversions share
 graph.py        the graph: names, arguments, errors
 functions.py    what operations are defined by
 older.py        nodes of older opsets
+qdq.py          quantized operations that are written in floats
 control.py      branches and loops
 elementwise.py, shaping.py, indexing.py, reducing.py, products.py, quantized.py,
-windows.py, unpooling.py, resizing.py, sampling.py, spectral.py, recurrent.py,
-optimizers.py   the conversions, by family
+quantized_products.py, windows.py, unpooling.py, resizing.py, sampling.py, spectral.py,
+recurrent.py, optimizers.py   the conversions, by family
 
 Opsets 6 to 28. Does not: support sequences, or sizes computed at run time.
 """

@@ -41,6 +41,10 @@ _FOLDED = {
 """What the evaluator does not compute in loops of Python."""
 
 
+_EVALUATED = {"DequantizeLinear": 19, "QuantizeLinear": 19}
+"""The first opset for which the evaluator has an operation that is older."""
+
+
 def fold(proto: onnx.NodeProto, node: OnnxNode) -> Sequence[Known] | None:
     """The node's outputs, or None if it is to be computed at run time."""
     if "" in proto.output or node.op_type not in _FOLDED:
@@ -67,7 +71,8 @@ def fold(proto: onnx.NodeProto, node: OnnxNode) -> Sequence[Known] | None:
     try:
         if _result_size(node) > _LARGEST_RESULT:
             return None
-        evaluator = cast(Any, ReferenceEvaluator(graph, opsets={"": node.opset}))
+        opset = max(node.opset, _EVALUATED.get(node.op_type, 0))
+        evaluator = cast(Any, ReferenceEvaluator(graph, opsets={"": opset}))
         return [Known(np.asarray(array)) for array in evaluator.run(None, given)]
     except NotImplementedError:
         return None

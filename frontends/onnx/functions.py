@@ -24,6 +24,12 @@ def key_of(node: onnx.NodeProto) -> Key:
     return _domain(node), node.op_type, node.overload
 
 
+def name_of(node: onnx.NodeProto) -> str:
+    """An operation's name, behind its domain if that is not ONNX's own."""
+    domain = _domain(node)
+    return f"{domain}.{node.op_type}" if domain else node.op_type
+
+
 def functions_of(model: onnx.ModelProto) -> Functions:
     return {(_domain(f), f.name, f.overload): f for f in model.functions}
 

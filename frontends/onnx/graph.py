@@ -34,6 +34,7 @@ from . import (
     optimizers,
     products,
     quantized,
+    quantized_products,
     recurrent,
     reducing,
     resizing,
@@ -52,10 +53,12 @@ from .functions import (
     functions_of,
     is_defined,
     key_of,
+    name_of,
     opset_of,
 )
 from .node import Conversion, Known, OnnxNode, Value
 from .older import modernized
+from .qdq import on_integers
 from .reading import OPSETS, array_of
 
 CONVERSIONS: Mapping[str, Conversion] = {
@@ -64,6 +67,7 @@ CONVERSIONS: Mapping[str, Conversion] = {
     **optimizers.CONVERSIONS,
     **products.CONVERSIONS,
     **quantized.CONVERSIONS,
+    **quantized_products.CONVERSIONS,
     **recurrent.CONVERSIONS,
     **reducing.CONVERSIONS,
     **resizing.CONVERSIONS,
@@ -73,9 +77,6 @@ CONVERSIONS: Mapping[str, Conversion] = {
     **unpooling.CONVERSIONS,
     **windows.CONVERSIONS,
 }
-
-_DOMAINS = ("", "ai.onnx")
-_CONVERTED = (*_DOMAINS, "ai.onnx.preview.training")
 
 
 Scope = dict[str, Value | None]
@@ -132,7 +133,7 @@ class Importer:
                 attributes.append(
                     {NAME: StringAttr(tensor.name), PARAMETER: UnitAttr()}
                 )
-        self._nodes(graph.node, scope)
+        self._nodes(on_integers(graph, self._name), scope)
         values = [scope.get(output.name) for output in graph.output]
         keeper = self._new_node(onnx.NodeProto(), scope)
         results = [keeper.materialize(value) for value in values if value is not None]
@@ -230,9 +231,11 @@ class Importer:
         return {name: Known(array) for name, array in self._values.items()}
 
     def _initializer(self, tensor: onnx.TensorProto, block: Block) -> Known:
-        """Floats of rank 1 and more are parameters, arguments of the function."""
+        """Floats and 8-bit numbers of rank 1 and more are parameters, arguments of the
+        function."""
         array = array_of(tensor, self._name)
-        if not array.ndim or array.dtype.kind not in "fV":
+        is_number = array.dtype.kind in "fV" or array.dtype.name in ("int8", "uint8")
+        if not array.ndim or not is_number:
             return Known(array)
         try:
             type = TensorType(element_type(array.dtype), array.shape)
@@ -245,9 +248,11 @@ class Importer:
         argument.name_hint = name_hint(tensor.name)
         return Known(array, argument)
 
-    def _nodes(self, nodes: Sequence[onnx.NodeProto], scope: Scope) -> None:
+    def _nodes(self, nodes: Sequence[onnx.NodeProto | None], scope: Scope) -> None:
         for proto in nodes:
             self._count += not self._calls
+            if proto is None:
+                continue
             outputs = self._node(proto, scope)
             named = [name for name in proto.output[len(outputs) :] if name]
             if named:
@@ -272,7 +277,7 @@ class Importer:
         return OnnxNode(
             self._ops,
             place,
-            proto.op_type,
+            name_of(proto),
             self._opset,
             len(proto.output),
             {a.name: helper.get_attribute_value(a) for a in proto.attribute},
@@ -290,15 +295,15 @@ class Importer:
             return nothing
         node = self._new_node(proto, scope)
         try:
-            if proto.domain in _CONVERTED and key_of(proto) not in self._functions:
+            if key_of(proto) not in self._functions:
                 if (known := fold(proto, node)) is not None:
                     return known
-                if proto.op_type == "If" and isinstance(node.inputs[0], Known):
+                if node.op_type == "If" and isinstance(node.inputs[0], Known):
                     taken = "then" if node.known(0).item() else "else"
                     graph = node.attributes[f"{taken}_branch"]
                     return self._subgraph(scope, graph, [], self._ops)
-                if proto.op_type in CONTROL:
-                    return CONTROL[proto.op_type](node, partial(self._subgraph, scope))
+                if node.op_type in CONTROL:
+                    return CONTROL[node.op_type](node, partial(self._subgraph, scope))
                 node = modernized(node)
                 if node.op_type in CONVERSIONS:
                     return CONVERSIONS[node.op_type](node)
@@ -321,8 +326,8 @@ class Importer:
 
     def _has_form(self, proto: onnx.NodeProto) -> bool:
         return (
-            proto.op_type in CONVERSIONS
-            or proto.op_type in CONTROL
+            name_of(proto) in CONVERSIONS
+            or name_of(proto) in CONTROL
             or is_defined(proto, self._opset, self._functions)
         )
 
@@ -378,9 +383,8 @@ class Importer:
         raise LocatedError(message, at(self._place(_label(proto))))
 
     def _refuse(self, proto: onnx.NodeProto, reason: str) -> None:
-        domain = f"{proto.domain}." if proto.domain not in _DOMAINS else ""
         place = self._place(_label(proto))
-        message = f"operation {domain}{proto.op_type}{reason} is not supported"
+        message = f"operation {name_of(proto)}{reason} is not supported"
         self._unsupported.append((at(place), message))
 
     def _place(self, label: str) -> FileLineColLoc:

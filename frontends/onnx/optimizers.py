@@ -103,7 +103,7 @@ def _optimizer(update: _Update, states: int) -> Conversion:
 
 
 CONVERSIONS: Mapping[str, Conversion] = {
-    "Adagrad": _optimizer(_adagrad, 1),
-    "Adam": _optimizer(_adam, 2),
-    "Momentum": _optimizer(_momentum, 1),
+    "ai.onnx.preview.training.Adagrad": _optimizer(_adagrad, 1),
+    "ai.onnx.preview.training.Adam": _optimizer(_adam, 2),
+    "ai.onnx.preview.training.Momentum": _optimizer(_momentum, 1),
 }

@@ -1,27 +1,27 @@
 """ONNX's quantized tensors → tgraph: (x - zero point) * scale.
 
-Products of integers are sums in 32 bits, and exact.
+Other operations than products (quantized_products.py) are computed in floats.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import prod
 from typing import cast
 
 import numpy as np
 from onnx import helper
-from xdsl.dialects.builtin import IntegerType, Signedness, f32, i32
+from xdsl.dialects.builtin import IntegerType, Signedness, f32, f64
 from xdsl.ir import SSAValue
 
 from ...dialects.dtypes import AnyInteger
 from ...dialects.tgraph import elementwise as e
 from ...dialects.tgraph.elements import is_float, is_stored
 from ..builder import axis_of, element_type, shape_of, type_of
-from ..formulas import clamp, matmul, per_channel
+from ..formulas import clamp
 from ..unsupported import Unsupported
-from ..windows import convolve
+from . import elementwise, reducing, shaping
 from .elementwise import converted
 from .node import Conversion, OnnxNode, Value
-from .windows import window_of
 
 
 def _along(n: OnnxNode, x: SSAValue, values: SSAValue) -> SSAValue:
@@ -52,10 +52,10 @@ def _quantize(n: OnnxNode) -> Sequence[Value]:
             dtype = helper.tensor_dtype_to_np_dtype(number)
         zero = n.constant(np.zeros(shape_of(scale), dtype))
     scaled = n.apply(e.DivideOp, x, _along(n, x, scale))
-    return [_rounded(n, scaled, _along(n, x, zero))]
+    return [rounded(n, scaled, _along(n, x, zero))]
 
 
-def _rounded(n: OnnxNode, x: SSAValue, zero: SSAValue) -> SSAValue:
+def rounded(n: OnnxNode, x: SSAValue, zero: SSAValue) -> SSAValue:
     """saturate(round(x) + zero point), in the zero point's type; conversion rounds to
     f8 and f4."""
     element = type_of(zero).element_type
@@ -67,8 +67,11 @@ def _rounded(n: OnnxNode, x: SSAValue, zero: SSAValue) -> SSAValue:
         raise Unsupported(f"to elements of type {element}")
     rounded = n.emit(e.RoundNearestEvenOp, x)
     shift = n.convert(zero, type_of(x).element_type)
-    shifted = n.apply(e.AddOp, rounded, shift)
-    return n.convert(clamp(n, shifted, *_limits(target)), target)
+    return _saturated(n, n.apply(e.AddOp, rounded, shift), target)
+
+
+def _saturated(n: OnnxNode, x: SSAValue, target: AnyInteger) -> SSAValue:
+    return n.convert(clamp(n, x, *_limits(target)), target)
 
 
 def _limits(type: AnyInteger) -> tuple[int, int]:
@@ -91,84 +94,100 @@ def _dequantize(n: OnnxNode) -> Sequence[Value]:
     return [y]
 
 
-# Products
+# Operations on real numbers
 
 
-def _column(n: OnnxNode, values: SSAValue) -> SSAValue:
-    """One value for each row of a matrix, or one for all."""
-    if len(shape_of(values)) != 1:
-        return values
-    return n.reshape(values, [*shape_of(values), 1])
+def _at(n: OnnxNode, first: int) -> SSAValue:
+    """The real numbers that three inputs are: elements, a scale and a zero point."""
+    (real,) = _dequantize(replace(n, inputs=n.inputs[first : first + 3], attributes={}))
+    return n.materialize(real)
 
 
-def _centered(n: OnnxNode, x: SSAValue, zero: SSAValue | None) -> SSAValue:
-    x = n.convert(x, i32)
-    return x if zero is None else n.apply(e.SubtractOp, x, n.convert(zero, i32))
+def zero_point(n: OnnxNode, index: int, like: int = 0) -> SSAValue:
+    """An input as one number; without it 0, in the type of the input `like`."""
+    if n.has(index):
+        return n.reshape(n.value(index), ())
+    return n.filled(0, type_of(n.value(like)).element_type, ())
 
 
-def _optional(n: OnnxNode, index: int) -> SSAValue | None:
-    return n.value(index) if n.has(index) else None
+def quantized(n: OnnxNode, real: SSAValue, scale: int, like: int = 0) -> SSAValue:
+    """Real numbers by the scale and the zero point that are inputs from `scale` on."""
+    scaled = n.apply(e.DivideOp, real, n.reshape(n.value(scale), ()))
+    zero = zero_point(n, scale + 1, like)
+    return rounded(n, scaled, n.broadcast(zero, shape_of(real)))
 
 
-def _rescaled(
-    n: OnnxNode, sums: SSAValue, scales: Sequence[SSAValue], y: int
-) -> SSAValue:
-    """Sums times the scales of both operands, by the scale and the zero point of the
-    result, which are inputs from `y` on."""
-    first, second, scale = (n.convert(value, f32) for value in (*scales, n.value(y)))
-    factor = n.apply(e.DivideOp, n.apply(e.MultiplyOp, first, second), scale)
-    scaled = n.apply(e.MultiplyOp, n.convert(sums, f32), factor)
-    return _rounded(n, scaled, n.broadcast(n.value(y + 1), shape_of(scaled)))
+def _on_real_numbers(conversion: Conversion) -> Conversion:
+    def convert(n: OnnxNode) -> Sequence[Value]:
+        opset = n.integer("opset", n.opset)
+        (real,) = conversion(replace(n, inputs=[_at(n, 0)], opset=opset))
+        return [quantized(n, n.materialize(real), 3)]
+
+    return convert
 
 
-def _integer_matmul(n: OnnxNode) -> Sequence[Value]:
-    left, right = _optional(n, 2), _optional(n, 3)
-    a = _centered(n, n.value(0), left and _column(n, left))
-    return [matmul(n, a, _centered(n, n.value(1), right))]
+def _concatenate(n: OnnxNode) -> Sequence[Value]:
+    """The scale and the zero point of the result come first."""
+    inputs = [_at(n, first) for first in range(2, len(n.inputs), 3)]
+    (real,) = shaping.CONVERSIONS["Concat"](replace(n, inputs=inputs))
+    return [quantized(n, n.materialize(real), 0, like=2)]
 
 
-def _quantized_matmul(n: OnnxNode) -> Sequence[Value]:
-    a = _centered(n, n.value(0), _column(n, n.value(2)))
-    sums = matmul(n, a, _centered(n, n.value(3), n.value(5)))
-    return [_rescaled(n, sums, [_column(n, n.value(1)), n.value(4)], 6)]
+def _scale(n: OnnxNode, index: int) -> SSAValue:
+    return n.convert(n.reshape(n.value(index), ()), f32)
 
 
-def _integer_convolution(
-    n: OnnxNode, kernel: SSAValue, zeros: Sequence[SSAValue | None]
-) -> SSAValue:
-    """The kernel may have a zero point for each output channel."""
-    window = window_of(n, shape_of(kernel)[2:])
-    own = zeros[1]
-    if own is not None and shape_of(own):
-        ones = [1] * (len(shape_of(kernel)) - 1)
-        own = n.reshape(own, [*shape_of(own), *ones])
-    x = _centered(n, n.value(0), zeros[0])
-    kernel = _centered(n, kernel, own)
-    return convolve(n, x, kernel, window, n.integer("group", 1))
+def _zero(n: OnnxNode, index: int) -> SSAValue:
+    return n.convert(zero_point(n, index), f32)
 
 
-def _plain_convolution(n: OnnxNode) -> Sequence[Value]:
-    zeros = [_optional(n, 2), _optional(n, 3)]
-    return [_integer_convolution(n, n.value(1), zeros)]
+def _whole(n: OnnxNode, x: SSAValue) -> Sequence[Value]:
+    """A result in steps of its scale, of its zero point's type."""
+    target = cast(AnyInteger, type_of(zero_point(n, 7)).element_type)
+    return [_saturated(n, n.emit(e.RoundNearestEvenOp, x), target)]
 
 
-def _quantized_convolution(n: OnnxNode) -> Sequence[Value]:
-    sums = _integer_convolution(n, n.value(3), [n.value(2), n.value(5)])
-    if n.has(8):
-        bias = per_channel(n, n.value(8), shape_of(sums))
-        sums = n.apply(e.AddOp, sums, bias)
-    scale = n.value(4)
-    if shape_of(scale):
-        ones = [1] * (len(shape_of(sums)) - 2)
-        scale = n.reshape(scale, [*shape_of(scale), *ones])
-    return [_rescaled(n, sums, [n.value(1), scale], 6)]
+def _add(n: OnnxNode) -> Sequence[Value]:
+    """As onnxruntime rounds it: a * p + (b * q + r), where the numbers p, q and r are
+    computed first, with one rounding for a product and its sum."""
+    p, q = (n.apply(e.DivideOp, _scale(n, at), _scale(n, 6)) for at in (1, 4))
+    taken = n.apply(e.MultiplyOp, p, _zero(n, 2))
+    taken = n.apply(e.AddOp, taken, n.apply(e.MultiplyOp, q, _zero(n, 5)))
+    r = n.apply(e.SubtractOp, _zero(n, 7), taken)
+    return _whole(n, _fused(n, n.value(0), p, _fused(n, n.value(3), q, r)))
+
+
+def _fused(n: OnnxNode, x: SSAValue, factor: SSAValue, more: SSAValue) -> SSAValue:
+    x, factor, more = (n.convert(value, f64) for value in (x, factor, more))
+    product = n.apply(e.MultiplyOp, x, factor)  # exact
+    return n.convert(n.apply(e.AddOp, product, more), f32)
+
+
+def _multiply(n: OnnxNode) -> Sequence[Value]:
+    """As onnxruntime rounds it: the zero point is added before."""
+    scale = n.apply(e.MultiplyOp, _scale(n, 1), _scale(n, 4))
+    scale = n.apply(e.DivideOp, scale, _scale(n, 6))
+    a, b = (
+        n.apply(e.SubtractOp, n.convert(n.value(at), f32), _zero(n, at + 2))
+        for at in (0, 3)
+    )
+    product = n.apply(e.MultiplyOp, n.apply(e.MultiplyOp, a, b), scale)
+    return _whole(n, n.apply(e.AddOp, product, _zero(n, 7)))
 
 
 CONVERSIONS: Mapping[str, Conversion] = {
-    "ConvInteger": _plain_convolution,
     "DequantizeLinear": _dequantize,
-    "MatMulInteger": _integer_matmul,
-    "QLinearConv": _quantized_convolution,
-    "QLinearMatMul": _quantized_matmul,
     "QuantizeLinear": _quantize,
+    "com.microsoft.DequantizeLinear": _dequantize,
+    "com.microsoft.QLinearAdd": _add,
+    "com.microsoft.QLinearConcat": _concatenate,
+    "com.microsoft.QLinearLeakyRelu": _on_real_numbers(
+        elementwise.CONVERSIONS["LeakyRelu"]
+    ),
+    "com.microsoft.QLinearMul": _multiply,
+    "com.microsoft.QLinearSigmoid": _on_real_numbers(
+        elementwise.CONVERSIONS["Sigmoid"]
+    ),
+    "com.microsoft.QLinearSoftmax": _on_real_numbers(reducing.CONVERSIONS["Softmax"]),
+    "com.microsoft.QuantizeLinear": _quantize,
 }

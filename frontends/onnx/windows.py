@@ -56,14 +56,19 @@ def _max_pool(n: OnnxNode) -> Sequence[Value]:
     return [result, n.apply(e.AddOp, numbers, n.constant(first))]
 
 
+def counted_pads(n: OnnxNode, window: SpatialWindow) -> Sequence[int]:
+    """The padding that counts as elements; what `ceil_mode` adds does not."""
+    pads: Sequence[int] = [0] * (2 * len(window.size))
+    if not n.integer("count_include_pad", 0):
+        return pads
+    if n.text("auto_pad", "NOTSET").startswith("SAME"):
+        return [*window.low, *window.high]
+    return n.integers("pads", pads)
+
+
 def _average_pool(n: OnnxNode) -> Sequence[Value]:
     window = window_of(n, n.integers("kernel_shape", []))
-    pads: Sequence[int] = [0] * (2 * len(window.size))
-    if n.integer("count_include_pad", 0):  # what `ceil_mode` adds does not count
-        pads = n.integers("pads", pads)
-        if n.text("auto_pad", "NOTSET").startswith("SAME"):
-            pads = [*window.low, *window.high]
-    return [average(n, n.value(0), window, pads)]
+    return [average(n, n.value(0), window, counted_pads(n, window))]
 
 
 def _lp_pool(n: OnnxNode) -> Sequence[Value]:

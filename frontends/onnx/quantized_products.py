@@ -1,0 +1,271 @@
+"""ONNX's products of quantized tensors → tgraph: sums of integers in 32 bits, exact.
+
+Zero points are taken out of the sums, so that operands stay 8-bit numbers:
+
+    Σ (x - zx) (w - zw)  =  Σ x w  -  zx Σ w  -  zw (Σ x - count * zx)
+
+Sums of constants are constants. An image is padded with its zero point, unless that is
+0. Second operands become signed, as kernels want them: 128 less, and their zero points
+too. The mean of a window is a product with ones.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+from xdsl.dialects.builtin import f32, i8, i32
+from xdsl.ir import SSAValue
+
+from ...dialects.tgraph import elementwise as e
+from ..builder import shape_of, type_of
+from ..formulas import matmul, per_channel
+from ..windows import SpatialWindow, convolve, divided_by_counts
+from .node import Conversion, Known, OnnxNode, Value
+from .quantized import quantized, rounded, zero_point
+from .windows import counted_pads, window_of
+
+HALF = 128
+"""How much less unsigned 8-bit numbers are as signed ones."""
+
+
+def _signed(n: OnnxNode, index: int, zero: int) -> OnnxNode:
+    """The node with signed numbers as an input and as its zero point."""
+    if type_of(n.value(index)).element_type == i8:
+        return n
+    inputs = [*n.inputs, *[None] * (zero + 1 - len(n.inputs))]
+    for at in (index, zero):
+        inputs[at] = _lowered(n, inputs[at] or Known(np.zeros((), np.uint8)))
+    return replace(n, inputs=inputs)
+
+
+def _lowered(n: OnnxNode, x: Value) -> Value:
+    if isinstance(x, Known):
+        return Known((x.array.astype(np.int32) - HALF).astype(np.int8))
+    return n.convert(n.apply(e.SubtractOp, n.convert(x, i32), HALF), i8)
+
+
+def _zero(n: OnnxNode, index: int) -> Value | None:
+    """A zero point in 32 bits; None for 0."""
+    value = n.inputs[index] if n.has(index) else None
+    if isinstance(value, Known):
+        return Known(value.array.astype(np.int32)) if value.array.any() else None
+    return value and n.convert(value, i32)
+
+
+def _reshaped(n: OnnxNode, value: Value, shape: Sequence[int]) -> Value:
+    if isinstance(value, Known):
+        return Known(value.array.reshape(shape))
+    return n.reshape(value, shape)
+
+
+def _shape(value: Value) -> Sequence[int]:
+    return value.array.shape if isinstance(value, Known) else shape_of(value)
+
+
+def _summed(n: OnnxNode, index: int, axes: Sequence[int]) -> Value:
+    """The sums of an input, with the axes as dimensions of size 1."""
+    if isinstance(value := n.inputs[index], Known):
+        return Known(value.array.sum(tuple(axes), np.int32, keepdims=True))
+    return n.reduce("add", n.convert(n.value(index), i32), axes, keep=True)
+
+
+def _less(n: OnnxNode, sums: Value, zero: Value, others: Value) -> SSAValue:
+    """The sums without what a zero point adds: those of the other operand, times it."""
+    if isinstance(zero, Known) and isinstance(others, Known):
+        taken = n.constant(zero.array * others.array)
+    else:
+        taken = n.apply(e.MultiplyOp, n.materialize(zero), n.materialize(others))
+    return n.apply(e.SubtractOp, n.materialize(sums), taken)
+
+
+def _count(number: int) -> Known:
+    return Known(np.array(number, np.int32))
+
+
+# Matrices
+
+
+def _column(n: OnnxNode, values: Value) -> Value:
+    """One value for each row of a matrix, or one for all."""
+    shape = _shape(values)
+    return _reshaped(n, values, [*shape, 1]) if len(shape) == 1 else values
+
+
+def _sums_of_matrices(
+    n: OnnxNode, operands: tuple[int, int], zeros: tuple[int, int]
+) -> SSAValue:
+    """The product of two inputs. The first may have a zero point for each row, the
+    second one for each column."""
+    n = _signed(n, operands[1], zeros[1])
+    a, b = map(n.value, operands)
+    own, other = (_zero(n, zero) for zero in zeros)
+    sums = matmul(n, n.convert(a, i32), n.convert(b, i32))
+    rank, last = len(shape_of(b)), len(shape_of(a)) - 1
+    if own is not None:
+        own = _column(n, own)
+        sums = _less(n, sums, own, _summed(n, operands[1], [max(rank - 2, 0)]))
+    if other is not None:
+        rows = _summed(n, operands[0], [last])
+        rows = rows if own is None else _less(n, rows, own, _count(shape_of(a)[last]))
+        sums = _less(n, sums, other, rows)
+    return sums
+
+
+def _integer_matmul(n: OnnxNode) -> Sequence[Value]:
+    return [_sums_of_matrices(n, (0, 1), (2, 3))]
+
+
+def _quantized_matmul(n: OnnxNode) -> Sequence[Value]:
+    sums = _sums_of_matrices(n, (0, 3), (2, 5))
+    return [_rescaled(n, sums, n.materialize(_column(n, n.value(1))), n.value(4), 6)]
+
+
+def _quantized_gemm(n: OnnxNode) -> Sequence[Value]:
+    """Without a scale for the result, this is of floats."""
+    first, second = (_transposed(n, 0, "transA"), _transposed(n, 3, "transB"))
+    inputs = [first, *n.inputs[1:3], second, *n.inputs[4:]]
+    sums = _sums_of_matrices(replace(n, inputs=inputs), (0, 3), (2, 5))
+    if n.has(6):
+        sums = n.apply(e.AddOp, sums, n.value(6))
+    scale = n.apply(e.MultiplyOp, n.value(1), n.number("alpha", 1.0))
+    if n.has(7):
+        return [_rescaled(n, sums, scale, n.value(4), 7)]
+    factor = n.apply(e.MultiplyOp, scale, n.value(4))
+    return [n.apply(e.MultiplyOp, n.convert(sums, f32), factor)]
+
+
+def _transposed(n: OnnxNode, index: int, name: str) -> Value:
+    value = n.inputs[index]
+    assert value is not None
+    if not n.integer(name, 0):
+        return value
+    if isinstance(value, Known):
+        return Known(value.array.T)
+    return n.transpose(value, [1, 0])
+
+
+def _rescaled(
+    n: OnnxNode, sums: SSAValue, first: SSAValue, second: SSAValue, y: int
+) -> SSAValue:
+    """Sums times the scales of both operands, by the scale and the zero point of the
+    result, which are inputs from `y` on."""
+    first, second, scale = (n.convert(x, f32) for x in (first, second, n.value(y)))
+    factor = n.apply(e.DivideOp, n.apply(e.MultiplyOp, first, second), scale)
+    return _times(n, sums, factor, y + 1)
+
+
+def _times(n: OnnxNode, sums: SSAValue, factor: SSAValue, zero: int) -> SSAValue:
+    scaled = n.apply(e.MultiplyOp, n.convert(sums, f32), factor)
+    return rounded(n, scaled, n.broadcast(zero_point(n, zero), shape_of(scaled)))
+
+
+# Convolutions
+
+
+def _sums_of_windows(
+    n: OnnxNode, operands: tuple[int, int], zeros: tuple[int, int]
+) -> SSAValue:
+    """The convolution of two inputs. The kernel may have a zero point for each output
+    channel."""
+    n = _signed(n, operands[1], zeros[1])
+    kernel = n.value(operands[1])
+    channels, *read = shape_of(kernel)
+    groups = n.integer("group", 1)
+    own, other = (_zero(n, zero) for zero in zeros)
+    window = window_of(n, read[1:])
+    image, window = _padded(n, n.value(operands[0]), own, zeros[0], window)
+
+    def convolved(kernel: SSAValue) -> SSAValue:
+        kernel = n.convert(kernel, i32)
+        return convolve(n, n.convert(image, i32), kernel, window, groups)
+
+    ones = [1] * len(window.size)
+    sums = convolved(kernel)
+    if own is not None:
+        axes = range(1, len(read) + 1)
+        own = _reshaped(n, own, [])
+        each = _reshaped(n, _summed(n, operands[1], axes), [channels, *ones])
+        sums = _less(n, sums, own, each)
+    if other is not None:
+        windows = convolved(n.filled(1, i8, [groups, *read]))
+        if own is not None:
+            windows = _less(n, windows, own, _count(prod(read)))
+        other = _reshaped(n, other, [prod(_shape(other)), *ones])
+        sums = _less(n, sums, other, _repeated(n, windows, channels))
+    return sums
+
+
+def _padded(
+    n: OnnxNode, image: SSAValue, own: Value | None, zero: int, window: SpatialWindow
+) -> tuple[SSAValue, SpatialWindow]:
+    """The image with its zero point around, and a window without padding."""
+    if own is None or not any((*window.low, *window.high)):
+        return image, window
+    low, high = ([0, 0, *pads] for pads in (window.low, window.high))
+    nothing = [0] * len(window.size)
+    padded = n.pad(image, low, high, n.reshape(n.value(zero), []))
+    return padded, replace(window, low=nothing, high=nothing)
+
+
+def _repeated(n: OnnxNode, x: SSAValue, channels: int) -> SSAValue:
+    """A value for each group as one for each channel."""
+    batch, groups, *space = shape_of(x)
+    if groups in (1, channels):
+        return x
+    shape = [batch, groups, channels // groups, *space]
+    dims = [d for d in range(len(shape)) if d != 2]
+    return n.reshape(n.broadcast_in_dim(x, shape, dims), [batch, channels, *space])
+
+
+def _integer_convolution(n: OnnxNode) -> Sequence[Value]:
+    return [_sums_of_windows(n, (0, 1), (2, 3))]
+
+
+def _quantized_convolution(n: OnnxNode) -> Sequence[Value]:
+    sums = _sums_of_windows(n, (0, 3), (2, 5))
+    if n.has(8):
+        sums = n.apply(e.AddOp, sums, per_channel(n, n.value(8), shape_of(sums)))
+    scale = n.value(4)
+    if len(shape_of(scale)) == 1:
+        ones = [1] * (len(shape_of(sums)) - 2)
+        scale = n.reshape(scale, [*shape_of(scale), *ones])
+    return [_rescaled(n, sums, n.value(1), scale, 6)]
+
+
+# Pooling
+
+
+def _quantized_average(n: OnnxNode) -> Sequence[Value]:
+    n.expect("channels_last", n.integer("channels_last", 0), 0)
+    size = n.integers("kernel_shape", [])
+    channels, *image = shape_of(n.value(0))[1:]
+    ones = Known(np.ones([channels, 1, *size], np.int8))
+    attributes = {**n.attributes, "group": channels}
+    product = replace(n, inputs=[*n.inputs[:3], ones], attributes=attributes)
+    total = n.convert(_sums_of_windows(product, (0, 3), (2, 4)), f32)
+    window = window_of(n, size)
+    mean = divided_by_counts(n, total, image, window, counted_pads(n, window))
+    return [quantized(n, n.apply(e.MultiplyOp, mean, n.reshape(n.value(1), [])), 3)]
+
+
+def _quantized_global_average(n: OnnxNode) -> Sequence[Value]:
+    n.expect("channels_last", n.integer("channels_last", 0), 0)
+    space = shape_of(n.value(0))[2:]
+    total = _summed(n, 0, range(2, 2 + len(space)))
+    if (own := _zero(n, 2)) is not None:
+        total = _less(n, total, _reshaped(n, own, []), _count(prod(space)))
+    total = n.materialize(total)
+    scale = n.apply(e.MultiplyOp, n.value(3), float(prod(space)))
+    return [_times(n, total, n.apply(e.DivideOp, n.value(1), scale), 4)]
+
+
+CONVERSIONS: Mapping[str, Conversion] = {
+    "ConvInteger": _integer_convolution,
+    "MatMulInteger": _integer_matmul,
+    "QLinearConv": _quantized_convolution,
+    "QLinearMatMul": _quantized_matmul,
+    "com.microsoft.QGemm": _quantized_gemm,
+    "com.microsoft.QLinearAveragePool": _quantized_average,
+    "com.microsoft.QLinearGlobalAveragePool": _quantized_global_average,
+}

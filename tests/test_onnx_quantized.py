@@ -1,0 +1,287 @@
+"""Quantized ONNX models have onnxruntime's values, bit for bit where it is exact."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensorplan
+from tensorplan.dialects.tgraph.reference.interpreter import run_reference
+
+onnx = pytest.importorskip("onnx")
+ort = pytest.importorskip("onnxruntime")
+from onnx import helper, numpy_helper  # noqa: E402
+from onnx_models import IMAGE, Arrays, X, model_of  # noqa: E402
+from quantized_models import NETWORKS, WAYS, images, quantized  # noqa: E402
+
+RNG = np.random.default_rng(5)
+EXACT = ("operators", "operators-channels")
+
+
+def bytes_of(shape: tuple[int, ...], dtype: str = "uint8") -> np.ndarray:
+    info = np.iinfo(dtype)
+    return RNG.integers(info.min, info.max + 1, shape).astype(dtype)
+
+
+def peer(data: bytes, inputs: Arrays, *, optimized: bool = True) -> Any:
+    """onnxruntime's values."""
+    options = ort.SessionOptions()
+    options.log_severity_level = 3
+    if not optimized:
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = ort.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+    return session.run(None, dict(inputs))
+
+
+def both(data: bytes, inputs: Arrays) -> Any:
+    """Our values: by the reference and compiled, which are the same."""
+    model = tensorplan.from_onnx(data)
+    (got,) = tensorplan.compile(model)(*inputs.values())
+    arrays = [*inputs.values(), *model.parameters.values()]
+    np.testing.assert_array_equal(got, run_reference(model.module, arrays)[0])
+    return got
+
+
+def scale(number: float) -> np.ndarray:
+    return np.array(number, "f4")
+
+
+def single(
+    name: str, inputs: Arrays, constants: Arrays, order: str, **attributes: Any
+) -> bytes:
+    """A model of one operation, the names of whose inputs are letters or `x`, `s`, `z`
+    with a number."""
+    domain, _, kind = name.rpartition(".")
+    node = helper.make_node(kind, order.split(), ["y"], domain=domain, **attributes)
+    of = helper.np_dtype_to_tensor_dtype
+    values = [
+        helper.make_tensor_value_info(name, of(array.dtype), array.shape)
+        for name, array in inputs.items()
+    ]
+    result = helper.make_tensor_value_info(
+        "y", values[0].type.tensor_type.elem_type, None
+    )
+    given = [numpy_helper.from_array(array, name) for name, array in constants.items()]
+    graph = helper.make_graph([node], "g", values, [result], given)
+    imports = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    model = helper.make_model(graph, opset_imports=imports, ir_version=9)
+    return model.SerializeToString()
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+@pytest.mark.parametrize(
+    ("kind", "attributes"),
+    [
+        ("LeakyRelu", {"alpha": 0.3}),
+        ("Sigmoid", {}),
+        ("AveragePool", {"kernel_shape": [3, 2], "pads": [1, 0, 1, 1]}),
+        ("AveragePool", {"kernel_shape": [9, 8], "count_include_pad": 1}),
+        ("GlobalAveragePool", {}),
+        ("Softmax", {"axis": 3, "opset": 13}),
+    ],
+    ids=str,
+)
+def test_operations_of_one_tensor(
+    kind: str, attributes: dict[str, Any], dtype: str
+) -> None:
+    inputs = {"x": bytes_of(IMAGE.shape, dtype)}
+    zeros = np.array([3, 7], dtype)
+    result = 1 / 256 if kind == "Softmax" else 0.02
+    constants = {"s": scale(0.03), "z": zeros[0], "t": scale(result), "u": zeros[1]}
+    name = f"com.microsoft.QLinear{kind}"
+    data = single(name, inputs, constants, "x s z t u", **attributes)
+    (want,) = peer(data, inputs)
+    # onnxruntime's averages and softmax are of rounded numbers
+    most = int(kind in ("Softmax", "AveragePool"))
+    assert np.abs(both(data, inputs).astype(int) - want).max() <= most
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+@pytest.mark.parametrize("name", ["QLinearAdd", "QLinearMul", "QLinearConcat"])
+def test_operations_of_two_tensors(name: str, dtype: str) -> None:
+    """On all pairs of numbers; powers of two make many of the sums ties."""
+    info = np.iinfo(dtype)
+    numbers = np.arange(info.min, info.max + 1).astype(dtype)
+    a, b = (np.ascontiguousarray(x) for x in np.meshgrid(numbers, numbers))
+    for first, second in ((0.5, 0.25), (0.013, 0.047)):
+        constants = {
+            "p": scale(first),
+            "q": scale(second),
+            "r": scale(0.5),
+            **dict(zip("zuv", np.array([3, 100, 7], dtype), strict=True)),
+        }
+        order = "r v a p z b q u" if "Concat" in name else "a p z b q u r v"
+        attributes = {"axis": 1} if "Concat" in name else {}
+        data = single(
+            f"com.microsoft.{name}", {"a": a, "b": b}, constants, order, **attributes
+        )
+        (want,) = peer(data, {"a": a, "b": b})
+        np.testing.assert_array_equal(both(data, {"a": a, "b": b}), want)
+
+
+@pytest.mark.parametrize(
+    ("groups", "weights"), [(1, "uint8"), (2, "int8"), (4, "uint8")]
+)
+def test_convolutions_with_zero_points(groups: int, weights: str) -> None:
+    """Zero points that are no 0, one for each channel of the kernel, and padding."""
+    x = bytes_of(IMAGE.shape)
+    kernel = bytes_of((4, 4 // groups, 3, 2), weights)
+    zeros = np.array([3, 120, 0, 77], weights)
+    zeros = zeros if weights == "int8" else zeros[:1].repeat(4)
+    constants = {
+        **{"w": kernel, "s": scale(0.02), "z": np.array(9, "u1"), "u": zeros},
+        **{"t": np.array([0.01, 0.02, 0.3, 0.04], "f4"), "r": scale(0.9)},
+        **{"v": np.array(100, "u1"), "b": RNG.integers(-500, 500, 4).astype("i4")},
+    }
+    data = single(
+        "QLinearConv",
+        {"x": x},
+        constants,
+        "x s z w t u r v b",
+        pads=[1, 0, 1, 1],
+        strides=[2, 1],
+        group=groups,
+    )
+    (want,) = peer(data, {"x": x}, optimized=False)
+    np.testing.assert_array_equal(both(data, {"x": x}), want)
+
+
+@pytest.mark.parametrize("transposed", [0, 1])
+def test_products_of_matrices_with_a_bias(transposed: int) -> None:
+    a, b = bytes_of((5, 6)), bytes_of((6, 7), "int8")
+    constants = {
+        **{"b": b.T.copy() if transposed else b, "s": scale(0.02), "t": scale(0.03)},
+        **{"z": np.array(9, "u1"), "u": np.array(-3, "i1"), "r": scale(0.1)},
+        **{"c": RNG.integers(-500, 500, 7).astype("i4"), "v": np.array(99, "u1")},
+    }
+    data = single(
+        "com.microsoft.QGemm",
+        {"a": a},
+        constants,
+        "a s z b t u c r v",
+        transB=transposed,
+    )
+    (want,) = peer(data, {"a": a})
+    np.testing.assert_array_equal(both(data, {"a": a}), want)
+
+
+# Between DequantizeLinear and QuantizeLinear
+
+
+def between(
+    nodes: list[Any], constants: Arrays, *, extra: str = "", scales: float = 0.05
+) -> bytes:
+    """A float input in 8 bits, `x`, through nodes to `y`, and that in 8 bits."""
+    own = {
+        **{"s": scale(0.05), "z": np.array(120, "u1")},
+        **{"t": scale(scales), "u": np.array(120, "u1")},
+    }
+    ends = [
+        helper.make_node("QuantizeLinear", ["input", "s", "z"], ["p"]),
+        helper.make_node("DequantizeLinear", ["p", "s", "z"], ["x"]),
+        *nodes,
+        helper.make_node("QuantizeLinear", ["y", "t", "u"], ["q"]),
+        helper.make_node("DequantizeLinear", ["q", "t", "u"], ["output"]),
+    ]
+    outputs = ["output", *([extra] if extra else [])]
+    return model_of(ends, {"input": X}, outputs, {**own, **constants})
+
+
+def stores_floats(data: bytes) -> bool:
+    planned = tensorplan.plan(tensorplan.from_onnx(data))
+    lines = str(planned.module).splitlines()
+    return any("memref.view" in line and "f32" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("kind", "constants", "attributes"),
+    [
+        ("Transpose", {}, {"perm": [2, 0, 1]}),
+        ("Reshape", {"k": np.array([4, 6])}, {}),
+        ("Gather", {"k": np.array([1, 0])}, {"axis": 1}),
+        ("MaxPool", {}, {"kernel_shape": [2], "strides": [2]}),
+    ],
+)
+def test_moving_and_comparing_is_done_in_8_bits(
+    kind: str, constants: Arrays, attributes: dict[str, Any]
+) -> None:
+    node = helper.make_node(kind, ["x", *constants], ["y"], **attributes)
+    data = between([node], constants)
+    (want,) = peer(data, {"input": X}, optimized=False)
+    np.testing.assert_array_equal(both(data, {"input": X}), want)
+    assert not stores_floats(data)
+
+
+WEIGHT = {"w": bytes_of((4, 6), "int8"), "f": scale(0.02), "g": np.array(0, "i1")}
+PRODUCT = [
+    helper.make_node("DequantizeLinear", ["w", "f", "g"], ["v"]),
+    helper.make_node("MatMul", ["x", "v"], ["y"]),
+]
+
+
+def test_a_product_is_done_in_8_bits() -> None:
+    data = between(PRODUCT, WEIGHT)
+    (want,) = peer(data, {"input": X})
+    np.testing.assert_array_equal(both(data, {"input": X}), want)
+    assert not stores_floats(data)
+
+
+@pytest.mark.parametrize("reason", ["another reader", "another scale", "16 bits"])
+def test_what_stays_in_floats(reason: str) -> None:
+    """The values are those of the model as it is written."""
+    extra, scales, nodes, constants = "", 0.05, PRODUCT, dict(WEIGHT)
+    if reason == "another reader":
+        extra = "y"
+    elif reason == "another scale":
+        scales = 0.04
+        nodes, constants = [helper.make_node("Transpose", ["x"], ["y"])], {}
+    else:
+        constants = {**WEIGHT, "w": WEIGHT["w"].astype("i2"), "g": np.array(0, "i2")}
+    data = between(nodes, constants, extra=extra, scales=scales)
+    got = tensorplan.compile(tensorplan.from_onnx(data))(X)[0]
+    evaluator = onnx.reference.ReferenceEvaluator(onnx.load_model_from_string(data))
+    want = evaluator.run(None, {"input": X})[0]
+    assert np.abs(got - want).max() <= scales * 1.01
+
+
+# Whole networks
+
+
+def compared(name: str, way: str, opset: int, folder: Path) -> None:
+    model = NETWORKS[name](opset, large=False)
+    data = quantized(model, way, folder)
+    x = images(model, 9)
+    (want,) = peer(data, {"x": x})
+    (got,) = tensorplan.compile(tensorplan.from_onnx(data))(x)
+    if name != "bert" and way in EXACT:  # whose norms are of floats
+        np.testing.assert_array_equal(got, want)
+    steps = 2e-6 if way in EXACT else 0.05
+    assert np.abs(got - want).max() <= steps * np.abs(want).max()
+
+
+@pytest.mark.parametrize("way", ["qdq-channels", "operators"])
+def test_a_network_that_spots_keywords(way: str, tmp_path: Path) -> None:
+    compared("keywords", way, 17, tmp_path)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("name", "way", "opset"),
+    [
+        ("bert", "dynamic-channels", 21),
+        ("bert", "qdq", 13),
+        ("keywords", "unsigned", 23),
+        ("mobilenet", "operators-channels", 17),
+    ],
+)
+def test_networks(name: str, way: str, opset: int, tmp_path: Path) -> None:
+    compared(name, way, opset, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("opset", [13, 17, 21, 23])
+def test_all_ways_and_opsets(name: str, way: str, opset: int, tmp_path: Path) -> None:
+    compared(name, way, opset, tmp_path)
