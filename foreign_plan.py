@@ -98,6 +98,8 @@ class Step:
     location: str = ""
     access: Callable[[int, int], Access] = _promises_nothing
     """Of a read and a write, by their numbers, whose bytes overlap."""
+    is_copy: bool = False
+    """Whether it writes the contents of its operand, in the same order."""
 
 
 class HandedOn(NamedTuple):

@@ -4,7 +4,8 @@
 
 A plan takes the sum of its memories. Of these, a part is live at the peak. The rest is
 lost by placement: no address is free for it then, or a memory lies idle. Another order
-of the same steps may need fewer live bytes still; what it saves is lost by order.
+of the same steps may need fewer live bytes still; what it saves is lost by order. What
+that order then saves without the copies that an alias could replace is lost by copies.
 """
 
 from collections import Counter
@@ -21,7 +22,6 @@ from ..foreign_plan import (
     Region,
     Step,
     Value,
-    steps_in,
 )
 from ..planning.scheduling import Task, TaskGraph, peak_of, schedule
 
@@ -64,8 +64,8 @@ class Account:
     best_order: int | None
     """The most live bytes in the best order of the same steps that was found; None of
     a trace, which does not say what depends on what."""
-    copies: Sequence[LiveValue]
-    """What is live at the peak, and is a copy of something else that is."""
+    best_aliased: int | None
+    """The same without the copies that an alias could replace."""
 
     @property
     def groups(self) -> Sequence[LiveGroup]:
@@ -85,6 +85,19 @@ class Account:
     def lost_by_order(self) -> int | None:
         return None if self.best_order is None else self.live - self.best_order
 
+    @property
+    def lost_by_copies(self) -> int | None:
+        if self.best_order is None or self.best_aliased is None:
+            return None
+        return self.best_order - self.best_aliased
+
+    def lost_by_program(self, bytes: int) -> int:
+        """What a plan of `bytes` for the same program saves besides all of these: it
+        has other steps, or stores fewer of their results.
+        """
+        rest = self.live if self.best_aliased is None else self.best_aliased
+        return rest - bytes
+
 
 def account(plan: ForeignPlan) -> Account:
     """Of a plan that the audit does not refute: each value is written, then read."""
@@ -98,8 +111,9 @@ def account(plan: ForeignPlan) -> Account:
     for memory in plan.memories.values():
         kinds[memory.kind] += memory.size
     if plan.scratch:
-        kinds["scratch"] = _only_scratch(plan, values)
-        kinds["temporary"] -= kinds["scratch"]
+        scratch = _only_scratch(plan, values)
+        kinds["scratch"] += scratch
+        kinds["temporary"] -= scratch
     return Account(
         plan.bytes,
         kinds,
@@ -107,8 +121,7 @@ def account(plan: ForeignPlan) -> Account:
         names[at],
         places[at],
         at_peak,
-        None if plan.is_trace else min(live, _best_order(plan, live)),
-        _copies(plan, at_peak),
+        *((None, None) if plan.is_trace else _best_orders(plan, live, values)),
     )
 
 
@@ -223,33 +236,64 @@ def _peak(values: Sequence[LiveValue]) -> tuple[int, int]:
     return most, at
 
 
-def _copies(plan: ForeignPlan, live: Sequence[LiveValue]) -> Sequence[LiveValue]:
-    names = {found.value.name for found in live}
-    copied = {
-        step.writes[0].name
-        for step in steps_in(plan.steps)
-        if step.operation == "copy" and step.reads and step.reads[0].name in names
-    }
-    return [found for found in live if found.value.name in copied]
-
-
-def _best_order(plan: ForeignPlan, peak: int) -> int:
-    """The live bytes of the best order of the outermost steps that is found.
+def _best_orders(
+    plan: ForeignPlan, peak: int, values: Sequence[LiveValue]
+) -> tuple[int, int]:
+    """The live bytes of the best order of the outermost steps that is found, as they
+    are and without copies.
 
     Values that take over bytes from others stay one buffer; what happens inside loops
     and branches stays as it is.
     """
-    buffers = _Buffers(plan)
-    graph = buffers.graph()
+    graph = _Buffers(plan, {}).graph()
     given = peak_of(graph, range(len(graph.tasks)))
-    return peak - (given - schedule(graph, EFFORT).peak)
+    best = schedule(graph, EFFORT).peak
+    if aliases := _aliases(plan, values):
+        aliased = schedule(_Buffers(plan, aliases).graph(), EFFORT).peak
+    else:
+        aliased = best
+    found = min(peak, peak - (given - best))
+    return found, min(found, peak - (given - aliased))
+
+
+def _aliases(plan: ForeignPlan, values: Sequence[LiveValue]) -> Mapping[str, str]:
+    """Outermost copies that need no bytes, and what they are copies of.
+
+    The one of both that is read first must not be overwritten where it is read last;
+    and a result that was there before the first step has bytes of its own.
+    """
+    ends = {live.value.name: live.upper for live in values}
+    kept = {value.name for value in plan.kept}
+    overwritten = {
+        old.name
+        for moment in _moments(plan.steps)
+        for old in moment.reads
+        if any(old.region.overlaps(new.region) for new in moment.writes)
+    }
+    found: dict[str, str] = {}
+    for step in plan.steps:
+        if not isinstance(step, Step) or not step.is_copy:
+            continue
+        if len(step.reads) != 1 or len(step.writes) != 1:
+            continue
+        old, new = step.reads[0], step.writes[0]
+        first = min(old.name, new.name, key=lambda name: ends[name])
+        is_read_first = ends[old.name] != ends[new.name]
+        if old.region.size != new.region.size or {old.name, new.name} <= kept:
+            continue
+        if not overwritten & ({first} if is_read_first else {old.name, new.name}):
+            found[new.name] = old.name
+    return found
 
 
 class _Buffers:
-    """The values of a plan, joined where one takes over the bytes of another."""
+    """The values of a plan, joined where one takes over the bytes of another, or is an
+    alias of it.
+    """
 
-    def __init__(self, plan: ForeignPlan):
+    def __init__(self, plan: ForeignPlan, aliases: Mapping[str, str]):
         self.plan = plan
+        self.aliases = aliases
         self._of: dict[str, int] = {}
         self._sizes: list[int] = []
         for value in plan.given:
@@ -265,7 +309,9 @@ class _Buffers:
         old = {v.region: self._of[v.name] for v in moment.reads if v.name in self._of}
         for value in moment.writes:
             if value.name not in self._of:
-                if (taken := old.get(value.region)) is None:
+                copied = self._of.get(self.aliases.get(value.name, ""))
+                taken = old.get(value.region, copied)
+                if taken is None:
                     self._new(value)
                 else:
                     self._of[value.name] = taken

@@ -273,6 +273,41 @@ def test_what_another_order_would_save() -> None:
     assert [live.value.name for live in found.at_peak] == ["a", "b", "c"]
 
 
+@pytest.mark.parametrize(
+    ("overwritten", "kept", "saved"),
+    [
+        ("", "", 99),  # nothing changes either
+        ("copy", "", 0),  # x is read later
+        ("x", "", 0),
+        ("copy", "x copy", 0),  # both stay
+        ("", "copy", 100),
+    ],
+)
+def test_what_an_alias_would_save(overwritten: str, kept: str, saved: int) -> None:
+    names = ("x", "copy", "new", "last")
+    x, copy, new, last = (
+        Value(name, Region("arena", n * 100, 100 if n < 3 else 1))
+        for n, name in enumerate(names)
+    )
+    if overwritten:
+        at = {"x": x, "copy": copy}[overwritten].region
+        new = new._replace(region=at)
+    other = copy if overwritten == "x" else x
+    steps = [
+        Step("make", "op", (), [x]),
+        Step("copy", "copy", [x], [copy], is_copy=True),
+        Step("new", "op", [x if overwritten == "x" else copy], [new]),
+        Step("last", "op", [other, new], [last]),
+    ]
+    memories = {"arena": Memory(400, "temporary")}
+    values = [v for v in (x, copy, last) if v.name in (kept or "last").split()]
+    found = account(ForeignPlan("p", memories, steps, (), values))
+    assert found.lost_by_copies == saved
+    assert found.best_aliased is not None
+    parts = found.lost_by_placement, found.lost_by_order, found.lost_by_copies
+    assert found.bytes - 50 == sum(n or 0 for n in parts) + found.lost_by_program(50)
+
+
 @pytest.mark.parametrize("program", ["steps", "windows"])
 def test_pictures_of_what_is_not_refuted_have_no_overlaps(program: str) -> None:
     """The planners' validator looks at live ranges, which the audit does not use."""

@@ -124,6 +124,15 @@ def test_plans_of_xla() -> None:
     assert sum(v.outcome == "ok" for v in verdicts) >= 6
 
 
+def test_values_of_onnx_runtime() -> None:
+    pytest.importorskip("onnxruntime")
+    import foreign_arrays
+
+    verdicts = [foreign_arrays.judge("onnxruntime", seed) for seed in range(20)]
+    assert [(v.seed, v.message) for v in verdicts if v.outcome != "ok"] == []
+    assert "reshape" in foreign_arrays.text(2)
+
+
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_seed_is_a_program(target: str) -> None:
     _skip_without_jaxlib(target)

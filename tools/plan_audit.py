@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .arguments import Parser
 from .colours import diagnostic
-from .common import check_outputs, guard, write_atomically
+from .common import UsageError, check_inputs, check_outputs, guard, write_atomically
 
 if TYPE_CHECKING:
     from ..checking.foreign import Audit, Finding
@@ -44,6 +44,7 @@ _EXAMPLES = """\
 examples:
   XLA_FLAGS="--xla_dump_to=dump --xla_dump_hlo_as_text" python train.py
   plan-audit dump
+  plan-audit dump/...jit_step.*-buffer-assignment.txt --against step.mlir
   plan-audit dump --json audit.json --sarif audit.sarif
 """
 _SEVERITIES = {"unsound": "error", "suspicious": "warning"}
@@ -61,12 +62,20 @@ class _Audited(NamedTuple):
     audit: "Audit"
     account: "Account | None"
     """None of an unsound plan."""
+    needed: int | None = None
+    """Bytes of our plan for the same program, arguments and results included."""
 
 
 def make_parser() -> Parser:
     parser = Parser("plan-audit", "[OPTION ...] FILE ...", _DESCRIPTION, _EXAMPLES)
     parser.add_argument(
         "files", nargs="+", metavar="FILE", help="a file with a plan, or a FOLDER"
+    )
+    parser.add_argument(
+        "--against",
+        metavar="PROGRAM",
+        help="the program that the plan is of, as plan-opt reads it: plan it with "
+        "plan-pipeline, and compare the bytes of one sound plan",
     )
     out = parser.add_argument_group(
         "outputs", "'-' is stdout. Files are written atomically."
@@ -81,6 +90,8 @@ def make_parser() -> Parser:
 def run(options: argparse.Namespace) -> int:
     """Does what the command line says; returns the exit code."""
     check_outputs(options.json, options.sarif)
+    if options.against:
+        check_inputs(options.against)
     from ..checking.foreign import audit
     from ..foreign_plan import ForeignPlanError
     from ..frontends.plans.reading import plan_files, read
@@ -99,6 +110,10 @@ def run(options: argparse.Namespace) -> int:
         result = audit(plan)
         is_unsound = result.verdict == "unsound"
         found.append(_Audited(result, None if is_unsound else account(plan)))
+    if options.against:
+        if len(found) != 1 or found[0].account is None:
+            raise UsageError("--against expects one plan that is not unsound")
+        found = [found[0]._replace(needed=_needed(options.against))]
     if found and "-" not in (options.json, options.sarif):
         print("\n".join(_text(found)))
     for path, content in ((options.json, _json(found)), (options.sarif, _sarif(found))):
@@ -108,13 +123,27 @@ def run(options: argparse.Namespace) -> int:
     return int(is_unsound or not is_read)
 
 
+def _needed(path: str) -> int:
+    """The bytes that our plan for a program takes."""
+    from .. import dialects
+    from ..passes.plan.pipeline import PlanPipeline
+    from ..reporting.trials import outcome
+    from .common import read_source
+    from .compiler import ToolPipeline
+
+    compiler = ToolPipeline("plan-audit", dialects.context())
+    module = compiler.read(read_source(path))
+    compiler.run(module, [PlanPipeline()])
+    return outcome(module).total
+
+
 def _say(text: str) -> None:
     print(diagnostic(text, sys.stderr), file=sys.stderr)
 
 
 def _text(found: Sequence[_Audited]) -> Iterator[str]:
     """The report for people."""
-    for each, _ in found:
+    for each, *_ in found:
         for finding in each.findings:
             severity = _SEVERITIES[finding.severity]
             text = f"{_place(each, finding)}: {severity}: {finding.message}"
@@ -138,7 +167,7 @@ def _table(found: Sequence[_Audited]) -> Iterator[str]:
     from ..reporting.wording import aligned, readable
 
     rows = [["plan", "verdict", "steps", "values", "in place", "size", "live at most"]]
-    for audit, account in found:
+    for audit, account, _ in found:
         counts = (audit.steps, audit.values, audit.shared)
         live = readable(account.live) if account else "-"
         bytes = (readable(audit.plan.bytes), live)
@@ -148,13 +177,15 @@ def _table(found: Sequence[_Audited]) -> Iterator[str]:
 
 def _not_understood(found: Sequence[_Audited]) -> Mapping[str, int]:
     counts: dict[str, int] = {}
-    for each, _ in found:
+    for each, *_ in found:
         for what, count in each.plan.not_understood.items():
             counts[what] = counts.get(what, 0) + count
     return counts
 
 
-def _peak(audit: "Audit", account: "Account | None") -> Iterator[str]:
+def _peak(
+    audit: "Audit", account: "Account | None", needed: int | None
+) -> Iterator[str]:
     """What the bytes of a plan are for, and which are lost."""
     from ..reporting.wording import aligned, readable
 
@@ -180,16 +211,27 @@ def _peak(audit: "Audit", account: "Account | None") -> Iterator[str]:
     yield f"lost by placement: {readable(account.lost_by_placement)}"
     if account.lost_by_order is not None:
         yield f"lost by order: {readable(account.lost_by_order)}"
-        copies = sum(copy.value.region.size for copy in account.copies)
-        yield f"copies of what is live, too: {readable(copies)}"
+    if account.lost_by_copies is not None:
+        yield f"lost by copies: {readable(account.lost_by_copies)}"
+    if needed is not None:
+        lost = account.lost_by_program(needed)
+        sign = "-" if lost < 0 else ""
+        yield f"lost by fusion, tiles and the rest: {sign}{readable(abs(lost))}"
+        yield f"tensorplan's plan takes {readable(needed)}"
 
 
 def _json(found: Sequence[_Audited]) -> Mapping[str, Any]:
     return {"plans": [_plan_json(*each) for each in found]}
 
 
-def _plan_json(audit: "Audit", account: "Account | None") -> Mapping[str, Any]:
+def _plan_json(
+    audit: "Audit", account: "Account | None", needed: int | None
+) -> Mapping[str, Any]:
     plan = audit.plan
+    compared: dict[str, int] = {}
+    if account and needed is not None:
+        lost = account.lost_by_program(needed)
+        compared = {"tensorplan_bytes": needed, "lost_by_program_bytes": lost}
     return {
         "name": plan.name,
         "verdict": audit.verdict,
@@ -198,6 +240,7 @@ def _plan_json(audit: "Audit", account: "Account | None") -> Mapping[str, Any]:
         "in_place": audit.shared,
         "bytes": plan.bytes,
         **(_account_json(account) if account else {}),
+        **compared,
         "findings": [finding._asdict() for finding in audit.findings],
         "not_understood": dict(plan.not_understood),
         "assumptions": list(plan.assumptions),
@@ -212,7 +255,7 @@ def _account_json(account: "Account") -> Mapping[str, Any]:
         "peak_location": account.location,
         "lost_by_placement_bytes": account.lost_by_placement,
         "lost_by_order_bytes": account.lost_by_order,
-        "live_copies_bytes": sum(c.value.region.size for c in account.copies),
+        "lost_by_copies_bytes": account.lost_by_copies,
         "at_peak": [group._asdict() for group in account.groups],
     }
 
@@ -222,7 +265,7 @@ def _sarif(found: Sequence[_Audited]) -> Mapping[str, Any]:
     from ..version import VERSION
 
     results = [
-        _result(audit, finding) for audit, _ in found for finding in audit.findings
+        _result(audit, finding) for audit, *_ in found for finding in audit.findings
     ]
     rules = [{"id": severity} for severity in _SEVERITIES]
     driver = {"name": "plan-audit", "version": VERSION, "rules": rules}

@@ -41,6 +41,10 @@ _DTYPES = {
 _WIDTHS = {"i16": 2, "f16": 2, "bf16": 2, "i32": 4, "f32": 4, "i64": 8, "f64": 8}
 _TENSOR, _TENSOR_LIST = 5, 10
 _KERNEL = 1
+_COPIES = frozenset(
+    f"{name}_copy.out"
+    for name in ("aten::alias", "aten::detach", "aten::squeeze", "aten::unsqueeze")
+) | {"aten::clone.out", "aten::view_copy.out", "dim_order_ops::_clone_dim_order.out"}
 _OTHERS = {2: "calls of delegates", 5: "frees"}
 
 
@@ -163,7 +167,10 @@ class _Method:
                 return None  # it changes that one
             return Unknown("nothing is known about the operation")
 
-        return Step(call.name, call.operation, reads, writes, call.location, access)
+        is_copy = call.operation in _COPIES
+        return Step(
+            call.name, call.operation, reads, writes, call.location, access, is_copy
+        )
 
 
 def _state(calls: Sequence[Step]) -> Sequence[Value]:

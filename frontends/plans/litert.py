@@ -41,7 +41,8 @@ ASSUMPTIONS = (
 )
 
 _METADATA = "OfflineMemoryAllocation"
-_ARENA, _STATE = "arena", "state"
+_ARENA, _STATE, _KERNELS = "arena", "state", "memory of kernels"
+ALIGNMENT = 64  # bytes, of tensors in the arena
 
 _DTYPES = """
     f32:4 f16:2 i32:4 u8:1 i64:8 string:0 bool:1 i16:2 c64:8 i8:1 f64:8 c128:16 u64:8
@@ -136,6 +137,7 @@ class _Model:
         self.tensors = self.graph.tables(0)
         self.offsets: dict[int, int] = {}
         self.scratch: Sequence[Region] = ()
+        self.persistent = 0  # bytes of kernels that are not in the arena
         self.missing: set[int] = set()
         self.not_understood: Counter[str] = Counter()
 
@@ -161,18 +163,27 @@ class _Model:
 
     def take_addresses(self, rows: Sequence[Sequence[int]]) -> None:
         """Of all tensors; scratch memory of kernels comes after the graph's own."""
-        found = {number: address for number, address, _ in rows}
-        for memory in (_ARENA, _STATE):
-            own = {n: at for n, at in found.items() if self._memory(n) == memory}
-            base = min(own.values(), default=0)
-            self.offsets |= {number: at - base for number, at in own.items()}
+        own: dict[str, dict[int, Region]] = {"": {}, _ARENA: {}, _STATE: {}}
+        scratch: list[Region] = []
+        for number, address, size in rows:
+            if number < len(self.tensors):
+                memory = self._memory(number)
+                own[memory][number] = Region(memory, address, size)
+            else:
+                scratch.append(Region(_ARENA, address, size))
+        arena, apart = _joined(list(own[_ARENA].values()), scratch)
+        if scratch:
+            self.not_understood["scratch tensors of kernels"] = len(scratch)
+        base = {
+            _ARENA: min((region.offset for region in arena), default=0),
+            _STATE: min((region.offset for region in own[_STATE].values()), default=0),
+        }
+        for memory, start in base.items():
+            self.offsets |= {n: r.offset - start for n, r in own[memory].items()}
         self.scratch = [
-            Region(_ARENA, self.offsets[number], size)
-            for number, _, size in rows
-            if number >= len(self.tensors)
+            r._replace(offset=r.offset - base[_ARENA]) for r in scratch if r in arena
         ]
-        if self.scratch:
-            self.not_understood["scratch tensors of kernels"] = len(self.scratch)
+        self.persistent = sum(region.size for region in apart)
 
     def take_metadata(self) -> bool:
         """Whether the file has offsets, as TensorFlow Lite Micro reads them."""
@@ -242,7 +253,9 @@ class _Model:
         ends = Counter[str]()
         for region in (*(v.region for v in self.values.values()), *self.scratch):
             ends[region.memory] = max(ends[region.memory], region.end)
-        kinds = {_ARENA: "temporary", _STATE: "argument"}
+        kinds = {_ARENA: "temporary", _STATE: "argument", _KERNELS: "scratch"}
+        if self.persistent:
+            ends[_KERNELS] = self.persistent
         return {name: Memory(end, kinds[name]) for name, end in ends.items()}
 
     def _known(self, numbers: Sequence[int]) -> Sequence[Value]:
@@ -275,7 +288,23 @@ class _Model:
             return Unknown("nothing is known about the operation")
 
         location = writes[0].location if writes else ""
-        return [Step(name, operation, reads, writes, location, access)]
+        is_copy = operation in _VIEWS
+        return [Step(name, operation, reads, writes, location, access, is_copy)]
+
+
+def _joined(
+    values: Sequence[Region], scratch: Sequence[Region]
+) -> tuple[Sequence[Region], Sequence[Region]]:
+    """All that adjoins the values, and what lies apart: another allocation."""
+    joined, apart = [*values], [*scratch]
+    while True:
+        begin = min((region.offset for region in joined), default=0) - ALIGNMENT
+        end = max((region.end for region in joined), default=0) + ALIGNMENT
+        adjoining = [r for r in apart if r.offset < end and r.end > begin]
+        if not adjoining:
+            return joined, apart
+        joined += adjoining
+        apart = [region for region in apart if region not in adjoining]
 
 
 def _same(one: Value, other: Value) -> bool:

@@ -217,7 +217,10 @@ class _Reader:
             sharing = Sharing(numbers[read], indices[write], frozenset(same))
             return access(self.module, by, computation, sharing)
 
-        return Step(by.name, by.opcode, reads, writes, by.location, relation)
+        is_copy = by.opcode == "copy" and by.shape.bytes == sum(
+            v.region.size for v in reads
+        )
+        return Step(by.name, by.opcode, reads, writes, by.location, relation, is_copy)
 
     def _loop(self, by: Instruction, initial: Values) -> tuple[Loop, Values]:
         condition, body = (

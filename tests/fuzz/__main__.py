@@ -1,9 +1,10 @@
 """Tries many inputs, one for each seed: `python3 dev.py fuzz tensor --count 1000`.
 
-A target is a kind of random program (tensor, memref, models; foreign, whose plans are
-XLA's) or a reader that gets mutated files; `nightly` is all of them (see `nightly.py`).
-Every kind of failure is printed once, with the first seed that shows it; that seed
-reproduces it. Exits with 1 if there was one.
+A target is a kind of random program (tensor, memref, models; foreign, onnxruntime and
+litert, which other systems plan) or a reader that gets mutated files; `all` is all but
+litert, whose package is no dependency, and so is `nightly` (see `nightly.py`). Every
+kind of failure is printed once, with the first seed that shows it; that seed reproduces
+it. Exits with 1 if there was one.
 """
 
 import argparse
@@ -16,6 +17,7 @@ from pathlib import Path
 
 sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "support")]
 
+import foreign_arrays
 import foreign_programs
 import nightly
 from judging import (
@@ -32,12 +34,12 @@ from readers import READERS, input_of
 from shrinking import shrink
 from xdsl.dialects.builtin import ModuleOp
 
-EVERY = [*TARGETS, "foreign", *READERS]
+EVERY = [*TARGETS, "foreign", "onnxruntime", *READERS]
 
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser("fuzz", description=__doc__)
-    parser.add_argument("target", choices=["all", *EVERY])
+    parser.add_argument("target", choices=["all", *EVERY, "litert"])
     parser.add_argument("--seed", type=int, default=0, help="the first (default: 0)")
     parser.add_argument("--count", type=int, default=1, help="of seeds (default: 1)")
     parser.add_argument(
@@ -68,8 +70,7 @@ def _try(target: str, options: argparse.Namespace) -> int:
     """Runs one target; returns the exit code."""
     if options.print:
         for seed in range(options.seed, options.seed + options.count):
-            is_foreign = target == "foreign"
-            print(foreign_programs.text(seed) if is_foreign else texts(target, seed))
+            print(_text(target, seed))
         return 0
     start = time.process_time()
     outcomes: Counter[str] = Counter()
@@ -95,11 +96,21 @@ def _try(target: str, options: argparse.Namespace) -> int:
     return int(bool(failures))
 
 
+def _text(target: str, seed: int) -> str:
+    if target == "foreign":
+        return foreign_programs.text(seed)
+    if target in foreign_arrays.RUNNERS:
+        return foreign_arrays.text(seed)
+    return texts(target, seed)
+
+
 def _judge(target: str, seed: int) -> Verdict:
     if target in TARGETS:
         return judge(target, seed)
     if target == "foreign":
         return foreign_programs.judge(seed)
+    if target in foreign_arrays.RUNNERS:
+        return foreign_arrays.judge(target, seed)
     return judge_bytes(target, seed, input_of(target, seed))
 
 

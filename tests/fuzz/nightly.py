@@ -21,9 +21,13 @@ GUIDED = (
     *("csv", "mlir", "npz", "onnx", "plan", "stablehlo"),
     *("view-csv", "view-json", "view-mlir"),
 )
-SHARES = {"tensor": 6, "models": 4, "memref": 2, "foreign": 1} | dict.fromkeys(
-    ("cli", "bytecode"), 0.5
-)
+SHARES = {
+    "tensor": 6,
+    "models": 4,
+    "memref": 2,
+    "foreign": 1,
+    "onnxruntime": 1,
+} | dict.fromkeys(("cli", "bytecode"), 0.5)
 """Of the minutes; a reader takes 1."""
 
 
