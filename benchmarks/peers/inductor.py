@@ -61,7 +61,7 @@ def whole_bytes(network: Network, settings: Mapping[str, Any]) -> int:
         arguments = [network.input()]
         module = network.make().eval()
         graph = torch.export.export(module, tuple(arguments)).module()
-    with config.patch(settings), _without_kernels(), torch.no_grad():
+    with config.patch(settings), without_kernels(), torch.no_grad():
         compiled = compile_fx(graph, arguments)
         storages = Storages()
         with storages:
@@ -77,7 +77,7 @@ def halves_bytes(network: Network, budget: float) -> int:
     with (
         functorch_config.patch(activation_memory_budget=budget),
         layers_apart(),
-        _without_kernels(),
+        without_kernels(),
     ):
         compiled = compile_fx(graph, arguments)
         compiled(*arguments).backward()  # compiles the backward half
@@ -91,7 +91,9 @@ def halves_bytes(network: Network, budget: float) -> int:
 
 
 @contextmanager
-def _without_kernels() -> Generator[None]:
+def without_kernels() -> Generator[None]:
+    """Code of Inductor runs without its kernels, which are not compiled."""
+
     def kernel(*_: Any, **__: Any) -> Callable[..., None]:
         return lambda *_: None
 

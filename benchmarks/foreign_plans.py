@@ -1,0 +1,176 @@
+"""What the plans of other compilers lose, by cause, and what ours take.
+
+    python benchmarks/foreign_plans.py xla              # the models in jax_models/
+    python benchmarks/foreign_plans.py executorch       # those of small_networks.py
+    python benchmarks/foreign_plans.py litert
+    python benchmarks/foreign_plans.py inductor
+
+    pip install executorch==1.5.1 torchao               # each besides tensorplan, torch
+    pip install litert-torch==0.10.0 ai-edge-litert==2.3.0
+
+Compiles each model for the CPU, audits the plan, and prints the bytes of all its
+memories, and what of these is scratch memory of kernels only, or lost: by placement, by
+order, by copies, and by the program, compared with our plan. All but the first column
+add up to what our plan takes less. Arguments and results count, and parameters do where
+the other plan has them. Names choose models; `--json FILE` writes the figures.
+"""
+
+import argparse
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import redirect_stdout
+from importlib import import_module
+from os import devnull
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import tensorplan
+from tensorplan.checking.foreign import audit
+from tensorplan.foreign_plan import ForeignPlan
+from tensorplan.frontends.plans.reading import plan_files, read
+from tensorplan.reporting.foreign import account
+from tensorplan.reporting.trials import outcome
+
+COLUMNS = ("bytes", "scratch", "placement", "order", "copies", "program")
+
+
+class Planned(NamedTuple):
+    """The other compiler's plan, and the bytes of ours."""
+
+    plan: ForeignPlan
+    ours: int
+
+
+def xla(names: Sequence[str]) -> Iterator[tuple[str, Planned]]:
+    """The state is donated."""
+    jax: Any = import_module("jax")
+    models: Any = import_module("models").MODELS
+    for name in names or models:
+        model = models[name]()
+        donated = tuple(range(model.state))
+        traced = jax.jit(model.function, donate_argnums=donated)
+        with TemporaryDirectory() as folder:
+            options = {"xla_dump_to": folder, "xla_dump_hlo_as_text": True}
+            traced.lower(*model.arguments).compile(compiler_options=options)
+            [path] = plan_files(folder)
+            ours = tensorplan.from_jax(
+                model.function, *model.arguments, donate_argnums=donated
+            )
+            yield name, Planned(read(path), _needed(ours, with_parameters=True))
+
+
+def executorch(names: Sequence[str]) -> Iterator[tuple[str, Planned]]:
+    """Portable operators, and ExecuTorch's own greedy planner."""
+    torch, exir = import_module("torch"), import_module("executorch.exir")
+    checks = exir.EdgeCompileConfig(_check_ir_validity=False)
+
+    def compile(module: Any, inputs: Any, folder: Path) -> Path:
+        program = torch.export.export(module, inputs)
+        made = exir.to_edge(program, compile_config=checks).to_executorch()
+        path = folder / "net.pte"
+        path.write_bytes(made.buffer)
+        return path
+
+    yield from _networks(names, compile, with_parameters=False)
+
+
+def litert(names: Sequence[str]) -> Iterator[tuple[str, Planned]]:
+    """The interpreter without delegates."""
+    converter: Any = import_module("litert_torch")
+    runtime: Any = import_module("ai_edge_litert.interpreter")
+    write: Any = import_module("tensorplan.frontends.plans.litert").write_addresses
+    builtin = runtime.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+
+    def compile(module: Any, inputs: Any, folder: Path) -> Path:
+        path = folder / "net.tflite"
+        with redirect_stdout(open(devnull, "w")):
+            converter.convert(module, inputs).export(str(path))
+        interpreter = runtime.Interpreter(
+            str(path), experimental_op_resolver_type=builtin
+        )
+        interpreter.allocate_tensors()
+        write(interpreter, str(path))
+        return path
+
+    yield from _networks(names, compile, with_parameters=False)
+
+
+def inductor(names: Sequence[str]) -> Iterator[tuple[str, Planned]]:
+    """With pools; its kernels are not compiled."""
+    torch: Any = import_module("torch")
+    config: Any = import_module("torch._inductor.config")
+    utilities: Any = import_module("torch._inductor.utils")
+    without_kernels: Any = import_module("peers.inductor").without_kernels
+
+    def compile(module: Any, inputs: Any, folder: Path) -> Path:
+        torch._dynamo.reset()
+        torch._dynamo.config.allow_rnn = True
+        pools = config.patch(memory_planning=True)
+        with pools, without_kernels(), torch.no_grad():
+            compiled = torch.compile(module, fullgraph=True)
+            _, [code] = utilities.run_and_get_code(compiled, *inputs)
+        path = folder / "net.output_code.py"
+        path.write_text(code)
+        return path
+
+    yield from _networks(names, compile, with_parameters=True)
+
+
+def _networks(
+    names: Sequence[str], compile: Callable[..., Path], *, with_parameters: bool
+) -> Iterator[tuple[str, Planned]]:
+    models: Any = import_module("small_networks").models()
+    for name in names or models:
+        module, inputs = models[name]()
+        module = module.eval()
+        try:
+            ours = _needed(
+                tensorplan.from_torch(module, inputs), with_parameters=with_parameters
+            )
+            with TemporaryDirectory() as folder:
+                yield name, Planned(read(compile(module, inputs, Path(folder))), ours)
+        except Exception as error:  # whatever a framework raises: the row says so
+            print(f"{name:18}{type(error).__name__}: {error}".splitlines()[0])
+
+
+def _needed(model: tensorplan.Model, *, with_parameters: bool) -> int:
+    total = outcome(tensorplan.plan(model).module).total
+    parameters = sum(array.nbytes for array in model.parameters.values())
+    return total if with_parameters else total - parameters
+
+
+def figures(planned: Planned) -> Mapping[str, int]:
+    plan, ours = planned
+    found = account(plan)
+    scratch = found.by_kind.get("scratch", 0)
+    lost = found.lost_by_placement, found.lost_by_order or 0, found.lost_by_copies or 0
+    program = found.lost_by_program(ours)
+    return dict(zip(COLUMNS, (plan.bytes, scratch, *lost, program), strict=True))
+
+
+SYSTEMS = {f.__name__: f for f in (xla, executorch, litert, inductor)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("system", choices=SYSTEMS)
+    parser.add_argument("models", nargs="*")
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    print(f"{'model':18}{'verdict':>12}" + "".join(f"{c:>13}" for c in COLUMNS))
+    rows: dict[str, Mapping[str, Any]] = {}
+    for name, planned in SYSTEMS[options.system](options.models):
+        verdict = audit(planned.plan).verdict
+        if verdict == "unsound":
+            print(f"{name:18}{verdict:>12}", flush=True)
+            continue
+        rows[name] = {"verdict": verdict, **(found := figures(planned))}
+        numbers = "".join(f"{number:13,}" for number in found.values())
+        print(f"{name:18}{verdict:>12}{numbers}", flush=True)
+    if options.json:
+        options.json.write_text(json.dumps(rows, indent=2))
+
+
+if __name__ == "__main__":
+    main()
