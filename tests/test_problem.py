@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 from math import gcd
 from random import Random
+from time import process_time
 
 import pytest
 
@@ -108,3 +109,10 @@ def test_the_room_between_aligned_buffers_counts() -> None:
     plan = solve(Problem([a, b, c]), "auto")
     assert plan.optimal
     assert plan.peak == 64 + 4
+
+
+def test_a_bound_for_many_alignments_takes_as_long_as_for_some() -> None:
+    buffers = [Buffer(f"b{n}", n, 0, 1 + n % 7, 2 * n + 3) for n in range(8_000)]
+    start = process_time()
+    assert Problem(buffers).lower_bound >= sum(range(8_000))
+    assert process_time() - start < 1.5
