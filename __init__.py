@@ -91,7 +91,7 @@ def read(source: str | bytes | os.PathLike[str]) -> ModuleOp:
     Raises xDSL's `ParseError`, `LocatedError`, `OSError` for a file that cannot be
     read, and `ValueError` for a file name that is not a `Path`.
     """
-    from . import frontends
+    from .frontends import reading
 
     _expect_contents(source, str | bytes | os.PathLike)
     if isinstance(source, os.PathLike):
@@ -100,7 +100,7 @@ def read(source: str | bytes | os.PathLike[str]) -> ModuleOp:
         is_text = isinstance(source, str)
         data = source.encode(errors="surrogatepass") if is_text else source
         name = "program"
-    return frontends.read(data, name, context(), trusted=isinstance(source, bytes))
+    return reading.read(data, name, context(), trusted=isinstance(source, bytes))
 
 
 def _expect_contents(source: object, kinds: Any) -> None:

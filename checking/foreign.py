@@ -11,9 +11,7 @@ must read each element before it overwrites it.
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, TypeAlias
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from ..foreign_plan import (
     Block,
@@ -29,6 +27,9 @@ from ..foreign_plan import (
     Value,
     steps_in,
 )
+
+if TYPE_CHECKING:
+    import numpy as np
 
 Severity: TypeAlias = Literal["unsound", "suspicious"]
 _Names: TypeAlias = frozenset[str]
@@ -275,6 +276,8 @@ def _judged(access: Elements, old: Region, new: Region) -> Unknown | None:
     Elements are computed in the order of the addresses that they are written to, or in
     any other: a plan that depends on the order is not refuted, but not proved either.
     """
+    import numpy as np  # which few plans need
+
     written = np.asarray(access.written).reshape(-1) + new.offset
     targets = np.unique(written)
     early = late = 0
@@ -299,6 +302,8 @@ def _hits(
     targets: Positions, read: Positions, width: int
 ) -> "np.ndarray[Any, np.dtype[np.bool_]]":
     """Whether any target's element overlaps with each element that is read."""
+    import numpy as np
+
     following = np.searchsorted(targets, read - width, side="right")
     nearest = targets[np.minimum(following, len(targets) - 1)] if len(targets) else read
     return (following < len(targets)) & (nearest < read + width)

@@ -20,8 +20,8 @@ from tensorplan.dialects.tgraph import TGraph
 from tensorplan.dialects.tgraph.base import TensorOp
 from tensorplan.dialects.tgraph.reducing import ReduceOp
 from tensorplan.dialects.tgraph.reference.interpreter import run_reference
-from tensorplan.frontends import read
 from tensorplan.frontends.jax import lower
+from tensorplan.frontends.reading import read
 from tensorplan.passes.convert.stablehlo_to_tgraph import ConvertStablehloToTGraph
 from tensorplan.passes.driver import check
 

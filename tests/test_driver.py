@@ -16,15 +16,15 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import VerifyException
 
 import tensorplan
-from tensorplan import frontends
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.tgraph.base import TensorOp, ints
+from tensorplan.frontends import reading
 from tensorplan.passes import driver, get_all_passes
 from tensorplan.passes.plan.pipeline import PlanPipeline
 
 
 def parse(text: str) -> ModuleOp:
-    return frontends.read(text.encode(), "t.mlir", tensorplan.context())
+    return reading.read(text.encode(), "t.mlir", tensorplan.context())
 
 
 @dataclass(frozen=True)
@@ -231,7 +231,7 @@ def test_what_changed_is_checked_again(
     )
     ctx = tensorplan.context()
     ctx.allow_unregistered = True
-    module = frontends.read(BRANCHES.encode(), "t.mlir", ctx)
+    module = reading.read(BRANCHES.encode(), "t.mlir", ctx)
     driver.run(ctx, module, [Nothing(), Change(), Nothing()])
     assert checked == [module] * (1 if what == "nothing" else 2)
 

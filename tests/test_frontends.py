@@ -25,8 +25,8 @@ from xdsl.utils.exceptions import ParseError
 
 from tensorplan.dialects.diagnostics import LocatedError, name_of, path_of, place_of
 from tensorplan.dialects.tgraph import TGraph
-from tensorplan.frontends import read
 from tensorplan.frontends.mlir_text import parse_module
+from tensorplan.frontends.reading import read
 from tensorplan.passes.driver import check
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "mlp_train_sgd.mlir"

@@ -62,11 +62,14 @@ def test_help_fits_80_columns(run: Run, tool: str):
 
 @pytest.mark.parametrize(
     ("tool", "args"),
-    [*((tool, ["--help"]) for tool in TOOLS), ("plan-solve", ["buffers.csv"])],
+    [
+        *((tool, ["--help"]) for tool in TOOLS),
+        *((f"plan-{tool}", ["buffers.csv"]) for tool in ("audit", "solve", "view")),
+    ],
 )
 def test_what_needs_no_ir_loads_none(tool: str, args: list[str], tmp_path: Path):
     """Nor NumPy: these take longer to load than the rest takes to run."""
-    (tmp_path / "buffers.csv").write_text("id,lower,upper,size\na,0,1,8\n")
+    (tmp_path / "buffers.csv").write_text("id,lower,upper,size,offset\na,0,2,8,0\n")
     code = (
         f"import sys, tensorplan.tools.{tool.replace('-', '_')} as tool\n"
         f"assert tool.main({args}) == 0\n"

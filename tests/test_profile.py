@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tensorplan
-from tensorplan import frontends
+from tensorplan.frontends import reading
 from tensorplan.runtime.executor import Executable
 
 # Two branches on two streams; a copy to the other device.
@@ -38,7 +38,7 @@ X = np.linspace(-1, 1, 16, dtype=np.float32)
     "how", [{}, {"threads": 2, "concurrent": True}, {"sanitize": True}]
 )
 def test_a_trace(how: dict[str, Any]) -> None:
-    module = frontends.read(PROGRAM.encode(), "plan.mlir", tensorplan.context())
+    module = reading.read(PROGRAM.encode(), "plan.mlir", tensorplan.context())
     program = Executable(module, **how)
     profile = program.profile()
     for _ in range(2):
@@ -72,6 +72,6 @@ def test_a_trace(how: dict[str, Any]) -> None:
 
 
 def test_nothing_has_run() -> None:
-    module = frontends.read(PROGRAM.encode(), "plan.mlir", tensorplan.context())
+    module = reading.read(PROGRAM.encode(), "plan.mlir", tensorplan.context())
     events = json.loads(Executable(module).profile().to_json())["traceEvents"]
     assert {event["ph"] for event in events} == {"M"}

@@ -8,9 +8,9 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 import tensorplan
-from tensorplan import frontends
 from tensorplan.dialects.dtypes import Array
 from tensorplan.dialects.tgraph.elementwise import ElementwiseOp, TanhOp
+from tensorplan.frontends import reading
 from tensorplan.runtime.backends.numpy.base import KERNELS
 from tensorplan.runtime.calls import Call
 from tensorplan.runtime.executor import Executable, PlanViolation
@@ -18,7 +18,7 @@ from tensorplan.runtime.pool import Scratch
 
 
 def parse(text: str) -> ModuleOp:
-    module = frontends.read(text.encode(), "plan.mlir", tensorplan.context())
+    module = reading.read(text.encode(), "plan.mlir", tensorplan.context())
     module.verify()
     return module
 

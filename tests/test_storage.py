@@ -36,8 +36,8 @@ from tensorplan.analysis.operations import Operations
 from tensorplan.analysis.storage import during, storage_of
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.tgraph.base import DONATED
-from tensorplan.frontends import read
 from tensorplan.frontends.mlir_text import parse_module
+from tensorplan.frontends.reading import read
 from tensorplan.passes import driver
 from tensorplan.passes.convert.stablehlo_to_tgraph import ConvertStablehloToTGraph
 from tensorplan.passes.plan.pipeline import PlanPipeline

@@ -9,12 +9,12 @@ from xdsl.ir import Dialect
 from xdsl.irdl import irdl_op_definition
 
 import tensorplan
-from tensorplan import frontends
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.tgraph import TGraph
 from tensorplan.dialects.tgraph.elementwise import BinaryOp, UnaryOp
 from tensorplan.dialects.tgraph.formulas import FLOAT, FORMULAS, formula
 from tensorplan.dialects.tgraph.reference.interpreter import run_reference
+from tensorplan.frontends import reading
 from tensorplan.passes import driver
 from tensorplan.passes.convert.tgraph_to_linalg import ConvertTGraphToLinalg
 from tensorplan.runtime.executor import Executable
@@ -117,7 +117,7 @@ MINE = """func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
 def mine() -> ModuleOp:
     context = tensorplan.context()
     context.load_dialect(Dialect("mine", [SoftsignOp]))
-    return frontends.read(MINE.encode(), "program", context, trusted=True)
+    return reading.read(MINE.encode(), "program", context, trusted=True)
 
 
 @pytest.mark.parametrize(

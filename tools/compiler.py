@@ -15,7 +15,7 @@ from xdsl.passes import ModulePass
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import ShrinkException, VerifyException
 
-from .. import frontends
+from ..frontends import reading
 from ..passes import driver
 from .common import USER_ERRORS, InternalError, Source, bug_message, this_command
 
@@ -134,7 +134,7 @@ class ToolPipeline:
 
 
 def _read(source: Source, ctx: Context) -> ModuleOp:
-    return frontends.read(
+    return reading.read(
         source.data,
         source.name,
         ctx,

@@ -27,7 +27,7 @@ from xdsl.xdsl_opt_main import xDSLOptMain
 
 from ..choices import one_of
 from ..dialects import get_all_dialects
-from ..frontends import decode
+from ..frontends.reading import decode
 from ..passes import get_all_passes
 from ..passes.driver import flatten
 from ..passes.options import documented

@@ -27,7 +27,6 @@ from ...foreign_plan import (
     Value,
 )
 from .hlo import Computation, HloModule, Index, Instruction, parse
-from .hlo_elements import Sharing, access
 
 ASSIGNMENT = "-buffer-assignment.txt"
 
@@ -209,6 +208,8 @@ class _Reader:
         writes = [results[index] for index in indices]
 
         def relation(read: int, write: int) -> Access:
+            from .hlo_elements import Sharing, access  # loads NumPy
+
             same = (
                 n
                 for r, n in zip(reads, numbers, strict=True)

@@ -1,4 +1,4 @@
-"""Plans on disk, for processes that compile the same program again.
+"""Keeps plans on disk, for processes that compile the same program again.
 
 A plan is kept as text, with the places of its operations in the source, under a hash of
 all that it follows from: the program, the options, the files of this package, and the
@@ -29,9 +29,10 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import ParseError
 
-from ... import cache, frontends
+from ... import cache
 from ...checking.plan_check import check_plan
 from ...dialects.diagnostics import LocatedError
+from ...frontends import reading
 from ...version import VERSION
 from .. import driver
 from ..options import PlanOptions
@@ -162,7 +163,7 @@ def _read(ctx: Context, name: str) -> ModuleOp | None:
     if (data := cache.read(name)) is None:
         return None
     try:
-        module = frontends.read(data, _SOURCE, ctx)
+        module = reading.read(data, _SOURCE, ctx)
         for op in module.walk():
             place = op.location
             if isinstance(place, FileLineColLoc) and place.filename.data == _SOURCE:

@@ -16,10 +16,10 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
 import tensorplan
-from tensorplan import frontends
 from tensorplan.dialects.diagnostics import LocatedError, LocatedVerifyError
 from tensorplan.dialects.tgraph.base import AnyTensor, tensor_type_of
 from tensorplan.dialects.tgraph.partial import UNKNOWN
+from tensorplan.frontends import reading
 from tensorplan.passes import driver
 from tensorplan.passes.tgraph.infer_shapes import TGraphInferShapes
 
@@ -128,7 +128,7 @@ def test_infer(vector: Json) -> None:
     program = Program(vector["graph"])
     expected = vector["expected"]
     ctx = tensorplan.context()
-    module = frontends.read("\n".join(program.lines).encode(), "vector", ctx)
+    module = reading.read("\n".join(program.lines).encode(), "vector", ctx)
     if "error" in expected:
         with pytest.raises((LocatedError, LocatedVerifyError)) as raised:
             driver.run(ctx, module, [TGraphInferShapes()])

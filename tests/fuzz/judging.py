@@ -68,8 +68,8 @@ from tensorplan.dialects.diagnostics import name_of
 from tensorplan.dialects.dtypes import Array, is_float
 from tensorplan.dialects.tgraph.base import AnyTensor, TensorOp
 from tensorplan.dialects.tgraph.random import RngBitGeneratorOp
-from tensorplan.frontends import read
 from tensorplan.frontends.mlir_text import parse_module
+from tensorplan.frontends.reading import read
 from tensorplan.passes import driver
 from tensorplan.passes.convert.stablehlo_to_tgraph import ConvertStablehloToTGraph
 from tensorplan.passes.convert.tgraph_to_linalg import ConvertTGraphToLinalg
