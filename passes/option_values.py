@@ -1,4 +1,4 @@
-"""Symbolic sizes as options give them: values of names."""
+"""Parses the values of symbolic sizes that options give, by name."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""A program that is called with arrays, whatever made it. Knows no IR.
+"""Calls a program with arrays, whatever made the program. Knows no IR.
 
 The caller's arrays are the arguments' memory. When a call brings an argument in other
 memory than the last, the calls on it follow (program/relocation.py).

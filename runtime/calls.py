@@ -1,4 +1,4 @@
-"""What a run does: calls, one after the other. Knows no IR.
+"""Runs calls one after the other, which is all that a run does. Knows no IR.
 
 Loops, branches, and what happens to numbers between operations are calls as well.
 """

@@ -1,4 +1,4 @@
-"""Which results may be written to the memory of which donated inputs."""
+"""Decides which results may be written to the memory of which donated inputs."""
 
 from collections.abc import Collection, Sequence
 

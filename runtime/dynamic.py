@@ -1,4 +1,4 @@
-"""Programs with symbolic sizes: a static program for the sizes of each call.
+"""Runs programs with symbolic sizes: as a static program for the sizes of each call.
 
 A call binds the names in the types of the arguments to sizes. The program is
 specialized to these sizes once, and then kept. All specialized programs share the same

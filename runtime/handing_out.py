@@ -1,4 +1,4 @@
-"""Large results without a copy: each call computes into memory that nobody else has.
+"""Returns large results without a copy: each call computes into memory of its own.
 
     y = run(x)      in the program's block 1, which is the caller's now
     z = run(x)      in block 2, as y is still there

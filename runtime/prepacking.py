@@ -1,4 +1,4 @@
-"""Copies of constants in the layouts that kernels want, made once.
+"""Copies constants into the layouts that kernels want, once.
 
 As ONNX Runtime prepacks initializers, OpenVINO reorders a model's constants, and
 PyTorch Inductor packs what it has frozen. All of these do so for what is known not to

@@ -1,4 +1,4 @@
-"""New arrays for arguments that are only read, bound in one native call.
+"""Binds new arrays to arguments that are only read, in one native call.
 
 Which arrays fit, and what follows them, is known after a few calls (arguments.py,
 program/relocation.py). Native code then compares what NumPy's C interface says of each

@@ -1,5 +1,5 @@
-"""The devices that programs run on: parts of processors, `cpu:0`, `cpu:1`, ..., as many
-as a program names."""
+"""Checks that devices are those that programs run on: `cpu:0`, `cpu:1`, ..., which are
+parts of processors, as many as a program names."""
 
 import re
 from typing import cast

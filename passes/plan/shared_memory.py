@@ -1,4 +1,4 @@
-"""Allocations that may be one, for plan-in-place: when, and how they are joined."""
+"""Decides for plan-in-place which allocations may be one, and joins them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,1 +1,1 @@
-"""`specialize-sizes`."""
+"""Replaces symbolic sizes by numbers: `specialize-sizes`."""

@@ -1,4 +1,4 @@
-"""Backends: kernels for the operations of a program.
+"""Computes the operations of a program by the kernels of several backends.
 
 dispatch.py     asks the backends in turn
 interface.py    the interface of a backend, and of the calls that it returns

@@ -1,4 +1,4 @@
-"""Where the steps of a program run: one thread, a thread for each queue, or processes.
+"""Runs the steps of a program: in one thread, a thread for each queue, or processes.
 
 order.py       which steps of different queues wait for each other
 serial.py      in this thread, in program order

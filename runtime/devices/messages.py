@@ -1,4 +1,4 @@
-"""What the controller and its processes say to each other: text and arrays, no pickles.
+"""Sends messages between the controller and its processes: text and arrays, no pickles.
 
 Both sides know the program, so arrays go as bare bytes, in the order of the signature.
 """

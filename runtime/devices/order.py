@@ -1,4 +1,4 @@
-"""Which steps of different queues wait for each other.
+"""Finds which steps of different queues wait for each other.
 
     0  queue A  writes bytes 0 to 64
     1  queue B  reads bytes 0 to 64       waits for 0

@@ -1,4 +1,4 @@
-"""Devices that live in other processes, here or on other hosts, started by MPI.
+"""Runs devices in other processes, here or on other hosts, which MPI starts.
 
     with 2 processes:  controller ──input bytes──> process 0: cpu:0, cpu:2
                             │                          ↕ MPI: what device copies read

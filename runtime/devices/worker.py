@@ -1,4 +1,4 @@
-"""A process with some of a program's devices; see processes.py, which starts it.
+"""Runs some of a program's devices in a process; processes.py starts it.
 
 It makes the whole program ready, but keeps only the steps of its own devices. The
 memory of other devices is not touched, and so takes no pages, except where what steps

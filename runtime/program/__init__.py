@@ -1,4 +1,4 @@
-"""Memref IR made ready to run.
+"""Makes memref IR ready to run.
 
 memory.py       where each value lies: in arguments, arenas, allocators' regions
 compiled.py     the steps that compute what its operations say

@@ -1,4 +1,4 @@
-"""Memref IR made ready to run: the steps that compute, in memory that is laid out."""
+"""Makes memref IR ready to run: lays out its memory, and compiles the steps in it."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Upstream operations between those on memrefs: numbers, loops, branches, linalg.
+"""Compiles the upstream operations of a program: numbers, loops, branches, linalg.
 
     %v = memref.load %flag[]          each number is a rank-0 array
     scf.for %i = %a to %b step %c     a call that makes the calls of its body

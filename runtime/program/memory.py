@@ -1,4 +1,4 @@
-"""Where the values of a function lie: arguments, arenas, what is allocated, views.
+"""Lays out the values of a function: in arguments, arenas, allocations, and views.
 
 An arena, a `memref.alloc` that `memref.view`s take parts of (level 3), is that of its
 device's pool. Any other `memref.alloc` (level 2) is served by the pool's allocator,

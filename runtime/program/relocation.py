@@ -1,4 +1,4 @@
-"""Calls that follow an argument's memory, rather than being made anew where it moves.
+"""Lets calls follow an argument whose memory moves, instead of making them anew.
 
 As a linker relocates code: calls are made for memory of the program's own, and what of
 them lies there is noted. When a call of the program brings an argument in other memory,

@@ -1,4 +1,4 @@
-"""What a program consists of when it runs: memory, arrays in it, and steps."""
+"""Defines what a running program consists of: memory, arrays in it, and steps."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""How much workspace the executor's kernels take, for `plan-workspaces`.
+"""Tells `plan-workspaces` how much workspace the executor's kernels take.
 
 A kernel is made as the executor makes it, on arrays of which nobody touches a page, and
 what it takes from its scratch is counted. Operands that are views of one buffer share

@@ -1,4 +1,4 @@
-"""Sorts, and reductions whose region combines single elements.
+"""Writes sorts, and reductions whose region combines single elements, as loops.
 
 A reduction becomes one `linalg.generic` that has the operation's body and computes all
 results. A sort becomes loops: a bottom-up merge sort of each column.

@@ -1,4 +1,4 @@
-"""Gather, scatter and the gradient of max pooling: indices known only at run time.
+"""Writes gather, scatter, and the gradient of max pooling as loops over index vectors.
 
 A gather becomes a `linalg.generic` that loads by index. The others become loops in the
 order of the reference, because several updates may write the same element.

@@ -1,4 +1,4 @@
-"""Memory that the conversion uses: arrays in memrefs, their views, and workspace."""
+"""Allocates and views the memory that the conversion uses: arrays and workspace."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""Concatenation and padding: copies into slices of the result."""
+"""Writes concatenation and padding as copies into slices of the result."""
 
 from ....analysis.layout import Layout
 from ....dialects.tgraph.base import tensor_type_of

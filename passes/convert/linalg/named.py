@@ -1,4 +1,4 @@
-"""Products as linalg's named operations, on strided views of their operands.
+"""Writes products as linalg's named operations, on strided views of their operands.
 
     dot_general                  linalg.matmul, linalg.batch_matmul
     convolution, two dimensions  linalg.conv_2d_nhwc_hwcf

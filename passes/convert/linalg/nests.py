@@ -1,4 +1,4 @@
-"""Loop nests as `linalg.generic`: each value is computed where it is needed.
+"""Writes loop nests as `linalg.generic`: each value is computed where it is needed.
 
 The elementwise operations, constants and views of a nest become its body and its
 indexing maps. All other values that it reads are stored first.

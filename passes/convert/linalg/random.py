@@ -1,4 +1,4 @@
-"""Random bits: a loop over blocks of counters.
+"""Writes random bits as a loop over blocks of counters.
 
 `tensorplan.dialects.tgraph.reference.random` describes how XLA lays out the numbers.
 Words are held in i64, so that the product of two words fits.

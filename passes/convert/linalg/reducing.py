@@ -1,4 +1,4 @@
-"""Reductions and products of tensors as `linalg.generic` with reduction iterators.
+"""Writes reductions and products as `linalg.generic` with reduction iterators.
 
 Sums have a wider type than the elements (`code.sum_type`, `code.dot_type`). They lie in
 workspace if the result has another type.

@@ -1,4 +1,4 @@
-"""tgraph's elementwise operations on scalars, as arith and math operations.
+"""Writes tgraph's elementwise operations on scalars as arith and math operations.
 
 Formulas (`tensorplan.dialects.tgraph.formulas`) expand into operations of these two
 dialects. The results are those of the reference interpreter: maximum and minimum

@@ -1,4 +1,4 @@
-"""Convolutions and reductions of windows, without padded copies.
+"""Writes convolutions and reductions of windows, without padded copies.
 
 Along each dimension, the positions of a window form ranges in which the same part of
 the window lies inside the (dilated, padded) operand. With padding 1 and a window of 3,

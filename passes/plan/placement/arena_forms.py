@@ -1,4 +1,4 @@
-"""Arenas that others own, for plan-memory: an argument, a global, or fixed addresses.
+"""Writes arenas that others own: an argument, a global, or fixed addresses.
 
     func.func @f(%x: memref<8xf32>, %arena: memref<256xi8> {tgraph.arena = 64 : i64})
     func.func @f_arena_size() -> index                                # argument

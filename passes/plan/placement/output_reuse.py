@@ -1,6 +1,7 @@
-"""The caller's memory for other buffers, for plan-memory: that of results until these
-are written, of variables between the last read of the old contents and the write of
-the new ones, of donated arguments from their last read on.
+"""Finds memory of the caller that other buffers may use, for plan-memory.
+
+A result's is free until the result is written, a variable's between the last read of
+its old contents and the write of the new ones, a donated argument's from its last read.
 
     func.func @f(%r: memref<64xf32> {tgraph.result = 0 : i32}, ...)
       %0 = memref.reinterpret_cast %r to offset: [16], sizes: [4, 8], strides: [8, 1]

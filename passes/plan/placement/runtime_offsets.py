@@ -1,4 +1,4 @@
-"""Offsets that are computed from sizes, for plan-memory.
+"""Writes offsets that are computed from sizes, for plan-memory.
 
     %0 = arith.muli %n, %c512                     # the bytes of %a
     %1 = arith.maxsi %0, %2                       # of %b, above %a and %c

@@ -1,4 +1,4 @@
-"""The slots of an arena: which allocations share one, and which have several.
+"""Finds the slots of an arena: which allocations share one, and which have several.
 
 Allocations that the same value refers to, on one path each, share a slot unless both
 are live at once. What a loop hands on has as many slots as there are of it at a time.

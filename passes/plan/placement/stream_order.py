@@ -1,4 +1,4 @@
-"""Planning memory for operations on several streams, for plan-memory.
+"""Tells plan-memory which buffers on different streams may share bytes.
 
 Two buffers may share bytes only if all accesses of the one surely are over before any
 of the other: in the order of a stream, or through what operations wait for

@@ -1,4 +1,4 @@
-"""Which operations are computed together: pure algorithms, and what limits them.
+"""Decides which operations are computed together: pure algorithms, and their limits.
 
 graph.py            operations as the algorithms see them
 postdominators.py   TVM Relay's groups

@@ -1,4 +1,4 @@
-"""Values across the peak that are computed again where they are read, instead of kept.
+"""Computes values across the peak again where they are read, instead of keeping them.
 
     %d = subtract %x, %mean        %s = fusion(%x, %mean) {subtract, multiply, reduce}
     %e = multiply %d, %d           ...

@@ -1,4 +1,4 @@
-"""Where a function's values lie if it is grouped so, and the bytes that live there."""
+"""Predicts where the values of a grouped function lie, and which bytes are live."""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property

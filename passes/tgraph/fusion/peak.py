@@ -1,4 +1,4 @@
-"""Groups that would cost memory, and what to store instead."""
+"""Finds groups that would cost memory, and what to store instead."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property

@@ -1,4 +1,4 @@
-"""What is kept across the peak, and what is computed again after it.
+"""Decides what is kept across the peak, and what is computed again after it.
 
 What is read after the peak is kept, or computed again by each group that reads it, from
 other values that are kept: `planning/scheduling/residuals.py` finds the fewest bytes

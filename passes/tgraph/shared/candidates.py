@@ -1,4 +1,4 @@
-"""Candidates for a lowering: each is made on a copy of the program, and measured."""
+"""Tries candidates for a lowering: each on a copy of the program, which it measures."""
 
 import logging
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""How few bytes have to be live for a function's arenas to fit a budget.
+"""Finds how few bytes may be live for a function's arenas to fit a budget.
 
 A plan may take less than what is live, since the memory of results is reused, or more,
 since kernels have workspaces; analysis/storage says what it will be. So passes that

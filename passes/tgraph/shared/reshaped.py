@@ -1,4 +1,4 @@
-"""Values as they are in another shape, without reshaping what is in memory."""
+"""Writes values in another shape, without reshaping what is in memory."""
 
 from collections.abc import Iterator, Sequence
 from math import prod

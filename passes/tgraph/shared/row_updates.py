@@ -1,5 +1,4 @@
-"""Updates of variables row by row, from a tensor whose rows are computed one after the
-other.
+"""Updates variables row by row, from a tensor whose rows are computed in sequence.
 
     %1 = tgraph.multiply %rows, %tenths ...
     %2 = tgraph.add %m, %1 ...

@@ -1,4 +1,4 @@
-"""Loops that read and write several rows in each iteration, as unrolled scans do.
+"""Recognizes loops that read and write several rows per iteration: unrolled scans.
 
 %r = tgraph.concatenate %a, %b {dimension = 0 : i64} : ... -> tensor<2x8xf32>
 ...                            // iteration i puts %r into row i of a tensor<12x2x8xf32>

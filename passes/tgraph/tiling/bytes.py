@@ -1,4 +1,4 @@
-"""What a region needs when it is computed in tiles, counted as the scheduler counts.
+"""Counts the bytes that a region needs in tiles, as the scheduler counts them.
 
 Values inside take the memory of one tile. What is read from outside stays until the
 last tile is computed, and what is needed outside is there from the first one on.

@@ -1,5 +1,4 @@
-"""What an operation takes alone, and whether tiles of it take less: in words, with the
-proof where there are none.
+"""Says what an operation takes alone, and which tiles of it take less, with the proof.
 
     tgraph.sort alone needs 4096 bytes in any order, unless it overwrites what it sorts:
       what comes first depends on all of that

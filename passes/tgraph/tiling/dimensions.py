@@ -1,4 +1,4 @@
-"""Along which dimensions operands are sliced when a result is.
+"""Says along which dimensions operands are sliced when a result is.
 
 A tile of a result needs the same tile of some operands, along a dimension of theirs,
 and all of the others: a tile of the rows of `dot(a, b)` needs those rows of `a`, and

@@ -1,4 +1,4 @@
-"""Operations written as one loop, which computes a tile in each iteration.
+"""Writes operations as one loop, which computes a tile in each iteration.
 
 %1 = tgraph.exponential %0               : tensor<4x8xf32>
 %2 = tgraph.reduce %1 {kind = "add", dimensions = array<i64: 0>} : ... -> tensor<8xf32>

@@ -1,4 +1,4 @@
-"""Which loops over tiles would lower what a block needs, by an estimate.
+"""Finds loops over tiles that would lower what a block needs, by an estimate.
 
 It takes what is stored now for what would be stored in a tile, and the order as it is.
 So the outcome is a proposal, which is to be measured.

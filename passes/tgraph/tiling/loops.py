@@ -1,4 +1,4 @@
-"""Operations that one loop can compute, a tile in each iteration.
+"""Finds operations that one loop can compute, a tile in each iteration.
 
 A loop grows from one operation, along one dimension of its result, to what it reads and
 to what reads it. Of a tile a member makes a tile of its result, or a part of it: a sum

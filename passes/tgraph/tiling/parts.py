@@ -1,4 +1,4 @@
-"""Operations that combine tiles: sums, maxima, contractions and scattered sums.
+"""Combines tiles: by sums, maxima, contractions and scattered sums.
 
 Of tiles of its operands, along a dimension that the result lacks, such an operation
 makes a part of its result. All parts together, combined in the order of the tiles, are

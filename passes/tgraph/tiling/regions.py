@@ -1,4 +1,4 @@
-"""Operations that can be computed together in tiles.
+"""Finds operations that can be computed together in tiles.
 
 A region grows from one operation, along one dimension of its result, to what it reads
 and to what reads it, within a window of a block. Views and numbers are no members of

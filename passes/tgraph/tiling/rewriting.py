@@ -1,4 +1,4 @@
-"""Regions written out in tiles, one after the other.
+"""Writes regions out in tiles, one after the other.
 
 %1 = tgraph.exponential %0 : tensor<4x8xf32>
 

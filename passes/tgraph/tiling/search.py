@@ -1,4 +1,4 @@
-"""Regions and numbers of tiles that bring the peak of live bytes below a target.
+"""Finds regions and numbers of tiles that bring the live bytes below a target.
 
 Where more lives than the target, the smallest region around it that helps is searched:
 it starts with the operations there, in few tiles, and takes in what comes before or

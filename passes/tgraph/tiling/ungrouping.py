@@ -1,4 +1,4 @@
-"""Groups taken apart again: what tgraph-eliminate-assigns and tgraph-fuse have done.
+"""Takes apart the groups that tgraph-eliminate-assigns and tgraph-fuse have made.
 
 %r = tgraph.fusion(%x = %a) outs(%v) : ... { %0 = tgraph.exponential %x ... yield %0 }
 

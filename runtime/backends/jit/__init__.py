@@ -1,4 +1,4 @@
-"""LLVM IR as functions of this process, by llvmlite, and calls of these.
+"""Makes LLVM IR functions of this process, by llvmlite, and calls them.
 
 llvm.py      LLVM IR to machine code
 signals.py   signals that wait while a call must not be interrupted

@@ -1,4 +1,4 @@
-"""Loops and branches of native functions as one native function.
+"""Joins loops and branches of native functions into one native function.
 
 A loop often computes a number, or a row of a few elements. Calling a function for each
 operation by its address takes longer than that. The functions therefore become parts of

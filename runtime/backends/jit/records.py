@@ -1,4 +1,4 @@
-"""Calls of native functions; runs, loops and branches of such calls as one call.
+"""Makes calls of native functions; joins runs, loops and branches of them to one call.
 
 A native function takes the address of its words, mostly addresses themselves, and
 returns 0 or, as only oneDNN's do, the status of an error.

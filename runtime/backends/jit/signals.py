@@ -1,4 +1,4 @@
-"""Signals that wait while native code runs that none may interrupt.
+"""Holds signals back while native code runs that none may interrupt.
 
 The kernel writes a handler's frame below the stack pointer. oneDNN before 3.11.2 has
 products (`gemm:jit`) that keep a pointer into the heap there, so the frame overwrites

@@ -1,4 +1,4 @@
-"""Threads that run the parts of one call at the same time: one team for all programs.
+"""Runs the parts of one call at the same time, by one team of threads for all programs.
 
 A call in parts (`Parallel` in records.py) offers them to the team and takes them, too,
 one after the other, as long as there are some: the caller waits for no thread that has

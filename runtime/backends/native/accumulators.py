@@ -1,4 +1,4 @@
-"""Reductions under way: partial results in registers, one for each lane."""
+"""Keeps the partial results of reductions in registers, one for each lane."""
 
 from collections.abc import Sequence
 

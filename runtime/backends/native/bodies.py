@@ -1,4 +1,4 @@
-"""Reductions by any function of elements, in registers.
+"""Reduces by any function of elements, in registers.
 
     for each element of the results:
         partial = initial values, in all lanes

@@ -2,7 +2,7 @@
 
 A `Value` is a scalar, a vector, or a constant of neither width yet: it takes the width
 of what it meets. Arithmetic on values appends an instruction to their `LlvmFunction`.
-Nothing is left to LLVM's loop vectoriser, so what is vectorised does not depend on its
+Nothing is left to LLVM's loop vectorizer, so what is in vectors does not depend on its
 version, and compiling stays cheap.
 """
 

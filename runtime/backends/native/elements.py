@@ -1,4 +1,4 @@
-"""Elements in memory and in registers, by NumPy's types.
+"""Loads and stores elements of NumPy's types, and says what they are in registers.
 
 Small floats are computed on as f32 and rounded after every operation, as NumPy does;
 booleans are one byte in memory and `i1` in registers.

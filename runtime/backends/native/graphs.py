@@ -1,4 +1,4 @@
-"""What an operation or a fusion computes, as a graph over one iteration space.
+"""Writes what an operation or a fusion computes as a graph over one iteration space.
 
 The space has the shape of the result, or of what is reduced. Each node of the graph is
 an element at a place of the space: read from an array, through strides that are zero

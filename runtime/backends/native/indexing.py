@@ -1,4 +1,4 @@
-"""Gathers, scatters and dynamic slices: loops over index vectors, and over windows.
+"""Gathers, scatters, and slices: in loops over index vectors, and over windows.
 
     for each index vector:
         at = whole + its entries, clamped, times the strides

@@ -1,4 +1,4 @@
-"""Loop nests to LLVM IR.
+"""Lowers loop nests to LLVM IR.
 
 A softmax of rows becomes
 

@@ -1,4 +1,4 @@
-"""Transcendental functions of vectors, without branches.
+"""Computes transcendental functions of vectors, without branches.
 
 In f32: polynomials and rational functions fitted here for the least relative error
 (Remez' criterion, by Lawson's reweighting), with the usual reductions of the argument

@@ -1,8 +1,8 @@
-"""The loops of a graph of elements: few, in a good order, one of them vectorised.
+"""Chooses the loops of a graph of elements: few, in a good order, one in vectors.
 
 Loops over the kept dimensions come first, ordered by the output's strides; then those
 over the reduced dimensions, ordered by what they read. Dimensions that all arrays step
-through as if they were one are one loop. The vectorised loop, `lane`, is the innermost
+through as if they were one are one loop. The vectorized loop, `lane`, is the innermost
 of the kept ones or the innermost of all.
 """
 
@@ -28,7 +28,7 @@ class LoopNest:
     kept: int
     """The number of loops over kept dimensions."""
     lane: int
-    """The loop that is vectorised."""
+    """The loop that is vectorized."""
     strides: list[list[int]]
     """For each array, in bytes for each loop."""
     saved: list[ElementNode] = field(default_factory=list[ElementNode])

@@ -1,4 +1,4 @@
-"""Elementwise operations in LLVM IR: those that it has, and that formulas expand into.
+"""Writes elementwise operations in LLVM IR: those that formulas expand into.
 
 Operations that are not supported here are left to the NumPy kernels, which refuse those
 that have no meaning.

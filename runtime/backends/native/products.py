@@ -1,4 +1,4 @@
-"""Products as sums over a loop nest: those with a vector, and those of integers.
+"""Computes products as sums in a loop nest: those with a vector, and those of integers.
 
     out[b, i, j] = sum over k of lhs[b, i, k] * rhs[b, j, k]
 

@@ -1,4 +1,4 @@
-"""Cumulative sums and products of columns, many adjacent columns at a time.
+"""Computes cumulative sums and products of columns, many adjacent columns at a time.
 
     for some columns:
         total = 0

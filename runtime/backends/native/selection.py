@@ -1,4 +1,4 @@
-"""The first few elements of each column, in a sort's order, by insertion.
+"""Finds the first few elements of each column in a sort's order, by insertion.
 
     for each column:
         the first `count` elements are sorted in the result

@@ -1,4 +1,4 @@
-"""A vector by a matrix with long rows.
+"""Multiplies a vector by a matrix with long rows.
 
     out[b, j] = sum over k of x[b, k] * y[b, k, j]
 

@@ -1,4 +1,4 @@
-"""Reductions in windows as reductions of views, in which each window is a row.
+"""Reduces windows as the rows of views.
 
     out[i] = maximum over k of x[i * stride + k - padding]
 
