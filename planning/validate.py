@@ -1,10 +1,12 @@
 """The check of a plan: small, slow, and simple. It shares no code with any strategy."""
 
-from bisect import bisect_left
+from bisect import bisect_left, insort
 from collections.abc import Sequence
 from itertools import pairwise
 
 from .problem import Problem
+
+_SHELF = 1000  # numbers for which a shelf has room
 
 
 def validate(problem: Problem, offsets: Sequence[int]) -> str | None:
@@ -37,25 +39,57 @@ def _sharing(problem: Problem, offsets: Sequence[int]) -> str | None:
     nothing, so a buffer that begins to live can only share with its two neighbours.
     """
     buffers = problem.buffers
+    by_address = sorted(
+        (b.pool, offsets[i], i) for i, b in enumerate(buffers) if b.size
+    )
     events = sorted(
         event
-        for index, buffer in enumerate(buffers)
-        if buffer.size
-        for start, end in buffer.live
-        for event in ((start, 1, index), (end, 0, index))
+        for rank, (_, _, index) in enumerate(by_address)
+        for start, end in buffers[index].live
+        for event in ((start, 1, rank), (end, 0, rank))
     )
-    pools: dict[str, list[tuple[int, int]]] = {}  # (offset, index) of what is live
-    for step, starts, index in events:
-        live = pools.setdefault(buffers[index].pool, [])
-        place = bisect_left(live, (offsets[index], index))
+    live = _Ranks(len(by_address))
+    for step, starts, rank in events:
         if not starts:
-            del live[place]
+            live.remove(rank)
             continue
-        live.insert(place, (offsets[index], index))
-        for (low, a), (high, b) in pairwise(live[max(place - 1, 0) : place + 2]):
-            if high < low + buffers[a].size:
+        near = (by_address[other] for other in live.add(rank))
+        for (pool, low, a), (other_pool, high, b) in pairwise(near):
+            if pool == other_pool and high < low + buffers[a].size:
                 return (
                     f"buffers {buffers[a].id} and {buffers[b].id} are both live in "
                     f"step {step} and share byte {high}"
                 )
     return None
+
+
+class _Ranks:
+    """A sorted set of numbers, on shelves for numbers that are close to each other.
+
+    One list of them all would take quadratic time where a million buffers are live.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._shelves: list[list[int]] = [[] for _ in range(0, count, _SHELF)]
+        self._filled: list[int] = []  # numbers of shelves that hold something
+
+    def add(self, rank: int) -> Sequence[int]:
+        """Adds a number; returns it between its neighbours, where it has them."""
+        number = rank // _SHELF
+        shelf, shelves, filled = self._shelves[number], self._shelves, self._filled
+        if not shelf:
+            insort(filled, number)
+        insort(shelf, rank)
+        place, turn = bisect_left(shelf, rank), bisect_left(filled, number)
+        near = shelf[max(place - 1, 0) : place + 2]
+        if rank == shelf[0] and turn > 0:
+            near.insert(0, shelves[filled[turn - 1]][-1])
+        if rank == shelf[-1] and turn + 1 < len(filled):
+            near.append(shelves[filled[turn + 1]][0])
+        return near
+
+    def remove(self, rank: int) -> None:
+        shelf = self._shelves[rank // _SHELF]
+        del shelf[bisect_left(shelf, rank)]
+        if not shelf:
+            self._filled.remove(rank // _SHELF)

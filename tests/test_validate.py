@@ -65,6 +65,31 @@ def test_beside_many() -> None:
     )
 
 
+@pytest.mark.parametrize("waits", [0, 999, 1000, 1001, 1999, 2000, 2499])
+def test_beside_thousands(waits: int) -> None:
+    """Neighbors count wherever they lie among all that is live."""
+    buffers = [Buffer(str(n), 8, int(n == waits), 3) for n in range(2500)]
+    offsets = [8 * n for n in range(2500)]
+    assert reason(buffers, *offsets) is None
+    if waits:
+        assert reason(buffers, *offsets[:waits], 8 * waits - 1, *offsets[waits + 1 :])
+    if waits < 2499:
+        assert reason(buffers, *offsets[:waits], 8 * waits + 1, *offsets[waits + 1 :])
+
+
+def test_beside_what_lies_far_away() -> None:
+    """Of three thousand buffers, the first and the last live together."""
+    buffers = [
+        Buffer(str(n), 8, n % 2999 and 1, 1 + (n % 2999 and 1)) for n in range(3000)
+    ]
+    offsets = [8 * n for n in range(3000)]
+    assert reason(buffers, *offsets) is None
+    large = Buffer("0", 8 * 2999 + 1, 0, 1)
+    assert reason([large, *buffers[1:]], *offsets) == (
+        "buffers 0 and 2999 are both live in step 0 and share byte 23992"
+    )
+
+
 def test_pools_and_empty_buffers_share() -> None:
     assert reason([A, Buffer("b", 8, 1, 3, pool="other")], 0, 0) is None
     assert reason([A, Buffer("b", 0, 1, 3)], 0, 4) is None

@@ -10,6 +10,7 @@ _FASTER = "the same, more slowly"
 _ORDER = "only the order of numbers counts"
 _SAME_LENGTH = "x & -x and x | -x have their highest bit at the same place"
 _NO_STRIDES = "a layout without strides has no offset either"
+_NEAR = "more neighbors than the next ones share nothing"
 _NOTHING = "it adds 0"
 
 EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
@@ -17,11 +18,13 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
         ("if live > bound:", "compare"): "it is the bound already",
     },
     "planning/validate.py": {
-        ("for event in ((start, 1, index), (end, 0, index))", "one more"): _ORDER,
+        ("for event in ((start, 1, rank), (end, 0, rank))", "one more"): _ORDER,
+        ("near = shelf[max(place - 1, 0) : place + 2]", "one more"): _NEAR,
+        ("if rank == shelf[0] and turn > 0:", "without part 0"): _NEAR,
         (
-            "for (low, a), (high, b) in pairwise(live[max(place - 1, 0) : place + 2]):",
-            "one more",
-        ): "more neighbours than the next ones share nothing",
+            "if rank == shelf[-1] and turn + 1 < len(filled):",
+            "without part 0",
+        ): _NEAR,
     },
     "checking/plan_check.py": {
         (
