@@ -10,12 +10,12 @@ from typing import cast
 
 import numpy as np
 from onnx import helper
-from xdsl.dialects.builtin import IntegerType, Signedness, f32, f64
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import IntegerType, f32, f64
+from xdsl.ir import Attribute, SSAValue
 
 from ...dialects.dtypes import AnyInteger
 from ...dialects.tgraph import elementwise as e
-from ...dialects.tgraph.elements import is_float, is_stored
+from ...dialects.tgraph.elements import is_float, is_stored, limits
 from ..builder import axis_of, element_type, shape_of, type_of
 from ..formulas import clamp
 from ..unsupported import Unsupported
@@ -70,15 +70,8 @@ def rounded(n: OnnxNode, x: SSAValue, zero: SSAValue) -> SSAValue:
     return _saturated(n, n.apply(e.AddOp, rounded, shift), target)
 
 
-def _saturated(n: OnnxNode, x: SSAValue, target: AnyInteger) -> SSAValue:
-    return n.convert(clamp(n, x, *_limits(target)), target)
-
-
-def _limits(type: AnyInteger) -> tuple[int, int]:
-    width = type.width.data
-    if type.signedness.data is Signedness.UNSIGNED:
-        return 0, (1 << width) - 1
-    return -(1 << width - 1), (1 << width - 1) - 1
+def _saturated(n: OnnxNode, x: SSAValue, target: Attribute) -> SSAValue:
+    return n.convert(clamp(n, x, *limits(target)), target)
 
 
 def _dequantize(n: OnnxNode) -> Sequence[Value]:
@@ -143,7 +136,7 @@ def _zero(n: OnnxNode, index: int) -> SSAValue:
 
 def _whole(n: OnnxNode, x: SSAValue) -> Sequence[Value]:
     """A result in steps of its scale, of its zero point's type."""
-    target = cast(AnyInteger, type_of(zero_point(n, 7)).element_type)
+    target = type_of(zero_point(n, 7)).element_type
     return [_saturated(n, n.emit(e.RoundNearestEvenOp, x), target)]
 
 
