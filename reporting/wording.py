@@ -21,6 +21,11 @@ def bold(text: str, colour: bool) -> str:
     return f"\x1b[1m{text}\x1b[m" if colour else text
 
 
+def plural(count: int, noun: str) -> str:
+    """`1 step`, `2 steps`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def readable(count: int) -> str:
     """`640 B`, `2.5 KiB`, ... with four digits at most."""
     if count < 1024:

@@ -29,7 +29,7 @@ from tensorplan.foreign_plan import (
 from tensorplan.frontends.plans import hlo, litert, xla
 from tensorplan.frontends.plans.reading import plan_files
 from tensorplan.frontends.plans.reading import read as read_plan
-from tensorplan.planning import Buffer, validate
+from tensorplan.planning import Buffer, Problem, validate
 from tensorplan.reporting.foreign import account, lives
 from tensorplan.tools.common import Source
 from tensorplan.tools.views import foreign
@@ -605,3 +605,20 @@ def test_damaged_dumps_are_refused(program: str) -> None:
         parts[number] = parts[number][:at] + parts[number][at + length :]
         with suppress(ForeignPlanError):
             audit(read(parts[0], parts[1]))
+
+
+def test_buffers_in_a_file_are_judged_as_a_planner_judges_them(tmp_path: Path) -> None:
+    """Those that live for one step, too."""
+    random, path = Random(7), tmp_path / "plan.csv"
+    verdicts = set[str]()
+    for _ in range(60):
+        starts = [random.randrange(4) for _ in range(3)]
+        live = [(start, start + random.randint(1, 3)) for start in starts]
+        offsets = [random.randrange(0, 24, 8) for _ in live]
+        rows = [f"{n},{a},{b},8,{offsets[n]}" for n, (a, b) in enumerate(live)]
+        path.write_text("\n".join(["id,lower,upper,size,offset", *rows, ""]))
+        problem = Problem([Buffer(str(n), 8, a, b) for n, (a, b) in enumerate(live)])
+        verdict = audit(read_plan(path)).verdict
+        assert (verdict == "proved") == (not validate(problem, offsets)), rows
+        verdicts.add(verdict)
+    assert verdicts == {"proved", "unsound"}

@@ -187,7 +187,7 @@ def _peak(
     audit: "Audit", account: "Account | None", needed: int | None
 ) -> Iterator[str]:
     """What the bytes of a plan are for, and which are lost."""
-    from ..reporting.wording import aligned, readable
+    from ..reporting.wording import aligned, plural, readable
 
     if account is None:
         return
@@ -201,10 +201,10 @@ def _peak(
     step = account.step or "the start"
     place = f" ({account.location})" if account.location else ""
     yield f"at the peak, in {step}{place}, {readable(account.live)} are live:"
-    rows = [
-        (readable(size), f"{values} x", type, place, origin)
-        for size, values, type, origin, place in account.groups[:_LISTED]
-    ]
+    rows: list[tuple[str, str, str, str, str]] = []
+    for size, values, type, origin, place in account.groups[:_LISTED]:
+        count = f"{values} x" if type else plural(values, "buffer")
+        rows.append((readable(size), count, type, place, origin))
     yield from (f"  {line}" for line in aligned(rows, ">>"))
     if rest := account.groups[_LISTED:]:
         yield f"  and {readable(sum(group.bytes for group in rest))} in others"

@@ -25,6 +25,7 @@ from ..passes.driver import flatten
 from ..passes.plan.check import PlanCheck
 from ..passes.plan.pipeline import PlanPipeline
 from ..reporting.report import PoolReport, Report, ReusedReport, report
+from ..reporting.wording import plural
 from .common import (
     OPTION_ERRORS,
     UsageError,
@@ -317,10 +318,6 @@ def allocator_line(device: str, statistics: "Statistics") -> str:
         f"{size(statistics.pool_bytes)} in regions, "
         f"{size(statistics.bytes_in_use)} still in use"
     )
-
-
-def plural(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def size(count: int) -> str:

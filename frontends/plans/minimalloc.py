@@ -1,19 +1,18 @@
 """Plans in minimalloc's format: buffers as CSV, with a column `offset`.
 
-There are no operations in it. A step writes the buffers whose lives begin in it and
-reads those whose lives end in it, so buffers that are live in one step share nothing.
+There are no operations in it. A step writes the buffers whose lives begin in it, and
+the end of a step reads those whose lives end in it, so buffers that are live in one
+step share nothing.
 """
 
 from pathlib import Path
 
 from ...foreign_plan import (
-    Access,
     ForeignPlan,
     ForeignPlanError,
     Memory,
     Region,
     Step,
-    Unknown,
     Value,
 )
 from ...planning import csv_format, peak_of
@@ -46,13 +45,9 @@ def read_file(path: Path) -> ForeignPlan:
             value = Value(name, region)
             written.setdefault(start, []).append(value)
             read.setdefault(stop - 1, []).append(value)
-    steps = [
-        Step(f"step {at}", "", read.get(at, ()), written.get(at, ()), "", _both_live)
-        for at in sorted({*written, *read})
-    ]
+    steps: list[Step] = []
+    for at in sorted({*written, *read}):
+        steps.append(Step(f"step {at}", "", writes=written.get(at, ())))
+        steps.append(Step(f"the end of step {at}", "", reads=read.get(at, ())))
     memories = {name: Memory(size, "temporary") for name, size in sizes.items()}
     return ForeignPlan(str(path), memories, steps, (), (), is_trace=True)
-
-
-def _both_live(read: int, write: int) -> Access:
-    return Unknown("both are live in that step", True)

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...planning import Buffer, Problem, peak_of
-from ...reporting.wording import readable
+from ...reporting.wording import plural, readable
 
 if TYPE_CHECKING:
     from ...reporting.explanation import Explanation
@@ -89,7 +89,7 @@ class PoolView:
     @property
     def figures(self) -> str:
         """Its sizes in words."""
-        count = f"{len(self.buffers)} buffer{'s' * (len(self.buffers) != 1)}"
+        count = plural(len(self.buffers), "buffer")
         bound = readable(self.problem.lower_bound)
         return f"{readable(self.size)}, lower bound {bound}, {count}"
 
