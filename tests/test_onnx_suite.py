@@ -1,7 +1,4 @@
-"""ONNX's backend tests: which cases pass, and why the others are refused, is known.
-
-The CI judges every third case, and `pytest -m slow` the others.
-"""
+"""ONNX's backend tests: which cases pass, and why the others are refused, is known."""
 
 import json
 from functools import cache
@@ -12,7 +9,9 @@ pytest.importorskip("onnx")
 import onnx_backend
 from onnx_backend import Case, judge, known_refusals
 
-PARTS = 3
+pytestmark = pytest.mark.thorough
+
+PARTS = 8
 
 
 @cache
@@ -20,13 +19,7 @@ def cases() -> list[Case]:
     return list(onnx_backend.cases())
 
 
-@pytest.mark.parametrize(
-    "part",
-    [
-        pytest.param(part, marks=pytest.mark.slow if part else pytest.mark.thorough)
-        for part in range(PARTS)
-    ],
-)
+@pytest.mark.parametrize("part", range(PARTS))
 def test_cases(part: int) -> None:
     """A case that newly passes has to be taken from the list of refusals."""
     chosen = cases()[part::PARTS]
@@ -36,7 +29,6 @@ def test_cases(part: int) -> None:
     assert others == {name: ("refused", reason) for name, reason in known.items()}
 
 
-@pytest.mark.thorough
 def test_the_list_and_the_page() -> None:
     names = {case.name for case in cases()}
     assert known_refusals().keys() <= names
