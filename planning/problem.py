@@ -8,6 +8,7 @@ buffer and writes another in the same step needs both, so both are live in that 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import gcd
 from typing import NamedTuple, TypeAlias
 
@@ -98,7 +99,7 @@ class Buffer:
         return True
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Problem:
     """Buffers to place, and the optional capacity of each pool in bytes."""
 
@@ -118,7 +119,7 @@ class Problem:
         """Bytes without reuse, with each size rounded up to the alignment."""
         return sum(round_up(b.size, b.alignment) for b in self.buffers)
 
-    @property
+    @cached_property
     def lower_bound(self) -> int:
         """The largest sum of live bytes, which no plan can undercut.
 

@@ -2,8 +2,9 @@
 
 import itertools
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
+from typing import NoReturn
 
 import pytest
 from hypothesis import given, settings
@@ -16,10 +17,12 @@ from tensorplan.planning import (
     Limits,
     Problem,
     Progress,
+    deadline,
     peak_of,
     solve,
     validate,
 )
+from tensorplan.planning import problem as problem_module
 from tensorplan.planning.solver import kernels
 from tensorplan.planning.solver.auto import auto
 from tensorplan.planning.solver.gaps import Gaps
@@ -176,6 +179,38 @@ def test_without_numba_the_plan_is_the_same(monkeypatch: pytest.MonkeyPatch) -> 
     plan = solve(problem, "auto")
     monkeypatch.setattr(kernels, "available", lambda: False)
     assert solve(problem, "auto").offsets == plan.offsets
+
+
+def test_one_pass_prepares_no_search_and_finds_the_bound_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bound, asked = problem_module._lower_bound, list[int]()
+
+    def counted(buffers: Sequence[Buffer]) -> int:
+        asked.append(len(buffers))
+        return bound(buffers)
+
+    def refused(*_: object) -> NoReturn:
+        raise AssertionError("a search is prepared")
+
+    monkeypatch.setattr(problem_module, "_lower_bound", counted)
+    monkeypatch.setattr("tensorplan.planning.solver.auto.ValleySearch", refused)
+    plan = solve(Problem(worn_rectangle()), "auto", Limits(effort=0))
+    assert plan.peak > plan.lower_bound
+    assert len(asked) == 1
+
+
+@needs_numba
+def test_a_loaded_kernel_is_used_up_to_the_deadline(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(kernels, "_is_on_disk", lambda _: True)
+    with deadline.within(0.5):
+        assert not kernels.pays(10**8, [1], sum)
+    assert kernels.pays(0, [1], sum)
+    with deadline.within(0.5):
+        assert kernels.pays(0, [1], sum)
+        assert not kernels.pays(0, [kernels.LARGEST], sum)
 
 
 def test_given_offsets_and_gaps_are_kept() -> None:

@@ -75,7 +75,9 @@ def auto(problem: Problem, limits: Limits) -> Placement:
 
     It is never worse than greedy-by-size and best-fit, if a time limit allows for them.
     """
-    used = Problem([b for b in problem.buffers if b.size], problem.capacity)
+    used = problem
+    if not all(b.size for b in problem.buffers):
+        used = Problem([b for b in problem.buffers if b.size], problem.capacity)
     task = _Task(used, limits, SearchBudget(limits, bound := used.lower_bound), bound)
     placement = _any(task)
     found = iter(placement.offsets)
@@ -283,7 +285,8 @@ def _by_valleys(
     searches = ValleySearch(part, floor), ValleySearch(part.backwards, floor[::-1])
     fits = [[partial(search.fit, rule) for rule in RULES] for search in searches]
     limit = 2 * len(part.size) * (16 + part.sections // 4)
-    return _branch_and_bound(bounds, fits, orders.measures(part), limit, seed, budget)
+    measures = orders.measures(part)
+    yield from _branch_and_bound(bounds, fits, measures, limit, seed, budget)
 
 
 def _in_pieces(part: Part, bounds: _Bounds, seed: int, budget: SearchBudget) -> _Search:
@@ -326,7 +329,8 @@ def _upwards(
         lives,
     )
     limit = 100 * len(buffers)
-    return _branch_and_bound(bounds, [[search.fit]], measures, limit, seed, budget)
+    fits = [[search.fit]]
+    yield from _branch_and_bound(bounds, fits, measures, limit, seed, budget)
 
 
 def _by_moves(

@@ -60,6 +60,7 @@ def _folder(kernel: Callable[..., Any]) -> Path:
 
 
 _asked: Counter[Callable[..., Any]] = Counter()  # steps of plain Python, so far
+_loaded: set[Callable[..., Any]] = set()  # what runs as machine code in this process
 
 
 def integers(values: Sequence[int], fast: bool) -> Integers:
@@ -98,12 +99,15 @@ def pays(work: int, sizes: Sequence[int], kernel: Callable[..., Any]) -> bool:
     plain Python: once all that it asked for would take as long as that.
 
     Not where sums of the sizes might not fit into 64 bits, nor where a deadline comes
-    too soon to compile.
+    too soon to compile. A kernel that is loaded needs no more time.
     """
     _asked[kernel] += work
     seconds = _asked[kernel] * STEP
-    if seconds <= _LOADING or not available():
+    if seconds <= _LOADING or not available() or sum(sizes) >= LARGEST // 2:
         return False
-    wait = _LOADING if _is_on_disk(kernel) else _COMPILING
-    is_worth_it = seconds > wait and deadline.left() > 2 * wait
-    return is_worth_it and sum(sizes) < LARGEST // 2
+    if kernel not in _loaded:
+        wait = _LOADING if _is_on_disk(kernel) else _COMPILING
+        if seconds <= wait or deadline.left() <= 2 * wait:
+            return False
+        _loaded.add(kernel)
+    return True

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from math import gcd
+from operator import add
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class Part:
 
     def peak(self, offsets: Sequence[int]) -> int:
         """The end of the highest buffer, in units."""
-        return max(o + size for o, size in zip(offsets, self.size, strict=True))
+        return max(map(add, offsets, self.size))
 
     @property
     def backwards(self) -> "Part":
