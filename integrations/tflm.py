@@ -2,11 +2,10 @@
 
     plan-tflm model.tflite -o planned.tflite
 
-The metadata `OfflineMemoryAllocation` has 32-bit integers: a version, a subgraph, which
-nobody reads, the number of tensors in all subgraphs, and for each its offset in the
-arena, or -1. The runtime reads it when it starts, and places what has no offset there
-around the rest: the scratch memory of kernels. Lifespans are the runtime's own. Field
-numbers are those of TensorFlow Lite's `schema.fbs`, which never change.
+The runtime reads the metadata `OfflineMemoryAllocation` when it starts, and places what
+has no offset there around the rest: the scratch memory of kernels. Lifespans are the
+runtime's own. frontends/plans/tflite.py has the format; field numbers are those of
+TensorFlow Lite's `schema.fbs`.
 """
 
 import argparse
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..foreign_plan import ForeignPlanError
+from ..frontends.plans import tflite
 from ..frontends.plans.flatbuffer import Table, root
 from ..planning import Buffer, Problem, solve
 from ..planning.problem import peak_of
@@ -27,20 +27,12 @@ from ..planning.solver.greedy import in_order
 from ..tools.arguments import Parser
 from ..tools.common import check_inputs, check_outputs, guard, write_atomically
 
-METADATA = "OfflineMemoryAllocation"
-
 _ALIGNMENT = 16
 """Of offsets and sizes; the runtime's `MicroArenaBufferAlignment`."""
 _ONLINE = -1
 """The offset of a tensor that the runtime places."""
-_HEADER = struct.Struct("<3i")
 _FIELDS = 8
 """Of a model. The fields 4 and 6 are its buffers and its metadata."""
-_WIDTHS = {
-    **{0: 4, 1: 2, 2: 4, 3: 1, 4: 8, 6: 1, 7: 2, 8: 8, 9: 1, 10: 8, 11: 16, 12: 8},
-    **{13: 4, 15: 4, 16: 2, 17: 1, 18: 2},
-}
-"""Bytes of an element in the arena, by the number of its type."""
 _CALLS = {118: 2, 119: 2, 129: 1}
 """How many subgraphs IF, WHILE and CALL_ONCE name in their options."""
 
@@ -78,10 +70,8 @@ class _Model:
     """
 
     def __init__(self, data: bytes, name: str):
-        if data[4:8] != b"TFL3":
-            raise ForeignPlanError("this is no model of TensorFlow Lite", name)
         with _reading(name):
-            self._read(root(data))
+            self._read(tflite.model_of(data, name))
             self.lives = _Lives(self.graphs).steps
             self.sizes = {n: self.tensors[n].size for n in self.lives}
 
@@ -96,40 +86,25 @@ class _Model:
             operators = [_operator(each, codes, first) for each in graph.tables(3)]
             inputs, outputs = (_numbers(graph, field, first) for field in (1, 2))
             self.graphs.append(_Graph(inputs, outputs, operators))
-        self.offsets_at: int | None = None
-        """Where the offsets are in the file; None if it has none."""
-        for metadata in model.tables(6):
-            if metadata.text(0) == METADATA:
-                plan = buffers[metadata.number(1, "I")].table(0)
-                count = _HEADER.unpack_from(model.data, plan.at + 4)[2] if plan else -1
-                if plan is None or count != len(self.tensors):
-                    raise ValueError
-                self.offsets_at = plan.at + 4 + _HEADER.size
-        self._data = model.data
-
-    @property
-    def offsets(self) -> Sequence[int]:
-        """Of all tensors; there are none if the file has no plan."""
-        if self.offsets_at is None:
-            return ()
-        return struct.unpack_from(f"<{len(self.tensors)}i", self._data, self.offsets_at)
+        self.offsets = tflite.offsets(model)
+        if self.offsets and len(self.offsets.content) != len(self.tensors):
+            raise ValueError
 
 
 def _tensor(tensor: Table, buffers: Sequence[Table]) -> _Tensor:
-    width = _WIDTHS[tensor.number(1, "b")]
+    _, width = tflite.TYPES[tensor.number(1, "b")]
     content = buffers[tensor.number(2, "I")].table(0)
     is_constant = content and any(struct.unpack_from("<I", content.data, content.at))
     size = 0 if is_constant else width * prod(tensor.vector(0))
-    if not 0 <= size < 1 << 31:
+    if not width or not 0 <= size < 1 << 31:
         raise OverflowError
     return _Tensor(size, bool(tensor.number(5, "B")))
 
 
 def _operator(operator: Table, codes: Sequence[Table], first: int) -> _Operator:
     code = codes[operator.number(0, "I")]
-    number = max(code.number(0, "b"), code.number(3))
     options = operator.table(4)
-    fields = range(_CALLS.get(number, 0) if options else 0)
+    fields = range(_CALLS.get(tflite.builtin(code), 0) if options else 0)
     return _Operator(
         code.text(1),
         _numbers(operator, 1, first),
@@ -215,7 +190,8 @@ def offsets(model: bytes, name: str = "model") -> Sequence[int]:
 
     Raises `ForeignPlanError` for what is no model.
     """
-    return _Model(model, name).offsets
+    found = _Model(model, name).offsets
+    return found.content if found else ()
 
 
 def _own_peak(problem: Problem) -> int:
@@ -234,10 +210,13 @@ def _buffer(model: _Model, number: int) -> Buffer:
 def _with(data: bytes, model: _Model, offsets: Sequence[int], name: str) -> bytes:
     """The file with these offsets, in place of those that it has."""
     content = struct.pack(f"<{len(offsets)}i", *offsets)
-    if (at := model.offsets_at) is not None:
+    if model.offsets:
+        at = model.offsets.at
         return data[:at] + content + data[at + len(content) :]
     with _reading(name):
-        return _grown(root(data), _HEADER.pack(1, 0, len(offsets)) + content, name)
+        return _grown(
+            root(data), tflite.HEADER.pack(1, 0, len(offsets)) + content, name
+        )
 
 
 def _grown(old: Table, plan: bytes, name: str) -> bytes:
@@ -262,7 +241,7 @@ class _Front:
         self._new(2)
         kept = {f: t for f in (1, 2, 3, 5, 7) if (t := old.table(f))}
         self._refer(0, self._table(_FIELDS, {1, 2, 3, 5, 7} - kept.keys()))
-        self._words[1] = struct.unpack("<I", b"TFL3")[0]
+        self._words[1] = struct.unpack("<I", tflite.IDENTIFIER)[0]
         table = self._references[0][0]
         for field, target in kept.items():
             self._old(table + 1 + field, target)
@@ -271,7 +250,7 @@ class _Front:
         self._refer(table + 5, added := self._vector(buffers))
         self._refer(table + 7, entries := self._vector(metadata))
         self._refer(entries + 1 + len(metadata), entry := self._table(2))
-        self._refer(entry + 1, self._bytes(METADATA.encode() + b"\0", ends=1))
+        self._refer(entry + 1, self._bytes(tflite.METADATA.encode() + b"\0", ends=1))
         self._words[entry + 2] = len(buffers)
         self._refer(added + 1 + len(buffers), buffer := self._table(1))
         while (len(self._words) + 1) % 4:  # buffers are aligned to 16 bytes

@@ -13,7 +13,7 @@ import pytest
 
 from tensorplan.checking.foreign import audit
 from tensorplan.foreign_plan import ForeignPlanError
-from tensorplan.frontends.plans import litert
+from tensorplan.frontends.plans import litert, tflite
 from tensorplan.frontends.plans.flatbuffer import Table, root
 from tensorplan.integrations import tflm
 from tensorplan.planning import Buffer, Problem, validate
@@ -69,7 +69,7 @@ def contents(data: bytes) -> list[object]:
     entries = [
         (entry.text(0), bytes(model.tables(4)[entry.number(1, "I")].vector(0, "B")))
         for entry in model.tables(6)
-        if entry.text(0) != tflm.METADATA
+        if entry.text(0) != tflite.METADATA
     ]
     buffers = [bytes(buffer.vector(0, "B")) for buffer in model.tables(4)]
     graphs = [

@@ -5,8 +5,7 @@
 
 The file has the operations, and LiteRT's interpreter places the tensors when it is
 loaded; `write_addresses` stores where. For TensorFlow Lite Micro the file itself may
-have the offsets, as metadata of the name `OfflineMemoryAllocation`. Field numbers are
-those of `schema.fbs`, which never change.
+have the offsets (tflite.py, whose field numbers these are too).
 """
 
 import json
@@ -29,7 +28,8 @@ from ...foreign_plan import (
     Unknown,
     Value,
 )
-from .flatbuffer import Table, root
+from .flatbuffer import Table
+from .tflite import TYPES, builtin, model_of, offsets
 
 ENDINGS = (".tflite",)
 ADDRESSES = ".json"
@@ -40,15 +40,8 @@ ASSUMPTIONS = (
     "an elementwise kernel reads an element before it writes that one",
 )
 
-_METADATA = "OfflineMemoryAllocation"
 _ARENA, _STATE, _KERNELS = "arena", "state", "memory of kernels"
 ALIGNMENT = 64  # bytes, of tensors in the arena
-
-_DTYPES = """
-    f32:4 f16:2 i32:4 u8:1 i64:8 string:0 bool:1 i16:2 c64:8 i8:1 f64:8 c128:16 u64:8
-    resource:0 variant:0 u32:4 u16:2 i4:1 bf16:2
-""".split()
-"""By the numbers of `TensorType`, with bytes of an element."""
 
 _OPERATORS = """
     add average_pool_2d concatenation conv_2d depthwise_conv_2d depth_to_space
@@ -112,11 +105,9 @@ def read_file(path: Path) -> ForeignPlan:
     Raises `ForeignPlanError` for what is no such file or has no offsets, and `OSError`.
     """
     data = path.read_bytes()
-    if data[4:8] != b"TFL3":
-        raise ForeignPlanError("this is no model of LiteRT", str(path))
     beside = path.with_name(path.name + ADDRESSES)
     try:
-        model = _Model(root(data))
+        model = _Model(model_of(data, str(path)))
         if beside.exists():
             model.take_addresses(json.loads(beside.read_bytes()))
         elif not model.take_metadata():
@@ -187,22 +178,17 @@ class _Model:
 
     def take_metadata(self) -> bool:
         """Whether the file has offsets, as TensorFlow Lite Micro reads them."""
-        for entry in self.model.tables(6):
-            if entry.text(0) == _METADATA:
-                content = self.model.tables(4)[entry.number(1, "I")].vector(0, "B")
-                _, _, _, *offsets = struct.unpack(
-                    f"<{len(content) // 4}i", bytes(content)
-                )
-                self.offsets = {
-                    number: at
-                    for number, at in enumerate(offsets)
-                    if at >= 0 and self._memory(number) and number not in self.unwritten
-                }
-                if self.unwritten:
-                    kind = "tensors that nothing writes: scratch memory of operators"
-                    self.not_understood[kind] = len(self.unwritten)
-                return True
-        return False
+        if (found := offsets(self.model)) is None:
+            return False
+        self.offsets = {
+            number: at
+            for number, at in enumerate(found.content)
+            if at >= 0 and self._memory(number) and number not in self.unwritten
+        }
+        if self.unwritten:
+            kind = "tensors that nothing writes: scratch memory of operators"
+            self.not_understood[kind] = len(self.unwritten)
+        return True
 
     def _memory(self, number: int) -> str:
         """Where a tensor lies; nowhere if it is a constant."""
@@ -218,7 +204,7 @@ class _Model:
         for number, tensor in enumerate(self.tensors):
             if number not in self.offsets:
                 continue
-            dtype, width = _dtype(tensor.number(1, "b"))
+            dtype, width = TYPES.get(tensor.number(1, "b"), ("?", 1))
             shape = tensor.vector(0)
             size = prod(shape) * width
             region = Region(self._memory(number), self.offsets[number], size)
@@ -267,7 +253,7 @@ class _Model:
 
     def _operator(self, operator: Table) -> str:
         code = self.model.tables(1)[operator.number(0, "I")]
-        number = max(code.number(0, "b"), code.number(3))
+        number = builtin(code)
         if custom := code.text(1):
             return custom
         known = number < len(_OPERATORS)
@@ -309,10 +295,3 @@ def _joined(
 
 def _same(one: Value, other: Value) -> bool:
     return one.region == other.region
-
-
-def _dtype(number: int) -> tuple[str, int]:
-    if number >= len(_DTYPES):
-        return "?", 1
-    name, width = _DTYPES[number].split(":")
-    return name, int(width)
