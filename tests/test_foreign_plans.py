@@ -499,9 +499,10 @@ def test_a_model_of_litert_needs_addresses(tmp_path: Path) -> None:
     path.write_bytes(TFLITE.read_bytes())
     with pytest.raises(ForeignPlanError, match=r"net\.tflite\.json is missing"):
         read_plan(path)
-    path.with_name("net.tflite.json").write_text("[[1]]")
-    with pytest.raises(ForeignPlanError, match="damaged"):
-        read_plan(path)
+    for text in ("[[1]]", "[[0, 1.5, 3]]", "[[0, 1, -3]]", "[" * 100_000):
+        path.with_name("net.tflite.json").write_text(text)
+        with pytest.raises(ForeignPlanError, match="damaged"):
+            read_plan(path)
 
 
 def test_addresses_that_an_interpreter_gives(tmp_path: Path) -> None:

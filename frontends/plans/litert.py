@@ -109,16 +109,31 @@ def read_file(path: Path) -> ForeignPlan:
     try:
         model = _Model(model_of(data, str(path)))
         if beside.exists():
-            model.take_addresses(json.loads(beside.read_bytes()))
+            model.take_addresses(_rows(beside.read_bytes()))
         elif not model.take_metadata():
             raise ForeignPlanError(
                 f"no tensor has an offset: {beside.name} is missing", str(path)
             )
         return model.plan(path.name)
-    except (struct.error, LookupError, ValueError, OverflowError, TypeError):
+    except (
+        struct.error,
+        LookupError,
+        ValueError,
+        OverflowError,
+        TypeError,
+        RecursionError,
+    ):
         raise ForeignPlanError(
             "the model or its addresses are damaged", str(path)
         ) from None
+
+
+def _rows(addresses: bytes) -> Sequence[Sequence[int]]:
+    """Numbers, addresses and bytes of tensors, as `write_addresses` stores them."""
+    rows = json.loads(addresses)
+    if any(type(n) is not int or n < 0 for row in rows for n in row):
+        raise ValueError
+    return rows
 
 
 class _Model:
