@@ -271,6 +271,20 @@ class TestEnds:
         assert done.returncode == 1
         assert done.stderr == b"plan-opt: error: no space left on device\n"
 
+    @pytest.mark.parametrize(
+        ("closed", "args", "code"),
+        [
+            ("<&-", ["-"], 1),
+            (">&-", ["--list-strategies"], 1),
+            ("2>&-", ["--list-strategies"], 0),
+        ],
+    )
+    def test_closed_files(self, closed: str, args: list[str], code: int):
+        shell = ["sh", "-c", f'"$@" {closed}', "sh", *command("plan-solve", *args)]
+        done = subprocess.run(shell, capture_output=True, text=True)
+        assert done.returncode == code
+        assert done.stderr == "plan-solve: error: bad file descriptor\n" * code
+
 
 def test_in_a_pipe_errors_come_behind_what_was_printed_before(tmp_path: Path):
     """Without PYTHONUNBUFFERED, as on most machines."""

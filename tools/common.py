@@ -260,8 +260,20 @@ def _stoppable() -> Generator[None]:
             signal.signal(number, handler)
 
 
+def _open_closed() -> None:
+    """Opens the standard files that the shell has closed (`>&-`), so that only who
+    reads or writes them fails. Nobody fails to report an error.
+    """
+    opened = {"stdin": os.O_WRONLY, "stdout": os.O_RDONLY, "stderr": os.O_WRONLY}
+    for name, flags in opened.items():
+        if getattr(sys, name) is None:
+            mode = "r" if name == "stdin" else "w"
+            setattr(sys, name, os.fdopen(os.open(os.devnull, flags), mode))
+
+
 def guard(tool: str, body: Callable[[], int]) -> int:
     """Runs a tool's `body`; says what it raises, and returns the exit code."""
+    _open_closed()
     # In a pipe, too, what was printed comes before the error after it.
     if reconfigure := getattr(sys.stdout, "reconfigure", None):  # notebooks have none
         reconfigure(line_buffering=True)
