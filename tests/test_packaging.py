@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tensorplan.tools import start
 from tensorplan.version import VERSION
 
 ROOT = Path(__file__).parent.parent
@@ -43,6 +44,18 @@ def test_the_types_of_the_whole_package_are_checked_strictly():
     tools = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
     tops = {init.parent.name for init in ROOT.glob("[!.]*/__init__.py")}
     assert tops - {"examples"} <= set(tools["pyright"]["strict"])
+
+
+def test_ctrl_c_ends_each_command_while_it_is_loaded(monkeypatch: pytest.MonkeyPatch):
+    def interrupted(name: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(start, "import_module", interrupted)
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+    for entry in scripts.values():
+        module, _, name = entry.partition(":")
+        assert module == start.__name__
+        assert getattr(start, name)() == 130
 
 
 def test_the_package_is_imported_once():
