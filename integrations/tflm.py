@@ -14,7 +14,6 @@ import sys
 from collections.abc import Container, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from math import prod
-from pathlib import Path
 from typing import NamedTuple
 
 from ..foreign_plan import ForeignPlanError
@@ -25,7 +24,14 @@ from ..planning.problem import peak_of
 from ..planning.solver.gaps import LOWEST
 from ..planning.solver.greedy import in_order
 from ..tools.arguments import Parser
-from ..tools.common import check_inputs, check_outputs, guard, write_atomically
+from ..tools.colours import diagnostic
+from ..tools.common import (
+    check_inputs,
+    check_outputs,
+    guard,
+    read_source,
+    write_atomically,
+)
 
 _ALIGNMENT = 16
 """Of offsets and sizes; the runtime's `MicroArenaBufferAlignment`."""
@@ -312,9 +318,14 @@ def make_parser() -> Parser:
         "the offsets of its tensors as the metadata 'OfflineMemoryAllocation', which "
         "the runtime uses.",
     )
-    parser.add_argument("file", metavar="FILE", help="a model: .tflite")
     parser.add_argument(
-        *("-o", "--output"), metavar="FILE", required=True, help="the planned model"
+        "file", metavar="FILE", help="a model: .tflite; '-' reads from stdin"
+    )
+    parser.add_argument(
+        *("-o", "--output"),
+        metavar="FILE",
+        required=True,
+        help="the planned model; '-' is stdout",
     )
     return parser
 
@@ -327,15 +338,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(options: argparse.Namespace) -> int:
     check_inputs(options.file)
     check_outputs(options.output)
-    data = Path(options.file).read_bytes()
+    source = read_source(options.file)
     try:
-        planned = plan(data, options.file)
+        planned = plan(source.data, source.name)
     except ForeignPlanError as error:
-        print(f"{error.place}: error: {error.reason}", file=sys.stderr)
+        text = f"{error.place}: error: {error.reason}"
+        print(diagnostic(text, sys.stderr), file=sys.stderr)
         return 1
     write_atomically(options.output, planned.model)
     print(
         f"arena: {planned.arena:,} bytes, lower bound {planned.lower_bound:,}, "
-        f"TensorFlow Lite Micro's own plan {planned.runtime_arena:,}"
+        f"TensorFlow Lite Micro's own plan {planned.runtime_arena:,}",
+        file=sys.stderr if options.output == "-" else sys.stdout,
     )
     return 0

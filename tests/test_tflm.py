@@ -5,6 +5,7 @@
 
 import struct
 from contextlib import suppress
+from io import BytesIO, TextIOWrapper
 from itertools import permutations
 from pathlib import Path
 from random import Random
@@ -159,6 +160,16 @@ def test_damaged_files(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> No
     assert tflm.main([str(path), "-o", str(tmp_path / "out.tflite")]) == 1
     error = capsys.readouterr().err
     assert error == f"{path}: error: this is no model of TensorFlow Lite\n"
+
+
+def test_standard_files(
+    capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(BRANCHES)))
+    assert tflm.main(["-", "-o", "-"]) == 0
+    captured = capfdbinary.readouterr()
+    assert captured.out == tflm.plan(BRANCHES).model
+    assert captured.err.startswith(b"arena: 2,496 bytes")
 
 
 def test_the_runtime_computes_the_same() -> None:
