@@ -1,6 +1,7 @@
 """plan-serve: what the programs of a server share, what lies where, and what fits."""
 
 from collections.abc import Sequence
+from io import BytesIO, TextIOWrapper
 from itertools import combinations
 from pathlib import Path
 
@@ -161,6 +162,15 @@ def test_pages(
     assert said in (captured.err if code else captured.out)
 
 
+def test_a_program_from_stdin(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = text_of(1).encode()
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(content)))
+    assert plan_serve.main(["-"]) == 0
+    assert "a call of <stdin>" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("options", "code", "said"),
     [
@@ -174,6 +184,8 @@ def test_pages(
         (["--memory", "1", "--page", "1", "--pages", "-1"], 2, "--pages is -1"),
         (["--alignment", "3"], 2, "alignment"),
         (["nosuch.mlir"], 1, "nosuch.mlir"),
+        (["a.mlir,"], 2, "argument MODEL: 'a.mlir,', expected FILE or FILE,FILE,..."),
+        (["-", "-"], 2, "only one FILE can be stdin"),
     ],
 )
 def test_errors(

@@ -37,7 +37,11 @@ examples:
 def make_parser() -> Parser:
     parser = Parser("plan-serve", "[OPTION ...] MODEL ...", _DESCRIPTION, _EXAMPLES)
     parser.add_argument(
-        "models", nargs="+", metavar="MODEL", help="FILE or FILE,FILE,...: its programs"
+        "models",
+        nargs="+",
+        type=_files,
+        metavar="MODEL",
+        help="FILE or FILE,FILE,...: its programs; '-' reads one from stdin",
     )
     memory = parser.add_argument_group("memory")
     memory.add_argument(
@@ -59,6 +63,13 @@ def make_parser() -> Parser:
     return parser
 
 
+def _files(text: str) -> Sequence[str]:
+    files = text.split(",")
+    if "" in files:
+        raise argparse.ArgumentTypeError(f"{text!r}, expected FILE or FILE,FILE,...")
+    return files
+
+
 def run(options: argparse.Namespace) -> int:
     """Does what the command line says; returns the exit code."""
     if options.page is not None and options.memory is None:
@@ -70,11 +81,14 @@ def run(options: argparse.Namespace) -> int:
             raise UsageError(f"--{name} is {size}, expected 1 or more bytes")
     if options.pages < 0:
         raise UsageError(f"--pages is {options.pages}, expected 0 or more")
-    files = [model.split(",") for model in options.models]
-    check_inputs(*(file for model in files for file in model))
+    files = [file for model in options.models for file in model]
+    if files.count("-") > 1:
+        raise UsageError("only one FILE can be stdin")
+    check_inputs(*files)
     from ..reporting.serving import layouts
 
-    found = layouts([_planned(model, options) for model in files], options.in_turns)
+    models = [_planned(model, options) for model in options.models]
+    found = layouts(models, options.in_turns)
     print("\n".join(_text(found, options)))
     errors = list(_errors(found, options))
     for error in errors:
@@ -103,10 +117,11 @@ def _planned(files: Sequence[str], options: argparse.Namespace) -> "list[Program
     programs: list[Program] = []
     for file in files:
         compiler = ToolPipeline("plan-serve", context)
-        module = compiler.read(read_source(file))
+        source = read_source(file)
+        module = compiler.read(source)
         given = PlanCheck(report=False) if is_planned(module) else pipeline
         compiler.run(module, [given])
-        programs.append(Program(PurePath(file).stem, module))
+        programs.append(Program(PurePath(source.name).stem, module))
     return programs
 
 
