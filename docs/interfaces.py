@@ -5,6 +5,7 @@ import inspect
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
@@ -196,7 +197,7 @@ def _class(cls: type) -> Iterator[str]:
         member = getattr(cls, attribute.name)
         if not (text := member.__doc__):
             continue
-        if attribute.kind == "property":
+        if isinstance(member, property | cached_property):
             yield f"`{attribute.name}`: {from_docstring(text)}"
         elif attribute.kind.endswith("method"):
             yield _function(member, "####")
