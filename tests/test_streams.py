@@ -1,10 +1,20 @@
 """Plans for several streams: sharing only between what is ordered anyway."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from modules import parse, run
+from xdsl.passes import ModulePass
 
+from tensorplan.passes.tgraph.fuse_into_loops import TGraphFuseIntoLoops
+from tensorplan.passes.tgraph.fuse_updates_into_scan import TGraphFuseUpdatesIntoScan
+from tensorplan.passes.tgraph.rematerialize import TGraphRematerialize
+from tensorplan.passes.tgraph.schedule import TGraphSchedule
+from tensorplan.passes.tgraph.split_updates import TGraphSplitUpdates
+from tensorplan.passes.tgraph.tile import TGraphTile
 from tensorplan.planning import Buffer, Problem, solve
 from tensorplan.planning.scheduling.streams import StreamStep, across_streams
+from tensorplan.remarks import REMARKS
 
 
 def test_the_example() -> None:
@@ -87,3 +97,28 @@ def test_streams_that_never_meet_leave_few_gaps() -> None:
     operations = [StreamStep(step % 2) for step in range(1000)]
     (wide,) = across_streams([Buffer("a", 64, 0, 1)], [[0]], operations)
     assert list(wide.live) == [(0, 2), (3, 4), (5, 6), (7, 8), (9, 1000)]
+
+
+@pytest.mark.parametrize(
+    ("pass_", "undone"),
+    [
+        (TGraphFuseIntoLoops(), "nothing is moved into loops"),
+        (TGraphFuseUpdatesIntoScan(), "no update is moved"),
+        (TGraphRematerialize(), "nothing is recomputed"),
+        (TGraphSchedule(), "not reordered"),
+        (TGraphSplitUpdates(), "no update is split"),
+        (TGraphTile(), "nothing is tiled"),
+    ],
+)
+def test_passes_leave_functions_with_streams(
+    pass_: ModulePass, undone: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    module = parse("""
+    func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %y = tgraph.negate %x {tgraph.stream = 1} : tensor<4xf32>
+      func.return %y : tensor<4xf32>
+    }""")
+    with caplog.at_level("INFO", REMARKS.name):
+        assert str(run(module, pass_)) == str(module)
+    (message,) = caplog.messages
+    assert f"{undone}: its operations have streams" in message

@@ -42,11 +42,11 @@ from ...analysis.scans import (
     without_unused,
 )
 from ...dialects.diagnostics import remark
-from ...dialects.tgraph.base import STREAM
 from ...dialects.tgraph.indexing import DynamicSliceOp
 from ...dialects.tgraph.shaping import ReshapeOp
 from ...dialects.tgraph.structure import AssignOp, ReadOp, WhileOp, YieldOp
 from ..optional import OptionalPass
+from .shared.streams import has_streams
 from .shared.unrolled import place_at
 from .tiling.loop_rewriting import write_loop
 from .tiling.loop_search import again, bytes_of
@@ -66,8 +66,7 @@ class TGraphFuseIntoLoops(OptionalPass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for func, block in tensor_functions(op):
-            if any(STREAM in op.attributes for op in block.ops):
-                remark("nothing is moved into loops: operations have streams", func)
+            if has_streams(func, "nothing is moved into loops"):
                 continue
             at = block.first_op
             while at is not None:  # loops are made anew

@@ -49,14 +49,12 @@ from ...analysis.scans import (
     without_unused,
 )
 from ...dialects.diagnostics import remark
-from ...dialects.tgraph.base import (
-    STREAM,
-)
 from ...dialects.tgraph.indexing import DynamicSliceOp
 from ...dialects.tgraph.shaping import ViewOp
 from ...dialects.tgraph.structure import ReadOp, WhileOp
 from ..optional import OptionalPass
 from .shared.row_updates import Finding, Rows, Unfit, Update
+from .shared.streams import has_streams
 
 
 @dataclass(frozen=True)
@@ -69,8 +67,7 @@ class TGraphFuseUpdatesIntoScan(OptionalPass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for func, block in tensor_functions(op):
-            if any(STREAM in op.attributes for op in block.ops):
-                remark("no update is moved: its operations have streams", func)
+            if has_streams(func, "no update is moved"):
                 continue
             at = block.first_op
             while at is not None:  # loops are made anew

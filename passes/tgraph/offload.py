@@ -59,7 +59,6 @@ from ...analysis.memory_graph import Insertion, MemoryGraph, memory_graph
 from ...dialects.diagnostics import LocatedError, place_of, remark
 from ...dialects.target_memory import target_memories
 from ...dialects.tgraph.base import (
-    STREAM,
     device_of,
     on_device,
     tensor_type_of,
@@ -72,6 +71,7 @@ from ..optional import OptionalPass
 from ..options import Budget, Placing, check_offload
 from .rematerialize import change_of_peak
 from .shared.fitting import Peaks, fit, live_peaks
+from .shared.streams import has_streams
 
 
 @dataclass(frozen=True)
@@ -104,11 +104,10 @@ class TGraphOffload(OptionalPass, Placing):
             check_offload(self.device, self.to)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for func, block in tensor_functions(op):
+        for func, _ in tensor_functions(op):
             if not (routes := list(self._routes(func))):
                 continue
-            if any(STREAM in op.attributes for op in block.ops):
-                remark("nothing is moved: its operations have streams", func)
+            if has_streams(func, "nothing is moved"):
                 continue
             if None in live_peaks(func, self.alignment):
                 remark("nothing is moved: its tensors have no devices", func)

@@ -48,7 +48,7 @@ from ...analysis.cost import flops, time
 from ...analysis.functions import tensor_functions
 from ...analysis.memory_graph import MemoryGraph, memory_graph
 from ...dialects.diagnostics import LocatedError, held_back, remark, say
-from ...dialects.tgraph.base import STREAM, TensorOp, tensor_type_of, typical_bytes
+from ...dialects.tgraph.base import TensorOp, tensor_type_of, typical_bytes
 from ...dialects.tgraph.structure import RegionOp
 from ...planning import deadline
 from ...planning.scheduling.rematerialization import lowest, rematerialize
@@ -56,6 +56,7 @@ from .. import driver
 from ..optional import OptionalPass
 from ..options import Budget, Placing, TimeLimit
 from .shared.fitting import Peaks, PlannedBytes, fit
+from .shared.streams import has_streams
 
 LITTLE = 0.02
 """Of a function's time, what may be computed again for lower peaks alone."""
@@ -99,9 +100,8 @@ class TGraphRematerialize(OptionalPass, TimeLimit, Placing):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         with deadline.until(driver.due(self.time_limit)):
-            for func, block in tensor_functions(op):
-                if any(STREAM in op.attributes for op in block.ops):
-                    remark("nothing is recomputed: its operations have streams", func)
+            for func, _ in tensor_functions(op):
+                if has_streams(func, "nothing is recomputed"):
                     continue
                 if self.budget is None:
                     self._lower_at_little_cost(func)

@@ -38,13 +38,12 @@ from ...analysis.cost import time
 from ...analysis.dependencies import queue_of
 from ...analysis.functions import blocks_within, tensor_functions
 from ...analysis.memory_graph import MemoryGraph, memory_graph
-from ...dialects.diagnostics import remark
-from ...dialects.tgraph.base import STREAM
 from ...dialects.tgraph.shaping import DeviceCopyOp
 from ...planning.scheduling import TaskGraph, makespan, mixtures, schedule
 from ..optional import OptionalPass
 from ..options import Aligned
 from .shared.fitting import live_bytes
+from .shared.streams import has_streams
 
 
 @dataclass(frozen=True)
@@ -72,8 +71,7 @@ class TGraphSchedule(OptionalPass, Aligned):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for func, block in tensor_functions(op):
-            if any(STREAM in op.attributes for op in block.ops):
-                remark("not reordered: its operations have streams", func)
+            if has_streams(func, "not reordered"):
                 continue
             blocks = list(blocks_within(block))
             peak = live_bytes(block, self.alignment) if len(blocks) > 1 else 0

@@ -37,7 +37,6 @@ from ...analysis.functions import erase_unused, tensor_functions
 from ...analysis.operations import is_view
 from ...dialects.diagnostics import remark
 from ...dialects.tgraph.base import (
-    STREAM,
     TensorOp,
     is_static,
     shape_of,
@@ -49,6 +48,7 @@ from ...dialects.tgraph.shaping import ConcatenateOp, ConstantOp, SliceOp, ViewO
 from ...dialects.tgraph.structure import ReadOp
 from ..optional import OptionalPass
 from .shared.row_updates import Finding, Rows, Unfit, Update
+from .shared.streams import has_streams
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,7 @@ class TGraphSplitUpdates(OptionalPass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         changed = False
         for func, block in tensor_functions(op):
-            if any(STREAM in op.attributes for op in block.ops):
-                remark("no update is split: its operations have streams", func)
+            if has_streams(func, "no update is split"):
                 continue
             for joined in [op for op in block.ops if isinstance(op, ConcatenateOp)]:
                 changed |= _split(joined)

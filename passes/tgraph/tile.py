@@ -79,7 +79,7 @@ from ...analysis.cost import duration, time
 from ...analysis.functions import blocks_within, tensor_functions
 from ...analysis.memory_graph import memory_graph
 from ...dialects.diagnostics import held_back, remark
-from ...dialects.tgraph.base import STREAM, TILES
+from ...dialects.tgraph.base import TILES
 from .. import driver
 from ..optional import OptionalPass
 from ..options import Placing
@@ -87,6 +87,7 @@ from .eliminate_assigns import TGraphEliminateAssigns
 from .fuse import TGraphFuse
 from .schedule import TGraphSchedule
 from .shared.fitting import Peaks, PlannedBytes, is_static_block
+from .shared.streams import has_streams
 from .tiling.bytes import Lifetimes
 from .tiling.loop_search import IN_CACHE, bytes_of, written
 from .tiling.regions import Rules
@@ -159,9 +160,8 @@ class TGraphTile(OptionalPass, Placing):
         if self.tiles == 1 and not self.tile_bytes:
             return
         planned_bytes = PlannedBytes(self)
-        for func, block in tensor_functions(op):
-            if any(STREAM in op.attributes for op in block.ops):
-                remark("nothing is tiled: its operations have streams", func)
+        for func, _ in tensor_functions(op):
+            if has_streams(func, "nothing is tiled"):
                 continue
             if self._has_large_values(func):
                 cut = self._cut(func, planned_bytes, planned_bytes.of_all(func))
