@@ -28,7 +28,7 @@ these, a FOLDER has any number of them:
 
   XLA         *-buffer-assignment.txt, beside the text of the optimized HLO
   ExecuTorch  *.pte: the first method
-  LiteRT      *.tflite, beside the addresses of its interpreter, or with offsets in it
+  LiteRT      *.tflite, with offsets in it or the interpreter's addresses beside
   Inductor    *output_code.py, the code that it generates for the CPU
   PyTorch     *.pickle of torch.cuda.memory._dump_snapshot
   CSV         buffers in minimalloc's format, with offsets (plan-solve --help)
