@@ -7,6 +7,7 @@ So the outcome is a proposal, which is to be measured.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isqrt, prod
+from typing import cast
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
@@ -90,9 +91,9 @@ class Estimate:
         if during:
             self.largest = _live(steps, sizes, during.index(self.peak))
 
-    def with_loop(self, loop: TiledLoop) -> tuple[int, int]:
-        """What is live at most with a loop, but for what is in it, and how much that
-        would be in one tile for all."""
+    def with_loop(self, loop: TiledLoop) -> tuple[int, int, int]:
+        """What is live at most with a loop, but for what is in it, and while it runs;
+        and how much would be in one tile for all."""
         made = {op.results[0] for op in loop.members}
         kept = {op.results[0] for op in (*loop.outputs, *loop.parts)}
         sizes = {**self.sizes, **{v: bytes_of(v) for v in kept if not is_given(v)}}
@@ -101,11 +102,11 @@ class Estimate:
         order = [self._steps[op] for op in loop.before]
         order += [_Step(reads - made, list(kept))]
         order += [self._steps[op] for op in loop.after]
-        outside = max(_profile(order, sizes), default=0)
+        outside = _profile(order, sizes)
         tiled = {v: n for v, n in self.sizes.items() if v in made and v not in kept}
         inside = max(_profile(steps, tiled), default=0)
         inside += sum(map(bytes_of, loop.sliced)) + 2 * loop.tiles * _of_lines(loop)
-        return outside, inside
+        return max(outside), outside[len(loop.before)], inside
 
 
 def _live(
@@ -148,39 +149,65 @@ def bytes_of(value: SSAValue) -> int:
 
 @dataclass(frozen=True)
 class Proposal:
-    """A loop, and the bytes that live with it, and in it, at most."""
+    """A loop, and the bytes that live with it, while it runs, and in it, at most."""
 
     loop: TiledLoop
     peak: int
+    during: int
     inside: int
+
+    @property
+    def bytes(self) -> tuple[int, int]:
+        """What to have as few of as possible."""
+        return self.peak, self.during
+
+
+_Peaks = tuple[int, int]
+"""Estimates of what is live at most in a block: without loops over tiles, and with."""
 
 
 def written(
     func: FuncOp, alignment: int, tile_bytes: int
 ) -> tuple[Sequence[TiledLoop], int]:
-    """Takes the groups of a function apart and writes loops that lower the estimate.
+    """Takes the groups of a function apart and writes loops that lower its peak.
 
-    tile_bytes: that a tile may need. Returns the loops, and the estimate for the
-    function's block with them.
+    tile_bytes: that a tile may need. Returns the loops, none unless they lower the
+    estimate for the function's block by a tenth, and that estimate.
     """
     loops: list[TiledLoop] = []
-    peak = 0
+    peaks: dict[Block, _Peaks] = {}
     for block in reversed(list(blocks_within(func.body.block))):
         if is_static_block(block):
-            peak = _write(block, alignment, tile_bytes, loops)
+            peaks[block] = _write(block, alignment, tile_bytes, loops, peaks)
+        else:
+            live = live_bytes(block, alignment)
+            peaks[block] = live, live
+    without, peak = peaks[func.body.block]
+    if is_static_block(func.body.block) and peak * 10 > without * 9:
+        loops = []  # the function's peak is somewhere else
     return loops, peak
 
 
 def _write(
-    block: Block, alignment: int, tile_bytes: int, loops: list[TiledLoop]
-) -> int:
-    """Adds loops of a block; returns the estimate of its peak."""
+    block: Block,
+    alignment: int,
+    tile_bytes: int,
+    loops: list[TiledLoop],
+    peaks: Mapping[Block, _Peaks],
+) -> _Peaks:
+    """Adds loops of a block. Returns the estimates of its peak without any, and with.
+
+    peaks: the same of the blocks in it.
+    """
     memory = memory_graph(block, alignment)
-    inside: dict[Operation, int] = {
-        op: max(live_bytes(region.block, alignment) for region in op.regions)
-        for op in block.ops
-        if isinstance(op, WhileOp | IfOp)
-    }
+    without, inside = (
+        {
+            cast(Operation, op): max(peaks[r.block][looped] for r in op.regions)
+            for op in block.ops
+            if isinstance(op, WhileOp | IfOp)
+        }
+        for looped in (False, True)
+    )
     stored = {
         value: sum(sizes[number] for sizes in memory.sizes.values())
         for number, value in memory.names.items()
@@ -188,7 +215,10 @@ def _write(
     took = sum(map(time, block.ops))
     renamed = ungroup(block)
     sizes = {renamed.get(value, value): size for value, size in stored.items()}
-    estimate = Estimate(block, sizes, inside, took)
+    estimate = Estimate(block, sizes, without, took)
+    peak = estimate.peak
+    if inside != without:
+        estimate = Estimate(block, sizes, inside, took)
     for _ in range(MOST_LOOPS):
         found = lowest(estimate, tile_bytes)
         if found is None:
@@ -198,11 +228,11 @@ def _write(
         sizes |= {v: 0 if is_given(v) else bytes_of(v) for v in loop.res}
         loops.append(found.loop)
         estimate = Estimate(block, sizes, inside, took)
-    return estimate.peak
+    return peak, estimate.peak
 
 
 def lowest(estimate: Estimate, tile_bytes: int) -> Proposal | None:
-    """The loop with which the least lives, if that is a quarter less than without."""
+    """The loop with which the least lives, if that is a tenth less than without."""
     best: Proposal | None = None
     for value in estimate.largest[:SEEDS]:
         seed = value.owner
@@ -212,9 +242,11 @@ def lowest(estimate: Estimate, tile_bytes: int) -> Proposal | None:
             continue
         for dim in range(len(shape_of(value))):
             numbers = _numbers(value, dim, tile_bytes)
-            limit = best.peak if best else estimate.peak * 3 // 4
+            limit = best.peak if best else estimate.peak * 9 // 10
             for found in _around(estimate, seed, dim, tile_bytes, numbers, limit):
-                if found.peak < (best.peak if best else limit):
+                if found.peak >= limit:
+                    continue
+                if best is None or found.bytes < best.bytes:
                     best = found
     return best
 
@@ -248,8 +280,9 @@ def _around(
         )
         if loop is None:
             break
-        outside, inside = estimate.with_loop(loop)
-        yield Proposal(loop, outside + inside // tiles, inside // tiles)
+        outside, around, inside = estimate.with_loop(loop)
+        during = around + inside // tiles
+        yield Proposal(loop, max(outside, during), during, inside // tiles)
         if outside >= limit:
             break
         wanted = max(tile_bytes, outside // A_SIXTH)

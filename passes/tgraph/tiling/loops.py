@@ -144,13 +144,25 @@ class Surroundings:
 def tiled_loop(
     around: Surroundings, seed: Operation, dim: int, tiles: int
 ) -> TiledLoop | None:
-    """The largest loop found around an operation; None if it can't be tiled so."""
-    growth = _Growth(tiles, around)
-    if not growth.join(seed, dim):
-        return None
-    growth.grow()
-    loop = growth.loop()
-    return loop if loop and seed in loop.members else None
+    """The largest loop found around an operation; None if it can't be tiled so.
+
+    What the operation needs whole comes before the loop, with all that this depends on.
+    So the loop of a U-Net's last level, which reads the level below whole, does not
+    begin with the first level.
+    """
+    before = 0
+    while True:
+        growth = _Growth(tiles, around, before)
+        if not growth.join(seed, dim):
+            return None
+        growth.grow()
+        loop = growth.loop()
+        if loop and seed in loop.members:
+            return loop
+        more = growth.needed_before(seed) & ~before
+        if not more:
+            return None
+        before |= more
 
 
 def loop_behind(
@@ -158,7 +170,7 @@ def loop_behind(
 ) -> TiledLoop | None:
     """The largest loop over rows of results of another loop, which makes a row of each
     for each tile: what comes before that loop, or needs more of it, is no member."""
-    growth = _Growth(tiles, around, stacks)
+    growth = _Growth(tiles, around, stacks=stacks)
     for stack in stacks:
         growth.have_readers_join(stack, 0)
     growth.grow()
@@ -174,6 +186,7 @@ class _Growth:
         self,
         tiles: int,
         around: Surroundings,
+        before: int = 0,
         stacks: Sequence[SSAValue] = (),
     ):
         self.tiles = tiles
@@ -187,18 +200,22 @@ class _Growth:
         """How many rows of an operation's result members read ahead of their tiles."""
         self._joined = 0
         """The set of members."""
-        self._earlier = 0
+        self._earlier = before
         """The set of what members need whole, and what that depends on."""
+        self._late: set[Operation] = set()
+        """What depends on members, and is none."""
         self.sliced: dict[Operation, set[int]] = {}
         """The dimensions along which members slice what others compute."""
         self.queue: list[Operation] = []
         self._sizes: set[int] = set()
         self._sees_windows = False
         self._traced: dict[tuple[SSAValue, int], Sequence[_Source]] = {}
+        self._same_in_all: set[_Source] = set()
+        """Views whose tiles are all equal: broadcasts, and along which dimension."""
         if self.source:
             self._joined = self._bit(self.source)
-            before = around.with_ancestors[around.position[self.source]]
-            self._earlier = before & ~self._joined
+            self._earlier = around.with_ancestors[around.position[self.source]]
+            self._earlier &= ~self._joined
 
     def _shape(self, value: SSAValue) -> Shape:
         return self.needed.shape(value)
@@ -343,6 +360,8 @@ class _Growth:
             if along is None:
                 continue
             for source, tiled in self._sources(value, along):
+                if (value, along) in self._same_in_all:
+                    continue
                 read = self._shape(value)[along]
                 size = read if tiled is None else self._shape(source)[tiled]
                 rows = tile = 0, read // self.tiles
@@ -364,6 +383,7 @@ class _Growth:
         return known
 
     def _trace(self, value: SSAValue, along: int | None) -> Sequence[_Source]:
+        begun = value, along
         while along is not None and isinstance(op := value.owner, Operation):
             if not self.needed.is_repeated(op):
                 break
@@ -374,12 +394,14 @@ class _Growth:
                 along = None
             else:
                 (value,), (along,) = op.operands, needed
+                if along is None:
+                    self._same_in_all.add(begun)
         return ((value, along),)
 
     def loop(self) -> TiledLoop | None:
         """The loop of all that joined but what would have to come after it."""
         ops, position = self.around.ops, self.around.position
-        late, early, members = set[Operation](), set[Operation](), list[Operation]()
+        late, early, members = self._late, set[Operation](), list[Operation]()
         inside = set[Operation | Block]({self.source} if self.source else ())
         sliced: dict[SSAValue, None] = {}
         for op in ops:
@@ -432,6 +454,24 @@ class _Growth:
             None if self._sees_windows else self._sizes,
         )
         return loop if _keeps_effects(loop, position) else None
+
+    def needed_before(self, op: Operation) -> int:
+        """The set of what has to come before a loop with an operation that joined, but
+        that would come after the loop; empty if it would not."""
+        found = 0
+        queue = [op] if op in self._late else []
+        seen = set(queue)
+        for op in queue:  # grows
+            for value, dim in self._sources_of(op):
+                owner = value.owner
+                if not isinstance(owner, Operation):
+                    continue
+                if dim is None or (owner in self._late and owner not in self.dims):
+                    found |= self.around.with_ancestors[self.around.position[owner]]
+                elif owner in self._late and owner not in seen:
+                    seen.add(owner)
+                    queue.append(owner)
+        return found
 
     def _kept(
         self, members: Sequence[Operation]
