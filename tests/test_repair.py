@@ -14,6 +14,7 @@ from tensorplan.planning.solver.budget import SearchBudget
 from tensorplan.planning.solver.core import SLACKS, CoreFirst
 from tensorplan.planning.solver.repair import WAITING, Repair
 from tensorplan.planning.solver.sections import Part, parts_of
+from tensorplan.planning.solver.skyline import Skyline
 
 
 def chain(count: int, seed: int = 0) -> Part:
@@ -101,6 +102,24 @@ def test_core_first_comes_near_the_load(seed: int) -> None:
     offsets = next(found for found in tries if found is not None)
     assert part.peak(offsets) <= capacity
     assert unsound(part, list(offsets)) is None
+
+
+def test_a_core_is_packed_in_one_order_after_the_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    place, tried = Skyline.place, list[int]()  # how many buffers, per call
+
+    def counted(skyline: Skyline, order: Sequence[int]) -> list[int]:
+        tried.append(len(order))
+        return place(skyline, order)
+
+    monkeypatch.setattr(Skyline, "place", counted)
+    part = chain(400)
+    monkeypatch.setattr(CoreFirst, "WORK", 2 * len(part.size))
+    core = CoreFirst(part)
+    for calls in (1, 2):
+        assert core.fit(max(part.load), 0.12, 1, budget()) is None
+        assert tried.count(max(tried)) == calls
 
 
 def test_core_first_keeps_its_limit() -> None:

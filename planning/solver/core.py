@@ -18,6 +18,7 @@ from ..problem import Buffer
 from . import orders
 from .budget import SearchBudget
 from .gaps import GAP_WORK, WAITING, Gaps
+from .kernels import LARGEST
 from .repair import Repair
 from .search import FEASIBLE, RULES, ValleySearch
 from .sections import Part, parts_of
@@ -158,7 +159,8 @@ class _Packing:
 
     def __init__(self, part: Part) -> None:
         self._part = part
-        self._packed: Sequence[int] = ()  # by the skyline
+        self._plans = skyline_plans(part)  # those that are still to be tried
+        self._packed, self._peak = list[int](), LARGEST  # the best so far, and its peak
         self._search: ValleySearch | None = None
 
     def fit(self, capacity: int, limit: int) -> PlacedCore:
@@ -166,12 +168,16 @@ class _Packing:
         if max(part.load) > capacity:
             return PlacedCore(None, part.sections)
         work = 0
-        if not self._packed:
-            self._packed = min(skyline_plans(part), key=part.peak)
-            work = _SKYLINE_WORK * orders.SKYLINE_ORDERS * len(part.size)
-        if part.peak(self._packed) <= capacity:
+        while self._peak > capacity and work <= limit:
+            plan = next(self._plans, None)
+            if plan is None:
+                break
+            work += _SKYLINE_WORK * len(plan)
+            if part.peak(plan) < self._peak:
+                self._packed, self._peak = plan, part.peak(plan)
+        if self._peak <= capacity:
             return PlacedCore(self._packed, work)
-        if 4 * part.covered > limit:
+        if max(work, 4 * part.covered) > limit:
             return PlacedCore(None, work)
         self._search = search = self._search or ValleySearch(part)
         measures = [orders.by_measure(m) for m in orders.measures(part)]

@@ -80,7 +80,7 @@ class Skyline:
 def skyline_plans(part: Part) -> Iterator[list[int]]:
     """The offsets, in units, that each of several orders gives."""
     skyline = Skyline(part, orders.SKYLINE_ORDERS)
-    return map(skyline.place, orders.for_skyline(part))
+    yield from map(skyline.place, orders.for_skyline(part))
 
 
 def _leaves(part: Part) -> list[int]:
