@@ -722,6 +722,18 @@ def test_unsupported_operations_in_branches_and_loops() -> None:
     assert len(str(caught.value).splitlines()) == 2
 
 
+def test_what_depends_on_values_or_memory_is_refused() -> None:
+    class Both(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return x.t().as_strided((2, 2), (1, 2)).sum() + torch.nonzero(x).sum()
+
+    with pytest.raises(LocatedError) as caught:
+        tensorplan.from_torch(Both(), (torch.eye(3),))
+    first, second = str(caught.value).splitlines()
+    assert "aten::as_strided of a tensor that is not contiguous is not" in first
+    assert "aten::nonzero, whose shape depends on values, is not supported" in second
+
+
 def test_bad_requests() -> None:
     module, x = nn.Linear(4, 3), torch.randn(2, 4)
     with pytest.raises(ValueError, match="both given, expected one"):
