@@ -108,6 +108,17 @@ def test_operations_compute_with_what_elements_stand_for() -> None:
             ),
             "argument 0 with elements of type !quant.any<i8:f32> is not supported",
         ),
+        (
+            program(
+                f"%x: tensor<2x{TENTHS}>, %y: tensor<{TENTHS}>",
+                '%r = "stablehlo.reduce"(%x, %y) ({ ^bb0(%a: tensor<i8>):\n'
+                '  "stablehlo.return"(%a) : (tensor<i8>) -> () }) '
+                "{dimensions = array<i64: 0>} : "
+                f"(tensor<2x{TENTHS}>, tensor<{TENTHS}>) -> tensor<{TENTHS}>",
+                f"tensor<{TENTHS}>",
+            ),
+            "stablehlo.reduce with a region, on quantized elements is not supported",
+        ),
     ],
 )
 def test_refuses(text: str, message: str) -> None:

@@ -9,7 +9,7 @@ the integers.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import cast
@@ -17,14 +17,14 @@ from typing import cast
 import numpy as np
 from xdsl.dialects.builtin import (
     AnyFloat,
-    BFloat16Type,
-    Float16Type,
-    Float32Type,
-    Float64Type,
     IntegerType,
     Signedness,
     TensorType,
     UnregisteredAttr,
+    bf16,
+    f16,
+    f32,
+    f64,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
@@ -51,12 +51,7 @@ _UNIFORM = re.compile(
     r":(?P<expressed>\w+)(:(?P<axis>\d+))?,\s*(?P<parameters>[^{}]+|\{[^{}]+\})>"
 )
 
-_EXPRESSED: dict[str, AnyFloat] = {
-    "bf16": BFloat16Type(),
-    "f16": Float16Type(),
-    "f32": Float32Type(),
-    "f64": Float64Type(),
-}
+_EXPRESSED: Mapping[str, AnyFloat] = {str(type): type for type in (bf16, f16, f32, f64)}
 
 
 @dataclass(frozen=True)
