@@ -163,13 +163,26 @@ def _sides(pairs: Sequence[HandedOn]) -> tuple[Sequence[Value], Sequence[Value]]
     return [old for old, _ in pairs], [new for _, new in pairs]
 
 
+def _given(plan: ForeignPlan) -> Sequence[Value]:
+    """What is there before the first step: also values without bytes that are read
+    before anything writes them, which the audit has nothing against."""
+    given = [*plan.given]
+    known = {value.name for value in given}
+    end = _Moment("the end", "", plan.kept, (), (), ())
+    for moment in (*_moments(plan.steps), end):
+        given += {v.name: v for v in moment.reads if v.name not in known}.values()
+        known.update(v.name for v in (*moment.reads, *moment.writes))
+    return given
+
+
 def lives(plan: ForeignPlan) -> Sequence[LiveValue]:
     """All values, in the order in which they are written; step 0 is the start.
 
     A value that several choices of a branch write is live several times.
     """
-    begun: list[tuple[Value, int, Sequence[str]]] = [(v, 0, ()) for v in plan.given]
-    latest = {value.name: number for number, value in enumerate(plan.given)}
+    given = _given(plan)
+    begun: list[tuple[Value, int, Sequence[str]]] = [(v, 0, ()) for v in given]
+    latest = {value.name: number for number, value in enumerate(given)}
     loop_ends: dict[str, int] = {}
     over: set[tuple[int, int]] = set()
     """Values, and steps that overwrite them in part: there they are live no more."""
@@ -296,8 +309,9 @@ class _Buffers:
         self.aliases = aliases
         self._of: dict[str, int] = {}
         self._sizes: list[int] = []
-        for value in plan.given:
+        for value in _given(plan):
             self._new(value)
+        self._given = frozenset(self._of.values())
 
     def _new(self, value: Value) -> int:
         self._of[value.name] = len(self._sizes)
@@ -327,7 +341,7 @@ class _Buffers:
                 self._take_over(moment)
             reads = {self._of[v.name] for m in moments for v in m.reads}
             writes = {self._of[v.name] for m in moments for v in m.writes}
-            first = writes - written - {self._of[v.name] for v in self.plan.given}
+            first = writes - written - self._given
             before = {writer[n] for n in reads | writes if n in writer}
             before.update(r for n in writes for r in readers.pop(n, ()))
             tasks.append(

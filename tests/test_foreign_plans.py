@@ -308,6 +308,16 @@ def test_what_an_alias_would_save(overwritten: str, kept: str, saved: int) -> No
     assert found.bytes - 50 == sum(n or 0 for n in parts) + found.lost_by_program(50)
 
 
+@pytest.mark.parametrize("reads", [True, False])
+def test_nothing_writes_a_value_without_bytes(reads: bool) -> None:
+    empty, x = Value("empty", Region("arena", 8, 0)), value("x", 0)
+    steps = [write("a", 4, x, *([empty] if reads else []))]
+    memories = {"arena": Memory(8, "temporary")}
+    made = ForeignPlan("p", memories, steps, [x], [empty])
+    assert audit(made).verdict == "proved"
+    assert account(made).live == 8
+
+
 @pytest.mark.parametrize("program", ["steps", "windows"])
 def test_pictures_of_what_is_not_refuted_have_no_overlaps(program: str) -> None:
     """The planners' validator looks at live ranges, which the audit does not use."""
