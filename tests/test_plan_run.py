@@ -220,8 +220,11 @@ def test_a_pool_line_and_the_report(capsys: pytest.CaptureFixture[str]):
         "cpu:7: 144 bytes, lower bound 144 bytes, without reuse 256 bytes, 2 buffers"
     )
     assert first == alone
-    further = size(pool["bytes"] - 144 + report["scratch_bytes"])
-    assert second == f"+ {further} for this machine's kernels"
+    further = pool["bytes"] - 144 + report["scratch_bytes"]
+    if further:  # for oneDNN
+        assert second == f"+ {size(further)} for this machine's kernels"
+    else:
+        assert second.startswith("argument 0: 1 buffer")
     assert {"read", "plan-memory", "verify", "run"} <= report["seconds"].keys()
     assert report["ops"]["tgraph.dot_general"] == 2
 

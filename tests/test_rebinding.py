@@ -10,6 +10,7 @@ import tensorplan
 from tensorplan.dialects.dtypes import Array
 from tensorplan.runtime import rebinding
 from tensorplan.runtime.arguments import Arguments
+from tensorplan.runtime.backends.onednn import backend as onednn
 from tensorplan.runtime.executor import Executable
 
 pytestmark = pytest.mark.skipif(
@@ -64,6 +65,7 @@ def total(run: Executable) -> Array:
     return total
 
 
+@pytest.mark.skipif(not onednn.is_available(), reason="needs oneDNN")
 def test_new_arrays_are_not_left_to_python(run: Executable, total: Array) -> None:
     x = normal()
     with patch.object(Arguments, "accept", side_effect=AssertionError):

@@ -166,6 +166,8 @@ def is_same(x: Sequence[Array], y: Sequence[Array]) -> bool:
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_values_are_those_of_one_thread(name: str) -> None:
+    if name == "product" and not onednn.is_available():
+        pytest.skip("NumPy's product has threads of its own")
     one = compiled(PROGRAMS[name], 1)
     assert not parallel_calls(one)
     want = run(one, 2)
