@@ -46,6 +46,7 @@ from ...dialects.tgraph.indexing import DynamicSliceOp
 from ...dialects.tgraph.shaping import ReshapeOp
 from ...dialects.tgraph.structure import AssignOp, ReadOp, WhileOp, YieldOp
 from ..optional import OptionalPass
+from .shared.loops import rewrite_loops
 from .shared.streams import has_streams
 from .shared.unrolled import place_at
 from .tiling.loop_rewriting import write_loop
@@ -66,11 +67,8 @@ class TGraphFuseIntoLoops(OptionalPass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for func, block in tensor_functions(op):
-            if has_streams(func, "nothing is moved into loops"):
-                continue
-            at = block.first_op
-            while at is not None:  # loops are made anew
-                at = (_fused(at) if isinstance(at, WhileOp) else at).next_op
+            if not has_streams(func, "nothing is moved into loops"):
+                rewrite_loops(block, _fused)
 
 
 def _fused(loop: WhileOp) -> WhileOp:

@@ -53,6 +53,7 @@ from ...dialects.tgraph.indexing import DynamicSliceOp
 from ...dialects.tgraph.shaping import ViewOp
 from ...dialects.tgraph.structure import ReadOp, WhileOp
 from ..optional import OptionalPass
+from .shared.loops import rewrite_loops
 from .shared.row_updates import Finding, Rows, Unfit, Update
 from .shared.streams import has_streams
 
@@ -67,11 +68,8 @@ class TGraphFuseUpdatesIntoScan(OptionalPass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for func, block in tensor_functions(op):
-            if has_streams(func, "no update is moved"):
-                continue
-            at = block.first_op
-            while at is not None:  # loops are made anew
-                at = (_rewritten(at) if isinstance(at, WhileOp) else at).next_op
+            if not has_streams(func, "no update is moved"):
+                rewrite_loops(block, _rewritten)
 
 
 def _rewritten(loop: WhileOp) -> WhileOp:

@@ -75,6 +75,7 @@ from ...dialects.tgraph.indexing import DynamicSliceOp
 from ...dialects.tgraph.shaping import BroadcastInDimOp, ConstantOp, ReshapeOp, ViewOp
 from ...dialects.tgraph.structure import AssignOp, ReadOp, WhileOp
 from ..optional import OptionalPass
+from .shared.loops import rewrite_loops
 from .shared.unrolled import place_at, row_by_row
 
 MOST = 4
@@ -94,9 +95,7 @@ class TGraphRematerializeScanResiduals(OptionalPass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for block in list(tensor_blocks(op)):
-            at = block.first_op
-            while at is not None:  # loops after it are made anew
-                at = (_rewritten(at) if isinstance(at, WhileOp) else at).next_op
+            rewrite_loops(block, _rewritten)
 
 
 class _Reader(NamedTuple):

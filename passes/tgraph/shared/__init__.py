@@ -5,6 +5,7 @@ channels.py     for inference: parameters, values along few dimensions
 fitting.py      how few bytes have to be live to meet a budget
 reshaped.py     values in another shape, without reshaping what is in memory
 row_updates.py  updates of variables row by row, where rows are computed one by one
+loops.py        loops that a pass makes anew
 streams.py      functions whose operations have streams
 unrolled.py     loops that read and write several rows in each iteration, row by row
 """
