@@ -9,14 +9,15 @@ say anything: what the block and the operation around it consist of is compared
 (dialects/contents.py), which takes a tenth of the time of an analysis.
 """
 
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any, ParamSpec, TypeVar
 
 from xdsl.ir import Block
 
 from ..dialects.contents import Contents, contents_of
+from ..remembering import remembering
 
 MOST = 8
 """Blocks, those that were asked about last: passes try many copies of a program."""
@@ -31,15 +32,9 @@ _known: ContextVar[dict[Block, tuple[Contents, _Answers]] | None] = ContextVar(
 )
 
 
-@contextmanager
-def asked_once() -> Generator[None]:
+def asked_once() -> AbstractContextManager[None]:
     """Within it, `once` keeps what it finds."""
-    known = _known.get()
-    token = _known.set({} if known is None else known)
-    try:
-        yield
-    finally:
-        _known.reset(token)
+    return remembering(_known)
 
 
 def once(

@@ -9,13 +9,14 @@ imports makes no difference. MLIR attaches external interfaces to operations in 
 way.
 """
 
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from pkgutil import resolve_name
 from typing import TypeAlias, cast
 
 from ..choices import ChoiceError
+from ..remembering import remembering
 from .tgraph.base import AnyMemRef, TensorOp, is_static
 
 Measure: TypeAlias = Callable[[TensorOp], int]
@@ -44,15 +45,9 @@ def check_kernels(option: str, name: str) -> None:
         raise ChoiceError(option, name, ("none", *_measures))
 
 
-@contextmanager
-def measured_once() -> Generator[None]:
+def measured_once() -> AbstractContextManager[None]:
     """Within it all who measure some kernels have one measure, which may remember."""
-    known = _known.get()
-    token = _known.set({} if known is None else known)
-    try:
-        yield
-    finally:
-        _known.reset(token)
+    return remembering(_known)
 
 
 def measure_of(kernels: str, threads: int) -> Measure:
