@@ -513,6 +513,9 @@ def test_a_model_of_litert_needs_addresses(tmp_path: Path) -> None:
         path.with_name("net.tflite.json").write_text(text)
         with pytest.raises(ForeignPlanError, match="damaged"):
             read_plan(path)
+    path.with_name("net.tflite.json").write_text("[]")
+    with pytest.raises(ForeignPlanError, match="no tensor has an address"):
+        read_plan(path)
 
 
 def test_addresses_that_an_interpreter_gives(tmp_path: Path) -> None:

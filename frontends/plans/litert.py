@@ -109,7 +109,7 @@ def read_file(path: Path) -> ForeignPlan:
     try:
         model = _Model(model_of(data, str(path)))
         if beside.exists():
-            model.take_addresses(_rows(beside.read_bytes()))
+            model.take_addresses(_rows(beside))
         elif not model.take_metadata():
             raise ForeignPlanError(
                 f"no tensor has an offset: {beside.name} is missing", str(path)
@@ -128,9 +128,11 @@ def read_file(path: Path) -> ForeignPlan:
         ) from None
 
 
-def _rows(addresses: bytes) -> Sequence[Sequence[int]]:
+def _rows(path: Path) -> Sequence[Sequence[int]]:
     """Numbers, addresses and bytes of tensors, as `write_addresses` stores them."""
-    rows = json.loads(addresses)
+    rows = json.loads(path.read_bytes())
+    if rows == []:
+        raise ForeignPlanError("no tensor has an address", str(path))
     if any(type(n) is not int or n < 0 for row in rows for n in row):
         raise ValueError
     return rows
