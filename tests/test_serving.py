@@ -162,6 +162,18 @@ def test_pages(
     assert said in (captured.err if code else captured.out)
 
 
+def test_files_of_one_name_are_told_apart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = [tmp_path / folder / "decode.mlir" for folder in ("small", "large")]
+    for rows, file in enumerate(files, 1):
+        file.parent.mkdir()
+        file.write_text(text_of(rows))
+    assert plan_serve.main([*map(str, files)]) == 0
+    out = capsys.readouterr().out
+    assert all(f"a call of {file.with_suffix('')}\n" in out for file in files)
+
+
 def test_a_program_from_stdin(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

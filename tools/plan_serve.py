@@ -4,7 +4,8 @@ cache fit beside them; see `plan-serve --help`.
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
@@ -87,7 +88,8 @@ def run(options: argparse.Namespace) -> int:
     check_inputs(*files)
     from ..reporting.serving import layouts
 
-    models = [_planned(model, options) for model in options.models]
+    names = _names(files)
+    models = [_planned(model, names, options) for model in options.models]
     found = layouts(models, options.in_turns)
     print("\n".join(_text(found, options)))
     errors = list(_errors(found, options))
@@ -96,7 +98,19 @@ def run(options: argparse.Namespace) -> int:
     return int(bool(errors))
 
 
-def _planned(files: Sequence[str], options: argparse.Namespace) -> "list[Program]":
+def _names(files: Sequence[str]) -> Mapping[str, str]:
+    """What programs are called: the file's name, with its folder if others share it."""
+    stems = {file: PurePath(file).stem for file in files}
+    count = Counter(stems.values())
+    return {
+        file: stem if count[stem] == 1 else str(PurePath(file).with_suffix(""))
+        for file, stem in stems.items()
+    }
+
+
+def _planned(
+    files: Sequence[str], names: Mapping[str, str], options: argparse.Namespace
+) -> "list[Program]":
     from xdsl.context import Context
     from xdsl.dialects import get_all_dialects as xdsl_dialects
 
@@ -121,7 +135,8 @@ def _planned(files: Sequence[str], options: argparse.Namespace) -> "list[Program
         module = compiler.read(source)
         given = PlanCheck(report=False) if is_planned(module) else pipeline
         compiler.run(module, [given])
-        programs.append(Program(PurePath(source.name).stem, module))
+        name = source.name if file == "-" else names[file]
+        programs.append(Program(name, module))
     return programs
 
 
