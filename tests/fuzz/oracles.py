@@ -66,20 +66,19 @@ def text_of(module: ModuleOp, generic: bool = False) -> str:
     return stream.getvalue()
 
 
-def check_round_trip(module: ModuleOp) -> None:
-    """Both forms of the text parse to what prints the same."""
-    for generic in (False, True):
-        with stage("round trip"):
-            text = text_of(module, generic)
-            try:
-                again = parse_module(text, "printed.mlir", tensorplan.context())
-                again.verify()
-            except (ParseError, DiagnosticException) as error:
-                raise Failure("round trip", f"not read again: {error}") from error
-            if (printed := text_of(again, generic)) != text:
-                lines = zip(text.splitlines(), printed.splitlines(), strict=False)
-                first = next((a, b) for a, b in lines if a != b)
-                raise Failure("round trip", f"{first[0]!r} became {first[1]!r}")
+def check_round_trip(module: ModuleOp, generic: bool) -> None:
+    """The text of one form is parsed to what prints the same."""
+    with stage("round trip"):
+        text = text_of(module, generic)
+        try:
+            again = parse_module(text, "printed.mlir", tensorplan.context())
+            again.verify()
+        except (ParseError, DiagnosticException) as error:
+            raise Failure("round trip", f"not read again: {error}") from error
+        if (printed := text_of(again, generic)) != text:
+            lines = zip(text.splitlines(), printed.splitlines(), strict=False)
+            first = next((a, b) for a, b in lines if a != b)
+            raise Failure("round trip", f"{first[0]!r} became {first[1]!r}")
 
 
 def arguments(module: ModuleOp, seed: int) -> list[Array]:
