@@ -49,9 +49,10 @@ from ..optional import OptionalPass
 from .shared.loops import rewrite_loops
 from .shared.streams import has_streams
 from .shared.unrolled import place_at
+from .tiling.dimensions import bytes_of, users
 from .tiling.loop_rewriting import write_loop
-from .tiling.loop_search import again, bytes_of
-from .tiling.loops import Surroundings, TiledLoop, loop_behind, users
+from .tiling.loop_search import again
+from .tiling.loops import Surroundings, TiledLoop, loop_behind
 
 LONGER = 10
 """The loop and the readers may take a tenth longer."""

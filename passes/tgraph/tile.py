@@ -44,10 +44,13 @@ computed tile by tile along one dimension: the forward and backward passes of la
 rows or by batch (gradient accumulation), or attention by queries. The loop carries sums
 over the dimension, those of bf16 and f16 in f32, and adds them in the order of the
 tiles. The same holds for products, maxima, minima, contractions, convolutions, and
-scatters that add. Results that have the dimension are assembled from the tiles. A tile
-uses up to half of a core's L2 cache, or more if that raises the peak only slightly or
-if each tile rereads a lot of data. The pass builds a loop on a copy of the program
-whose fusions are taken apart, then fuses and schedules the copy again.
+scatters that add. Results that have the dimension are assembled from the tiles. A loop
+that would begin or end in the middle of an elementwise chain does so at the narrowest
+value of the chain, because that value is stored: in a quantized network, the bytes
+between two layers. A tile uses up to half of a core's L2 cache, or more if that raises
+the peak only slightly or if each tile rereads a lot of data. The pass builds a loop on
+a copy of the program whose fusions are taken apart, then fuses and schedules the copy
+again.
 
 The pass tiles convolutions and pooling by rows, with tiles large enough that a window
 spans at most two of them. The rows that the next tile reads again are kept (Alwani et
@@ -89,7 +92,8 @@ from .schedule import TGraphSchedule
 from .shared.fitting import Peaks, PlannedBytes, is_static_block
 from .shared.streams import has_streams
 from .tiling.bytes import Lifetimes
-from .tiling.loop_search import IN_CACHE, bytes_of, written
+from .tiling.dimensions import bytes_of
+from .tiling.loop_search import IN_CACHE, written
 from .tiling.regions import Rules
 from .tiling.rewriting import write
 from .tiling.search import Search

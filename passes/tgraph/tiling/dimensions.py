@@ -12,7 +12,12 @@ from math import prod
 from xdsl.dialects.builtin import DenseArrayBase, IntegerType
 from xdsl.ir import Operation, SSAValue
 
-from ....dialects.tgraph.base import Shape, TensorOp, tensor_type_of
+from ....dialects.tgraph.base import (
+    Shape,
+    TensorOp,
+    tensor_type_of,
+    typical_bytes,
+)
 from ....dialects.tgraph.elementwise import ElementwiseOp
 from ....dialects.tgraph.indexing import (
     DynamicSliceOp,
@@ -47,6 +52,10 @@ Needs = Sequence[int | None]
 
 def shape_of(value: SSAValue) -> Shape:
     return tensor_type_of(value.type).get_shape()
+
+
+def bytes_of(value: SSAValue) -> int:
+    return typical_bytes(tensor_type_of(value.type))
 
 
 def result_shape(op: TensorOp) -> Shape:
@@ -265,3 +274,14 @@ def is_repeated(op: Operation) -> bool:
     if isinstance(op, ConstantOp):
         return op.splat is not None and not op.outs
     return isinstance(op, ViewOp | IotaOp) and not op.outs
+
+
+def users(value: SSAValue) -> Iterator[Operation]:
+    """Who reads a value, or a view of it."""
+    values = [value]
+    for value in values:  # grows
+        for use in value.uses:
+            if is_repeated(use.operation):
+                values.append(use.operation.results[0])
+            else:
+                yield use.operation

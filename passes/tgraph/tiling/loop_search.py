@@ -15,12 +15,12 @@ from xdsl.ir import Block, Operation, SSAValue
 from ....analysis.cost import time
 from ....analysis.functions import blocks_within
 from ....analysis.memory_graph import memory_graph
-from ....dialects.tgraph.base import TensorOp, tensor_type_of, typical_bytes
+from ....dialects.tgraph.base import TensorOp
 from ....dialects.tgraph.structure import IfOp, WhileOp
 from ..shared.fitting import is_static_block, live_bytes
-from .dimensions import shape_of
+from .dimensions import bytes_of, shape_of, users
 from .loop_rewriting import write_loop
-from .loops import LEAST_TILES, Surroundings, TiledLoop, tiled_loop, users
+from .loops import LEAST_TILES, Surroundings, TiledLoop, tiled_loop
 from .ungrouping import ungroup
 
 IN_CACHE = 1 << 19
@@ -141,10 +141,6 @@ def _profile(steps: Sequence[_Step], sizes: Mapping[SSAValue, int]) -> list[int]
 def is_given(value: SSAValue) -> bool:
     """Whether a value lies in memory that the block is given."""
     return any(not isinstance(user, TensorOp) for user in users(value))
-
-
-def bytes_of(value: SSAValue) -> int:
-    return typical_bytes(tensor_type_of(value.type))
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,8 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ....dialects.tgraph.base import Shape, TensorOp
 from ....dialects.tgraph.shaping import IotaOp
-from .dimensions import Needs, is_repeated, needs, shape_of
+from .dimensions import Needs, is_repeated, needs, shape_of, users
+from .ends import wide_end
 from .parts import Part, part
 from .regions import has_effect
 from .windows import Rows, rows_read, scale, window
@@ -158,7 +159,7 @@ def tiled_loop(
         growth.grow()
         loop = growth.loop()
         if loop and seed in loop.members:
-            return loop
+            return growth.narrowed(loop, seed)
         more = growth.needed_before(seed) & ~before
         if not more:
             return None
@@ -401,7 +402,7 @@ class _Growth:
     def loop(self) -> TiledLoop | None:
         """The loop of all that joined but what would have to come after it."""
         ops, position = self.around.ops, self.around.position
-        late, early, members = self._late, set[Operation](), list[Operation]()
+        late, early, members = set[Operation](), set[Operation](), list[Operation]()
         inside = set[Operation | Block]({self.source} if self.source else ())
         sliced: dict[SSAValue, None] = {}
         for op in ops:
@@ -425,6 +426,7 @@ class _Growth:
                         sliced[value] = None
             elif any(v.owner in inside or v.owner in late for v in op.operands):
                 late.add(op)
+        self._late = late
         if not members:
             return None
         first = position[members[0]]
@@ -454,6 +456,19 @@ class _Growth:
             None if self._sees_windows else self._sizes,
         )
         return loop if _keeps_effects(loop, position) else None
+
+    def narrowed(self, loop: TiledLoop, seed: Operation) -> TiledLoop:
+        """The loop without elementwise members at its ends that only widen what is
+        stored, if it keeps the seed."""
+        while chain := wide_end(set(loop.members), loop.sliced, loop.outputs):
+            if seed in chain:
+                break
+            for op in chain:
+                del self.dims[op]
+            if (found := self.loop()) is None or seed not in found.members:
+                break
+            loop = found
+        return loop
 
     def needed_before(self, op: Operation) -> int:
         """The set of what has to come before a loop with an operation that joined, but
@@ -501,17 +516,6 @@ class _Growth:
         """What a member reads, and along which dimension it is sliced."""
         for value, along in zip(op.operands, self._needs(op), strict=True):
             yield from self._sources(value, along)
-
-
-def users(value: SSAValue) -> Iterator[Operation]:
-    """Who reads a value, or a view of it."""
-    values = [value]
-    for value in values:  # grows
-        for use in value.uses:
-            if is_repeated(use.operation):
-                values.append(use.operation.results[0])
-            else:
-                yield use.operation
 
 
 def _keeps_effects(loop: TiledLoop, position: Mapping[Operation, int]) -> bool:

@@ -1,0 +1,87 @@
+"""Finds the elementwise chains by which a loop over tiles begins or ends too wide.
+
+What lies between a loop and the rest of its block is stored as a whole. So a chain at
+an end of the loop is better computed outside, up to its narrowest value, in one group
+with what it comes from or goes to:
+
+    %c = convolution(...)            : tensor<112x112x32xi32>
+    %q = convert(clamp(round(%c)))   : tensor<112x112x32xui8>
+    loop: ... %q ...                 stores a fourth of what it would with %c
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+from xdsl.ir import Operation, SSAValue
+
+from ....dialects.tgraph.elementwise import ElementwiseOp
+from .dimensions import bytes_of, is_repeated, users
+
+_Members = Collection[Operation]
+
+
+def wide_end(
+    members: _Members, sliced: Iterable[SSAValue], outputs: Iterable[Operation]
+) -> Sequence[Operation]:
+    """Members between what is stored for or by a loop and a narrower value.
+
+    sliced: what the loop takes tiles of.
+    outputs: the members whose tiles it puts together.
+    """
+    for value in sliced:
+        if isinstance(value.owner, Operation):  # given values are stored anyway
+            if chain := _narrowed(value, _readers(value, members)):
+                return chain
+    for last in outputs:
+        if not any(user in members for user in users(last.results[0])):
+            sources = _sources(last, members)
+            if chain := _narrowed(last.results[0], sources):
+                return [last, *chain[:-1]]
+    return ()
+
+
+def _narrowed(value: SSAValue, chain: Iterable[Operation]) -> Sequence[Operation]:
+    """A chain up to the first operation with fewer bytes than a value; empty if it has
+    none."""
+    found: list[Operation] = []
+    for op in chain:
+        found.append(op)
+        if bytes_of(op.results[0]) < bytes_of(value):
+            return found
+    return ()
+
+
+def _readers(value: SSAValue, members: _Members) -> Iterator[Operation]:
+    """The elementwise members that a value goes through, each the only reader of the
+    one before, and of no other member."""
+    made: set[Operation] = set()
+    while len(readers := list(users(value))) == 1:
+        (op,) = readers
+        if op not in members or not isinstance(op, ElementwiseOp):
+            return
+        if not _makers(op, members) <= made:
+            return
+        yield op
+        made, value = {op}, op.results[0]
+
+
+def _sources(op: Operation, members: _Members) -> Iterator[Operation]:
+    """The members that a result comes from, each through elementwise members that read
+    no other member."""
+    while isinstance(op, ElementwiseOp) and len(makers := _makers(op, members)) == 1:
+        (op,) = makers
+        yield op
+        if len(list(users(op.results[0]))) > 1:
+            return
+
+
+def _makers(op: Operation, members: _Members) -> set[Operation]:
+    """The members whose results an operation reads, or views of them."""
+    found: set[Operation] = set()
+    for value in op.operands:
+        while isinstance(value.owner, Operation) and is_repeated(value.owner):
+            if not value.owner.operands:
+                break
+            value = value.owner.operands[0]
+        if isinstance(value.owner, Operation) and value.owner in members:
+            found.add(value.owner)
+    return found
