@@ -9,7 +9,7 @@ test finds it out of date without a browser.
 import sys
 import time
 from hashlib import sha256
-from importlib import import_module
+from importlib import import_module, metadata
 from pathlib import Path
 from struct import pack
 from tempfile import TemporaryDirectory
@@ -24,6 +24,8 @@ from tensorplan.tools.views.programs import view_of
 ROOT = Path(__file__).resolve().parent.parent
 DRAWING = ROOT / "docs" / "pictures" / "train_deep.svg"
 SCREENSHOT = ROOT / "docs" / "pictures" / "plan-view.png"
+JAX = "0.10.2"
+"""The version whose program is drawn; another one writes another program."""
 KEY = b"Drawing"
 SHOWN = "%hidden_3"
 CLEAR = """
@@ -40,6 +42,13 @@ def train_deep() -> PlanView:
     example: Any = import_module("train_deep")
     planned = tensorplan.plan(example.model())
     return view_of(planned.module, "A training step")
+
+
+def is_possible() -> bool:
+    try:
+        return metadata.version("jax") == JAX
+    except metadata.PackageNotFoundError:
+        return False
 
 
 def drawing() -> str:

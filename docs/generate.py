@@ -6,7 +6,6 @@ python docs/generate.py --check   # names them, and exits with 1 if there are an
 
 import sys
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 
 import drawings
@@ -29,7 +28,7 @@ def pages() -> Mapping[Path, str]:
         reference / "python.md": interfaces.python(),
         reference / "plan-json.md": interfaces.plan_json(),
         **messages.pages(),
-        **({drawings.DRAWING: drawings.drawing()} if find_spec("jax") else {}),
+        **({drawings.DRAWING: drawings.drawing()} if drawings.is_possible() else {}),
     }
 
 

@@ -255,17 +255,14 @@ def test_the_last_level_does_not_begin_with_the_first() -> None:
     """It reads the level below as a whole, which depends on the first."""
     kernels = [(3, 3, 2, 8), (3, 3, 8, 8), (3, 3, 8, 8), (2, 2, 8, 8), (3, 3, 16, 8)]
     shapes = [(1, 128, 64, 2), *kernels, (1, 1, 8, 1)]
-    arrays = inputs(
-        tensorplan.from_jax(
-            two_levels, *(np.ones(s, np.float32) for s in shapes)
-        ).module
-    )
-    model = tensorplan.from_jax(two_levels, *arrays)
-    planned = tensorplan.plan(model)
+    rng = np.random.default_rng(0)
+    # Small kernels, or each layer multiplies the rounding errors of the one before.
+    arrays = [rng.standard_normal(shape, np.float32) / 8 for shape in shapes]
+    planned = tensorplan.plan(tensorplan.from_jax(two_levels, *arrays))
     level = 4 * 128 * 64 * 8  # bytes
     assert planned_bytes(planned.module) < 4 * level  # what it joins, and both
     got = Executable(planned.module)(*arrays)[0]
-    np.testing.assert_allclose(got, jax.jit(two_levels)(*arrays), atol=2e-4)
+    np.testing.assert_allclose(got, jax.jit(two_levels)(*arrays), atol=1e-5)
 
 
 def first_blocks(
