@@ -400,10 +400,8 @@ def test_callees_at_addresses_of_their_own() -> None:
 
 
 STRUCT = "!llvm.struct<(!llvm.ptr, !llvm.ptr, i64, !llvm.array<1 x i64>)>"
-AT = (
-    "%p = llvm.inttoptr %c : i64 to !llvm.ptr\n"
-    f"%1 = llvm.insertvalue %p, %s[1] : {STRUCT}"
-)
+INSERTED = f"%1 = llvm.insertvalue %p, %s[1] : {STRUCT}"
+AT = f"%p = llvm.inttoptr %c : i64 to !llvm.ptr\n{INSERTED}"
 UNKNOWN = {
     "of a given descriptor": ("", "%s"),
     "without an offset": (AT, "%1"),
@@ -413,8 +411,18 @@ UNKNOWN = {
         f"%2 = llvm.insertvalue %c, %1[2] : {STRUCT}",
         "%2",
     ),
+    "of a pointer that is loaded from there": (
+        f'%p = "llvm.load"(%c) : (i64) -> !llvm.ptr\n{INSERTED}\n'
+        f"%2 = llvm.insertvalue %c, %1[2] : {STRUCT}",
+        "%2",
+    ),
     "of a given number": (
         f"{AT.replace('%c', '%n')}\n%2 = llvm.insertvalue %c, %1[2] : {STRUCT}",
+        "%2",
+    ),
+    "of a number that an operation reads": (
+        f'%m = "test.read"() <{{value = 64 : i64}}> : () -> i64\n'
+        f"{AT.replace('%c', '%m')}\n%2 = llvm.insertvalue %c, %1[2] : {STRUCT}",
         "%2",
     ),
     "at a given offset": (f"{AT}\n%2 = llvm.insertvalue %n, %1[2] : {STRUCT}", "%2"),
@@ -441,6 +449,65 @@ def test_addresses_that_are_not_constant(address: str) -> None:
     }}"""
     (remark,) = unproved(text)
     assert remark.startswith("arenas at addresses that are not constant: 1 (builtin.")
+
+
+def memory_at(name: str, address: int, type: str, offset: int = 0) -> str:
+    """A memref at an address, so many elements on."""
+    return f"""
+      %{name}_at = arith.constant {address} : i64
+      %{name}_offset = arith.constant {offset} : i64
+      %{name}_p = llvm.inttoptr %{name}_at : i64 to !llvm.ptr
+      %{name}_1 = llvm.insertvalue %{name}_p, %s[1] : {STRUCT}
+      %{name}_2 = llvm.insertvalue %{name}_offset, %{name}_1[2] : {STRUCT}
+      %{name} = builtin.unrealized_conversion_cast %{name}_2 : {STRUCT} to {type}"""
+
+
+@pytest.mark.parametrize("places", [(4096, 4160), (4160, 4096)])
+def test_arenas_at_addresses_lie_apart(places: tuple[int, int]) -> None:
+    def two(first: int, second: int) -> str:
+        return f"""
+    func.func @f(%s: {STRUCT}, %x: {M}) {{
+      %c0 = arith.constant 0 : index
+      {memory_at("one", first, "memref<64xi8>")}
+      {memory_at("other", second, "memref<64xi8>")}
+      %a = memref.view %one[%c0][] : memref<64xi8> to {M}
+      %b = memref.view %other[%c0][] : memref<64xi8> to {M}
+      "memref.copy"(%x, %a) : ({M}, {M}) -> ()
+      "memref.copy"(%x, %b) : ({M}, {M}) -> ()
+      func.return
+    }}"""
+
+    assert unproved(two(*places)) == []
+    above = "one" if places[0] > places[1] else "other"
+    refused(
+        two(*(max(place - 1, 4096) for place in places)),
+        f"arena %{above} begins at address 4159, expected 4160 or more",
+    )
+
+
+@pytest.mark.parametrize("address", [4032, 4096])
+def test_a_callee_uses_elements_at_an_address(address: int) -> None:
+    """It stores 16 elements, 64 bytes after the address."""
+    text = f"""
+    func.func @leaf(%s: {STRUCT}, %v: f32) {{
+      %c0 = arith.constant 0 : index
+      {memory_at("far", address, M, offset=16)}
+      memref.store %v, %far[%c0] : {M}
+      func.return
+    }}
+    func.func @root(%s: {STRUCT}, %x: {M}, %v: f32) {{
+      %c0 = arith.constant 0 : index
+      {memory_at("arena", 4096, "memref<64xi8>")}
+      %a = memref.view %arena[%c0][] : memref<64xi8> to {M}
+      "memref.copy"(%x, %a) : ({M}, {M}) -> ()
+      func.call @leaf(%s, %v) : ({STRUCT}, f32) -> ()
+      "memref.copy"(%a, %x) : ({M}, {M}) -> ()
+      func.return
+    }}"""
+    if address == 4096:
+        assert unproved(text) == []
+    else:
+        refused(text, "memref.copy uses buffer %a, whose bytes may")
 
 
 def test_a_size_function_of_symbolic_sizes_is_proved() -> None:

@@ -5,7 +5,7 @@
     storage.steps                     what is done to memory, operation by operation
     peaks(storage, alignment)         the most bytes that live at once, by device
     during(storage, alignment)        the same for each operation
-    arenas(storage, alignment=64)     the bytes of each device's arena
+    arenas(storage, **options)        the bytes of each device's arena
 
 `tgraph-bufferize` writes down what it says; who has to know what a program will store,
 before there are memrefs, asks it too. (XLA's heap simulator computes a module's minimum

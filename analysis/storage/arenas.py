@@ -15,7 +15,7 @@ def arenas(
     storage: Storage,
     *,
     alignment: int,
-    reuse_outputs: bool = True,
+    reuse_outputs: bool,
     workspace: Workspace | None = None,
 ) -> Mapping[str | None, int]:
     """The bytes of each device's arena, for static sizes and no streams.
