@@ -65,10 +65,6 @@ def _taps(
 ) -> Sequence[Tap]:
     low, high = (0.0, size - 1.0) if how.aligned else (-0.5, size - 0.5)
     place = _denormalized(b, place, size, how.aligned)
-    if how.mode == "nearest":
-        place = b.emit(e.RoundNearestEvenOp, place)
-    if how.padding == "reflection":
-        place = _reflected(b, place, low, high)
     taps = _MODES[how.mode](b, place)
     if how.padding == "zeros":
         return [zero_outside(b, tap, size) for tap in taps]
