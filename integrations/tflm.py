@@ -11,8 +11,9 @@ TensorFlow Lite's `schema.fbs`.
 import argparse
 import struct
 import sys
-from collections.abc import Container, Generator, Iterable, Sequence
+from collections.abc import Container, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from graphlib import TopologicalSorter
 from math import prod
 from typing import NamedTuple
 
@@ -78,7 +79,7 @@ class _Model:
     def __init__(self, data: bytes, name: str):
         with _reading(name):
             self._read(tflite.model_of(data, name))
-            self.lives = _Lives(self.graphs).steps
+            self.lives = _lives(self.graphs)
             self.sizes = {n: self.tensors[n].size for n in self.lives}
 
     def _read(self, model: Table) -> None:
@@ -124,36 +125,63 @@ def _numbers(table: Table, field: int, first: int) -> Sequence[int]:
     return [first + number for number in table.vector(field) if number >= 0]
 
 
-class _Lives:
-    """The first and the last step of each tensor, as the runtime's
-    `AllocationInfoBuilder` counts them: a subgraph runs within the step that calls it.
+class _Run:
+    """A subgraph's steps, counted from the one that calls it, as the runtime's
+    `AllocationInfoBuilder` counts them: what it calls runs within the calling step.
     """
 
-    def __init__(self, graphs: Sequence[_Graph]):
-        self.graphs = graphs
-        self.steps: dict[int, tuple[int, int]] = {}
-        self._step = 0
-        self._run(0, ())
+    def __init__(self, graph: _Graph, runs: "Mapping[int, _Run]"):
+        """`runs` has those that the subgraph calls."""
+        self.steps = 0
+        self.lives: dict[int, tuple[int, int]] = {}
+        """First and last step of each tensor."""
+        self.calls: list[tuple[int, int]] = []
+        """The called subgraphs, and where they start."""
+        self._use(graph.inputs)
+        for operator in graph.operators:
+            self.steps += 1
+            self._use(operator.writes)
+            for called in operator.calls:
+                self.calls.append((called, self.steps + 1))
+                self.steps += 1 + runs[called].steps
+            self._use([n for n in operator.reads if n in self.lives])
+            self._use(operator.writes)
+        self._use(graph.outputs)
+        if self.steps >= 1 << 31:
+            raise OverflowError
 
     def _use(self, tensors: Sequence[int]) -> None:
         for number in tensors:
-            first, _ = self.steps.get(number, (self._step, 0))
-            self.steps[number] = first, self._step
+            first, _ = self.lives.get(number, (self.steps, 0))
+            self.lives[number] = first, self.steps
 
-    def _run(self, number: int, around: tuple[int, ...]) -> None:
-        if number in around:
-            raise ValueError  # it calls itself
-        graph = self.graphs[number]
-        self._use(graph.inputs)
-        for operator in graph.operators:
-            self._step += 1
-            self._use(operator.writes)
-            for called in operator.calls:
-                self._step += 1
-                self._run(called, (*around, number))
-            self._use([n for n in operator.reads if n in self.steps])
-            self._use(operator.writes)
-        self._use(graph.outputs)
+
+def _lives(graphs: Sequence[_Graph]) -> Mapping[int, tuple[int, int]]:
+    """The first and the last step of each tensor.
+
+    Each subgraph is walked once, however often it runs.
+    """
+    called = {
+        number: [n for operator in graph.operators for n in operator.calls]
+        for number, graph in enumerate(graphs)
+    }
+    runs: dict[int, _Run] = {}
+    # A subgraph that calls itself is a ValueError.
+    for number in TopologicalSorter(called).static_order():
+        if number not in called:
+            raise ValueError
+        runs[number] = _Run(graphs[number], runs)
+    starts = {0: (0, 0)}  # of the first and the last time that a subgraph runs
+    lives: dict[int, tuple[int, int]] = {}
+    for number, run in reversed(runs.items()):
+        if number not in starts:
+            continue
+        first, last = starts[number]
+        for callee, step in run.calls:
+            once, again = starts.get(callee, (first + step, last + step))
+            starts[callee] = min(once, first + step), max(again, last + step)
+        lives |= {n: (first + a, last + z) for n, (a, z) in run.lives.items()}
+    return lives
 
 
 class Planned(NamedTuple):

@@ -24,6 +24,8 @@ BRANCHES, LOOP, NPU = (
     (FOLDER / f"{name}.tflite").read_bytes() for name in ("branches", "loop", "npu")
 )
 
+# pyright: reportPrivateUsage=false
+
 ROWS = [
     (24, 0, 2),
     (6, 1, 3),
@@ -56,12 +58,33 @@ def test_what_the_runtime_plans_as_well_is_left_to_it() -> None:
 
 def test_a_subgraph_lives_within_the_step_that_calls_it() -> None:
     """The loop is step 1, its condition starts at step 2, its body at 5."""
-    model = tflm._Model(LOOP, "loop")  # pyright: ignore[reportPrivateUsage]
+    model = tflm._Model(LOOP, "loop")
     assert model.lives == {
         **{0: (0, 7), 3: (1, 7), 4: (7, 7)},
         **{5: (2, 3), 7: (3, 4), 8: (4, 4)},
         **{10: (5, 6), 11: (6, 6)},
     }
+
+
+def nested(levels: int, innermost: tflm._Operator) -> list[tflm._Graph]:
+    """Each subgraph runs the next one twice."""
+    calls = [tflm._Operator("", (), (), [n, n]) for n in range(1, levels)]
+    return [tflm._Graph((), (), [each]) for each in (*calls, innermost)]
+
+
+def test_a_subgraph_that_runs_often_is_walked_once() -> None:
+    """Of n levels, 2 ** (n + 1) - 3 steps; the first write is in step 2 * n - 1."""
+    write = tflm._Operator("", (), [0], ())
+    assert tflm._lives(nested(3, write)) == {0: (5, 13)}
+    assert tflm._lives(nested(28, write)) == {0: (55, 2**29 - 3)}
+    with pytest.raises(OverflowError):
+        tflm._lives(nested(40, write))
+
+
+@pytest.mark.parametrize("called", [0, 2, 3, -1])
+def test_a_subgraph_calls_another_one_that_is_there(called: int) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011  # which ends as "damaged"
+        tflm._lives(nested(3, tflm._Operator("", (), (), [called])))
 
 
 def contents(data: bytes) -> list[object]:
