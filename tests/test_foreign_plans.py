@@ -27,6 +27,7 @@ from tensorplan.foreign_plan import (
     steps_in,
 )
 from tensorplan.frontends.plans import hlo, litert, xla
+from tensorplan.frontends.plans.elements import element_width
 from tensorplan.frontends.plans.reading import plan_files
 from tensorplan.frontends.plans.reading import read as read_plan
 from tensorplan.planning import Buffer, Problem, validate
@@ -636,3 +637,16 @@ def test_buffers_in_a_file_are_judged_as_a_planner_judges_them(tmp_path: Path) -
         assert (verdict == "proved") == (not validate(problem, offsets)), rows
         verdicts.add(verdict)
     assert verdicts == {"proved", "unsound"}
+
+
+@pytest.mark.parametrize(
+    ("dtype", "width"),
+    {
+        **dict.fromkeys(("bool", "pred", "u8", "float8_e5m2", "f8E4M3FN"), 1),
+        **dict.fromkeys(("bf16", "bfloat16", "s16"), 2),
+        **{"f32": 4, "int64": 8, "complex64": 8, "c128": 16},
+        **dict.fromkeys(("s4", "f4e2m1fn", "token", "string", "f320", ""), None),
+    }.items(),
+)
+def test_the_name_of_a_type_says_its_bytes(dtype: str, width: int | None) -> None:
+    assert element_width(dtype) == width

@@ -6,6 +6,7 @@ executorch.py      the tensors of a program of ExecuTorch
 litert.py          LiteRT's models, and where its interpreter has the tensors
 inductor.py        the code that PyTorch Inductor generates
 tflite.py          types and offsets in `.tflite` files
+elements.py        how many bytes an element takes
 flatbuffer.py      the tables of ExecuTorch's and LiteRT's files
 torch_snapshot.py  what PyTorch's caching allocator did
 xla.py             a dump of XLA: the optimized HLO and its buffer assignment

@@ -23,6 +23,7 @@ from ...foreign_plan import (
     Unknown,
     Value,
 )
+from .elements import element_width
 from .flatbuffer import Table, root
 from .torch_snapshot import is_library
 
@@ -38,7 +39,6 @@ _DTYPES = {
     **{0: "u8", 1: "i8", 2: "i16", 3: "i32", 4: "i64", 5: "f16", 6: "f32", 7: "f64"},
     **{11: "bool", 15: "bf16", 24: "f8E5M2", 25: "f8E4M3FN"},
 }
-_WIDTHS = {"i16": 2, "f16": 2, "bf16": 2, "i32": 4, "f32": 4, "i64": 8, "f64": 8}
 _TENSOR, _TENSOR_LIST = 5, 10
 _KERNEL = 1
 _COPIES = frozenset(
@@ -96,7 +96,7 @@ class _Method:
             return
         dtype = _DTYPES.get(tensor.number(0, "b"), "?")
         sizes = tensor.vector(2)
-        size = prod(sizes) * _WIDTHS.get(dtype, 1)
+        size = prod(sizes) * (element_width(dtype) or 1)
         offset = place.number(1, "I") + (place.number(2, "I") << 32)
         region = Region(f"memory {place.number(0, 'I')}", offset, size)
         type = "x".join((*map(str, sizes), dtype))

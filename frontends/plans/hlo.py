@@ -14,16 +14,7 @@ from functools import cached_property
 from math import prod
 
 from ...foreign_plan import ForeignPlanError
-
-WIDTHS = {
-    "pred": 1,
-    **dict.fromkeys(("s8", "u8"), 1),
-    **dict.fromkeys(("s16", "u16", "f16", "bf16"), 2),
-    **dict.fromkeys(("s32", "u32", "f32"), 4),
-    **dict.fromkeys(("s64", "u64", "f64", "c64"), 8),
-    "c128": 16,
-}
-"""Bytes of an element. Those of a narrower type depend on the machine."""
+from .elements import element_width
 
 _ARRAY = re.compile(r"([a-z]\w*)\[([^\]]*)\](?:\{([^}]*)\})?")
 _COMMENT = re.compile(r"/\*.*?\*/")
@@ -53,8 +44,8 @@ class Shape:
 
     @property
     def bytes(self) -> int | None:
-        """None if they depend on the machine, as those of tuples do."""
-        width = None if self.parts is not None else WIDTHS.get(self.dtype)
+        """None if the machine decides, as for tuples and for less than a byte."""
+        width = None if self.parts is not None else element_width(self.dtype)
         return None if width is None else width * self.elements
 
     def leaves(self, index: Index = ()) -> "Iterator[tuple[Index, Shape]]":

@@ -16,7 +16,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from ...foreign_plan import Access, Elements, Positions, Unknown
-from .hlo import WIDTHS, Computation, HloModule, Index, Instruction, Shape
+from .elements import element_width
+from .hlo import Computation, HloModule, Index, Instruction, Shape
 
 ELEMENTS = 1 << 24
 """Arrays with more are not enumerated."""
@@ -131,8 +132,8 @@ class _Flow:
 
     def access(self, root: Instruction, how: Sharing) -> Access:
         """What the result `root` reads before it writes. Raises `_NotModeled`."""
-        width = WIDTHS.get(root.shape.dtype)
-        if width is None or width != WIDTHS.get(self.parameter.shape.dtype):
+        width = element_width(root.shape.dtype)
+        if width is None or width != element_width(self.parameter.shape.dtype):
             raise _NotModeled("the elements have different widths")
         if root.name in self._passed_through():
             return None

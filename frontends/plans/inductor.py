@@ -28,6 +28,7 @@ from ...foreign_plan import (
     Unknown,
     Value,
 )
+from .elements import element_width
 
 ENDINGS = ("output_code.py",)
 
@@ -42,10 +43,6 @@ ASSUMPTIONS = (
 ALIGNMENT = 64  # bytes, of PyTorch's allocator for the CPU
 
 _HEAP = "heap"
-_WIDTHS = {
-    **{"float32": 4, "float64": 8, "float16": 2, "bfloat16": 2, "bool": 1, "uint8": 1},
-    **{"int8": 1, "int16": 2, "int32": 4, "int64": 8, "complex64": 8, "complex128": 16},
-}
 _POINTER = re.compile(r"\b(in_out_ptr|in_ptr|out_ptr)\d+\b")
 _CHECKS = ("assert_size_stride", "assert_alignment", "args.clear")
 _ORIGIN = re.compile(r"Original ATen: \[(.*)\]")
@@ -69,7 +66,9 @@ class _Shape(NamedTuple):
     dtype: str  # empty if it is not known
 
     def bytes(self, dtype: str = "float32") -> int:
-        return self.elements * _WIDTHS[self.dtype or dtype]
+        if (width := element_width(self.dtype or dtype)) is None:
+            raise ValueError
+        return self.elements * width
 
 
 class _Use(NamedTuple):

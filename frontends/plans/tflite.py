@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ...foreign_plan import ForeignPlanError
+from .elements import element_width
 from .flatbuffer import Table, root
 
 IDENTIFIER = b"TFL3"
@@ -19,12 +20,13 @@ HEADER = struct.Struct("<3i")
 """What comes before the offsets."""
 
 _TYPES = """
-    f32:4 f16:2 i32:4 u8:1 i64:8 string:0 bool:1 i16:2 c64:8 i8:1 f64:8 c128:16 u64:8
-    resource:4 variant:0 u32:4 u16:2 i4:1 bf16:2
+    f32 f16 i32 u8 i64 string bool i16 c64 i8 f64 c128 u64 resource variant u32 u16 i4
+    bf16
 """.split()
+_OTHERS = {"i4": 1, "resource": 4}
 TYPES: Mapping[int, tuple[str, int]] = {
-    number: (name, int(size))
-    for number, (name, size) in enumerate(text.split(":") for text in _TYPES)
+    number: (name, _OTHERS.get(name) or element_width(name) or 0)
+    for number, name in enumerate(_TYPES)
 }
 """By the numbers of `TensorType`, with the bytes of an element in the arena; 0 for what
 has no fixed size."""
