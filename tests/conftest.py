@@ -4,10 +4,14 @@ Without the thorough tests, it draws fewer. `HYPOTHESIS_PROFILE=dev` takes few
 examples, `nightly` many and new ones. And Ctrl-C works in its tests, also where a shell
 has started them in the background.
 
+Python's collector looks for garbage seldom, and only in what the tests themselves make:
+they make IR, which is many live objects in cycles, beside a hundred thousand of JAX's.
+
 The checkout is the package, which is imported as `tensorplan`: to pytest its root is a
 plain folder, or `__init__.py` would be imported a second time, by the folder's name.
 """
 
+import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -48,6 +52,12 @@ class PlainRoot:
         self, path: Path, parent: pytest.Collector
     ) -> pytest.Collector | None:
         return pytest.Dir.from_parent(parent, path=path) if path == ROOT else None
+
+
+def pytest_collection_finish() -> None:
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 20)
 
 
 def pytest_configure(config: pytest.Config) -> None:
