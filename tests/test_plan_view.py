@@ -303,6 +303,14 @@ def test_colors_have_meanings():
         ),
         ("%head.w", "tgraph.fusion (add, maximum)", "", "elementwise", "head", ""),
         ("%5", "workspace of tgraph.convolution", "", "kernel scratch", "", ""),
+        (
+            "d",
+            "jit(f)/while/body/dot_general",
+            "f.py:1:2",
+            "matrix product",
+            "",
+            "f.py:1",
+        ),
     ],
 )
 def test_groups(id: str, op: str, location: str, operation: str, layer: str, line: str):
@@ -892,6 +900,15 @@ def test_colors_and_the_memory_of_the_caller(window: Browser):
     )
     assert "step.mlir:8" in window.text("#legend")
     assert not window.log()
+
+
+@needs_browser
+def test_the_legend_has_every_color(window: Browser):
+    """That of a result, too, while the caller's memory is hidden."""
+    y = ShownBuffer(Buffer("y", 4, 1, 2), 0, op="tgraph.sine", role="result")
+    x = ShownBuffer(Buffer("x", 4, 0, 1), 0, op="tgraph.tanh")
+    show(window, [PlanView("x", [pool_of("", [x, y])])])
+    assert {"tanh", "sine"} <= set(window.text("#legend").split())
 
 
 @needs_browser

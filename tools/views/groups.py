@@ -134,8 +134,8 @@ def _role(placed: ShownBuffer) -> str:
 
 def operation_of(placed: ShownBuffer) -> str:
     """What kind of operation writes the buffer first; a group goes by what takes the
-    longest in it."""
-    name, _, members = placed.op.partition(" (")
+    longest in it, and one of JAX by the end of its path."""
+    name, _, members = placed.op.rpartition("/")[2].partition(" (")
     if name.startswith("workspace of"):
         return "kernel scratch"
     inside = re.findall(r"\w+", members) or [name.rpartition(".")[2]]

@@ -119,7 +119,7 @@ def _frontier(view: FrontierView) -> Iterator[str]:
         part, at = most * quarter / 4, first.bytes * quarter // 4
         yield (
             f'<text class="address" x="{_LEFT - 6}" y="{y(part) + 4:.2f}">'
-            f"+{100 * part:.3g} %</text>"
+            f"+{100 * part:.3g}%</text>"
         )
         yield (
             f'<text class="tick" x="{x(at):.2f}" y="{bottom + 18}">'

@@ -136,11 +136,13 @@ function chip(color) {
 /** What the colors stand for, with the bytes that are live at the peaks. */
 function showLegend() {
   const pane = byId("legend"), {groups} = data.modes[mode];
-  const bytes = groups.map(() => 0), count = groups.map(() => 0);
+  const bytes = groups.map(() => 0), drawn = new Set();
   for (const panel of panels.filter(panel => panel.plan === active?.plan)) {
     for (const buffer of panel.buffers) {
-      count[buffer.groups[mode]] += buffer.role !== "result";
-      if (liveAt(buffer, panel.peakStep) && buffer.role !== "result") bytes[buffer.groups[mode]] += buffer.size;
+      const group = buffer.groups[mode];
+      drawn.add(group);
+      const isHeld = isHeldShown && buffer.role === "result";
+      if (liveAt(buffer, panel.peakStep) && !isHeld) bytes[group] += buffer.size;
     }
   }
   const item = (label, color, size) => {
@@ -148,13 +150,13 @@ function showLegend() {
     one.append(chip(color), make("span", label), make("span", readable(size), "faint"));
     return one;
   };
-  const items = groups.flatMap(([label, color], index) =>
-    label && bytes[index] + count[index] ? [item(label, color, bytes[index])] : []);
   const roles = new Map();
   for (const {role, size} of isHeldShown && active ? active.held : []) {
     const label = data.modes[mode].name === "role" ? role : "caller's memory";
     roles.set(label, (roles.get(label) ?? 0) + size);
   }
+  const items = groups.flatMap(([label, color], index) =>
+    label && drawn.has(index) && !roles.has(label) ? [item(label, color, bytes[index])] : []);
   for (const [role, size] of roles) items.push(item(role, heldColor(role), size));
   pane.replaceChildren(...items);
 }

@@ -4,7 +4,7 @@ function figures(panel) {
   const {size, bound, total} = panel.pool;
   const over = Number(bound) ? (Number(size) / Number(bound) - 1) * 100 : 0;
   const least = over > 0
-    ? `${over.toFixed(2)} % above the lower bound ${readable(bound)}`
+    ? `${over.toFixed(2)}% above the lower bound ${readable(bound)}`
     : "the lower bound";
   const alone = `without sharing ${readable(total)}`;
   const most = [least, alone, buffers(panel.buffers.length), panel.pool.unused];
