@@ -373,17 +373,24 @@ def make_parser() -> argparse.ArgumentParser:
         "Exit codes: 0 success, 1 no plan within the capacity, or invalid input, 2 "
         "usage error.",
     )
-    parser.add_argument("--input", required=True, help="the buffers")
-    parser.add_argument("--output", required=True, help="the same with offsets")
-    parser.add_argument("--capacity", type=int, default=0, metavar="BYTES")
+    parser.add_argument("--input", required=True, help="read the buffers from a file")
+    parser.add_argument("--output", required=True, help="write them with their offsets")
     parser.add_argument(
-        "--timeout", type=_seconds, default=math.inf, help="10s, 1m30s; default: inf"
+        "--capacity", type=int, default=0, metavar="BYTES", help="the bytes there are"
     )
-    parser.add_argument("--validate", action="store_true", help="says PASS")
+    parser.add_argument(
+        "--timeout",
+        type=_seconds,
+        default=math.inf,
+        help="limit the search: 10s, 1m30s (default: inf)",
+    )
+    parser.add_argument(
+        "--validate", action="store_true", help="check the plan, and print PASS"
+    )
     parser.add_argument(
         *("--minimize-capacity", "--minimize_capacity"),
         action="store_true",
-        help="any capacity will do",
+        help="find a plan without --capacity, as small as possible",
     )
     tuning = [(name, f"no-{name}", f"no{name}") for name in TUNING]
     for names in (("preordering_heuristics",), *tuning):

@@ -74,8 +74,8 @@ def make_parser() -> Parser:
     parser.add_argument(
         "--against",
         metavar="PROGRAM",
-        help="the program that the plan is of, as plan-opt reads it: plan it with "
-        "plan-pipeline, and compare the bytes of one sound plan",
+        help="the program that the other compiler was given, as plan-opt reads it: "
+        "plan it with plan-pipeline, and compare the bytes of one sound plan",
     )
     out = parser.add_argument_group(
         "outputs", "'-' is stdout. Files are written atomically."
