@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from itertools import chain as chain_of
 from itertools import repeat
@@ -9,9 +10,10 @@ from math import inf
 
 import pytest
 
-from tensorplan.planning import Buffer, Limits, Problem, deadline, validate
+from tensorplan.planning import Buffer, Limits, Problem, deadline, peak_of, validate
 from tensorplan.planning.solver.budget import SearchBudget
 from tensorplan.planning.solver.core import SLACKS, CoreFirst
+from tensorplan.planning.solver.gaps import Gaps
 from tensorplan.planning.solver.repair import WAITING, Repair
 from tensorplan.planning.solver.sections import Part, parts_of
 from tensorplan.planning.solver.skyline import Skyline
@@ -32,21 +34,27 @@ def chain(count: int, seed: int = 0) -> Part:
     return part
 
 
-def unsound(part: Part, offsets: list[int]) -> str | None:
+def buffers_of(part: Part) -> list[Buffer]:
     columns = zip(part.size, part.first, part.end, strict=True)
-    return validate(Problem([Buffer("", *column) for column in columns]), offsets)
+    return [Buffer("", *column) for column in columns]
+
+
+def unsound(part: Part, offsets: list[int]) -> str | None:
+    return validate(Problem(buffers_of(part)), offsets)
 
 
 def budget() -> SearchBudget:
     return SearchBudget(Limits(), 0)
 
 
-def from_nothing(part: Part, capacity: int, limit: int) -> Sequence[int] | None:
-    count = len(part.size)
-    everything = range(count)
-    return Repair(part).fit(
-        capacity, [WAITING] * count, [1] * count, everything, limit, budget()
-    )
+def from_nothing(
+    buffers: Sequence[Buffer], capacity: int, limit: int
+) -> Sequence[int] | None:
+    """In the order of lifetimes, which leaves something to mend."""
+    given = [WAITING if b.offset is None else b.offset for b in buffers]
+    weights = [1] * len(buffers)
+    order = range(len(buffers))
+    return Repair(buffers).fit(capacity, given, weights, order, limit, budget())
 
 
 def test_a_buffer_goes_where_others_leave_for_it() -> None:
@@ -56,7 +64,7 @@ def test_a_buffer_goes_where_others_leave_for_it() -> None:
     small = part.size.index(2)
     offsets[small] = 2
     rest = [i for i in range(3) if i != small]
-    found = Repair(part).fit(10, offsets, [1, 1, 1], rest, 10_000, budget())
+    found = Repair(buffers_of(part)).fit(10, offsets, [1, 1, 1], rest, 10_000, budget())
     assert found is not None
     assert unsound(part, list(found)) is None
     assert part.peak(found) == 10
@@ -66,7 +74,7 @@ def test_gives_up_where_nothing_fits() -> None:
     part = chain(100)
     count = len(part.size)
     spent = budget()
-    found = Repair(part).fit(
+    found = Repair(buffers_of(part)).fit(
         max(part.load) - 1,
         [WAITING] * count,
         [1] * count,
@@ -80,17 +88,51 @@ def test_gives_up_where_nothing_fits() -> None:
 
 def test_gives_up_on_a_buffer_that_is_too_large() -> None:
     [part] = parts_of([(0, 2)], [4])
-    assert from_nothing(part, 3, 1000) is None
+    assert from_nothing(buffers_of(part), 3, 1000) is None
 
 
 @pytest.mark.skipif(find_spec("numba") is None, reason="needs numba")
 def test_compiled_repair_takes_the_same_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    part = chain(400)
-    for capacity in (max(part.load), max(part.load) * 101 // 100):
-        plain = from_nothing(part, capacity, 2_000_000)
-        monkeypatch.setattr("tensorplan.planning.solver.repair.pays", lambda *_: True)
-        assert from_nothing(part, capacity, 2_000_000) == plain
-        monkeypatch.undo()
+    load = max(chain(400).load)
+    for buffers in (buffers_of(chain(400)), of_any_kind()):
+        for capacity in (load, load * 101 // 100, load * 2):
+            plain = from_nothing(buffers, capacity, 1_000_000)
+            with monkeypatch.context() as patch:
+                patch.setattr("tensorplan.planning.solver.repair.pays", lambda *_: True)
+                assert from_nothing(buffers, capacity, 1_000_000) == plain
+
+
+def of_any_kind() -> list[Buffer]:
+    """With alignments and gaps; one offset is given, in the middle."""
+    buffers = [
+        replace(
+            b,
+            alignment=(1, 4, 16)[i % 3],
+            gaps=((b.start + 1, b.end - 1),) if i % 2 and b.end - b.start > 2 else (),
+        )
+        for i, b in enumerate(buffers_of(chain(400)))
+    ]
+    return [replace(buffers[0], offset=160, alignment=1), *buffers[1:]]
+
+
+def test_buffers_of_any_kind_are_placed_by_ejection() -> None:
+    problem = Problem(of_any_kind())
+    capacity = problem.lower_bound * 108 // 100
+    order = range(len(problem.buffers))
+    given = [WAITING if b.offset is None else b.offset for b in problem.buffers]
+    first_fit = Gaps(problem.buffers).place_around(given, order, capacity=capacity)
+    assert WAITING in first_fit
+    found = from_nothing(problem.buffers, capacity, 10_000_000)
+    assert found is not None
+    assert validate(problem, found) is None
+    assert peak_of(problem.buffers, found) <= capacity
+
+
+def test_a_given_offset_stays() -> None:
+    """Whatever it costs: what needs its place cannot be placed."""
+    given = Buffer("given", 2, 0, 2, offset=4)
+    assert from_nothing([given, Buffer("large", 8, 0, 2)], 10, 10_000) is None
+    assert from_nothing([given, Buffer("large", 8, 0, 2)], 14, 10_000) == [4, 6]
 
 
 @pytest.mark.parametrize("seed", range(3))

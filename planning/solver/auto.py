@@ -14,6 +14,7 @@ Gaps, given offsets and different alignments are beyond the skyline. Such proble
 the best of the plan of the problem in which gaps are filled and alignments are equal,
 and of the greedy plans. Two searches take turns to improve it: first fit in better
 orders (`climb.py`), and a branch and bound that is exact for them, too (`upward.py`).
+Then buffers are fitted below the best peak with ejection (`repair.py`).
 
 Where buffers have hints, their plan is a candidate too: that of the hints themselves if
 each buffer has one and they are sound, else first fit in the order of the hints. All
@@ -42,8 +43,9 @@ from . import greedy, orders
 from .budget import SearchBudget
 from .climb import Climb
 from .core import SLACKS, CoreFirst
-from .gaps import GAP_WORK, Gaps
+from .gaps import GAP_WORK, WAITING, Gaps
 from .kernels import LARGEST
+from .repair import Repair
 from .search import FEASIBLE, INFEASIBLE, RULES, UNKNOWN, SearchOutcome, ValleySearch
 from .sections import Part, parts_of, unit_of
 from .skyline import skyline_plans
@@ -322,15 +324,9 @@ def _upwards(
     buffers: Sequence[Buffer], bounds: _Bounds, seed: int, budget: SearchBudget
 ) -> _Search:
     search = UpwardSearch(buffers)
-    lives = [b.end - b.start for b in buffers]
-    measures = (
-        [b.size * steps for b, steps in zip(buffers, lives, strict=True)],
-        [b.size for b in buffers],
-        lives,
-    )
     limit = 100 * len(buffers)
-    fits = [[search.fit]]
-    yield from _branch_and_bound(bounds, fits, measures, limit, seed, budget)
+    measures = orders.measures_of_any(buffers)
+    yield from _branch_and_bound(bounds, [[search.fit]], measures, limit, seed, budget)
 
 
 def _by_moves(
@@ -348,6 +344,37 @@ def _by_moves(
         budget.spend(GAP_WORK * len(buffers), since)
         if found is not None:
             bounds.take(found)
+
+
+def _by_ejection(
+    buffers: Sequence[Buffer],
+    best: Callable[[], Sequence[int]],
+    bounds: _Bounds,
+    seed: int,
+    budget: SearchBudget,
+) -> _Search:
+    """Places all anew below a lower capacity, and in every other round only what ends
+    above it."""
+    repair = Repair(buffers)
+    chance = random.Random(seed)
+    firm = [1] * len(buffers)
+    measures = orders.measures_of_any(buffers)
+    for number in count():
+        for fraction, measure in product(_FRACTIONS, measures):
+            limit = (number + 1) * repair.pass_work
+            yield limit
+            if budget.left < GAP_WORK * len(buffers):
+                return
+            capacity = bounds.low + int((bounds.high - 1 - bounds.low) * fraction)
+            kept = capacity if number % 2 else 0
+            offsets = [
+                offset if b.offset == offset or offset + b.size <= kept else WAITING
+                for offset, b in zip(best(), buffers, strict=True)
+            ]
+            order = orders.by_measure(measure, chance if number else None)
+            found = repair.fit(capacity, offsets, firm, order, limit, budget)
+            if found is not None:
+                bounds.take(found)
 
 
 def _branch_and_bound(
@@ -406,11 +433,15 @@ def _irregular(task: _Task) -> Placement:
         for plan in greedy.plans(buffers):
             take(plan)
     bounds = _Bounds(task.goal, peak_of(buffers, best), partial(peak_of, buffers), take)
-    budget.share = budget.used + _IRREGULAR if limits.time_limit is None else 1.0
     searches = [_by_moves(buffers, best, bounds, limits.seed, budget)]
     if len(buffers) <= _COMPARABLE:
         searches.append(_upwards(buffers, bounds, limits.seed, budget))
-    if bounds.low < bounds.high:
-        _minimise(bounds, searches, budget)
+    ejection = _by_ejection(buffers, lambda: best, bounds, limits.seed, budget)
+    for number, stage in enumerate((searches, [ejection]), 1):
+        budget.share = number / 2
+        if limits.time_limit is None:
+            budget.share = budget.used + _IRREGULAR
+        if bounds.low < bounds.high:
+            _minimise(bounds, stage, budget)
     is_bound = task.goal == lower_bound or bounds.low > task.goal
     return Placement(best, is_bound and bounds.low == bounds.high)

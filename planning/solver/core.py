@@ -17,7 +17,7 @@ from .. import deadline
 from ..problem import Buffer
 from . import orders
 from .budget import SearchBudget
-from .gaps import GAP_WORK, WAITING, Gaps
+from .gaps import WAITING
 from .kernels import LARGEST
 from .repair import Repair
 from .search import FEASIBLE, RULES, ValleySearch
@@ -55,8 +55,7 @@ class CoreFirst:
         ]
         self._cores: dict[float, list[_Core]] = {}
         spans = zip(part.size, part.first, part.end, strict=True)
-        self._gaps = Gaps([Buffer("", *span) for span in spans])
-        self._repair = Repair(part)
+        self._repair = Repair([Buffer("", *span) for span in spans])
 
     def fit(
         self, capacity: int, slack: float, effort: int, budget: SearchBudget
@@ -76,15 +75,9 @@ class CoreFirst:
             for i, offset in zip(core.members, found, strict=True):
                 offsets[i] = offset
                 firm[i] = _FIRM
-        if budget.left < GAP_WORK * len(offsets):
-            return None
-        since = budget.seconds
-        order = self._outwards(slack)
-        offsets = self._gaps.place_around(offsets, order, capacity=capacity)
-        budget.spend(GAP_WORK * len(offsets), since)
-        waiting = [i for i in order if offsets[i] == WAITING]
         allowed = (1 + 2 * effort) * self._repair.pass_work
-        return self._repair.fit(capacity, offsets, firm, waiting, allowed, budget)
+        order = self._outwards(slack)
+        return self._repair.fit(capacity, offsets, firm, order, allowed, budget)
 
     def _outwards(self, slack: float) -> Sequence[int]:
         """The buffers by the load around them, in steps, then by area."""

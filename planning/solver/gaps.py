@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from .. import deadline
 from ..problem import Buffer, peak_of, round_up
 from .kernels import Integers, compiled, integers, pays, plain, zeros
-from .sections import sections_of
+from .sections import live_ranges_of
 
 LOWEST, SMALLEST, TOPMOST = range(3)
 """The lowest gap, the lowest of the smallest gaps, or what is above all gaps."""
@@ -65,10 +65,7 @@ class Gaps:
         self._buffers = buffers
         reach = [b.size + b.alignment + (b.offset or 0) for b in buffers]
         self._fast = fast = pays(_WORK * len(buffers) * orders, reach, _place)
-        first, end, sections = sections_of([live for b in buffers for live in b.live])
-        at = [0]
-        for b in buffers:
-            at.append(at[-1] + len(b.live))
+        at, first, end, sections = live_ranges_of(buffers)
         columns = (
             at,
             first,

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from random import Random
 
+from ..problem import Buffer
 from .sections import Part
 
 SKYLINE_ORDERS = 5
@@ -38,6 +39,14 @@ def measures(part: Part) -> list[list[int]]:
         [t * wide + w for w, _, t in columns],
         [t * size for _, size, t in columns],
     ]
+
+
+def measures_of_any(buffers: Sequence[Buffer]) -> list[list[int]]:
+    """How urgent a buffer of any kind is: by area, size and lifetime."""
+    sizes = [b.size for b in buffers]
+    lives = [b.end - b.start for b in buffers]
+    areas = [size * steps for size, steps in zip(sizes, lives, strict=True)]
+    return [areas, sizes, lives]
 
 
 def by_measure(measure: Sequence[int], chance: Random | None = None) -> list[int]:

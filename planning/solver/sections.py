@@ -9,8 +9,12 @@ parts that do not touch each other.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
+from itertools import accumulate, pairwise
 from math import gcd
 from operator import add
+from typing import NamedTuple
+
+from ..problem import Buffer
 
 
 @dataclass(frozen=True)
@@ -124,6 +128,25 @@ def sections_of(
             ended = True
             end[event - count] = section + 1
     return first, end, section + 1
+
+
+class LiveRanges(NamedTuple):
+    """When buffers of any kind are live, in sections."""
+
+    at: Sequence[int]  # buffer i is live in ranges at[i] to at[i + 1]
+    first: Sequence[int]  # section, per range
+    end: Sequence[int]  # section after its last, per range
+    sections: int
+
+    @property
+    def hulls(self) -> Sequence[tuple[int, int]]:
+        """The first section of each buffer, and the one after its last."""
+        return [(self.first[a], self.end[b - 1]) for a, b in pairwise(self.at)]
+
+
+def live_ranges_of(buffers: Sequence[Buffer]) -> LiveRanges:
+    at = list(accumulate((len(b.live) for b in buffers), initial=0))
+    return LiveRanges(at, *sections_of([live for b in buffers for live in b.live]))
 
 
 def parts_of(lifespans: Sequence[tuple[int, int]], sizes: Sequence[int]) -> list[Part]:

@@ -23,7 +23,7 @@ from typing import NamedTuple
 from ..problem import Buffer, Steps
 from .kernels import Integers
 from .search import FEASIBLE, INFEASIBLE, PAUSED, UNKNOWN, PausingSearch, SearchOutcome
-from .sections import sections_of
+from .sections import live_ranges_of
 
 _NODE_WORK = 16  # what a node costs besides its sections, in sections
 
@@ -125,13 +125,10 @@ class UpwardSearch(PausingSearch):
 
 def _lives_of(buffers: Sequence[Buffer]) -> tuple[_Lives, int]:
     """The buffers as the kernel sees them, and the number of sections."""
-    count = len(buffers)
-    first, end, sections = sections_of([steps for b in buffers for steps in b.live])
-    at = [0]
-    for b in buffers:
-        at.append(at[-1] + len(b.live))
-    begin = [first[at[i]] for i in range(count)]
-    by_start = sorted(range(count), key=begin.__getitem__)
+    live = live_ranges_of(buffers)
+    sections = live.sections
+    begin = [first for first, _ in live.hulls]
+    by_start = sorted(range(len(buffers)), key=begin.__getitem__)
     starts = [0] * (sections + 1)
     for section in begin:
         starts[section + 1] += 1
@@ -146,14 +143,14 @@ def _lives_of(buffers: Sequence[Buffer]) -> tuple[_Lives, int]:
         by_start,
         starts,
         begin,
-        [end[at[i + 1] - 1] for i in range(count)],
+        [end for _, end in live.hulls],
         [b.size for b in buffers],
         [b.alignment for b in buffers],
         [kinds.setdefault(_kind(b), len(kinds)) for b in buffers],
         [b.offset is not None for b in buffers],
-        at,
-        first,
-        end,
+        live.at,
+        live.first,
+        live.end,
         near_at,
         [other for others in near for other in others],
     )
