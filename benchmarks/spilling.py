@@ -1,14 +1,18 @@
 """Bytes that move between memories where a program does not fit the fast one.
 
     python benchmarks/spilling.py tests/models/*.mlir tests/models/onnx/*.onnx *.csv
+    python benchmarks/spilling.py unet_step bert_step    # names as in models.py
 
-For each program and target: the bytes that our choice of what is where moves, what
+For each program and target: the bytes that our choice of what is where moves, and what
 ExecuTorch's `banked_greedy`, Belady's rule, and Belady's rule for a value's whole life
-(tt-mlir) move, and the fewest that CP-SAT proves possible. The programs have different
+(tt-mlir) move. The programs have different
 sizes, so the capacities are parts of what is live at the program's peak: half for a
 microcontroller, a fourth for an NPU, and for a cluster a fourth in L1 and half in L2;
 more where one operation needs more. Microcontroller and NPU access the slow memory
 directly, the cluster copies.
+
+A cell is `ours, banked_greedy, Belady, tt-mlir`. Bold is proved to be the least: by
+CP-SAT for at most 200 steps, by prices for more, and not for the cluster.
 
 A write or a read of a value in slow memory, or a copy of it, counts its bytes. Ours are
 verified: what stays in fast memory is placed within the capacity. The others' figures
@@ -20,10 +24,10 @@ Arguments and results are not counted.
 import argparse
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
-from time import process_time
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -98,9 +102,17 @@ class Row(NamedTuple):
     banked: int
     furthest: int
     demoted: int
-    bound: int | None  # None where it was not asked for
+    bound: int | None  # None where it is not known
     fits: bool  # whether ours has offsets within all capacities
-    seconds: float  # of CPU time, of ours
+
+    def __str__(self) -> str:
+        ours = f"{self.ours:,}" if self.ours != self.bound else f"**{self.ours:,}**"
+        others = self.banked, self.furthest, self.demoted
+        if not any(others) and not self.ours:
+            return "0"
+        return f"{ours}{'' if self.fits else '*'}, " + ", ".join(
+            f"{other:,}" for other in others
+        )
 
 
 Chooser = Callable[[Program, ResidencyProblem], Choice]
@@ -116,9 +128,7 @@ def moved(program: Program, target: Target) -> Row:
         fits.append(is_placed)
         return choice
 
-    start = process_time()
     cost = through(program, limits, target.direct, ours)
-    seconds = process_time() - start
     rules = [
         through(
             *(program, limits, target.direct),
@@ -126,14 +136,13 @@ def moved(program: Program, target: Target) -> Row:
         )
         for all in (False, True)
     ]
-    bound: int | None = None
-    if program.steps <= EXACT and len(limits) == 1:
-        bound = proved(program.problem(limits[0], target.direct)).bound
-    lowest = program.problem(limits[0], target.direct).capacity
-    capacities = [max(limit, lowest) for limit in limits]
+    problem = program.problem(limits[0], target.direct)
+    prove = proved if program.steps <= EXACT else cheapest
+    bound = prove(problem).bound if len(limits) == 1 else None
+    capacities = [max(limit, problem.capacity) for limit in limits]
     banked = banked_bytes(program, capacities, target.direct)
     furthest, demoted = rules
-    return Row(cost, banked, furthest, demoted, bound, all(fits), seconds)
+    return Row(cost, banked, furthest, demoted, bound, all(fits))
 
 
 def through(
@@ -188,7 +197,7 @@ def resident(
                 runs.append([])
             runs[-1].append(step)
         for run in runs:
-            if len(run) > 1 or not problem.direct or len(value.uses) == 1:
+            if len(run) > 1 or not problem.direct:
                 yield Buffer(f"{index}@{run[0]}", value.size, run[0], run[-1] + 1)
 
 
@@ -205,50 +214,66 @@ def banked_bytes(program: Program, capacities: Sequence[int], direct: bool) -> i
     )
 
 
-def programs(path: Path) -> Program:
+def program_of(source: str) -> Program:
+    """A file, or a model by its name."""
+    path = Path(source)
     name = path.name.removesuffix(".generic.mlir").partition(".")[0]
     if path.suffix == ".csv":
         buffers = csv_format.read(path.read_text()).buffers
-        values = [Value(b.size, sorted({b.start, b.end - 1})) for b in buffers]
+        values = [Value(b.size, [b.start, b.end - 1]) for b in buffers]
         return Program(name, max(b.end for b in buffers), values)
-    source: ModuleOp
+    module: ModuleOp
     if path.suffix == ".onnx":
-        source = tensorplan.from_onnx(path).module
+        module, name = tensorplan.from_onnx(path).module, f"{name} (ONNX)"
+    elif path.suffix:
+        module = tensorplan.read(path)
     else:
-        source = tensorplan.read(path)
+        module = from_jax(source)
     passes = PlanPipeline().passes()
     end = next(n for n, p in enumerate(passes) if isinstance(p, TGraphTile))
-    driver.run(tensorplan.context(), source, passes[:end])
-    (func,) = (f for f, _ in tensor_functions(source) if f.sym_name.data == "main")
+    driver.run(tensorplan.context(), module, passes[:end])
+    (func,) = (f for f, _ in tensor_functions(module) if f.sym_name.data == "main")
     graph = memory_graph(func.body.block, 64).graphs["cpu:0"]
     values: list[Value] = []
     for number, size in enumerate(graph.sizes):
         writer = graph.writer[number]
         if size and writer is not None:
-            values.append(Value(size, [writer, *graph.readers[number]]))
+            readers = graph.readers[number] or [writer]  # a loop reads what is its own
+            values.append(Value(size, [writer, *readers]))
     return Program(name, len(graph.tasks), values)
+
+
+def from_jax(name: str) -> ModuleOp:
+    models: Any = import_module("models").MODELS
+    model = models[name]()
+    donated = tuple(range(model.state))
+    return tensorplan.from_jax(
+        model.function, *model.arguments, donate_argnums=donated
+    ).module
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("files", type=Path, nargs="+")
+    parser.add_argument("programs", nargs="+", metavar="PROGRAM")
+    sources = parser.parse_args().programs
+    print("| program |", " | ".join(target.name for target in TARGETS), "|")
+    print("| ---" * (1 + len(TARGETS)), "|")
+    rows: list[Row] = []
+    for source in sources:
+        program = program_of(source)
+        found = [moved(program, target) for target in TARGETS]
+        print(f"| {program.name} |", " | ".join(map(str, found)), "|", flush=True)
+        rows += found
+    bounds = [(row, bound) for row in rows if (bound := row.bound)]
+    fewer = [4 * row.ours <= 3 * row.furthest for row in rows if row.furthest]
+    possible = [4 * bound <= 3 * row.furthest for row, bound in bounds]
+    excess = max(row.ours / bound - 1 for row, bound in bounds)
     print(
-        "| program | target | values | ours | banked_greedy | Belady | tt-mlir | "
-        "optimum | CPU s |\n| --- | --- | --: | --: | --: | --: | --: | --: | --: |"
+        f"{sum(row.ours <= row.banked for row in rows)} of {len(rows)} are at most "
+        f"banked_greedy's; {sum(fewer)} of {len(fewer)} at least a fourth less than "
+        f"Belady's, possible for {sum(possible)} of {len(possible)} with a bound; at "
+        f"most {excess:.1%} above a bound"
     )
-    for path in parser.parse_args().files:
-        program = programs(path)
-        for target in TARGETS:
-            row = moved(program, target)
-            bound = "-" if row.bound is None else f"{row.bound:,}"
-            note = "" if row.fits else " (not placed)"
-            print(
-                f"| {program.name} | {target.name} | {len(program.values)} | "
-                f"{row.ours:,}{note} | {row.banked:,} | {row.furthest:,} | "
-                f"{row.demoted:,} | {bound} | "
-                f"{row.seconds:.2f} |",
-                flush=True,
-            )
 
 
 if __name__ == "__main__":

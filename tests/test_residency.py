@@ -42,6 +42,7 @@ def problems(draw: st.DrawFn) -> ResidencyProblem:
     values: list[tuple[int, list[int]]] = []
     for _ in range(draw(st.integers(1, 4))):
         uses = sorted(random.sample(range(10), random.randint(1, 3)))
+        uses = uses if len(uses) > 1 else uses * random.randint(1, 2)
         values.append((random.choice([1, 2, 2, 3, 8]), uses))
     total = sum(size for size, _ in values)
     return problem_of(values, random.randint(0, total), random.random() < 0.5)
@@ -113,6 +114,16 @@ def test_the_optimum_is_proved(problem: ResidencyProblem) -> None:
     if found.fits:
         assert found.optimal
         assert found.cost == least(problem)
+
+
+def test_what_is_used_in_one_step_is_free_there_once() -> None:
+    """The search alone does not prove that this is the optimum."""
+    pytest.importorskip("ortools")
+    from tensorplan.planning.scheduling.exact_residency import proved
+
+    values = [(3, [0, 4]), (5, [3, 3]), (5, [3, 3]), (4, [0, 4])]
+    found = proved(problem_of(values, 4, direct=True))
+    assert (found.cost, found.bound) == (26, 26)
 
 
 @settings(max_examples=examples(100))

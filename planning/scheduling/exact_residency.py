@@ -69,14 +69,11 @@ def _cover(model: Any, problem: ResidencyProblem, away: list[Any]) -> None:
     choice = Choice(problem)
     for index, gap in enumerate(problem.gaps):
         size = choice.size(index)
-        for step in range(gap.start, gap.end):
-            freeing[step].append(size * away[index])
-        if not problem.direct:
-            continue
         before, after = choice.neighbors(index)
-        if before is None and gap.start:
-            freeing[gap.start - 1].append(size * away[index])
-        if gap.end < last:
+        start = max(gap.start - (problem.direct and before is None), 0)
+        for step in range(start, gap.end):
+            freeing[step].append(size * away[index])
+        if problem.direct and gap.end < last:
             both = away[index]
             if after is not None:
                 both = model.new_bool_var("")

@@ -48,7 +48,10 @@ WORK = 40_000_000
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Two uses of a value, and the steps between them."""
+    """Two uses of a value, and the steps between them.
+
+    Two uses in one step have none; `direct` access frees the bytes in that step.
+    """
 
     value: int
     start: int  # the first step in which its bytes may be free
