@@ -296,6 +296,10 @@ FAULTS = {
         *("argument", "arith.constant 192", "arith.constant 191"),
         "@root_arena_size returns 191, expected 192 bytes or more for %arena",
     ),
+    "a size function that returns what is not known": (
+        *("argument", "arith.constant 192 : index", '"test.size"() : () -> index'),
+        "@root_arena_size returns unknown, expected 192 bytes or more for %arena",
+    ),
     "a size function that returns nothing": (
         *("argument", "func.return %0 : index", "func.return"),
         "@leaf_arena_size returns 0 sizes, expected 1",
@@ -307,6 +311,10 @@ FAULTS = {
     "a global that is aligned to less": (
         *("global", "alignment = 64", "alignment = 16"),
         "global @root_arena has alignment 16, expected a multiple of 64",
+    ),
+    "a global of no alignment": (
+        *("global", ", alignment = 64 : i64", ""),
+        "global @root_arena has alignment 1, expected a multiple of 64",
     ),
     "a constant global": (
         *("global", "alignment = 64", "constant, alignment = 64"),
@@ -449,6 +457,43 @@ def test_addresses_that_are_not_constant(address: str) -> None:
     }}"""
     (remark,) = unproved(text)
     assert remark.startswith("arenas at addresses that are not constant: 1 (builtin.")
+
+
+def test_a_size_that_depends_on_arguments_is_unknown() -> None:
+    vector, bytes = "memref<?xf32>", "memref<64xi8>"
+    text = f"""
+    func.func @f(%x: {vector}, %arena: {bytes} {{tgraph.arena = 1 : i64}}) {{
+      func.return
+    }}
+    func.func @f_arena_size(%x: {vector}) -> index {{
+      %c0 = arith.constant 0 : index
+      %n = memref.dim %x, %c0 : {vector}
+      func.return %n : index
+    }}"""
+    refused(text, "@f_arena_size returns unknown, expected 64 bytes or more")
+
+
+def test_a_function_without_arenas_may_have_a_namesake() -> None:
+    text = f"""{LEAF.replace("private ", "")}
+    func.func @leaf_arena_size() -> index {{
+      %0 = arith.constant 128 : index
+      func.return %0 : index
+    }}"""
+    assert unproved(str(run(program(text), PlanMemory()))) == []
+
+
+def test_a_constant_global_that_is_no_arena_may_be_viewed() -> None:
+    bytes = "memref<64xi8>"
+    table = f"""
+    memref.global "private" constant @table : {bytes} = dense<1>
+    func.func @f(%r: {M}) {{
+      %c0 = arith.constant 0 : index
+      %table = memref.get_global @table : {bytes}
+      %a = memref.view %table[%c0][] : {bytes} to {M}
+      "memref.copy"(%a, %r) : ({M}, {M}) -> ()
+      func.return
+    }}"""
+    unproved(table)  # raises nothing
 
 
 def memory_at(name: str, address: int, type: str, offset: int = 0) -> str:
