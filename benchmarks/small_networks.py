@@ -1,7 +1,8 @@
 """Small networks in PyTorch, which mobile frameworks are measured with.
 
 Seven are those of the tests; an inception network, a block of DenseNet, and a program
-of two conditions have many values that are live at a time.
+of two conditions have many values that are live at a time. A transformer without
+attention and a keyword net of separable convolutions have few.
 """
 
 import sys
@@ -62,12 +63,26 @@ class Branches(torch.nn.Module):
         return torch.cond(p, one, other, (x,)) + torch.cond(q, one, other, (x,))
 
 
+def keywords(width: int = 32) -> Any:
+    """Convolutions of each channel alone and of each point alone, for spectrograms."""
+    Conv, relu = torch.nn.Conv2d, torch.nn.ReLU
+    layers = [Conv(1, width, (10, 4), stride=2, padding=(4, 1)), relu()]
+    for _ in range(4):
+        layers += [Conv(width, width, 3, padding=1, groups=width), relu()]
+        layers += [Conv(width, width, 1), relu()]
+    pool, flat = torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten()
+    return torch.nn.Sequential(*layers, pool, flat, torch.nn.Linear(width, 12))
+
+
 def models() -> Mapping[str, Callable[[], Any]]:
     """A module and its example inputs by name, with the same weights each time."""
     found = {name: lambda name=name: shared.make(name) for name in shared.MODELS}
+    sound, row = torch.randn(1, 1, 49, 10), torch.randn(16, 64)
     image, yes, no = torch.randn(1, 16, 16, 16), torch.tensor(True), torch.tensor(False)
     return found | {
         "inception": lambda: (Inception(), (torch.randn(1, 3, 32, 32),)),
         "densenet_block": lambda: (Dense(), (image,)),
+        "mlp": lambda: (shared.MLP(), (row,)),
+        "keywords": lambda: (keywords(), (sound,)),
         "two_conditions": lambda: (Branches(), (torch.randn(64), yes, no)),
     }
