@@ -6,6 +6,7 @@ storage/            what is stored, where, and until when
 memory_graph.py     a function as a graph for the schedulers in planning/
 cost.py             the cost of operations: FLOPs, bytes moved, time
 layout.py           layouts of tensors in buffers
+destinations.py     operations of other dialects in destination style
 operations.py       the operands of operations, inside fusions too
 once.py             answers that are kept while a block stays the same
 versions.py         the contents of variables over time

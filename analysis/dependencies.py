@@ -25,6 +25,7 @@ from ..dialects.memory import effects_on, is_buffer, is_view
 from ..dialects.tgraph.base import STREAM, TensorOp, VariableType, device_of
 from ..dialects.tgraph.shaping import ViewOp
 from ..dialects.tgraph.structure import AssignOp, ReadOp
+from .operations import operands_within
 
 _ANY_MEMORY = "any memory"
 """Stands for all that an operation of unknown effects may touch."""
@@ -71,7 +72,7 @@ def dependencies(ops: Sequence[Operation]) -> list[list[int]]:
     by_memory = memory_order(accesses(ops))
     waits: list[list[int]] = []
     for op, before in zip(ops, by_memory, strict=True):
-        owners = [value.owner for value in _operands(op)]
+        owners = [value.owner for value in operands_within(op)]
         producers = {index[owner] for owner in owners if owner in index}
         waits.append(sorted(producers.union(before)) if producers else before)
     return waits
@@ -118,12 +119,6 @@ def queue_of(op: Operation) -> Queue:
 
 def _is_on_device(type: Attribute) -> bool:
     return isinstance(type, TensorType | VariableType | MemRefType)
-
-
-def _operands(op: Operation) -> Iterator[SSAValue]:
-    """The operands of an operation and of those in its regions."""
-    for inner in (op,) if isinstance(op, TensorOp) else op.walk():
-        yield from inner.operands
 
 
 class _Accesses:
@@ -196,7 +191,7 @@ class _Accesses:
         writes: dict[Hashable, None] = {}
         if is_view(op) or (isinstance(op, ViewOp) and not op.outs):
             return reads, writes
-        for value in _operands(op):
+        for value in operands_within(op):
             if isinstance(value.type, VariableType):
                 (reads if isinstance(op, ReadOp) else writes)[value] = None
             elif known := self.contents.get(value):

@@ -43,11 +43,13 @@ def is_tensor(type: Attribute) -> bool:
     return isinstance(type, TensorType | VariableType)
 
 
-def tensor_functions(module: ModuleOp) -> Iterator[tuple[FuncOp, Block]]:
+def tensor_functions(
+    module: ModuleOp, *, with_scalars: bool = False
+) -> Iterator[tuple[FuncOp, Block]]:
     """The functions that compute on tensors, each with its only block.
 
     Raises `LocatedError` for one with several blocks: control flow is not for level 1;
-    nor are scalars.
+    nor are scalars, which other dialects have (`with_scalars`).
     """
     for func in module.ops:
         if not isinstance(func, FuncOp) or func.is_declaration:
@@ -64,7 +66,8 @@ def tensor_functions(module: ModuleOp) -> Iterator[tuple[FuncOp, Block]]:
                 f"{len(func.body.blocks)} blocks, expected 1",
                 func,
             )
-        _check_results(func.body.block)
+        if not with_scalars:
+            _check_results(func.body.block)
         yield func, func.body.block
 
 

@@ -10,12 +10,13 @@ several times: those are computed again. New operations can be put in between.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import NamedTuple
 
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Block, Operation, SSAValue
 
-from ..dialects.tgraph.base import device_of, tensor_type_of, typical_bytes
+from ..dialects.tgraph.base import TensorOp, device_of, tensor_type_of, typical_bytes
 from ..dialects.tgraph.differentiation import RECOMPUTED
 from ..dialects.tgraph.shaping import ConstantOp, ViewOp
 from ..dialects.tgraph.structure import RegionOp
@@ -23,7 +24,9 @@ from ..planning.problem import round_up
 from ..planning.scheduling import Task, TaskGraph, peak_of, profile
 from .concatenations import is_in_place
 from .dependencies import accesses, memory_order
+from .destinations import captured
 from .once import once
+from .operations import operands_of, operands_within
 from .storage import (
     SMALL_CONSTANT,
     Action,
@@ -167,7 +170,7 @@ class _Building:
         return len(self.sizes) - 1
 
     def _task(self, op: Operation, actions: Sequence[Action], after: list[int]) -> Task:
-        numbers = map(self._value, op.operands)
+        numbers = map(self._value, chain(*operands_of(op)))
         reads = dict.fromkeys(n for n in numbers if n is not None)
         overwrites: list[int | None] = []
         made: dict[TensorBuffer, int] = {}  # by this operation
@@ -187,8 +190,9 @@ class _Building:
             match action:
                 case Copy(_, target):
                     write(target.place.buffer)
-                case Run(run, inputs, outs, overwritable):
-                    overwrites += [self._value(run.inputs[i]) for i in overwritable]
+                case Run(_, inputs, outs, overwritable):
+                    over = [at.value for i in overwritable if (at := inputs[i]).value]
+                    overwrites += map(self._value, over)
                     read = {at.place.buffer for at in inputs}
                     for at in outs:
                         write(at.place.buffer, anew=at.place.buffer in read)
@@ -205,6 +209,8 @@ class _Building:
         self.inside |= made
         writes = list(made.values())
         for result in op.results:
+            if result not in self.storage.places:
+                continue  # a scalar
             number = made.get(self.storage.places[result].buffer)
             if number is None:
                 number = self.elsewhere[result] = self._add(device_of(result.type), 0)
@@ -225,13 +231,17 @@ class _Building:
             if writer := self.storage.early.get(value):
                 before += [n for n in waits[self.position[writer]] if n < at]
         tasks = [self.number[o] for n in before if (o := self.all[n]) in self.number]
-        for value in op.operands:  # parts of concatenations have one value
+        for value in operands_within(op):  # parts of concatenations have one value
             maker = value.owner
             while isinstance(maker, ViewOp) and maker not in self.number:
                 maker = maker.inputs[0].owner
             if isinstance(maker, Operation) and maker in self.number:
                 task = self.number[maker]
-                if is_in_place(op) or self._value(value) not in self.tasks[task].writes:
+                if (
+                    self._value(value) not in self.tasks[task].writes
+                    or is_in_place(op)
+                    or not (isinstance(op, TensorOp) or value in operands_of(op)[0])
+                ):
                     tasks.append(task)
         return tasks
 
@@ -283,6 +293,8 @@ class _Reordering:
             self._insert(insertions.get(at, ()))
             op = self.ops[index]
             operands = [self._value(value) for value in self.given[op]]
+            for value in captured(op):
+                self._value(value)
             if op in self.placed:
                 original, op = op, op.clone()
                 op.location = original.location

@@ -14,6 +14,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ..dialects.tgraph.base import TensorOp, VariableType
 from ..dialects.tgraph.shaping import ViewOp
+from .destinations import destinations_of, reads
 
 
 class Fused(NamedTuple):
@@ -53,12 +54,12 @@ class Operations:
         found = self._groups.get(op)
         return found[0] if found and found[0].root is op else None
 
-    def overwritable(self, op: TensorOp) -> Sequence[int]:
+    def overwritable(self, op: Operation) -> Sequence[int]:
         """The inputs whose buffer the operation's first result may take over."""
         if group := self.group_of(op):
             return group.overwritable
         if op not in self._overwritable:
-            self._overwritable[op] = op.overwritable()
+            self._overwritable[op] = _overwritable(op)
         return self._overwritable[op]
 
     def uses(self, value: SSAValue) -> Iterator[tuple[Operation, int]]:
@@ -95,13 +96,26 @@ class Operations:
 
 def operands_of(op: Operation) -> tuple[Sequence[SSAValue], Sequence[SSAValue]]:
     """What an operation reads, and the variables that it computes into."""
+    if not isinstance(op, TensorOp):
+        return reads(op), ()
     values = tuple(op.operands)
     count = len(values)
     while count and type(values[count - 1].type) is VariableType:
         count -= 1
-    if count == len(values) or not isinstance(op, TensorOp):
-        return values, ()
     return values[:count], values[count:]
+
+
+def operands_within(op: Operation) -> Iterator[SSAValue]:
+    """The operands of an operation and of those in its regions."""
+    for inner in (op,) if isinstance(op, TensorOp) else op.walk():
+        yield from inner.operands
+
+
+def _overwritable(op: Operation) -> Sequence[int]:
+    if isinstance(op, TensorOp):
+        return op.overwritable()
+    first, *_ = destinations_of(op)
+    return first.overwritable
 
 
 def is_view(op: Operation) -> TypeGuard[ViewOp]:

@@ -9,6 +9,9 @@ dialect with these traits are planned like `tgraph`, without depending on it oth
 
     class WindowOp(IRDLOperation):
         traits = traits_def(NoMemoryEffect(), ViewLike())
+
+On tensors, an operation in destination style has one result for each operand that is
+written, of the same type; on memrefs it has none.
 """
 
 from collections.abc import Hashable, Mapping, Sequence, Set

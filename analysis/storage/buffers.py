@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 
 from xdsl.ir import Block, Operation, SSAValue
 
-from ...dialects.tgraph.base import AnyTensor, Shape, TensorOp, shape_of, tensor_type_of
+from ...dialects.tgraph.base import AnyTensor, Shape, shape_of, tensor_type_of
 from ...dialects.tgraph.shaping import ConstantOp
 from ...dialects.tgraph.structure import IfOp, WhileOp
 from ..layout import Layout
@@ -141,7 +141,7 @@ class Copy(NamedTuple):
 class Run(NamedTuple):
     """An operation computes into buffers."""
 
-    op: TensorOp
+    op: Operation
     inputs: Sequence[At]
     outs: Sequence[At]
     overwritable: Sequence[int] = ()
@@ -200,6 +200,6 @@ class Storage:
     """What lies in a variable before an operation writes it there: that operation."""
 
     def buffer_of(self, argument: SSAValue) -> TensorBuffer:
-        """What an argument of the block is."""
+        """What a tensor argument of the block is."""
         variable = self.variables.get(argument)
         return variable or self.places[argument].buffer

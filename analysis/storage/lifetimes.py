@@ -26,6 +26,7 @@ from ...dialects.tgraph.shaping import DeviceCopyOp
 from ...planning import problem
 from ...planning.output_reuse import HandOver
 from ..control_flow import BasicBlock
+from ..functions import is_tensor
 from ..liveness import Uses, buffer_of, is_reusable, live_steps, pool_of
 from .buffers import (
     Allocate,
@@ -113,7 +114,8 @@ class _Walk:
         self.starts = [*self._add(storage), len(self.node_of)]
         """The first step of each operation, and of what follows."""
         end = self._step()
-        given = map(storage.buffer_of, storage.block.args)
+        tensors = (a for a in storage.block.args if is_tensor(a.type))
+        given = map(storage.buffer_of, tensors)
         self._outputs = [b for b in (*given, *storage.results) if b in self._accesses]
         for buffer in self._outputs:
             if buffer.home is not Home.RESULT:

@@ -3,6 +3,9 @@
 * A result or assigned value is computed straight into its destination.
 * An operation takes over the buffer of an operand that it may overwrite
   (`TensorOp.overwritable`) and that nobody reads afterwards.
+* So does a result in destination style (analysis/destinations.py), which other dialects
+  have: it lies in the buffer of its destination, of an operand that it may overwrite,
+  or in a new one.
 * Reshape, transpose, slice, broadcast and reverse are views, unless no strides can say
   the result: then what they view is stored in order first.
 * A read variable is used in place. What of its contents is still needed when it is
@@ -47,6 +50,8 @@ from ...dialects.tgraph.shaping import ConcatenateOp, ConstantOp, ReshapeOp, Vie
 from ...dialects.tgraph.signature import attributes_of
 from ...dialects.tgraph.structure import AssignOp, IfOp, ReadOp, WhileOp
 from ..concatenations import Part, is_in_place, part_layout, parts
+from ..destinations import Destination, destinations_of, is_empty
+from ..functions import is_tensor
 from ..layout import Layout
 from ..once import once
 from ..operations import Fused, Operations
@@ -83,14 +88,14 @@ def storage_of(block: Block, groups: Sequence[Fused] = ()) -> Storage:
 
 def _stored(block: Block, groups: Sequence[Fused] = ()) -> Storage:
     storage = _Block(block, groups)
-    for argument in block.args:
+    for argument in filter(_is_tensor, block.args):
         type, name = tensor_type_of(argument.type), argument.name_hint
         if isinstance(argument.type, VariableType):
             storage.variables[argument] = TensorBuffer(type, Home.VARIABLE, name)
         else:
             storage.put(argument, TensorBuffer(type, _home(argument), name))
     assert block.last_op is not None
-    values = block.last_op.operands
+    values = filter(_is_tensor, block.last_op.operands)
     return storage.run(
         [TensorBuffer(tensor_type_of(v.type), Home.RESULT) for v in values]
     )
@@ -138,7 +143,8 @@ class _Block(Storage):
     def _find_destinations(self) -> None:
         """What is computed straight into a result, a concatenation or a part of a
         variable, or by a loop into a variable."""
-        for value, buffer in zip(self._ops[-1].operands, self.results, strict=True):
+        delivered = self._operations.inputs[-1]
+        for value, buffer in zip(delivered, self.results, strict=True):
             self._aim(value, buffer)
         for variable, version in last_versions(self.block).items():
             while version.previous is not None:
@@ -159,12 +165,12 @@ class _Block(Storage):
         too."""
         while isinstance(value.owner, ReshapeOp):
             value = value.owner.inputs[0]
-        while isinstance(owner := value.owner, TensorOp | ReadOp):
+        while _is_computed(value):
             self._destinations.setdefault(value, buffer)
-            starts = isinstance(owner, WhileOp | DynamicUpdateSliceOp)
-            if buffer.is_variable or not starts or owner.outs:
+            start = None if buffer.is_variable else _start_of(value)
+            if start is None:
                 return
-            value = owner.inputs[owner.res.index(value)]
+            value = start
             if not value.has_one_use() or isinstance(value.owner, ViewOp | ReadOp):
                 return
 
@@ -245,11 +251,14 @@ class _Block(Storage):
                 self.put(op.result, variable)
             case TensorOp():
                 self._compute(op)
+            case _ if is_empty(op) and self._last_uses.get(op.results[0], -1) >= 0:
+                self.put(op.results[0], self._destination(op.results[0]))
+            case _ if destinations := destinations_of(op):
+                self._compute_in(op, destinations)
             case _:
-                for result in op.results:
-                    self.put(
-                        result, TensorBuffer(tensor_type_of(result.type), Home.UNKNOWN)
-                    )
+                for result in filter(_is_tensor, op.results):
+                    type = tensor_type_of(result.type)
+                    self.put(result, TensorBuffer(type, Home.UNKNOWN))
 
     def _compute(self, op: TensorOp) -> None:
         """An operation that writes destinations: variables, results or new buffers."""
@@ -276,6 +285,28 @@ class _Block(Storage):
         elementwise = self._operations.overwritable(op) if is_asked else ()
         self._actions.append(Run(op, inputs, outs, overwritable, elementwise))
 
+    def _compute_in(self, op: Operation, destinations: Sequence[Destination]) -> None:
+        """An operation of another dialect. What a destination holds is copied if it is
+        read, and the result lies elsewhere."""
+        inputs = [self._at_value(value) for value in self._inputs]
+        self._name(*inputs)
+        taken_over: list[Sequence[int]] = []
+        for result, (_, start, allowed) in zip(op.results, destinations, strict=True):
+            is_free = not self._is_wanted(result)
+            overwritable = self._replaceable(result, allowed) if is_free else ()
+            taken_over.append(overwritable)
+            buffer = self._taken_over(overwritable) or self._destination(result)
+            self.put(result, buffer)
+            if start is None:
+                continue
+            held, place = self.places[start], self.places[result]
+            if held.buffer is not buffer or not held.layout.is_contiguous:
+                self._copy(At(held, start), At(place, result))
+            inputs[allowed[0]] = At(place, start)
+        outs = [self._at_value(result) for result in op.results]
+        self._name(*outs)
+        self._actions.append(Run(op, inputs, outs, taken_over[0]))
+
     @property
     def _inputs(self) -> Sequence[SSAValue]:
         """What the operation that is looked at reads."""
@@ -291,15 +322,21 @@ class _Block(Storage):
 
     def _overwritable(self, op: TensorOp) -> Sequence[int]:
         """The inputs whose buffer the first result may take over, if they die."""
-        first, inputs = op.results[0], self._inputs
-        if (
-            first in self._destinations
-            or first in self._parts
-            or all(self.places[v].buffer.home is not Home.OWN for v in inputs)
+        first = op.results[0]
+        if self._is_wanted(first) or all(
+            self.places[v].buffer.home is not Home.OWN for v in self._inputs
         ):
             return ()
-        allowed = self._operations.overwritable(op)
-        element = tensor_type_of(first.type).element_type
+        return self._replaceable(first, self._operations.overwritable(op))
+
+    def _is_wanted(self, result: SSAValue) -> bool:
+        """Whether it is to lie in a certain place."""
+        return result in self._destinations or result in self._parts
+
+    def _replaceable(self, result: SSAValue, allowed: Sequence[int]) -> Sequence[int]:
+        """Those of the inputs whose buffer a result may take over, if they die."""
+        inputs = self._inputs
+        element = tensor_type_of(result.type).element_type
         return [
             number
             for number in allowed
@@ -336,7 +373,7 @@ class _Block(Storage):
 
     def _deliver(self, op: Operation) -> None:
         """Copies what the terminator passes on and is not in its place yet."""
-        for value, buffer in zip(op.operands, self.results, strict=True):
+        for value, buffer in zip(self._inputs, self.results, strict=True):
             if self.places[value].buffer is not buffer:
                 computed = source_of(value).owner
                 serves = computed if isinstance(computed, Operation) else op
@@ -560,6 +597,31 @@ class _Block(Storage):
                 seen[buffer] = buffer.seen_inside()
             inside.put(argument, seen[buffer], layout)
         return inside
+
+
+def _is_tensor(value: SSAValue) -> bool:
+    """Other dialects have scalars, which lie nowhere."""
+    return is_tensor(value.type)
+
+
+def _is_computed(value: SSAValue) -> bool:
+    """Whether an operation computes a value into a destination."""
+    op = value.owner
+    if isinstance(op, TensorOp | ReadOp):
+        return True
+    return isinstance(op, Operation) and bool(destinations_of(op))
+
+
+def _start_of(value: SSAValue) -> SSAValue | None:
+    """What a result's memory holds before its operation, if the operation reads it."""
+    op = value.owner
+    assert isinstance(op, Operation)
+    number = op.results.index(value)
+    if isinstance(op, TensorOp):
+        starts = isinstance(op, WhileOp | DynamicUpdateSliceOp) and not op.outs
+        return op.inputs[number] if starts else None
+    found = destinations_of(op)
+    return found[number].start if found else None
 
 
 def _last_uses(operations: Operations) -> Mapping[SSAValue, int]:

@@ -2,7 +2,7 @@
 
 // An operation of a dialect that nobody registered, on tensors.
 // CHECK-NOT: Traceback
-// CHECK:     bufferize-foreign.mlir:7:8: error: foreign.op cannot be bufferized, expected operations of tgraph
+// CHECK:     bufferize-foreign.mlir:7:8: error: foreign.op cannot be bufferized, expected operations of tgraph or in destination style
 func.func @main(%a: tensor<4xf32, "cpu:0">) -> tensor<4xf32, "cpu:0"> {
   %0 = "foreign.op"(%a) : (tensor<4xf32, "cpu:0">) -> tensor<4xf32, "cpu:0">
   func.return %0 : tensor<4xf32, "cpu:0">

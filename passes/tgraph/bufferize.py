@@ -29,18 +29,21 @@ deallocation.
  * Each value that a loop carries has one buffer, which the body updates like a
    variable. Loops and branches become `scf.while` and `scf.if`
    (bufferization/blocks.py).
+ * Operations of other dialects in destination style become what they are on memrefs:
+   linalg's, and those with the traits of `dialects/memory.py`. Scalars stay.
  * Constants become `memref.global`s if they are small or have different elements. Other
    constants are filled in where they are needed.
 
-Needs: level 1 with devices (`tgraph-place-devices`), a single block, and symbolic sizes
-that follow from the sizes of the arguments. They are computed at the start of the
-function.
+Needs: level 1, with devices for all tensors (`tgraph-place-devices`) or for none, a
+single block, and symbolic sizes that follow from the sizes of the arguments. They are
+computed at the start of the function.
 Leaves: level 2: memref IR. Every alloc has one dealloc in its block, after its last
 use. Operations keep their attributes; copies and deallocs inherit the stream of the
 operation that they belong to.
 Does not: share memory between buffers; plan-memory does.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
@@ -55,7 +58,7 @@ from xdsl.dialects.builtin import (
     i32,
 )
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from ...analysis.functions import (
@@ -75,6 +78,7 @@ from ...dialects.tgraph.base import (
     NAME,
     RESULT,
     VARIABLE,
+    AnyTensor,
     VariableType,
     bare,
     device_of,
@@ -95,32 +99,38 @@ class TGraphBufferize(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         constants = Constants(op)
-        for func, block in list(tensor_functions(op)):
+        for func, block in list(tensor_functions(op, with_scalars=True)):
             _check_ready(func)
             _Function(func, block, constants).run()
 
 
 def _check_ready(func: FuncOp) -> None:
+    tensors = list(_tensors(func))
+    is_placed = any(device_of(type) is not None for _, type in tensors)
+    for op, type in tensors:
+        if DYNAMIC_INDEX in shape_of(type):
+            raise LocatedError(f"{op.name}: {type} has an unknown size", op)
+        elements = prod(filter(None, type.get_shape())) if is_static(type) else 0
+        if elements > LARGEST_SIZE:
+            raise LocatedError(
+                f"{op.name}: {type} has sizes whose product is {elements}, "
+                f"expected at most {LARGEST_SIZE}",
+                op,
+            )
+        if is_placed and device_of(type) is None:
+            raise LocatedError(
+                f"{op.name}: {type} has no device; run tgraph-place-devices first",
+                op,
+            )
+
+
+def _tensors(func: FuncOp) -> Iterator[tuple[Operation, AnyTensor]]:
+    """The types of all tensors in a function, with the operations that have them."""
     for op in func.walk():
         arguments = [a for r in op.regions for b in r.blocks for a in b.args]
         for value in (*arguments, *op.results):
-            if not is_tensor(value.type):
-                continue
-            type = tensor_type_of(value.type)
-            if DYNAMIC_INDEX in shape_of(type):
-                raise LocatedError(f"{op.name}: {type} has an unknown size", op)
-            elements = prod(filter(None, type.get_shape())) if is_static(type) else 0
-            if elements > LARGEST_SIZE:
-                raise LocatedError(
-                    f"{op.name}: {type} has sizes whose product is {elements}, "
-                    f"expected at most {LARGEST_SIZE}",
-                    op,
-                )
-            if device_of(type) is None:
-                raise LocatedError(
-                    f"{op.name}: {type} has no device; run tgraph-place-devices first",
-                    op,
-                )
+            if is_tensor(value.type):
+                yield op, tensor_type_of(value.type)
 
 
 class _Function:
@@ -131,7 +141,9 @@ class _Function:
         self.func = func
         self.old = block
         self.argument_attrs = argument_attributes(func)
-        self._check_signature()
+        if not isinstance(block.last_op, ReturnOp):
+            raise LocatedError("function does not end with func.return", func)
+        self.end = block.last_op
         self.sizes = SizeWriter()
         self.storage = storage_of(block)
         self.bases: dict[TensorBuffer, SSAValue] = {}
@@ -141,36 +153,34 @@ class _Function:
         self._arguments()
         self._results()
         block = self.body.run()
-        end = ReturnOp()
-        end.location = (self.old.last_op or self.func).location
+        scalars = [v for v in self.end.operands if not is_tensor(v.type)]
+        end = ReturnOp(*scalars)
+        end.location = self.end.location
         block.add_op(end)
         assert block.first_op is not None
         block.insert_ops_before(self.sizes.ops, block.first_op)
-        self.func.detach_region(0)
+        self.func.detach_region(0).drop_all_references()  # to scalars, which are kept
         self.func.add_region(Region(block))
         self.func.properties["function_type"] = FunctionType.from_lists(
-            [argument.type for argument in block.args], []
+            [argument.type for argument in block.args], [s.type for s in scalars]
         )
         set_argument_attributes(self.func, self.argument_attrs)
-        set_result_attributes(self.func, [])
-
-    def _check_signature(self) -> None:
-        for argument in self.old.args:
-            if not is_tensor(argument.type):
-                raise LocatedError(
-                    f"argument {argument.index} has type {argument.type}, expected a "
-                    "tensor or a variable",
-                    self.func,
-                )
-        if not isinstance(self.old.last_op, ReturnOp):
-            raise LocatedError("function does not end with func.return", self.func)
 
     def _arguments(self) -> None:
         for argument, attrs in zip(self.old.args, self.argument_attrs, strict=True):
+            if not is_tensor(argument.type):
+                self._scalar(argument)
+                continue
             if isinstance(argument.type, VariableType):
                 attrs[VARIABLE] = UnitAttr()
             buffer = self.storage.buffer_of(argument)
             self.sizes.give(self._argument(buffer, attrs), buffer.shape)
+
+    def _scalar(self, argument: BlockArgument) -> None:
+        block = self.body.new
+        new = block.insert_arg(argument.type, len(block.args))
+        argument.replace_all_uses_with(new)
+        new.name_hint = argument.name_hint
 
     def _argument(self, buffer: TensorBuffer, attrs: dict[str, Attribute]) -> SSAValue:
         block = self.body.new
@@ -188,15 +198,21 @@ class _Function:
             for attrs in self.argument_attrs
             if isinstance(index := attrs.get(RESULT), IntegerAttr)
         }
+        buffers = iter(self.storage.results)
+        kept: list[dict[str, Attribute]] = []
         number = 0
-        for buffer, attrs in zip(
-            self.storage.results, result_attributes(self.func), strict=True
+        for value, attrs in zip(
+            self.end.operands, result_attributes(self.func), strict=True
         ):
             while number in taken:
                 number += 1
             taken.add(number)
+            if not is_tensor(value.type):
+                kept.append(attrs)
+                continue
             attrs = attrs | {RESULT: IntegerAttr(number, i32)}
-            argument = self._argument(buffer, attrs)
+            argument = self._argument(next(buffers), attrs)
             if isinstance(name := attrs.get(NAME), StringAttr):
                 argument.name_hint = name_hint(name.data)
             self.argument_attrs.append(attrs)
+        set_result_attributes(self.func, kept)

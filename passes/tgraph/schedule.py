@@ -20,6 +20,10 @@ If several devices run in parallel, a new order may take longer, because devices
 for one another. `max-slowdown` limits this. The pass estimates time from types, and
 models a queue for each device and one for the copies to it, as in the runtime.
 
+Operations of other dialects are reordered as well. What they store is known if they are
+in destination style: linalg's on tensors, and those with the traits of
+`dialects/memory.py`.
+
 Needs: level 1, preferably after tgraph-eliminate-assigns and tgraph-fuse, which decide
 what is stored.
 Leaves: level 1 with the same operations. Reads and writes of each variable keep their
@@ -70,7 +74,7 @@ class TGraphSchedule(OptionalPass, Aligned):
             raise ValueError(f"max-slowdown is {self.max_slowdown}, expected 0 or more")
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for func, block in tensor_functions(op):
+        for func, block in tensor_functions(op, with_scalars=True):
             if has_streams(func, "not reordered"):
                 continue
             blocks = list(blocks_within(block))

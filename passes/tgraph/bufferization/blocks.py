@@ -21,8 +21,11 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
 from xdsl.traits import IsTerminator
 
+from ....analysis.destinations import captured, destinations_of, is_empty, operands_read
+from ....analysis.functions import is_tensor
 from ....analysis.layout import Layout, memref_type
 from ....analysis.loops import TRIP_COUNT, counter
+from ....analysis.operations import operands_within
 from ....analysis.sizes import SizeWriter
 from ....analysis.storage import (
     Allocate,
@@ -85,6 +88,9 @@ class BlockWriter:
         for op, actions in self.storage.steps:
             self._at = op
             _check_known(op)
+            if _is_beside_tensors(op):
+                op.detach()
+                self.new.add_op(op)
             for action in actions:
                 match action:
                     case Allocate(buffer):
@@ -155,6 +161,9 @@ class BlockWriter:
         op = action.op
         inputs = [self._memref(at) for at in action.inputs]
         outs = [self._memref(at) for at in action.outs]
+        if not isinstance(op, TensorOp):
+            self._emit(_in_destination_style(action, inputs, outs))
+            return
         if isinstance(op, DeviceCopyOp):
             copy = memref.CopyOp(inputs[0], outs[0])
             _set_stream(copy, op)
@@ -224,6 +233,7 @@ def alone(run: Run) -> TensorOp:
             views[at.memref] = _view_of(bases[buffer], at, lambda sizes: ()).result
         return bases[buffer] if at.is_whole else views[at.memref]
 
+    assert isinstance(run.op, TensorOp)
     inputs = [memref_of(at) for at in run.inputs]
     outs = [memref_of(at) for at in run.outs]
     regions = [region.clone() for region in run.op.regions]
@@ -263,6 +273,35 @@ def _on_memrefs(
     )
 
 
+def _in_destination_style(
+    run: Run, inputs: Sequence[SSAValue], outs: Sequence[SSAValue]
+) -> Operation:
+    """An operation of another dialect, on memrefs."""
+    op = run.op
+    operands = list(op.operands)
+    written = [destination.operand for destination in destinations_of(op)]
+    numbers = (*operands_read(op), *written)
+    for number, value in zip(numbers, (*inputs, *outs), strict=True):
+        operands[number] = value
+    return type(op).create(
+        operands=operands,
+        properties=op.properties,
+        attributes=op.attributes,
+        regions=[op.detach_region(region) for region in list(op.regions)],
+    )
+
+
+def _is_beside_tensors(op: Operation) -> bool:
+    """Whether an operation of another dialect has nothing to do with tensors."""
+    if isinstance(op, TensorOp) or _ends_block(op):
+        return False
+    return not any(is_tensor(v.type) for v in (*op.results, *operands_within(op)))
+
+
+def _ends_block(op: Operation) -> bool:
+    return op.has_trait(IsTerminator, value_if_unregistered=False)
+
+
 def _view_of(
     base: SSAValue, at: At, given: Callable[[Sequence[int]], Sequence[SSAValue]]
 ) -> memref.ReinterpretCastOp:
@@ -291,13 +330,19 @@ def contiguous(type: AnyTensor) -> AnyMemRef:
 
 
 def _check_known(op: Operation) -> None:
-    """Refuses operations that are not tgraph's."""
-    if not isinstance(op, TensorOp | ReadOp | AssignOp) and not op.has_trait(
-        IsTerminator, value_if_unregistered=False
-    ):
+    """Refuses operations that are neither tgraph's nor in destination style."""
+    if isinstance(op, TensorOp | ReadOp | AssignOp) or is_empty(op) or _ends_block(op):
+        return
+    if any(captured(op)):
+        raise LocatedError(
+            f"{name_of(op)} cannot be bufferized: its region uses tensors from outside",
+            op,
+        )
+    if not _is_beside_tensors(op) and not destinations_of(op):
         raise LocatedError(
             f"{name_of(op)} cannot be bufferized, expected operations of "
-            "tgraph; mlir-opt bufferizes others (--one-shot-bufferize)",
+            "tgraph or in destination style; mlir-opt bufferizes others "
+            "(--one-shot-bufferize)",
             op,
         )
 

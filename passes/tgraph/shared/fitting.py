@@ -18,7 +18,7 @@ from ....analysis.memory_graph import memory_graph
 from ....analysis.storage import Run, Storage, arenas, peaks, storage_of
 from ....dialects.diagnostics import held_back, say
 from ....dialects.structural_keys import StructuralKeys
-from ....dialects.tgraph.base import device_of, is_static, tensor_type_of
+from ....dialects.tgraph.base import TensorOp, device_of, is_static, tensor_type_of
 from ....dialects.workspaces import Measure, measure_of, workspace_of
 from ....planning import deadline
 from ....threads import checked
@@ -87,6 +87,8 @@ class PlannedBytes:
         return measure_of(self._placing.workspaces, checked(self._placing.threads))
 
     def _workspace(self, run: Run) -> int:
+        if not isinstance(run.op, TensorOp):
+            return 0  # its kernel is not ours
         key = key_of(run, self._keys)
         if key not in self._workspaces:
             self._workspaces[key] = workspace_of(alone(run), self._measure)
