@@ -43,6 +43,7 @@ _REWRITES = {
 _CLASSES = {
     "plan-attach-target": "PlanAttachTarget",
     "convert-stablehlo-to-tgraph": "ConvertStablehloToTGraph",
+    "convert-tensor-to-tgraph": "ConvertTensorToTGraph",
     "tgraph-infer-shapes": "TGraphInferShapes",
     "tgraph-simplify-inference": "TGraphSimplifyInference",
     "tgraph-fold-scale-axis": "TGraphFoldScaleAxis",
