@@ -9,7 +9,7 @@ tgraph.assign %vs, %t : tensor<32x4x8xf32>
 The loop of a backward pass begins with the last row: it is the row 31 - %i.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from xdsl.dialects.builtin import IntegerType
@@ -34,7 +34,7 @@ from ..dialects.tgraph.elementwise import (
 from ..dialects.tgraph.indexing import DynamicSliceOp, DynamicUpdateSliceOp
 from ..dialects.tgraph.shaping import BroadcastInDimOp, ReshapeOp
 from ..dialects.tgraph.structure import AssignOp, ReadOp, WhileOp
-from .functions import erase_unused
+from ..dialects.tgraph.unused import rebuilt, without_unused
 from .loops import Counter, counter, integer, is_read, only_writer
 
 DEPTH = 8
@@ -149,69 +149,18 @@ def extended(
         for index, value in enumerate(carried, count):
             block.insert_arg(VariableType(tensor_type_of(value.type)), index)
     before, after = loop.inputs[:count], loop.inputs[count:]
-    return _made_anew(loop, [*before, *carried, *after, *given], range(count))
+    types = [*loop.declared, *(value.type for value in carried)]
+    inputs = [*before, *carried, *after, *given]
+    return rebuilt(loop, inputs, types, range(count))
 
 
-def without_stacks(loop: WhileOp, indices: Collection[int]) -> WhileOp:
-    """Takes out results that are stacked, and that loops are given but do not read."""
-    users = [use.operation for index in indices for use in loop.res[index].uses]
+def without_unread(loop: WhileOp) -> WhileOp:
+    """The loop without what it carries for nobody, or for loops that do not read it."""
+    users = (use.operation for result in loop.res for use in result.uses)
     for user in dict.fromkeys(users):
-        assert isinstance(user, WhileOp)
-        without_unused(user)
-    variables = [loop.body.block.args[index] for index in indices]
-    for kind in (AssignOp, ReadOp):
-        for use in [use for variable in variables for use in variable.uses]:
-            if isinstance(op := use.operation, kind):
-                op.detach()
-                op.erase()
-        erase_unused(loop.body.block)
-    return _rebuild(loop, set(indices))
-
-
-def without_unused(loop: WhileOp) -> WhileOp:
-    """Takes out what a loop is given, does not carry and does not look at."""
-    given = range(len(loop.res), len(loop.inputs))
-    unused = {
-        index
-        for index in given
-        if not any(region.block.args[index].uses for region in loop.regions)
-    }
-    return _rebuild(loop, unused) if unused else loop
-
-
-def _rebuild(loop: WhileOp, dropped: Collection[int]) -> WhileOp:
-    """The loop without some inputs, and results, that nobody uses."""
-    for region in loop.regions:
-        for index in sorted(dropped, reverse=True):
-            region.block.erase_arg(region.block.args[index])
-    kept = [index for index in range(len(loop.inputs)) if index not in dropped]
-    results = [index for index in kept if index < len(loop.res)]
-    return _made_anew(loop, [loop.inputs[index] for index in kept], results)
-
-
-def _made_anew(
-    loop: WhileOp, inputs: Sequence[SSAValue], results: Sequence[int]
-) -> WhileOp:
-    """A loop with the same regions, and some of the results; further ones come last."""
-    count = sum(
-        isinstance(argument.type, VariableType) for argument in loop.body.block.args
-    )
-    new = WhileOp(
-        inputs,
-        result_types=[value.type for value in inputs[:count]],
-        regions=[loop.detach_region(region) for region in list(loop.regions)],
-    )
-    new.attributes |= loop.attributes
-    new.location = loop.location
-    block = loop.parent
-    assert block is not None
-    block.insert_op_before(new, loop)
-    for old, result in zip(results, new.res, strict=False):
-        result.name_hint = loop.res[old].name_hint
-        loop.res[old].replace_all_uses_with(result)
-    loop.detach()
-    loop.erase()
-    return new
+        if isinstance(user, WhileOp):
+            without_unused(user)
+    return without_unused(loop)
 
 
 def _place(value: SSAValue, position: Position) -> int:

@@ -23,7 +23,9 @@ else:
 # In 0.69 the same under other names.
 if TYPE_CHECKING or hasattr(PatternRewriter, "replace"):
     insert, replace = PatternRewriter.insert, PatternRewriter.replace
+    erase = PatternRewriter.erase
 else:
     insert, replace = PatternRewriter.insert_op, PatternRewriter.replace_op
+    erase = PatternRewriter.erase_op
 
-__all__ = ["AnySpan", "AssumeAlignmentOp", "insert", "replace"]
+__all__ = ["AnySpan", "AssumeAlignmentOp", "erase", "insert", "replace"]

@@ -16,13 +16,11 @@ reducing.py     reduce, dot_general, convolution, pooling windows
 indexing.py     gather, scatter, dynamic slices
 differentiation.py   the gradient of a program
 structure.py    variables' read and assign, fusion, while, if
-formulas.py     what elementwise operations compute, for all who write it
-terms.py        the terms that formulas are made of
 signature.py    inputs and results in the caller's order
 reference/      what each operation means, in plain NumPy
 fusing.py       what a fusion may hold so that nothing in it is stored
 rewrites.py     what `canonicalize` does to each operation: canonicalization.py,
-                folding.py, narrowing.py
+                folding.py, narrowing.py, unused.py
 """
 
 from xdsl.ir import Dialect

@@ -5,6 +5,7 @@ imports any module of this package has run this one.
 """
 
 from . import canonicalization as c
+from . import unused
 from .base import REWRITES
 from .bodies import ElementsOp
 from .elementwise import ElementwiseOp
@@ -23,6 +24,7 @@ from .shaping import (
     SliceOp,
     TransposeOp,
 )
+from .structure import IfOp, WhileOp
 
 REWRITES.update(
     {
@@ -58,5 +60,7 @@ REWRITES.update(
         ConcatenateOp: (c.DropIdentity(),),
         PadOp: (c.DropIdentity(),),
         DeviceCopyOp: (c.DropCopyHome(), c.CopyOfConstant()),
+        WhileOp: (unused.DropUnusedOfLoop(),),
+        IfOp: (unused.DropUnusedOfBranches(),),
     }
 )

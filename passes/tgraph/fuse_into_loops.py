@@ -38,8 +38,7 @@ from ...analysis.scans import (
     extended,
     stacks,
     unshaped,
-    without_stacks,
-    without_unused,
+    without_unread,
 )
 from ...dialects.diagnostics import remark
 from ...dialects.tgraph.indexing import DynamicSliceOp
@@ -139,8 +138,7 @@ def _joined(first: WhileOp, second: WhileOp, rows: Mapping[SSAValue, Put]) -> Wh
     _add_iteration(new, second, values, {old[n]: put for n, put in puts.items()})
     Rewriter.erase_op(second)
     erase_unused(block)
-    gone = [stack.number for stack in stacks(new) if not new.res[stack.number].uses]
-    new = without_unused(without_stacks(new, gone))
+    new = without_unread(new)
     erase_unused(block)  # what the stacks began with
     return new
 

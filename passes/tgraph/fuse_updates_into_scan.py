@@ -45,8 +45,7 @@ from ...analysis.scans import (
     extended,
     places,
     stacks,
-    without_stacks,
-    without_unused,
+    without_unread,
 )
 from ...dialects.diagnostics import remark
 from ...dialects.tgraph.indexing import DynamicSliceOp
@@ -166,7 +165,7 @@ def _moved(
         update = update._replace(source=new.res[stack.number])
         iteration.add(stack, update, [next(results) for _ in update.assigns])
     erase_unused(block)
-    return without_unused(without_stacks(new, [stack.number for stack, _ in updates]))
+    return without_unread(new)
 
 
 class _Iteration:

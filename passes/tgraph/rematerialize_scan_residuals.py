@@ -56,7 +56,7 @@ from ...analysis.scans import (
     row_slices,
     stacks,
     unshaped,
-    without_stacks,
+    without_unread,
 )
 from ...dialects.diagnostics import remark
 from ...dialects.tgraph.base import (
@@ -376,7 +376,7 @@ def _rewritten(loop: WhileOp) -> WhileOp:
     )
     for block in filter(None, blocks):  # several readers compute the same
         cse(block)
-    return without_stacks(loop, dropped)
+    return without_unread(loop)
 
 
 def _is_anyhow_there(value: SSAValue) -> bool:

@@ -27,14 +27,14 @@ from ....analysis.scans import (
     row_slices,
     stacks,
     unshaped,
-    without_stacks,
-    without_unused,
+    without_unread,
 )
 from ....dialects.tgraph.base import Shape, ints, shape_of, tensor_type_of, with_shape
 from ....dialects.tgraph.elementwise import AddOp, MultiplyOp
 from ....dialects.tgraph.indexing import DynamicSliceOp, DynamicUpdateSliceOp
 from ....dialects.tgraph.shaping import ConcatenateOp, ConstantOp, ReshapeOp
 from ....dialects.tgraph.structure import AssignOp, ReadOp, WhileOp
+from ....dialects.tgraph.unused import without_unused
 
 _Parts = Mapping[int, SSAValue]
 """What is stacked in a row, by where it begins."""
@@ -43,7 +43,7 @@ _Parts = Mapping[int, SSAValue]
 def row_by_row(loop: WhileOp) -> WhileOp:
     """The loop with one row in each slice that it reads or writes."""
     loop = _with_flat_reads(loop)
-    dropped: list[int] = []
+    changed = False
     for stack in stacks(loop):
         parts = _parts(stack)
         begun = loop.inputs[stack.number].owner
@@ -63,8 +63,8 @@ def row_by_row(loop: WhileOp) -> WhileOp:
             Rewriter.erase_op(flat)
         else:
             continue
-        dropped.append(stack.number)
-    return without_stacks(loop, dropped) if dropped else loop
+        changed = True
+    return without_unread(loop) if changed else loop
 
 
 def _shape(value: SSAValue) -> Shape:

@@ -1,0 +1,148 @@
+"""What loops and branches compute for nobody is taken out.
+
+    %i, %last, %rows = tgraph.while %c0, %x, %stack, %w ...  // nobody reads %rows or %w
+ -> %i, %last = tgraph.while %c0, %x ...
+
+A variable from which only its own next value is computed is for nobody, too.
+"""
+
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from typing import TypeVar
+
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+from xdsl.pattern_rewriter import (
+    PatternRewriter,
+    RewritePattern,
+    op_type_rewrite_pattern,
+)
+
+from ..compatibility import erase, replace
+from .base import TensorOp, VariableType
+from .structure import AssignOp, IfOp, ReadOp, RegionOp, WhileOp, YieldOp, yielded
+
+_Op = TypeVar("_Op", WhileOp, IfOp)
+
+
+class DropUnusedOfLoop(RewritePattern):
+    """A loop carries what somebody reads, or what that is computed from, and is given
+    what it reads."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: WhileOp, rewriter: PatternRewriter) -> None:
+        without_unused(op, rewriter)
+
+
+class DropUnusedOfBranches(RewritePattern):
+    """A conditional returns what somebody reads, and is given what branches read."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: IfOp, rewriter: PatternRewriter) -> None:
+        results = [number for number, result in enumerate(op.res) if result.uses]
+        if op.outs:
+            return
+        if len(results) < len(op.res):
+            for region in op.regions:
+                last, values = region.block.last_op, yielded(region)
+                assert last is not None
+                replace(rewriter, last, YieldOp(*(values[n] for n in results)))
+        given = _read(op)
+        if len(results) < len(op.res) or len(given) < len(op.inputs) - 1:
+            _keep_arguments(op, given, rewriter)
+            inputs = [op.inputs[0], *(op.inputs[1 + number] for number in given)]
+            types = [op.declared[number] for number in results]
+            rebuilt(op, inputs, types, results, rewriter)
+
+
+def without_unused(loop: WhileOp, rewriter: PatternRewriter | None = None) -> WhileOp:
+    """The loop without what nobody reads of it; the loop itself if there is no such
+    thing."""
+    rewriter = rewriter or PatternRewriter(loop)
+    carried, needed = _needed(loop)
+    if len(carried) < len(loop.res):
+        for op in reversed(list(loop.body.block.ops)):
+            if op not in needed:
+                erase(rewriter, op)
+    given = [number for number in _read(loop) if number >= len(loop.res)]
+    kept = [*sorted(carried), *given]
+    if len(kept) == len(loop.inputs):
+        return loop
+    _keep_arguments(loop, kept, rewriter)
+    inputs = [loop.inputs[number] for number in kept]
+    types = [loop.declared[number] for number in sorted(carried)]
+    return rebuilt(loop, inputs, types, sorted(carried), rewriter)
+
+
+def rebuilt(
+    op: _Op,
+    inputs: Sequence[SSAValue],
+    types: Sequence[Attribute],
+    results: Sequence[int],
+    rewriter: PatternRewriter | None = None,
+) -> _Op:
+    """An operation with the same regions, other inputs, and results of these types. The
+    first results are some of those that it had, by number."""
+    regions = [op.detach_region(region) for region in list(op.regions)]
+    new = type(op)(inputs, result_types=types, regions=regions)
+    new.attributes |= op.attributes
+    new.location = op.location
+    replaced: list[SSAValue | None] = [None] * len(op.res)
+    for number, result in zip(results, new.res, strict=False):
+        replaced[number] = result
+    replace(rewriter or PatternRewriter(op), op, new, replaced)
+    return new
+
+
+def _needed(loop: WhileOp) -> tuple[AbstractSet[int], AbstractSet[Operation]]:
+    """What the loop carries for somebody, by number, and the operations of its body for
+    this."""
+    body, condition = loop.body.block, loop.condition.block
+    carried = {
+        number
+        for number, result in enumerate(loop.res)
+        if result.uses or condition.args[number].uses
+    }
+    needed: set[Operation] = set()
+    while True:
+        count = len(carried)
+        for op in reversed(list(body.ops)):
+            variables = _variables(op)
+            writes = not isinstance(op, ReadOp) and not carried.isdisjoint(variables)
+            if writes or _is_kept(op) or _is_read_by(op, needed):
+                needed.add(op)
+                carried |= variables
+        if len(carried) == count:
+            return carried, needed
+
+
+def _variables(op: Operation) -> set[int]:
+    """Those that the loop carries which an operation reads or writes."""
+    return {
+        value.index
+        for value in op.operands
+        if isinstance(value, BlockArgument) and isinstance(value.type, VariableType)
+    }
+
+
+def _is_kept(op: Operation) -> bool:
+    """Whether an operation does more than to compute and to assign, as far as known."""
+    return not isinstance(op, TensorOp | ReadOp | AssignOp)
+
+
+def _is_read_by(op: Operation, readers: AbstractSet[Operation]) -> bool:
+    return any(use.operation in readers for value in op.results for use in value.uses)
+
+
+def _read(op: RegionOp) -> list[int]:
+    """The arguments that a region does something with."""
+    arguments = zip(*(region.block.args for region in op.regions), strict=True)
+    return [n for n, each in enumerate(arguments) if any(a.uses for a in each)]
+
+
+def _keep_arguments(
+    op: RegionOp, kept: Sequence[int], rewriter: PatternRewriter
+) -> None:
+    for region in op.regions:
+        for argument in reversed(region.block.args):
+            if argument.index not in kept:
+                rewriter.erase_block_argument(argument)
