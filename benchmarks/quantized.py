@@ -1,0 +1,86 @@
+"""Networks that onnxruntime has quantized: the bytes of their arenas, and their values.
+
+    python benchmarks/quantized.py              # MobileNetV2, keywords, a block of BERT
+    python benchmarks/quantized.py mobilenet
+
+For each way of quantizing, the arena, what it is of the float model's, the largest
+difference from onnxruntime's values by the largest value, and the CPU milliseconds of a
+run, ours and onnxruntime's, in turns, on one thread. onnxruntime computes signed
+activations in integers (`session.qdqisint8allowed`).
+"""
+
+import argparse
+import sys
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import process_time
+from typing import Any
+
+import numpy as np
+
+import tensorplan
+
+sys.path.append(str(Path(__file__).parents[1] / "tests" / "support"))
+models: Any = import_module("quantized_models")
+ort: Any = import_module("onnxruntime")
+
+ROUNDS = 15
+
+
+def session(data: bytes) -> Any:
+    options = ort.SessionOptions()
+    options.log_severity_level = 3
+    options.intra_op_num_threads = 1
+    options.add_session_config_entry("session.qdqisint8allowed", "1")
+    return ort.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+
+
+def milliseconds(*runs: Callable[[], Any]) -> list[float]:
+    """The least CPU time of each, in turns."""
+    times: list[list[float]] = [[] for _ in runs]
+    for _ in range(ROUNDS):
+        for run, found in zip(runs, times, strict=True):
+            start = process_time()
+            run()
+            found.append(1e3 * (process_time() - start))
+    return [min(found) for found in times]
+
+
+def measured(data: bytes, x: Any) -> tuple[int, float, list[float]]:
+    """The arena's bytes, the difference, and the times."""
+    planned = tensorplan.plan(tensorplan.from_onnx(data))
+    run, peer = tensorplan.compile(planned, threads=1), session(data)
+    ours, theirs = partial(run, x), partial(peer.run, None, {"x": x})
+    [got], [want] = ours(), theirs()
+    difference = np.abs(got - want).max() / np.abs(want).max()
+    [pool] = tensorplan.report(planned)["pools"]
+    return pool["bytes"], difference, milliseconds(ours, theirs)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("networks", nargs="*", default=list(models.NETWORKS))
+    parser.add_argument("--opset", type=int, default=17)
+    options = parser.parse_args()
+    columns = f"{'arena':>12}{'of float':>10}{'difference':>12}{'ms':>8}{'theirs':>8}"
+    print(f"{'model':10}{'quantized':18}{columns}")
+    for name in options.networks:
+        model = models.NETWORKS[name](options.opset, large=True)
+        x = models.images(model, 9)
+        whole = 0
+        for way in ("float", *models.WAYS):
+            data = model.SerializeToString()
+            if way != "float":
+                with TemporaryDirectory() as folder:
+                    data = models.quantized(model, way, Path(folder))
+            bytes, difference, times = measured(data, x)
+            whole = whole or bytes
+            row = f"{bytes:12,}{bytes / whole:10.0%}{difference:12.1e}"
+            print(f"{name:10}{way:18}{row}" + "".join(f"{t:8.1f}" for t in times))
+
+
+if __name__ == "__main__":
+    main()
