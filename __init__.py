@@ -348,10 +348,12 @@ def plan(program: Program, options: PlanOptions) -> Program:
 
 
 def _planned(module: ModuleOp, options: PlanOptions) -> ModuleOp:
+    from .dialects.garbage import seldom_collected
     from .passes import driver
 
-    planned = module.clone()
-    driver.run(context(), planned, [_pipeline(options)])
+    with seldom_collected():
+        planned = module.clone()
+        driver.run(context(), planned, [_pipeline(options)])
     return planned
 
 

@@ -1,5 +1,6 @@
 """The public functions, on a small JAX training step."""
 
+import gc
 from collections.abc import Callable
 from dataclasses import fields
 from inspect import Parameter, signature
@@ -9,13 +10,30 @@ from typing import Any
 import numpy as np
 import pytest
 from unchanged_ir import parsed
+from xdsl.dialects.builtin import ModuleOp
 
 import tensorplan
 from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.garbage import ALLOCATIONS
 from tensorplan.dialects.tgraph.signature import signature as signature_of
 from tensorplan.passes.plan.pipeline import PlanPipeline
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
+
+
+def test_plan_collects_garbage_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
+    thresholds: list[int] = []
+    clone = ModuleOp.clone
+
+    def note(module: ModuleOp) -> ModuleOp:
+        thresholds.append(gc.get_threshold()[0])
+        return clone(module)
+
+    program = tensorplan.read((EXAMPLES / "train_step.mlir").read_text())
+    monkeypatch.setattr(ModuleOp, "clone", note)
+    tensorplan.plan(program)
+    assert thresholds == [ALLOCATIONS]
+    assert gc.get_threshold()[0] < ALLOCATIONS
 
 
 def test_from_jax_to_a_callable() -> None:
