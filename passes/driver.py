@@ -41,7 +41,7 @@ from ..dialects.diagnostics import (
 from ..dialects.garbage import seldom_collected
 from ..dialects.structural_keys import StructuralKeys
 from ..dialects.tgraph.base import TensorOp
-from ..dialects.tgraph.structure import AssignOp, ReadOp, YieldOp
+from ..dialects.tgraph.structure import AssignOp, ReadOp, RegionOp, YieldOp
 from ..dialects.workspaces import measured_once
 
 
@@ -171,12 +171,13 @@ class Verifier:
 
     def _verify(self, contents: Contents, changed: set[int]) -> None:
         """Verifies operations that changed, or within which one did, unless one
-        with an equal key was valid; those whose rules are not known, always."""
+        with an equal key was valid; those whose rules are not known, always. The key
+        of a loop or branch would be made of all that is within."""
         for number, own in contents.items():  # what is within comes before
             op, has_changed = cast(Operation, own[0]), number in changed
             if has_changed and (around := op.parent_op()):
                 changed.add(id(around))
-            if not _is_known(op):
+            if not _is_known(op) or (has_changed and isinstance(op, RegionOp)):
                 op.verify(verify_nested_ops=False)
             elif has_changed and (key := self._key(op)) not in self._valid:
                 op.verify(verify_nested_ops=False)

@@ -17,6 +17,7 @@ from xdsl.utils.exceptions import VerifyException
 
 import tensorplan
 from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.structural_keys import StructuralKeys
 from tensorplan.dialects.tgraph.base import TensorOp, ints
 from tensorplan.frontends import reading
 from tensorplan.passes import driver, get_all_passes
@@ -461,3 +462,32 @@ def test_buffers_that_are_alike_are_verified_once_and_functions_by_their_signatu
     driver.run(tensorplan.context(), module, [Drop()])
     assert verified.count("memref.alloc") == verified.count("memref.dealloc") == 2
     assert verified.count("func.func") == 1
+
+
+def test_no_key_is_made_of_what_is_in_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = parse("""
+    func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = tgraph.while %x : (tensor<4xf32>) -> tensor<4xf32> {
+      ^bb0(%v: !tgraph.variable<tensor<4xf32>>):
+        %1 = tgraph.constant<true> : tensor<i1>
+        tgraph.yield %1 : tensor<i1>
+      } do {
+      ^bb0(%v: !tgraph.variable<tensor<4xf32>>):
+        %1 = tgraph.read %v : tensor<4xf32>
+        %2 = tgraph.negate %1 : tensor<4xf32>
+        tgraph.assign %v, %2 : tensor<4xf32>
+        tgraph.yield
+      }
+      func.return %0 : tensor<4xf32>
+    }""")
+    keyed: list[str] = []
+    of = StructuralKeys.of
+
+    def note(keys: StructuralKeys, op: Operation) -> object:
+        keyed.append(op.name)
+        return of(keys, op)
+
+    monkeypatch.setattr(StructuralKeys, "of", note)
+    driver.check(module)
+    assert "tgraph.negate" in keyed
+    assert "tgraph.while" not in keyed
