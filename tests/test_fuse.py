@@ -1,7 +1,8 @@
 """tgraph-fuse and the kernels of groups: values, bytes, the forms that are found."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -22,9 +23,11 @@ from tensorplan.passes.plan.memory import PlanMemory
 from tensorplan.passes.tgraph.bufferize import TGraphBufferize
 from tensorplan.passes.tgraph.eliminate_assigns import TGraphEliminateAssigns
 from tensorplan.passes.tgraph.fuse import TGraphFuse
+from tensorplan.passes.tgraph.fusion.groups import Function, Grouping, grouped
 from tensorplan.passes.tgraph.place_devices import TGraphPlaceDevices
 from tensorplan.runtime.executor import Executable
 
+KEEP_PEAK = Path(__file__).parent.parent / "lit_tests/tgraph-fuse/keep-peak.mlir"
 PLACE = (TGraphPlaceDevices(default="cpu:0"), TGraphEliminateAssigns())
 REST = (TGraphBufferize(), PlanMemory())
 MODES = [
@@ -76,10 +79,34 @@ def test_the_peak_is_never_raised(program: Program) -> None:
     assert lower_bound(run(placed, TGraphFuse(), *REST)) <= lower_bound(alone)
 
 
+def test_groups_that_are_divided_further_are_those_made_anew() -> None:
+    divided: list[Set[int]] = []
+
+    def recorded(
+        function: Function,
+        candidate: Sequence[int],
+        stored: Set[int],
+        before: Grouping | None = None,
+    ) -> Grouping:
+        new = grouped(function, candidate, stored)
+        found = grouped(function, candidate, stored, before)
+        if before:
+            divided.append(stored - before.stored)
+        assert list(found.roots) == list(new.roots)
+        assert list(found.members.items()) == list(new.members.items())
+        assert [group.form for group in found.groups.values()] == [
+            group.form for group in new.groups.values()
+        ]
+        return found
+
+    with patch("tensorplan.passes.tgraph.fuse.grouped", recorded):
+        run(parse(KEEP_PEAK.read_text()), *PLACE, TGraphFuse())
+    assert any(divided)
+
+
 def test_the_peak_is_kept_only_if_asked() -> None:
     """The program whose first add would keep its operands beyond the peak."""
-    path = Path(__file__).parent.parent / "lit_tests/tgraph-fuse/keep-peak.mlir"
-    placed = run(parse(path.read_text()), *PLACE)
+    placed = run(parse(KEEP_PEAK.read_text()), *PLACE)
     alone, kept, raised = (
         lower_bound(run(placed, *fuse, *REST))
         for fuse in ((), (TGraphFuse(),), (TGraphFuse(keep_peak=False),))

@@ -47,6 +47,7 @@ revisit groups that a small `max-depth` has cut short; a second run may fuse mor
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
+from functools import cache, partial
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -127,15 +128,13 @@ class TGraphFuse(OptionalPass):
             return function, _settled(function, candidate, set(), None)
         peak = Peak(function)
         grouping = _settled(function, candidate, set(), peak)
-        longest = (1 + LITTLE) * peak.time(grouping) if self.duplicate else 0
+        shortest = cache(partial(peak.time, grouping))
         for _ in range(LOWERED if self.duplicate else 0):
-            liveness = peak.liveness(grouping)
-            allowed = longest - peak.time(grouping)
-            duplication = duplicate(function, grouping, liveness, allowed)
+            duplication = duplicate(peak, grouping, lambda: (1 + LITTLE) * shortest())
             if not duplication:
                 break
             trial = Function(block)
-            trial_peak = Peak(trial, peak.limits)
+            trial_peak = Peak(trial, peak)
             trial_candidate = candidates(trial, self.mode, self.max_depth)
             trial_grouping = _settled(trial, trial_candidate, set(), trial_peak)
             most = (1 - WORTH) * peak.height(grouping)
@@ -148,11 +147,16 @@ class TGraphFuse(OptionalPass):
 
 
 def _settled(
-    function: Function, candidate: Sequence[int], stored: Set[int], peak: Peak | None
+    function: Function,
+    candidate: Sequence[int],
+    stored: Set[int],
+    peak: Peak | None,
+    grouping: Grouping | None = None,
 ) -> Grouping:
-    """The groups within the candidates, with more stored than `stored` where needed."""
+    """The groups within the candidates, with more stored than `stored` where needed;
+    `grouping` has fewer stored."""
     while True:
-        grouping = grouped(function, candidate, stored)
+        grouping = grouped(function, candidate, stored, grouping)
         more = unfinished(function, grouping)
         if not more and peak:
             more = peak.raised_by(grouping)
@@ -170,7 +174,8 @@ def _lowered(
         costly = peak.costly(grouping)
         if not costly:
             break
-        trial = _settled(function, candidate, costly | grouping.stored, peak)
+        stored = costly | grouping.stored
+        trial = _settled(function, candidate, stored, peak, grouping)
         if (lower := peak.height(trial)) >= height:
             break
         grouping, height = trial, lower

@@ -11,7 +11,15 @@ Each group that reads them has copies of its own of the operations that compute 
 in the shape that a broadcast gives them.
 """
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import (
+    Callable,
+    Container,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+    Set,
+)
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias, TypeGuard
 
@@ -27,7 +35,7 @@ from ....dialects.tgraph.base import (
 )
 from ....dialects.tgraph.shaping import BroadcastInDimOp, ConstantOp, IotaOp
 from .groups import Function, Grouping
-from .liveness import Liveness
+from .peak import Peak
 from .residuals import Crossing, is_seen_through
 
 _Shaped: TypeAlias = tuple[SSAValue, BroadcastInDimOp | None]
@@ -62,21 +70,24 @@ class Duplication:
 
 
 def duplicate(
-    function: Function, grouping: Grouping, liveness: Liveness, allowed: float
+    peak: Peak, grouping: Grouping, longest: Callable[[], float]
 ) -> Duplication | None:
     """Copies operations ahead of those that read their results after the peak.
 
-    `grouping` and `liveness` are of the function before; the copies take at most
-    `allowed` nanoseconds. Returns None if there is nothing to copy.
+    With the copies, the function takes at most `longest()` nanoseconds. Returns None if
+    there is nothing to copy.
     """
+    function, liveness = peak.function, peak.liveness(grouping)
     live = max(liveness.profile.values(), key=max, default=())
     if not any(live):
         return None
     most = max(live)
     peaks = [step for step, bytes in enumerate(live) if bytes == most]
-    for peak in (peaks[0], peaks[-1]):  # what is made at one is kept for another
-        crossing = Crossing(function, grouping, liveness, peak)
-        again = crossing.cheapest(allowed)
+    for step in (peaks[0], peaks[-1]):  # what is made at one is kept for another
+        crossing = Crossing(function, grouping, liveness, step)
+        if not crossing.may_recompute:
+            continue
+        again = crossing.cheapest(longest() - peak.time(grouping))
         copying = _Copying(function, again)
         for readers in crossing.readers.values():
             copying.copy_for(readers)

@@ -127,10 +127,21 @@ class Grouping:
     """Operations that had to be roots."""
 
 
-def grouped(function: Function, candidate: Sequence[int], stored: Set[int]) -> Grouping:
-    """The groups within the candidates, with the operations in `stored` as results."""
+def grouped(
+    function: Function,
+    candidate: Sequence[int],
+    stored: Set[int],
+    before: Grouping | None = None,
+) -> Grouping:
+    """The groups within the candidates, with the operations in `stored` as results.
+
+    before: the groups with fewer of them. An operation that is stored divides its own
+        candidate anew, and leaves the others as they are.
+    """
     ops, position = function.ops, function.position
-    roots = [-1] * len(ops)
+    kept = before or Grouping([-1] * len(ops), {}, {}, set())
+    divided = {candidate[index] for index in stored - kept.stored}
+    roots = list(kept.roots)
     groups: dict[int, Group] = {}
     members: dict[int, list[int]] = {}
     places: dict[int, tuple[Attribute | None, ...]] = {}
@@ -153,7 +164,7 @@ def grouped(function: Function, candidate: Sequence[int], stored: Set[int]) -> G
         if isinstance(op, BroadcastInDimOp):
             roots[index] = reader(op)
             continue
-        if not is_computed(op):
+        if (before and candidate[index] not in divided) or not is_computed(op):
             continue
         place = place_of(op)
         root = -1 if index in stored or has_destination(op) else reader(op)
@@ -170,8 +181,17 @@ def grouped(function: Function, candidate: Sequence[int], stored: Set[int]) -> G
             roots[index] = index
             groups[index], members[index] = Group(op), [index]
             places[index] = place
-    ascending = {root: found[::-1] for root, found in members.items()}
-    return Grouping(roots, groups, ascending, stored)
+    ascending: dict[int, Sequence[int]] = {r: m[::-1] for r, m in members.items()}
+    for root in kept.groups:
+        if candidate[root] not in divided:
+            groups[root], ascending[root] = kept.groups[root], kept.members[root]
+    last = sorted(groups, reverse=True)
+    return Grouping(
+        roots,
+        {root: groups[root] for root in last},
+        {root: ascending[root] for root in last},
+        stored,
+    )
 
 
 def _row_elements(op: TensorOp) -> int:

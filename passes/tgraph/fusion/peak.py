@@ -1,10 +1,10 @@
 """Finds groups that would cost memory, and what to store instead."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, cached_property
 from itertools import accumulate
 
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from ....analysis.cost import LAUNCH, arithmetic, time, time_to_move
 from ....analysis.operations import Fused
@@ -17,16 +17,20 @@ from .liveness import Liveness, bytes_of
 class Peak:
     """The most bytes that live at once in a function without groups, on each device.
 
-    limits: those of another function that computes the same, instead.
+    before: that of the function before values were duplicated in it: its limits hold.
     """
 
-    def __init__(
-        self, function: Function, limits: Mapping[str | None, int] | None = None
-    ):
+    def __init__(self, function: Function, before: "Peak | None" = None):
         self.function = function
-        self.limits = limits or {
-            device: max(live) for device, live in self.alone.profile.items()
-        }
+        self.limits: Mapping[str | None, int] = (
+            before.limits
+            if before
+            else {device: max(live) for device, live in self.alone.profile.items()}
+        )
+        self._time: Callable[[Operation], int] = before._time if before else cache(time)
+        self._arithmetic: Callable[[Operation], int] = (
+            before._arithmetic if before else cache(arithmetic)
+        )
         self._latest: tuple[Grouping, Liveness] | None = None
         self._fused: dict[tuple[int, ...], Fused | None] = {}
         """By the members: most groups are the same in one grouping as in the next."""
@@ -72,8 +76,9 @@ class Peak:
                 alone.pop(op, None)
             values = (*group.inputs, group.root.result)
             bytes = sum(typical_bytes(tensor_type_of(value.type)) for value in values)
-            total += max(time_to_move(bytes), sum(map(arithmetic, group.ops))) + LAUNCH
-        return total + sum(map(time, alone))
+            computing = sum(map(self._arithmetic, group.ops))
+            total += max(time_to_move(bytes), computing) + LAUNCH
+        return total + sum(map(self._time, alone))
 
     def _fusions(self, grouping: Grouping) -> Iterator[Fused | None]:
         for root, members in grouping.members.items():

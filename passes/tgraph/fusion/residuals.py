@@ -119,6 +119,11 @@ class Crossing:
             and all(place_of(ops[group]) == place_of(op) for group in groups)
         )
 
+    @property
+    def may_recompute(self) -> bool:
+        """Whether any value may be computed again."""
+        return any(read is not None for read in self._values.values())
+
     def cheapest(self, allowed: float) -> set[SSAValue]:
         """The values to compute again, so that the fewest bytes are kept; this takes at
         most so many nanoseconds."""
