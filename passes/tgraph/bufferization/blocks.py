@@ -217,6 +217,7 @@ class BlockWriter:
 
 def alone(run: Run) -> TensorOp:
     """The operation on memrefs of its own, in no program: to be asked what it needs."""
+    given = Block()
     bases: dict[TensorBuffer, SSAValue] = {}
     views: dict[Place, SSAValue] = {}
 
@@ -225,10 +226,10 @@ def alone(run: Run) -> TensorOp:
         if buffer not in bases:
             type = contiguous(buffer.type)
             bases[buffer] = (
-                memref.GetGlobalOp("constant", type)
+                memref.GetGlobalOp("constant", type).memref
                 if _is_constant(buffer)
-                else memref.AllocOp((), (), type)
-            ).memref
+                else given.insert_arg(type, len(given.args))
+            )
         if not at.is_whole and at.memref not in views:
             views[at.memref] = _view_of(bases[buffer], at, lambda sizes: ()).result
         return bases[buffer] if at.is_whole else views[at.memref]
