@@ -123,6 +123,20 @@ def test_more_time_allowed_is_more_memory_saved() -> None:
     assert peaks[-1] < peaks[0]
 
 
+def test_a_budget_is_met_in_the_fewest_tiles() -> None:
+    ready, scores = run(attention(64), *READY), 4 * 64 * 64 * 4
+    for budget, bytes in {
+        scores: scores,
+        scores - 1: scores // 2,
+        scores // 4: scores // 4,
+        1: scores,
+    }.items():
+        tile = TGraphTile(max_slowdown=1.0, reuse_outputs=False, budget=budget)
+        assert planned_bytes(run(run(ready, tile), *REST)) == bytes
+    with pytest.raises(ValueError, match="-1"):
+        TGraphTile(budget="-1")
+
+
 @pytest.mark.parametrize("model", ["resnet18_infer", "lenet_infer"])
 def test_images_of_a_batch_one_after_the_other(model: str) -> None:
     module = tensorplan.from_stablehlo(MODELS / f"{model}.mlir").module

@@ -13,11 +13,12 @@ pass tries other versions of the program:
    the budget and a fourth of it too.
 
 It drops every version that another one beats in both time and bytes. It then lowers
-each remaining version further:
+each remaining version further, as far as the budget requires:
 
- * by tgraph-rematerialize, which recomputes values, or, if another device is given, by
-   tgraph-offload, which moves them there;
- * by both, if neither is enough.
+ * by tgraph-rematerialize, which recomputes values;
+ * by tgraph-tile, which computes chains in slices;
+ * by tgraph-offload, if another device is given, which moves values there, or by
+   recomputation and moves, if neither is enough.
 
 The pass plans each version on a copy of the program. Of the versions that fit, it keeps
 the fastest, as estimated from types (analysis/cost.py). A remark reports the bytes and
@@ -183,10 +184,14 @@ class Lowerings:
                 yield what, [assigns, fuse, order, tiled]
 
     def _lowered(self, start: ModuleOp, after: str, budget: int) -> Iterator[Candidate]:
-        """What meets the budget, or comes nearer to it, by repetitions and copies."""
+        """What meets the budget, or comes nearer to it, by repetitions, slices and
+        copies."""
         fit = self._fit
         again = TGraphRematerialize(budget, **self._placing)
         ways: dict[str, list[ModulePass]] = {f"recomputation{after}": [again]}
+        if fit.tiles:
+            cut = TGraphTile(*MANY, tile_bytes=0, budget=budget, **self._placing)
+            ways[f"slices{after}"] = [cut]
         if fit.offload:
             move = TGraphOffload(budget, fit.device, fit.offload, **self._placing)
             copies = f"copies to {fit.offload}{after}"

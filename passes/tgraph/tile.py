@@ -85,7 +85,7 @@ from ...dialects.diagnostics import held_back, remark
 from ...dialects.tgraph.base import TILES
 from .. import driver
 from ..optional import OptionalPass
-from ..options import Placing
+from ..options import Budget, Placing
 from .eliminate_assigns import TGraphEliminateAssigns
 from .fuse import TGraphFuse
 from .schedule import TGraphSchedule
@@ -136,6 +136,8 @@ class TGraphTile(OptionalPass, Placing):
     tile_bytes: the bytes that a tile in a loop may use, by default half of a core's L2
         cache; 0 disables loops.
     effort: the effort of tgraph-schedule inside and around loops.
+    budget: the bytes that each arena may have, such as 64MiB: slices are then cut to
+        meet it in the least time, and only if they do, instead of as far as possible.
     """
 
     name = "tgraph-tile"
@@ -148,9 +150,12 @@ class TGraphTile(OptionalPass, Placing):
     max_slowdown: float = 0.03
     tile_bytes: int = IN_CACHE
     effort: float = 0.2
+    budget: int | str | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.budget is not None:
+            Budget(self.budget)
         if not 1 <= self.tiles <= MOST_TILES:
             raise ValueError(f"tiles is {self.tiles}, expected 1 to {MOST_TILES}")
         if self.max_slowdown < 0:
@@ -266,12 +271,14 @@ class TGraphTile(OptionalPass, Placing):
         before, limit = cut.bytes, peaks[device]
         is_all = len(peaks) == 1 and len(_blocks(func)) == 1
         if before is None:
-            if search.below(limit * 9 // 10) is None:
+            if self.budget is None and search.below(limit * 9 // 10) is None:
                 return cut
             before = planned_bytes.of_all(func)
-        if is_all:
-            limit = min(limit, before)
-        found = search.lowest(limit)
+        if self.budget is None:
+            found = search.lowest(min(limit, before) if is_all else limit)
+        else:
+            target = limit - (before - Budget(self.budget).bytes_allowed)
+            found = search.below(target) if target < limit else None
         if found is None:
             return _Cut(before, cut.given)
         original = func.clone()
@@ -279,7 +286,8 @@ class TGraphTile(OptionalPass, Placing):
             last = rules.position[memory.ops[chain.window[1] - 1]]
             write(chain.region, chain.tiles, rules.ops[last + 1])
         after = planned_bytes.of_all(func)
-        if after * 10 > before * 9:  # the function's peak is somewhere else
+        enough = before * 9 // 10 if self.budget is None else before - 1
+        if after > enough:  # the function's peak is somewhere else
             func.detach_region(0)
             func.add_region(original.detach_region(0))
             return _Cut(before, cut.given)
