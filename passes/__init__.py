@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from .optional import OptionalPass
 
 _REWRITES = {
+    "tgraph-simplify-scatter": "TGraphSimplifyScatter",
     "tgraph-coalesce-loops": "TGraphCoalesceLoops",
     "tgraph-unroll-loops": "TGraphUnrollLoops",
     "tgraph-rematerialize-scan-residuals": "TGraphRematerializeScanResiduals",

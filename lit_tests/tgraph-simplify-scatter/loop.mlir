@@ -1,0 +1,70 @@
+// RUN: plan-opt %s -p tgraph-simplify-scatter | filecheck %s
+
+!n = tensor<i32>
+!vn = !tgraph.variable<!n>
+!s = tensor<6x8xf32>
+!vs = !tgraph.variable<!s>
+
+// Each iteration writes the row of its number. Row i + 1 is outside in the last one, so
+// that scatter, which then does nothing, is left; as is one that adds.
+// CHECK-LABEL: func.func @rows
+// CHECK:         [[I:%[0-9a-z_]+]] = tgraph.reshape {{.*}} : (tensor<1xi32>) -> tensor<i32>
+// CHECK-NEXT:    [[A:%[0-9a-z_]+]] = tgraph.dynamic_update_slice {{.*}}, [[I]], {{.*}} tensor<1x8xf32>
+// CHECK:         tgraph.scatter [[A]], %next, {{.*}} {kind = "replace"
+// CHECK:         tgraph.scatter {{.*}} {kind = "add"
+func.func @rows(%given: tensor<8xf32>, %s: !s) -> !s {
+  %zero = tgraph.constant<0 : i32> : !n
+  %0:2 = tgraph.while %zero, %s, %given : (!n, !s, tensor<8xf32>) -> (!n, !s) {
+  ^bb0(%vi: !vn, %vs: !vs, %x: tensor<8xf32>):
+    %i = tgraph.read %vi : !n
+    %trips = tgraph.constant<6 : i32> : !n
+    %p = tgraph.compare %i, %trips {direction = "LT"} : (!n, !n) -> tensor<i1>
+    tgraph.yield %p : tensor<i1>
+  } do {
+  ^bb0(%vi: !vn, %vs: !vs, %x: tensor<8xf32>):
+    %i = tgraph.read %vi : !n
+    %rows = tgraph.read %vs : !s
+    %c1 = tgraph.constant<1 : i32> : !n
+    %i1 = tgraph.add %i, %c1 : !n
+    %at = tgraph.broadcast_in_dim %i {broadcast_dimensions = array<i64>} : (!n) -> tensor<1xi32>
+    %next = tgraph.broadcast_in_dim %i1 {broadcast_dimensions = array<i64>} : (!n) -> tensor<1xi32>
+    %a = tgraph.scatter %rows, %at, %x {kind = "replace", update_window_dims = array<i64: 0>, inserted_window_dims = array<i64: 0>, scatter_dims_to_operand_dims = array<i64: 0>, index_vector_dim = 0 : i64} : (!s, tensor<1xi32>, tensor<8xf32>) -> !s
+    %b = tgraph.scatter %a, %next, %x {kind = "replace", update_window_dims = array<i64: 0>, inserted_window_dims = array<i64: 0>, scatter_dims_to_operand_dims = array<i64: 0>, index_vector_dim = 0 : i64} : (!s, tensor<1xi32>, tensor<8xf32>) -> !s
+    %c = tgraph.scatter %b, %at, %x {kind = "add", update_window_dims = array<i64: 0>, inserted_window_dims = array<i64: 0>, scatter_dims_to_operand_dims = array<i64: 0>, index_vector_dim = 0 : i64} : (!s, tensor<1xi32>, tensor<8xf32>) -> !s
+    tgraph.assign %vi, %i1 : !n
+    tgraph.assign %vs, %c : !s
+    tgraph.yield
+  }
+  func.return %0#1 : !s
+}
+
+// An index of two numbers: an element of row 5 - i.
+// CHECK-LABEL: func.func @elements
+// CHECK-NOT:     tgraph.scatter
+// CHECK:         tgraph.dynamic_update_slice {{.*}} (tensor<6x8xf32>, tensor<1x1xf32>, tensor<i32>, tensor<i32>)
+func.func @elements(%given: tensor<f32>, %s: !s) -> !s {
+  %zero = tgraph.constant<0 : i32> : !n
+  %0:2 = tgraph.while %zero, %s, %given : (!n, !s, tensor<f32>) -> (!n, !s) {
+  ^bb0(%vi: !vn, %vs: !vs, %x: tensor<f32>):
+    %i = tgraph.read %vi : !n
+    %trips = tgraph.constant<6 : i32> : !n
+    %p = tgraph.compare %i, %trips {direction = "LT"} : (!n, !n) -> tensor<i1>
+    tgraph.yield %p : tensor<i1>
+  } do {
+  ^bb0(%vi: !vn, %vs: !vs, %x: tensor<f32>):
+    %i = tgraph.read %vi : !n
+    %rows = tgraph.read %vs : !s
+    %c1 = tgraph.constant<1 : i32> : !n
+    %c5 = tgraph.constant<5 : i32> : !n
+    %row = tgraph.subtract %c5, %i : !n
+    %a = tgraph.reshape %row : (!n) -> tensor<1xi32>
+    %b = tgraph.reshape %i : (!n) -> tensor<1xi32>
+    %at = tgraph.concatenate %a, %b {dimension = 0 : i64} : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+    %put = tgraph.scatter %rows, %at, %x {kind = "replace", update_window_dims = array<i64>, inserted_window_dims = array<i64: 0, 1>, scatter_dims_to_operand_dims = array<i64: 0, 1>, index_vector_dim = 0 : i64} : (!s, tensor<2xi32>, tensor<f32>) -> !s
+    %i1 = tgraph.add %i, %c1 : !n
+    tgraph.assign %vi, %i1 : !n
+    tgraph.assign %vs, %put : !s
+    tgraph.yield
+  }
+  func.return %0#1 : !s
+}
