@@ -1,7 +1,9 @@
 """tgraph-fuse-into-loops: values, bytes, and what is left alone."""
 
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from levels import inputs
 from modules import parse, run
@@ -12,6 +14,9 @@ import tensorplan
 from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 from tensorplan.passes.tgraph.fuse_into_loops import TGraphFuseIntoLoops
 from tensorplan.runtime.executor import Executable
+
+jax = pytest.importorskip("jax")
+jnp = jax.numpy
 
 ROOT = Path(__file__).parent.parent
 TEXT = (ROOT / "lit_tests/tgraph-fuse-into-loops/scan.mlir").read_text()
@@ -25,6 +30,9 @@ ROW = """
   } : (!s) -> tensor<1x4x8xf32>
   %last = tgraph.reshape %row0 : (tensor<1x4x8xf32>) -> !x
 """
+READ = TEXT.replace(f"  {END}", f"{ROW}  {END}").replace(
+    "%0#1, %0#1 :", "%0#1, %last :"
+)
 
 
 def after(text: str) -> ModuleOp:
@@ -49,13 +57,48 @@ def test_the_stack_is_gone(place: str) -> None:
         assert_allclose(a, b, rtol=1e-5)
 
 
+def test_the_last_row_is_the_state_that_is_carried() -> None:
+    assert STACK not in str(after(READ))
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("%0#1, %0#1 : !x", "%0#1, %last : !x"),  # reads a row of the stack
+        (
+            "i64: 0, 0, 0>, limit_indices = array<i64: 1,",
+            "i64: 1, 0, 0>, limit_indices = array<i64: 2,",
+        ),
+        ("assign %vx, %next", "assign %vx, %h"),  # carries another value
         ("x2xf32>", "x16xf32>"),  # would carry more
     ],
 )
 def test_left_alone(old: str, new: str) -> None:
-    text = TEXT.replace(f"  {END}", f"{ROW}  {END}").replace(old, new)
-    assert STACK in str(after(text))
+    assert STACK in str(after(READ.replace(old, new)))
+
+
+@pytest.mark.thorough
+def test_a_loop_that_fills_an_array_is_a_scan() -> None:
+    def step(h: Any, x: Any) -> Any:
+        return jnp.tanh(h * 0.9 + x)
+
+    def scanned(x: Any, w: Any) -> Any:
+        _, rows = jax.lax.scan(lambda h, x: 2 * (step(h, x),), jnp.zeros(8), x)
+        return (jax.nn.softmax(rows) @ w).sum(0) + rows[-1] @ w
+
+    def filled(x: Any, w: Any) -> Any:
+        def body(i: Any, carried: Any) -> Any:
+            h, rows = carried
+            h = step(h, x[i])
+            return h, rows.at[i].set(h)
+
+        start = jnp.zeros(8), jnp.zeros(x.shape)
+        _, rows = jax.lax.fori_loop(0, len(x), body, start)
+        return (jax.nn.softmax(rows) @ w).sum(0) + rows[-1] @ w
+
+    x, w = (np.linspace(-1, 1, n, dtype="f4").reshape(-1, 8) for n in (3200, 64))
+    for function in (scanned, filled):
+        planned = tensorplan.plan(tensorplan.from_jax(function, x, w))
+        (got,) = tensorplan.compile(planned)(x, w)
+        assert_allclose(got, jax.jit(function)(x, w), rtol=1e-4)
+        (pool,) = tensorplan.report(planned)["pools"]
+        assert pool["bytes"] < x.nbytes / 16
