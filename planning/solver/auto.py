@@ -31,7 +31,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from heapq import heappop, heappush
 from itertools import count, product
-from math import lcm
+from math import inf, lcm
 from time import monotonic
 from typing import NamedTuple, TypeAlias
 
@@ -156,14 +156,16 @@ def _regular(task: _Task) -> Placement:
         _lay(part, _by_skyline(part, max(goal, max(part.load))), offsets, unit)
     budget.report(peak_of(buffers, offsets))
     greediest = offsets
-    if peak_of(buffers, offsets) > task.goal:
-        for plan in greedy.plans(buffers):
-            for part in parts:
-                found = [plan[index] // unit for index in part.indices]
-                if part.peak(found) < part.peak(_taken(part, offsets, unit)):
-                    _lay(part, found, offsets, unit)
-            if peak_of(buffers, plan) < peak_of(buffers, greediest):
-                greediest = plan
+    plans = greedy.plans(buffers)
+    while peak_of(buffers, offsets) > task.goal and not deadline.passed():
+        if (plan := next(plans, None)) is None:
+            break
+        for part in parts:
+            found = [plan[index] // unit for index in part.indices]
+            if part.peak(found) < part.peak(_taken(part, offsets, unit)):
+                _lay(part, found, offsets, unit)
+        if peak_of(buffers, plan) < peak_of(buffers, greediest):
+            greediest = plan
     budget.report(peak_of(buffers, offsets))
     peaks = [part.peak(_taken(part, offsets, unit)) for part in parts]
 
@@ -211,14 +213,14 @@ def _taken(part: Part, offsets: Sequence[int], unit: int) -> list[int]:
 def _by_skyline(part: Part, goal: int) -> list[int]:
     """The best of the skyline's plans, in units; the first that reaches the goal."""
     best: list[int] = []
-    began = monotonic()
+    before = inf  # the first plan also takes what prepares for all
     for offsets in skyline_plans(part):
         if not best or part.peak(offsets) < part.peak(best):
             best = offsets
         now = monotonic()
-        if part.peak(best) <= goal or deadline.left() < now - began:
+        if part.peak(best) <= goal or deadline.left() < max(now - before, 0):
             break  # the next would take as long
-        began = now
+        before = now
     return best
 
 

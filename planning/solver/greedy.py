@@ -48,7 +48,8 @@ def plans(buffers: Sequence[Buffer]) -> Iterator[list[int]]:
     """The plans that `auto` tries: greedy-by-size, best-fit, first fit by duration."""
     gaps = Gaps(buffers, 3)
     tries = (by_size, LOWEST), (by_start, SMALLEST), (by_duration, LOWEST)
-    return (gaps.place(ordered(buffers, key), choice) for key, choice in tries)
+    for key, choice in tries:
+        yield gaps.place(ordered(buffers, key), choice)
 
 
 def in_order(

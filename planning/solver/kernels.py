@@ -23,6 +23,9 @@ STEP = 1e-7
 _LOADING, _COMPILING = 0.5, 2.0
 """Seconds until a kernel runs as machine code: from the disk, or compiled."""
 
+_FAR = 10
+"""How many times as long as compiling plain Python takes, to compile in any case."""
+
 LARGEST = 1 << 60
 """Above every offset that a compiled kernel may meet; sums of bytes stay below."""
 
@@ -99,7 +102,8 @@ def pays(work: int, sizes: Sequence[int], kernel: Callable[..., Any]) -> bool:
     plain Python: once all that it asked for would take as long as that.
 
     Not where sums of the sizes might not fit into 64 bits, nor where a deadline comes
-    too soon to compile. A kernel that is loaded needs no more time.
+    too soon to compile, unless plain Python would miss it by far. A kernel that is
+    loaded needs no more time.
     """
     _asked[kernel] += work
     seconds = _asked[kernel] * STEP
@@ -107,7 +111,7 @@ def pays(work: int, sizes: Sequence[int], kernel: Callable[..., Any]) -> bool:
         return False
     if kernel not in _loaded:
         wait = _LOADING if _is_on_disk(kernel) else _COMPILING
-        if seconds <= wait or deadline.left() <= 2 * wait:
+        if seconds <= wait or (deadline.left() <= 2 * wait and seconds <= _FAR * wait):
             return False
         _loaded.add(kernel)
     return True
