@@ -214,7 +214,8 @@ def _xla_loses_nans(text: str, want: list[Array]) -> bool:
 
 def _xla_repeats_initials(module: ModuleOp) -> bool:
     """XLA combines each part of a reduction with the initial value, where StableHLO
-    leaves the result to the implementation unless the value changes nothing."""
+    leaves the result to the implementation unless the value changes nothing, as none
+    does in a reduction by differences."""
     return any(
         _numbers(initial) != {_IDENTITIES[kind]}
         for op in module.walk()
@@ -224,7 +225,7 @@ def _xla_repeats_initials(module: ModuleOp) -> bool:
     )
 
 
-_IDENTITIES = {"stablehlo.add": 0, "stablehlo.multiply": 1}
+_IDENTITIES = {"stablehlo.add": 0, "stablehlo.multiply": 1, "stablehlo.subtract": None}
 
 
 def _numbers(value: SSAValue) -> set[object]:
