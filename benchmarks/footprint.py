@@ -31,6 +31,8 @@ STEPS: Mapping[str, Callable[[], Model]] = {
     "gpt2_step": partial(
         transformers.gpt2_step, batch=8, length=128, layers=4, width=256
     ),
+    "mobilenetv2_step": convolutional.mobilenetv2_step,
+    "resnet50_step": convolutional.resnet50_step,
     "unet_step": partial(convolutional.unet_step, size=128, widths=(32, 64, 128)),
     "vit_step": partial(transformers.vit_step, size=64, layers=6, width=192),
 }

@@ -168,6 +168,47 @@ def resnet_step(
     return sgd(loss, parameters, x, labels)
 
 
+RESNET_50 = [
+    (width, 2 if number == 0 and width > 64 else 1, number == 0)
+    for width, count in ((64, 3), (128, 4), (256, 6), (512, 3))
+    for number in range(count)
+]
+"""Blocks: width inside, stride, and whether the shortcut is a convolution."""
+
+
+def resnet50_step(batch: int = 8, size: int = 64) -> Model:
+    """One step of SGD on ResNet-50, with batch norms."""
+    random = Random()
+    parameters = _Parameters(random)
+    parameters.convolution(7, 3, 64)
+    parameters.norm(64)
+    channels = 64
+    for width, _, is_first in RESNET_50:
+        shapes = (1, channels, width), (3, width, width), (1, width, 4 * width)
+        for shape in (*shapes, *([(1, channels, 4 * width)] if is_first else [])):
+            parameters.convolution(*shape)
+            parameters.norm(shape[-1])
+        channels = 4 * width
+    parameters.dense(channels, 1000)
+
+    def loss(parameters: Arrays, x: Array, labels: Array) -> Array:
+        rest = iter(parameters)
+
+        def normed(x: Array, stride: int = 1) -> Array:
+            y = _convolve(x, next(rest), stride) + next(rest)
+            return _batch_norm(y, next(rest), next(rest))
+
+        x = _largest(jax.nn.relu(normed(x, 2)), 3, 2, 1)
+        for _, stride, is_first in RESNET_50:
+            y = jax.nn.relu(normed(jax.nn.relu(normed(x)), stride))
+            y = normed(y)
+            x = jax.nn.relu(y + (normed(x, stride) if is_first else x))
+        return cross_entropy(x.mean((1, 2)) @ next(rest) + next(rest), labels)
+
+    x, labels = random.normal(batch, size, size, 3), random.labels(batch, 1000)
+    return sgd(loss, parameters, x, labels)
+
+
 # MobileNetV2
 
 
