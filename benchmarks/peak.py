@@ -14,13 +14,13 @@ import argparse
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from textwrap import fill
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from peak_chart import chart
 from peers.recorded import PEERS, Row, least, measured, record, recorded
 
 NAMES = "XLA", "IREE", "TVM", "ONNX Runtime", "Inductor", "ExecuTorch"
-COLUMNS = "low", "high", "FLOPs again", *NAMES
+COLUMNS = "low", "kernels", "high", "FLOPs again", *NAMES
 
 INTRODUCTION = """\
 # What models need besides arguments and results
@@ -31,21 +31,21 @@ compilers need for the same networks.
 ![Bytes of each compiler relative to ours, model by model](pictures/peak.svg)
 
 All figures are bytes. `low` and `high` are the arenas of `plan-pipeline` with that
-effort. `FLOPs again` is the share of the model's FLOPs that `high` computes a second
-time. The other compilers target the CPU, and each figure is from the settings that need
-the fewest bytes. XLA and IREE read the same StableHLO text, so only the compilers
-differ. The rest read the same networks written in PyTorch, channels first. Those are
-other programs: their loops are unrolled, and their training steps keep other values.
-`-` means that the compiler cannot compile the model or that nobody measured it. The
-smallest figure is bold.
+effort, and `kernels` is what the scratch memory of kernels adds to `low` on a machine
+with oneDNN on two threads of an AVX-512 processor. `FLOPs again` is the share of the
+model's FLOPs that `high` computes a second time. The other compilers target the CPU,
+and each figure is from the settings that need the fewest bytes. XLA and IREE read the
+same StableHLO text, so only the compilers differ. The rest read the same networks
+written in PyTorch, channels first. Those are other programs: their loops are unrolled,
+and their training steps keep other values. `-` means that the compiler cannot compile
+the model or that nobody measured it. The smallest figure is bold.
 
 """
 
 NOTES = """
-Each figure counts what is neither argument, parameter, nor result, and what no kernel
-allocates for itself. `plan-run` prints what our kernels need in addition, on the
-machine where it runs: 497,536 bytes for lenet_train, for example, with oneDNN on two
-threads of an AVX-512 processor. For each compiler, the figures are:
+No figure but `kernels` counts arguments, parameters, results, or what kernels allocate
+for themselves. `plan-run` prints `kernels` for your machine. For each compiler, the
+figures are:
 
 * XLA: the temporary buffer that it reports, with the default or the memory-optimized
   scheduler.
@@ -67,7 +67,7 @@ threads of an AVX-512 processor. For each compiler, the figures are:
 figures of the other compilers and the settings of each from `benchmarks/peers.csv`;
 `--peers` measures them again. The models are those of `tests/models` and larger ones of
 the same kinds, as JAX exports them. [What training steps take](footprint.md) has
-four more, with the memory that the processes take.
+six more, with the memory that the processes take.
 
 {versions}.
 """
@@ -82,10 +82,10 @@ class Ours(NamedTuple):
     recomputed: float  # a part of its FLOPs
 
 
-def ours(file: Path, effort: str) -> Ours:
+def ours(file: Path, **options: Any) -> Ours:
     import tensorplan
 
-    planned = tensorplan.plan(tensorplan.from_stablehlo(file), effort=effort)
+    planned = tensorplan.plan(tensorplan.from_stablehlo(file), **options)
     report = tensorplan.report(planned)
     pools = report["pools"]
     return Ours(
@@ -101,6 +101,8 @@ class Line(NamedTuple):
 
     model: str
     low: Ours
+    kernels: int
+    """Bytes that the scratch memory of this machine's adds to the arena of `low`."""
     high: Ours | None
     peers: list[int | None]
     """In the order of `PEERS`."""
@@ -110,7 +112,8 @@ class Line(NamedTuple):
         smallest = min(n for n in (*arenas, *self.peers) if n is not None)
         cells = [_cell(number, smallest) for number in (*arenas, *self.peers)]
         again = f"{100 * self.high.recomputed:.1f} %" if self.high else "-"
-        return iter([self.model, *cells[:2], again, *cells[2:]])
+        low, high, *peers = cells
+        return iter([self.model, low, f"{self.kernels:,}", high, again, *peers])
 
 
 def _cell(number: int | None, smallest: int) -> str:
@@ -120,10 +123,12 @@ def _cell(number: int | None, smallest: int) -> str:
 
 
 def line(file: Path, rows: Sequence[Row], high: bool) -> Line:
+    low = ours(file)
     return Line(
         file.stem,
-        ours(file, "low"),
-        ours(file, "high") if high else None,
+        low,
+        ours(file, workspaces="native").arena - low.arena,
+        ours(file, effort="high") if high else None,
         [least(rows, peer, file) for peer in PEERS],
     )
 
@@ -193,7 +198,7 @@ def main() -> None:
     columns = ("arena", "lower bound", "without reuse", "XLA temp")
     print(f"{'model':<20}" + "".join(f"{column:>16}" for column in columns))
     for file in options.files:
-        figures = [*ours(file, "low")[:3], _xla_bytes(rows, file)]
+        figures = [*ours(file)[:3], _xla_bytes(rows, file)]
         print(f"{file.stem:<20}" + "".join(f"{figure:>16,}" for figure in figures))
 
 
