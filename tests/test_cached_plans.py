@@ -42,7 +42,10 @@ def values(run: Executable) -> list[np.ndarray]:
     return run(*[np.ones(slot.shape, slot.dtype) for slot in run.inputs])
 
 
-@pytest.mark.parametrize("name", ["lenet_train", "lstm_scan_train"])
+@pytest.mark.parametrize(
+    "name",
+    ["lenet_train", pytest.param("lstm_scan_train", marks=pytest.mark.thorough)],
+)
 def test_a_plan_is_the_same_when_it_is_found(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
