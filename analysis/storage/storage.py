@@ -13,6 +13,8 @@
 * What a loop carries lies in one buffer each, made outside: that of what it starts
   from, if nobody reads this any more; that of the result that it becomes; or a new
   one. The next iteration's values are written there as a variable's are.
+* A result of a branch lies where an input does that one region passes on as it and the
+  other does not read, if nobody reads this any more.
 * Constants that are small or not a single number are the module's; the others are
   filled in where they are needed.
 * Operands of a concatenation in place lie in it (analysis/concatenations.py), parts of
@@ -48,7 +50,13 @@ from ...dialects.tgraph.base import (
 from ...dialects.tgraph.indexing import DynamicUpdateSliceOp
 from ...dialects.tgraph.shaping import ConcatenateOp, ConstantOp, ReshapeOp, ViewOp
 from ...dialects.tgraph.signature import attributes_of
-from ...dialects.tgraph.structure import AssignOp, IfOp, ReadOp, WhileOp
+from ...dialects.tgraph.structure import (
+    AssignOp,
+    IfOp,
+    ReadOp,
+    WhileOp,
+    yielded,
+)
 from ..concatenations import Part, is_in_place, part_layout, parts
 from ..destinations import Destination, destinations_of, is_empty
 from ..functions import is_tensor
@@ -374,7 +382,7 @@ class _Block(Storage):
     def _deliver(self, op: Operation) -> None:
         """Copies what the terminator passes on and is not in its place yet."""
         for value, buffer in zip(self._inputs, self.results, strict=True):
-            if self.places[value].buffer is not buffer:
+            if self.places[value].buffer.root is not buffer.root:
                 computed = source_of(value).owner
                 serves = computed if isinstance(computed, Operation) else op
                 target = At(whole(buffer, value), value)
@@ -573,7 +581,10 @@ class _Block(Storage):
             for buffer in buffers:
                 self._overwrite(buffer)
         else:
-            buffers = [self._destination(result) for result in op.res]
+            buffers = [
+                self._handed_on(op, index) or self._destination(result)
+                for index, result in enumerate(op.res)
+            ]
         predicate, *rest = op.inputs
         self._name(self._at_value(predicate))
         inside: list[Storage] = []
@@ -584,6 +595,30 @@ class _Block(Storage):
         self._actions.append(Branch(op, self._at_value(predicate), inside))
         for result, buffer in zip(op.res, buffers, strict=True):
             self.put(result, buffer)
+
+    def _handed_on(self, op: IfOp, index: int) -> TensorBuffer | None:
+        """The buffer of an input that dies, if a region passes it on as this result and
+        as no other, and a region that does not never reads it."""
+        if op.res[index] in self._destinations:
+            return None
+        results = [list(yielded(region)) for region in op.regions]
+        for number, value in enumerate(op.inputs[1:], 1):
+            names = [region.block.args[number - 1] for region in op.regions]
+            passed = [
+                [at for at, result in enumerate(inside) if result is name]
+                for inside, name in zip(results, names, strict=True)
+            ]
+            if (
+                [index] in passed
+                and all(
+                    at == [index] or not name.uses
+                    for at, name in zip(passed, names, strict=True)
+                )
+                and self.places[value].buffer.last <= self._at
+                and self._is_all_that_is_read(op.inputs, number, [number])
+            ):
+                return self.places[value].buffer
+        return None
 
     def _enter(self, region: Region, inputs: Sequence[SSAValue]) -> "_Block":
         """A region whose last arguments are these values."""

@@ -92,6 +92,63 @@ func.func @branch(%p: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
+// One branch passes on %a, which the other does not read and nobody reads later: the result
+// lies there.
+// CHECK-LABEL: @branch_hands_on
+// CHECK-SAME:    %[[X:[a-z]+]]: memref<4xf32, "cpu:0">
+// CHECK-NEXT:    %[[A:.*]] = memref.alloc()
+// CHECK-NEXT:    tgraph.sine %[[X]] outs(%[[A]])
+// CHECK-NEXT:    %[[P:.*]] = memref.load %{{.*}}[] : memref<i1, "cpu:0">
+// CHECK-NEXT:    scf.if %[[P]] {
+// CHECK-NEXT:      tgraph.negate %[[X]] outs(%[[A]])
+// CHECK-NEXT:    } else {
+// CHECK-NEXT:    }
+// CHECK-NEXT:    tgraph.cosine %[[A]] outs(%{{.*}})
+// CHECK-NEXT:    memref.dealloc %[[A]]
+func.func @branch_hands_on(%p: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf32> {
+  %a = tgraph.sine %x : tensor<4xf32>
+  %r = tgraph.if %p, %a, %x : (tensor<i1>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> {
+  ^bb0(%b: tensor<4xf32>, %y: tensor<4xf32>):
+    %0 = tgraph.negate %y : tensor<4xf32>
+    tgraph.yield %0 : tensor<4xf32>
+  } else {
+  ^bb0(%b: tensor<4xf32>, %y: tensor<4xf32>):
+    tgraph.yield %b : tensor<4xf32>
+  }
+  %s = tgraph.cosine %r : tensor<4xf32>
+  func.return %s : tensor<4xf32>
+}
+
+// -----
+
+// Two results never share what both branches could pass on, nor is overwritten what the
+// other branch reads.
+// CHECK-LABEL: @branch_hands_on_twice
+// CHECK:         %[[A:.*]] = memref.alloc()
+// CHECK:         scf.if
+// CHECK-NEXT:      tgraph.negate %[[A]] outs(%[[R:.*]])
+// CHECK-NEXT:      "memref.copy"(%[[A]], %[[S:.*]])
+// CHECK-NEXT:    } else {
+// CHECK-NEXT:      "memref.copy"(%[[A]], %[[R]])
+// CHECK-NEXT:      "memref.copy"(%[[A]], %[[S]])
+// CHECK-NEXT:    }
+func.func @branch_hands_on_twice(%p: tensor<i1>, %x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %a = tgraph.sine %x : tensor<4xf32>
+  %r:2 = tgraph.if %p, %a : (tensor<i1>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  ^bb0(%b: tensor<4xf32>):
+    %0 = tgraph.negate %b : tensor<4xf32>
+    tgraph.yield %0, %b : tensor<4xf32>, tensor<4xf32>
+  } else {
+  ^bb0(%b: tensor<4xf32>):
+    tgraph.yield %b, %b : tensor<4xf32>, tensor<4xf32>
+  }
+  %s = tgraph.cosine %r#0 : tensor<4xf32>
+  %t = tgraph.cosine %r#1 : tensor<4xf32>
+  func.return %s, %t : tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
 // Both branches compute into the variable; its old contents, which one of them reads, are
 // saved before.
 // CHECK-LABEL: @branch_into_variable
