@@ -91,8 +91,8 @@ def _atan2(y: Term, x: Term | float) -> Term:
 
 
 def _acosh(x: Term) -> Term:
-    """For large x, its square would be infinite."""
-    near = log(x + sqrt((x + 1.0) * (x - 1.0)))
+    """For large x, the sum of two of its size would be infinite. Below 1, NaN."""
+    near = log(x + sqrt(x + 1.0) * sqrt(x - 1.0))
     return (log(x) + math.log(2)).where(x >= 1e16, near)
 
 

@@ -1,5 +1,7 @@
 """Complex numbers, and Fourier transforms: kernels against the reference and NumPy."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from modules import parse, run
@@ -48,6 +50,57 @@ def test_elementwise(part: str, dtype: str) -> None:
     for x, y in zip(tensorplan.compile(parse(text))(*arrays), want, strict=True):
         assert x.dtype == y.dtype == np.dtype(dtype)
         np.testing.assert_allclose(x, y, rtol)
+
+
+INFINITE, MIXED = complex(np.inf, np.inf), complex(np.inf, 1)
+QUOTIENTS = {
+    (1, INFINITE): 0,
+    (INFINITE, 1): INFINITE,
+    (MIXED, 2): complex(np.inf, np.nan),
+    (1j, complex(-0.0, 0)): complex(np.nan, -np.inf),
+    (np.nan, 1): complex(np.nan, np.nan),
+    (3 + 4j, 2j): 2 - 1.5j,
+}
+
+
+def test_quotients_are_those_of_c() -> None:
+    """By infinity and by zero, too, where NumPy's are NaN."""
+    arrays = [np.array(x, np.complex64) for x in zip(*QUOTIENTS, strict=True)]
+    t = f"tensor<{len(QUOTIENTS)}xcomplex<f32>>"
+    module = parse(f"""func.func @main(%x: {t}, %y: {t}) -> {t} {{
+  %0 = tgraph.divide %x, %y : {t}
+  func.return %0 : {t}
+}}""")
+    (got,) = tensorplan.compile(module)(*arrays)
+    np.testing.assert_array_equal(got, np.array(list(QUOTIENTS.values()), got.dtype))
+    (reference,) = run_reference(module, arrays)
+    np.testing.assert_array_equal(reference, got)
+
+
+def test_small_and_large_numbers(tmp_path: Path) -> None:
+    """1 + x is not rounded, and no zero times infinity is NaN. Once saved, too."""
+    x = np.array([1e-20, 1e-3 + 0j, -0.5 + 0.5j, 30 - 2j, -100 + 1j, 200], np.complex64)
+    wide = x.astype(np.complex128)
+    exponential = np.expm1(wide)
+    exponential[-1] = np.inf
+    near = np.log1p(wide)
+    near[0] = wide[0]
+    want = {
+        "log_plus_one": near,
+        "exponential_minus_one": exponential,
+        "logistic": 1 / (1 + np.exp(-wide)),
+    }
+    for name, expected in want.items():
+        t = "tensor<6xcomplex<f32>>"
+        module = parse(f"""func.func @main(%x: {t}) -> {t} {{
+  %0 = tgraph.{name} %x : {t}
+  func.return %0 : {t}
+}}""")
+        run = tensorplan.compile(module)
+        tensorplan.save(run, tmp_path / name)
+        loaded = tensorplan.load(tmp_path / name)
+        for (got,) in (run(x), loaded(x), run_reference(module, [x])):
+            np.testing.assert_allclose(got, expected, 2e-6, 1e-40, err_msg=name)
 
 
 C, F = "tensor<3x4xcomplex<f64>>", "tensor<3x4xf64>"

@@ -73,6 +73,13 @@ def test_bessel_i1e(element: str) -> None:
     check(values("bessel_i1e", element, x), special.i1e(x), element)
 
 
+def test_area_hyperbolic_cosine() -> None:
+    """NaN below 1, however large the square of the number is."""
+    x = np.array([-1e38, -1e12, -1, 0.5, 1, 1.5, 1e12, 3e38, np.inf, np.nan])
+    want = [*([np.nan] * 4), 0, *np.arccosh(x[5:])]
+    check(values("acosh", "f32", x), np.array(want), "f32")
+
+
 @pytest.mark.parametrize("element", LIMITS)
 def test_next_after(element: str) -> None:
     """Bit by bit."""

@@ -13,34 +13,43 @@ gradients write it; canonicalize removes conversions that lose nothing.
 
 from collections.abc import Collection, Sequence
 
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, SSAValue
 
 from .base import TensorOp, tensor_type_of, with_element
-from .elements import computed_type, is_integer, is_stored, limits, number_of
+from .elements import (
+    computed_type,
+    is_integer,
+    is_stored,
+    limits,
+    number_of,
+    width_and_sign,
+)
 from .elementwise import (
+    AndOp,
     ClampOp,
     ConvertOp,
     CountLeadingZerosOp,
     PopcntOp,
     ShiftRightLogicalOp,
+    SubtractOp,
 )
 from .shaping import FullLikeOp
 
 _OF_BITS = (CountLeadingZerosOp, PopcntOp, ShiftRightLogicalOp)
-"""What a wider type gives other numbers for."""
+"""What copies of the sign, in front of a number's bits, change."""
 
 
 def widened(op: TensorOp) -> Sequence[TensorOp]:
     """The operation, on operands of which those of storage types are converted, and its
     result converted back; the last one has the result.
 
-    What depends on the number of bits stays as it is, and does not verify. A float that
-    no i4 or i2 equals is limited to their range before it is converted.
+    What depends on the number of bits computes without the copies of the sign. A float
+    that no i4 or i2 equals is limited to their range before it is converted.
     """
     if isinstance(op, ConvertOp):
         return _limited(op)
     computed = {element for element in op.elements_computed() if is_stored(element)}
-    if not computed or isinstance(op, _OF_BITS):
+    if not computed:
         return [op]
     ops: list[TensorOp] = []
     operands = [*op.operands]
@@ -48,6 +57,10 @@ def widened(op: TensorOp) -> Sequence[TensorOp]:
         if (wide := _wide(value.type, computed)) != value.type:
             ops.append(convert := ConvertOp((value,), result_types=(wide,)))
             operands[index] = convert.result
+    if isinstance(op, _OF_BITS):
+        (narrow,) = computed
+        ops += _with(operands[0], AndOp, (1 << width_and_sign(narrow)[0]) - 1)
+        operands[0] = ops[-1].result
     new = type(op).create(
         operands=operands,
         result_types=[_wide(result.type, computed) for result in op.results],
@@ -55,12 +68,26 @@ def widened(op: TensorOp) -> Sequence[TensorOp]:
         attributes=op.attributes,
     )
     ops.append(new)
-    if new.result.type != op.result.type:
-        ops.append(ConvertOp((new.result,), result_types=(op.result.type,)))
+    if isinstance(op, CountLeadingZerosOp):
+        (narrow,) = computed
+        added = width_and_sign(computed_type(narrow))[0] - width_and_sign(narrow)[0]
+        ops += _with(new.result, SubtractOp, added)
+    if (result := ops[-1].result).type != op.result.type:
+        ops.append(ConvertOp((result,), result_types=(op.result.type,)))
     for each in ops:
         each.location = op.location
     op.drop_all_references()
     return ops
+
+
+def _with(value: SSAValue, kind: type[TensorOp], number: int) -> Sequence[TensorOp]:
+    """The operation on a value and a number."""
+    type = tensor_type_of(value.type)
+    attribute = number_of(number, type.element_type)
+    all_alike = FullLikeOp(
+        (value,), result_types=(type,), properties={"value": attribute}
+    )
+    return all_alike, kind((value, all_alike.result), result_types=(type,))
 
 
 def _wide(type: Attribute, computed: Collection[Attribute]) -> Attribute:

@@ -28,8 +28,10 @@ from ...dialects.tgraph.base import (
 )
 from ...dialects.tgraph.elements import (
     AnyInteger,
+    computed_type,
     float_bits,
     is_complex,
+    is_stored,
     real_element,
 )
 from ..builder import TensorBuilder
@@ -55,11 +57,15 @@ def _compare(c: Conversion) -> Values:
 def total_order(c: Conversion, value: SSAValue) -> SSAValue:
     """Integers that are ordered as floats are by IEEE's total order.
 
-    Of negative numbers all bits but the sign's are flipped.
+    Of negative numbers all bits but the sign's are flipped. Those of a few bits are
+    ordered as f32, which holds all of them.
     """
     type = type_of(value)
     if isinstance(type.element_type, IntegerType):
         return value
+    if is_stored(type.element_type):
+        type = with_element(type, computed_type(type.element_type))
+        value = c.emit(elementwise.ConvertOp, (value,), type)
     width = 8 * element_bytes(type.element_type)
     to = with_element(type, IntegerType(width))
     bits = c.emit(elementwise.BitcastConvertOp, (value,), to)

@@ -30,7 +30,8 @@ FUNCTIONS: Mapping[str, Callable[..., object]] = {
         functions.transform,
         *(lapack.cholesky, lapack.eig, lapack.eigh, lapack.householder_product),
         *(lapack.lu, lapack.qr, lapack.svd, lapack.triangular_solve),
-        *(special.erf, special.erfc, special.popcnt),
+        *(special.divide, special.erf, special.erfc, special.expm1),
+        *(special.log1p, special.popcnt),
     )
 }
 

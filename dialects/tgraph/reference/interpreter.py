@@ -245,12 +245,58 @@ def _clamp(low: Array, x: Array, high: Array) -> Array:
     return np.minimum(np.maximum(x, low), high)
 
 
+def _quotient(x: Array, y: Array) -> Array:
+    """Of complex numbers as in C, where NumPy's infinities and zeros give NaN."""
+    result = np.divide(x, y)
+    if x.dtype.kind == "c":
+        for place in np.ndindex(x.shape):
+            result[place] = _complex_quotient(x[place], y[place], result[place])
+    return result
+
+
+def _complex_quotient(x: Any, y: Any, quotient: Any) -> Any:
+    """By annex G.5.1 of C's standard."""
+    if y == 0:
+        scale, product = np.copysign(np.inf, y.real), x
+    elif not (np.isnan(quotient.real) and np.isnan(quotient.imag)):
+        return quotient
+    elif np.isfinite(x) and np.isinf(y):
+        scale, product = 0, x * np.conj(_direction(y))
+    elif np.isinf(x) and np.isfinite(y):
+        scale, product = np.inf, _direction(x) * np.conj(y)
+    else:
+        return quotient
+    return complex(scale * product.real, scale * product.imag)
+
+
+def _direction(x: Any) -> complex:
+    """1 for each part that is infinite."""
+    real, imaginary = (np.copysign(np.isinf(part), part) for part in (x.real, x.imag))
+    return complex(real, imaginary)
+
+
 def _logistic(x: Array) -> Array:
-    return 1 / (1 + np.exp(-x))
+    return _quotient(np.ones_like(x), 1 + np.exp(-x))
+
+
+def _expm1(x: Array) -> Array:
+    if x.dtype.kind != "c":
+        return np.expm1(x)
+    return _complex(np.real(np.expm1(x)), np.imag(np.exp(x)))
+
+
+def _log1p(x: Array) -> Array:
+    """Of complex numbers near 0 by `|1 + x|^2`, without its 1."""
+    if x.dtype.kind != "c":
+        return np.log1p(x)
+    excess = np.real(x) * (2 + np.real(x)) + np.imag(x) ** 2
+    far = np.log(np.abs(1 + x))
+    size = np.where(np.abs(excess) < 0.5, np.log1p(excess) / 2, far)
+    return _complex(size, np.angle(1 + x))
 
 
 def _rsqrt(x: Array) -> Array:
-    return 1 / np.sqrt(x)
+    return _quotient(np.ones_like(x), np.sqrt(x))
 
 
 def _on_numbers(function: Callable[[float], float]) -> Callable[[Array], Array]:
@@ -317,16 +363,16 @@ _ELEMENTWISE: Mapping[type[TensorOp], Callable[..., Array]] = {
     elementwise.ComplexOp: _complex,
     elementwise.CosineOp: np.cos,
     elementwise.CountLeadingZerosOp: _count_leading_zeros,
-    elementwise.DivideOp: _on_integers(_trunc_divide, np.divide),
+    elementwise.DivideOp: _on_integers(_trunc_divide, _quotient),
     elementwise.ErfOp: _on_numbers(math.erf),
     elementwise.ErfcOp: _on_numbers(math.erfc),
-    elementwise.ExponentialMinusOneOp: np.expm1,
+    elementwise.ExponentialMinusOneOp: _expm1,
     elementwise.ExponentialOp: np.exp,
     elementwise.FloorOp: np.floor,
     elementwise.ImagOp: np.imag,
     elementwise.IsFiniteOp: np.isfinite,
     elementwise.LogOp: np.log,
-    elementwise.LogPlusOneOp: np.log1p,
+    elementwise.LogPlusOneOp: _log1p,
     elementwise.LogisticOp: _logistic,
     elementwise.MaximumOp: np.maximum,
     elementwise.MinimumOp: np.minimum,

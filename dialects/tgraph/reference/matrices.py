@@ -21,10 +21,14 @@ def evaluate_matrices(op: TensorOp, inputs: Sequence[Array]) -> list[Array]:
         try:
             values = _FACTORS[type(op)](op, *(x[place] for x in inputs))
         except np.linalg.LinAlgError:
-            values = [np.nan] * len(results)
+            values = [_undefined(x) for x in results]
         for result, value in zip(results, values, strict=True):
             result[place] = value
     return results
+
+
+def _undefined(x: Array) -> complex:
+    return complex(np.nan, np.nan) if x.dtype.kind == "c" else np.nan
 
 
 def _cholesky(op: m.CholeskyOp, x: Array) -> Sequence[Array]:

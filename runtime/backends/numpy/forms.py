@@ -164,9 +164,13 @@ def _shift(function: np.ufunc, kind: str) -> Emit:
     return emit
 
 
-def _computed(function: Callable[[Array], Array]) -> Emit:
+def _computed(function: Callable[..., Array]) -> Emit:
     """A function that makes new arrays, of a tile."""
-    return lambda inputs, out, _: [(assign, (function, [inputs[0].array], out))]
+
+    def emit(inputs: Sequence[Operand], out: Array, _: Temporary) -> list[Call]:
+        return [(assign, (function, [operand.array for operand in inputs], out))]
+
+    return emit
 
 
 def _joined(inputs: Sequence[Operand], out: Array, temporary: Temporary) -> list[Call]:
@@ -191,15 +195,15 @@ FORMS: Forms = {
     ops.CeilOp: {ANY: np.ceil},
     ops.ComplexOp: {ANY: _joined},
     ops.CosineOp: {ANY: np.cos},
-    ops.DivideOp: {COMPLEX + FLOAT: np.divide},
+    ops.DivideOp: {COMPLEX: _computed(special.divide), FLOAT: np.divide},
     ops.ErfOp: {FLOAT: _computed(special.erf)},
     ops.ErfcOp: {FLOAT: _computed(special.erfc)},
-    ops.ExponentialMinusOneOp: {ANY: np.expm1},
+    ops.ExponentialMinusOneOp: {COMPLEX: _computed(special.expm1), ANY: np.expm1},
     ops.ExponentialOp: {ANY: np.exp},
     ops.FloorOp: {ANY: np.floor},
     ops.ImagOp: {ANY: _imag},
     ops.LogOp: {ANY: np.log},
-    ops.LogPlusOneOp: {ANY: np.log1p},
+    ops.LogPlusOneOp: {COMPLEX: _computed(special.log1p), ANY: np.log1p},
     ops.MaximumOp: {ANY: np.maximum},
     ops.MinimumOp: {ANY: np.minimum},
     ops.MultiplyOp: {ANY: np.multiply},

@@ -26,12 +26,20 @@ def routine(name: str, dtype: DType) -> Callable[..., Any]:
     return getattr(library, letter + name)
 
 
+def _undefine(*factors: Array) -> None:
+    """NaN, in imaginary parts, too."""
+    for factor in factors:
+        is_complex = factor.dtype.kind == "c"
+        factor[...] = complex(np.nan, np.nan) if is_complex else np.nan
+
+
 def cholesky(x: Array, out: Array, work: Array, lower: bool) -> None:
     potrf = routine("potrf", x.dtype)
     for place in np.ndindex(x.shape[:-2]):
         work[...] = x[place]
-        factor, info = potrf(work, lower, overwrite_a=1)
-        out[place] = np.nan if info else factor
+        out[place], info = potrf(work, lower, overwrite_a=1)
+        if info:
+            _undefine(out[place])
 
 
 def triangular_solve(
@@ -74,7 +82,7 @@ def eigh(x: Array, vectors: Array, values: Array, work: Array, lower: bool) -> N
     syevd = routine("syevd", x.dtype)
     for place in np.ndindex(x.shape[:-2]):
         work[...] = x[place]
-        vectors[place] = values[place] = np.nan
+        _undefine(vectors[place], values[place])
         if np.isfinite(work).all():
             found, columns, info = syevd(work, lower=lower, overwrite_a=1)
             if not info:
@@ -85,7 +93,7 @@ def eig(x: Array, values: Array, left: Array, right: Array, work: Array) -> None
     geev = routine("geev", x.dtype)
     for place in np.ndindex(x.shape[:-2]):
         work[...] = x[place]
-        values[place] = left[place] = right[place] = np.nan
+        _undefine(values[place], left[place], right[place])
         if np.isfinite(work).all():
             *found, of_left, of_right, info = geev(work, overwrite_a=1)
             if not info:
@@ -110,7 +118,7 @@ def svd(x: Array, u: Array, s: Array, vh: Array, work: Array, full: bool) -> Non
     gesdd = routine("gesdd", x.dtype)
     for place in np.ndindex(x.shape[:-2]):
         work[...] = x[place]
-        u[place] = s[place] = vh[place] = np.nan
+        _undefine(u[place], s[place], vh[place])
         if np.isfinite(work).all():
             *found, info = gesdd(work, full_matrices=full, overwrite_a=1)
             if not info:

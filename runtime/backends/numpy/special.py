@@ -1,4 +1,5 @@
-"""The error function and its complement, on arrays of floats; bits that are set.
+"""The error function and its complement, on arrays of floats; bits that are set;
+functions of complex numbers where NumPy's are inexact or overflow.
 
 For f32 and smaller, polynomials of Cephes (S. L. Moshier, `ndtrf.c`), to a few units in
 the last place; f64 is computed one element after the other.
@@ -50,6 +51,43 @@ _ERFC_LARGE = (
 
 def popcnt(x: Array) -> Array:
     return np.bitwise_count(x.view(f"u{x.itemsize}"))
+
+
+def divide(x: Array, y: Array) -> Array:
+    """NumPy's quotients of complex numbers; where they are NaN, C's (annex G): a number
+    by infinity is 0, and infinity by a number, or a number by 0, infinite."""
+    result = np.asarray(x / y)
+    is_lost = np.isnan(np.real(result)) & np.isnan(np.imag(result))
+    by_zero, vanishes = y == 0, is_lost & np.isfinite(x) & np.isinf(y)
+    grows = (is_lost & np.isinf(x) & np.isfinite(y)) | by_zero
+    if not (wrong := vanishes | grows).any():
+        return result
+    product = np.where(by_zero, x, _bounded(x) * np.conj(_bounded(y)))
+    scale = np.where(vanishes, 0, np.copysign(np.inf, np.where(by_zero, np.real(y), 1)))
+    for part in (np.real, np.imag):
+        part(result)[...] = np.where(wrong, scale * part(product), part(result))
+    return result
+
+
+def _bounded(z: Array) -> Array:
+    """Of an infinite number its direction: 1 for each part that is infinite."""
+    real, imaginary = (np.copysign(np.isinf(p), p) for p in (np.real(z), np.imag(z)))
+    return np.where(np.isinf(z), real + 1j * imaginary, z)
+
+
+def expm1(z: Array) -> Array:
+    """Where NumPy's has an infinity, its imaginary part is NaN for that of 0."""
+    result = np.expm1(z)
+    result.imag = np.imag(np.exp(z))
+    return result
+
+
+def log1p(z: Array) -> Array:
+    """NumPy's rounds 1 + z first. Near 1, `|1 + z|^2 - 1` is exact enough."""
+    x, y = np.real(z), np.imag(z)
+    result, excess = np.log1p(z), x * (2 + x) + y * y
+    result.real = np.where(np.abs(excess) < 0.5, np.log1p(excess) / 2, np.real(result))
+    return result
 
 
 def erf(x: Array) -> Array:
