@@ -20,9 +20,16 @@ from operator import add, mul, sub
 from typing import cast
 
 from xdsl.dialects import arith, memref
-from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, IntegerAttr, MemRefType
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    MemRefType,
+)
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.traits import is_side_effect_free, is_speculatable
 
 from ..dialects.diagnostics import LocatedError, name_of
 from ..dialects.sizes.dims import BOUNDS, DIMS, HINTS, named_sizes, numbers_in
@@ -366,13 +373,13 @@ def _operands(value: SSAValue) -> Sequence[SSAValue]:
 
 
 def _is_of_sizes(op: Operation) -> bool:
-    return name_of(op) in (*_ARITHMETIC, *_OTHERS)
-
-
-_OTHERS = (
-    *("arith.constant", "memref.dim"),
-    *("arith.index_cast", "arith.index_castui", "arith.extsi", "arith.extui"),
-)
+    """Whether the operation computes an integer, and may be moved to the start: it has
+    no effects, and does not trap."""
+    if name_of(op) in (*_ARITHMETIC, "memref.dim"):
+        return True
+    is_integer = all(isinstance(r.type, IndexType | IntegerType) for r in op.results)
+    is_plain = bool(op.results) and not op.regions and is_integer
+    return is_plain and is_side_effect_free(op) and is_speculatable(op)
 
 
 def _ceildiv(a: Size, b: Size) -> Size:

@@ -79,9 +79,10 @@ from ..dialects.memory import asynchronous, is_done_at_its_end, is_view
 from ..dialects.tgraph.base import LARGEST_SIZE
 
 _MLIRS_DIALECTS = frozenset(
-    "affine arith bufferization cf gpu linalg math memref scf tensor vector".split()
+    "affine arith bufferization cf gpu index linalg math memref scf tensor "
+    "vector".split()
 )
-"""Those of which xDSL has a part, or has it as an older MLIR had it."""
+"""Those of which xDSL has a part, or nothing, or has it as an older MLIR had it."""
 
 _MISTAKES = (
     ArithmeticError,
@@ -340,11 +341,16 @@ class MLIRTextParser(Parser):
         return foreign
 
     def _is_missing(self, name: str) -> bool:
-        """Whether this is an operation of a dialect of MLIR that xDSL has in part."""
+        """Whether this is an operation of a dialect of MLIR, and xDSL lacks it."""
         if name.partition(".")[0] not in _MLIRS_DIALECTS:
             return False
         op_type = self.ctx.get_optional_op(name)
         return op_type is None or issubclass(op_type, UnregisteredOp)
+
+    def _lacks_attribute(self, name: str) -> bool:
+        """The same for an attribute, which stays as it is."""
+        is_mlirs = name.partition(".")[0] in _MLIRS_DIALECTS and "." in name
+        return is_mlirs and self.ctx.get_optional_attr(name) is None
 
     def _note_refused(self, op: Operation, reason: str) -> None:
         self._refused.setdefault(name_of(op), []).append((op, reason))
@@ -487,6 +493,12 @@ class MLIRTextParser(Parser):
     def _parse_extended_type_or_attribute(
         self, attr_or_dialect_name: str, is_type: bool
     ) -> TypeAttribute:
+        if not is_type and self._lacks_attribute(attr_or_dialect_name):
+            foreign = UnregisteredAttr.with_name_and_type(attr_or_dialect_name, False)
+            is_empty = self._current_token.kind is not MLIRTokenKind.LESS
+            body = "" if is_empty else self._parse_dialect_symbol_body()
+            attribute = foreign(attr_or_dialect_name, False, False, body)
+            return cast(TypeAttribute, attribute)
         parse = super()._parse_extended_type_or_attribute
         result = self._memoised(
             ("!" if is_type else "#") + attr_or_dialect_name,

@@ -56,6 +56,29 @@ def planned(text: str) -> str:
     return str(module)
 
 
+COMPUTED = {
+    "arith.minui": "%k = arith.minui %n, %m : index",
+    "arith.select": "%c = arith.cmpi slt, %n, %m : index\n"
+    "%k = arith.select %c, %n, %m : index",
+    "arith.shrui": "%c3 = arith.constant 3 : index\n%k = arith.shrui %n, %c3 : index",
+    "affine.apply": "%k = affine.apply affine_map<(d0) -> (d0 ceildiv 32 * 32)> (%n)",
+}
+
+
+@pytest.mark.parametrize("name", COMPUTED)
+def test_any_operations_without_effects_compute_sizes(name: str) -> None:
+    text = f"""
+    func.func @main(%n: index, %m: index, %x: memref<?xf32>) {{
+      {COMPUTED[name]}
+      %a = memref.alloc(%k) : memref<?xf32>
+      "memref.copy"(%x, %a) : (memref<?xf32>, memref<?xf32>) -> ()
+      "memref.copy"(%a, %x) : (memref<?xf32>, memref<?xf32>) -> ()
+      memref.dealloc %a : memref<?xf32>
+      func.return
+    }}"""
+    assert "memref.view %arena" in planned(text)
+
+
 PERHAPS_NEGATIVE = """
   %c64 = arith.constant 64 : index
   %d = memref.dim %x, %c0 : memref<?xf32>

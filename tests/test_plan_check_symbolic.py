@@ -388,7 +388,7 @@ def test_what_bounds_do_not_allow(lines: list[str], message: str) -> None:
             "the offset of buffer %b is unknown",
         ),
         (
-            [*TWO, binary("divui", "u", "n", "c4"), view("b", "na", "u")],
+            [*TWO, binary("divui", "u", "n", "n"), view("b", "na", "u")],
             r"memref.view: the size of memref<\?x16xf32> is unknown",
         ),
         (
