@@ -1,8 +1,8 @@
 // RUN: not plan-opt %s -p convert-tgraph-to-linalg 2>&1 | filecheck %s
 
 // CHECK-NOT: Traceback
-// CHECK:     linalg-storage-type.mlir:6:3: error: tgraph.convert with elements of type i4 is not supported
-func.func @main(%x: memref<8xi4>, %r: memref<8xi32> {tgraph.result = 0 : i32}) {
-  tgraph.convert %x outs(%r) : (memref<8xi4>) -> (memref<8xi32>)
+// CHECK:     linalg-storage-type.mlir:6:3: error: tgraph.convert with elements of type f8E5M2 is not supported
+func.func @main(%x: memref<8xf8E5M2>, %r: memref<8xf32> {tgraph.result = 0 : i32}) {
+  tgraph.convert %x outs(%r) : (memref<8xf8E5M2>) -> (memref<8xf32>)
   func.return
 }

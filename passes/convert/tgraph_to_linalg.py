@@ -56,7 +56,7 @@ from ...dialects.tgraph import indexing as i
 from ...dialects.tgraph import reducing as r
 from ...dialects.tgraph import shaping as s
 from ...dialects.tgraph.base import AnyMemRef, TensorOp, is_static, tensor_type_of
-from ...dialects.tgraph.elements import is_complex, is_stored
+from ...dialects.tgraph.elements import is_complex, is_integer, is_stored
 from ...dialects.tgraph.fusing import CONTRACTIONS, Form
 from ...dialects.tgraph.random import RngBitGeneratorOp
 from ...dialects.tgraph.structure import FusionOp
@@ -143,7 +143,8 @@ def _signless(type: Attribute) -> Attribute:
 
 def _convert(op: TensorOp, constants: Constants, named: bool) -> None:
     for value in op.operands:
-        if is_stored(element := tensor_type_of(value.type).element_type):
+        element = tensor_type_of(value.type).element_type
+        if is_stored(element) and not is_integer(element):
             raise LocatedError(
                 f"{op.name} with elements of type {element} is not supported", op
             )
@@ -153,7 +154,7 @@ def _convert(op: TensorOp, constants: Constants, named: bool) -> None:
                 "run specialize-sizes first",
                 op,
             )
-        if is_complex(tensor_type_of(value.type).element_type):
+        if is_complex(element):
             raise LocatedError(f"{op.name} of complex numbers has no upstream form", op)
     if not op.outs or any(is_tensor(value.type) for value in op.operands):
         raise LocatedError(

@@ -11,7 +11,6 @@ Where elements lie together along a kept dimension, lanes are along that.
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
 from xdsl.ir import Block, SSAValue
 
 from ....dialects.dtypes import Array, constant, numpy_dtype
@@ -26,7 +25,7 @@ from ..jit import llvm
 from ..jit.records import ArrayRecord
 from . import operations
 from .code import LlvmFunction, Value
-from .elements import load, register_type, store
+from .elements import load, number_of, register_type, store
 from .graphs import NoLoopNest
 from .loops import VECTOR
 from .nests import Loops, merged
@@ -44,9 +43,8 @@ def on_elements(
         if isinstance(op, ConstantOp):
             element = register_type(dtype)
             assert element is not None
-            number = constant(op.value, dtype)
-            number = number if dtype.kind in "biu" else number.astype(np.float64)
-            known[op.result] = code.number(number.item(), element)
+            number = number_of(constant(op.value, dtype))
+            known[op.result] = code.number(number, element)
         else:
             values = [known[x] for x in op.inputs]
             known[op.result] = operations.evaluate(op, dtype, values)

@@ -1,20 +1,38 @@
 """Loads and stores elements of NumPy's types, and says what they are in registers.
 
 Small floats are computed on as f32 and rounded after every operation, as NumPy does;
-booleans are one byte in memory and `i1` in registers.
+booleans are one byte in memory and `i1` in registers. Integers of less than a byte are
+its lowest bits, and `i8` in registers.
 """
 
 from collections.abc import Sequence
 from functools import cache
 
-from ....dialects.dtypes import DType
+import numpy as np
+
+from ....dialects.dtypes import Array, DType
 from .code import LlvmFunction, Value, suffix, typed, vector
+
+_PARTS_OF_BYTES = {"int2": 2, "int4": 4, "uint2": 2, "uint4": 4}
+"""Integers, and how many bits they have."""
+
+
+def _kind(dtype: DType) -> str:
+    """NumPy's letter; to it, integers of less than a byte are just bytes."""
+    return dtype.name[0] if dtype.name in _PARTS_OF_BYTES else dtype.kind
+
+
+def number_of(element: Array) -> float | int:
+    """A constant as it is in a register."""
+    is_float = _kind(element.dtype) in "fV"
+    exact = np.float64 if is_float else np.int8 if element.dtype.kind == "V" else None
+    return element.astype(exact or element.dtype).item()
 
 
 @cache
 def register_type(dtype: DType) -> str | None:
     """LLVM's type for an element in a register; None if it has none here."""
-    match dtype.kind:
+    match _kind(dtype):
         case "b":
             return "i1"
         case "i" | "u":
@@ -121,7 +139,16 @@ def _expanded(raw: Value, dtype: DType) -> Value:
         return raw.cast("bitcast", "half").cast("fpext", "float")
     if dtype.name == "bfloat16":
         return (raw.cast("zext", "i32") << 16).cast("bitcast", "float")
-    return raw
+    return _lowest_bits(raw, dtype)
+
+
+def _lowest_bits(value: Value, dtype: DType) -> Value:
+    """The integer that these bits of a byte are; of other types, the value."""
+    if (bits := _PARTS_OF_BYTES.get(dtype.name)) is None:
+        return value
+    if _kind(dtype) == "u":
+        return value & ((1 << bits) - 1)
+    return (value << (8 - bits)).arithmetic_shift(8 - bits)
 
 
 def _shortened(value: Value, dtype: DType) -> Value:
@@ -132,6 +159,8 @@ def _shortened(value: Value, dtype: DType) -> Value:
         return value.cast("fptrunc", "half").cast("bitcast", "i16")
     if dtype.name == "bfloat16":
         return value.cast("bitcast", "i32").logical_shift(16).cast("trunc", "i16")
+    if dtype.name in _PARTS_OF_BYTES:
+        return value & ((1 << _PARTS_OF_BYTES[dtype.name]) - 1)
     return value
 
 
@@ -156,16 +185,15 @@ def converted(value: Value, source: DType, target: DType) -> Value | None:
     assert element is not None
     if target.kind == "b":
         return value.compare("une" if value.is_float else "ne", 0)
-    if source.kind in "bu" and value.is_float is False:
+    if not value.is_float:
+        sign = "s" if _kind(source) == "i" else "u"
         if element in ("float", "double"):
-            return value.cast("uitofp", element)
-        return _resized(value, element, "zext")
-    if source.kind == "i":
-        if element in ("float", "double"):
-            return value.cast("sitofp", element)
-        return _resized(value, element, "sext")
+            return value.cast(f"{sign}itofp", element)
+        extend = "sext" if sign == "s" else "zext"
+        return _lowest_bits(_resized(value, element, extend), target)
     if element not in ("float", "double"):
-        return _saturated(value, element, target.kind == "u")
+        whole = _saturated(value, element, _kind(target) == "u")
+        return _lowest_bits(whole, target)
     if element == value.element:
         return value
     if element == "double":

@@ -21,7 +21,7 @@ from ....dialects.tgraph.elementwise import CompareOp, ElementwiseOp
 from ....dialects.tgraph.reducing import ReduceOp
 from ..arrays import iota, viewed
 from .code import Number
-from .elements import register_type
+from .elements import number_of, register_type
 
 Mapped: TypeAlias = tuple[int | None, ...]
 """For each dimension of a value the space's; None for one of size 1."""
@@ -134,9 +134,7 @@ class _Builder:
             if elements.ndim:
                 self.arrays[value] = elements
             else:
-                self._splats[value] = elements.astype(
-                    np.float64 if elements.dtype.kind in "fV" else elements.dtype
-                ).item()
+                self._splats[value] = number_of(elements)
         elif isinstance(op, shaping.IotaOp):
             self.arrays[value] = iota(op, shape, dtype)
         elif isinstance(op, _VIEWS) and op.inputs[0] in self._splats:
