@@ -5,22 +5,27 @@
 Hyperbolic ones and their inverses are by `expm1` and `log1p`, inverse trigonometric
 ones by `atan2`, `erf_inv` is by M. Giles' polynomials ("Approximating the erfinv
 function", 2012) and, for f64, Newton's steps. `special.py` has those of gamma's kind.
+
+Those of complex numbers are W. Kahan's ("Branch Cuts for Complex Elementary
+Functions", 1987), of real and imaginary parts.
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from xdsl.dialects.builtin import Float64Type, f32
 from xdsl.ir import SSAValue
 
 from ..dialects.tgraph import elementwise, terms
 from ..dialects.tgraph.base import TensorOp, element_bytes
-from ..dialects.tgraph.terms import erf, exp, expm1, log, log1p, sign, sqrt
+from ..dialects.tgraph.elements import is_complex
+from ..dialects.tgraph.terms import cos, erf, exp, expm1, log, log1p, sign, sin, sqrt
 from . import special
 from .builder import TensorBuilder, type_of
 from .formulas import compare
+from .unsupported import Unsupported
 
 Term: TypeAlias = terms.Term[SSAValue]
 Formula: TypeAlias = Callable[..., Term]
@@ -51,6 +56,11 @@ class _Writer(terms.TermBuilder[SSAValue]):
 
 def written_out(b: TensorBuilder, name: str, *operands: SSAValue) -> SSAValue:
     element = type_of(operands[0]).element_type
+    if is_complex(element):
+        if name not in COMPLEX_FORMULAS:
+            raise Unsupported(f"with elements of type {element}")
+        parts = COMPLEX_FORMULAS[name](*_parts(b, *operands))
+        return b.emit(elementwise.ComplexOp, *(part.value for part in parts))
     if element_bytes(element) < 4:
         wide = [b.convert(x, f32) for x in operands]
         return b.convert(written_out(b, name, *wide), element)
@@ -173,6 +183,72 @@ def _polynomial(coefficients: Sequence[float], x: Term) -> Term:
         result = result * x + coefficient
     return result
 
+
+# Of complex numbers
+
+_Parts: TypeAlias = tuple[Term, Term]
+
+
+def _sqrt(x: Term, y: Term) -> _Parts:
+    b = cast(_Writer, x.builder).b
+    z = b.emit(elementwise.ComplexOp, x.value, y.value)
+    return _parts(b, b.emit(elementwise.SqrtOp, z, type=type_of(z)))
+
+
+def _complex_acos(x: Term, y: Term) -> _Parts:
+    (r, s), (t, u) = _sqrt(1 - x, -y), _sqrt(x + 1.0, y)
+    return _atan2(r, t) * 2.0, _asinh(t * s - u * r)
+
+
+def _complex_acosh(x: Term, y: Term) -> _Parts:
+    (r, s), (t, u) = _sqrt(x - 1.0, y), _sqrt(x + 1.0, y)
+    return _asinh(r * t + s * u), _atan2(s, t) * 2.0
+
+
+def _complex_asin(x: Term, y: Term) -> _Parts:
+    (r, s), (t, u) = _sqrt(1 - x, -y), _sqrt(x + 1.0, y)
+    return _atan2(x, r * t - s * u), _asinh(r * u - s * t)
+
+
+def _complex_atanh(x: Term, y: Term) -> _Parts:
+    square, size = y * y, abs(x)
+    size = log1p(size * 4.0 / ((1 - size) * (1 - size) + square)) * 0.25
+    return sign(x) * size, _atan2(y * 2.0, (1 - x) * (x + 1.0) - square) * 0.5
+
+
+def _complex_cosh(x: Term, y: Term) -> _Parts:
+    return _cosh(x) * cos(y), _times_zero(_sinh(x), sin(y))
+
+
+def _complex_sinh(x: Term, y: Term) -> _Parts:
+    return _sinh(x) * cos(y), _times_zero(_cosh(x), sin(y))
+
+
+def _times_zero(x: Term, y: Term) -> Term:
+    """The product; zero for one that is zero, whatever the other is."""
+    return y.where(y.equals(0), x * y)
+
+
+def _turned(formula: Callable[[Term, Term], _Parts]) -> Callable[[Term, Term], _Parts]:
+    """By i, and back: the hyperbolic function of a circular one, and the reverse."""
+
+    def turned(x: Term, y: Term) -> _Parts:
+        real, imaginary = formula(-y, x)
+        return imaginary, -real
+
+    return turned
+
+
+COMPLEX_FORMULAS: Mapping[str, Callable[[Term, Term], _Parts]] = {
+    "acos": _complex_acos,
+    "acosh": _complex_acosh,
+    "asin": _complex_asin,
+    "asinh": _turned(_complex_asin),
+    "atan": _turned(_complex_atanh),
+    "atanh": _complex_atanh,
+    "cosh": _complex_cosh,
+    "sinh": _complex_sinh,
+}
 
 FORMULAS: Mapping[str, Formula] = {
     "acos": _acos,

@@ -416,9 +416,6 @@ UNSUPPORTED = {
     "stablehlo.custom_call @lapack_sgees_ffi is not supported": (
         lambda x: lax.linalg.schur(x[:2, :2])
     ),
-    "chlo.atanh with elements of type complex<f32> is not supported": (
-        lambda x: lax.atanh(lax.complex(x, x))
-    ),
 }
 
 

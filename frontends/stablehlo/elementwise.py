@@ -237,9 +237,6 @@ def _mulhi(c: Conversion) -> Values:
 
 
 def _written_out(name: str, c: Conversion) -> Values:
-    element = type_of(c.inputs[0]).element_type
-    if is_complex(element):
-        raise Unsupported(f"with elements of type {element}")
     return (written_out(TensorBuilder(c.into, c.op.location), name, *c.inputs),)
 
 
