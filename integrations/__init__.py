@@ -1,6 +1,7 @@
 """tensorplan inside other programs, in a line or two of theirs.
 
 executorch.py   an algorithm for ExecuTorch's `MemoryPlanningPass`
+inductor.py     one more order for Inductor's kernels, in `torch.compile`
 jax.py          what `tensorplan.jit` returns
 minimalloc.py   minimalloc's Python API and its command, `plan-minimalloc`
 tflm.py         offsets in a model for TensorFlow Lite Micro: `plan-tflm`
