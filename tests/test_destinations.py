@@ -29,6 +29,7 @@ from tensorplan.dialects.memory import DestinationStyle, Elementwise
 from tensorplan.passes import driver
 from tensorplan.passes.plan.memory import PlanMemory
 from tensorplan.passes.tgraph.bufferize import TGraphBufferize
+from tensorplan.passes.tgraph.rematerialize import TGraphRematerialize
 from tensorplan.passes.tgraph.schedule import TGraphSchedule
 
 T, WIDE = "tensor<8xf32>", "tensor<512xf32>"
@@ -254,7 +255,7 @@ NUMBERS = st.integers(0, 40)
 def test_values_stay(choices: Sequence[Choice]) -> None:
     given = np.arange(-3, 13, dtype=np.float32).reshape(4, 4) / 8
     text, want = program(choices, given)
-    for passes in ((), (TGraphSchedule(),)):
+    for passes in ((), (TGraphSchedule(),), (TGraphRematerialize(budget=64),)):
         module = after(text, *passes, TGraphBufferize(), PlanMemory())
         for got, value in zip(computed(module, given), want, strict=True):
             np.testing.assert_allclose(got, value, rtol=1e-4, atol=1e-5)

@@ -25,6 +25,9 @@ Without a budget, as in the default sequence, the pass lowers the peak as far as
 `max-slowdown` allows, and recomputes what is cheap, such as activations,
 normalizations, and masks. Arenas are then never larger than before.
 
+Of other dialects' operations, it recomputes those in destination style that work
+element by element, such as linalg's.
+
 Needs: level 1, after `cse`, which would merge the operands of recomputed operations,
 and after tgraph-eliminate-assigns and tgraph-fuse, which decide what is stored.
 Preferably after tgraph-schedule.
@@ -42,12 +45,15 @@ from math import inf
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
 
 from ...analysis.concatenations import is_in_place, parts
 from ...analysis.cost import flops, time
-from ...analysis.functions import tensor_functions
+from ...analysis.destinations import destinations_of
+from ...analysis.functions import is_tensor, tensor_functions
 from ...analysis.memory_graph import MemoryGraph, memory_graph
 from ...dialects.diagnostics import LocatedError, held_back, remark, say
+from ...dialects.memory import overwritable
 from ...dialects.tgraph.base import TensorOp, tensor_type_of, typical_bytes
 from ...dialects.tgraph.structure import RegionOp
 from ...planning import deadline
@@ -100,7 +106,7 @@ class TGraphRematerialize(OptionalPass, TimeLimit, Placing):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         with deadline.until(driver.due(self.time_limit)):
-            for func, _ in tensor_functions(op):
+            for func, _ in tensor_functions(op, with_scalars=True):
                 if has_streams(func, "nothing is recomputed"):
                     continue
                 if self.budget is None:
@@ -137,8 +143,8 @@ class TGraphRematerialize(OptionalPass, TimeLimit, Placing):
         """The most bytes that may lie in the memory of results."""
         if not self.reuse_outputs:
             return 0
-        types = map(tensor_type_of, func.function_type.outputs)
-        return sum(map(typical_bytes, types))
+        types = filter(is_tensor, func.function_type.outputs)
+        return sum(map(typical_bytes, map(tensor_type_of, types)))
 
     def _allowed(self, times: Sequence[int]) -> float:
         """Nanoseconds that repetitions may take."""
@@ -186,15 +192,20 @@ def _costs(memory: MemoryGraph, times: Sequence[int]) -> Sequence[int | None]:
     joined = parts(memory.storage.block)
     return [
         nanoseconds
-        if isinstance(op, TensorOp)
-        and not isinstance(op, RegionOp)
-        and not op.outs
+        if _may_be_repeated(op)
         and not is_in_place(op)
         and joined.keys().isdisjoint(op.results)
         and kept.isdisjoint(task.writes)
         else None
         for op, task, nanoseconds in zip(memory.ops, memory.tasks, times, strict=True)
     ]
+
+
+def _may_be_repeated(op: Operation) -> bool:
+    """Of other dialects, what works element by element: other times are not known."""
+    if isinstance(op, TensorOp):
+        return not isinstance(op, RegionOp) and not op.outs
+    return bool(destinations_of(op)) and bool(overwritable(op))
 
 
 def _explain(

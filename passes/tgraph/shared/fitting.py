@@ -6,12 +6,12 @@ lower what is live to a target are given one that follows from the plan, and ano
 where that was too high.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from logging import LogRecord
 
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block
+from xdsl.ir import Block, SSAValue
 
 from ....analysis.functions import is_tensor
 from ....analysis.memory_graph import memory_graph
@@ -33,11 +33,13 @@ Peaks = Mapping[str | None, int]
 
 
 def is_static_block(block: Block) -> bool:
-    return all(
-        is_static(tensor_type_of(value.type))
-        for op in block.ops
-        for value in op.results
-    )
+    return all(is_static(tensor_type_of(value.type)) for value in _tensors(block))
+
+
+def _tensors(block: Block) -> Iterator[SSAValue]:
+    """The results of a block's operations, without scalars of other dialects."""
+    results = (value for op in block.ops for value in op.results)
+    return (value for value in results if is_tensor(value.type))
 
 
 def live_peaks(func: FuncOp, alignment: int) -> Peaks:
@@ -68,7 +70,7 @@ class PlannedBytes:
         storage: of the function, or of one that it is a copy of, if it is there.
         """
         block = func.body.block
-        devices = {device_of(v.type): 0 for op in block.ops for v in op.results}
+        devices = {device_of(value.type): 0 for value in _tensors(block)}
         if None in devices or not _is_placed(func) or not is_static_block(block):
             return live_peaks(func, self._placing.alignment)
         planned = arenas(
