@@ -58,8 +58,9 @@ def without_unused(loop: WhileOp, rewriter: PatternRewriter | None = None) -> Wh
     """The loop without what nobody reads of it; the loop itself if there is no such
     thing."""
     rewriter = rewriter or PatternRewriter(loop)
-    carried, needed = _needed(loop)
+    carried = _read_outside(loop)
     if len(carried) < len(loop.res):
+        carried, needed = _needed(loop, carried)
         for op in reversed(list(loop.body.block.ops)):
             if op not in needed:
                 erase(rewriter, op)
@@ -93,15 +94,18 @@ def rebuilt(
     return new
 
 
-def _needed(loop: WhileOp) -> tuple[AbstractSet[int], AbstractSet[Operation]]:
-    """What the loop carries for somebody, by number, and the operations of its body for
-    this."""
-    body, condition = loop.body.block, loop.condition.block
-    carried = {
-        number
-        for number, result in enumerate(loop.res)
-        if result.uses or condition.args[number].uses
-    }
+def _read_outside(loop: WhileOp) -> AbstractSet[int]:
+    """What is read of what a loop carries, by its condition or after it, by number."""
+    read = loop.condition.block.args
+    return {n for n, result in enumerate(loop.res) if result.uses or read[n].uses}
+
+
+def _needed(
+    loop: WhileOp, read: AbstractSet[int]
+) -> tuple[AbstractSet[int], AbstractSet[Operation]]:
+    """What the loop carries for what is read, by number, and the operations of its body
+    for this."""
+    body, carried = loop.body.block, set(read)
     needed: set[Operation] = set()
     while True:
         count = len(carried)
