@@ -52,10 +52,10 @@ def test_the_settings_that_need_least_count(recorded: ModuleType, tmp_path: Path
 
 def test_the_smallest_figure_is_bold(peak: ModuleType):
     low, high = peak.Ours(1000, 0, 0, 0.0), peak.Ours(900, 0, 0, 0.125)
-    line = peak.Line("model", low, high, [None, 2000, 900, None, None, None])
+    line = peak.Line("model", low, 64, high, [None, 2000, 900, None, None, None])
     assert [*line.cells()] == [
-        *("model", "1,000", "**900**", "12.5 %", "-", "2,000", "**900**"),
-        *("-", "-", "-"),
+        *("model", "1,000", "64", "**900**", "12.5 %"),
+        *("-", "2,000", "**900**", "-", "-", "-"),
     ]
 
 
