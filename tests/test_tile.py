@@ -69,22 +69,6 @@ def test_unfused_operations_are_sliced_as_well(program: Program) -> None:
     assert_same_values(program, tiled, run(tiled, *REST))
 
 
-@pytest.mark.parametrize(("channels", "cuts"), [(16, 0), (24, 0), (32, 1), (48, 1)])
-def test_slices_have_runs_of_a_cache_line(channels: int, cuts: int) -> None:
-    """Of 16 elements: rows are summed up, so only channels can be cut."""
-    image, sums = f"tensor<512x{channels}xf32>", f"tensor<{channels}xf32>"
-    module = parse(f"""
-func.func @main(%x: {image}) -> {sums} {{
-  %e = tgraph.exponential %x : {image}
-  %s = tgraph.reduce %e {{kind = "add", dimensions = array<i64: 0>}}
-    : ({image}) -> {sums}
-  func.return %s : {sums}
-}}""")
-    ready = run(module, *READY[:2])
-    tiled = run(ready, TGraphTile(max_slowdown=100.0, tile_bytes=0))
-    assert sum(isinstance(op, ConcatenateOp) for op in tiled.walk()) == cuts
-
-
 def attention(length: int) -> ModuleOp:
     """Softmax of queries times keys, for 4 heads, times values."""
     line, square = f"tensor<4x{length}x16xf32>", f"tensor<4x{length}x{length}xf32>"

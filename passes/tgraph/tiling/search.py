@@ -9,11 +9,11 @@ as in Rabe and Staats, "Self-attention does not need O(n^2) memory" (2021).
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import inf, prod
+from math import inf
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation
 
-from ....dialects.tgraph.base import TensorOp, element_bytes, tensor_type_of
+from ....dialects.tgraph.base import TensorOp
 from ....planning import deadline
 from .bytes import Lifetimes, longer
 from .dimensions import shape_of
@@ -25,11 +25,6 @@ LONGEST = 32
 TARGETS = 6
 """That are tried, each between one missed and one reached."""
 
-
-SHORTEST = 64
-"""Bytes that lie next to each other in a slice, at least: a cache line. On shorter
-runs, kernels take many times as long, which the cost model does not see: with slices of
-3 of 6 channels, LeNet's training step took a third longer."""
 
 PATIENCE = 6
 """How often a region may grow without a lower peak."""
@@ -181,8 +176,7 @@ class Search:
             return None
         cuts: dict[int, list[TiledRegion]] = {}
         for dim, size in enumerate(shape_of(op.result)):
-            most = min(self.tiles, _run(op.result, dim) // SHORTEST)
-            numbers = [n for n in range(2, most + 1) if size % n == 0]
+            numbers = [n for n in range(2, self.tiles + 1) if size % n == 0]
             # What is too much in the most tiles is too much in fewer.
             while numbers:
                 cut = self._grown(seed, dim, numbers.pop(), above, limits, target)
@@ -254,9 +248,3 @@ class Search:
             return None
         peak = self.lifetimes.in_tiles(found, tiles, window[1])
         return TiledRegion(ops[seed], found, tiles, window, peak, longer(found, tiles))
-
-
-def _run(value: SSAValue, dim: int) -> int:
-    """Bytes that lie next to each other in all of a value, cut along a dimension."""
-    type = tensor_type_of(value.type)
-    return prod(type.get_shape()[dim:]) * element_bytes(type.element_type)
