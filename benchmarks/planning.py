@@ -2,12 +2,15 @@
 
     python benchmarks/planning.py buffers/*.csv
     python benchmarks/planning.py --sizes 1000 10000 100000 --write docs/planning.md
+    python benchmarks/planning.py --minimalloc ../minimalloc   # a checkout, built there
 
 CSV files are in minimalloc's format; `--sizes` adds synthetic sets (synthetic.py).
 Strategies whose time is quadratic in the number of buffers do without large sets.
 """
 
 import argparse
+import os
+import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -32,7 +35,8 @@ Searches stop after {time_limit:g} s. `plan-solve --list-strategies` says what e
 strategy does, and `plan-solve BUFFERS.csv --strategy all` compares them on your own
 buffers.
 
-`benchmarks/planning.py --sizes {sizes} --write docs/planning.md` writes this page.
+`benchmarks/planning.py --sizes {sizes} --minimalloc FOLDER --write
+docs/planning.md` writes this page.
 `benchmarks/synthetic.py` makes the sets:
 
 * training: activations live until their mirrored backward operation, some values are
@@ -66,6 +70,40 @@ def table(title: str, problems: Mapping[str, Problem], limits: Limits) -> str:
     return "\n".join(("", f"## {title}", "", *lines, ""))
 
 
+MINIMALLOC = """
+## minimalloc's challenging cases
+
+[minimalloc](https://github.com/google/minimalloc) fits buffers into a given capacity,
+here of 1,048,576 bytes. `auto` also minimizes the peak without one. Times are CPU
+seconds; that of the first case includes the loading of numba. Searches of `auto` stop
+after {limit:g} s.
+
+"""
+
+
+def beside_minimalloc(folder: Path, limits: Limits) -> str:
+    """A section with a row for each of the challenging cases in its repository."""
+    rows = [
+        ["case", "buffers", "minimalloc", "auto, same capacity", "auto, no capacity"],
+        ["---", *4 * ["--:"]],
+    ]
+    for file in sorted(folder.glob("benchmarks/challenging/*.csv")):
+        name, capacity = file.stem.split(".")
+        arguments = f"--capacity={capacity}", f"--input={file}", "--output=/dev/null"
+        before = os.times().children_user
+        subprocess.run([folder / "minimalloc", *arguments], check=True)
+        theirs = os.times().children_user - before
+        buffers = csv_format.read(file.read_text()).buffers
+        fitted = solve(Problem(buffers, int(capacity)), "auto", limits)
+        assert fitted.peak <= int(capacity)
+        lowest = _cell(solve(Problem(buffers), "auto", limits))
+        times = f"{theirs:.2f}", f"{fitted.seconds:.2f}"
+        rows.append([name, str(len(buffers)), *times, lowest])
+        print(*rows[-1], file=sys.stderr)
+    lines = [f"| {' | '.join(row)} |" for row in rows]
+    return MINIMALLOC.format(limit=limits.time_limit) + "\n".join((*lines, ""))
+
+
 def _cell(plan: Plan) -> str:
     ratio = plan.peak / plan.lower_bound if plan.lower_bound else 1
     shown = f"{ratio:.4f}" if ratio < 10 else f"{ratio:.1f}"
@@ -81,6 +119,7 @@ def main() -> None:
     parser.add_argument(
         "--write", type=Path, metavar="FILE.md", help="the tables with an introduction"
     )
+    parser.add_argument("--minimalloc", type=Path, metavar="FOLDER")
     options = parser.parse_args()
     limits = Limits(options.time_limit)
     tables: list[str] = []
@@ -91,6 +130,8 @@ def main() -> None:
     for size in options.sizes:
         problems = {kind: Problem(make(size, 0)) for kind, make in KINDS.items()}
         tables.append(table(f"{size:,} buffers", problems, limits))
+    if options.minimalloc:
+        tables.append(beside_minimalloc(options.minimalloc, Limits(60.0)))
     print("".join(tables))
     if options.write:
         introduction = INTRODUCTION.format(
