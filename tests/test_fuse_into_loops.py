@@ -61,6 +61,17 @@ def test_the_last_row_is_the_state_that_is_carried() -> None:
     assert STACK not in str(after(READ))
 
 
+def test_a_stack_of_which_the_last_row_alone_is_read_is_gone() -> None:
+    def last(x: Any, w: Any) -> Any:
+        def step(h: Any, _: None) -> Any:
+            return 2 * (jnp.tanh(h @ w),)
+
+        return jax.lax.scan(step, x, None, length=6)[1][-1] @ w
+
+    model = tensorplan.from_jax(last, np.ones((4, 8), "f4"), np.ones((8, 8), "f4"))
+    assert "6x4x8xf32" not in str(tensorplan.plan(model))
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [

@@ -76,9 +76,9 @@ class TGraphFuseIntoLoops(OptionalPass):
 
 
 def _fused(loop: WhileOp) -> WhileOp:
-    """The loop with readers of what it stacks; the same loop if none can be moved."""
-    counted = counter(loop)
-    assert loop.parent is not None
+    """The loop with readers of what it stacks, and without what nobody reads then."""
+    counted, block, given = counter(loop), loop.parent, loop
+    assert block is not None
     if counted is None:
         return loop
     puts: dict[SSAValue, Put] = {
@@ -90,7 +90,7 @@ def _fused(loop: WhileOp) -> WhileOp:
         _read_carried(stack, put, loop, counted.trips - 1)
     for place in dict.fromkeys(put.place for put in puts.values()):
         rows = {stack: put for stack, put in puts.items() if put.place == place}
-        found = loop_behind(Surroundings(loop.parent), list(rows), counted.trips)
+        found = loop_behind(Surroundings(block), list(rows), counted.trips)
         if found and _pays(found, loop, list(rows)):
             remark(
                 f"{len(found.members)} operations that read what the loop stacks are "
@@ -98,7 +98,11 @@ def _fused(loop: WhileOp) -> WhileOp:
                 loop,
                 passed=True,
             )
-            return _joined(loop, write_loop(found), rows)
+            loop = _joined(loop, write_loop(found), rows)
+            break
+    loop = without_unread(loop)
+    if loop is not given:
+        erase_unused(block)  # what the stacks began with
     return loop
 
 
@@ -166,8 +170,6 @@ def _joined(first: WhileOp, second: WhileOp, rows: Mapping[SSAValue, Put]) -> Wh
     _add_iteration(new, second, values, {old[n]: put for n, put in puts.items()})
     Rewriter.erase_op(second)
     erase_unused(block)
-    new = without_unread(new)
-    erase_unused(block)  # what the stacks began with
     return new
 
 
