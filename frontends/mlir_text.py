@@ -471,6 +471,11 @@ class MLIRTextParser(Parser):
             return parse()
         return self._memoised("attribute", parse)
 
+    def _parse_dialect_symbol_body(self) -> str:
+        """A blank where it is empty: xDSL prints no brackets for an empty string, and
+        MLIR's parsers require those of `#stablehlo.dot<>`."""
+        return super()._parse_dialect_symbol_body() or " "
+
     def _parse_memref_attrs(self) -> MemRefType | UnrankedMemRefType:
         shape, element = self.parse_shape()
         given: list[Attribute] = []

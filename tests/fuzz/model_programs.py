@@ -1,4 +1,4 @@
-"""Real models as JAX wrote them, mutated: StableHLO text that jaxlib still takes.
+"""Programs as JAX wrote them, mutated: StableHLO text that jaxlib still takes.
 
     text = model_text(Random(17))
 
@@ -24,6 +24,8 @@ from tensorplan.frontends.stablehlo import reading as stablehlo
 FOLDER = Path(__file__).parents[1] / "models"
 MODELS = ("mlp_infer", "lstm_scan_infer", "lenet_infer")
 LARGE_MODELS = ("mlp_train_adam", "lenet_train", "lstm_scan_train", "gpt2_scan_train")
+REAL = [FOLDER / f"{name}.mlir" for name in MODELS * 3 + LARGE_MODELS]
+SMALL = sorted((Path(__file__).parent / "programs").glob("*.mlir"))
 ELEMENTS = 6_000
 """Of the largest tensor: larger sizes are made smaller first."""
 
@@ -42,8 +44,7 @@ _SIGNATURE = re.compile(
 
 
 def model_text(random: Random) -> str:
-    name = random.choice(MODELS * 3 + LARGE_MODELS)
-    text = _small(name)
+    text = _small(random.choice(REAL if random.random() < 0.3 else SMALL))
     for mutate in random.choices(MUTATIONS, k=random.randint(1, 8)):
         changed = mutate(text, random)
         if changed != text and is_valid(changed):
@@ -60,9 +61,9 @@ def is_valid(text: str) -> bool:
 
 
 @cache
-def _small(name: str) -> str:
+def _small(model: Path) -> str:
     """The model with sizes as small as they may be, as long as a tensor is large."""
-    text = (FOLDER / f"{name}.mlir").read_text()
+    text = model.read_text()
     sizes = sorted({n for shape in _shapes(text) for n in shape}, reverse=True)
     for size in sizes:
         if max(map(prod, _shapes(text))) <= ELEMENTS:
