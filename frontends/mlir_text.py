@@ -257,7 +257,6 @@ class MLIRTextParser(Parser):
         self._is_custom = False
         self.compact_splats = False
         self._refused: dict[str, list[tuple[Operation, str]]] = {}
-        self._dense_types: dict[Attribute, RankedStructure[AnyDenseElement]] = {}
         self._memo: dict[tuple[str, str], Attribute] = {}
 
     # Places
@@ -423,6 +422,10 @@ class MLIRTextParser(Parser):
         value = cast(float, element.to_type(self, type.element_type))
         one = DenseIntOrFPElementsAttr.from_list(scalar, [value])
         return DenseIntOrFPElementsAttr(type, one.data)
+
+    _dense_types: ClassVar[dict[Attribute, RankedStructure[AnyDenseElement]]] = {}
+    """The types that constants may have, of all parsers: xDSL builds the constraint on
+    them anew for each constant, which takes ten times as long as the type itself."""
 
     def _parse_dense_literal_type(self) -> RankedStructure[AnyDenseElement]:
         start = self.pos
