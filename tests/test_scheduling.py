@@ -151,6 +151,21 @@ def test_searches_find_only_what_is_better(graph: TaskGraph) -> None:
     assert best <= peak_of(graph, improved)
 
 
+def test_what_is_delayed_passes_all_tasks_of_the_peak() -> None:
+    x, large, early, zeros, sums, result = range(6)
+    tasks = [
+        Task([x], [early]),
+        Task([], [zeros]),
+        Task([zeros, x], [sums], [], [zeros]),
+        Task([sums, large], [result], [], [sums]),
+        Task([early]),
+    ]
+    graph = TaskGraph(tasks, [3, 20, 1, 10, 10, 10], [result])
+    assert profile(graph, range(5)) == [24, 34, 34, 31, 11]
+    assert improve(graph, list(range(5)), 50) == [1, 2, 3, 0, 4]
+    assert profile(graph, [1, 2, 3, 0, 4]) == [33, 33, 33, 14, 11]
+
+
 @given(graphs())
 def test_parts_are_what_every_order_keeps_to(graph: TaskGraph) -> None:
     given_order = list(range(len(graph.tasks)))

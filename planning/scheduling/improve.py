@@ -1,8 +1,8 @@
 """Local search: moves tasks across the peak as long as that lowers it.
 
 The search delays the writer of a value that is live at the peak before anything reads
-it. It advances the last readers of a value that could be freed before the peak, along
-with the tasks that they depend on.
+it, past all adjacent tasks at which as much is live. It advances the last readers of a
+value that could be freed before the peak, along with the tasks that they depend on.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,8 @@ def improve(graph: TaskGraph, order: list[int], tries: int) -> list[int]:
     while live:
         worst = max(live)
         at = live.index(worst)
-        for candidate in _moves(graph, order, at):
+        end = next((i for i in range(at, len(live)) if live[i] < worst), len(live))
+        for candidate in _moves(graph, order, at, end):
             if not tries or deadline.passed():
                 return order
             tries -= 1
@@ -37,8 +38,13 @@ def improve(graph: TaskGraph, order: list[int], tries: int) -> list[int]:
     return order
 
 
-def _moves(graph: TaskGraph, order: list[int], at: int) -> Iterator[list[int]]:
-    """Orders in which something is no longer live at position `at`, largest first."""
+def _moves(
+    graph: TaskGraph, order: list[int], at: int, end: int
+) -> Iterator[list[int]]:
+    """Orders in which something is no longer live at position `at`, largest first.
+
+    What is delayed runs at `end`, or right before its first reader if that is earlier.
+    """
     position = [0] * len(order)
     for index, task in enumerate(order):
         position[task] = index
@@ -46,9 +52,10 @@ def _moves(graph: TaskGraph, order: list[int], at: int) -> Iterator[list[int]]:
         writer = graph.writer[value]
         uses = [position[reader] for reader in graph.readers[value]]
         if writer is not None and position[writer] < at < min(uses):
-            moved = _reached([writer], graph.successors, position, range(at + 1))
+            until = min(end, *uses)
+            moved = _reached([writer], graph.successors, position, range(until))
             if moved is not None:
-                yield _placed(order, moved, at + 1)
+                yield _placed(order, moved, until)
         if at < max(uses):
             late = [reader for reader in graph.readers[value] if position[reader] > at]
             moved = _reached(late, graph.predecessors, position, range(at, len(order)))
