@@ -29,7 +29,8 @@ bitwise identical.
 A group runs at the position of its last operation, so everything that it reads must
 stay live until then. With `keep-peak`, the pass leaves a value stored if fusion would
 raise live bytes above the peak of the original program (`analysis/storage`), or if
-storing the value lowers the peak.
+storing the value lowers the peak. It groups the bodies of loops and branches first:
+around them, it counts what they hold with their groups.
 
 With `duplicate`, the pass also chooses what to keep across the peak, for a backward
 pass as a rule: the values with the fewest bytes from which elementwise operations
@@ -114,8 +115,11 @@ class TGraphFuse(OptionalPass):
             compare_results(block)
         if self.mode == "none":
             return
+        blocks: list[Block] = []
         for block in tensor_blocks(op):  # goes into what is left of a block
             erase_unused(block)  # a dead reader would keep its operand out of a group
+            blocks.append(block)
+        for block in reversed(blocks):  # a loop holds what its grouped body does
             for fused in fusions(*self.choose(block)):
                 outline(fused)
             erase_unused(block)
