@@ -2,6 +2,7 @@
 
 import itertools
 import random
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from typing import NoReturn
@@ -211,11 +212,28 @@ def test_one_pass_prepares_no_search_and_finds_the_bound_once(
     assert len(asked) == 1
 
 
-@needs_numba
-def test_a_loaded_kernel_is_used_up_to_the_deadline(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+@pytest.fixture
+def on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a new process on a machine that has compiled all kernels."""
     monkeypatch.setattr(kernels, "_is_on_disk", lambda _: True)
+    monkeypatch.setattr(kernels, "_asked", Counter())
+    monkeypatch.setattr(kernels, "_loaded", set())
+
+
+@needs_numba
+@pytest.mark.usefixtures("on_disk")
+def test_numba_is_loaded_once_for_all_kernels() -> None:
+    third = 3 * 10**6  # steps in 0.3 s, where 0.5 pay for numba
+    assert not kernels.pays(third, [1], sum)
+    assert kernels.pays(third, [1], max)
+    assert kernels.pays(third, [1], min)
+    assert not kernels.pays(10**5, [1], any)  # sooner than a file is read
+    assert kernels.pays(0, [1], sum)
+
+
+@needs_numba
+@pytest.mark.usefixtures("on_disk")
+def test_a_loaded_kernel_is_used_up_to_the_deadline() -> None:
     with deadline.within(0.5):
         assert not kernels.pays(10**7, [1], sum)
         assert kernels.pays(10**8, [1], max)  # plain Python would miss it by far

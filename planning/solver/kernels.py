@@ -20,8 +20,9 @@ Integers: TypeAlias = Any
 STEP = 1e-7
 """Seconds of a step of plain Python, about."""
 
-_LOADING, _COMPILING = 0.5, 2.0
-"""Seconds until a kernel runs as machine code: from the disk, or compiled."""
+_LOADING, _READING, _COMPILING = 0.5, 0.02, 2.0
+"""Seconds until numba is there with a first kernel from the disk, until another one is
+read, and until one is compiled."""
 
 _FAR = 10
 """How many times as long as compiling plain Python takes, to compile in any case."""
@@ -101,16 +102,22 @@ def pays(work: int, sizes: Sequence[int], kernel: Callable[..., Any]) -> bool:
     """Whether to compile a kernel, of which this process asks for so many more steps of
     plain Python: once all that it asked for would take as long as that.
 
-    Not where sums of the sizes might not fit into 64 bits, nor where a deadline comes
-    too soon to compile, unless plain Python would miss it by far. A kernel that is
-    loaded needs no more time.
+    numba is loaded for all kernels together. Not where sums of the sizes might not fit
+    into 64 bits, nor where a deadline comes too soon to compile, unless plain Python
+    would miss it by far. A kernel that is loaded needs no more time.
     """
     _asked[kernel] += work
-    seconds = _asked[kernel] * STEP
-    if seconds <= _LOADING or not available() or sum(sizes) >= LARGEST // 2:
+    seconds = own = _asked[kernel] * STEP
+    wait = _READING
+    if not _loaded:
+        seconds, wait = sum(_asked.values()) * STEP, _LOADING
+    if own <= _READING or seconds <= wait or not available():
+        return False
+    if sum(sizes) >= LARGEST // 2:
         return False
     if kernel not in _loaded:
-        wait = _LOADING if _is_on_disk(kernel) else _COMPILING
+        if not _is_on_disk(kernel):
+            seconds, wait = own, _COMPILING
         if seconds <= wait or (deadline.left() <= 2 * wait and seconds <= _FAR * wait):
             return False
         _loaded.add(kernel)
