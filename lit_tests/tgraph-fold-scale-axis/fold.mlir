@@ -54,3 +54,16 @@ func.func @stay(%x: !x, %w: !w {tgraph.parameter}, %s: tensor<4xf32> {tgraph.par
   %5 = tgraph.multiply %3, %4 : !y
   func.return %2, %5 : !y, !y
 }
+
+// A reader that is dead does not keep the product.
+// CHECK-LABEL: func.func @dead
+// CHECK:         tgraph.multiply %w
+// CHECK-NEXT:    %[[Y:.*]] = tgraph.dot_general
+// CHECK-NEXT:    func.return %[[Y]]
+func.func @dead(%x: !x, %w: !w {tgraph.parameter}, %s: tensor<16xf32> {tgraph.parameter}) -> !y {
+  %0 = tgraph.dot_general %x, %w {lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 0>} : (!x, !w) -> !y
+  %1 = tgraph.negate %0 : !y
+  %2 = tgraph.broadcast_in_dim %s {broadcast_dimensions = array<i64: 1>} : (tensor<16xf32>) -> !y
+  %3 = tgraph.multiply %0, %2 : !y
+  func.return %3 : !y
+}

@@ -72,3 +72,18 @@ func.func @dropout(%x: !x) -> !x {
   %1 = tgraph.select %keep, %0, %zero : (tensor<8x4x16xi1>, !x, !x) -> !x
   func.return %1 : !x
 }
+
+// A reader that is dead does not cut the chain.
+// CHECK-LABEL: func.func @dead
+// CHECK:         %[[S:.*]] = tgraph.multiply %a, %b : tensor<16xf32>
+// CHECK-NEXT:    %[[T:.*]] = tgraph.broadcast_in_dim %[[S]]
+// CHECK-NEXT:    %[[R:.*]] = tgraph.multiply %x, %[[T]]
+// CHECK-NEXT:    func.return %[[R]]
+func.func @dead(%x: !x, %a: !c {tgraph.parameter}, %b: !c {tgraph.parameter}) -> !x {
+  %0 = tgraph.broadcast_in_dim %a {broadcast_dimensions = array<i64: 2>} : (!c) -> !x
+  %1 = tgraph.multiply %x, %0 : !x
+  %2 = tgraph.negate %1 : !x
+  %3 = tgraph.broadcast_in_dim %b {broadcast_dimensions = array<i64: 2>} : (!c) -> !x
+  %4 = tgraph.multiply %1, %3 : !x
+  func.return %4 : !x
+}

@@ -101,6 +101,7 @@ class _Folding:
         self.always = always
 
     def run(self, block: Block) -> None:
+        erase_unused(block)  # a dead reader would count
         for op in list(block.ops):
             if isinstance(op, MultiplyOp | DivideOp):
                 self._scaled_result(op)

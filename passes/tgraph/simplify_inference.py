@@ -69,6 +69,7 @@ class TGraphSimplifyInference(OptionalPass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for func, block in tensor_functions(op):
+            erase_unused(block)  # a dead reader would count
             parameters = parameter_values(func, block)
             _drop_identities(block)
             _sink_broadcasts(block, parameters)
