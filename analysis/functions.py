@@ -104,13 +104,18 @@ def blocks_within(block: Block) -> Iterator[Block]:
 def erase_unused(block: Block) -> None:
     """Erases tensor operations whose results nobody reads."""
     for op in reversed(list(block.ops)):
-        if (
-            isinstance(op, TensorOp)
-            and not any(result.uses for result in op.results)
-            and not op.outs
-        ):
-            op.detach()
-            op.erase()
+        erase_if_unused(op)
+
+
+def erase_if_unused(op: Operation) -> None:
+    """Erases an operation if it is one on tensors and nobody reads its results."""
+    if (
+        isinstance(op, TensorOp)
+        and not any(result.uses for result in op.results)
+        and not op.outs
+    ):
+        op.detach()
+        op.erase()
 
 
 def argument_attributes(func: FuncOp) -> list[Attributes]:

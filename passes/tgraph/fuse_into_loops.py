@@ -41,7 +41,6 @@ from ...analysis.scans import (
     extended,
     stacks,
     unshaped,
-    without_unread,
 )
 from ...dialects.diagnostics import remark
 from ...dialects.tgraph.base import shape_of, tensor_type_of
@@ -76,8 +75,8 @@ class TGraphFuseIntoLoops(OptionalPass):
 
 
 def _fused(loop: WhileOp) -> WhileOp:
-    """The loop with readers of what it stacks, and without what nobody reads then."""
-    counted, block, given = counter(loop), loop.parent, loop
+    """The loop with readers of what it stacks."""
+    counted, block = counter(loop), loop.parent
     assert block is not None
     if counted is None:
         return loop
@@ -98,11 +97,7 @@ def _fused(loop: WhileOp) -> WhileOp:
                 loop,
                 passed=True,
             )
-            loop = _joined(loop, write_loop(found), rows)
-            break
-    loop = without_unread(loop)
-    if loop is not given:
-        erase_unused(block)  # what the stacks began with
+            return _joined(loop, write_loop(found), rows)
     return loop
 
 

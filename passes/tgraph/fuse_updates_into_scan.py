@@ -45,7 +45,6 @@ from ...analysis.scans import (
     extended,
     places,
     stacks,
-    without_unread,
 )
 from ...dialects.diagnostics import remark
 from ...dialects.tgraph.indexing import DynamicSliceOp
@@ -165,7 +164,7 @@ def _moved(
         update = update._replace(source=new.res[stack.number])
         iteration.add(stack, update, [next(results) for _ in update.assigns])
     erase_unused(block)
-    return without_unread(new)
+    return new
 
 
 class _Iteration:

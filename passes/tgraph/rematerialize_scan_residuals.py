@@ -56,7 +56,6 @@ from ...analysis.scans import (
     row_slices,
     stacks,
     unshaped,
-    without_unread,
 )
 from ...dialects.diagnostics import remark
 from ...dialects.tgraph.base import (
@@ -94,7 +93,7 @@ class TGraphRematerializeScanResiduals(OptionalPass):
     TOPIC = "loops"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for block in list(tensor_blocks(op)):
+        for block in tensor_blocks(op):
             rewrite_loops(block, _rewritten)
 
 
@@ -376,7 +375,7 @@ def _rewritten(loop: WhileOp) -> WhileOp:
     )
     for block in filter(None, blocks):  # several readers compute the same
         cse(block)
-    return without_unread(loop)
+    return loop
 
 
 def _is_anyhow_there(value: SSAValue) -> bool:
