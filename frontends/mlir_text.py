@@ -24,9 +24,10 @@ Does not: read the custom syntax of dialects that xDSL does not have.
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from functools import cache
-from typing import ClassVar, TypeVar, cast
+from typing import ClassVar, TypeGuard, TypeVar, cast
 
 from xdsl.context import Context
 from xdsl.dialects import memref
@@ -65,7 +66,7 @@ from xdsl.ir.affine import (
     AffineExpr,
     AffineMap,
 )
-from xdsl.irdl import IRDLOperation, irdl_attr_definition
+from xdsl.irdl import AttrConstraint, IRDLOperation, base, irdl_attr_definition
 from xdsl.parser import AttrParser, Parser, ParserState
 from xdsl.parser.affine_parser import AffineParser
 from xdsl.parser.core import ForwardDeclaredValue
@@ -130,11 +131,40 @@ def parse_attribute(text: str, ctx: Context) -> Attribute:
 
 def permissive(ctx: Context) -> Context:
     """`ctx` with `func`, and taking operations of any dialect, as level 0 needs."""
-    clone = ctx.clone()
+    clone = _Permissive(**vars(ctx.clone()))
     clone.allow_unregistered = True
     if "func" not in clone.registered_dialect_names:
         clone.load_dialect(Func)
     return clone
+
+
+class _Permissive(Context):
+    """Takes what nobody registered. To define a class takes a millisecond, and each
+    name of an attribute or type has one: it is defined once in a process, not in each
+    context."""
+
+    def get_optional_type(self, name: str) -> type[TypeAttribute] | None:
+        with self._registered_alone():
+            found = super().get_optional_type(name)
+        return found or cast(type[TypeAttribute], _unregistered(name, True))
+
+    def get_optional_attr(self, name: str) -> type[Attribute] | None:
+        with self._registered_alone():
+            found = super().get_optional_attr(name)
+        return found or _unregistered(name, False)
+
+    @contextmanager
+    def _registered_alone(self) -> Generator[None]:
+        self.allow_unregistered = False
+        try:
+            yield
+        finally:
+            self.allow_unregistered = True
+
+
+@cache
+def _unregistered(name: str, is_type: bool) -> type[UnregisteredAttr]:
+    return UnregisteredAttr.with_name_and_type(name, is_type)
 
 
 @irdl_attr_definition(init=False)
@@ -144,6 +174,16 @@ class ForeignLayout(UnregisteredAttr, MemRefLayoutAttr):
 
     def get_affine_map(self) -> AffineMap:
         raise NotImplementedError(f"the map of {self}")
+
+
+@cache
+def _dense() -> AttrConstraint[RankedStructure[AnyDenseElement]]:
+    """What a literal of elements may be. (To make a constraint takes long.)"""
+    return base(RankedStructure[AnyDenseElement])
+
+
+def _is_dense(type: Attribute) -> TypeGuard[RankedStructure[AnyDenseElement]]:
+    return _dense().verifies(type) and type.has_static_shape()
 
 
 @cache
@@ -430,10 +470,10 @@ class MLIRTextParser(Parser):
     def _parse_dense_literal_type(self) -> RankedStructure[AnyDenseElement]:
         start = self.pos
         type = self.parse_type()
-        if type not in self._dense_types:
-            self._resume_from(start)
-            self._dense_types[type] = super()._parse_dense_literal_type()
-        return self._dense_types[type]
+        if _is_dense(type):
+            return type
+        self._resume_from(start)
+        return super()._parse_dense_literal_type()  # raises an error
 
     # Memoised text
 
@@ -502,7 +542,7 @@ class MLIRTextParser(Parser):
         self, attr_or_dialect_name: str, is_type: bool
     ) -> TypeAttribute:
         if not is_type and self._lacks_attribute(attr_or_dialect_name):
-            foreign = UnregisteredAttr.with_name_and_type(attr_or_dialect_name, False)
+            foreign = _unregistered(attr_or_dialect_name, False)
             is_empty = self._current_token.kind is not MLIRTokenKind.LESS
             body = "" if is_empty else self._parse_dialect_symbol_body()
             attribute = foreign(attr_or_dialect_name, False, False, body)

@@ -25,7 +25,7 @@ from xdsl.utils.exceptions import ParseError
 
 from tensorplan.dialects.diagnostics import LocatedError, name_of, path_of, place_of
 from tensorplan.dialects.tgraph import TGraph
-from tensorplan.frontends.mlir_text import parse_module
+from tensorplan.frontends.mlir_text import parse_attribute, parse_module, permissive
 from tensorplan.frontends.reading import read
 from tensorplan.passes.driver import check
 
@@ -108,6 +108,19 @@ def constants(type: str, literal: str) -> list[float]:
     (op,) = parse_module(text, "a.mlir", ctx).ops
     value = cast(DenseIntOrFPElementsAttr[Any], op.attributes["value"])
     return list(value.get_values())
+
+
+@pytest.mark.parametrize("spelled", ["#foreign.mark<1>", "!foreign.kind<2>"])
+def test_attributes_of_nobody_are_equal_in_different_contexts(spelled: str) -> None:
+    first, second = (parse_attribute(spelled, permissive(context())) for _ in range(2))
+    assert first == second
+    assert str(first) == spelled
+
+
+@pytest.mark.parametrize("literal", ["dense<1> : tensor<?xi32>", "dense<1> : i32"])
+def test_a_literal_needs_a_type_of_static_shape(literal: str) -> None:
+    with pytest.raises(ParseError, match=r"static shape|tensor type"):
+        parse_attribute(literal, context())
 
 
 @pytest.mark.parametrize(
