@@ -195,7 +195,7 @@ def _without_hand_overs(
 ) -> Sequence[Sequence[Steps]]:
     """The lives, each shortened by the step in which another buffer at the same offset
     is computed from it: the two overlap in this step only because one replaces the
-    other."""
+    other. What is live in this step alone, without elements, was not before."""
     starts = {
         (b.offset, b.size, start): b
         for b, live in zip(buffers, lives, strict=True)
@@ -203,7 +203,13 @@ def _without_hand_overs(
     }
     return [
         [
-            (start, end - (starts.get((b.offset, b.size, end - 1), b) is not b))
+            (
+                start,
+                max(
+                    end - (starts.get((b.offset, b.size, end - 1), b) is not b),
+                    start + 1,
+                ),
+            )
             for start, end in live
         ]
         for b, live in zip(buffers, lives, strict=True)

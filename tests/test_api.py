@@ -17,6 +17,7 @@ from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.garbage import ALLOCATIONS
 from tensorplan.dialects.tgraph.signature import signature as signature_of
 from tensorplan.passes.plan.pipeline import PlanPipeline
+from tensorplan.reporting.report import buffers
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
@@ -295,3 +296,27 @@ def test_an_executable_shows_what_it_takes() -> None:
         tensorplan.read(EXAMPLES / "mlp_train_sgd.mlir"), workspaces="none"
     )
     assert repr(run) == "<Executable: 8 inputs, 7 results; cpu:0 786,432 bytes>"
+
+
+def test_a_report_has_results_without_elements() -> None:
+    """Both lie at the same offset, and are live in one step."""
+    planned = tensorplan.read("""
+func.func @main(%x: memref<3x0xf32, "cpu:0">) {
+  %arena = memref.alloc() {alignment = 64 : i64} : memref<0xi8, "cpu:0">
+  %c0 = arith.constant 0 : index
+  %a = memref.view %arena[%c0][] : memref<0xi8, "cpu:0"> to memref<3x0xf32, "cpu:0">
+  %b = memref.view %arena[%c0][] : memref<0xi8, "cpu:0"> to memref<3x0xf32, "cpu:0">
+  tgraph.sort %x, %x outs(%a, %b) {dimension = 0 : i64}
+    : (memref<3x0xf32, "cpu:0">, memref<3x0xf32, "cpu:0">)
+    -> (memref<3x0xf32, "cpu:0">, memref<3x0xf32, "cpu:0">) {
+  ^bb0(%0: tensor<f32, "cpu:0">, %1: tensor<f32, "cpu:0">,
+       %2: tensor<f32, "cpu:0">, %3: tensor<f32, "cpu:0">):
+    %4 = tgraph.compare %0, %1 {direction = "LT"}
+      : (tensor<f32, "cpu:0">, tensor<f32, "cpu:0">) -> tensor<i1, "cpu:0">
+    tgraph.yield %4 : tensor<i1, "cpu:0">
+  }
+  memref.dealloc %arena : memref<0xi8, "cpu:0">
+  func.return
+}""")
+    found = buffers(planned)
+    assert [buffer["upper"] - buffer["lower"] for buffer in found] == [1, 1]
