@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from ctypes import c_size_t
+from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -10,6 +11,12 @@ from numpy.lib.stride_tricks import as_strided
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 DType: TypeAlias = np.dtype[Any]
 Shape: TypeAlias = tuple[int, ...]
+
+
+@cache
+def name_of(dtype: DType) -> str:
+    """NumPy's name of a type, which NumPy makes anew each time."""
+    return dtype.name
 
 
 def address(array: Array) -> int:

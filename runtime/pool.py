@@ -136,9 +136,11 @@ class Scratch:
     and `pool` tells its owner to make those kernels again.
     """
 
-    def __init__(self, device: str, threads: int = 1):
-        """`threads` are those that a kernel may use."""
+    def __init__(self, device: str, threads: int = 1, growth: int = 1):
+        """`threads` are those that a kernel may use; a larger block has `growth` times
+        the bytes that are asked for, where nobody touches them."""
         self.threads = threads
+        self._growth = growth
         self.pool = Pool(device, 0)
         self.reset()
         self.planned: Array = _NOTHING
@@ -154,6 +156,7 @@ class Scratch:
     def release(self) -> None:
         """Gives the block back, when no kernel uses it any more."""
         self.pool = Pool(self.pool.device, 0)
+        vars(self).pop("aside", None)
 
     def reset(self) -> None:
         """Starts the next kernel: everything is free again."""
@@ -161,6 +164,11 @@ class Scratch:
         self.mark = 0
         self.most = 0
         """Bytes that the kernel being made takes, in either."""
+
+    @cached_property
+    def aside(self) -> "Scratch":
+        """For kernels that are looked at and then thrown away."""
+        return Scratch(self.pool.device, growth=2)
 
     def constant(self, array: Array) -> Prepacked | None:
         """The copies that there are of an array, if no run changes it."""
@@ -180,5 +188,5 @@ class Scratch:
             return np.ndarray(shape, dtype, self.planned, start)
         self.is_used = True
         if self.mark > self.pool.bytes:
-            self.pool = Pool(self.pool.device, self.mark)
+            self.pool = Pool(self.pool.device, self._growth * self.mark)
         return self.pool.view(start, dtype, shape)

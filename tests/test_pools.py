@@ -12,7 +12,7 @@ from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.dtypes import Array
 from tensorplan.runtime.allocators import ALLOCATORS
 from tensorplan.runtime.executor import Executable, PlanViolation
-from tensorplan.runtime.pool import Pool
+from tensorplan.runtime.pool import ALIGNMENT, Pool, Scratch
 
 
 def parse(text: str) -> ModuleOp:
@@ -182,3 +182,15 @@ def test_runs_allocate_nothing() -> None:
     for _ in range(10):
         program(X, out=[out])
     assert program.pools[0].allocator.statistics() == before
+
+
+def test_memory_that_nobody_touches_seldom_grows() -> None:
+    scratch = Scratch("", growth=2)
+    blocks = [scratch.pool]
+    for size in range(1_000, 100_000, 1_000):
+        scratch.reset()
+        scratch.take((size,), np.dtype(np.uint8))
+        assert scratch.most == -(-size // ALIGNMENT) * ALIGNMENT
+        if scratch.pool is not blocks[-1]:
+            blocks.append(scratch.pool)
+    assert len(blocks) < 10

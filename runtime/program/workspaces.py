@@ -34,7 +34,7 @@ class Workspaces:
 
     def __init__(self, native: bool, threads: int = 1):
         self._native = native
-        self._scratch = Scratch("", threads)
+        self._scratch = Scratch("", threads, growth=2)
         self._memory = MemoryBlock(aligned_bytes(0, ALIGNMENT), "operands")
         self._keys = StructuralKeys()
         self._known: dict[object, int] = {}

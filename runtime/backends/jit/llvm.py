@@ -89,6 +89,7 @@ class Compiler:
         self._engine = llvm.create_mcjit_compiler(empty, self._machine)
         self.lock = RLock()
         self._functions: dict[str, Function] = {}
+        self._texts: dict[tuple[str, bool], Function] = {}
         self._objects: dict[str, ObjectFile] = {}
         self._linked: set[str] = set()
 
@@ -96,8 +97,10 @@ class Compiler:
         """The function that `text` defines under the name `{name}`, which takes a
         pointer and returns an `i32`. `quick` is to compile, for what mostly calls
         others or waits."""
+        if (known := self._texts.get((text, quick))) is not None:
+            return known
         digest = sha256(f"{self.setting}\n{quick}\n{text}".encode()).hexdigest()
-        function = self.linked(digest)
+        function = self._texts[text, quick] = self.linked(digest)
         function.text, function.quick = text, quick
         return function
 

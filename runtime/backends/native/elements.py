@@ -10,7 +10,7 @@ from functools import cache
 
 import numpy as np
 
-from ....dialects.dtypes import Array, DType
+from ....arrays import Array, DType, name_of
 from .code import LlvmFunction, Value, suffix, typed, vector
 
 _PARTS_OF_BYTES = {"int2": 2, "int4": 4, "uint2": 2, "uint4": 4}
@@ -19,7 +19,8 @@ _PARTS_OF_BYTES = {"int2": 2, "int4": 4, "uint2": 2, "uint4": 4}
 
 def _kind(dtype: DType) -> str:
     """NumPy's letter; to it, integers of less than a byte are just bytes."""
-    return dtype.name[0] if dtype.name in _PARTS_OF_BYTES else dtype.kind
+    name = name_of(dtype)
+    return name[0] if name in _PARTS_OF_BYTES else dtype.kind
 
 
 def number_of(element: Array) -> float | int:
@@ -39,13 +40,13 @@ def register_type(dtype: DType) -> str | None:
             return f"i{8 * dtype.itemsize}"
         case _:
             names = {"float64": "double", "float32": "float", "float16": "float"}
-            return {**names, "bfloat16": "float"}.get(dtype.name)
+            return {**names, "bfloat16": "float"}.get(name_of(dtype))
 
 
 def _memory_type(dtype: DType) -> str:
     if dtype.kind == "b":
         return "i8"
-    if dtype.name in ("float16", "bfloat16"):
+    if name_of(dtype) in ("float16", "bfloat16"):
         return "i16"
     element = register_type(dtype)
     assert element is not None
@@ -135,16 +136,16 @@ def _expanded(raw: Value, dtype: DType) -> Value:
     """From memory to register."""
     if dtype.kind == "b":
         return raw.compare("ne", 0)
-    if dtype.name == "float16":
+    if name_of(dtype) == "float16":
         return raw.cast("bitcast", "half").cast("fpext", "float")
-    if dtype.name == "bfloat16":
+    if name_of(dtype) == "bfloat16":
         return (raw.cast("zext", "i32") << 16).cast("bitcast", "float")
     return _lowest_bits(raw, dtype)
 
 
 def _lowest_bits(value: Value, dtype: DType) -> Value:
     """The integer that these bits of a byte are; of other types, the value."""
-    if (bits := _PARTS_OF_BYTES.get(dtype.name)) is None:
+    if (bits := _PARTS_OF_BYTES.get(name_of(dtype))) is None:
         return value
     if _kind(dtype) == "u":
         return value & ((1 << bits) - 1)
@@ -155,20 +156,20 @@ def _shortened(value: Value, dtype: DType) -> Value:
     """From register to memory; a small float was rounded before."""
     if dtype.kind == "b":
         return value.cast("zext", "i8")
-    if dtype.name == "float16":
+    if name_of(dtype) == "float16":
         return value.cast("fptrunc", "half").cast("bitcast", "i16")
-    if dtype.name == "bfloat16":
+    if name_of(dtype) == "bfloat16":
         return value.cast("bitcast", "i32").logical_shift(16).cast("trunc", "i16")
-    if dtype.name in _PARTS_OF_BYTES:
-        return value & ((1 << _PARTS_OF_BYTES[dtype.name]) - 1)
+    if name_of(dtype) in _PARTS_OF_BYTES:
+        return value & ((1 << _PARTS_OF_BYTES[name_of(dtype)]) - 1)
     return value
 
 
 def rounded(value: Value, dtype: DType) -> Value:
     """An f32 that an element of a small float type can hold, ties to even."""
-    if dtype.name == "float16":
+    if name_of(dtype) == "float16":
         return value.cast("fptrunc", "half").cast("fpext", "float")
-    if dtype.name == "bfloat16":
+    if name_of(dtype) == "bfloat16":
         bits = value.cast("bitcast", "i32")
         odd = bits.logical_shift(16) & 1
         short = ((bits + odd + 0x7FFF) & -0x10000).cast("bitcast", "float")

@@ -14,7 +14,7 @@ keeps sums in registers leaves a row after a few hundred columns.
 
 from collections.abc import Sequence
 
-from ....dialects.dtypes import Array
+from ....arrays import Array, name_of
 from ....dialects.tgraph.reducing import DotGeneralOp
 from ...calls import Call
 from ...pool import Scratch
@@ -35,7 +35,7 @@ def calls_of(
     op: Contraction, inputs: Sequence[Array], out: Array, scratch: Scratch
 ) -> list[Call] | None:
     """None for what is no such product."""
-    elements = {x.dtype.name for x in (*inputs, out)}
+    elements = {name_of(x.dtype) for x in (*inputs, out)}
     if not isinstance(op, DotGeneralOp) or elements not in ({"float32"}, {"float64"}):
         return None
     mark = scratch.mark

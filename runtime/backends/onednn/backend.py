@@ -5,7 +5,7 @@ from functools import cache
 
 from xdsl.ir import Operation, SSAValue
 
-from ....dialects.dtypes import Array
+from ....arrays import Array, name_of
 from ....dialects.tgraph.base import TensorOp
 from ....dialects.tgraph.fusing import CONTRACTIONS
 from ....dialects.tgraph.reducing import DotGeneralOp
@@ -67,7 +67,7 @@ def compiled(
     `arrays` are what else these operations read, of `out`'s shape; that which is in
     `out`'s memory may be overwritten.
     """
-    elements = [x.dtype.name for x in (*inputs, out)]
+    elements = [name_of(x.dtype) for x in (*inputs, out)]
     if elements not in _COMPUTED or any(not x.size for x in (*inputs, out)):
         return None
     if (after and elements[2] != "float32") or not is_available():

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
-from ....arrays import Array, Shape, address
+from ....arrays import Array, Shape, address, name_of
 from ...allocators.host import aligned_bytes
 from ...calls import Call
 from ...pool import ALIGNMENT, Scratch
@@ -293,11 +293,11 @@ def describe(array: Array) -> Layout:
         if array.shape[d] == 1:
             strides[d] = extent
         extent = max(extent, strides[d] * array.shape[d])
-    return Layout(array.shape, array.dtype.name, tuple(strides))
+    return Layout(array.shape, name_of(array.dtype), tuple(strides))
 
 
 def describe_any(array: Array) -> Layout:
-    return Layout(array.shape, array.dtype.name)
+    return Layout(array.shape, name_of(array.dtype))
 
 
 def compiled(
@@ -358,7 +358,8 @@ def in_parts(
     if len(blocks) > 1:
         try:
             parts = [make(block, scratch) for block in blocks]
-            if not alike or _are_alike([*parts, make(whole, Scratch(""))]):
+            scratch.aside.reset()
+            if not alike or _are_alike([*parts, make(whole, scratch.aside)]):
                 return parallel(parts, scratch.threads)
         except Refused:
             pass
