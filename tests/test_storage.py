@@ -15,6 +15,7 @@ import pytest
 from judging import generate
 from levels import (
     KERNELS,
+    assert_within,
     has_streams,
     lower_bounds,
     planned_arenas,
@@ -108,7 +109,9 @@ def test_the_prediction_is_the_plans_lower_bound(target: str, seed: int) -> None
     assert stored_bytes(module, alignment) == lower_bounds(module, alignment)
     if not has_streams(module):
         how = alignment, random.choice(KERNELS)
-        assert predicted_arenas(module, *how) == planned_arenas(module, *how)
+        predicted = predicted_arenas(module, *how)
+        assert predicted == planned_arenas(module, *how)
+        assert_within(module, *how, sum(predicted.values()))
     storage = storage_of_program(module)
     memory = memory_graph(storage.block, 16)
     scheduled = memory.peaks(range(len(memory.ops)))

@@ -21,6 +21,7 @@ from sampling import examples
 from xdsl.dialects.builtin import ModuleOp
 
 import tensorplan
+from tensorplan.analysis.functions import tensor_functions
 from tensorplan.dialects import workspaces
 from tensorplan.dialects.tgraph.base import TensorOp, shape_of, tensor_type_of
 from tensorplan.dialects.tgraph.reference.interpreter import run_reference
@@ -28,6 +29,7 @@ from tensorplan.dialects.tgraph.shaping import ConcatenateOp
 from tensorplan.passes.plan.memory import PlanMemory
 from tensorplan.passes.tgraph.bufferize import TGraphBufferize
 from tensorplan.passes.tgraph.schedule import TGraphSchedule
+from tensorplan.passes.tgraph.shared.fitting import PlannedBytes
 from tensorplan.passes.tgraph.tile import TGraphTile
 from tensorplan.runtime.executor import Executable
 
@@ -147,6 +149,22 @@ def test_images_of_a_batch_one_after_the_other(model: str) -> None:
     assert joined
     copies = str(run(tiled, *REST)).count("memref.copy")
     assert copies == str(run(ready, *REST)).count("memref.copy")
+
+
+def test_kernels_are_asked_only_where_they_decide(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(workspaces, "_measures", dict(workspaces._measures))
+    asked: list[TensorOp] = []
+    workspaces.provide("asked", lambda: lambda op: asked.append(op) or 64)
+    ready = run(attention(64), *READY)
+    ((func, _),) = tensor_functions(ready)
+    planned = PlannedBytes(TGraphTile(workspaces="asked"))
+    beside_the_result = 4 * 64 * 64 * 4 - 4 * 64 * 16 * 4  # that the scores take
+    assert planned.within(func, beside_the_result - 1) is None
+    assert not asked
+    assert planned.within(func, 1 << 20) == planned.of_all(func)
+    assert asked
 
 
 def test_workspaces_are_reckoned_with(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@
     peaks(storage, alignment)         the most bytes that live at once, by device
     during(storage, alignment)        the same for each operation
     arenas(storage, **options)        the bytes of each device's arena
+    at_least(storage, **options)      a bound of these that is found in less time
 
 `tgraph-bufferize` writes down what it says; who has to know what a program will store,
 before there are memrefs, asks it too. (XLA's heap simulator computes a module's minimum
@@ -17,7 +18,7 @@ lifetimes.py  when buffers are live, through loops and branches
 arenas.py     what plan-memory will make of that
 """
 
-from .arenas import arenas
+from .arenas import arenas, at_least
 from .buffers import (
     SMALL_CONSTANT,
     Action,
@@ -55,6 +56,7 @@ __all__ = [
     "Storage",
     "TensorBuffer",
     "arenas",
+    "at_least",
     "during",
     "peaks",
     "storage_of",

@@ -193,6 +193,7 @@ class TGraphTile(OptionalPass, Placing):
         """Takes loops instead of slices, if that lowers the function's peak."""
         given, before = cut.given or func, cut.bytes
         assert before is not None
+        enough = before * 9 // 10
         took, coarser = 0, 1.0
         for _ in range(ROUNDS):
             copy = given.clone()
@@ -211,8 +212,9 @@ class TGraphTile(OptionalPass, Placing):
             with held_back():
                 driver.run(ctx, module, again, verify=False)
                 after = self._cut(copy, planned_bytes).bytes
-            after = planned_bytes.of_all(copy) if after is None else after
-            if after * 10 > before * 9:
+            if after is None:
+                after = planned_bytes.within(copy, enough)
+            if after is None or after > enough:
                 return
             took = took or duration(given)
             longer = duration(copy) / took - 1
@@ -285,9 +287,9 @@ class TGraphTile(OptionalPass, Placing):
         for chain in found.cuts:
             last = rules.position[memory.ops[chain.window[1] - 1]]
             write(chain.region, chain.tiles, rules.ops[last + 1])
-        after = planned_bytes.of_all(func)
         enough = before * 9 // 10 if self.budget is None else before - 1
-        if after > enough:  # the function's peak is somewhere else
+        after = planned_bytes.within(func, enough)
+        if after is None:  # the function's peak is somewhere else
             func.detach_region(0)
             func.add_region(original.detach_region(0))
             return _Cut(before, cut.given)

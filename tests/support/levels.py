@@ -94,6 +94,16 @@ def predicted_arenas(
     return {device: bytes for device, bytes in predicted.items() if bytes}
 
 
+def assert_within(module: ModuleOp, alignment: int, kernels: str, bytes: int) -> None:
+    """Limits of the bytes of all arenas are told apart, what is known of kernels or
+    not."""
+    ((func, _),) = tensor_functions(module)
+    planned = PlannedBytes(Placing(alignment=alignment, workspaces=kernels))
+    for _ in range(2):
+        assert planned.within(func, bytes - 1) is None
+        assert planned.within(func, bytes) == bytes
+
+
 def planned_arenas(
     module: ModuleOp, alignment: int, kernels: str = "none"
 ) -> dict[str | None, int]:

@@ -15,7 +15,7 @@ from xdsl.ir import Block, SSAValue
 
 from ....analysis.functions import is_tensor
 from ....analysis.memory_graph import memory_graph
-from ....analysis.storage import Run, Storage, arenas, peaks, storage_of
+from ....analysis.storage import Run, Storage, arenas, at_least, peaks, storage_of
 from ....dialects.diagnostics import held_back, say
 from ....dialects.structural_keys import StructuralKeys
 from ....dialects.tgraph.base import TensorOp, device_of, is_static, tensor_type_of
@@ -70,9 +70,9 @@ class PlannedBytes:
         storage: of the function, or of one that it is a copy of, if it is there.
         """
         block = func.body.block
-        devices = {device_of(value.type): 0 for value in _tensors(block)}
-        if None in devices or not _is_placed(func) or not is_static_block(block):
+        if not _is_known(func):
             return live_peaks(func, self._placing.alignment)
+        devices = {device_of(value.type): 0 for value in _tensors(block)}
         planned = arenas(
             storage or storage_of(block),
             **self._placing.shared(Packing),
@@ -83,6 +83,18 @@ class PlannedBytes:
     def of_all(self, func: FuncOp, storage: Storage | None = None) -> int:
         """Of all devices together."""
         return sum(self.peaks(func, storage).values())
+
+    def within(self, func: FuncOp, limit: int) -> int | None:
+        """The same, or None if it is more than the limit. More kernels are asked, which
+        takes long, only where what is live with those known is not more already."""
+        if _is_known(func) and limit < at_least(
+            storage_of(func.body.block),
+            **self._placing.shared(Packing),
+            workspace=self._least_workspace,
+        ):
+            return None
+        bytes = self.of_all(func)
+        return bytes if bytes <= limit else None
 
     @cached_property
     def _measure(self) -> Measure:
@@ -96,11 +108,21 @@ class PlannedBytes:
             self._workspaces[key] = workspace_of(alone(run), self._measure)
         return self._workspaces[key]
 
+    def _least_workspace(self, run: Run) -> int:
+        """The same, if it is known; 0 if it is not."""
+        if not self._workspaces or not isinstance(run.op, TensorOp):
+            return 0
+        return self._workspaces.get(key_of(run, self._keys), 0)
 
-def _is_placed(func: FuncOp) -> bool:
-    """Whether arguments and results have devices; they may be all that there is."""
+
+def _is_known(func: FuncOp) -> bool:
+    """Whether all has a device and a static size, also arguments and results: they may
+    be all that there is."""
     types = (*func.function_type.inputs, *func.function_type.outputs)
-    return all(device_of(type) is not None for type in types if is_tensor(type))
+    tensors = [value.type for value in _tensors(func.body.block)]
+    return all(
+        device_of(type) is not None for type in (*types, *tensors) if is_tensor(type)
+    ) and is_static_block(func.body.block)
 
 
 def fit(
