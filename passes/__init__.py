@@ -32,6 +32,7 @@ _REWRITES = {
     "tgraph-simplify-scatter": "TGraphSimplifyScatter",
     "tgraph-coalesce-loops": "TGraphCoalesceLoops",
     "tgraph-unroll-loops": "TGraphUnrollLoops",
+    "tgraph-reroll-loops": "TGraphRerollLoops",
     "tgraph-rematerialize-scan-residuals": "TGraphRematerializeScanResiduals",
     "tgraph-scatter-into": "TGraphScatterInto",
     "tgraph-fuse-updates-into-scan": "TGraphFuseUpdatesIntoScan",

@@ -25,7 +25,6 @@ read after the first update; a few parts; functions whose operations have stream
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32
@@ -38,7 +37,6 @@ from ...analysis.operations import is_view
 from ...dialects.diagnostics import remark
 from ...dialects.tgraph.base import (
     TensorOp,
-    is_static,
     shape_of,
     tensor_type_of,
     with_element,
@@ -48,6 +46,7 @@ from ...dialects.tgraph.shaping import ConcatenateOp, ConstantOp, SliceOp, ViewO
 from ...dialects.tgraph.structure import ReadOp
 from ..optional import OptionalPass
 from .shared.row_updates import Finding, Rows, Unfit, Update
+from .shared.rows import Part, is_of_rows, parts
 from .shared.streams import has_streams
 
 
@@ -70,48 +69,14 @@ class TGraphSplitUpdates(OptionalPass):
             CanonicalizePass().apply(ctx, op)
 
 
-class _Part(NamedTuple):
-    """Some rows of a concatenation."""
-
-    value: SSAValue
-    start: int  # the first
-
-    @property
-    def rows(self) -> int:
-        return shape_of(tensor_type_of(self.value.type))[0]
-
-    @property
-    def end(self) -> int:
-        return self.start + self.rows
-
-
-def _parts(joined: ConcatenateOp, start: int = 0) -> Iterator[_Part]:
-    """The parts of a concatenation of rows, in order."""
-    for value in joined.inputs:
-        inner = value.owner
-        if isinstance(inner, ConcatenateOp) and _is_of_rows(inner):
-            yield from _parts(inner, start)
-        elif _Part(value, start).rows:
-            yield _Part(value, start)
-        start = _Part(value, start).end
-
-
-def _is_of_rows(op: ConcatenateOp) -> bool:
-    return (
-        not op.dimension.value.data
-        and not op.outs
-        and is_static(tensor_type_of(op.result.type))
-    )
-
-
 def _split(joined: ConcatenateOp) -> bool:
     """Whether the updates that follow from a concatenation are split."""
     block = joined.parent
     assert block is not None
-    if not _is_of_rows(joined):
+    if not is_of_rows(joined):
         return False
-    parts = list(_parts(joined))
-    makers = [_maker(part.value) for part in parts]
+    found = list(parts(joined))
+    makers = [_maker(part.value) for part in found]
     first = next((op for op in block.ops if op in makers), None)
     if first is None or None in makers:
         return False
@@ -120,16 +85,16 @@ def _split(joined: ConcatenateOp) -> bool:
         update = Finding(joined.result, first, position, _takes_rows).update()
     except Unfit:
         return False
-    if update.bytes <= update.row_bytes(max(part.rows for part in parts)):
+    if update.bytes <= update.row_bytes(max(part.rows for part in found)):
         return False
     remark(
-        f"the update of {len(update.assigns)} variables is done in {len(parts)} parts",
+        f"the update of {len(update.assigns)} variables is done in {len(found)} parts",
         joined,
         passed=True,
     )
     update.hoist(first)
     readers = _Readers(update, first, position)
-    _write(update, parts, readers)
+    _write(update, found, readers)
     return True
 
 
@@ -210,7 +175,7 @@ class _Readers:
             value = copy.result
         reader.operands[index] = value
 
-    def of(self, part: _Part) -> list[Operation | Block]:
+    def of(self, part: Part) -> list[Operation | Block]:
         """What reads these rows."""
         return [
             op
@@ -219,7 +184,7 @@ class _Readers:
         ]
 
 
-def _write(update: Update, parts: Sequence[_Part], readers: _Readers) -> None:
+def _write(update: Update, split: Sequence[Part], readers: _Readers) -> None:
     """Updates each part, instead of all of them at once."""
     block = update.ops[0].parent
     assert block is not None
@@ -235,7 +200,7 @@ def _write(update: Update, parts: Sequence[_Part], readers: _Readers) -> None:
     rows = Rows(block, {value: value for value in update.outside})
     variables = [assign.variable for assign in update.assigns]
     zeros = [number(0)] * (len(shape_of(whole)) - 1)
-    for part in parts:
+    for part in split:
         starts = [number(part.start), *zeros]
         rows.add(update, part.value, starts, variables, readers.of(part))
     for assign in update.assigns:

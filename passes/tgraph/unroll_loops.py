@@ -32,13 +32,13 @@ from xdsl.transforms.common_subexpression_elimination import cse
 
 from ...analysis.functions import tensor_blocks
 from ...analysis.loops import counter
-from ...analysis.scans import stacks, unshaped
+from ...analysis.scans import stacks
 from ...dialects.diagnostics import remark
 from ...dialects.tgraph.base import TensorOp
-from ...dialects.tgraph.shaping import ConcatenateOp, SliceOp
+from ...dialects.tgraph.shaping import ConcatenateOp
 from ...dialects.tgraph.structure import AssignOp, ReadOp, WhileOp, YieldOp
 from ..optional import OptionalPass
-from .shared.unrolled import row_by_row
+from .shared.unrolled import is_over_some_rows, row_by_row
 
 MOST = 4
 """Iterations of a loop that is written out, at most."""
@@ -74,7 +74,7 @@ def _is_short(loop: WhileOp) -> bool:
         counted is not None
         and 0 < counted.trips <= MOST
         and not any(isinstance(op, TensorOp) and op.outs for op in loop.body.block.ops)
-        and any(isinstance(unshaped(value).owner, SliceOp) for value in loop.inputs)
+        and is_over_some_rows(loop)
     )
 
 

@@ -32,12 +32,17 @@ from ....analysis.scans import (
 from ....dialects.tgraph.base import Shape, ints, shape_of, tensor_type_of, with_shape
 from ....dialects.tgraph.elementwise import AddOp, MultiplyOp
 from ....dialects.tgraph.indexing import DynamicSliceOp, DynamicUpdateSliceOp
-from ....dialects.tgraph.shaping import ConcatenateOp, ConstantOp, ReshapeOp
+from ....dialects.tgraph.shaping import ConcatenateOp, ConstantOp, ReshapeOp, SliceOp
 from ....dialects.tgraph.structure import AssignOp, ReadOp, WhileOp
 from ....dialects.tgraph.unused import without_unused
 
 _Parts = Mapping[int, SSAValue]
 """What is stacked in a row, by where it begins."""
+
+
+def is_over_some_rows(loop: WhileOp) -> bool:
+    """Whether a loop is given some rows of a tensor."""
+    return any(isinstance(unshaped(value).owner, SliceOp) for value in loop.inputs)
 
 
 def row_by_row(loop: WhileOp) -> WhileOp:
@@ -107,23 +112,23 @@ def _with_a_stack_each(
     """The loop with further results, the stacks of parts."""
     (put,), rows, first = stack.puts, _shape(begun.result)[0], len(loop.res)
     shapes = [(rows, *_shape(part)) for part in parts.values()]
-    loop = extended(loop, [_filled(begun, shape, loop) for shape in shapes], ())
+    loop = extended(loop, [filled(begun, shape, loop) for shape in shapes], ())
     last = loop.body.block.last_op
     assert last is not None
     for number, part in enumerate(parts.values(), first):
         row = (1, *_shape(part))
-        _put(loop, number, (part, row), put.update.inputs[2:], (put.update, last))
+        put_row(loop, number, (part, row), put.update.inputs[2:], (put.update, last))
     return loop
 
 
-def _filled(begun: ConstantOp, shape: Shape, before: Operation) -> SSAValue:
+def filled(begun: ConstantOp, shape: Shape, before: Operation) -> SSAValue:
     type = with_shape(tensor_type_of(begun.result.type), shape)
     constant = ConstantOp(begun.value, type)
     _insert(constant, begun, before)
     return constant.result
 
 
-def _put(
+def put_row(
     loop: WhileOp,
     number: int,
     part: tuple[SSAValue, Shape],
@@ -177,7 +182,7 @@ def _with_flat_stack(
     it is computed."""
     (put,), number = stack.puts, len(loop.res)
     rows, count, *rest = _shape(begun.result)
-    loop = extended(loop, [_filled(begun, (rows * count, *rest), loop)], ())
+    loop = extended(loop, [filled(begun, (rows * count, *rest), loop)], ())
     position = {op: n for n, op in enumerate(loop.body.block.ops)}
 
     def computed(item: tuple[int, SSAValue]) -> int:
@@ -187,7 +192,7 @@ def _with_flat_stack(
     _, _, row, _, *others = update.inputs
     for start, part in sorted(parts.items(), key=computed):
         at = place_at(Linear(count, start), row, update)
-        _put(loop, number, (part, _shape(part)), [at, *others], (update, update))
+        put_row(loop, number, (part, _shape(part)), [at, *others], (update, update))
     return loop
 
 

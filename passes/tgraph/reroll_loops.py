@@ -1,0 +1,208 @@
+"""`tgraph-reroll-loops`: one loop of an unrolled loop and the iterations after it.
+
+    %w0 = tgraph.slice %w ...                   // rows 0 to 94 of a tensor<96x8x8xf32>
+    %0:3 = tgraph.while %zero, %x, %s, %w0 ...  // i = 0, 1, ... 18
+      ...                                       // row 5 i, 5 i + 1, ... 5 i + 4
+    %w1 = tgraph.slice %w ...                   // row 95
+    %y = ...                                    // of %0#1 and row 95
+    %1 = tgraph.concatenate %0#2, ...           // what is stacked, and the row of %y
+
+    %0:3 = tgraph.while %zero, %x, %t, %w ...   // n = 0, 1, ... 95
+      ...                                       // row n
+
+A scan that is unrolled by a factor that does not divide its length is a loop over
+some rows, with the remaining iterations after it. Later passes look for loops over all
+rows: they keep, recompute, and update row by row. This pass makes one loop of all
+iterations, each with one row (loop rerolling).
+
+The pass finds the first iteration in the body, as what leads to rows that are put next
+to each other. It computes the others symbolically, with the values of the one before,
+and looks for each operation among those of the body and, for the remaining iterations,
+among those after the loop. Every element is computed from the same elements as before,
+so results are bitwise identical.
+
+Needs: level 1, after tgraph-unroll-loops.
+Leaves: level 1, canonical.
+Does not: handle loops over all rows, loops whose stacks have readers besides the
+concatenation with the remaining rows, or remaining iterations before the loop.
+"""
+
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, ModuleOp
+from xdsl.ir import Attribute, Operation, SSAValue, Use
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.transforms.canonicalize import CanonicalizePass
+from xdsl.transforms.common_subexpression_elimination import cse
+
+from ...analysis.functions import erase_unused, tensor_blocks
+from ...analysis.loops import counter, only_writer
+from ...analysis.scans import Linear, extended, given, unshaped, without_unread
+from ...dialects.diagnostics import remark
+from ...dialects.tgraph.base import tensor_type_of
+from ...dialects.tgraph.indexing import DynamicSliceOp
+from ...dialects.tgraph.shaping import ConstantOp, ReshapeOp
+from ...dialects.tgraph.structure import ReadOp, WhileOp, yielded
+from ..optional import OptionalPass
+from .shared.iterations import Body, Remaining, Unfit
+from .shared.loops import rewrite_loops
+from .shared.unrolled import (
+    filled,
+    is_over_some_rows,
+    place_at,
+    put_row,
+    row_by_row,
+)
+
+
+@dataclass(frozen=True)
+class TGraphRerollLoops(OptionalPass):
+    """Makes one loop of an unrolled loop and the iterations after it."""
+
+    name = "tgraph-reroll-loops"
+    TOPIC = "loops"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        found = [
+            loop
+            for block in tensor_blocks(op)
+            for loop in block.ops
+            if isinstance(loop, WhileOp) and _is_candidate(loop)
+        ]
+        if not found:
+            return
+        for loop in found:
+            _take_in_constants(loop)
+        _simplify(ctx, op)
+        for block in tensor_blocks(op):
+            rewrite_loops(block, _rerolled)
+        _simplify(ctx, op)
+
+
+def _simplify(ctx: Context, op: ModuleOp) -> None:
+    CanonicalizePass().apply(ctx, op)
+    cse(op)
+
+
+def _is_candidate(loop: WhileOp) -> bool:
+    return counter(loop) is not None and is_over_some_rows(loop)
+
+
+def _take_in_constants(loop: WhileOp) -> None:
+    """Has the body compute with numbers that the loop is given: operations after the
+    loop do so, and are simpler."""
+    for number in range(len(loop.res), len(loop.inputs)):
+        constant = unshaped(loop.inputs[number]).owner
+        if not isinstance(constant, ConstantOp) or constant.splat is None:
+            continue
+        for use in list(loop.body.block.args[number].uses):
+            op = use.operation
+            if isinstance(op, DynamicSliceOp):
+                row = _constant(constant.value, op.result.type, op)
+                op.result.replace_all_uses_with(row)
+                Rewriter.erase_op(op)
+            else:
+                type = loop.inputs[number].type
+                op.operands[use.index] = _constant(constant.value, type, op)
+
+
+def _rerolled(loop: WhileOp) -> WhileOp:
+    if not _is_candidate(loop):
+        return loop
+    loop = row_by_row(loop)
+    try:
+        body = Body(loop)
+        remaining = Remaining(body)
+    except Unfit:
+        return loop
+    remark(
+        f"iterations after the loop are iterations of it: {len(remaining.rows)}",
+        loop,
+        passed=True,
+    )
+    return _joined(body, remaining)
+
+
+def _joined(body: Body, remaining: Remaining) -> WhileOp:
+    """One loop of all iterations, each with one row."""
+    loop, block = body.loop, body.block
+    outside = loop.parent
+    assert outside is not None
+    assert block.first_op is not None
+    ends = remaining.uses_of_ends()
+    index = ReadOp(block.args[body.counted.number])
+    block.insert_op_before(index, block.first_op)
+    for op in body.ops:
+        row = body.slices.get(op)
+        for n, value in enumerate(op.operands):
+            if (number := body.numbers.get(value)) is not None:
+                first = Linear(0, row.first if row and n == 1 else 0)
+                place = body.once(number).plus(first)
+                op.operands[n] = place_at(place, index.result, op)
+        if isinstance(op, DynamicSliceOp) and row is not None:
+            op.operands[0] = given(op, row.whole)
+    for stack in body.stacks:
+        joined, begin = remaining.wholes[stack.number]
+        loop = _loop_of(index)
+        number = len(loop.res)
+        begun = loop.inputs[stack.number].owner
+        assert isinstance(begun, ConstantOp)
+        shape = tensor_type_of(joined.result.type).get_shape()
+        loop = extended(loop, [filled(begun, shape, loop)], ())
+        put = body.puts[stack.number][0]
+        update, place = put.update, body.once(put.place).plus(Linear(0, begin))
+        at = place_at(place, index.result, update)
+        starts = [at, *update.inputs[3:]]
+        put_row(loop, number, (put.value, put.shape), starts, (update, update))
+        joined.result.replace_all_uses_with(loop.res[number])
+        Rewriter.erase_op(joined)
+    loop = _loop_of(index)
+    for number, value in body.next.items():
+        writer = only_writer(loop, number)
+        assert writer is not None
+        writer.operands[1] = value
+        for use in ends.get(number, ()):
+            _read_end(use, loop.res[number])
+    _count(loop, remaining.trips)
+    erase_unused(outside)
+    erase_unused(block)
+    return without_unread(loop)
+
+
+def _loop_of(op: Operation) -> WhileOp:
+    """The loop in whose body an operation is; loops that are extended are made anew."""
+    loop = op.parent_op()
+    assert isinstance(loop, WhileOp)
+    return loop
+
+
+def _read_end(use: Use, value: SSAValue) -> None:
+    """Has a use read what the loop leaves."""
+    op, index = use.operation, use.index
+    type = op.operands[index].type
+    if value.type != type:
+        shaped = ReshapeOp([value], result_types=[tensor_type_of(type)])
+        shaped.location = op.location
+        Rewriter.insert_op(shaped, InsertPoint.before(op))
+        value = shaped.result
+    op.operands[index] = value
+
+
+def _count(loop: WhileOp, trips: int) -> None:
+    """Has a loop run so often."""
+    compare = yielded(loop.condition)[0].owner
+    assert isinstance(compare, Operation)
+    _, limit = compare.operands
+    element = cast(IntegerType, tensor_type_of(limit.type).element_type)
+    number = IntegerAttr(trips, element)
+    compare.operands[1] = _constant(number, limit.type, compare)
+    erase_unused(loop.condition.block)
+
+
+def _constant(number: Attribute, type: Attribute, before: Operation) -> SSAValue:
+    op = ConstantOp(number, tensor_type_of(type))
+    op.location = before.location
+    Rewriter.insert_op(op, InsertPoint.before(before))
+    return op.result
