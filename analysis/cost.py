@@ -15,9 +15,12 @@ Bytes are those that are read and written in memory, each operand once. A slice,
 gather or an update in place counts only the part of the operand that it touches.
 
 Time follows the roofline model (Williams, Waterman and Patterson, 2009): the longer of
-moving the bytes and computing the FLOPs, plus a constant to start. The constants were
-measured on one core by `benchmarks/kernels.py`, which also compares the estimates with
-kernels. Symbolic sizes count as typical ones.
+moving the bytes and computing the FLOPs, plus a constant to start. A library starts a
+contraction, and each matrix of its batch, later than a loop nest starts. A processor
+computes and moves whole vectors: time counts output features of a convolution, and
+elements of a row that lies apart from the next, up to a multiple of a vector. The
+constants were measured on one core by `benchmarks/cost.py`, which compares the
+estimates with kernels. Symbolic sizes count as typical ones.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -71,12 +74,26 @@ from ..dialects.tgraph.shaping import ConstantOp, DeviceCopyOp, SliceOp
 from ..dialects.tgraph.spectral import FftOp
 from ..dialects.tgraph.structure import FusionOp, IfOp, WhileOp
 from ..planning.scheduling.makespan import BESIDE
+from .concatenations import is_in_place
 from .dependencies import queue_of, runs
 from .loops import TRIP_COUNT, counter
 
 LAUNCH = 100
 """Nanoseconds that an operation takes to start: 13 in a tape of native calls, 3,000 for
 NumPy's (`benchmarks/runtime.py dispatch`)."""
+
+LIBRARY = 1_200
+"""Nanoseconds that a library takes, besides, to start a contraction or convolution."""
+
+MATRIX = 400
+"""Nanoseconds that it takes to start each matrix of a batch."""
+
+LANES = 8
+"""Elements of a vector."""
+
+PASSED, PASSED_ROW = 2.5, 25
+"""Nanoseconds that a kernel of NumPy's takes for an element of a window, and for a row
+of them, where it passes over all for each element of the window."""
 
 BYTES_PER_NS = 50
 """Bandwidth of one core: GB/s."""
@@ -121,29 +138,80 @@ def flops(op: Operation) -> int:
 def moved(op: Operation) -> int:
     """Bytes that an operation or group reads and writes; of a loop or branch, those of
     its operands and results."""
+    return _moved(op, _bytes)
+
+
+def _moved(op: Operation, of: "_Bytes") -> int:
     if _is_free(op):
         return 0
     if isinstance(op, DynamicUpdateSliceOp):  # in place
-        return 2 * _bytes(op.inputs[1])
+        return 2 * of(op.inputs[1])
     if isinstance(op, ScatterOp):
-        return 3 * _bytes(op.inputs[2]) + _bytes(op.inputs[1])
+        return 3 * of(op.inputs[2]) + of(op.inputs[1])
     if not isinstance(op, TensorOp):
-        return sum(map(_bytes, dict.fromkeys((*op.operands, *op.results))))
-    return sum(map(_bytes, op.res or op.outs)) + sum(_read(op))
+        return sum(map(of, dict.fromkeys((*op.operands, *op.results))))
+    return sum(map(of, op.res or op.outs)) + sum(_read(op, of))
 
 
 def time(op: Operation) -> int:
     """Nanoseconds that an operation is estimated to take, those in regions included."""
+    if isinstance(op, _CONTROL):
+        return _over_regions(op, time)
+    return time_without_library(op) + time_to_start_library(op)
+
+
+def time_without_library(op: Operation) -> int:
+    """The same, if all operations started as soon as loop nests."""
     if _is_free(op):
         return 0
     if isinstance(op, _CONTROL):
-        return _over_regions(op, time)
-    return LAUNCH + max(time_to_move(moved(op)), arithmetic(op))
+        return _over_regions(op, time_without_library)
+    moving = time_to_move(_moved(op, _bytes_in_vectors))
+    return LAUNCH + max(moving, arithmetic(op))
+
+
+def time_to_start_library(op: Operation) -> int:
+    """Nanoseconds that libraries take to start the contractions of a group."""
+    inside = op.body.block.ops if isinstance(op, FusionOp) else (op,)
+    return sum(map(_of_library, inside))
+
+
+def _of_library(op: Operation) -> int:
+    match op:
+        case DotGeneralOp():
+            batch = prod(_shape_of(op.inputs[0])[dim] for dim in op.batching[0])
+            is_sum = any(  # over a vector: a loop nest (native/products.py)
+                _size(value) == batch * prod(_shape_of(value)[dim] for dim in summed)
+                for value, summed in zip(op.inputs, op.contracting, strict=True)
+            )
+            return 0 if is_sum else LIBRARY + batch * MATRIX
+        case ConvolutionOp():
+            return LIBRARY + MATRIX
+        case _:
+            return 0
 
 
 def arithmetic(op: Operation) -> int:
     """Nanoseconds that its FLOPs take, as part of a group that moves the bytes."""
-    return round(_contracted(op) / CONTRACTED_PER_NS + _others(op) / OTHERS_PER_NS)
+    return round(_picoseconds(op) / 1000)
+
+
+def _picoseconds(op: Operation) -> int:
+    if op.regions:
+        return _over_regions(op, _picoseconds)
+    if isinstance(op, SelectAndScatterOp):
+        return _by_passes(op)
+    wider = _in_vectors(_features(op)) if isinstance(op, ConvolutionOp) else 1
+    contracted = wider * _contracted(op) / CONTRACTED_PER_NS
+    return round(1000 * (contracted + _others(op) / OTHERS_PER_NS))
+
+
+def _by_passes(op: SelectAndScatterOp) -> int:
+    """Picoseconds of a kernel that passes over all places for each element of a window
+    (numpy/reducing.py): rows of the last dimension are apart."""
+    places = _shape_of(op.inputs[1])
+    elements = prod(op.window_dimensions.get_values()) * prod(places)
+    return round(1000 * elements * (PASSED + PASSED_ROW / max(*places[-1:], 1)))
 
 
 def time_to_move(bytes: int) -> int:
@@ -162,22 +230,24 @@ def repetitions(op: Operation) -> int:
     return _rounds(around) * repetitions(around) if around else 1
 
 
-def duration(program: ModuleOp | FuncOp) -> int:
+def duration(program: ModuleOp | FuncOp, of: Callable[[Operation], int] = time) -> int:
     """Nanoseconds that a program on tensors takes, where copies run beside operations.
 
     Each device runs its operations in order, and the copies to it beside them. Where a
     copy stands, its operand's bytes are needed no longer: what comes after it there
     waits for it. Its result's are needed from there on: it does not start earlier.
+
+    of: the time of an operation.
     """
     return sum(
-        _of_block(block)
+        _of_block(block, of)
         for func in (program.ops if isinstance(program, ModuleOp) else (program,))
         if isinstance(func, FuncOp)
         for block in func.body.blocks
     )
 
 
-def _of_block(block: Block) -> int:
+def _of_block(block: Block, of: Callable[[Operation], int]) -> int:
     free: dict[str | None, int] = {}  # when each device is done with what came so far
     waits: dict[str | None, int] = {}  # for what each device waits besides
     copies: dict[str | None, int] = {}  # when those to each device are done
@@ -186,7 +256,7 @@ def _of_block(block: Block) -> int:
     for op in block.ops:
         owners = [v.owner for v in op.operands if isinstance(v.owner, Operation)]
         ready = max([ends.get(owner, 0) for owner in owners], default=0)
-        if not (needed := time(op)):
+        if not (needed := of(op)):
             ends[op] = ready
             continue
         device, _ = queue_of(op)
@@ -251,6 +321,11 @@ def _contracted(op: Operation) -> int:
             return _of_convolution(op)
         case _:
             return 0
+
+
+def _features(op: ConvolutionOp) -> int:
+    """How many features the result has."""
+    return _shape(op.declared[0])[op.labels[2].index("f")]
 
 
 def _of_convolution(op: ConvolutionOp) -> int:
@@ -368,25 +443,76 @@ def _is_free(op: Operation) -> bool:
     return IN_PLACE in op.attributes or not runs(op)
 
 
-def _read(op: TensorOp) -> Iterator[int]:
+_Bytes = Callable[[SSAValue], int]
+
+
+def _read(op: TensorOp, of: _Bytes) -> Iterator[int]:
     """The bytes of each operand that are read."""
     if isinstance(op, FusionOp):
         arguments = dict(zip(op.inputs, op.body.block.args, strict=True))
         for value, argument in arguments.items():
             readers = [use.operation for use in argument.uses]
-            yield min(_bytes(value), sum(_bytes_of_part(r, argument) for r in readers))
+            parts = sum(_bytes_of_part(r, argument, of) for r in readers)
+            yield min(of(value), parts)
         return
     for value in dict.fromkeys(
         value for at, value in enumerate(op.inputs) if at not in op.SHAPE_ONLY
     ):
-        yield _bytes_of_part(op, value)
+        yield _bytes_of_part(op, value, of)
 
 
-def _bytes_of_part(op: Operation, value: SSAValue) -> int:
+def _bytes_of_part(op: Operation, value: SSAValue, of: _Bytes) -> int:
     """How much of an operand an operation reads."""
     if isinstance(op, DynamicSliceOp | GatherOp | SliceOp) and value is op.inputs[0]:
-        return _bytes((op.res or op.outs)[0])
-    return _bytes(value)
+        return of((op.res or op.outs)[0])
+    return of(value)
+
+
+def _bytes_in_vectors(value: SSAValue) -> int:
+    """The bytes of a value, where those of a vector that reaches across the end of a
+    row count, too, if the next row lies apart."""
+    return round(_bytes(value) * _in_vectors(_row(value)))
+
+
+def _in_vectors(elements: int) -> float:
+    """How many elements whole vectors have, relative to those in them."""
+    return -(-elements // LANES) * LANES / max(elements, 1)
+
+
+def _row(value: SSAValue) -> int:
+    """The elements of a value that lie one after the other: those of the trailing
+    dimensions, up to the first that is a part of a larger one."""
+    if not _has_elements(value.type):
+        return 0
+    type = value.type
+    shape = _shape_of(value)
+    if isinstance(type, MemRefType):
+        strides = type.get_strides()
+        if not strides or None in strides or strides[-1] != 1:
+            return prod(shape)
+        rows, length = zip(shape, strides, strict=True), 1
+        for size, stride in reversed(list(rows)):
+            if stride != length and size != 1:
+                break
+            length *= size
+        return length
+    whole = _whole(value)
+    length = 1
+    for size, all in reversed(list(zip(shape, whole, strict=True))):
+        length *= size
+        if size != all:
+            break
+    return length
+
+
+def _whole(value: SSAValue) -> Shape:
+    """The shape of the tensor that a value is a part of in memory."""
+    if isinstance(value.owner, SliceOp) and not value.owner.outs:
+        return _shape_of(value.owner.inputs[0])
+    for use in value.uses:
+        if is_in_place(use.operation):
+            return _shape_of(use.operation.results[0])
+    return _shape_of(value)
 
 
 def _bytes(value: SSAValue) -> int:

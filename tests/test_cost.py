@@ -10,12 +10,16 @@ from xdsl.parser import Parser
 import tensorplan
 from tensorplan.analysis.cost import (
     LAUNCH,
+    LIBRARY,
+    MATRIX,
+    arithmetic,
     duration,
     flops,
     moved,
     repetitions,
     time,
     time_to_copy,
+    time_to_move,
     window_meets,
 )
 
@@ -54,6 +58,21 @@ def test_a_batch_multiplies_the_flops_of_a_product() -> None:
     op = product(": 0", "96x128x64", "96x64x128", "96x128x128")
     assert flops(op) == 201_326_592
     assert moved(op) == 12_582_912
+
+
+def test_a_library_starts_later_than_a_loop_nest() -> None:
+    """Products with a vector are loop nests."""
+
+    def to_start(op: Operation) -> int:
+        return time(op) - max(time_to_move(moved(op)), arithmetic(op))
+
+    one = product("", "4x8", "8x4", "4x4")
+    many = product(": 0", "6x4x8", "6x8x4", "6x4x4")
+    vector = product("", "4x8", "8x1", "4x1")
+    group = only(parsed("%a: tensor<64x8xf32>, %b: tensor<8x64xf32>", GROUP), "fusion")
+    assert to_start(one) == to_start(group) == LAUNCH + LIBRARY + MATRIX
+    assert to_start(many) == LAUNCH + LIBRARY + 6 * MATRIX
+    assert to_start(vector) == LAUNCH
 
 
 def convolution(
@@ -101,6 +120,47 @@ def test_a_convolution_has_no_products_with_padding_and_holes(
 def test_a_group_of_a_convolution_sees_its_own_features_only() -> None:
     op = convolution("1x8x8x6", "3x3x2x12", "1x8x8x12", groups=3)
     assert flops(op) == 2 * 22 * 22 * 2 * 12
+
+
+def test_features_of_a_convolution_fill_vectors() -> None:
+    few, more, most = (
+        convolution("2x64x64x16", f"3x3x16x{n}", f"2x64x64x{n}") for n in (3, 8, 16)
+    )
+    assert flops(few) * 8 == flops(more) * 3
+    assert time(few) == time(more) < time(most)
+
+
+@pytest.mark.parametrize(("columns", "moved_as"), [(3, 8), (16, 16), (24, 24)])
+def test_short_rows_that_lie_apart_are_moved_as_vectors(
+    columns: int, moved_as: int
+) -> None:
+    part = f"tensor<4096x{columns}xf32>"
+    module = parsed(
+        "%a: tensor<4096x24xf32>",
+        f"""%s = tgraph.slice %a {{start_indices = array<i64: 0, 0>,
+          limit_indices = array<i64: 4096, {columns}>, strides = array<i64: 1, 1>}}
+          : (tensor<4096x24xf32>) -> {part}
+        %n = tgraph.negate %s : {part}""",
+    )
+    negate = only(module, "negate")
+    assert moved(negate) == 2 * 4096 * 4 * columns
+    bytes = 4096 * 4 * (columns + moved_as)
+    assert time(negate) == LAUNCH + time_to_move(bytes)
+
+
+def test_parts_of_a_concatenation_in_place_lie_apart() -> None:
+    """On tensors as on memrefs, where strides say it."""
+    body = """%x = tgraph.negate %a : tensor<4096x3xf32>
+      %y = tgraph.negate %b : tensor<4096x21xf32>
+      %r = tgraph.concatenate %x, %y {dimension = 1 : i64, tgraph.in_place}
+        : (tensor<4096x3xf32>, tensor<4096x21xf32>) -> tensor<4096x24xf32>"""
+    module = parsed("%a: tensor<4096x3xf32>, %b: tensor<4096x21xf32>", body)
+    first = next(op for op in module.walk() if op.name == "tgraph.negate")
+    assert time(first) == LAUNCH + time_to_move(4096 * 4 * (3 + 8))
+    strided = "memref<4096x3xf32, strided<[24, 1]>>"
+    body = f"tgraph.negate %a outs(%r) : (memref<4096x3xf32>) -> {strided}"
+    module = parsed(f"%a: memref<4096x3xf32>, %r: {strided}", body)
+    assert time(only(module, "negate")) == time(first)
 
 
 windows = st.integers(1, 5)
@@ -180,6 +240,23 @@ def test_a_scatter_adds_its_updates_and_a_pooling_gradient_its_windows() -> None
     assert flops(only(module, "scatter")) == 12
     assert moved(only(module, "scatter")) == 3 * 48 + 12
     assert flops(only(module, "select_and_scatter")) == 6 * 5 + 6
+
+
+def test_a_pooling_gradient_takes_longer_for_each_row() -> None:
+    """Its kernel goes through rows of the last dimension, one at a time."""
+
+    def pooled(rows: int, columns: int) -> int:
+        source = f"tensor<{2 * rows}x{columns}xf32>"
+        gradient = f"tensor<{rows}x{columns}xf32>"
+        body = f"""%s = tgraph.select_and_scatter %a, %g {{kind = "maximum",
+          window_dimensions = array<i64: 2, 1>, window_strides = array<i64: 2, 1>,
+          padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>}}
+          : ({source}, {gradient}) -> {source}"""
+        module = parsed(f"%a: {source}, %g: {gradient}", body)
+        return time(only(module, "select_and_scatter"))
+
+    assert pooled(512, 6) < 2 * pooled(512, 3) < 2 * pooled(512, 6)
+    assert pooled(512, 6) < pooled(1024, 3)
 
 
 GROUP = """

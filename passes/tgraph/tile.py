@@ -60,7 +60,8 @@ the last tile, which contain the padding, are outside of the loop.
 The pass lowers the peak as far as possible. It changes the program only if the new peak
 is at least a tenth below the arena that plan-memory needs for the original. Data that
 all tiles read, such as weights, is read again by each of them; `max-slowdown` limits
-the estimated cost.
+the estimated cost. That leaves out what a library takes to start contractions, so that
+networks of small ones are computed in tiles, too; tgraph-fit counts it.
 
 Needs: level 1, in the order in which the program will run: after tgraph-schedule.
 Leaves: level 1.
@@ -78,7 +79,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block
 
-from ...analysis.cost import duration, time
+from ...analysis.cost import duration, time_without_library
 from ...analysis.functions import blocks_within, tensor_functions
 from ...analysis.memory_graph import memory_graph
 from ...dialects.diagnostics import held_back, remark
@@ -216,8 +217,8 @@ class TGraphTile(OptionalPass, Placing):
                 after = planned_bytes.within(copy, enough)
             if after is None or after > enough:
                 return
-            took = took or duration(given)
-            longer = duration(copy) / took - 1
+            took = took or duration(given, time_without_library)
+            longer = duration(copy, time_without_library) / took - 1
             if longer <= (allowed := UNSEEN * self.max_slowdown):
                 break
             coarser *= max(longer / max(allowed, LITTLE), 2)
@@ -267,7 +268,8 @@ class TGraphTile(OptionalPass, Placing):
             return cut
         device = max(peaks, key=lambda device: peaks[device])
         rules = Rules(block)
-        allowed = int(self.max_slowdown * sum(map(time, memory.ops)))
+        took = sum(map(time_without_library, memory.ops))
+        allowed = int(self.max_slowdown * took)
         lifetimes = Lifetimes(memory, memory.graphs[device], self.alignment)
         search = Search(rules, lifetimes, self.tiles, allowed)
         before, limit = cut.bytes, peaks[device]
