@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterator, Sequence
+from functools import partial
 from importlib.util import find_spec
 
 import pytest
@@ -9,8 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sampling import examples
 
-from tensorplan.planning import Buffer, Limits, Problem, round_up, solve
-from tensorplan.planning.solver.gaps import LOWEST, SMALLEST, TOPMOST, Gaps
+from tensorplan.planning import Buffer, Limits, Problem, peak_of, round_up, solve
+from tensorplan.planning.solver.gaps import LOWEST, SMALLEST, TOPMOST, WAITING, Gaps
+from tensorplan.planning.solver.greedy import plans, plans_below
+
+needs_numba = pytest.mark.skipif(find_spec("numba") is None, reason="needs numba")
 
 CHOICES = (LOWEST, SMALLEST, TOPMOST)
 
@@ -64,7 +68,7 @@ def test_finds_the_gap_of_choice(choice: int, buffers: list[Buffer]) -> None:
     assert Gaps(buffers).place(order, choice) == one_by_one(buffers, choice)
 
 
-@pytest.mark.skipif(find_spec("numba") is None, reason="needs numba")
+@needs_numba
 @pytest.mark.parametrize("choice", CHOICES)
 def test_compiled_gaps_are_the_same(
     choice: int, monkeypatch: pytest.MonkeyPatch
@@ -79,6 +83,24 @@ def test_compiled_gaps_are_the_same(
     plain = Gaps(buffers).place(order, choice)
     monkeypatch.setattr("tensorplan.planning.solver.gaps.pays", lambda *_: True)
     assert Gaps(buffers).place(order, choice) == plain
+
+
+@given(any_buffers(), st.integers(1, 40))
+@settings(max_examples=examples(200), deadline=None)
+def test_greedy_plans_below_a_peak(buffers: list[Buffer], peak: int) -> None:
+    low = [plan for plan in plans(buffers) if peak_of(buffers, plan) < peak]
+    assert list(plans_below(buffers, lambda: peak)) == low
+
+
+@pytest.mark.parametrize("is_fast", [False, pytest.param(True, marks=needs_numba)])
+def test_without_patience_the_first_that_waits_is_the_last(
+    is_fast: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tensorplan.planning.solver.gaps.pays", lambda *_: is_fast)
+    buffers = [Buffer("", size, 0, 1) for size in (4, 8, 2)]
+    around = partial(Gaps(buffers).place_around, [WAITING] * 3, range(3), capacity=10)
+    assert around() == [0, WAITING, 4]
+    assert around(is_patient=False) == [0, WAITING, WAITING]
 
 
 def test_auto_is_never_worse_than_greedy_on_many_buffers() -> None:

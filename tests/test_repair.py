@@ -164,6 +164,17 @@ def test_a_core_is_packed_in_one_order_after_the_other(
         assert tried.count(max(tried)) == calls
 
 
+def test_whether_a_core_is_small_is_known_without_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(CoreFirst, "_core", None)
+    lifespans = [(step, step + 3) for step in range(100)]
+    for top, is_small in ((64, False), (640, True)):
+        sizes = [top if step == 50 else 64 for step in range(100)]
+        [part] = parts_of(lifespans, sizes)
+        assert CoreFirst(part).is_small(SLACKS[0]) == is_small
+
+
 def test_core_first_keeps_its_limit() -> None:
     part = chain(2000)
     spent = SearchBudget(Limits(effort=0.00005), 0)

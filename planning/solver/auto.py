@@ -155,19 +155,28 @@ def _regular(task: _Task) -> Placement:
     for part in parts:
         _lay(part, _by_skyline(part, max(goal, max(part.load))), offsets, unit)
     budget.report(peak_of(buffers, offsets))
-    greediest = offsets
-    plans = greedy.plans(buffers)
-    while peak_of(buffers, offsets) > task.goal and not deadline.passed():
-        if (plan := next(plans, None)) is None:
-            break
-        for part in parts:
-            found = [plan[index] // unit for index in part.indices]
-            if part.peak(found) < part.peak(_taken(part, offsets, unit)):
-                _lay(part, found, offsets, unit)
-        if peak_of(buffers, plan) < peak_of(buffers, greediest):
-            greediest = plan
-    budget.report(peak_of(buffers, offsets))
     peaks = [part.peak(_taken(part, offsets, unit)) for part in parts]
+    greediest = list(offsets)
+    highest = sorted(range(len(parts)), key=lambda n: (-peaks[n], n))
+    for number in highest:
+        part = parts[number]
+        members = [buffers[index] for index in part.indices]
+        if peak_of(members, [offsets[i] for i in part.indices]) <= task.goal:
+            continue
+        if deadline.passed():
+            break
+        for plan in greedy.plans_below(members, lambda n=number: peaks[n] * unit):
+            found = [offset // unit for offset in plan]
+            if part.peak(found) < peaks[number]:
+                _lay(part, found, offsets, unit)
+                peaks[number] = part.peak(found)
+            if peak_of(members, plan) < peak_of(
+                members, [greediest[i] for i in part.indices]
+            ):
+                _lay(part, plan, greediest, 1)
+            if peak_of(members, plan) <= task.goal:
+                break
+    budget.report(peak_of(buffers, offsets))
 
     def improved(part: Part, found: Sequence[int]) -> None:
         _lay(part, found, offsets, unit)
@@ -269,10 +278,11 @@ def _minimise(
 def _core_first(part: Part, bounds: _Bounds, budget: SearchBudget) -> _Search:
     yield _PREPARING
     core = CoreFirst(part)
+    slacks = [slack for slack in SLACKS if core.is_small(slack)]
     for effort, excess in _CORES:
-        for slack in SLACKS:
+        for slack in slacks:
             capacity = bounds.low + int(bounds.low * excess)
-            if capacity < bounds.high and core.is_small(slack):
+            if capacity < bounds.high:
                 yield effort * core.WORK
                 offsets = core.fit(capacity, slack, effort, budget)
                 if offsets is not None:

@@ -92,18 +92,23 @@ class CoreFirst:
 
     def is_small(self, slack: float) -> bool:
         """Whether the core of this slack has at most half of the buffers."""
-        most = max((len(core.members) for core in self._core(slack)), default=0)
-        return 2 * most <= len(self._tall)
+        level, half = self._level(slack), len(self._tall) // 2
+        groups = self._part.connected(level) if len(level) > half else ()
+        return all(len(group) <= half for group in groups)
 
     def _core(self, slack: float) -> "Sequence[_Core]":
         if slack not in self._cores:
             self._cores[slack] = [_Core(*sub) for sub in self._parts(slack)]
         return self._cores[slack]
 
+    def _level(self, slack: float) -> Sequence[int]:
+        """The buffers of the sections of this slack."""
+        bound = max(self._tall) * (1 - slack)
+        return [i for i, tall in enumerate(self._tall) if tall > bound]
+
     def _parts(self, slack: float) -> Iterator[tuple[Sequence[int], Part]]:
         """The parts of the sections of this slack, and their buffers."""
-        bound = max(self._tall) * (1 - slack)
-        level = [i for i, tall in enumerate(self._tall) if tall > bound]
+        level = self._level(slack)
         for sub in _parts_among(self._part, level):
             yield [level[i] for i in sub.indices], sub
 

@@ -106,11 +106,12 @@ class Gaps:
         order: Sequence[int],
         choice: int = LOWEST,
         capacity: int = -1,
+        is_patient: bool = True,
     ) -> list[int]:
         """The same around those that have an offset; `WAITING` is that of the others.
 
         What would end above the capacity, if one is given, is left waiting, and so is
-        the rest at a deadline.
+        the rest at a deadline, or, unless it is patient, once one waits.
         """
         fast = self._fast
         sets = _Sets(
@@ -122,15 +123,18 @@ class Gaps:
         found = integers(offsets, fast)
         place = self._kernel(_place)
 
-        def put(members: Sequence[int]) -> None:
+        def put(members: Sequence[int]) -> bool:
             queue = integers(members, fast)
-            place(self._lives, sets, self._met, queue, choice, capacity, found)
+            lives, met = self._lives, self._met
+            waits = place(lives, sets, met, queue, choice, capacity, is_patient, found)
+            return is_patient or not waits
 
         put([i for i, offset in enumerate(offsets) if offset != WAITING])
         others = [i for i in order if offsets[i] == WAITING]
         done, chunk = 0, _SURE
         while done < len(others) and not (done and deadline.passed()):
-            put(others[done : done + chunk])
+            if not put(others[done : done + chunk]):
+                break
             done += chunk
             chunk = _CHUNK if fast else _SURE
         return plain(found)
@@ -167,10 +171,13 @@ def _place(
     order: Integers,
     choice: int,
     capacity: int,
+    is_patient: bool,
     offsets: Integers,
-) -> None:
-    """The kernel: the offset of each buffer in `order` that has none."""
+) -> int:
+    """The kernel: the offset of each buffer in `order` that has none. How many wait, at
+    most 1 if it is not patient."""
     half = len(sets.count) // 2
+    waiting = 0
     for place in range(len(order)):
         index = order[place]
         size = lives.size[index]
@@ -179,7 +186,10 @@ def _place(
         if low == WAITING:
             low = _offset(sets, met, count, size, lives.alignment[index], choice)
             if capacity >= 0 and low + size > capacity:
-                continue
+                waiting += 1
+                if is_patient:
+                    continue
+                break
             offsets[index] = low
         if size:
             for slot in range(count):
@@ -187,6 +197,7 @@ def _place(
                 _add(sets, (this + half) % (2 * half), low, low + size)
                 if this < half:
                     _add(sets, this, low, low + size)
+    return waiting
 
 
 def _meet(lives: _Lives, met: _Met, half: int, index: int) -> int:

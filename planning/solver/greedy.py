@@ -6,9 +6,10 @@ They differ in the order of buffers and the choice of gap (`gaps.py`).
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from .. import deadline
 from ..problem import Buffer, Limits, Placement, Problem
 from ..registry import strategy
-from .gaps import LOWEST, SMALLEST, Gaps
+from .gaps import LOWEST, SMALLEST, WAITING, Gaps
 
 
 @strategy("greedy-by-size")
@@ -44,12 +45,32 @@ def by_duration(index: int, buffer: Buffer) -> tuple[int, ...]:
     return (buffer.start - buffer.end, -buffer.size, buffer.start, index)
 
 
+_TRIES = (by_size, LOWEST), (by_start, SMALLEST), (by_duration, LOWEST)
+
+
 def plans(buffers: Sequence[Buffer]) -> Iterator[list[int]]:
     """The plans that `auto` tries: greedy-by-size, best-fit, first fit by duration."""
-    gaps = Gaps(buffers, 3)
-    tries = (by_size, LOWEST), (by_start, SMALLEST), (by_duration, LOWEST)
-    for key, choice in tries:
+    gaps = Gaps(buffers, len(_TRIES))
+    for key, choice in _TRIES:
         yield gaps.place(ordered(buffers, key), choice)
+
+
+def plans_below(
+    buffers: Sequence[Buffer], peak: Callable[[], int]
+) -> Iterator[list[int]]:
+    """Those of the same plans that end below a peak, which is asked for each time.
+
+    None of the buffers has a given offset. There are no more at a deadline.
+    """
+    gaps = Gaps(buffers, len(_TRIES))
+    none = [WAITING] * len(buffers)
+    for key, choice in _TRIES:
+        order = ordered(buffers, key)
+        found = gaps.place_around(none, order, choice, peak() - 1, is_patient=False)
+        if WAITING not in found:
+            yield found
+        if deadline.passed():
+            return
 
 
 def in_order(

@@ -6,7 +6,7 @@ if they share a section. Where no buffer is live across a step, the problem fall
 parts that do not touch each other.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from itertools import accumulate, pairwise
@@ -65,6 +65,19 @@ class Part:
             first=[self.sections - end for end in self.end],
             end=[self.sections - first for first in self.first],
         )
+
+    def connected(self, members: Iterable[int]) -> Iterator[list[int]]:
+        """Some of the buffers in groups that share no section, in order of time."""
+        group: list[int] = []
+        reached = 0
+        for i in sorted(members, key=lambda i: (self.first[i], i)):
+            if group and self.first[i] >= reached:
+                yield group
+                group = []
+            group.append(i)
+            reached = max(reached, self.end[i])
+        if group:
+            yield group
 
     def among(self, members: Sequence[int]) -> "Part":
         """Some of the buffers, of which none starts before the first of them."""

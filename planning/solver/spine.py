@@ -7,7 +7,7 @@ in its piece only.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from .sections import Part, over
@@ -44,7 +44,7 @@ def split(part: Part) -> tuple[Sequence[int], Sequence[Piece]]:
             break
         offsets, height = _placed(part, spine)
         rest = set(range(len(part.size))).difference(spine)
-        pieces = [_piece(part, group, height) for group in _connected(part, rest)]
+        pieces = [_piece(part, group, height) for group in part.connected(rest)]
         fillers = [i for piece in pieces if (i := _filler(part, piece)) is not None]
         if not fillers:
             return offsets, pieces
@@ -91,31 +91,17 @@ def _spine(part: Part) -> list[int]:
 
     def is_enough(few: int) -> bool:
         rest = [i for i in range(count) if weakest[i] > few]
-        return max(map(len, _connected(part, rest)), default=0) <= _PIECE
+        return max(map(len, part.connected(rest)), default=0) <= _PIECE
 
     levels = sorted(set(crossed))
     few = levels[bisect_left(levels, True, key=is_enough)]
     return [i for i in range(count) if weakest[i] <= few]
 
 
-def _connected(part: Part, members: Iterable[int]) -> Iterator[list[int]]:
-    """The members in groups that share no section, in order of time."""
-    group: list[int] = []
-    reached = 0
-    for i in sorted(members, key=lambda i: (part.first[i], i)):
-        if group and part.first[i] >= reached:
-            yield group
-            group = []
-        group.append(i)
-        reached = max(reached, part.end[i])
-    if group:
-        yield group
-
-
 def _placed(part: Part, members: Sequence[int]) -> tuple[list[int], list[int]]:
     """Offsets (units) with those of the members, and their height per section."""
     offsets, height = [0] * len(part.size), [0] * part.sections
-    for group in _connected(part, members):
+    for group in part.connected(members):
         sub = part.among(group)
         for i, offset in zip(group, min(skyline_plans(sub), key=sub.peak), strict=True):
             offsets[i] = offset
