@@ -59,6 +59,7 @@ __all__ = [
     "from_jax",
     "from_onnx",
     "from_stablehlo",
+    "from_tflite",
     "from_torch",
     "frontier",
     "jit",
@@ -84,7 +85,8 @@ def read(source: str | bytes | os.PathLike[str]) -> ModuleOp:
     """Reads a program without converting it, from text, bytes, or the file at a `Path`.
 
     The source is MLIR text of any dialect, registered or not, MLIR bytecode, a
-    `jax.export` artifact, or an ONNX model, without the values of its parameters.
+    `jax.export` artifact, or an ONNX or LiteRT model, without the values of its
+    parameters.
     StableHLO in custom syntax and bytecode require the extra `jax`. Because a file may
     be damaged, another process reads its bytecode first, which takes 0.2 s.
 
@@ -216,13 +218,17 @@ def from_onnx(
     """
     from .frontends.onnx import import_model
 
-    _expect_contents(source, bytes | os.PathLike)
     _expect_sizes(sizes)
-    is_file = isinstance(source, os.PathLike)
-    data, name = (
-        (Path(source).read_bytes(), os.fspath(source)) if is_file else (source, "onnx")
-    )
+    data, name = _contents(source, "onnx")
     return _simplified(import_model(data, name, sizes, values), simplify)
+
+
+def _contents(source: bytes | os.PathLike[str], name: str) -> tuple[bytes, str]:
+    """What is in a file, or is given, and what it is called."""
+    _expect_contents(source, bytes | os.PathLike)
+    if isinstance(source, os.PathLike):
+        return Path(source).read_bytes(), os.fspath(source)
+    return source, name
 
 
 def _expect_sizes(sizes: Any) -> None:
@@ -231,6 +237,23 @@ def _expect_sizes(sizes: Any) -> None:
     for name, size in cast("Mapping[Any, Any]", sizes or {}).items():
         if not isinstance(size, int):
             raise TypeError(f"size {name!r} is {size!r}, expected an integer")
+
+
+def from_tflite(source: bytes | os.PathLike[str], *, simplify: bool = True) -> Model:
+    """Reads a LiteRT (TensorFlow Lite) model, of floats or quantized, and returns it as
+    a `tgraph` program with its parameters.
+
+    The module's arguments are the model's inputs, followed by its parameters. 8-bit
+    numbers are those that LiteRT's reference kernels compute. `simplify` is as in
+    `from_jax`. Requires the extra `tflite`.
+
+    Raises `LocatedError` that lists all unsupported operations, `OSError` for a file
+    that cannot be read, and `ValueError` for a file name that is not a `Path`.
+    """
+    from .frontends.tflite import import_model
+
+    data, name = _contents(source, "tflite")
+    return _simplified(import_model(data, name), simplify)
 
 
 def from_torch(

@@ -10,6 +10,7 @@ from ..dialects.tgraph import elementwise as e
 from ..dialects.tgraph.base import ints, with_element, with_shape
 from ..dialects.tgraph.bodies import SortOp
 from ..dialects.tgraph.indexing import DynamicUpdateSliceOp, GatherOp, ScatterOp
+from ..dialects.tgraph.shaping import ReverseOp
 from ..dialects.tgraph.structure import YieldOp
 from .builder import TensorBuilder, shape_of, type_of
 from .formulas import compare
@@ -27,6 +28,28 @@ def from_front(b: TensorBuilder, indices: SSAValue, sizes: Sequence[int]) -> SSA
     limits = b.convert(limits, type_of(indices).element_type)
     moved = b.apply(e.AddOp, indices, limits)
     return b.apply(e.SelectOp, compare(b, indices, "LT", 0), moved, indices)
+
+
+def take_ranges(b: TensorBuilder, x: SSAValue, taken: Sequence[range]) -> SSAValue:
+    """What each dimension's range has, which may count down."""
+    forward = [r if r.step > 0 else r[::-1] for r in taken]
+    x = b.slice(
+        x,
+        [r.start if r else 0 for r in forward],
+        [r[-1] + 1 if r else 0 for r in forward],
+        [r.step for r in forward],
+    )
+    if turned := [d for d, r in enumerate(taken) if r.step < 0]:
+        x = b.emit(ReverseOp, x, dimensions=ints(turned))
+    return x
+
+
+def tile(b: TensorBuilder, x: SSAValue, repeats: Sequence[int]) -> SSAValue:
+    """`x` several times along each dimension."""
+    pairs = list(zip(repeats, shape_of(x), strict=True))
+    dims = range(1, 2 * len(pairs), 2)
+    repeated = b.broadcast_in_dim(x, [size for pair in pairs for size in pair], dims)
+    return b.reshape(repeated, [count * size for count, size in pairs])
 
 
 def _others(x: SSAValue, axis: int) -> list[int]:

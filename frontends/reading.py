@@ -8,11 +8,13 @@ The first match decides the format:
   2. A `jax.export` artifact is a flatbuffer that holds such bytecode in a known field.
   3. StableHLO text has an operation `stablehlo.*` or `chlo.*`, in quotes (generic) or
      not (custom), at the start of a line or after `{`, after its results if any.
-  4. An ONNX model is a protobuf message that starts with its version.
-  5. Anything else is other MLIR text: tgraph, memref, ... .
+  4. A LiteRT model has the identifier of its flatbuffer.
+  5. An ONNX model is a protobuf message that starts with its version.
+  6. Anything else is other MLIR text: tgraph, memref, ... .
 
 1 to 3 give level 0 (see `stablehlo/reading.py`) and are read by jaxlib. Without it,
-generic StableHLO text is still read, by xDSL. 4 gives level 1 (see `onnx/`).
+generic StableHLO text is still read, by xDSL. 4 and 5 give level 1 (see `tflite/` and
+`onnx/`).
 """
 
 import re
@@ -23,12 +25,12 @@ from types import ModuleType
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
+from ..arrays import Array
 from ..dialects.diagnostics import LocatedError, depth_limited
 from ..dialects.garbage import seldom_collected
 from ..extras import missing
-from . import onnx
+from . import onnx, tflite
 from .mlir_text import parse_module, permissive
-from .onnx.reading import is_model
 
 _BYTECODE = b"ML\xefR"
 _STABLEHLO = re.compile(
@@ -54,7 +56,7 @@ def read(
     not `trusted` is read by another process first (see `bytecode.py`).
 
     Raises xDSL's `ParseError` for text and `LocatedError` for bytes that are not valid,
-    and `LocatedError` if jaxlib or onnx is needed and missing.
+    and `LocatedError` if jaxlib, onnx or tflite is needed and missing.
     """
     bytecode = data if data.startswith(_BYTECODE) else _exported_module(data)
     if bytecode is not None:
@@ -62,7 +64,9 @@ def read(
         if not trusted:
             reader.bytecode.check(bytecode, name)
         return reader.read_bytecode(bytecode, name, ctx)
-    if is_model(data):
+    if tflite.is_model(data):
+        return tflite.import_model(data, name).module
+    if onnx.is_model(data):
         return onnx.import_model(data, name, sizes).module
     text = decode(data, name)
     if (operation := _STABLEHLO.search(text)) is None:
@@ -84,6 +88,13 @@ def read(
     return reader.read_text(text, name, ctx, first_line=first_line)
 
 
+def parameters(data: bytes, name: str) -> Mapping[str, Array]:
+    """The values that a model gives its parameters, by name; none for other formats."""
+    if tflite.is_model(data):
+        return tflite.parameters(data, name)
+    return onnx.parameters(data, name)
+
+
 def decode(data: bytes, name: str) -> str:
     """The text in a file called `name`, which is in no binary format."""
     try:
@@ -91,7 +102,7 @@ def decode(data: bytes, name: str) -> str:
     except UnicodeDecodeError:
         raise LocatedError(
             f"{name} is neither MLIR text, nor MLIR bytecode, nor a jax.export "
-            "artifact, nor an ONNX model"
+            "artifact, nor an ONNX or LiteRT model"
         ) from None
 
 

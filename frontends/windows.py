@@ -6,7 +6,7 @@ from functools import reduce
 from math import prod
 
 import numpy as np
-from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, StringAttr, i64
 from xdsl.ir import SSAValue
 
 from ..dialects.dtypes import Array, identity, numpy_dtype
@@ -45,20 +45,44 @@ def rounded_up(window: SpatialWindow, image: Sequence[int]) -> SpatialWindow:
     )
 
 
+def padded_alike(
+    size: Sequence[int],
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    image: Sequence[int],
+) -> SpatialWindow:
+    """A window at each stride of the image: padded as much at either end, or by one
+    more at the upper one (`SAME`)."""
+    low: list[int] = []
+    high: list[int] = []
+    for d, length in enumerate(image):
+        reach = (size[d] - 1) * dilations[d] + 1
+        places = -(-length // strides[d])
+        total = max((places - 1) * strides[d] + reach - length, 0)
+        low.append(total // 2)
+        high.append(total - total // 2)
+    return SpatialWindow(size, strides, dilations, low, high)
+
+
 def reduce_window(
-    b: TensorBuilder, kind: str, x: SSAValue, window: SpatialWindow
+    b: TensorBuilder, kind: str, x: SSAValue, window: SpatialWindow, first: int = 2
 ) -> SSAValue:
-    """Of images in the order batch, channel, space."""
+    """Of images whose dimensions from `first` on are those of space."""
+    after = len(shape_of(x)) - first - len(window.size)
+
+    def along(others: int, values: Sequence[int]) -> DenseArrayBase:
+        return ints([*[others] * first, *values, *[others] * after])
+
     return b.emit(
         ReduceWindowOp,
         x,
         kind=StringAttr(kind),
-        window_dimensions=ints([1, 1, *window.size]),
-        window_strides=ints([1, 1, *window.strides]),
-        padding_low=ints([0, 0, *window.low]),
-        padding_high=ints([0, 0, *window.high]),
-        base_dilations=ints([1] * (len(window.size) + 2)),
-        window_dilations=ints([1, 1, *window.dilations]),
+        window_dimensions=along(1, window.size),
+        window_strides=along(1, window.strides),
+        padding_low=along(0, window.low),
+        padding_high=along(0, window.high),
+        base_dilations=along(1, [1] * len(window.size)),
+        window_dilations=along(1, window.dilations),
     )
 
 
@@ -128,20 +152,21 @@ def divided_by_counts(
     counted: Sequence[int],
 ) -> SSAValue:
     """Sums of each window's elements, by how many these are."""
-    counts = _counts(window, image, shape_of(total)[2:], counted)
+    counts = counts_of(window, image, shape_of(total)[2:], counted)
     if np.all(counts == counts.flat[0]):
         return b.apply(e.DivideOp, total, float(counts.flat[0]))
     divisors = b.convert(b.constant(counts), type_of(total).element_type)
     return b.apply(e.DivideOp, total, divisors)
 
 
-def _counts(
+def counts_of(
     window: SpatialWindow,
     image: Sequence[int],
     places: Sequence[int],
     pads: Sequence[int],
 ) -> Array:
-    """How many elements each place averages over, of the places' shape."""
+    """How many elements each place averages over, of the places' shape; `pads` count,
+    too."""
     check_table(*places)
     rank = len(places)
     along: list[Array] = []
@@ -160,29 +185,33 @@ def convolve(
     kernel: SSAValue,
     window: SpatialWindow,
     groups: int,
+    *,
+    images: str = "bf#",
+    kernels: str = "oi#",
 ) -> SSAValue:
-    """Of images in the order batch, channel, space; kernels output, input, space."""
+    """The orders of dimensions have `#` for those of space: of images batch and
+    channel, of kernels output and input."""
     ones = [1] * len(window.size)
-    return _convolve(b, x, kernel, "oi", window, window.strides, ones, groups)
+    labels = f"{images}_{kernels}->{images}"
+    return _convolve(b, x, kernel, labels, window, window.strides, ones, groups)
 
 
 def _convolve(
     b: TensorBuilder,
     x: SSAValue,
     kernel: SSAValue,
-    kernel_labels: str,
+    labels: str,
     window: SpatialWindow,
     strides: Sequence[int],
     image_dilation: Sequence[int],
     groups: int,
 ) -> SSAValue:
     spatial = "".join(map(str, range(len(window.size))))
-    labels = f"bf{spatial}_{kernel_labels}{spatial}->bf{spatial}"
     return b.emit(
         ConvolutionOp,
         x,
         kernel,
-        dim_labels=StringAttr(labels),
+        dim_labels=StringAttr(labels.replace("#", spatial)),
         window_strides=ints(strides),
         padding_low=ints(window.low),
         padding_high=ints(window.high),
@@ -221,7 +250,7 @@ def convolve_transposed(
         turned = b.transpose(turned, [1, 0, *range(2, rank + 3)])
         turned = b.reshape(turned, [inputs // groups, groups * outputs, *size])
     ones = [1] * rank
-    return _convolve(b, x, turned, "io", padded, ones, window.strides, groups)
+    return _convolve(b, x, turned, "bf#_io#->bf#", padded, ones, window.strides, groups)
 
 
 def take_places(b: TensorBuilder, x: SSAValue, axis: int, indices: Array) -> SSAValue:

@@ -32,7 +32,7 @@ Formula: TypeAlias = Callable[..., Term]
 
 
 @dataclass(frozen=True)
-class _Writer(terms.TermBuilder[SSAValue]):
+class Writer(terms.TermBuilder[SSAValue]):
     """Writes formulas on tensors of one type."""
 
     b: TensorBuilder
@@ -64,7 +64,7 @@ def written_out(b: TensorBuilder, name: str, *operands: SSAValue) -> SSAValue:
     if element_bytes(element) < 4:
         wide = [b.convert(x, f32) for x in operands]
         return b.convert(written_out(b, name, *wide), element)
-    return FORMULAS[name](*map(_Writer(b).term, operands)).value
+    return FORMULAS[name](*map(Writer(b).term, operands)).value
 
 
 def magnitude(b: TensorBuilder, x: SSAValue) -> SSAValue:
@@ -83,7 +83,7 @@ def unit(b: TensorBuilder, x: SSAValue) -> SSAValue:
 
 def _parts(b: TensorBuilder, x: SSAValue) -> tuple[Term, Term]:
     kinds = (elementwise.RealOp, elementwise.ImagOp)
-    real, imaginary = (_Writer(b).term(b.emit(kind, x)) for kind in kinds)
+    real, imaginary = (Writer(b).term(b.emit(kind, x)) for kind in kinds)
     return real, imaginary
 
 
@@ -190,7 +190,7 @@ _Parts: TypeAlias = tuple[Term, Term]
 
 
 def _sqrt(x: Term, y: Term) -> _Parts:
-    b = cast(_Writer, x.builder).b
+    b = cast(Writer, x.builder).b
     z = b.emit(elementwise.ComplexOp, x.value, y.value)
     return _parts(b, b.emit(elementwise.SqrtOp, z, type=type_of(z)))
 

@@ -154,7 +154,13 @@ def test_read_takes_text_bytes_and_paths() -> None:
 
 
 @pytest.mark.parametrize(
-    "function", [tensorplan.read, tensorplan.from_stablehlo, tensorplan.from_onnx]
+    "function",
+    [
+        tensorplan.read,
+        tensorplan.from_stablehlo,
+        tensorplan.from_onnx,
+        tensorplan.from_tflite,
+    ],
 )
 def test_a_name_is_no_program(function: Callable[[str], object]) -> None:
     file = str(EXAMPLES / "classifier.mlir")

@@ -26,7 +26,7 @@ DEEP = '"a.b"() ({\n' * 3000 + "}) : () -> ()\n" * 3000
 NOT_THERE = Path("no/such/file")
 
 
-READERS = ["read", "from_stablehlo", "from_onnx"]
+READERS = ["read", "from_stablehlo", "from_onnx", "from_tflite"]
 
 
 @pytest.mark.parametrize("reader", READERS)
@@ -146,9 +146,10 @@ def test_numbers_of_arguments(options: Any, error: Any) -> None:
     [
         ("jax", "jax", lambda: tensorplan.from_jax(abs, np.ones(4))),
         ("onnx", "onnx", lambda: tensorplan.from_onnx(b"\x08\x07")),
+        ("tflite", "tflite", lambda: tensorplan.from_tflite(b"\0\0\0\0TFL3")),
         ("torch.export", "torch", lambda: tensorplan.from_torch(None)),
     ],
-    ids=["jax", "onnx", "torch"],
+    ids=["jax", "onnx", "tflite", "torch"],
 )
 def test_without_a_package(
     package: str,

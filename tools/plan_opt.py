@@ -12,8 +12,9 @@ from .arguments import FILE, Parser, seconds
 from .common import check_outputs, check_program, guard, parse_sizes
 
 _DESCRIPTION = """\
-Reads StableHLO (text or bytecode), an ONNX model, tgraph IR, or memref IR, runs passes
-on it, and prints the result. The input format is detected from the content.
+Reads StableHLO (text or bytecode), an ONNX or LiteRT model, tgraph IR, or
+memref IR, runs passes on it, and prints the result. The input format is
+detected from the content.
 """
 _EXAMPLES = """\
 examples:

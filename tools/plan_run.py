@@ -14,16 +14,17 @@ from .common import check_inputs, check_outputs, check_program, guard, parse_siz
 from .plan_arguments import add_plan_options
 
 _DESCRIPTION = """\
-Plans the memory of a tensor program (StableHLO text or bytecode, an ONNX model, tgraph
-or memref IR), runs it with NumPy arrays, and prints for each pool: its bytes, the lower
-bound (the largest sum of live bytes), the bytes without reuse, and the buffer count.
-'+ N' is what the kernels of this machine need in addition.
+Plans the memory of a tensor program (StableHLO text or bytecode, an ONNX or
+LiteRT model, tgraph or memref IR), runs it with NumPy arrays, and prints for
+each pool: its bytes, the lower bound (the largest sum of live bytes), the bytes
+without reuse, and the buffer count. '+ N' is what the kernels of this machine
+need in addition.
 
 In npz files, inputs are called arg0, arg1, ... in signature order, or by the names of
 the program's arguments. Outputs have the names of the model's results, or out0, out1,
 ... A variable (a donated argument) is an input; its final contents are the output that
-it is donated to. The parameters of an ONNX model are read from its file and are not
-inputs.
+it is donated to. The parameters of an ONNX or LiteRT model are read from its file and
+are not inputs.
 """
 
 

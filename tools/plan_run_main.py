@@ -19,7 +19,7 @@ from ..dialects import get_all_dialects
 from ..dialects.diagnostics import LocatedError, held_back, name_of
 from ..dialects.sizes.symbolic import TYPICAL
 from ..dialects.tgraph.base import is_static, tensor_type_of
-from ..frontends import onnx
+from ..frontends import reading
 from ..passes import driver
 from ..passes.driver import flatten
 from ..passes.plan.check import PlanCheck
@@ -84,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
         program = module = with_sizes(module, io, options)
         io = signature(module, options.entry)
     _check_sizes(module)
-    parameters = onnx.parameters(source.data, source.name)
+    parameters = reading.parameters(source.data, source.name)
     given = [parameters[name] for name in known if name in parameters]
     inputs = io.inputs[: len(io.inputs) - len(given)]
     if options.inputs:

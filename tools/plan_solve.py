@@ -273,7 +273,7 @@ def _solve_file(
 
 def _is_program(source: Source) -> bool:
     """Whether it is what `plan-opt` reads, by its name or by how it starts."""
-    is_named_so = source.name.endswith((".mlir", ".mlirbc", ".onnx"))
+    is_named_so = source.name.endswith((".mlir", ".mlirbc", ".onnx", ".tflite"))
     return is_named_so or _PROGRAM.match(source.data) is not None
 
 

@@ -16,8 +16,9 @@ from ...dialects.tgraph import elementwise as e
 from ..builder import axis_of, shape_of, type_of
 from ..formulas import compare
 from ..loops import Loop, Values, branch, row_of, rows_like
+from ..operators import Known, Value
 from ..unsupported import Unsupported
-from .node import Known, OnnxNode, Value
+from .node import OnnxNode
 
 Subgraph: TypeAlias = Callable[
     [onnx.GraphProto, Sequence[Value], list[Operation]], Sequence[Value | None]

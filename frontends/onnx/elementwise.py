@@ -15,9 +15,10 @@ from ...dialects.tgraph.base import TensorOp, with_element
 from ...dialects.tgraph.elements import is_integer, is_stored
 from ..builder import element_type, shape_of, type_of
 from ..formulas import clamp, compare, gelu, modulo, positive_or, reciprocal, softplus
+from ..operators import Known, Value
 from ..unsupported import Unsupported
 from ..written import written_out
-from .node import Conversion, Known, OnnxNode, Value
+from .node import Conversion, OnnxNode
 
 
 def _repeated(op_type: type[TensorOp]) -> Conversion:

@@ -13,9 +13,10 @@ import numpy as np
 import onnx
 from onnx.reference import ReferenceEvaluator
 
+from ..operators import Known
 from ..unsupported import Unsupported
 from . import elementwise, indexing, reducing, shaping
-from .node import Known, OnnxNode
+from .node import OnnxNode
 
 _LARGEST = 1 << 16  # elements of an input
 _LARGEST_RESULT = 1 << 24

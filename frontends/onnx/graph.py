@@ -27,6 +27,7 @@ from ...dialects.diagnostics import LocatedError, errors_at
 from ...dialects.dtypes import numpy_dtype
 from ...dialects.tgraph.base import LARGEST_SIZE, NAME, PARAMETER
 from ..builder import at, element_type, name_hint, type_of
+from ..operators import Known, Value
 from ..unsupported import Unsupported
 from . import (
     elementwise,
@@ -56,7 +57,7 @@ from .functions import (
     name_of,
     opset_of,
 )
-from .node import Conversion, Known, OnnxNode, Value
+from .node import Conversion, OnnxNode
 from .older import modernized
 from .qdq import on_integers
 from .reading import OPSETS, array_of
@@ -277,12 +278,12 @@ class Importer:
         return OnnxNode(
             self._ops,
             place,
+            list(proto.input),
+            [scope[name] for name in proto.input],
             name_of(proto),
             self._opset,
             len(proto.output),
             {a.name: helper.get_attribute_value(a) for a in proto.attribute},
-            list(proto.input),
-            [scope[name] for name in proto.input],
         )
 
     def _node(self, proto: onnx.NodeProto, scope: Scope) -> Sequence[Value | None]:

@@ -13,8 +13,9 @@ from ...dialects.tgraph.indexing import GatherOp, ScatterOp
 from ..builder import axis_of, shape_of, type_of
 from ..formulas import compare
 from ..indices import from_front, largest_along, one_hot, put_along, take_along
+from ..operators import Known, Value
 from ..unsupported import Unsupported
-from .node import Conversion, Known, OnnxNode, Value
+from .node import Conversion, OnnxNode
 
 
 def _from_front(n: OnnxNode, index: int, sizes: Sequence[int]) -> SSAValue:

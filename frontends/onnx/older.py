@@ -14,7 +14,8 @@ import numpy as np
 
 from ...dialects.dtypes import DType, numpy_dtype
 from ..builder import shape_of, type_of
-from .node import Known, OnnxNode, Value
+from ..operators import Known, Value
+from .node import OnnxNode
 
 _Rule: TypeAlias = Callable[[OnnxNode], OnnxNode]
 

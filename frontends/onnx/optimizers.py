@@ -12,7 +12,8 @@ from xdsl.ir import SSAValue
 from ...dialects.tgraph import elementwise as e
 from ..builder import shape_of, type_of
 from ..formulas import compare
-from .node import Conversion, OnnxNode, Value
+from ..operators import Value
+from .node import Conversion, OnnxNode
 
 _Update: TypeAlias = Callable[
     [OnnxNode, SSAValue, SSAValue, Sequence[SSAValue]], Sequence[SSAValue]

@@ -10,8 +10,9 @@ from ...dialects.tgraph import elementwise as e
 from ...dialects.tgraph.base import with_element
 from ..builder import shape_of, type_of
 from ..formulas import compare, matmul, per_channel
+from ..operators import Value
 from ..windows import SpatialWindow, convolve, convolve_transposed
-from .node import Conversion, OnnxNode, Value
+from .node import Conversion, OnnxNode
 from .windows import window_of
 
 

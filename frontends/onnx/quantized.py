@@ -18,10 +18,11 @@ from ...dialects.tgraph import elementwise as e
 from ...dialects.tgraph.elements import is_float, is_stored, limits
 from ..builder import axis_of, element_type, shape_of, type_of
 from ..formulas import clamp
+from ..operators import Value
 from ..unsupported import Unsupported
 from . import elementwise, reducing, shaping
 from .elementwise import converted
-from .node import Conversion, OnnxNode, Value
+from .node import Conversion, OnnxNode
 
 
 def _along(n: OnnxNode, x: SSAValue, values: SSAValue) -> SSAValue:

@@ -1,11 +1,7 @@
 """ONNX's products of quantized tensors → tgraph: sums of integers in 32 bits, exact.
 
-Zero points are taken out of the sums, so that operands stay 8-bit numbers:
-
-    Σ (x - zx) (w - zw)  =  Σ x w  -  zx Σ w  -  zw (Σ x - count * zx)
-
-Sums of constants are constants. An image is padded with its zero point, unless that is
-0. Second operands become signed, as kernels want them: 128 less, and their zero points
+zero_points.py says how. An image is padded with its zero point, unless that is 0.
+Second operands become signed, as kernels want them: 128 less, and their zero points
 too. The mean of a window is a product with ones.
 """
 
@@ -20,13 +16,12 @@ from xdsl.ir import SSAValue
 from ...dialects.tgraph import elementwise as e
 from ..builder import shape_of, type_of
 from ..formulas import matmul, per_channel
+from ..operators import Known, Value
 from ..windows import SpatialWindow, convolve, divided_by_counts
-from .node import Conversion, Known, OnnxNode, Value
+from ..zero_points import less, lowered, reshaped, sizes_of, summed, without_zeros
+from .node import Conversion, OnnxNode
 from .quantized import quantized, rounded, zero_point
 from .windows import counted_pads, window_of
-
-HALF = 128
-"""How much less unsigned 8-bit numbers are as signed ones."""
 
 
 def _signed(n: OnnxNode, index: int, zero: int) -> OnnxNode:
@@ -35,14 +30,8 @@ def _signed(n: OnnxNode, index: int, zero: int) -> OnnxNode:
         return n
     inputs = [*n.inputs, *[None] * (zero + 1 - len(n.inputs))]
     for at in (index, zero):
-        inputs[at] = _lowered(n, inputs[at] or Known(np.zeros((), np.uint8)))
+        inputs[at] = lowered(n, inputs[at] or Known(np.zeros((), np.uint8)))
     return replace(n, inputs=inputs)
-
-
-def _lowered(n: OnnxNode, x: Value) -> Value:
-    if isinstance(x, Known):
-        return Known((x.array.astype(np.int32) - HALF).astype(np.int8))
-    return n.convert(n.apply(e.SubtractOp, n.convert(x, i32), HALF), i8)
 
 
 def _zero(n: OnnxNode, index: int) -> Value | None:
@@ -53,43 +42,13 @@ def _zero(n: OnnxNode, index: int) -> Value | None:
     return value and n.convert(value, i32)
 
 
-def _reshaped(n: OnnxNode, value: Value, shape: Sequence[int]) -> Value:
-    if isinstance(value, Known):
-        return Known(value.array.reshape(shape))
-    return n.reshape(value, shape)
-
-
-def _shape(value: Value) -> Sequence[int]:
-    return value.array.shape if isinstance(value, Known) else shape_of(value)
-
-
-def _summed(n: OnnxNode, index: int, axes: Sequence[int]) -> Value:
-    """The sums of an input, with the axes as dimensions of size 1."""
-    if isinstance(value := n.inputs[index], Known):
-        return Known(value.array.sum(tuple(axes), np.int32, keepdims=True))
-    return n.reduce("add", n.convert(n.value(index), i32), axes, keep=True)
-
-
-def _less(n: OnnxNode, sums: Value, zero: Value, others: Value) -> SSAValue:
-    """The sums without what a zero point adds: those of the other operand, times it."""
-    if isinstance(zero, Known) and isinstance(others, Known):
-        taken = n.constant(zero.array * others.array)
-    else:
-        taken = n.apply(e.MultiplyOp, n.materialize(zero), n.materialize(others))
-    return n.apply(e.SubtractOp, n.materialize(sums), taken)
-
-
-def _count(number: int) -> Known:
-    return Known(np.array(number, np.int32))
-
-
 # Matrices
 
 
 def _column(n: OnnxNode, values: Value) -> Value:
     """One value for each row of a matrix, or one for all."""
-    shape = _shape(values)
-    return _reshaped(n, values, [*shape, 1]) if len(shape) == 1 else values
+    shape = sizes_of(values)
+    return reshaped(n, values, [*shape, 1]) if len(shape) == 1 else values
 
 
 def _sums_of_matrices(
@@ -102,14 +61,14 @@ def _sums_of_matrices(
     own, other = (_zero(n, zero) for zero in zeros)
     sums = matmul(n, n.convert(a, i32), n.convert(b, i32))
     rank, last = len(shape_of(b)), len(shape_of(a)) - 1
-    if own is not None:
-        own = _column(n, own)
-        sums = _less(n, sums, own, _summed(n, operands[1], [max(rank - 2, 0)]))
-    if other is not None:
-        rows = _summed(n, operands[0], [last])
-        rows = rows if own is None else _less(n, rows, own, _count(shape_of(a)[last]))
-        sums = _less(n, sums, other, rows)
-    return sums
+    return without_zeros(
+        n,
+        sums,
+        (own and _column(n, own), other),
+        lambda: summed(n, n.given(operands[1]), [max(rank - 2, 0)]),
+        lambda: summed(n, n.given(operands[0]), [last]),
+        shape_of(a)[last],
+    )
 
 
 def _integer_matmul(n: OnnxNode) -> Sequence[Value]:
@@ -182,18 +141,18 @@ def _sums_of_windows(
 
     ones = [1] * len(window.size)
     sums = convolved(kernel)
-    if own is not None:
-        axes = range(1, len(read) + 1)
-        own = _reshaped(n, own, [])
-        each = _reshaped(n, _summed(n, operands[1], axes), [channels, *ones])
-        sums = _less(n, sums, own, each)
-    if other is not None:
-        windows = convolved(n.filled(1, i8, [groups, *read]))
-        if own is not None:
-            windows = _less(n, windows, own, _count(prod(read)))
-        other = _reshaped(n, other, [prod(_shape(other)), *ones])
-        sums = _less(n, sums, other, _repeated(n, windows, channels))
-    return sums
+    axes = range(1, len(read) + 1)
+    return without_zeros(
+        n,
+        sums,
+        (
+            own and reshaped(n, own, []),
+            other and reshaped(n, other, [prod(sizes_of(other)), *ones]),
+        ),
+        lambda: reshaped(n, summed(n, n.given(operands[1]), axes), [channels, *ones]),
+        lambda: _repeated(n, convolved(n.filled(1, i8, [groups, *read])), channels),
+        prod(read),
+    )
 
 
 def _padded(
@@ -252,9 +211,11 @@ def _quantized_average(n: OnnxNode) -> Sequence[Value]:
 def _quantized_global_average(n: OnnxNode) -> Sequence[Value]:
     n.expect("channels_last", n.integer("channels_last", 0), 0)
     space = shape_of(n.value(0))[2:]
-    total = _summed(n, 0, range(2, 2 + len(space)))
+    total = summed(n, n.given(0), range(2, 2 + len(space)))
     if (own := _zero(n, 2)) is not None:
-        total = _less(n, total, _reshaped(n, own, []), _count(prod(space)))
+        total = less(
+            n, total, reshaped(n, own, []), Known(np.array(prod(space), np.int32))
+        )
     total = n.materialize(total)
     scale = n.apply(e.MultiplyOp, n.value(3), float(prod(space)))
     return [_times(n, total, n.apply(e.DivideOp, n.value(1), scale), 4)]

@@ -17,9 +17,10 @@ from ...dialects.tgraph.base import ints, with_shape
 from ...dialects.tgraph.indexing import DynamicSliceOp, DynamicUpdateSliceOp
 from ..builder import shape_of, type_of
 from ..formulas import compare
+from ..operators import Value
 from ..unsupported import Unsupported
 from .control import Loop
-from .node import Conversion, OnnxNode, Value
+from .node import Conversion, OnnxNode
 
 Values = Sequence[SSAValue]
 

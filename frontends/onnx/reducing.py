@@ -24,8 +24,9 @@ from ..formulas import (
     softmax,
 )
 from ..indices import one_hot
+from ..operators import Value
 from ..windows import SpatialWindow, reduce_window
-from .node import Conversion, OnnxNode, Value
+from .node import Conversion, OnnxNode
 
 
 def _reduction(name: str) -> Conversion:

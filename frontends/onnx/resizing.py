@@ -10,6 +10,7 @@ from xdsl.ir import SSAValue
 from ...dialects.dtypes import Array
 from ...dialects.tgraph import elementwise as e
 from ..builder import axis_of, counted, shape_of, type_of
+from ..operators import Value
 from ..windows import (
     cubic,
     interpolate,
@@ -18,7 +19,7 @@ from ..windows import (
     linear_weights,
     take_places,
 )
-from .node import Conversion, OnnxNode, Value
+from .node import Conversion, OnnxNode
 
 
 class _Axis(NamedTuple):

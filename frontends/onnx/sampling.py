@@ -11,6 +11,7 @@ from ...dialects.tgraph import elementwise as e
 from ..builder import shape_of, type_of
 from ..formulas import clamp, compare, per_channel
 from ..indices import take_rows
+from ..operators import Value
 from ..sampling import (
     GridSampling,
     Tap,
@@ -24,7 +25,7 @@ from ..sampling import (
     zeros,
 )
 from ..unsupported import Unsupported
-from .node import Conversion, OnnxNode, Value
+from .node import Conversion, OnnxNode
 
 
 def _grid_sample(n: OnnxNode) -> Sequence[Value]:

@@ -10,11 +10,13 @@ from xdsl.dialects.builtin import IntegerAttr, i32, i64
 from ...dialects.dtypes import Array
 from ...dialects.tgraph import elementwise as e
 from ...dialects.tgraph import shaping
-from ...dialects.tgraph.base import ints, with_element
+from ...dialects.tgraph.base import with_element
 from ..builder import axis_of, counted, element_type, shape_of, type_of
 from ..formulas import compare, triangle
+from ..indices import take_ranges, tile
+from ..operators import Known, Value
 from ..unsupported import Unsupported
-from .node import Conversion, Known, OnnxNode, Value
+from .node import Conversion, OnnxNode
 from .reading import array_of
 
 
@@ -106,16 +108,7 @@ def _slice(n: OnnxNode) -> Sequence[Value]:
     taken = [range(size) for size in shape]
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
         taken[axis] = taken[axis][start:end:step]
-    forward = [r if r.step > 0 else r[::-1] for r in taken]
-    x = n.slice(
-        x,
-        [r.start if r else 0 for r in forward],
-        [r[-1] + 1 if r else 0 for r in forward],
-        [r.step for r in forward],
-    )
-    if turned := [d for d, r in enumerate(taken) if r.step < 0]:
-        x = n.emit(shaping.ReverseOp, x, dimensions=ints(turned))
-    return [x]
+    return [take_ranges(n, x, taken)]
 
 
 def _expand(n: OnnxNode) -> Sequence[Value]:
@@ -124,11 +117,7 @@ def _expand(n: OnnxNode) -> Sequence[Value]:
 
 
 def _tile(n: OnnxNode) -> Sequence[Value]:
-    x, repeats = n.value(0), n.known_integers(1)
-    pairs = list(zip(repeats, shape_of(x), strict=True))
-    dims = range(1, 2 * len(pairs), 2)
-    repeated = n.broadcast_in_dim(x, [size for pair in pairs for size in pair], dims)
-    return [n.reshape(repeated, [count * size for count, size in pairs])]
+    return [tile(n, n.value(0), n.known_integers(1))]
 
 
 def _pad(n: OnnxNode) -> Sequence[Value]:

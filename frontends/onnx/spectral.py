@@ -13,7 +13,8 @@ from xdsl.ir import SSAValue
 from ...dialects.dtypes import Array, numpy_dtype
 from ...dialects.tgraph import elementwise as e
 from ..builder import axis_of, check_table, counted, shape_of, type_of
-from .node import Conversion, OnnxNode, Value
+from ..operators import Value
+from .node import Conversion, OnnxNode
 
 
 def _transformed(

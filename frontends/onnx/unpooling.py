@@ -8,8 +8,9 @@ import numpy as np
 from ...dialects.tgraph.base import with_shape
 from ..builder import shape_of, type_of
 from ..indices import put
+from ..operators import Value
 from ..windows import SpatialWindow, reads_of
-from .node import Conversion, OnnxNode, Value
+from .node import Conversion, OnnxNode
 
 
 def _max_unpool(n: OnnxNode) -> Sequence[Value]:

@@ -1,6 +1,7 @@
 """ONNX's pooling → tgraph, and the padding that windows share with convolutions."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -8,14 +9,16 @@ import numpy as np
 from ...dialects.tgraph import elementwise as e
 from ..builder import shape_of
 from ..formulas import lp_norm
+from ..operators import Value
 from ..windows import (
     SpatialWindow,
     average,
     numbers_of_largest,
+    padded_alike,
     reduce_window,
     rounded_up,
 )
-from .node import Conversion, OnnxNode, Value
+from .node import Conversion, OnnxNode
 
 
 def window_of(n: OnnxNode, size: Sequence[int]) -> SpatialWindow:
@@ -26,20 +29,17 @@ def window_of(n: OnnxNode, size: Sequence[int]) -> SpatialWindow:
     pads = list(n.integers("pads", [0] * (2 * rank)))
     automatic = n.text("auto_pad", "NOTSET")
     n.expect("auto_pad", automatic, "NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER")
-    low, high = pads[:rank], pads[rank:]
-    for d, image in enumerate(shape_of(n.value(0))[2:]):
-        reach = (size[d] - 1) * dilations[d] + 1
-        if automatic.startswith("SAME"):
-            places = -(-image // strides[d])
-            total = max((places - 1) * strides[d] + reach - image, 0)
-            low[d], high[d] = total // 2, total - total // 2
-            if automatic == "SAME_LOWER":
-                low[d], high[d] = high[d], low[d]
-        elif automatic == "VALID":
-            low[d] = high[d] = 0
-    window = SpatialWindow(size, strides, dilations, low, high)
+    image = shape_of(n.value(0))[2:]
+    if automatic.startswith("SAME"):
+        window = padded_alike(size, strides, dilations, image)
+        if automatic == "SAME_LOWER":
+            window = replace(window, low=window.high, high=window.low)
+    else:
+        if automatic == "VALID":
+            pads = [0] * (2 * rank)
+        window = SpatialWindow(size, strides, dilations, pads[:rank], pads[rank:])
     if n.integer("ceil_mode", 0):
-        return rounded_up(window, shape_of(n.value(0))[2:])
+        return rounded_up(window, image)
     return window
 
 

@@ -41,6 +41,14 @@ ASSUMPTIONS = (
 )
 
 _ARENA, _STATE, _KERNELS = "arena", "state", "memory of kernels"
+_DAMAGED = (
+    struct.error,
+    LookupError,
+    ValueError,
+    OverflowError,
+    TypeError,
+    RecursionError,
+)
 ALIGNMENT = 64  # bytes, of tensors in the arena
 
 _OPERATORS = """
@@ -99,6 +107,16 @@ def write_addresses(interpreter: Any, path: str) -> None:
     Path(path + ADDRESSES).write_text(json.dumps(rows))
 
 
+def has_plan(path: Path, data: bytes) -> bool:
+    """Whether a file with a model also has offsets, or another one beside it."""
+    if path.with_name(path.name + ADDRESSES).exists():
+        return True
+    try:
+        return offsets(model_of(data, str(path))) is not None
+    except (ForeignPlanError, *_DAMAGED):
+        return False
+
+
 def read_file(path: Path) -> ForeignPlan:
     """The plan of the first subgraph.
 
@@ -115,14 +133,7 @@ def read_file(path: Path) -> ForeignPlan:
                 f"no tensor has an offset: {beside.name} is missing", str(path)
             )
         return model.plan(path.name)
-    except (
-        struct.error,
-        LookupError,
-        ValueError,
-        OverflowError,
-        TypeError,
-        RecursionError,
-    ):
+    except _DAMAGED:
         raise ForeignPlanError(
             "the model or its addresses are damaged", str(path)
         ) from None

@@ -9,9 +9,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from ...frontends.plans import litert
 from ...frontends.plans.reading import OTHERS
 from ...planning import Buffer, Limits, Problem, csv_format, solve, validate
 from ..common import FileError, Source
@@ -47,7 +48,7 @@ class Reader:
 
         Raises `FileError`, and what `ToolPipeline` raises.
         """
-        if source.name.endswith(OTHERS):
+        if _is_foreign(source):
             self._expect_program_for(source, "another compiler's plan")
             from . import foreign
 
@@ -131,6 +132,13 @@ class Reader:
 
     def _by_strategies(self, plan: PlanView) -> list[PlanView]:
         return [_planned(plan, name) for name in self.strategies]
+
+
+def _is_foreign(source: Source) -> bool:
+    """Whether this is the plan of another compiler; a LiteRT model may have none."""
+    if source.name.endswith(litert.ENDINGS):
+        return litert.has_plan(Path(source.name), source.data)
+    return source.name.endswith(OTHERS)
 
 
 def _pools(buffers: Sequence[Buffer], offsets: Sequence[int]) -> list[PoolView]:

@@ -1,0 +1,66 @@
+"""LiteRT (TensorFlow Lite) models → tgraph (level 1), by the package `tflite`.
+
+    import_model(data, "model.tflite")
+
+returns a model whose module has a single function `@main`. Its arguments are the inputs
+of the main graph, followed by its parameters: the constants of floats or of 8-bit
+numbers, of rank 1 or more. `tgraph.name` is the name of each in the model. Other
+constants are in the IR, and the frontend computes what depends only on them and on
+shapes.
+
+Quantized operations have the integers that LiteRT's reference kernels compute
+(fixed_point.py); between operations, 8-bit numbers are stored. Floats times 8-bit
+numbers are computed in floats.
+
+An operation's place is `model.tflite#tensor:7:1`: the name of its first output, and its
+number, from 1.
+
+reading.py      the file, as tensors and operators
+node.py         one operator, and what conversions share
+fixed_point.py  the rounding of quantized integers
+graph.py        the graph: names, arguments, errors
+elementwise.py, products.py, reducing.py, resizing.py, shaping.py, softmax.py,
+windows.py      the conversions, by family
+
+Does not: support control flow, state, strings, custom operations, or sizes computed at
+run time. Sizes that the model leaves open are those that the file has.
+"""
+
+from typing import TYPE_CHECKING
+
+from ...dialects.diagnostics import depth_limited
+from ...model import Model
+from .reading import is_model as is_model
+from .reading import parse
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ...dialects.dtypes import Array
+
+
+@depth_limited()
+def import_model(data: bytes, name: str) -> Model:
+    """The model in the contents of a file called `name`.
+
+    Raises `LocatedError` for a model that is not valid or not supported, or if the
+    package `tflite` is missing.
+    """
+    model = parse(data, name)
+    from .graph import Importer
+
+    importer = Importer(name, model)
+    return Model(importer.module(), importer.parameters)
+
+
+def parameters(data: bytes, name: str) -> "Mapping[str, Array]":
+    """The values that a LiteRT model gives its parameters, by name; none for others."""
+    if not is_model(data):
+        return {}
+    model = parse(data, name)
+    read = {n for operator in model.operators for n in operator.inputs if n >= 0}
+    return {
+        model.names[number]: tensor.array()
+        for number, tensor in enumerate(model.tensors)
+        if number in read and tensor.is_parameter
+    }

@@ -1,0 +1,345 @@
+"""Elementwise operations, and quantization itself."""
+
+from collections.abc import Callable, Mapping, Sequence
+from math import erf
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import f32
+from xdsl.ir import Attribute, SSAValue
+
+from ...dialects.dtypes import Array
+from ...dialects.tgraph import elementwise as e
+from ...dialects.tgraph.base import TensorOp
+from ..builder import element_type, shape_of
+from ..formulas import clamp, compare, gelu, positive_or
+from ..operators import Value
+from ..unsupported import Unsupported
+from .fixed_point import (
+    factored,
+    limited,
+    on_reals,
+    range_of,
+    round_away,
+    saturated,
+    scaled,
+    table,
+)
+from .node import Conversion, TFLiteNode
+
+# Quantization
+
+
+def _quantize(n: TFLiteNode) -> Sequence[Value]:
+    """From floats: rounded, ties away from 0. From integers: scaled."""
+    result = n.results[0]
+    if n.tensor(0).is_quantized:
+        ratio = np.float64(n.tensor(0).scale) / np.float64(result.scale)
+        return [saturated(n, scaled(n, n.centred(0), ratio))]
+    x = n.convert(n.value(0), f32)
+    steps = n.apply(e.DivideOp, x, n.along(result, result.scales))
+    steps = n.emit(e.RoundNearestAfzOp, steps)
+    if result.zeros.any():
+        steps = n.apply(e.AddOp, steps, n.along(result, result.zeros))
+    return [n.convert(clamp(n, steps, *range_of(n, None, None)), _element(n))]
+
+
+def _dequantize(n: TFLiteNode) -> Sequence[Value]:
+    return [n.convert(n.real(0), _element(n))]
+
+
+def _element(n: TFLiteNode) -> Attribute:
+    return element_type(n.results[0].dtype)
+
+
+# Of two tensors
+
+_SUM_BITS = 20
+"""By how much operands of a sum are shifted up before they are scaled."""
+
+
+def _sum(op: type[TensorOp]) -> Conversion:
+    """Both operands in steps of half of the larger scale, then of the result."""
+
+    def convert(n: TFLiteNode) -> Sequence[Value]:
+        if not n.is_quantized:
+            return [n.activated(n.apply(op, n.value(0), n.value(1)))]
+        whole = 2 * max(np.float64(n.tensor(index).scale) for index in (0, 1))
+        a, b = _in_steps(n, whole, _SUM_BITS)
+        factor = whole / ((1 << _SUM_BITS) * np.float64(n.results[0].scale))
+        return [saturated(n, scaled(n, n.apply(op, a, b), factor))]
+
+    return convert
+
+
+def _in_steps(n: TFLiteNode, whole: float, bits: int) -> list[SSAValue]:
+    """Both operands in steps of `whole`, shifted up."""
+    return [
+        scaled(
+            n,
+            n.apply(e.MultiplyOp, n.centred(index), 1 << bits),
+            np.float64(n.tensor(index).scale) / whole,
+        )
+        for index in (0, 1)
+    ]
+
+
+def _multiply(n: TFLiteNode) -> Sequence[Value]:
+    if not n.is_quantized:
+        return [n.activated(n.apply(e.MultiplyOp, n.value(0), n.value(1)))]
+    product = n.apply(e.MultiplyOp, n.centred(0), n.centred(1))
+    # in single precision, as LiteRT computes it
+    factor = n.tensor(0).scale * n.tensor(1).scale / n.results[0].scale
+    return [saturated(n, scaled(n, product, factor))]
+
+
+_SQUARE_BITS = 7
+
+
+def _squared_difference(n: TFLiteNode) -> Sequence[Value]:
+    if not n.is_quantized:
+        difference = n.apply(e.SubtractOp, n.value(0), n.value(1))
+        return [n.apply(e.MultiplyOp, difference, difference)]
+    whole = 2 * max(np.float64(n.tensor(index).scale) for index in (0, 1))
+    difference = n.apply(e.SubtractOp, *_in_steps(n, whole, _SQUARE_BITS))
+    square = n.apply(e.MultiplyOp, difference, difference)
+    unit = (1 << 2 * _SQUARE_BITS) * np.float64(n.results[0].scale)
+    return [saturated(n, scaled(n, square, whole * whole / unit))]
+
+
+def _binary(op: type[TensorOp]) -> Conversion:
+    """On floats, or on integers that stand for themselves."""
+
+    def convert(n: TFLiteNode) -> Sequence[Value]:
+        _expect_numbers(n)
+        return [n.activated(n.apply(op, n.value(0), n.value(1)))]
+
+    return convert
+
+
+def _expect_numbers(n: TFLiteNode) -> None:
+    tensors = [tensor for tensor in (*n.tensors, *n.results) if tensor]
+    for tensor in tensors:
+        if tensor.is_quantized:
+            raise Unsupported(f"with quantized elements of type {tensor.kind}")
+
+
+def _extreme(op: type[TensorOp]) -> Conversion:
+    """Of integers of one scale, too."""
+
+    def convert(n: TFLiteNode) -> Sequence[Value]:
+        expect_one_scale(n, 0, 1)
+        return [n.apply(op, n.value(0), n.value(1))]
+
+    return convert
+
+
+def expect_one_scale(n: TFLiteNode, *inputs: int) -> None:
+    """Refuses integers that have another meaning in an input than in the result."""
+    result = n.results[0]
+    for index in inputs:
+        own = n.tensor(index)
+        if (result.is_quantized or own.is_quantized) and (
+            not np.array_equal(own.scales, result.scales) or own.zero != result.zero
+        ):
+            raise Unsupported(
+                f"with the scale of {own.name!r} other than that of {result.name!r}"
+            )
+
+
+def _compare(direction: str) -> Conversion:
+    def convert(n: TFLiteNode) -> Sequence[Value]:
+        a, b = n.tensor(0), n.tensor(1)
+        if a.is_quantized and (a.scale, a.zero) != (b.scale, b.zero):
+            raise Unsupported(f"with different scales of {a.name!r} and {b.name!r}")
+        return [compare(n, n.value(0), direction, n.value(1))]
+
+    return convert
+
+
+# Of one tensor
+
+
+def _unary(
+    on_floats: Callable[[TFLiteNode, SSAValue], SSAValue],
+    of_reals: Callable[[Array], Array],
+) -> Conversion:
+    """On floats, and by a table on 8-bit numbers."""
+
+    def convert(n: TFLiteNode) -> Sequence[Value]:
+        if n.is_quantized:
+            return [table(n, on_reals(n, of_reals))]
+        return [on_floats(n, n.value(0))]
+
+    return convert
+
+
+def _op(op: type[TensorOp]) -> Callable[[TFLiteNode, SSAValue], SSAValue]:
+    return lambda n, x: n.emit(op, x)
+
+
+def _relu(low: float | None, high: float | None) -> Conversion:
+    def convert(n: TFLiteNode) -> Sequence[Value]:
+        if n.is_quantized:
+            factor = n.tensor(0).scale / n.results[0].scale
+            steps = scaled(n, n.centred(0), factor)
+            return [limited(n, steps, *range_of(n, low, high))]
+        x = n.value(0)
+        if high is None:
+            return [n.apply(e.MaximumOp, x, 0)]
+        return [clamp(n, x, low or 0, high)]
+
+    return convert
+
+
+def _leaky_relu(n: TFLiteNode) -> Sequence[Value]:
+    x, alpha = n.value(0), np.float32(n.option("Alpha"))
+    if not n.is_quantized:
+        return [positive_or(n, x, n.apply(e.MultiplyOp, x, float(alpha)))]
+    source, result = n.tensor(0), n.results[0]
+    identity = source.scale / result.scale
+    below = source.scale * alpha / result.scale
+
+    def function(numbers: Array) -> Array:
+        x = numbers - source.zero
+        return result.zero + np.where(x >= 0, times(x, identity), times(x, below))
+
+    return [table(n, function)]
+
+
+def times(x: Array, real: np.floating[Any]) -> Array:
+    """What `scaled` computes."""
+    number, exponent = (int(part) for part in factored(real))
+    left, right = max(exponent, 0), max(-exponent, 0)
+    high = ((x.astype(np.int64) << left) * number + (1 << 30)) >> 31
+    half = (1 << right) >> 1
+    return (high + np.where(high < 0, max(half - 1, 0), half)) >> right
+
+
+def _prelu(n: TFLiteNode) -> Sequence[Value]:
+    _expect_numbers(n)
+    x = n.value(0)
+    return [positive_or(n, x, n.apply(e.MultiplyOp, x, n.value(1)))]
+
+
+def _hard_swish(n: TFLiteNode) -> Sequence[Value]:
+    if n.is_quantized:
+        raise Unsupported("with quantized elements")
+    x = n.value(0)
+    gate = clamp(n, n.apply(e.AddOp, x, 3), 0, 6)
+    return [n.apply(e.DivideOp, n.apply(e.MultiplyOp, x, gate), 6)]
+
+
+def _gelu(n: TFLiteNode) -> Sequence[Value]:
+    approximate = bool(n.option("Approximate"))
+
+    def function(x: Array) -> Array:
+        if approximate:
+            inner = np.float32(0.7978845608028654) * (x + np.float32(0.044715) * x**3)
+            return np.float32(0.5) * x * (1 + np.tanh(inner))
+        found = [0.5 * a * (1 + erf(a * 0.5**0.5)) for a in x.astype(float)]
+        return np.array(found, np.float32)
+
+    if n.is_quantized:
+        return [table(n, on_reals(n, function))]
+    return [gelu(n, n.value(0), approximate)]
+
+
+_ROOT_BITS = 20
+
+
+def _rsqrt(n: TFLiteNode) -> Sequence[Value]:
+    """Of integers: 1 / sqrt(x) in 20 bits, and then in steps of the result."""
+    if not n.is_quantized:
+        return [n.emit(e.RsqrtOp, n.value(0))]
+    source, result = n.tensor(0), n.results[0]
+    unit = np.sqrt(source.scale) * result.scale * np.float64(1 << _ROOT_BITS)
+
+    def function(numbers: Array) -> Array:
+        x = np.maximum(numbers - source.zero, 1)  # there are no roots of negative ones
+        roots = round_away((1 << _ROOT_BITS) / np.sqrt(x))
+        highest = np.iinfo(result.dtype).max
+        found = times(roots, 1 / unit) + result.zero
+        return np.where(numbers == source.zero, highest, found)
+
+    return [table(n, function)]
+
+
+def _logistic(x: Array) -> Array:
+    return (1 / (1 + np.exp(-x.astype(np.float64)))).astype(np.float32)
+
+
+def _cast(n: TFLiteNode) -> Sequence[Value]:
+    return [n.convert(n.value(0), _element(n))]
+
+
+def _select(n: TFLiteNode) -> Sequence[Value]:
+    """A list of conditions is for the rows, which have further dimensions."""
+    condition, rank = n.value(0), len(n.tensor(1).shape)
+    if len(shape_of(condition)) == 1:
+        condition = n.reshape(condition, [*shape_of(condition), *[1] * (rank - 1)])
+    return _selected(n, condition)
+
+
+def _select_by_elements(n: TFLiteNode) -> Sequence[Value]:
+    return _selected(n, n.value(0))
+
+
+def _selected(n: TFLiteNode, condition: SSAValue) -> Sequence[Value]:
+    expect_one_scale(n, 1, 2)
+    return [n.apply(e.SelectOp, condition, n.value(1), n.value(2))]
+
+
+def _square(n: TFLiteNode, x: SSAValue) -> SSAValue:
+    return n.apply(e.MultiplyOp, x, x)
+
+
+CONVERSIONS: Mapping[str, Conversion] = {
+    "ABS": _unary(_op(e.AbsOp), np.abs),
+    "ADD": _sum(e.AddOp),
+    "CAST": _cast,
+    "CEIL": _unary(_op(e.CeilOp), np.ceil),
+    "COS": _unary(_op(e.CosineOp), np.cos),
+    "DEQUANTIZE": _dequantize,
+    "DIV": _binary(e.DivideOp),
+    "ELU": _unary(
+        lambda n, x: positive_or(n, x, n.emit(e.ExponentialMinusOneOp, x)),
+        lambda x: np.where(x < 0, np.expm1(x), x),
+    ),
+    "EQUAL": _compare("EQ"),
+    "EXP": _unary(_op(e.ExponentialOp), np.exp),
+    "FLOOR": _unary(_op(e.FloorOp), np.floor),
+    "GELU": _gelu,
+    "GREATER": _compare("GT"),
+    "GREATER_EQUAL": _compare("GE"),
+    "HARD_SWISH": _hard_swish,
+    "LEAKY_RELU": _leaky_relu,
+    "LESS": _compare("LT"),
+    "LESS_EQUAL": _compare("LE"),
+    "LOG": _unary(_op(e.LogOp), np.log),
+    "LOGICAL_AND": _binary(e.AndOp),
+    "LOGICAL_NOT": _unary(_op(e.NotOp), np.logical_not),
+    "LOGICAL_OR": _binary(e.OrOp),
+    "LOGISTIC": _unary(_op(e.LogisticOp), _logistic),
+    "MAXIMUM": _extreme(e.MaximumOp),
+    "MINIMUM": _extreme(e.MinimumOp),
+    "MUL": _multiply,
+    "NEG": _unary(_op(e.NegateOp), np.negative),
+    "NOT_EQUAL": _compare("NE"),
+    "POW": _binary(e.PowerOp),
+    "PRELU": _prelu,
+    "QUANTIZE": _quantize,
+    "RELU": _relu(0, None),
+    "RELU6": _relu(0, 6),
+    "RELU_N1_TO_1": _relu(-1, 1),
+    "ROUND": _unary(_op(e.RoundNearestEvenOp), np.rint),
+    "RSQRT": _rsqrt,
+    "SELECT": _select,
+    "SELECT_V2": _select_by_elements,
+    "SIN": _unary(_op(e.SineOp), np.sin),
+    "SQRT": _unary(_op(e.SqrtOp), np.sqrt),
+    "SQUARE": _unary(_square, np.square),
+    "SQUARED_DIFFERENCE": _squared_difference,
+    "SUB": _sum(e.SubtractOp),
+    "TANH": _unary(_op(e.TanhOp), np.tanh),
+}

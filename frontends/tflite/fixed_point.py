@@ -1,0 +1,137 @@
+"""Arithmetic on quantized integers, rounded as LiteRT's reference kernels round it.
+
+A real factor is a number of 31 bits and a power of two. A product with it is rounded
+twice: by 31 bits, ties upwards, and by what remains of the power, ties away from 0.
+Tables have a function of 8-bit numbers for each of them.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import IntegerType, Signedness, f64, i64
+from xdsl.ir import SSAValue
+
+from ...dialects.dtypes import Array
+from ...dialects.tgraph import elementwise as e
+from ...dialects.tgraph.base import with_element
+from ..builder import element_type, type_of
+from ..formulas import clamp, compare
+from ..unsupported import Unsupported
+from .node import TFLiteNode
+from .reading import Tensor
+
+BITS = 31
+"""Of the number that a factor has."""
+
+
+def factored(real: Array | np.floating[Any] | float) -> tuple[Array, Array]:
+    """Numbers below 2^31 and exponents: the factors are number * 2^(exponent - 31)."""
+    fraction, exponent = np.frexp(np.asarray(real, np.float64))
+    number = np.floor(fraction * (1 << BITS) + 0.5).astype(np.int64)
+    is_full = number == 1 << BITS
+    number = np.where(is_full, 1 << (BITS - 1), number)
+    exponent = exponent.astype(np.int64) + is_full
+    is_tiny = exponent < -BITS
+    return np.where(is_tiny, 0, number), np.where(is_tiny, 0, exponent)
+
+
+def scaled(
+    n: TFLiteNode, x: SSAValue, real: Array | np.floating[Any] | float
+) -> SSAValue:
+    """Integers of 32 bits times real factors, in 64 bits."""
+    return scaled_by(n, x, *factored(real))
+
+
+def scaled_by(n: TFLiteNode, x: SSAValue, number: Array, exponent: Array) -> SSAValue:
+    """The same, for factors in two parts: one, or one for each last index."""
+    x = n.convert(x, i64)
+    if np.all(number == 1 << (BITS - 1)) and np.all(exponent == 1):
+        return x
+    left, right = np.maximum(exponent, 0), np.maximum(-exponent, 0)
+    product = n.apply(e.MultiplyOp, x, n.constant(np.asarray(number << left)))
+    half = n.apply(e.AddOp, product, 1 << (BITS - 1))
+    high = n.apply(e.ShiftRightArithmeticOp, half, BITS)
+    if not right.any():
+        return high
+    up = np.asarray((1 << right) >> 1)
+    down = np.asarray(np.maximum(up - 1, 0))
+    is_negative = compare(n, high, "LT", 0)
+    nudge = n.apply(e.SelectOp, is_negative, n.constant(down), n.constant(up))
+    nudged = n.apply(e.AddOp, high, nudge)
+    return n.apply(e.ShiftRightArithmeticOp, nudged, n.constant(np.asarray(right)))
+
+
+def multiplied(n: TFLiteNode, x: SSAValue, real: Array) -> SSAValue:
+    """Integers of 32 bits times real factors in double precision, rounded, ties away
+    from 0: as LiteRT computes fully connected layers."""
+    product = n.apply(e.MultiplyOp, n.convert(x, f64), n.constant(real))
+    return n.convert(n.emit(e.RoundNearestAfzOp, product), i64)
+
+
+def range_of(n: TFLiteNode, low: float | None, high: float | None) -> tuple[int, int]:
+    """The integers of the result for real numbers in a range."""
+    result = n.results[0]
+    info = _limits(result)
+
+    def quantized(real: float) -> int:
+        steps = float(np.float32(real) / result.scale)
+        return result.zero + int(np.copysign(np.floor(abs(steps) + 0.5), steps))
+
+    return (
+        info.min if low is None else max(info.min, quantized(low)),
+        info.max if high is None else min(info.max, quantized(high)),
+    )
+
+
+def _limits(tensor: Tensor) -> "np.iinfo[np.int8]":
+    if tensor.dtype.name not in ("int8", "uint8"):
+        raise Unsupported(f"with quantized elements of type {tensor.kind}")
+    return np.iinfo(tensor.dtype)
+
+
+def saturated(n: TFLiteNode, x: SSAValue) -> SSAValue:
+    """The result for integers in its scale: with its zero point, and within the range
+    of the activation that is fused with the operation."""
+    return limited(n, x, *range_of(n, *n.limits))
+
+
+def limited(n: TFLiteNode, x: SSAValue, low: int, high: int) -> SSAValue:
+    """The result for integers in its scale, between two of its integers."""
+    result = n.results[0]
+    x = n.apply(e.AddOp, x, result.zero) if result.zero else x
+    return n.convert(clamp(n, x, low, high), element_type(result.dtype))
+
+
+def table(n: TFLiteNode, function: Callable[[Array], Array]) -> SSAValue:
+    """The result for each 8-bit number of the first input: `function` has all results
+    for all of these, in 64 bits."""
+    source, result = n.tensor(0), n.results[0]
+    numbers, limits = _limits(source), _limits(result)
+    found = function(np.arange(numbers.min, numbers.max + 1))
+    clipped = np.clip(found, limits.min, limits.max).astype(result.dtype)
+    x = n.value(0)
+    if source.dtype.name == "int8":  # as unsigned numbers: 0 to 127, -128 to -1
+        clipped = np.roll(clipped, 128)
+        unsigned = with_element(type_of(x), IntegerType(8, Signedness.UNSIGNED))
+        x = n.emit(e.BitcastConvertOp, x, type=unsigned)
+    return n.take(n.constant(clipped), x, 0)
+
+
+def on_reals(
+    n: TFLiteNode, function: Callable[[Array], Array]
+) -> Callable[[Array], Array]:
+    """A function of floats as one of the integers that stand for them."""
+    source, result = n.tensor(0), n.results[0]
+
+    def of_integers(numbers: Array) -> Array:
+        real = source.scale * (numbers - source.zero).astype(np.float32)
+        steps = function(real).astype(np.float32) * (np.float32(1) / result.scale)
+        return round_away(steps) + result.zero
+
+    return of_integers
+
+
+def round_away(x: Array) -> Array:
+    """To the nearest integer, ties away from 0."""
+    return np.copysign(np.floor(np.abs(x.astype(np.float64)) + 0.5), x).astype(np.int64)

@@ -1,0 +1,224 @@
+"""Convolutions and matrix products → tgraph.
+
+Those of integers are sums in 32 bits (zero_points.py), which fixed_point.py scales. An
+image is padded with its zero point. Integers times floats are not computed in
+integers: they become floats first.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+from xdsl.dialects.builtin import f32, i32
+from xdsl.ir import SSAValue
+
+from ...dialects.dtypes import Array
+from ...dialects.tgraph import elementwise as e
+from ..builder import shape_of, type_of
+from ..formulas import matmul
+from ..operators import Known, Value
+from ..unsupported import Unsupported
+from ..windows import SpatialWindow, convolve, padded_alike
+from ..zero_points import HALF, lowered, reshaped, summed, without_zeros
+from .fixed_point import multiplied, saturated, scaled
+from .node import Conversion, TFLiteNode
+
+Product = Callable[[SSAValue, SSAValue], SSAValue]
+"""Of an image, or rows, and a kernel."""
+
+Rescaled = Callable[[TFLiteNode, SSAValue, Array], SSAValue]
+"""Sums times what one step of them is in steps of the result."""
+
+
+def _factors(n: TFLiteNode) -> Array:
+    """What one step of the product is in steps of the result, for each channel."""
+    first, second, result = n.tensor(0).scale, n.tensor(1).scales, n.results[0].scale
+    product = np.float64(first) * second.astype(np.float64)
+    factors = product / np.float64(result)
+    return factors.reshape(()) if factors.size == 1 else factors
+
+
+def _zero(number: int) -> Known | None:
+    """A zero point in 32 bits; None for 0."""
+    return Known(np.array(number, np.int32)) if number else None
+
+
+def _kernel(n: TFLiteNode) -> tuple[Value, int]:
+    """The second input as signed numbers, and their zero point."""
+    tensor, kernel = n.tensor(1), n.given(1)
+    zeros = set(tensor.zeros.tolist()) or {0}
+    if len(zeros) > 1:
+        raise Unsupported(f"with several zero points of tensor {tensor.name!r}")
+    if tensor.dtype.name == "uint8":
+        return lowered(n, kernel), zeros.pop() - HALF
+    return kernel, zeros.pop()
+
+
+def _product(
+    n: TFLiteNode,
+    x: SSAValue,
+    zero: int,
+    product: Product,
+    channels: int,
+    *,
+    bias: int = 2,
+    ones: Sequence[int] | None = None,
+    rescaled: Rescaled = scaled,
+) -> SSAValue:
+    """The product of `x`, the first input, and the second one, plus a bias.
+
+    zero: the zero point of `x`.
+    channels: the dimension of the second input that is the last one of the product.
+    ones: the shape of a second operand whose product is the sums of the first one.
+    """
+    if not n.is_quantized:
+        y = _product_of_floats(n, x, product)
+        if n.has(bias):
+            y = n.apply(e.AddOp, y, n.real(bias))
+        return n.activated(y)
+    kernel, other = _kernel(n)
+    shape = n.tensor(1).shape
+    others = [d for d in range(len(shape)) if d != channels]
+    wide = n.convert(x, i32)
+    sums = without_zeros(
+        n,
+        product(wide, n.convert(n.materialize(kernel), i32)),
+        (_zero(zero), _zero(other)),
+        lambda: reshaped(n, summed(n, kernel, others), [shape[channels]]),
+        lambda: product(wide, n.filled(1, i32, ones or [1, *shape[1:]])),
+        prod(shape[d] for d in others),
+    )
+    if n.has(bias):
+        sums = n.apply(e.AddOp, sums, n.value(bias))
+    return saturated(n, rescaled(n, sums, _factors(n)))
+
+
+def _product_of_floats(n: TFLiteNode, x: SSAValue, product: Product) -> SSAValue:
+    """Scales of the second operand multiply the product, so that it stays as stored."""
+    kernel = n.tensor(1)
+    if not kernel.is_quantized or kernel.zeros.any():
+        return product(x, n.real(1))
+    y = product(x, n.convert(n.value(1), f32))
+    scales = kernel.scales if kernel.scales.size > 1 else kernel.scales.reshape(())
+    return n.apply(e.MultiplyOp, y, n.constant(scales))
+
+
+# Convolutions
+
+
+def window_of(
+    n: TFLiteNode, size: Sequence[int], dilations: Sequence[int] = (1, 1)
+) -> SpatialWindow:
+    """The window over the first input that the options describe."""
+    strides = [n.option("StrideH"), n.option("StrideW")]
+    if n.option("Padding"):  # VALID
+        return SpatialWindow(size, strides, dilations, [0, 0], [0, 0])
+    return padded_alike(size, strides, dilations, shape_of(n.value(0))[1:3])
+
+
+def _image(n: TFLiteNode, window: SpatialWindow) -> tuple[SSAValue, int, SpatialWindow]:
+    """The first input, its zero point, and a window that is padded with zeros. Where
+    the zero point is another number, it stands around the image."""
+    if not n.is_quantized:
+        return n.value(0), 0, window
+    x, zero = n.steps(0)
+    if not zero or not any((*window.low, *window.high)):
+        return x, zero, window
+    around = n.filled(zero, type_of(x).element_type, ())
+    padded = n.pad(x, [0, *window.low, 0], [0, *window.high, 0], around)
+    return padded, zero, replace(window, low=[0, 0], high=[0, 0])
+
+
+def _dilations(n: TFLiteNode) -> Sequence[int]:
+    return [n.option("DilationHFactor"), n.option("DilationWFactor")]
+
+
+def _convolution(n: TFLiteNode) -> Sequence[Value]:
+    """Kernels are in the order output, height, width, input."""
+    _, height, width, inputs = n.tensor(1).shape
+    x, zero, window = _image(n, window_of(n, [height, width], _dilations(n)))
+    groups = shape_of(x)[3] // inputs
+
+    def product(image: SSAValue, kernel: SSAValue) -> SSAValue:
+        return convolve(n, image, kernel, window, groups, images="b#f", kernels="o#i")
+
+    ones = [groups, height, width, inputs]
+    if groups > 1 and n.tensor(1).dtype.name == "uint8":
+        raise Unsupported("with several groups and unsigned elements")
+    return [_product(n, x, zero, product, 0, ones=ones)]
+
+
+def _depthwise(n: TFLiteNode) -> Sequence[Value]:
+    """Kernels are in the order 1, height, width, output; groups have one channel."""
+    one, height, width, outputs = n.tensor(1).shape
+    x, zero, window = _image(n, window_of(n, [height, width], _dilations(n)))
+    groups = shape_of(x)[3]
+
+    def product(image: SSAValue, kernel: SSAValue) -> SSAValue:
+        return convolve(n, image, kernel, window, groups, images="b#f", kernels="i#o")
+
+    return [_product(n, x, zero, product, 3, ones=[one, height, width, outputs])]
+
+
+# Matrices
+
+
+def _fully_connected(n: TFLiteNode) -> Sequence[Value]:
+    """Of rows and of columns, which are the rows of the second input."""
+    if n.option("WeightsFormat"):
+        raise Unsupported("with shuffled weights")
+    x, zero = n.steps(0) if n.is_quantized else (n.value(0), 0)
+    units, size = n.tensor(1).shape
+    shape = shape_of(x)
+    kept = [*shape[:-1]] if n.option("KeepNumDims") else [prod(shape) // size]
+    rows = n.reshape(x, [prod(shape) // size, size])
+
+    def product(rows: SSAValue, columns: SSAValue) -> SSAValue:
+        return n.dot(rows, columns, ([1], [1]))
+
+    y = _product(n, rows, zero, product, 0, rescaled=multiplied)
+    return [n.reshape(y, [*kept, units])]
+
+
+def _matmul(n: TFLiteNode) -> Sequence[Value]:
+    if not n.is_quantized:
+        x, y = (
+            _turned(n, n.real(index)) if n.option(name) else n.real(index)
+            for index, name in enumerate(("AdjX", "AdjY"))
+        )
+        return [n.activated(matmul(n, n.materialize(x), n.materialize(y)))]
+    (first, own), (second, other) = n.steps(0), _kernel(n)
+    x, y = (
+        _turned(n, value) if n.option(name) else value
+        for value, name in ((first, "AdjX"), (second, "AdjY"))
+    )
+    wide = [n.convert(n.materialize(value), i32) for value in (x, y)]
+    rank = [len(shape_of(value)) for value in wide]
+    sums = without_zeros(
+        n,
+        matmul(n, *wide),
+        (_zero(own), _zero(other)),
+        lambda: summed(n, y, [rank[1] - 2]),
+        lambda: summed(n, x, [rank[0] - 1]),
+        shape_of(wide[0])[-1],
+    )
+    # in single precision, as LiteRT computes it
+    product = np.float64(n.tensor(0).scale * n.tensor(1).scale)
+    return [saturated(n, scaled(n, sums, product / np.float64(n.results[0].scale)))]
+
+
+def _turned(n: TFLiteNode, value: Value) -> Value:
+    """Matrices with rows and columns swapped."""
+    if isinstance(value, Known):
+        return Known(value.array.swapaxes(-1, -2))
+    *batch, row, column = range(len(shape_of(value)))
+    return n.transpose(value, [*batch, column, row])
+
+
+CONVERSIONS: Mapping[str, Conversion] = {
+    "BATCH_MATMUL": _matmul,
+    "CONV_2D": _convolution,
+    "DEPTHWISE_CONV_2D": _depthwise,
+    "FULLY_CONNECTED": _fully_connected,
+}

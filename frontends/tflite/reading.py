@@ -1,0 +1,242 @@
+"""A `.tflite` file as tensors and operators, by the schema in the package `tflite`.
+
+The package is imported on first use.
+"""
+
+import struct
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from importlib import import_module
+from math import prod
+from typing import Any, cast
+
+import numpy as np
+
+from ...dialects.diagnostics import LocatedError
+from ...dialects.dtypes import Array
+from ...extras import missing
+from ..builder import ELEMENTS
+from ..plans.tflite import IDENTIFIER
+from ..unsupported import Unsupported
+
+_DAMAGED = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    TypeError,
+    ValueError,
+    struct.error,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Tensor:
+    """A tensor of the main graph; real numbers are (element - zero point) * scale."""
+
+    name: str
+    shape: Sequence[int]
+    kind: str
+    """The type of its elements, as in the schema: `FLOAT32`."""
+
+    scales: Array
+    """In f32; none if it is not quantized, or one for each index of `axis`."""
+
+    zeros: Array
+    axis: int
+    contents: bytes | None
+    """Those of a constant."""
+
+    is_sparse: bool
+    is_variable: bool
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        name = self.kind.lower()
+        if name not in ELEMENTS or name.endswith(("int4", "int2")):  # packed
+            raise Unsupported(f"with elements of type {self.kind}")
+        if name != "bfloat16":
+            return np.dtype(name)
+        import ml_dtypes
+
+        return np.dtype(ml_dtypes.bfloat16)
+
+    @property
+    def is_quantized(self) -> bool:
+        return self.scales.size > 0 and self.dtype.kind in "iu"
+
+    @property
+    def scale(self) -> np.float32:
+        """The one of all elements."""
+        if self.scales.size != 1:
+            raise Unsupported(
+                f"with {self.scales.size} scales of tensor {self.name!r}, expected 1"
+            )
+        return self.scales[0]
+
+    @property
+    def zero(self) -> int:
+        return int(self.zeros[0]) if self.zeros.size else 0
+
+    def array(self) -> Array:
+        """The elements of a constant."""
+        if self.is_sparse:
+            raise Unsupported(f"with the sparse tensor {self.name!r}")
+        contents = self.contents or b""
+        if len(contents) != prod(self.shape) * self.dtype.itemsize:
+            raise ValueError(
+                f"tensor {self.name!r} has {len(contents)} bytes, expected "
+                f"{prod(self.shape)} elements of type {self.kind}"
+            )
+        return np.frombuffer(contents, self.dtype).reshape(self.shape)
+
+    @property
+    def is_parameter(self) -> bool:
+        """Whether it is a constant of floats or 8-bit numbers, of rank 1 or more."""
+        is_number = self.dtype.kind in "fV" or self.dtype.name in ("int8", "uint8")
+        return self.contents is not None and len(self.shape) > 0 and is_number
+
+
+@dataclass(frozen=True, eq=False)
+class Operator:
+    kind: str
+    """As in the schema: `CONV_2D`."""
+
+    inputs: Sequence[int]
+    """The numbers of its tensors; -1 for one that is left out."""
+
+    outputs: Sequence[int]
+    options: Any
+    """The table of its kind in the schema; None if it has none."""
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    tensors: Sequence[Tensor]
+    operators: Sequence[Operator]
+    inputs: Sequence[int]
+    outputs: Sequence[int]
+
+    @cached_property
+    def names(self) -> Sequence[str]:
+        """Those of the tensors, with their number where others have the same."""
+        names = [tensor.name for tensor in self.tensors]
+        times = Counter(names)
+        return [
+            name if times[name] == 1 else f"{name}.{number}"
+            for number, name in enumerate(names)
+        ]
+
+
+def is_model(data: bytes) -> bool:
+    """Whether these bytes begin as a `.tflite` file."""
+    return data[4:8] == IDENTIFIER
+
+
+def parse(data: bytes, name: str) -> Graph:
+    """The main graph in the contents of a file called `name`.
+
+    Raises `LocatedError` if it is not valid, or if the package `tflite` is missing.
+    """
+    try:
+        schema: Any = import_module("tflite")
+    except ImportError as error:
+        raise LocatedError(
+            missing(
+                f"{name} holds a LiteRT model, which takes the package tflite to read",
+                "tflite",
+                error,
+            )
+        ) from None
+    try:
+        return _graph(schema, data)
+    except _DAMAGED as error:
+        reason = " ".join(str(error).split())
+        raise LocatedError(f"{name} is not a valid LiteRT model: {reason}") from None
+
+
+def _graph(schema: Any, data: bytes) -> Graph:
+    model = schema.Model.GetRootAs(data, 0)
+    graph = model.Subgraphs(0)
+    codes = [model.OperatorCodes(n) for n in range(model.OperatorCodesLength())]
+    kinds: list[str] = [_kind(schema, code) for code in codes]
+    operators: list[Operator] = []
+    for number in range(graph.OperatorsLength()):
+        operator = graph.Operators(number)
+        operators.append(
+            Operator(
+                kinds[int(operator.OpcodeIndex())],
+                _numbers(operator.InputsAsNumpy()),
+                _numbers(operator.OutputsAsNumpy()),
+                _options(schema, operator),
+            )
+        )
+    inputs, outputs = graph.InputsAsNumpy(), graph.OutputsAsNumpy()
+    tensors = [
+        _tensor(schema, model, graph.Tensors(number), number, data)
+        for number in range(graph.TensorsLength())
+    ]
+    found = Graph(tensors, operators, _numbers(inputs), _numbers(outputs))
+    named = [n for o in operators for n in (*o.inputs, *o.outputs)]
+    if any(n >= len(tensors) for n in (*named, *found.inputs, *found.outputs)):
+        raise ValueError(f"there are {len(tensors)} tensors only")
+    return found
+
+
+def _numbers(vector: Any) -> list[int]:
+    """Of a vector, which the schema has as 0 if it is left out."""
+    return [int(number) for number in np.atleast_1d(vector)] if np.ndim(vector) else []
+
+
+@cache
+def _names(enumeration: Any) -> Mapping[int, str]:
+    names = cast("Mapping[str, object]", vars(enumeration))
+    return {n: name for name, n in names.items() if isinstance(n, int)}
+
+
+def _kind(schema: Any, code: Any) -> str:
+    """The name of an operation; older files have 8 bits of its number."""
+    number = max(code.DeprecatedBuiltinCode(), code.BuiltinCode())
+    name = _names(schema.BuiltinOperator).get(number, f"operator {number}")
+    return code.CustomCode().decode() if name == "CUSTOM" else name
+
+
+def _options(schema: Any, operator: Any) -> Any:
+    name = _names(schema.BuiltinOptions).get(operator.BuiltinOptionsType(), "NONE")
+    table = operator.BuiltinOptions()
+    if name == "NONE" or table is None:
+        return None
+    options = getattr(schema, name)()
+    options.Init(table.Bytes, table.Pos)
+    return options
+
+
+def _tensor(schema: Any, model: Any, tensor: Any, number: int, data: bytes) -> Tensor:
+    quantization = tensor.Quantization()
+    scales = zeros = np.zeros(0)
+    axis = 0
+    if quantization is not None and quantization.ScaleLength():
+        scales, zeros = quantization.ScaleAsNumpy(), quantization.ZeroPointAsNumpy()
+        axis = quantization.QuantizedDimension()
+    return Tensor(
+        (tensor.Name() or b"").decode() or f"tensor.{number}",
+        _numbers(tensor.ShapeAsNumpy()),
+        _names(schema.TensorType).get(tensor.Type(), f"number {tensor.Type()}"),
+        np.asarray(scales, np.float32),
+        np.atleast_1d(zeros).astype(np.int64),
+        axis,
+        _contents(model.Buffers(tensor.Buffer()), data),
+        tensor.Sparsity() is not None,
+        tensor.IsVariable(),
+    )
+
+
+def _contents(buffer: Any, data: bytes) -> bytes | None:
+    """Those of a constant, which large files have after the model itself."""
+    if buffer.DataLength():
+        return buffer.DataAsNumpy().tobytes()
+    if buffer.Offset() > 1:
+        return data[buffer.Offset() : buffer.Offset() + buffer.Size()]
+    return None

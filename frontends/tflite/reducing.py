@@ -1,0 +1,103 @@
+"""Reductions along axes."""
+
+from collections.abc import Mapping, Sequence
+from math import prod
+
+import numpy as np
+from xdsl.dialects.builtin import i32
+from xdsl.ir import SSAValue
+
+from ...dialects.tgraph import elementwise as e
+from ..builder import axis_of, element_type, shape_of
+from ..formulas import index_of, mean
+from ..operators import Value
+from ..unsupported import Unsupported
+from .elementwise import expect_one_scale
+from .fixed_point import factored, saturated, scaled, scaled_by
+from .node import Conversion, TFLiteNode
+
+_SHORTEST = 1e-6
+"""A vector that is shorter is divided by this."""
+
+
+def _axes(n: TFLiteNode) -> list[int]:
+    rank = len(shape_of(n.value(0)))
+    return sorted({axis_of(axis, rank) for axis in n.known_integers(1)})
+
+
+def _reduce(kind: str) -> Conversion:
+    def convert(n: TFLiteNode) -> Sequence[Value]:
+        if kind in ("add", "multiply") and n.is_quantized:
+            raise Unsupported("with quantized elements")
+        expect_one_scale(n, 0)
+        keep = bool(n.option("KeepDims"))
+        return [n.reduce(kind, n.value(0), _axes(n), keep=keep)]
+
+    return convert
+
+
+def _sum_of_steps(n: TFLiteNode) -> SSAValue:
+    """The sum of quantized elements, without their zero points, in 32 bits."""
+    x, axes = n.convert(n.value(0), i32), _axes(n)
+    count = prod(shape_of(x)[axis] for axis in axes)
+    total = n.reduce("add", x, axes, keep=bool(n.option("KeepDims")))
+    zero = n.tensor(0).zero
+    return n.apply(e.SubtractOp, total, zero * count) if zero else total
+
+
+def _ratio(n: TFLiteNode) -> np.float64:
+    return np.float64(n.tensor(0).scale) / np.float64(n.results[0].scale)
+
+
+def _sum(n: TFLiteNode) -> Sequence[Value]:
+    if not n.is_quantized:
+        return _reduce("add")(n)
+    return [saturated(n, scaled(n, _sum_of_steps(n), _ratio(n)))]
+
+
+def _mean(n: TFLiteNode) -> Sequence[Value]:
+    """Of integers: the count divides the number of the factor, which is shifted up
+    before, as far as it fits."""
+    axes = _axes(n)
+    if not n.is_quantized:
+        return [mean(n, n.value(0), axes, keep=bool(n.option("KeepDims")))]
+    count = prod(shape_of(n.value(0))[axis] for axis in axes)
+    number, exponent = (int(part) for part in factored(_ratio(n)))
+    shift = min(count.bit_length() - 1, 32, 31 + exponent)
+    parts = np.array((number << shift) // count), np.array(exponent - shift)
+    return [saturated(n, scaled_by(n, _sum_of_steps(n), *parts))]
+
+
+def _argument(kind: str) -> Conversion:
+    def convert(n: TFLiteNode) -> Sequence[Value]:
+        x = n.value(0)
+        axis = axis_of(n.known_integers(1)[0], len(shape_of(x)))
+        index = index_of(n, kind, x, axis)
+        return [n.convert(index, element_type(n.results[0].dtype))]
+
+    return convert
+
+
+def _l2_normalize(n: TFLiteNode) -> Sequence[Value]:
+    if n.is_quantized:
+        raise Unsupported("with quantized elements")
+    x = n.value(0)
+    total = n.reduce(
+        "add", n.apply(e.MultiplyOp, x, x), [len(shape_of(x)) - 1], keep=True
+    )
+    length = n.apply(e.MaximumOp, n.emit(e.SqrtOp, total), _SHORTEST)
+    return [n.activated(n.apply(e.DivideOp, x, length))]
+
+
+CONVERSIONS: Mapping[str, Conversion] = {
+    "ARG_MAX": _argument("maximum"),
+    "ARG_MIN": _argument("minimum"),
+    "L2_NORMALIZATION": _l2_normalize,
+    "MEAN": _mean,
+    "REDUCE_ALL": _reduce("and"),
+    "REDUCE_ANY": _reduce("or"),
+    "REDUCE_MAX": _reduce("maximum"),
+    "REDUCE_MIN": _reduce("minimum"),
+    "REDUCE_PROD": _reduce("multiply"),
+    "SUM": _sum,
+}

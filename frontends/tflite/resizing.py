@@ -1,0 +1,97 @@
+"""Images of another size, in the order batch, height, width, channel."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from xdsl.dialects.builtin import i32
+from xdsl.ir import SSAValue
+
+from ...dialects.dtypes import Array
+from ...dialects.tgraph import elementwise as e
+from ..builder import counted, element_type, shape_of
+from ..formulas import compare
+from ..operators import Value
+from ..windows import interpolate, linear_weights, take_places
+from .elementwise import expect_one_scale
+from .node import Conversion, TFLiteNode
+
+_BITS = 10  # of a place's fraction, in integers
+
+
+def _axes(n: TFLiteNode) -> list[tuple[int, int, int]]:
+    """Axis, size and new size."""
+    sizes = shape_of(n.value(0))[1:3]
+    return [
+        (axis, before, after)
+        for axis, (before, after) in enumerate(
+            zip(sizes, n.known_integers(1), strict=True), 1
+        )
+    ]
+
+
+def _scale(n: TFLiteNode, before: int, after: int) -> np.float32:
+    corners = int(bool(n.option("AlignCorners") and after > 1))
+    return np.float32(before - corners) / np.float32(after - corners)
+
+
+def _nearest(n: TFLiteNode) -> Sequence[Value]:
+    expect_one_scale(n, 0)
+    x = n.value(0)
+    for axis, before, after in _axes(n):
+        offset = np.float32(0.5 if n.option("HalfPixelCenters") else 0)
+        places = counted(after).astype(np.float32) + offset
+        places *= _scale(n, before, after)
+        if n.option("AlignCorners"):
+            places += np.float32(0.5)
+        indices = np.clip(np.floor(places), 0, before - 1)
+        x = take_places(n, x, axis, indices.astype(np.int64))
+    return [x]
+
+
+def _bilinear(n: TFLiteNode) -> Sequence[Value]:
+    expect_one_scale(n, 0)
+    x = n.value(0)
+    if n.is_quantized:
+        return [_between_integers(n, n.convert(x, i32))]
+    for axis, before, after in _axes(n):
+        places = counted(after).astype(np.float32)
+        scale = _scale(n, before, after)
+        if n.option("HalfPixelCenters"):
+            places = (places + np.float32(0.5)) * scale - np.float32(0.5)
+        else:
+            places = places * scale
+        x = interpolate(n, x, axis, linear_weights(before, places))
+    return [x]
+
+
+def _between_integers(n: TFLiteNode, x: SSAValue) -> SSAValue:
+    """Places have 10 bits of a fraction; the sum is rounded, ties away from 0."""
+    for axis, before, after in _axes(n):
+        x = interpolate(n, x, axis, _weights(n, before, after))
+    half = 1 << (2 * _BITS - 1)
+    positive = compare(n, x, "GT", 0)
+    half = n.apply(e.SelectOp, positive, *(n.filled(s, i32, ()) for s in (half, -half)))
+    whole = n.apply(e.DivideOp, n.apply(e.AddOp, x, half), 1 << 2 * _BITS)
+    return n.convert(whole, element_type(n.results[0].dtype))
+
+
+def _weights(n: TFLiteNode, before: int, after: int) -> Array:
+    corners = int(bool(n.option("AlignCorners") and after > 1))
+    one, last = 1 << _BITS, after - corners
+    scale = (one * (before - corners) + last // 2) // last
+    places = counted(after) * scale
+    if n.option("HalfPixelCenters"):
+        places += scale // 2 - one // 2
+    low = np.maximum(np.trunc(places / one).astype(int), 0)
+    high = np.minimum(np.trunc((places + one - 1) / one).astype(int), before - 1)
+    weights = np.zeros((after, before))
+    rows = counted(after)
+    np.add.at(weights, (rows, low), one - (places - one * low))
+    np.add.at(weights, (rows, high), places - one * low)
+    return weights
+
+
+CONVERSIONS: Mapping[str, Conversion] = {
+    "RESIZE_BILINEAR": _bilinear,
+    "RESIZE_NEAREST_NEIGHBOR": _nearest,
+}

@@ -1,0 +1,131 @@
+"""Softmax; of integers by fixed-point numbers, as LiteRT's reference kernel has it.
+
+That kernel takes e^x of differences from the largest element of a row, in 31 bits. It
+adds them up in 19 bits, and divides by Newton's method. All of this is arithmetic on
+integers of 64 bits, one element at a time, of which nothing is stored.
+"""
+
+from collections.abc import Mapping, Sequence
+from math import floor
+
+import numpy as np
+from xdsl.dialects.builtin import i32, i64
+from xdsl.ir import SSAValue
+
+from ...dialects.tgraph import elementwise as e
+from ...dialects.tgraph.terms import Term as AnyTerm
+from ..builder import element_type, shape_of
+from ..formulas import clamp, log_softmax, softmax
+from ..operators import Value
+from ..unsupported import Unsupported
+from ..written import Writer
+from .fixed_point import BITS, factored
+from .node import Conversion, TFLiteNode
+
+Term = AnyTerm[SSAValue]
+
+_DIFFERENCE_BITS = 26  # of a difference's fraction
+_SUM_BITS = 12  # fewer than of an exponential
+_ONE = (1 << BITS) - 1
+_QUARTER = 1 << (_DIFFERENCE_BITS - 2)
+_EIGHTH = 1895147668
+"""e^-1/8, in 31 bits."""
+
+_THIRD = 715827883
+_POWERS = (
+    1672461947,
+    1302514674,
+    790015084,
+    290630308,
+    39332535,
+    720401,
+    242,
+)
+"""e^-x for x = 1/4, 1/2, 1, ... 16, in 31 bits."""
+
+
+def _shifted(x: Term, bits: Term | int) -> Term:
+    return x.apply(e.ShiftRightArithmeticOp, bits)
+
+
+def _product(a: Term, b: Term | int) -> Term:
+    """Of fractions in 31 bits, rounded."""
+    return _shifted(a * b + (1 << (BITS - 1)), BITS)
+
+
+def _divided(x: Term, bits: int) -> Term:
+    """By a power of two, rounded, ties away from 0."""
+    return _shifted(x + (1 << (bits - 1)) + _shifted(x, 63), bits)
+
+
+def _exponential(x: Term) -> Term:
+    """e^x in 31 bits, for x <= 0 in 26: by a polynomial around -1/8, and by powers."""
+    rest = (x & (_QUARTER - 1)) - _QUARTER
+    a = rest * (1 << (BITS - _DIFFERENCE_BITS)) + (1 << (BITS - 3))
+    square = _product(a, a)
+    cube, fourth = _product(square, a), _product(square, square)
+    third = _product(_divided(fourth, 2) + cube, _THIRD)
+    result = _product(a + _divided(third + square, 1), _EIGHTH) + _EIGHTH
+    for bit, power in enumerate(_POWERS):
+        is_clear = ((rest - x) & (_QUARTER << bit)).equals(0)
+        result = result.where(is_clear, _product(result, power))
+    return x.of(_ONE).where(x.equals(0), result)
+
+
+def _reciprocal(x: Term) -> Term:
+    """1 / (1 + x) in 31 bits, for x in 31 bits: three steps of Newton's method."""
+    half = _shifted(x + (_ONE + 1), 1)
+    guess = _product(half, -1010580540) + 1515870810
+    for _ in range(3):
+        rest = (1 << (BITS - 2)) - _product(half, guess)
+        guess = guess + _product(guess, rest) * 4
+    return (guess * 2).apply(e.MinimumOp, _ONE)
+
+
+def _of_integers(n: TFLiteNode, x: SSAValue, axis: int, beta: float) -> SSAValue:
+    source, result = n.tensor(0), n.results[0]
+    if result.dtype != source.dtype or source.dtype.name not in ("int8", "uint8"):
+        raise Unsupported(f"of {source.kind} as {result.kind}")
+    term, shape = Writer(n).term, shape_of(x)
+    wide = n.convert(x, i32)
+    largest = n.reduce("maximum", wide, [axis], keep=True)
+    steps = term(n.convert(n.apply(e.SubtractOp, wide, largest), i64))
+    factor = min(beta * float(source.scale) * (1 << _DIFFERENCE_BITS), float(_ONE))
+    number, shift = (int(part) for part in factored(factor))
+    powers = _exponential(_product(steps * (1 << shift), number))
+    reach = floor(31 * (1 << _DIFFERENCE_BITS) / (1 << shift))
+    if reach < 255:  # steps; LiteRT counts no exponentials beyond
+        powers = powers.where(steps >= -reach)
+    parts = n.convert(_divided(powers, _SUM_BITS).value, i32)
+    total = n.broadcast(n.reduce("add", parts, [axis], keep=True), shape)
+    # The sum is a number from 1 to 2, times 2 to the power of bits - zeros.
+    zeros = term(n.convert(n.emit(e.CountLeadingZerosOp, total), i64))
+    above = term(n.convert(total, i64)).apply(e.ShiftLeftOp, zeros) - (_ONE + 1)
+    bits = _SUM_BITS + BITS - 8 - zeros
+    half = _shifted(bits.of(1).apply(e.ShiftLeftOp, bits), 1)
+    shares = _product(powers, _reciprocal(above))
+    limits = np.iinfo(result.dtype)
+    y = _shifted(shares + half, bits) + limits.min
+    y = clamp(n, y.value, limits.min, limits.max)
+    return n.convert(y, element_type(result.dtype))
+
+
+def _softmax(n: TFLiteNode) -> Sequence[Value]:
+    x, beta = n.value(0), n.option("Beta")
+    axis = len(shape_of(x)) - 1
+    if n.is_quantized:
+        return [_of_integers(n, x, axis, beta)]
+    return [softmax(n, x if beta == 1 else n.apply(e.MultiplyOp, x, beta), axis)]
+
+
+def _log_softmax(n: TFLiteNode) -> Sequence[Value]:
+    if n.is_quantized:
+        raise Unsupported("with quantized elements")
+    x = n.value(0)
+    return [log_softmax(n, x, len(shape_of(x)) - 1)]
+
+
+CONVERSIONS: Mapping[str, Conversion] = {
+    "LOG_SOFTMAX": _log_softmax,
+    "SOFTMAX": _softmax,
+}

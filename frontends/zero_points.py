@@ -1,0 +1,77 @@
+"""Products of quantized tensors: sums of integers in 32 bits, exact.
+
+Zero points are taken out of the sums, so that operands stay 8-bit numbers:
+
+    Σ (x - zx) (w - zw)  =  Σ x w  -  zx Σ w  -  zw (Σ x - count * zx)
+
+Sums of constants are constants.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from xdsl.dialects.builtin import i8, i32
+from xdsl.ir import SSAValue
+
+from ..dialects.tgraph import elementwise as e
+from .builder import shape_of
+from .operators import Known, OperatorBuilder, Value
+
+HALF = 128
+"""How much less unsigned 8-bit numbers are as signed ones."""
+
+
+def lowered(b: OperatorBuilder, x: Value) -> Value:
+    """Unsigned 8-bit numbers as signed ones, 128 less."""
+    if isinstance(x, Known):
+        return Known((x.array.astype(np.int32) - HALF).astype(np.int8))
+    return b.convert(b.apply(e.SubtractOp, b.convert(x, i32), HALF), i8)
+
+
+def reshaped(b: OperatorBuilder, value: Value, shape: Sequence[int]) -> Value:
+    if isinstance(value, Known):
+        return Known(value.array.reshape(shape))
+    return b.reshape(value, shape)
+
+
+def sizes_of(value: Value) -> Sequence[int]:
+    return value.array.shape if isinstance(value, Known) else shape_of(value)
+
+
+def summed(b: OperatorBuilder, value: Value, axes: Sequence[int]) -> Value:
+    """The sums of 8-bit numbers, with the axes as dimensions of size 1."""
+    if isinstance(value, Known):
+        return Known(value.array.sum(tuple(axes), np.int32, keepdims=True))
+    return b.reduce("add", b.convert(value, i32), axes, keep=True)
+
+
+def less(b: OperatorBuilder, sums: Value, zero: Value, others: Value) -> SSAValue:
+    """The sums without what a zero point adds: those of the other operand, times it."""
+    if isinstance(zero, Known) and isinstance(others, Known):
+        taken = b.constant(zero.array * others.array)
+    else:
+        taken = b.apply(e.MultiplyOp, b.materialize(zero), b.materialize(others))
+    return b.apply(e.SubtractOp, b.materialize(sums), taken)
+
+
+def without_zeros(
+    b: OperatorBuilder,
+    sums: SSAValue,
+    zeros: tuple[Value | None, Value | None],
+    of_second: Callable[[], Value],
+    of_first: Callable[[], Value],
+    count: int,
+) -> SSAValue:
+    """The sums of products without what both zero points add; None for 0.
+
+    of_second, of_first: the sums of an operand alone, over as many elements as `count`.
+    """
+    own, other = zeros
+    if own is not None:
+        sums = less(b, sums, own, of_second())
+    if other is not None:
+        alone = of_first()
+        if own is not None:
+            alone = less(b, alone, own, Known(np.array(count, np.int32)))
+        sums = less(b, sums, other, alone)
+    return sums

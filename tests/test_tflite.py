@@ -1,0 +1,562 @@
+"""LiteRT models: 8-bit numbers are those of its reference kernels, bit for bit."""
+
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensorplan
+from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.tgraph.reference.interpreter import run_reference
+from tensorplan.frontends.tflite.graph import CONVERSIONS
+
+pytest.importorskip("tflite")
+pytest.importorskip("ai_edge_litert")
+from tflite_models import Network, litert
+from tflite_networks import KINDS, NETWORKS, images
+
+
+def inputs_of(n: Network, *kinds: Any) -> list[Any]:
+    """All numbers of 8 bits, or a normal distribution."""
+    return [
+        n.rng.standard_normal(shape).astype(dtype)
+        if dtype == "float32"
+        else n.rng.integers(np.iinfo(dtype).min, np.iinfo(dtype).max + 1, shape, dtype)
+        for shape, dtype in kinds
+    ]
+
+
+def check(data: bytes, arrays: Sequence[Any], resolver: str = "reference") -> None:
+    """The reference and the compiled program have LiteRT's values."""
+    want = litert(data, arrays, resolver)
+    model = tensorplan.from_tflite(data)
+    given = [*arrays, *model.parameters.values()]
+    for got in (run_reference(model.module, given), tensorplan.compile(model)(*arrays)):
+        for own, peer in zip(got, want, strict=True):
+            assert own.dtype == peer.dtype
+            assert own.shape == peer.shape
+            if own.dtype.kind == "f":
+                np.testing.assert_allclose(own, peer, 2e-5, 1e-5)
+            else:
+                np.testing.assert_array_equal(own, peer)
+
+
+def run_one(
+    kind: str,
+    shapes: Sequence[Sequence[int]],
+    result: Sequence[int],
+    *constants: Any,
+    dtype: str = "int8",
+    scales: Sequence[float] = (0.03, 0.017),
+    zeros: Sequence[int] = (-3, 11),
+    out: tuple[float, int] | None = (0.05, 7),
+    first: bool = True,
+    outputs: int = 1,
+    resolver: str = "reference",
+    **options: Any,
+) -> None:
+    """One operator on inputs of these shapes, and constants behind (or before) them."""
+    n = Network()
+    quantized = dtype != "float32"
+    given = [
+        n.input(shape, dtype, *((scale, zero) if quantized else ()))
+        for shape, scale, zero in zip(shapes, scales, zeros, strict=False)
+    ]
+    scale, zero = out or (scales[0], zeros[0])
+    others = [n.constant(array) for array in constants]
+    results = [
+        n.tensor(result, dtype, *((scale, zero) if quantized else ()))
+        for _ in range(outputs)
+    ]
+    n.op(kind, [*given, *others] if first else [*others, *given], *results, **options)
+    arrays = inputs_of(n, *((shape, dtype) for shape in shapes))
+    check(n.model(*results), arrays, resolver)
+
+
+def i32(*numbers: Any) -> np.ndarray:
+    return np.array(numbers, np.int32)
+
+
+DTYPES = pytest.mark.parametrize("dtype", ["int8", "float32"])
+
+
+@pytest.mark.parametrize(
+    ("padding", "stride", "dilation", "activation", "zero"),
+    [(0, 1, 1, 3, -5), (0, 2, 1, 1, -128), (1, 1, 2, 0, 9), (0, 1, 2, 2, 0)],
+)
+@pytest.mark.parametrize("channels", [True, False])
+def test_convolutions(
+    padding: int, stride: int, dilation: int, activation: int, zero: int, channels: bool
+) -> None:
+    n = Network()
+    x = n.input([2, 9, 8, 4], "int8", 0.02, zero)
+    scales = n.rng.uniform(0.001, 0.02, 6 if channels else 1)
+    w = n.random(6, 3, 3, 4, scale=scales)
+    b = n.constant(n.rng.integers(-500, 500, 6).astype("i4"), 0.02 * scales)
+    size = (
+        9 if not padding else 9 - 2 * dilation,
+        8 if not padding else 8 - 2 * dilation,
+    )
+    places = [-(-s // stride) for s in size]
+    y = n.tensor([2, *places, 6], "int8", 0.05, 3)
+    n.op(
+        *("CONV_2D", [x, w, b], y),
+        table="Conv2DOptions",
+        padding=padding,
+        **{"strideH": stride, "strideW": stride, "fusedActivationFunction": activation},
+        **{"dilationHFactor": dilation, "dilationWFactor": dilation},
+    )
+    check(n.model(y), inputs_of(n, ([2, 9, 8, 4], "int8")))
+
+
+@pytest.mark.parametrize(("multiplier", "zero"), [(1, -128), (2, 4)])
+def test_depthwise_convolutions(multiplier: int, zero: int) -> None:
+    n = Network()
+    x = n.input([1, 7, 8, 4], "int8", 0.02, zero)
+    count = 4 * multiplier
+    scales = n.rng.uniform(0.001, 0.02, count)
+    w = n.random(1, 3, 3, count, scale=scales, axis=3)
+    b = n.constant(n.rng.integers(-500, 500, count).astype("i4"), 0.02 * scales)
+    y = n.tensor([1, 4, 4, count], "int8", 0.03, -128)
+    n.op(
+        *("DEPTHWISE_CONV_2D", [x, w, b], y),
+        table="DepthwiseConv2DOptions",
+        **{"strideH": 2, "strideW": 2, "depthMultiplier": multiplier},
+        fusedActivationFunction=3,
+    )
+    check(n.model(y), inputs_of(n, ([1, 7, 8, 4], "int8")))
+
+
+def test_convolutions_of_floats() -> None:
+    n = Network()
+    x = n.input([1, 7, 8, 4], "float32")
+    y, z = n.tensor([1, 4, 4, 6], "float32"), n.tensor([1, 4, 4, 6], "float32")
+    options = {"strideH": 2, "strideW": 2, "fusedActivationFunction": 1}
+    weights = [n.random(6, 3, 3, 4), n.random(6)]
+    n.op("CONV_2D", [x, *weights], y, table="Conv2DOptions", **options)
+    own = {"strideH": 1, "strideW": 1, "depthMultiplier": 1}
+    kernel = [n.random(1, 3, 3, 6), n.random(6)]
+    n.op("DEPTHWISE_CONV_2D", [y, *kernel], z, table="DepthwiseConv2DOptions", **own)
+    check(n.model(z), inputs_of(n, ([1, 7, 8, 4], "float32")))
+
+
+@pytest.mark.parametrize("scales", [[0.01], [0.01, 0.002, 0.03, 0.001, 0.02]], ids=len)
+@pytest.mark.parametrize("keep", [True, False])
+def test_fully_connected(scales: list[float], keep: bool) -> None:
+    n = Network()
+    x = n.input([2, 3, 8], "int8", 0.02, -9)
+    w = n.random(5, 8, scale=scales)
+    b = n.constant(n.rng.integers(-500, 500, 5).astype("i4"), 0.02 * np.array(scales))
+    y = n.tensor([2, 3, 5] if keep else [6, 5], "int8", 0.04, 3)
+    n.op(
+        *("FULLY_CONNECTED", [x, w, b], y),
+        table="FullyConnectedOptions",
+        keepNumDims=keep,
+        fusedActivationFunction=1,
+    )
+    check(n.model(y), inputs_of(n, ([2, 3, 8], "int8")))
+
+
+def test_products_without_a_bias() -> None:
+    n = Network()
+    x, y = n.input([4, 8], "int8", 0.02, -9), n.tensor([4, 5], "int8", 0.04, 3)
+    n.op("FULLY_CONNECTED", [x, n.random(5, 8, scale=0.01), -1], y)
+    check(n.model(y), inputs_of(n, ([4, 8], "int8")))
+
+
+def test_products_of_unsigned_numbers() -> None:
+    """As older models have them, with a zero point of the kernel."""
+    n = Network()
+    x = n.input([1, 7, 8, 4], "uint8", 0.02, 17)
+    bytes_ = [n.rng.integers(0, 256, s, "u1") for s in ([6, 3, 3, 4], [1, 3, 3, 6])]
+    b = n.constant(n.rng.integers(-500, 500, 6).astype("i4"), 0.0002)
+    y, z = (n.tensor([1, 7, 8, 6], "uint8", s, 3) for s in (0.2, 0.3))
+    w = [n.constant(b, s, 120) for b, s in zip(bytes_, (0.01, 0.02), strict=True)]
+    options = {"strideH": 1, "strideW": 1}
+    n.op("CONV_2D", [x, w[0], b], y, table="Conv2DOptions", **options)
+    b = n.constant(n.rng.integers(-500, 500, 6).astype("i4"), 0.004)
+    options["depthMultiplier"] = 1
+    n.op(
+        "DEPTHWISE_CONV_2D", [y, w[1], b], z, table="DepthwiseConv2DOptions", **options
+    )
+    check(n.model(z), inputs_of(n, ([1, 7, 8, 4], "uint8")))
+
+
+@pytest.mark.thorough
+@DTYPES
+@pytest.mark.parametrize("turned", [(0, 0), (1, 0), (0, 1)])
+def test_products_of_matrices(dtype: str, turned: tuple[int, int]) -> None:
+    shapes = [[2, 4, 5] if not turned[0] else [2, 5, 4]]
+    shapes.append([2, 5, 6] if not turned[1] else [2, 6, 5])
+    run_one(
+        *("BATCH_MATMUL", shapes, [2, 4, 6]),
+        dtype=dtype,
+        table="BatchMatMulOptions",
+        adjX=bool(turned[0]),
+        adjY=bool(turned[1]),
+    )
+
+
+@pytest.mark.thorough
+@DTYPES
+@pytest.mark.parametrize(
+    "kind", ["ADD", "SUB", "MUL", "SQUARED_DIFFERENCE", "MAXIMUM", "MINIMUM"]
+)
+@pytest.mark.parametrize("second", [[4, 33], [33], [1, 1]], ids=str)
+def test_two_tensors(kind: str, dtype: str, second: list[int]) -> None:
+    table = {"ADD": "AddOptions", "SUB": "SubOptions", "MUL": "MulOptions"}.get(kind)
+    options = {"table": table, "fusedActivationFunction": 1} if table else {}
+    kept: dict[str, Any] = {"out": (0.03, -3), "scales": (0.03, 0.03)}
+    kept["zeros"] = (-3, -3)
+    if kind not in ("MAXIMUM", "MINIMUM"):
+        kept = {}
+    run_one(kind, [[4, 33], second], [4, 33], dtype=dtype, **kept, **options)
+
+
+ALL = np.arange(-128, 128).astype("i1")
+
+
+@pytest.mark.parametrize(
+    ("kind", "out", "options"),
+    [
+        ("LOGISTIC", (1 / 256, -128), {}),
+        ("TANH", (1 / 128, 0), {}),
+        ("RELU", (0.02, -128), {}),
+        ("RELU6", (6 / 255, -128), {}),
+        ("RELU_N1_TO_1", (0.01, 3), {}),
+        ("LEAKY_RELU", (0.02, -20), {"table": "LeakyReluOptions", "alpha": 0.3}),
+        ("GELU", (0.02, -20), {"table": "GeluOptions", "approximate": True}),
+        ("GELU", (0.02, -20), {"table": "GeluOptions", "approximate": False}),
+        ("EXP", (0.3, -128), {}),
+        ("QUANTIZE", (0.05, 3), {}),
+        ("QUANTIZE", (0.01, 3), {}),
+    ],
+    ids=str,
+)
+def test_one_tensor(kind: str, out: tuple[float, int], options: dict[str, Any]) -> None:
+    n = Network()
+    x, y = n.input([256], "int8", 0.03, 5), n.tensor([256], "int8", *out)
+    n.op(kind, [x], y, **options)
+    check(n.model(y), [ALL])
+
+
+@pytest.mark.parametrize("scale", [0.05, 0.002, 0.9])
+@pytest.mark.parametrize("zero", [-128, -100])
+def test_roots(scale: float, zero: int) -> None:
+    """There is none of a negative number."""
+    n = Network()
+    numbers = ALL[ALL >= zero]
+    x, y = (
+        n.input(numbers.shape, "int8", scale, zero),
+        n.tensor(numbers.shape, "int8", 0.02, -9),
+    )
+    n.op("RSQRT", [x], y)
+    check(n.model(y), [numbers])
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    "kind",
+    """ABS CEIL COS ELU EXP FLOOR HARD_SWISH LOGISTIC NEG RELU RELU6 ROUND SIN SQUARE
+    TANH RELU_N1_TO_1""".split(),
+)
+def test_one_tensor_of_floats(kind: str) -> None:
+    resolver = "optimized" if kind in ("CEIL", "ELU", "ROUND") else "reference"
+    run_one(kind, [[5, 7]], [5, 7], dtype="float32", resolver=resolver)
+
+
+def test_positive_floats() -> None:
+    n = Network()
+    x = n.input([64], "float32")
+    results = [n.tensor([64], "float32") for _ in range(3)]
+    for kind, y in zip(("RSQRT", "SQRT", "LOG"), results, strict=True):
+        n.op(kind, [x], y)
+    check(n.model(*results), [n.rng.uniform(0.1, 9, 64).astype("f4")])
+
+
+def test_floats_become_integers_and_back() -> None:
+    """Half steps are rounded away from 0."""
+    n = Network()
+    x = n.input([64], "float32")
+    y, z = n.tensor([64], "int8", 0.5, 3), n.tensor([64], "float32")
+    n.op("QUANTIZE", [x], y)
+    n.op("DEQUANTIZE", [y], z)
+    check(n.model(y, z), [(np.arange(64) * 0.25 - 8).astype("f4")])
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("kind", ["AVERAGE_POOL_2D", "MAX_POOL_2D"])
+@DTYPES
+@pytest.mark.parametrize("padding", [0, 1])
+def test_pooling(kind: str, dtype: str, padding: int) -> None:
+    places = [1, 3, 4, 3] if padding else [1, 4, 4, 3]
+    run_one(
+        *(kind, [[1, 7, 8, 3]], places),
+        dtype=dtype,
+        out=None,
+        table="Pool2DOptions",
+        padding=padding,
+        filterHeight=3,
+        filterWidth=2,
+        strideH=2,
+        strideW=2,
+        fusedActivationFunction=1,
+    )
+
+
+@pytest.mark.thorough
+@DTYPES
+@pytest.mark.parametrize("axes", [[1, 2], [2], [0, -1]], ids=str)
+@pytest.mark.parametrize("keep", [True, False])
+@pytest.mark.parametrize("kind", ["MEAN", "REDUCE_MAX", "REDUCE_MIN"])
+def test_reductions(kind: str, dtype: str, axes: list[int], keep: bool) -> None:
+    shape = [2, 3, 5, 4]
+    kept = [1 if d in axes or d - 4 in axes else s for d, s in enumerate(shape)]
+    if not keep:
+        kept = [s for d, s in enumerate(shape) if d not in axes and d - 4 not in axes]
+    run_one(
+        *(kind, [shape], kept, np.array(axes, "i4")),
+        dtype=dtype,
+        out=None if "_" in kind else (0.02, 7),
+        table="ReducerOptions",
+        keepDims=keep,
+    )
+
+
+def test_sums() -> None:
+    """LiteRT's reference kernel does not scale those of integers, and its other kernel
+    computes them in floats."""
+    n = Network()
+    axes = n.constant(i32(1))
+    x, y = n.input([50, 4], "int8", 0.03, -3), n.tensor([50], "int8", 0.07, 7)
+    n.op("SUM", [x, axes], y, table="ReducerOptions")
+    data, arrays = n.model(y), inputs_of(n, ([50, 4], "int8"))
+    (got,) = tensorplan.compile(tensorplan.from_tflite(data))(*arrays)
+    (want,) = litert(data, arrays, "optimized")
+    assert np.abs(got.astype(int) - want).max() <= 1
+    run_one("SUM", [[2, 9]], [2], i32(1), dtype="float32", table="ReducerOptions")
+
+
+@DTYPES
+@pytest.mark.parametrize("scale", [0.03, 0.3, 0.004])
+@pytest.mark.parametrize("beta", [1.0, 0.5])
+def test_softmax(dtype: str, scale: float, beta: float) -> None:
+    run_one(
+        *("SOFTMAX", [[50, 12]], [50, 12]),
+        dtype=dtype,
+        scales=[scale],
+        out=(1 / 256, -128),
+        table="SoftmaxOptions",
+        beta=beta,
+    )
+
+
+def test_a_softmax_of_unsigned_numbers() -> None:
+    n = Network()
+    x, y = n.input([9, 12], "uint8", 0.05, 3), n.tensor([9, 12], "uint8", 1 / 256)
+    n.op("SOFTMAX", [x], y, table="SoftmaxOptions", beta=1.0)
+    check(n.model(y), inputs_of(n, ([9, 12], "uint8")))
+
+
+@pytest.mark.thorough
+@DTYPES
+@pytest.mark.parametrize(
+    ("kind", "result", "constants", "options"),
+    [
+        ("RESHAPE", [3, 40], [i32(3, -1)], {}),
+        ("SQUEEZE", [4, 5, 6], [], {"table": "SqueezeOptions", "squeezeDims": [0]}),
+        ("EXPAND_DIMS", [1, 4, 1, 5, 6], [np.array(-3, "i4")], {}),
+        ("TRANSPOSE", [1, 6, 4, 5], [i32(0, 3, 1, 2)], {}),
+        ("SLICE", [1, 2, 5, 3], [i32(0, 1, 0, 2), i32(1, 2, -1, 3)], {}),
+        ("PAD", [1, 7, 5, 7], [i32([0, 0], [1, 2], [0, 0], [0, 1])], {}),
+        ("GATHER", [1, 4, 3, 6], [i32(4, 0, 0)], {"table": "GatherOptions", "axis": 2}),
+        ("TILE", [2, 4, 5, 18], [i32(2, 1, 1, 3)], {}),
+        (
+            *("MIRROR_PAD", [1, 7, 5, 8], [i32([0, 0], [1, 2], [0, 0], [2, 0])]),
+            {"table": "MirrorPadOptions", "mode": 1},
+        ),
+        (
+            *("STRIDED_SLICE", [1, 2, 5]),
+            [i32(0, -1, 1, 2), i32(1, 0, 9, 3), i32(1, -2, 1, 1)],
+            {
+                "table": "StridedSliceOptions",
+                **{"beginMask": 4, "endMask": 4, "shrinkAxisMask": 8},
+            },
+        ),
+    ],
+    ids=lambda x: x if isinstance(x, str) else "",
+)
+def test_moves(
+    kind: str, result: list[int], constants: list[Any], options: Any, dtype: str
+) -> None:
+    shape = [1, 4, 5, 6]
+    run_one(kind, [shape], result, *constants, dtype=dtype, out=None, **options)
+
+
+@DTYPES
+def test_parts_and_wholes(dtype: str) -> None:
+    n = Network()
+    quantized = (0.03, -3) if dtype == "int8" else ()
+    x = n.input([4, 6], dtype, *quantized)
+    halves = [n.tensor([4, 3], dtype, *quantized) for _ in range(2)]
+    axis = n.constant(np.array(1, "i4"))
+    n.op("SPLIT", [axis, x], *halves, table="SplitOptions", numSplits=2)
+    pieces = [n.tensor([4, size], dtype, *quantized) for size in (1, 2)]
+    sizes = n.constant(i32(1, -1))
+    own = {"table": "SplitVOptions", "numSplits": 2}
+    n.op("SPLIT_V", [halves[0], sizes, axis], *pieces, **own)
+    rows = [n.tensor([3], dtype, *quantized) for _ in range(4)]
+    n.op("UNPACK", [halves[1]], *rows, table="UnpackOptions", num=4, axis=0)
+    packed = n.tensor([3, 4], dtype, *quantized)
+    n.op("PACK", rows, packed, table="PackOptions", axis=1, valuesCount=4)
+    joined = n.tensor([4, 3], dtype, *quantized)
+    n.op("CONCATENATION", pieces[::-1], joined, table="ConcatenationOptions", axis=1)
+    check(n.model(packed, joined), inputs_of(n, ([4, 6], dtype)))
+
+
+@pytest.mark.thorough
+@DTYPES
+@pytest.mark.parametrize("kind", ["BILINEAR", "NEAREST_NEIGHBOR"])
+@pytest.mark.parametrize(
+    "options", [{}, {"alignCorners": True}, {"halfPixelCenters": True}], ids=str
+)
+@pytest.mark.parametrize("size", [(7, 11), (3, 2)], ids=str)
+def test_resizing(
+    kind: str, options: dict[str, Any], size: tuple[int, int], dtype: str
+) -> None:
+    table = f"Resize{kind.title().replace('_', '')}Options"
+    run_one(
+        *(f"RESIZE_{kind}", [[1, 4, 5, 3]], [1, *size, 3], i32(*size)),
+        dtype=dtype,
+        out=None,
+        table=table,
+        **options,
+    )
+
+
+@DTYPES
+def test_space_as_depth_and_as_images(dtype: str) -> None:
+    n = Network()
+    quantized = (0.03, -3) if dtype == "int8" else ()
+    x = n.input([1, 4, 6, 8], dtype, *quantized)
+    deep = n.tensor([1, 2, 3, 32], dtype, *quantized)
+    n.op("SPACE_TO_DEPTH", [x], deep, table="SpaceToDepthOptions", blockSize=2)
+    wide = n.tensor([1, 8, 12, 2], dtype, *quantized)
+    n.op("DEPTH_TO_SPACE", [x], wide, table="DepthToSpaceOptions", blockSize=2)
+    blocks = n.constant(i32(2, 3))
+    many = n.tensor([6, 3, 2, 8], dtype, *quantized)
+    n.op("SPACE_TO_BATCH_ND", [x, blocks, n.constant(i32([1, 1], [0, 0]))], many)
+    back = n.tensor([1, 4, 6, 8], dtype, *quantized)
+    n.op("BATCH_TO_SPACE_ND", [many, blocks, n.constant(i32([1, 1], [0, 0]))], back)
+    check(n.model(deep, wide, many, back), inputs_of(n, ([1, 4, 6, 8], dtype)))
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", NETWORKS)
+def test_networks(name: str, kind: str) -> None:
+    data = NETWORKS[name](kind)
+    check(data, images(data, 3))
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", ["keywords", "person", "mobilenet"])
+def test_the_arena_has_8_bit_numbers(name: str) -> None:
+    """At most 30 % of the bytes of floats, and no copies for zero points."""
+    whole, quarter = (
+        tensorplan.report(tensorplan.plan(tensorplan.from_tflite(NETWORKS[name](kind))))
+        for kind in KINDS
+    )
+    assert quarter["pools"][0]["bytes"] <= 0.3 * whole["pools"][0]["bytes"]
+
+
+def test_sizes_that_follow_from_shapes() -> None:
+    """As converters write `x.reshape(len(x), -1)`."""
+    n = Network()
+    x, shape = n.input([4, 3, 5], "float32"), n.tensor([3], "int32")
+    n.op("SHAPE", [x], shape, table="ShapeOptions", outType=2)
+    ends = [n.constant(i32(number)) for number in (0, 1, 1)]
+    count, sizes = n.tensor([], "int32"), n.tensor([2], "int32")
+    options = {"table": "StridedSliceOptions", "shrinkAxisMask": 1}
+    n.op("STRIDED_SLICE", [shape, *ends], count, **options)
+    rest = n.constant(np.array(15, "i4"))
+    n.op("PACK", [count, rest], sizes, table="PackOptions", valuesCount=2)
+    y = n.tensor([4, 15], "float32")
+    n.op("RESHAPE", [x, sizes], y)
+    data = n.model(y)
+    check(data, inputs_of(n, ([4, 3, 5], "float32")))
+    assert "reshape" in str(tensorplan.from_tflite(data))
+
+
+def test_weights_of_16_bits_and_of_8_beside_floats() -> None:
+    """They stay as they are stored."""
+    n = Network()
+    x, y, z = (n.tensor([3, 4], "float32") for _ in range(3))
+    x = n.input([3, 4], "float32")
+    half = n.constant(n.rng.standard_normal((4, 4)).astype("f2"))
+    whole = n.tensor([4, 4], "float32")
+    n.op("DEQUANTIZE", [half], whole)
+    n.op("FULLY_CONNECTED", [x, whole, -1], y, table="FullyConnectedOptions")
+    byte = n.random(4, 4, scale=[0.01, 0.02, 0.03, 0.04])
+    n.op("FULLY_CONNECTED", [y, byte, -1], z, table="FullyConnectedOptions")
+    model = tensorplan.from_tflite(n.model(z))
+    found = {array.dtype.name for array in model.parameters.values()}
+    assert found == {"float16", "int8"}
+    (given,) = inputs_of(n, ([3, 4], "float32"))
+    (got,), (want,) = tensorplan.compile(model)(given), litert(n.model(z), [given])
+    np.testing.assert_allclose(got, want, atol=0.05)  # LiteRT quantizes the rows
+
+
+def refused(data: bytes) -> str:
+    with pytest.raises(LocatedError) as error:
+        tensorplan.from_tflite(data)
+    return str(error.value)
+
+
+def test_all_that_is_not_supported_is_listed() -> None:
+    n = Network()
+    x, y, z = (n.tensor([4], "float32") for _ in range(3))
+    x = n.input([4], "float32")
+    n.op("CUMSUM", [x, n.constant(np.array(0, "i4"))], y)
+    n.op("REVERSE_V2", [y, n.constant(i32(0))], z)
+    message = refused(n.model(z))
+    assert "operation CUMSUM is not supported" in message
+    assert "note: operation REVERSE_V2 is not supported" in message
+    assert "tflite#t1:1:1" in message
+
+
+def test_what_a_model_lacks() -> None:
+    n = Network()
+    x, y, z = n.input([4], "float32"), *(n.tensor([4], "float32") for _ in range(2))
+    n.op("ADD", [x, z], y)
+    assert "operation ADD: input 't2' is not computed" in refused(n.model(y))
+    n = Network()
+    n.input([4], "float32")
+    assert "output 't1' is not computed" in refused(n.model(n.tensor([4], "float32")))
+    n = Network()
+    x, y = n.input([4], "int16", 0.1), n.tensor([4], "int16", 0.2)
+    n.op("ADD", [x, x], y)
+    assert "ADD with quantized elements of type INT16 is not" in refused(n.model(y))
+
+
+def test_damaged_files() -> None:
+    """Each gives a model or an error, and no traceback."""
+    data = NETWORKS["hello"]("int8")
+    assert "is not a valid LiteRT model" in refused(data[:40])
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        damaged = bytearray(data)
+        for place in rng.integers(8, len(data), 3):
+            damaged[place] = rng.integers(256)
+        with suppress(LocatedError):
+            tensorplan.from_tflite(bytes(damaged), simplify=False)
+
+
+def test_the_documentation_lists_what_is_supported() -> None:
+    page = Path(__file__).parents[1] / "docs" / "how-to" / "tflite.md"
+    rows = re.findall(r"^\| .*quantized.* \| (.+) \|$", page.read_text(), re.M)
+    assert sorted(" ".join(rows).split()) == sorted(CONVERSIONS)
