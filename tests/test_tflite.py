@@ -244,6 +244,15 @@ def test_one_tensor(kind: str, out: tuple[float, int], options: dict[str, Any]) 
     check(n.model(y), [ALL])
 
 
+@pytest.mark.parametrize("scale", [0.03, 0.004, 0.4])
+@pytest.mark.parametrize("out", [(0.02, -110), (0.3, 5)])
+def test_hard_swish(scale: float, out: tuple[float, int]) -> None:
+    n = Network()
+    x, y = n.input([256], "int8", scale, 5), n.tensor([256], "int8", *out)
+    n.op("HARD_SWISH", [x], y)
+    check(n.model(y), [ALL])
+
+
 @pytest.mark.parametrize("scale", [0.05, 0.002, 0.9])
 @pytest.mark.parametrize("zero", [-128, -100])
 def test_roots(scale: float, zero: int) -> None:

@@ -210,10 +210,14 @@ def _leaky_relu(n: TFLiteNode) -> Sequence[Value]:
 def times(x: Array, real: np.floating[Any]) -> Array:
     """What `scaled` computes."""
     number, exponent = (int(part) for part in factored(real))
-    left, right = max(exponent, 0), max(-exponent, 0)
-    high = ((x.astype(np.int64) << left) * number + (1 << 30)) >> 31
-    half = (1 << right) >> 1
-    return (high + np.where(high < 0, max(half - 1, 0), half)) >> right
+    shifted = x.astype(np.int64) << max(exponent, 0)
+    return divided((shifted * number + (1 << 30)) >> 31, max(-exponent, 0))
+
+
+def divided(x: Array, bits: int) -> Array:
+    """By a power of two, rounded, ties away from 0."""
+    half = (1 << bits) >> 1
+    return (x + np.where(x < 0, max(half - 1, 0), half)) >> bits
 
 
 def _prelu(n: TFLiteNode) -> Sequence[Value]:
@@ -224,10 +228,47 @@ def _prelu(n: TFLiteNode) -> Sequence[Value]:
 
 def _hard_swish(n: TFLiteNode) -> Sequence[Value]:
     if n.is_quantized:
-        raise Unsupported("with quantized elements")
+        return [table(n, _hard_swish_of_integers(n))]
     x = n.value(0)
     gate = clamp(n, n.apply(e.AddOp, x, 3), 0, 6)
     return [n.apply(e.DivideOp, n.apply(e.MultiplyOp, x, gate), 6)]
+
+
+_STEP_BITS = 7  # by how much steps are shifted up
+_SHORT = np.iinfo(np.int16)
+
+
+def _hard_swish_of_integers(n: TFLiteNode) -> Callable[[Array], Array]:
+    """The input times a gate from 0 to 1, both in 15 bits, as LiteRT rounds them."""
+    source, result = n.tensor(0), n.results[0]
+    unit = np.float32(1 / (1 << _STEP_BITS)) * source.scale
+    scale, shift = _short_factor(unit / result.scale)
+    slope, up = _short_factor(unit / np.float32(3 / (1 << 15)))
+    if shift > 0:
+        raise Unsupported("with a scale of the result that is too small")
+
+    def function(numbers: Array) -> Array:
+        x = (numbers - source.zero) << _STEP_BITS
+        gate = np.clip(x << max(up - 1, 0), _SHORT.min, _SHORT.max)
+        gate = _short_product(gate, slope)
+        if up > 0:
+            gate = np.clip(gate << 1, _SHORT.min, _SHORT.max)
+        gate = (divided(gate, max(-up, 0)) + (1 << 15)) >> 1
+        product = gate * _short_product(x, scale)
+        product = np.sign(product) * (np.abs(product) >> 15)
+        return divided(product, -shift) + result.zero
+
+    return function
+
+
+def _short_factor(real: np.floating[Any]) -> tuple[int, int]:
+    """A number of 15 bits and an exponent."""
+    number, exponent = (int(part) for part in factored(real))
+    return min((number + (1 << 15)) >> 16, _SHORT.max), exponent
+
+
+def _short_product(a: Array, b: int) -> Array:
+    return (a * b + (1 << 14)) >> 15
 
 
 def _gelu(n: TFLiteNode) -> Sequence[Value]:
