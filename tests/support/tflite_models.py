@@ -39,19 +39,20 @@ class Network:
         axis: int = 0,
         contents: np.ndarray | None = None,
     ) -> int:
-        tensor = schema.TensorT()
+        tensor: Any = schema.TensorT()
         tensor.name = f"t{len(self._tensors)}"
         tensor.shape = np.array(shape, np.int32)
         tensor.type = _number(schema.TensorType, dtype.upper())
         if scale is not None:
             scales = np.atleast_1d(np.array(scale, np.float32))
-            tensor.quantization = schema.QuantizationParametersT()
-            tensor.quantization.scale = scales
+            quantization: Any = schema.QuantizationParametersT()
+            quantization.scale = scales
             zeros = np.broadcast_to(np.atleast_1d(zero), scales.shape)
-            tensor.quantization.zeroPoint = zeros.astype(np.int64)
-            tensor.quantization.quantizedDimension = axis
+            quantization.zeroPoint = zeros.astype(np.int64)
+            quantization.quantizedDimension = axis
+            tensor.quantization = quantization
         if contents is not None:
-            buffer = schema.BufferT()
+            buffer: Any = schema.BufferT()
             buffer.data = np.frombuffer(contents.tobytes(), np.uint8)
             tensor.buffer = len(self._buffers)
             self._buffers.append(buffer)
@@ -89,7 +90,7 @@ class Network:
         **options: Any,
     ) -> int:
         """The first output; `table` has the options, by their names in the schema."""
-        operator = schema.OperatorT()
+        operator: Any = schema.OperatorT()
         if kind not in self._kinds:
             self._kinds.append(kind)
         operator.opcodeIndex = self._kinds.index(kind)
@@ -105,7 +106,7 @@ class Network:
         return outputs[0]
 
     def model(self, *outputs: int) -> bytes:
-        graph = schema.SubGraphT()
+        graph: Any = schema.SubGraphT()
         graph.tensors, graph.operators = self._tensors, self._operators
         graph.inputs = np.array(self._inputs, np.int32)
         graph.outputs = np.array(outputs, np.int32)
