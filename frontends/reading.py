@@ -21,16 +21,19 @@ import re
 import struct
 from collections.abc import Mapping
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
-from ..arrays import Array
 from ..dialects.diagnostics import LocatedError, depth_limited
 from ..dialects.garbage import seldom_collected
 from ..extras import missing
 from . import onnx, tflite
 from .mlir_text import parse_module, permissive
+
+if TYPE_CHECKING:
+    from ..arrays import Array  # NumPy, which text does not need
 
 _BYTECODE = b"ML\xefR"
 _STABLEHLO = re.compile(
@@ -88,7 +91,7 @@ def read(
     return reader.read_text(text, name, ctx, first_line=first_line)
 
 
-def parameters(data: bytes, name: str) -> Mapping[str, Array]:
+def parameters(data: bytes, name: str) -> "Mapping[str, Array]":
     """The values that a model gives its parameters, by name; none for other formats."""
     if tflite.is_model(data):
         return tflite.parameters(data, name)

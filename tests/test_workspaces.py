@@ -138,7 +138,9 @@ def test_streams_have_workspaces_of_their_own() -> None:
     assert owners(planned)
     threaded = run(Executable(planned, native=False, threads=2, concurrent=True), 2)
     without = tensorplan.plan(module, streams=2)
-    assert_same(threaded, run(Executable(without, native=False), 2))
+    want = run(Executable(without, native=False), 2)
+    for a, b in zip(threaded, want, strict=True):  # BLAS adds in orders of its own
+        np.testing.assert_allclose(a, b, 1e-5, 1e-6)
 
 
 @pytest.mark.thorough

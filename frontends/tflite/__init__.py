@@ -30,13 +30,17 @@ from typing import TYPE_CHECKING
 
 from ...dialects.diagnostics import depth_limited
 from ...model import Model
-from .reading import is_model as is_model
-from .reading import parse
+from ..plans.tflite import IDENTIFIER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ...dialects.dtypes import Array
+
+
+def is_model(data: bytes) -> bool:
+    """Whether these bytes begin as a `.tflite` file."""
+    return data[4:8] == IDENTIFIER
 
 
 @depth_limited()
@@ -46,9 +50,10 @@ def import_model(data: bytes, name: str) -> Model:
     Raises `LocatedError` for a model that is not valid or not supported, or if the
     package `tflite` is missing.
     """
-    model = parse(data, name)
     from .graph import Importer
+    from .reading import parse
 
+    model = parse(data, name)
     importer = Importer(name, model)
     return Model(importer.module(), importer.parameters)
 
@@ -57,6 +62,8 @@ def parameters(data: bytes, name: str) -> "Mapping[str, Array]":
     """The values that a LiteRT model gives its parameters, by name; none for others."""
     if not is_model(data):
         return {}
+    from .reading import parse
+
     model = parse(data, name)
     read = {n for operator in model.operators for n in operator.inputs if n >= 0}
     return {

@@ -18,7 +18,6 @@ from ...dialects.diagnostics import LocatedError
 from ...dialects.dtypes import Array
 from ...extras import missing
 from ..builder import ELEMENTS
-from ..plans.tflite import IDENTIFIER
 from ..unsupported import Unsupported
 
 _DAMAGED = (
@@ -128,11 +127,6 @@ class Graph:
             name if times[name] == 1 else f"{name}.{number}"
             for number, name in enumerate(names)
         ]
-
-
-def is_model(data: bytes) -> bool:
-    """Whether these bytes begin as a `.tflite` file."""
-    return data[4:8] == IDENTIFIER
 
 
 def parse(data: bytes, name: str) -> Graph:
