@@ -463,10 +463,6 @@ class MLIRTextParser(Parser):
         one = DenseIntOrFPElementsAttr.from_list(scalar, [value])
         return DenseIntOrFPElementsAttr(type, one.data)
 
-    _dense_types: ClassVar[dict[Attribute, RankedStructure[AnyDenseElement]]] = {}
-    """The types that constants may have, of all parsers: xDSL builds the constraint on
-    them anew for each constant, which takes ten times as long as the type itself."""
-
     def _parse_dense_literal_type(self) -> RankedStructure[AnyDenseElement]:
         start = self.pos
         type = self.parse_type()

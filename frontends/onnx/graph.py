@@ -3,14 +3,12 @@
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, NamedTuple, NoReturn, cast
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import onnx
 from onnx import helper
 from xdsl.dialects.builtin import (
-    ArrayAttr,
-    DictionaryAttr,
     FileLineColLoc,
     IntAttr,
     ModuleOp,
@@ -18,8 +16,7 @@ from xdsl.dialects.builtin import (
     TensorType,
     UnitAttr,
 )
-from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from ...choices import one_of
@@ -27,6 +24,7 @@ from ...dialects.diagnostics import LocatedError, errors_at
 from ...dialects.dtypes import numpy_dtype
 from ...dialects.tgraph.base import LARGEST_SIZE, NAME, PARAMETER
 from ..builder import at, element_type, name_hint, type_of
+from ..entry import entry
 from ..operators import Known, Value
 from ..unsupported import Unsupported
 from . import (
@@ -140,22 +138,11 @@ class Importer:
         results = [keeper.materialize(value) for value in values if value is not None]
         if self._unsupported:
             raise errors_at(self._unsupported)
-        for argument, attrs in reversed(list(zip(block.args, attributes, strict=True))):
-            if PARAMETER in attrs and not argument.uses and argument not in results:
-                del self.parameters[cast(StringAttr, attrs[NAME]).data]
-                del attributes[argument.index]
-                block.erase_arg(argument)
-        block.add_ops([*self._ops, ReturnOp(*results)])
-        function = FuncOp(
-            "main",
-            (list(block.arg_types), [result.type for result in results]),
-            Region(block),
-            arg_attrs=ArrayAttr([DictionaryAttr(attrs) for attrs in attributes]),
-            res_attrs=ArrayAttr(
-                [DictionaryAttr({NAME: StringAttr(o.name)}) for o in graph.output]
-            ),
+        names = [output.name for output in graph.output]
+        function = entry(
+            *(block, attributes, self.parameters, self._ops),
+            *(results, names, self._place("")),
         )
-        function.location = self._place("")
         return ModuleOp([function])
 
     def _input_types(self, inputs: Sequence[onnx.ValueInfoProto]) -> list[Attribute]:

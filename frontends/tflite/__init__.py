@@ -59,9 +59,7 @@ def import_model(data: bytes, name: str) -> Model:
 
 
 def parameters(data: bytes, name: str) -> "Mapping[str, Array]":
-    """The values that a LiteRT model gives its parameters, by name; none for others."""
-    if not is_model(data):
-        return {}
+    """The values that a LiteRT model gives its parameters, by name."""
     from .reading import parse
 
     model = parse(data, name)

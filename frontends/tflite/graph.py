@@ -6,8 +6,6 @@ from math import prod
 from typing import NoReturn
 
 from xdsl.dialects.builtin import (
-    ArrayAttr,
-    DictionaryAttr,
     FileLineColLoc,
     IntAttr,
     ModuleOp,
@@ -15,8 +13,8 @@ from xdsl.dialects.builtin import (
     TensorType,
     UnitAttr,
 )
-from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from ...dialects.diagnostics import LocatedError, errors_at
@@ -24,6 +22,7 @@ from ...dialects.dtypes import Array
 from ...dialects.tgraph.base import NAME, PARAMETER, TensorOp
 from ...dialects.tgraph.reference.interpreter import can_evaluate, evaluate
 from ..builder import at, element_type, name_hint, shape_of
+from ..entry import entry
 from ..operators import Known, Value
 from ..unsupported import Unsupported
 from . import elementwise, products, reducing, resizing, shaping, softmax, windows
@@ -79,36 +78,18 @@ class Importer:
         return ModuleOp([self._function()])
 
     def _function(self) -> FuncOp:
-        block, outputs = self._block, self._graph.outputs
+        outputs = self._graph.outputs
         builder = self._node(Operator("", [], [], None))
         results: list[SSAValue] = []
         for number in outputs:
             if (value := self._values.get(number)) is None:
                 raise self._error(f"output {self._names[number]!r} is not computed")
             results.append(builder.materialize(value))
-        for argument in reversed(block.args):
-            attributes = self._attributes[argument.index]
-            if (
-                PARAMETER in attributes
-                and not argument.uses
-                and argument not in results
-            ):
-                name = attributes[NAME]
-                assert isinstance(name, StringAttr)
-                del self.parameters[name.data]
-                del self._attributes[argument.index]
-                block.erase_arg(argument)
-        block.add_ops([*self._ops, ReturnOp(*results)])
-        names = [DictionaryAttr({NAME: StringAttr(self._names[n])}) for n in outputs]
-        function = FuncOp(
-            "main",
-            (list(block.arg_types), [result.type for result in results]),
-            Region(block),
-            arg_attrs=ArrayAttr([DictionaryAttr(attrs) for attrs in self._attributes]),
-            res_attrs=ArrayAttr(names),
+        names = [self._names[number] for number in outputs]
+        return entry(
+            *(self._block, self._attributes, self.parameters, self._ops),
+            *(results, names, self._place("")),
         )
-        function.location = self._place("")
-        return function
 
     def _argument(self, number: int, attributes: dict[str, Attribute]) -> SSAValue:
         tensor = self._graph.tensors[number]

@@ -39,7 +39,7 @@ from xdsl.transforms.common_subexpression_elimination import cse
 
 from ...analysis.functions import erase_unused, tensor_blocks
 from ...analysis.loops import counter, only_writer
-from ...analysis.scans import Linear, extended, given, unshaped, without_unread
+from ...analysis.scans import Linear, extended, given, unshaped
 from ...dialects.diagnostics import remark
 from ...dialects.tgraph.base import tensor_type_of
 from ...dialects.tgraph.indexing import DynamicSliceOp
@@ -128,8 +128,6 @@ def _rerolled(loop: WhileOp) -> WhileOp:
 def _joined(body: Body, remaining: Remaining) -> WhileOp:
     """One loop of all iterations, each with one row."""
     loop, block = body.loop, body.block
-    outside = loop.parent
-    assert outside is not None
     assert block.first_op is not None
     ends = remaining.uses_of_ends()
     index = ReadOp(block.args[body.counted.number])
@@ -166,9 +164,7 @@ def _joined(body: Body, remaining: Remaining) -> WhileOp:
         for use in ends.get(number, ()):
             _read_end(use, loop.res[number])
     _count(loop, remaining.trips)
-    erase_unused(outside)
-    erase_unused(block)
-    return without_unread(loop)
+    return loop
 
 
 def _loop_of(op: Operation) -> WhileOp:

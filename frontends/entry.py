@@ -1,0 +1,50 @@
+"""The function that a model's file becomes."""
+
+from collections.abc import Iterable, Sequence
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DictionaryAttr,
+    FileLineColLoc,
+    StringAttr,
+)
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from ..dialects.dtypes import Array
+from ..dialects.tgraph.base import NAME, PARAMETER
+
+
+def entry(
+    block: Block,
+    attributes: Sequence[dict[str, Attribute]],
+    parameters: dict[str, Array],
+    ops: Sequence[Operation],
+    results: Sequence[SSAValue],
+    names: Iterable[str],
+    place: FileLineColLoc,
+) -> FuncOp:
+    """`@main`, with the operations in a block that has the arguments.
+
+    attributes: of the arguments. Parameters that nothing reads go, from `parameters`,
+        too.
+    names: of the results.
+    """
+    kept = list(attributes)
+    for argument, own in reversed(list(zip(block.args, attributes, strict=True))):
+        if PARAMETER in own and not argument.uses and argument not in results:
+            name = own[NAME]
+            assert isinstance(name, StringAttr)
+            del parameters[name.data]
+            del kept[argument.index]
+            block.erase_arg(argument)
+    block.add_ops([*ops, ReturnOp(*results)])
+    function = FuncOp(
+        "main",
+        (list(block.arg_types), [result.type for result in results]),
+        Region(block),
+        arg_attrs=ArrayAttr([DictionaryAttr(own) for own in kept]),
+        res_attrs=ArrayAttr([DictionaryAttr({NAME: StringAttr(n)}) for n in names]),
+    )
+    function.location = place
+    return function
