@@ -27,9 +27,9 @@ from typing import (
     get_type_hints,
 )
 
-from .choices import one_of
 from .model import Model
 from .passes.options import PlanOptions
+from .support.choices import one_of
 from .version import VERSION
 
 if TYPE_CHECKING:
@@ -563,7 +563,7 @@ def compile(
 def _cached(module: ModuleOp, options: PlanOptions) -> ModuleOp:
     from .passes.plan.cached import cached
     from .runtime.backends.dispatch import setting
-    from .threads import checked
+    from .support.threads import checked
 
     is_own = options.strategy == "auto" and options.workspaces == "native"
     if not is_own or options.target_memory:  # which others have written

@@ -17,7 +17,7 @@ from typing import Any, ParamSpec, TypeVar
 from xdsl.ir import Block
 
 from ..dialects.contents import Contents, contents_of
-from ..remembering import remembering
+from ..support.remembering import remembering
 
 MOST = 8
 """Blocks, those that were asked about last: passes try many copies of a program."""

@@ -197,7 +197,7 @@ def main() -> None:
         lines.append(line(name, options.runs))
         print(*lines[-1].cells(), sep="  ", flush=True)
     if options.write:
-        processors: Any = import_module("tensorplan.threads").available()
+        processors: Any = import_module("tensorplan.support.threads").available()
         options.write.write_text(page(lines, options.runs, processors))
 
 

@@ -27,10 +27,10 @@ from typing import Any, NamedTuple
 
 import tensorplan
 from tensorplan.checking.foreign import audit
-from tensorplan.foreign_plan import ForeignPlan
 from tensorplan.frontends.plans.reading import plan_files, read
 from tensorplan.reporting.foreign import account
 from tensorplan.reporting.trials import outcome
+from tensorplan.support.foreign_plan import ForeignPlan
 
 COLUMNS = ("bytes", "scratch", "placement", "order", "copies", "program")
 

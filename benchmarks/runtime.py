@@ -69,8 +69,8 @@ from models import MODELS
 from xdsl.dialects.builtin import ModuleOp
 
 import tensorplan
-from tensorplan.choices import one_of
 from tensorplan.runtime.executor import Executable
+from tensorplan.support.choices import one_of
 
 jax: Any = import_module("jax")
 jnp: Any = jax.numpy

@@ -28,7 +28,7 @@ from tensorplan.dialects.dtypes import Array
 from tensorplan.dialects.tgraph.base import TensorOp
 from tensorplan.dialects.tgraph.signature import signature
 from tensorplan.runtime.executor import Executable
-from tensorplan.slots import Input
+from tensorplan.support.slots import Input
 
 TOLERANCE = 2e-4
 WAYS: dict[str, tuple[dict[str, Any], bool, bool]] = {

@@ -2,10 +2,10 @@
 
     audit(plan).findings
 
-The audit runs through the steps of a plan (`foreign_plan.py`) and keeps, for each byte,
-which values it holds. A read of a value whose bytes hold another one refutes the plan,
-whatever the planner thought about live ranges. A step that writes over what it reads
-must read each element before it overwrites it.
+The audit runs through the steps of a plan (`support/foreign_plan.py`) and keeps, for
+each byte, which values it holds. A read of a value whose bytes hold another one refutes
+the plan, whatever the planner thought about live ranges. A step that writes over what
+it reads must read each element before it overwrites it.
 """
 
 from bisect import bisect_right
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
-from ..foreign_plan import (
+from ..support.foreign_plan import (
     Block,
     Branch,
     Elements,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 
-from ..remarks import REMARKS
+from ..support.remarks import REMARKS
 
 if TYPE_CHECKING:
     from xdsl.ir import Operation

@@ -24,7 +24,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation
 
-from ..arrays import Array, DType
+from ..support.arrays import Array, DType
 from .diagnostics import LocatedError
 
 AnyInteger: TypeAlias = IntegerType[int, Signedness]

@@ -49,8 +49,8 @@ from xdsl.dialects.dlti import (
 )
 from xdsl.ir import Attribute, Operation
 
-from ..byte_sizes import parse_size
-from ..choices import one_of
+from ..support.byte_sizes import parse_size
+from ..support.choices import one_of
 from .diagnostics import LocatedError
 
 TARGET = "dlti.target_system_spec"

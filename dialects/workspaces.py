@@ -15,8 +15,8 @@ from contextvars import ContextVar
 from pkgutil import resolve_name
 from typing import TypeAlias, cast
 
-from ..choices import ChoiceError
-from ..remembering import remembering
+from ..support.choices import ChoiceError
+from ..support.remembering import remembering
 from .tgraph.base import AnyMemRef, TensorOp, is_static
 
 Measure: TypeAlias = Callable[[TensorOp], int]

@@ -34,7 +34,7 @@ ERRORS = {
     "ValueError",
     "VerifyException",
     "_NotPlannable",  # becomes a remark
-    "missing",  # of extras.py
+    "missing",  # of support/extras.py
     "raise_error",  # of xDSL's parser
 }
 """What is called with a message for the user."""

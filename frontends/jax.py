@@ -21,7 +21,7 @@ from warnings import catch_warnings, filterwarnings
 
 from ..dialects.diagnostics import LocatedError
 from ..dialects.tgraph.base import NAME
-from ..extras import missing
+from ..support.extras import missing
 from .parameters import Parameter
 from .stablehlo.custom_calls import CHECKPOINT_NAME
 

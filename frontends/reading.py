@@ -28,12 +28,12 @@ from xdsl.dialects.builtin import ModuleOp
 
 from ..dialects.diagnostics import LocatedError, depth_limited
 from ..dialects.garbage import seldom_collected
-from ..extras import missing
+from ..support.extras import missing
 from . import onnx, tflite
 from .mlir_text import parse_module, permissive
 
 if TYPE_CHECKING:
-    from ..arrays import Array  # NumPy, which text does not need
+    from ..support.arrays import Array  # NumPy, which text does not need
 
 _BYTECODE = b"ML\xefR"
 _STABLEHLO = re.compile(

@@ -23,7 +23,7 @@ from ..frontends.jax import import_jax
 
 if TYPE_CHECKING:
     from ..runtime.executor import Executable
-    from ..slots import Slot
+    from ..support.slots import Slot
 
 Leaves: TypeAlias = Sequence[Any]
 """Arrays or Python numbers, flat."""

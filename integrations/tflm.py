@@ -17,13 +17,13 @@ from graphlib import TopologicalSorter
 from math import prod
 from typing import NamedTuple
 
-from ..foreign_plan import ForeignPlanError
 from ..frontends.plans import tflite
 from ..frontends.plans.flatbuffer import Table, root
 from ..planning import Buffer, Problem, solve
 from ..planning.problem import peak_of
 from ..planning.solver.gaps import LOWEST
 from ..planning.solver.greedy import in_order
+from ..support.foreign_plan import ForeignPlanError
 from ..tools.arguments import Parser
 from ..tools.colours import diagnostic
 from ..tools.common import (

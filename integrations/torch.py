@@ -23,7 +23,7 @@ from ..frontends.torch import import_graph
 from ..frontends.torch.program import array_of
 
 if TYPE_CHECKING:
-    from ..arrays import Array
+    from ..support.arrays import Array
 
 Graph: TypeAlias = Any
 """`torch.fx.GraphModule`."""

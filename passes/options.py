@@ -16,8 +16,8 @@ from functools import cached_property
 from inspect import cleandoc
 from typing import Any
 
-from ..choices import ChoiceError
-from ..threads import checked
+from ..support.choices import ChoiceError
+from ..support.threads import checked
 
 EFFORTS = {"low": 0.2, "high": 10.0}
 """Of tgraph-schedule, where there is no search around it."""
@@ -186,7 +186,7 @@ class Budget(Options):
     @cached_property
     def bytes_allowed(self) -> int:
         """`budget` in bytes."""
-        from ..byte_sizes import parse_size
+        from ..support.byte_sizes import parse_size
 
         return parse_size(self.budget)
 

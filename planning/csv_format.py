@@ -17,7 +17,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..byte_sizes import parse_size
+from ..support.byte_sizes import parse_size
 from .problem import Buffer, Steps
 
 _NAMES = {

@@ -9,7 +9,7 @@ from functools import cache
 from math import inf
 from time import monotonic, process_time
 
-from ..choices import ChoiceError
+from ..support.choices import ChoiceError
 from . import deadline
 from .problem import Limits, Plan, Problem, Strategy, peak_of
 from .validate import validate

@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..foreign_plan import (
+from ..planning.scheduling import Task, TaskGraph, peak_of, schedule
+from ..support.foreign_plan import (
     Block,
     Branch,
     ForeignPlan,
@@ -23,7 +24,6 @@ from ..foreign_plan import (
     Step,
     Value,
 )
-from ..planning.scheduling import Task, TaskGraph, peak_of, schedule
 
 EFFORT = 0.1
 """Of the scheduler's usual work: a tenth of a second at most."""

@@ -29,7 +29,7 @@ from ..passes.plan.pipeline import PlanPipeline
 from ..passes.tgraph.fit import Lowerings, TGraphFit
 from ..passes.tgraph.shared.candidates import undominated
 from ..passes.tgraph.shared.fitting import is_static_block
-from ..remarks import PROGRESS
+from ..support.remarks import PROGRESS
 from .wording import aligned, readable_time
 
 POINTS = 20

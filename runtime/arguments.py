@@ -12,8 +12,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypeGuard, cast
 
 import numpy as np
 
-from ..arrays import Array, address
-from ..slots import Input, Result, Slot
+from ..support.arrays import Array, address
+from ..support.slots import Input, Result, Slot
 from . import rebinding
 from .handing_out import LEAST, HandedOut
 from .prepacking import Prepacked

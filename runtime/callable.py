@@ -6,8 +6,8 @@ memory than the last, the calls on it follow (program/relocation.py).
 
 from collections.abc import Mapping, Sequence
 
-from ..arrays import Array
-from ..slots import Input, Result
+from ..support.arrays import Array
+from ..support.slots import Input, Result
 from .arguments import Arguments
 from .devices import Runner
 from .pool import Pool, exclusive

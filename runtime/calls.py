@@ -6,7 +6,7 @@ Loops, branches, and what happens to numbers between operations are calls as wel
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from ..arrays import Array
+from ..support.arrays import Array
 
 Call: TypeAlias = tuple[Callable[..., object], tuple[Any, ...]]
 """A function, and what it is called with: views, slices and constants, made ahead."""

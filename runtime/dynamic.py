@@ -27,7 +27,7 @@ from ..dialects.sizes.symbolic import (
     substitute,
 )
 from ..dialects.tgraph.signature import Signature, signature
-from ..slots import Input, Result
+from ..support.slots import Input, Result
 from .executor import Executable
 from .pool import Pool
 from .runnable import check_devices

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import ModuleOp
 
 from ..dialects.tgraph.signature import signature
-from ..threads import checked
+from ..support.threads import checked
 from .arguments import Arguments, Results
 from .callable import CallableProgram
 from .calls import Call

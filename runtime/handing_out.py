@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Array
-from ..slots import Slot
+from ..support.arrays import Array
+from ..support.slots import Slot
 from .allocators.host import aligned_bytes
 from .pool import ALIGNMENT
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Array, DType, Shape
-from ..choices import ChoiceError
+from ..support.arrays import Array, DType, Shape
+from ..support.choices import ChoiceError
 from .allocators import ALLOCATORS, Allocator, HostMemory, Regions
 from .allocators.host import aligned_bytes
 from .prepacking import Prepacked

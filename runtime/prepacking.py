@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Array, address
+from ..support.arrays import Array, address
 
 
 class Prepacked:

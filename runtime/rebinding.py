@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
-from ..arrays import Array
-from ..slots import Slot
+from ..support.arrays import Array
+from ..support.slots import Slot
 from .backends.jit import llvm
 from .program.relocation import Point
 

@@ -13,7 +13,7 @@ from tensorplan.analysis.control_flow import ControlFlow
 from tensorplan.analysis.functions import CallerMemory
 from tensorplan.analysis.liveness import Uses
 from tensorplan.analysis.sizes import SizeReader
-from tensorplan.remarks import REMARKS
+from tensorplan.support.remarks import REMARKS
 
 M, MM = "memref<8xf32>", "memref<8xf32>, memref<8xf32>"
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import tensorplan
-from tensorplan import cache
 from tensorplan.passes.plan import cached
 from tensorplan.passes.plan.pipeline import PlanPipeline
 from tensorplan.runtime.executor import Executable
+from tensorplan.support import cache
 
 MODELS = Path(__file__).parent / "models"
 PROGRAM = MODELS.parents[1] / "examples" / "classifier.mlir"

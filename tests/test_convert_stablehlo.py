@@ -337,7 +337,7 @@ DONORS = function(
 def test_donors_take_the_first_free_result_of_their_type(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    with caplog.at_level("INFO", "tensorplan.remarks"):
+    with caplog.at_level("INFO", "tensorplan.support.remarks"):
         module = convert(DONORS)
     assert (
         "@main(%arg0: !tgraph.variable<tensor<2xf32>> {tgraph.result = 1 : i32}, "

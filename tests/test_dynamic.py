@@ -21,9 +21,9 @@ from tensorplan.passes import driver
 from tensorplan.passes.driver import flatten
 from tensorplan.passes.plan.pipeline import PlanPipeline
 from tensorplan.passes.specialize.sizes import specialize, specialized
-from tensorplan.remarks import REMARKS
 from tensorplan.runtime.dynamic import DynamicExecutable
 from tensorplan.runtime.pool import Pool
+from tensorplan.support.remarks import REMARKS
 from tensorplan.tools import plan_run
 
 jax = pytest.importorskip("jax")

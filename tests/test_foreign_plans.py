@@ -14,7 +14,13 @@ import numpy as np
 import pytest
 
 from tensorplan.checking.foreign import audit
-from tensorplan.foreign_plan import (
+from tensorplan.frontends.plans import hlo, litert, xla
+from tensorplan.frontends.plans.elements import element_width
+from tensorplan.frontends.plans.reading import plan_files
+from tensorplan.frontends.plans.reading import read as read_plan
+from tensorplan.planning import Buffer, Problem, validate
+from tensorplan.reporting.foreign import account, lives
+from tensorplan.support.foreign_plan import (
     Branch,
     ForeignPlan,
     ForeignPlanError,
@@ -26,12 +32,6 @@ from tensorplan.foreign_plan import (
     Value,
     steps_in,
 )
-from tensorplan.frontends.plans import hlo, litert, xla
-from tensorplan.frontends.plans.elements import element_width
-from tensorplan.frontends.plans.reading import plan_files
-from tensorplan.frontends.plans.reading import read as read_plan
-from tensorplan.planning import Buffer, Problem, validate
-from tensorplan.reporting.foreign import account, lives
 from tensorplan.tools.common import Source
 from tensorplan.tools.views import foreign
 from tensorplan.tools.views.model import PlanView, ShownBuffer, pool_of

@@ -83,7 +83,7 @@ func.func @main(%x: tensor<f64>, %z: tensor<3xf64>) -> tensor<f64> {
   %y = tgraph.floor %x : tensor<f64>
   func.return %y : tensor<f64>
 }""")
-    with caplog.at_level(logging.INFO, "tensorplan.remarks"):
+    with caplog.at_level(logging.INFO, "tensorplan.support.remarks"):
         differentiated = run(module, TGraphGradient(wrt=("z", 0)))
     assert [r.message.split("remark: ")[-1] for r in caplog.records] == [
         f"gradient with respect to %{name} is zero: no differentiable path leads from "

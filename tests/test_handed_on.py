@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import ModuleOp
 import tensorplan
 from tensorplan.passes import driver
 from tensorplan.passes.plan.memory import PlanMemory
-from tensorplan.remarks import REMARKS
+from tensorplan.support.remarks import REMARKS
 
 MM = f"{M}, {M}"
 TURN = "(d0) -> (15 - d0)"

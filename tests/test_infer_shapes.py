@@ -283,7 +283,7 @@ func.func @main(%w: !t, %x: tensor<2x?xf32>) -> (!t, !t) {
 def test_unknown_types_are_counted(caplog: pytest.LogCaptureFixture) -> None:
     ops = "\n".join(f"%{n + 1} = tgraph.negate %{n} : tensor<?xf32>" for n in range(12))
     module = parse(f"func.func @main(%0: tensor<?xf32>) {{\n{ops}\nfunc.return\n}}")
-    with caplog.at_level(logging.INFO, "tensorplan.remarks"):
+    with caplog.at_level(logging.INFO, "tensorplan.support.remarks"):
         infer(module)
     (message,) = caplog.messages
     assert "13 types stay unknown in @main: argument 0 of type tensor<?xf32>" in message

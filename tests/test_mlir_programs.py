@@ -38,9 +38,9 @@ from tensorplan.dialects.tgraph.signature import signature
 from tensorplan.frontends.mlir_text import parse_module
 from tensorplan.passes import driver
 from tensorplan.passes.plan.memory import PlanMemory
-from tensorplan.remarks import REMARKS
 from tensorplan.runtime.backends.mlir.executable import MlirExecutable, Tools
 from tensorplan.runtime.executor import Executable
+from tensorplan.support.remarks import REMARKS
 
 HERE = Path(__file__).parent / "mlir"
 EXPECTED = json.loads((HERE / "expected.json").read_text())

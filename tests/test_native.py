@@ -21,7 +21,6 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.parser import Parser
 
 import tensorplan
-from tensorplan import cache
 from tensorplan.dialects.dtypes import Array, is_float
 from tensorplan.dialects.tgraph import elementwise, indexing, reducing, shaping
 from tensorplan.dialects.tgraph.base import TensorOp, ints
@@ -44,6 +43,7 @@ from tensorplan.runtime.backends.onednn import backend as onednn
 from tensorplan.runtime.devices.local import Serial
 from tensorplan.runtime.executor import Executable
 from tensorplan.runtime.pool import Scratch
+from tensorplan.support import cache
 
 pytest.importorskip("llvmlite")
 pytestmark = pytest.mark.skipif(
@@ -941,7 +941,7 @@ def test_a_plan_needs_no_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
 
 AT_ONCE = """
 import os, sys
-from tensorplan import cache
+from tensorplan.support import cache
 from tensorplan.runtime.backends.jit import llvm
 print("ready", flush=True)
 sys.stdin.readline()

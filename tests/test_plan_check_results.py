@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tensorplan.checking.plan_check import check_plan
 from tensorplan.dialects.diagnostics import LocatedError
-from tensorplan.remarks import REMARKS
+from tensorplan.support.remarks import REMARKS
 
 HALF, WHOLE = "memref<8xf32>", "memref<16xf32>"
 LOWER = "memref<8xf32, strided<[1]>>"

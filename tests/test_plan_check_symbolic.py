@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tensorplan.checking.plan_check import check_plan
 from tensorplan.dialects.diagnostics import LocatedError
-from tensorplan.remarks import REMARKS
+from tensorplan.support.remarks import REMARKS
 
 ROWS, FLAT, FIXED = "memref<?x16xf32>", "memref<?xf32>", "memref<16xf32>"
 ARENA = "memref<?xi8>"

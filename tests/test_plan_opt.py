@@ -16,7 +16,7 @@ from xdsl.passes import ModulePass
 from tensorplan.dialects.diagnostics import remark
 from tensorplan.dialects.garbage import ALLOCATIONS
 from tensorplan.passes import get_all_passes
-from tensorplan.remarks import REMARKS
+from tensorplan.support.remarks import REMARKS
 from tensorplan.tools import pipelines
 from tensorplan.tools.common import UsageError, guard, write_atomically
 from tensorplan.tools.plan_opt import main, parse_arguments

@@ -33,8 +33,8 @@ from tensorplan.checking.plan_check import check_plan
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.dtypes import Array
 from tensorplan.passes.plan.pipeline import PlanPipeline
-from tensorplan.remarks import REMARKS
 from tensorplan.runtime.executor import Executable
+from tensorplan.support.remarks import REMARKS
 
 each_kind = pytest.mark.parametrize(
     "kind", ALL, ids=lambda kind: f"{kind.family}: {kind.name}"

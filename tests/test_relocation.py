@@ -15,7 +15,7 @@ from tensorplan.dialects.dtypes import Array
 from tensorplan.runtime.executor import Executable
 from tensorplan.runtime.program.relocation import Hidden, relocated
 from tensorplan.runtime.program.steps import MemoryBlock, Step
-from tensorplan.slots import Input
+from tensorplan.support.slots import Input
 
 MODELS = Path(__file__).parent / "models"
 SMALL = ("mlp_infer", "mlp_train_adam", "lstm_scan_train", "gpt2_scan_train")

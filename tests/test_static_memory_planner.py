@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp
 
 from tensorplan.dialects.tgraph.base import AnyMemRef
 from tensorplan.passes.plan.memory import PlanMemory
-from tensorplan.remarks import REMARKS
+from tensorplan.support.remarks import REMARKS
 
 
 @dataclass(frozen=True)

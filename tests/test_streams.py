@@ -14,7 +14,7 @@ from tensorplan.passes.tgraph.split_updates import TGraphSplitUpdates
 from tensorplan.passes.tgraph.tile import TGraphTile
 from tensorplan.planning import Buffer, Problem, solve
 from tensorplan.planning.scheduling.streams import StreamStep, across_streams
-from tensorplan.remarks import REMARKS
+from tensorplan.support.remarks import REMARKS
 
 
 def test_the_example() -> None:

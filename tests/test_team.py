@@ -29,7 +29,7 @@ from tensorplan.runtime.backends.numpy import blas
 from tensorplan.runtime.backends.onednn import backend as onednn
 from tensorplan.runtime.backends.onednn import dot
 from tensorplan.runtime.executor import Executable
-from tensorplan.threads import available
+from tensorplan.support.threads import available
 
 pytestmark = pytest.mark.skipif(
     not Path("/proc/self/task").exists(), reason="counts threads as Linux has them"

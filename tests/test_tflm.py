@@ -13,11 +13,11 @@ from random import Random
 import pytest
 
 from tensorplan.checking.foreign import audit
-from tensorplan.foreign_plan import ForeignPlanError
 from tensorplan.frontends.plans import litert, tflite
 from tensorplan.frontends.plans.flatbuffer import Table, root
 from tensorplan.integrations import tflm
 from tensorplan.planning import Buffer, Problem, validate
+from tensorplan.support.foreign_plan import ForeignPlanError
 
 FOLDER = Path(__file__).parent / "foreign" / "tflm"
 BRANCHES, LOOP, NPU = (

@@ -10,8 +10,8 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from ..choices import one_of, suggest
-from ..extras import missing
+from ..support.choices import one_of, suggest
+from ..support.extras import missing
 from ..version import VERSION
 from . import colours
 
@@ -144,7 +144,7 @@ class _Completion(argparse.Action):
 
 def byte_count(text: str) -> int:
     """Bytes, as `4096` or `64MiB`; for argparse."""
-    from ..byte_sizes import parse_size
+    from ..support.byte_sizes import parse_size
 
     try:
         return int(text)

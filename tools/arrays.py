@@ -17,7 +17,7 @@ import numpy as np
 from ..dialects.diagnostics import LocatedError
 from ..dialects.dtypes import Array, is_float
 from ..dialects.tgraph.signature import Signature
-from ..slots import Input
+from ..support.slots import Input
 from .common import write_atomically
 
 _UNREADABLE = (

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, NamedTuple, TextIO
 from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException, ParseError
 
 from ..dialects.garbage import seldom_collected
-from ..remarks import PROGRESS, REMARKS
+from ..support.remarks import PROGRESS, REMARKS
 from .colours import diagnostic
 from .messages import describe, remember
 

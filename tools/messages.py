@@ -16,8 +16,8 @@ from xdsl.utils.exceptions import (
     ParseError,
 )
 
-from ..choices import suggest
 from ..dialects.diagnostics import LocatedError
+from ..support.choices import suggest
 
 if TYPE_CHECKING:
     from ..dialects.compatibility import AnySpan

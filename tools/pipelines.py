@@ -11,8 +11,8 @@ from typing import TypeAlias
 from xdsl.passes import ModulePass, get_pass_option_infos
 from xdsl.utils.arg_spec import ArgSpec, ParameterListType, parse_pipeline
 
-from ..choices import suggest
 from ..passes.options import BYTES
+from ..support.choices import suggest
 from .common import OPTION_ERRORS, UsageError
 
 Passes: TypeAlias = Mapping[str, Callable[[], type[ModulePass]]]
@@ -69,7 +69,7 @@ def _instantiate(spec: ArgSpec, known: Passes) -> ModulePass:
 
 def _bytes(option: str, values: ParameterListType) -> ParameterListType:
     """Text as a number of bytes; numbers as they are. Raises `ValueError`."""
-    from ..byte_sizes import parse_size
+    from ..support.byte_sizes import parse_size
 
     name = option.replace("_", "-")
     return tuple(parse_size(v, name) if isinstance(v, str) else v for v in values)

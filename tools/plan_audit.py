@@ -93,9 +93,9 @@ def run(options: argparse.Namespace) -> int:
     if options.against:
         check_inputs(options.against)
     from ..checking.foreign import audit
-    from ..foreign_plan import ForeignPlanError
     from ..frontends.plans.reading import plan_files, read
     from ..reporting.foreign import account
+    from ..support.foreign_plan import ForeignPlanError
 
     files = [file for path in options.files for file in plan_files(path)]
     found: list[_Audited] = []

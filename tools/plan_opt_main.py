@@ -25,7 +25,6 @@ from xdsl.utils.exceptions import DiagnosticException, ParseError, ShrinkExcepti
 from xdsl.utils.target import Target
 from xdsl.xdsl_opt_main import xDSLOptMain
 
-from ..choices import one_of
 from ..dialects import get_all_dialects
 from ..frontends.reading import decode
 from ..passes import get_all_passes
@@ -33,6 +32,7 @@ from ..passes.driver import flatten
 from ..passes.options import documented
 from ..passes.plan.attach_target import PlanAttachTarget
 from ..passes.plan.pipeline import PlanPipeline
+from ..support.choices import one_of
 from . import colours, pipelines
 from .common import (
     OPTION_ERRORS,

@@ -25,7 +25,7 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from ...choices import one_of
+from ...support.choices import one_of
 from .symbolic import FUNCTIONS, Size, Symbolic, names_in, symbol, typical
 
 DIMS = "tgraph.dims"

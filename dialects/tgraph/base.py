@@ -84,7 +84,7 @@ from .partial import PartialTypes, is_complete
 AnyTensor: TypeAlias = TensorType[Attribute]
 AnyMemRef: TypeAlias = MemRefType[Attribute]
 Shape: TypeAlias = tuple[int, ...]
-"""As that of `arrays.py`, which loads NumPy: IR needs none."""
+"""As that of `support/arrays.py`, which loads NumPy: IR needs none."""
 
 LARGEST_SIZE = 2**63 - 1
 """Of a dimension: sizes are 64-bit integers, as in MLIR."""

@@ -20,7 +20,7 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from ...choices import one_of
+from ...support.choices import one_of
 from ..diagnostics import LocatedVerifyError
 from .base import VariableType, bare, shape_of, tensor_type_of
 

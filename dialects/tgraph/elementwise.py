@@ -19,7 +19,7 @@ from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition, prop_def
 from xdsl.utils.exceptions import VerifyException
 
-from ...choices import one_of
+from ...support.choices import one_of
 from .base import (
     AnyTensor,
     Pattern,

@@ -18,7 +18,7 @@ from xdsl.dialects.builtin import (
 from xdsl.irdl import irdl_op_definition, prop_def
 from xdsl.utils.exceptions import VerifyException
 
-from ...choices import one_of
+from ...support.choices import one_of
 from ..sizes.symbolic import minimum
 from .base import AnyTensor, Shape, TensorOp, bare, shape_of, with_element, with_shape
 from .elements import real_element

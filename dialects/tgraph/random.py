@@ -7,7 +7,7 @@ from xdsl.dialects.builtin import IntegerType, StringAttr
 from xdsl.irdl import irdl_op_definition, prop_def
 from xdsl.utils.exceptions import VerifyException
 
-from ...choices import one_of
+from ...support.choices import one_of
 from .base import AnyTensor, TensorOp, bare, shape_of
 from .partial import PartialTypes
 

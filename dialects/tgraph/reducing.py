@@ -9,7 +9,7 @@ from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition, prop_def
 from xdsl.utils.exceptions import VerifyException
 
-from ...choices import one_of
+from ...support.choices import one_of
 from ..sizes.symbolic import maximum
 from .base import (
     AnyTensor,

@@ -29,8 +29,8 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, BlockArgument, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ...arrays import DType, Shape
-from ...slots import Input, Result
+from ...support.arrays import DType, Shape
+from ...support.slots import Input, Result
 from ..diagnostics import LocatedError
 from ..dtypes import numpy_dtype
 from ..sizes.dims import DIMS, named_sizes

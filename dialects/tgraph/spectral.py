@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import (
 from xdsl.irdl import irdl_op_definition, prop_def
 from xdsl.utils.exceptions import VerifyException
 
-from ...choices import one_of
+from ...support.choices import one_of
 from .base import AnyTensor, TensorOp, bare, shape_of, with_element, with_shape
 from .elements import is_complex, real_element
 

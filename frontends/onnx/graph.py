@@ -19,10 +19,10 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ...choices import one_of
 from ...dialects.diagnostics import LocatedError, errors_at
 from ...dialects.dtypes import numpy_dtype
 from ...dialects.tgraph.base import LARGEST_SIZE, NAME, PARAMETER
+from ...support.choices import one_of
 from ..builder import at, element_type, name_hint, type_of
 from ..entry import entry
 from ..operators import Known, Value

@@ -4,7 +4,7 @@ from os.path import dirname
 from typing import TYPE_CHECKING, Any, cast
 
 from ...dialects.diagnostics import LocatedError
-from ...extras import missing
+from ...support.extras import missing
 
 if TYPE_CHECKING:
     import onnx

@@ -1,4 +1,4 @@
-"""Reads memory plans that other compilers made, as `foreign_plan.py` describes them.
+"""Reads memory plans of other compilers, as `support/foreign_plan.py` describes them.
 
 reading.py         which files hold plans, and in which format
 minimalloc.py      buffers with offsets as CSV

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
-from ...foreign_plan import ForeignPlanError
+from ...support.foreign_plan import ForeignPlanError
 from .elements import element_width
 
 _ARRAY = re.compile(r"([a-z]\w*)\[([^\]]*)\](?:\{([^}]*)\})?")

@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from ...foreign_plan import Access, Elements, Positions, Unknown
+from ...support.foreign_plan import Access, Elements, Positions, Unknown
 from .elements import element_width
 from .hlo import Computation, HloModule, Index, Instruction, Shape
 

@@ -18,7 +18,7 @@ from math import prod
 from pathlib import Path
 from typing import NamedTuple
 
-from ...foreign_plan import (
+from ...support.foreign_plan import (
     Access,
     ForeignPlan,
     ForeignPlanError,

@@ -17,7 +17,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from ...foreign_plan import (
+from ...support.foreign_plan import (
     Access,
     ForeignPlan,
     ForeignPlanError,

@@ -7,7 +7,8 @@ step share nothing.
 
 from pathlib import Path
 
-from ...foreign_plan import (
+from ...planning import csv_format, peak_of
+from ...support.foreign_plan import (
     ForeignPlan,
     ForeignPlanError,
     Memory,
@@ -15,7 +16,6 @@ from ...foreign_plan import (
     Step,
     Value,
 )
-from ...planning import csv_format, peak_of
 
 ENDINGS = (".csv", ".tsv")
 

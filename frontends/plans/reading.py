@@ -8,7 +8,7 @@ import errno
 from collections.abc import Sequence
 from pathlib import Path
 
-from ...foreign_plan import ForeignPlan
+from ...support.foreign_plan import ForeignPlan
 from . import executorch, inductor, litert, minimalloc, torch_snapshot, xla
 
 OTHERS = (

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from ...foreign_plan import ForeignPlanError
+from ...support.foreign_plan import ForeignPlanError
 from .elements import element_width
 from .flatbuffer import Table, root
 

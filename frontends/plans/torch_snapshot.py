@@ -18,7 +18,14 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
-from ...foreign_plan import ForeignPlan, ForeignPlanError, Memory, Region, Step, Value
+from ...support.foreign_plan import (
+    ForeignPlan,
+    ForeignPlanError,
+    Memory,
+    Region,
+    Step,
+    Value,
+)
 
 ENDINGS = (".pickle", ".pkl")
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from ...foreign_plan import (
+from ...support.foreign_plan import (
     Access,
     Block,
     Branch,

@@ -16,7 +16,7 @@ import numpy as np
 
 from ...dialects.diagnostics import LocatedError
 from ...dialects.dtypes import Array
-from ...extras import missing
+from ...support.extras import missing
 from ..builder import ELEMENTS
 from ..unsupported import Unsupported
 

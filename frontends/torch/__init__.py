@@ -40,8 +40,8 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from ...dialects.diagnostics import LocatedError
-from ...extras import missing
 from ...model import Model
+from ...support.extras import missing
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp

@@ -29,10 +29,10 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import ParseError
 
-from ... import cache
 from ...checking.plan_check import check_plan
 from ...dialects.diagnostics import LocatedError
 from ...frontends import reading
+from ...support import cache
 from ...version import VERSION
 from .. import driver
 from ..options import PlanOptions

@@ -36,7 +36,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from ...analysis.allocations import has_plan
 from ...dialects.tgraph.base import AnyMemRef, TensorOp, segments
 from ...dialects.workspaces import check_kernels, measure_of, workspace_of
-from ...threads import checked
+from ...support.threads import checked
 
 
 @dataclass(frozen=True)

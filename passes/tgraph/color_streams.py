@@ -36,9 +36,9 @@ from xdsl.ir import Operation
 from ...analysis.cost import time
 from ...analysis.dependencies import dependencies, queue_of, runs
 from ...analysis.functions import tensor_functions
-from ...choices import ChoiceError
 from ...dialects.tgraph.base import STREAM
 from ...planning.baselines.nnvm import Entry, Graph, Node, color_nodes
+from ...support.choices import ChoiceError
 from ..optional import OptionalPass
 from ..options import check_streams
 

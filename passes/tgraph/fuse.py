@@ -57,9 +57,9 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...analysis.functions import erase_unused, tensor_blocks
 from ...analysis.operations import Fused, operands_of
-from ...choices import ChoiceError
 from ...dialects.tgraph.base import segments, tensor_type_of
 from ...dialects.tgraph.structure import FusionOp, YieldOp
+from ...support.choices import ChoiceError
 from ..optional import OptionalPass
 from .fusion.clipping import compare_results
 from .fusion.duplication import duplicate

@@ -44,8 +44,8 @@ from xdsl.passes import ModulePass
 from ...analysis.functions import (
     tensor_functions,
 )
-from ...choices import ChoiceError
 from ...dialects.tgraph.differentiation import MIRRORS, GradientOp
+from ...support.choices import ChoiceError
 
 
 @dataclass(frozen=True)

@@ -43,8 +43,8 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from ...analysis.functions import tensor_functions
-from ...choices import ChoiceError, one_of
 from ...dialects.diagnostics import LocatedError
+from ...support.choices import ChoiceError, one_of
 from ..optional import OptionalPass
 from ..options import GroupDevices
 from .devices.inheritance import Inheritance

@@ -30,7 +30,7 @@ from ...analysis.cost import flops
 from ...analysis.functions import tensor_functions
 from ...dialects.diagnostics import remark
 from ...dialects.tgraph.differentiation import RECOMPUTED
-from ...remarks import PROGRESS
+from ...support.remarks import PROGRESS
 from ..options import Placing, TimeLimit
 from .eliminate_assigns import TGraphEliminateAssigns
 from .fuse import TGraphFuse

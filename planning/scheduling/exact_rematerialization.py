@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any
 
-from ...extras import missing
+from ...support.extras import missing
 from .. import deadline
 from . import TaskGraph, peak_of
 from .parts import subgraph

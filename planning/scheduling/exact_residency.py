@@ -6,7 +6,7 @@ minimizes the cost. Needs OR-tools (the extra `exact`).
 
 from typing import Any
 
-from ...extras import missing
+from ...support.extras import missing
 from .. import deadline
 from .residency import Choice, Residency, ResidencyProblem, cheapest
 

@@ -9,7 +9,7 @@ from bisect import bisect_right
 
 import numpy as np
 
-from ...arrays import Array
+from ...support.arrays import Array
 
 _LARGE_PAGE = 2 << 20
 

@@ -6,12 +6,12 @@ from typing import cast
 
 import numpy as np
 
-from ...arrays import strided
 from ...dialects.dtypes import Array, DType, numpy_dtype
 from ...dialects.strides import reshaped_strides
 from ...dialects.tgraph import shaping
 from ...dialects.tgraph.base import Shape, TensorOp
 from ...dialects.tgraph.bodies import ElementsOp
+from ...support.arrays import strided
 from ..calls import Call
 from ..pool import Scratch
 

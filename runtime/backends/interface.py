@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from xdsl.ir import Operation
 
-from ...arrays import Array
+from ...support.arrays import Array
 from ..calls import Call
 from ..pool import Scratch
 

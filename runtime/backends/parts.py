@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 
 from ...analysis.cost import CONTRACTED_PER_NS
-from ...arrays import Shape
+from ...support.arrays import Shape
 
 LANES = 16
 """Elements that parts have a multiple of where they are in vectors: one of f32."""

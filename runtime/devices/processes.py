@@ -44,7 +44,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.printer import Printer
 
 from ...dialects.tgraph.signature import Signature
-from ...extras import missing
+from ...support.extras import missing
 from ..program.compiled import CompiledProgram
 from ..program.program import Changes
 from ..program.steps import View

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ...extras import missing
+from ...support.extras import missing
 
 try:
     from mpi4py import MPI

@@ -15,11 +15,11 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.func import ReturnOp
 from xdsl.ir import Operation, SSAValue
 
-from ...arrays import Array
 from ...dialects.diagnostics import LocatedError, name_of
 from ...dialects.tgraph.base import STREAM, AnyMemRef, TensorOp
 from ...dialects.tgraph.signature import Signature, check_one_block
 from ...dialects.tgraph.structure import FusionOp
+from ...support.arrays import Array
 from ..backends.dispatch import compile_call
 from ..backends.jit.records import is_native
 from ..calls import Call

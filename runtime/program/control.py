@@ -18,9 +18,9 @@ from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Operation, SSAValue
 
-from ...arrays import Array, DType
 from ...dialects.diagnostics import LocatedError, name_of
 from ...dialects.dtypes import constant, numpy_dtype
+from ...support.arrays import Array, DType
 from ..backends.jit.records import IF, WHILE, controlled, joined
 from ..backends.numpy.numbers import Function, function_of
 from ..calls import (

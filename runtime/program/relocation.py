@@ -24,7 +24,7 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from ...arrays import Array, address
+from ...support.arrays import Array, address
 from ..backends.jit.records import Pointer, Record, Tape
 from ..calls import Call
 from .steps import MemoryBlock, MemoryRange, View

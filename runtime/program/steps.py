@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ...arrays import Array, DType, Shape, address
+from ...support.arrays import Array, DType, Shape, address
 from ..calls import Call
 from ..pool import Pool, Scratch
 from ..prepacking import Prepacked

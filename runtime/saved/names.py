@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...arrays import DType
+from ...support.arrays import DType
 from .. import calls
 from ..backends.jit import records
 from ..backends.numpy import functions, lapack, special

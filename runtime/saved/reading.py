@@ -12,9 +12,9 @@ from zipfile import ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 import numpy as np
 
-from ...arrays import Array
-from ...slots import Input, Result
-from ...threads import available
+from ...support.arrays import Array
+from ...support.slots import Input, Result
+from ...support.threads import available
 from ...version import VERSION
 from ..allocators.host import aligned_bytes
 from ..arguments import Arguments

@@ -16,9 +16,9 @@ from zipfile import ZipFile, ZipInfo
 
 import numpy as np
 
-from ...arrays import Array, address
 from ...dialects.diagnostics import LocatedError, name_of
-from ...slots import Input, Result, Slot
+from ...support.arrays import Array, address
+from ...support.slots import Input, Result, Slot
 from ...version import VERSION
 from ..backends.jit import records
 from ..backends.jit.llvm import compiler

@@ -24,7 +24,7 @@ from oracles import Failure
 from structured import mutated_archive, mutated_model
 from unchanged_ir import parsed
 
-from tensorplan.slots import Input
+from tensorplan.support.slots import Input
 from tensorplan.tools import plan_opt, plan_solve, plan_view
 from tensorplan.tools.common import guard
 

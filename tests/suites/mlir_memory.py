@@ -33,7 +33,7 @@ from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.frontends.mlir_text import parse_module, permissive
 from tensorplan.passes import driver
 from tensorplan.passes.plan.memory import PlanMemory
-from tensorplan.remarks import REMARKS
+from tensorplan.support.remarks import REMARKS
 
 _DEALLOCATION = "--buffer-deallocation-pipeline"
 _BUFFERIZATION = (

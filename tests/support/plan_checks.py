@@ -14,7 +14,7 @@ import tensorplan
 from tensorplan.checking.plan_check import PlannedPool, check_plan
 from tensorplan.dialects.diagnostics import LocatedError, name_of
 from tensorplan.passes.plan.check import PlanCheck
-from tensorplan.remarks import REMARKS
+from tensorplan.support.remarks import REMARKS
 
 
 class _Listener(logging.Handler):

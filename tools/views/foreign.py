@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ...checking.foreign import audit
-from ...foreign_plan import ForeignPlan, ForeignPlanError, Region
 from ...frontends.plans.reading import read
 from ...planning import Buffer
 from ...reporting.foreign import LiveValue, lives
+from ...support.foreign_plan import ForeignPlan, ForeignPlanError, Region
 from ..common import FileError, Source
 from .model import HeldBuffer, PlanView, PoolView, ShownBuffer
 

@@ -5,7 +5,7 @@ from importlib import import_module
 from pathlib import PurePath
 from typing import Any
 
-from ...extras import missing
+from ...support.extras import missing
 from . import page, svg
 from .model import FrontierView, PlanView
 

@@ -21,7 +21,7 @@ from ....dialects.structural_keys import StructuralKeys
 from ....dialects.tgraph.base import TensorOp, device_of, is_static, tensor_type_of
 from ....dialects.workspaces import Measure, measure_of, workspace_of
 from ....planning import deadline
-from ....threads import checked
+from ....support.threads import checked
 from ...options import Packing, Placing
 from ..bufferization.blocks import alone, key_of
 

@@ -2,8 +2,8 @@
 
 Functions that are needed together become one module: to set up LLVM's passes for a
 module takes as long as the machine code of a small function. A program finds every
-function in the cache (cache.py) that any other program has used, under a hash of the
-IR, the versions of what compiles, and the processor.
+function in the cache (support/cache.py) that any other program has used, under a hash
+of the IR, the versions of what compiles, and the processor.
 """
 
 import functools
@@ -16,7 +16,7 @@ from importlib import import_module
 from threading import Lock, RLock
 from typing import Any, NamedTuple
 
-from .... import cache
+from ....support import cache
 from ....version import VERSION
 
 _compiler: "Compiler | None" = None

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple, Protocol, cast
 
-from ....arrays import Array, address, span
+from ....support.arrays import Array, address, span
 from ...calls import Call
 from .inlining import ALIGNMENT, LARGEST, Local, Part, branch, loop
 from .llvm import Function, compiler

@@ -33,7 +33,7 @@ from ....dialects.diagnostics import LocatedError
 from ....dialects.dtypes import Array
 from ....dialects.tgraph.base import AnyMemRef, element_bytes
 from ....dialects.tgraph.signature import Signature, is_number
-from ....slots import Input, Result, Slot
+from ....support.slots import Input, Result, Slot
 from ...runnable import check_devices
 
 PIPELINE = (

@@ -10,7 +10,7 @@ from functools import cache
 
 import numpy as np
 
-from ....arrays import Array, DType, name_of
+from ....support.arrays import Array, DType, name_of
 from .code import LlvmFunction, Value, suffix, typed, vector
 
 _PARTS_OF_BYTES = {"int2": 2, "int4": 4, "uint2": 2, "uint4": 4}

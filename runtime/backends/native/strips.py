@@ -14,8 +14,8 @@ keeps sums in registers leaves a row after a few hundred columns.
 
 from collections.abc import Sequence
 
-from ....arrays import Array, name_of
 from ....dialects.tgraph.reducing import DotGeneralOp
+from ....support.arrays import Array, name_of
 from ...calls import Call
 from ...pool import Scratch
 from ..arrays import try_reshape

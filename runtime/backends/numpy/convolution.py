@@ -23,10 +23,10 @@ from math import gcd, prod
 
 import numpy as np
 
-from ....arrays import strided
 from ....dialects.dtypes import Array, DType
 from ....dialects.tgraph.base import Shape
 from ....dialects.tgraph.reducing import ConvolutionOp
+from ....support.arrays import strided
 from ...calls import Call
 from ...pool import Scratch
 from ..arrays import copy, fill, tiles, try_reshape

@@ -16,13 +16,13 @@ import numpy as np
 from xdsl.dialects.builtin import i1
 from xdsl.ir import Attribute, SSAValue
 
-from ....arrays import strided
 from ....dialects.diagnostics import LocatedError
 from ....dialects.dtypes import Array, DType, numpy_dtype
 from ....dialects.tgraph.base import Shape, TensorOp, tensor_type_of
 from ....dialects.tgraph.elementwise import ElementwiseOp
 from ....dialects.tgraph.formulas import ANY, FORMULAS, NoForm, Scalars
 from ....dialects.tgraph.terms import Term
+from ....support.arrays import strided
 from ...calls import Call
 from ...pool import Scratch
 from ..arrays import tiles

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ....arrays import Array, Shape
+from ....support.arrays import Array, Shape
 from ...calls import Call
 
 INDEX = np.dtype(np.intp)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ....arrays import Array, DType
+from ....support.arrays import Array, DType
 
 
 def routine(name: str, dtype: DType) -> Callable[..., Any]:

@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 from ....dialects.diagnostics import LocatedError
 from ....dialects.dtypes import Array
 from ....dialects.tgraph import matrices as m
-from ....extras import missing
+from ....support.extras import missing
 from ...calls import Call
 from ...pool import Scratch
 from . import lapack

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ....arrays import Array
+from ....support.arrays import Array
 
 _ERF = (
     7.853861353153693e-5,

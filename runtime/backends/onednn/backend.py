@@ -5,10 +5,10 @@ from functools import cache
 
 from xdsl.ir import Operation, SSAValue
 
-from ....arrays import Array, name_of
 from ....dialects.tgraph.base import TensorOp
 from ....dialects.tgraph.fusing import CONTRACTIONS
 from ....dialects.tgraph.reducing import DotGeneralOp
+from ....support.arrays import Array, name_of
 from ...calls import Call
 from ...pool import Scratch
 from ..contraction import Contraction

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from ....arrays import Array, Shape
 from ....dialects.tgraph.reducing import ConvolutionOp
+from ....support.arrays import Array, Shape
 from ...calls import Call
 from ...pool import Scratch
 from ..arrays import copy

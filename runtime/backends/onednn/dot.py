@@ -5,8 +5,8 @@ from functools import partial
 from math import prod
 from typing import NamedTuple
 
-from ....arrays import Array, Shape
 from ....dialects.tgraph.reducing import DotGeneralOp
+from ....support.arrays import Array, Shape
 from ...calls import Call
 from ...pool import Scratch
 from ..arrays import try_reshape

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
-from ....arrays import Array, Shape, address, name_of
+from ....support.arrays import Array, Shape, address, name_of
 from ...allocators.host import aligned_bytes
 from ...calls import Call
 from ...pool import ALIGNMENT, Scratch

@@ -7,7 +7,7 @@ Located remarks and errors are in `dialects/diagnostics.py`.
 
 import logging
 
-REMARKS = logging.getLogger("tensorplan.remarks")
+REMARKS = logging.getLogger("tensorplan.support.remarks")
 """Remarks go here, those of what went well at level DEBUG, the others at INFO;
 warnings at WARNING.
 

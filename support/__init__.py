@@ -1,0 +1,1 @@
+"""What all folders may use, without IR: arrays, remarks, threads, the disk cache."""
