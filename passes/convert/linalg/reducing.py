@@ -4,7 +4,8 @@ Sums have a wider type than the elements (`code.sum_type`, `code.dot_type`). The
 workspace if the result has another type.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from xdsl.dialects import arith
 from xdsl.dialects.utils import FastMathFlag
@@ -87,104 +88,139 @@ def dot_general(values: Values, op: DotGeneralOp, target: Stored) -> None:
     Where neighbours in the right operand are summed, that loop is the innermost."""
     if 0 in target.shape:
         return
-    element = op.declared[0].element_type
-    left_type = tensor_type_of(op.inputs[0].type)
-    right = values.store(op.inputs[1])
-    left_labels = _labels(op, 0, left_type.get_num_dims(), "m")
-    right_labels = _labels(op, 1, len(right.shape), "n")
-    result_labels = [
-        *sorted(label for label in left_labels if label[0] == "b"),
-        *(label for label in left_labels if label[0] == "m"),
-        *(label for label in right_labels if label[0] == "n"),
-    ]
-    sizes = dict(zip(left_labels, left_type.get_shape(), strict=True))
-    sizes |= zip(right_labels, right.shape, strict=True)
-    columns = [label for label in right_labels if label[0] == "n"]
+    product = _Product(op)
+    right = _Labeled(values.store(op.inputs[1]), product.right_labels)
 
     def add_up(total: Stored) -> None:
-        if 0 in sizes.values():
+        if 0 in product.sizes.values():
             return
         if values.named and named.matmul(
             values,
-            [values.store(op.inputs[0]), right],
-            [left_labels, right_labels],
+            [values.store(op.inputs[0]), right.memory],
+            [product.left_labels, right.labels],
             total,
         ):
             return
-        if not columns or sizes[columns[-1]] < 2 * PANEL:
-            multiply(values, right, right_labels, total, result_labels, sizes)
-            return
-        last = columns[-1]
-        dim = right_labels.index(last)
-        count, rest = divmod(sizes[last], PANEL)
-        end = len(total.shape) - 1
-        panels, others = (0, 1, count * PANEL), (count * PANEL, 1, rest)
-        right_panels = right.part({dim: panels}).split(dim, count)
-        total_panels = total.part({end: panels}).split(end, count)
-        in_panel = {**sizes, last: PANEL}
-        if _nearest(right, right_labels) == "k" and not right.repeats:
-            packed_labels = [
-                *(label for label in right_labels if label[0] != "n"),
-                *columns,
-            ]
-            shape = tuple(in_panel[label] for label in packed_labels)
-            packed = values.memory.allocate(right.element, shape)
-            order = [packed_labels.index(label) for label in right_labels]
-
-            def one_panel(code: MlirCode, index: SSAValue, _: Sequence[SSAValue]):
-                inner = values.inside(code)
-                part = inner.memory.moving(right_panels, dim, index)
-                copy(inner, part, packed.viewed(packed.layout.transposed(order)))
-                sums = inner.memory.moving(total_panels, end, index)
-                multiply(inner, packed, packed_labels, sums, result_labels, in_panel)
-                inner.memory.free()
-                return ()
-
-            values.code.loop(count, one_panel)
+        result = _Labeled(total, product.result_labels)
+        columns = product.columns
+        if not columns or product.sizes[columns[-1]] < 2 * PANEL:
+            product.add_up(values, right, result)
         else:
-            multiply(
-                values,
-                right_panels,
-                [*right_labels[:dim], "p", *right_labels[dim:]],
-                total_panels,
-                [*result_labels[:-1], "p", last],
-                {**in_panel, "p": count},
-            )
-        if rest:
-            multiply(
-                values,
-                right.part({dim: others}),
-                right_labels,
-                total.part({end: others}),
-                result_labels,
-                {**sizes, last: rest},
-            )
+            product.add_up_by_panels(values, right, result)
 
-    def multiply(
-        values: Values,
-        right: Stored,
-        right_labels: Sequence[str],
-        total: Stored,
-        result_labels: Sequence[str],
-        sizes: Mapping[str, int],
-    ) -> None:
-        innermost = _nearest(right, right_labels)
-        parts = "bpmnk" if innermost == "k" else "bpmkn"
+    element = op.declared[0].element_type
+    accumulated(values, target, "add", dot_type(element), add_up)
+
+
+class _Labeled(NamedTuple):
+    """Memory, and a label for each of its dimensions."""
+
+    memory: Stored
+    labels: Sequence[str]
+
+    def part(self, label: str, first: int, size: int) -> "_Labeled":
+        dim = self.labels.index(label)
+        return _Labeled(self.memory.part({dim: (first, 1, size)}), self.labels)
+
+    def split(self, label: str, count: int) -> "_Labeled":
+        """In `count` equal parts, along a new dimension labeled `p` before `label`."""
+        dim = self.labels.index(label)
+        labels = [*self.labels[:dim], "p", *self.labels[dim:]]
+        return _Labeled(self.memory.split(dim, count), labels)
+
+    def moving(self, values: Values, index: SSAValue) -> "_Labeled":
+        """The part at an index along `p`."""
+        dim = self.labels.index("p")
+        labels = [label for label in self.labels if label != "p"]
+        return _Labeled(values.memory.moving(self.memory, dim, index), labels)
+
+    def nearest(self) -> str:
+        """The kind of the dimension along which neighbours lie in memory."""
+        layout = self.memory.layout
+        steps = [
+            (abs(stride), label)
+            for stride, size, label in zip(
+                layout.strides, layout.shape, self.labels, strict=True
+            )
+            if size > 1 and stride
+        ]
+        return min(steps)[1][0] if steps else ""
+
+
+class _Product:
+    """A product whose dimensions have labels: b00, b01, ... for batches, m00, ... for
+    rows, n00, ... for columns, k00, ... for what is summed, and p for panels."""
+
+    def __init__(self, op: DotGeneralOp) -> None:
+        self._op = op
+        left, right = (tensor_type_of(operand.type) for operand in op.inputs)
+        self.left_labels = _labels(op, 0, left.get_num_dims(), "m")
+        self.right_labels = _labels(op, 1, right.get_num_dims(), "n")
+        self.columns = [label for label in self.right_labels if label[0] == "n"]
+        self.result_labels = [
+            *sorted(label for label in self.left_labels if label[0] == "b"),
+            *(label for label in self.left_labels if label[0] == "m"),
+            *self.columns,
+        ]
+        self.sizes = dict(zip(self.left_labels, left.get_shape(), strict=True))
+        self.sizes |= zip(self.right_labels, right.get_shape(), strict=True)
+
+    def add_up(self, values: Values, right: _Labeled, result: _Labeled) -> None:
+        """Adds the product with the right operand, or a part of its columns."""
+        sizes = self.sizes | dict(zip(right.labels, right.memory.shape, strict=True))
+        parts = "bpmnk" if right.nearest() == "k" else "bpmkn"
         order = sorted(sizes, key=lambda label: (parts.index(label[0]), label))
         nest = GenericBody(values, [sizes[label] for label in order])
         at = dict(zip(order, nest.dims, strict=True))
+        left = self._op.inputs[0]
         factors = [
-            nest.value(op.inputs[0], tuple(at[label] for label in left_labels)),
-            nest.read(right, tuple(at[label] for label in right_labels)),
+            nest.value(left, tuple(at[label] for label in self.left_labels)),
+            nest.read(right.memory, tuple(at[label] for label in right.labels)),
         ]
         nest.finish(
-            total,
-            tuple(at[label] for label in result_labels),
-            lambda old: multiply_add(nest.code, op, old, factors),
+            result.memory,
+            tuple(at[label] for label in result.labels),
+            lambda old: multiply_add(nest.code, self._op, old, factors),
             [d for d, label in enumerate(order) if label[0] == "k"],
         )
 
-    accumulated(values, target, "add", dot_type(element), add_up)
+    def add_up_by_panels(
+        self, values: Values, right: _Labeled, result: _Labeled
+    ) -> None:
+        last = self.columns[-1]
+        count, rest = divmod(self.sizes[last], PANEL)
+        whole = count * PANEL
+        panels, sums = (
+            stored.part(last, 0, whole).split(last, count) for stored in (right, result)
+        )
+        if right.nearest() == "k" and not right.memory.repeats:
+            self._pack_panels(values, panels, sums, count)
+        else:
+            self.add_up(values, panels, sums)
+        if rest:
+            others = (stored.part(last, whole, rest) for stored in (right, result))
+            self.add_up(values, *others)
+
+    def _pack_panels(
+        self, values: Values, panels: _Labeled, sums: _Labeled, count: int
+    ) -> None:
+        """Copies each panel first, so that its columns are neighbours."""
+        rows = [label for label in self.right_labels if label[0] != "n"]
+        labels = [*rows, *self.columns]
+        sizes = {**self.sizes, self.columns[-1]: PANEL}
+        shape = tuple(sizes[label] for label in labels)
+        packed = values.memory.allocate(panels.memory.element, shape)
+        order = [labels.index(label) for label in self.right_labels]
+
+        def one_panel(code: MlirCode, index: SSAValue, _: Sequence[SSAValue]):
+            inner = values.inside(code)
+            panel = panels.moving(inner, index).memory
+            copy(inner, panel, packed.viewed(packed.layout.transposed(order)))
+            self.add_up(inner, _Labeled(packed, labels), sums.moving(inner, index))
+            inner.memory.free()
+            return ()
+
+        values.code.loop(count, one_panel)
 
 
 def _labels(op: DotGeneralOp, side: int, rank: int, free: str) -> list[str]:
@@ -195,19 +231,6 @@ def _labels(op: DotGeneralOp, side: int, rank: int, free: str) -> list[str]:
     others = [dim for dim in range(rank) if dim not in labels]
     labels |= {dim: f"{free}{n:02}" for n, dim in enumerate(others)}
     return [labels[dim] for dim in range(rank)]
-
-
-def _nearest(stored: Stored, labels: Sequence[str]) -> str:
-    """The kind of the dimension along which neighbours lie in memory."""
-    layout = stored.layout
-    steps = [
-        (abs(stride), label)
-        for stride, size, label in zip(
-            layout.strides, layout.shape, labels, strict=True
-        )
-        if size > 1 and stride
-    ]
-    return min(steps)[1][0] if steps else ""
 
 
 _CONTRACT = arith.FastMathFlagsAttr([FastMathFlag.ALLOW_CONTRACT])
