@@ -1,11 +1,17 @@
 """`tgraph-fit`: what fits in the least time is kept, whatever was asked before."""
 
+import re
 from pathlib import Path
+from random import Random
 
 import pytest
 from modules import parse, run
+from sampling import examples
 
 import tensorplan
+from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.passes import driver
+from tensorplan.passes.plan.pipeline import PlanPipeline
 from tensorplan.passes.tgraph.fit import Lowerings, TGraphFit
 from tensorplan.passes.tgraph.place_devices import TGraphPlaceDevices
 
@@ -68,3 +74,80 @@ def test_loops_have_the_largest_tiles_that_the_budget_allows() -> None:
     step = tensorplan.read(ROOT / "examples/lenet_train.mlir")
     planned = tensorplan.plan(step, budget=437_572)
     assert tensorplan.report(planned)["pools"][0]["bytes"] > 400_000
+
+
+def network(random: Random) -> str:
+    """Layers by rows, each of one of the last values; perhaps a sum or its gradient."""
+    rows, first = random.choice([4, 16, 32]), random.choice([8, 32])
+    values, weights, lines = [("%x", first)], list[str](), list[str]()
+
+    def tensor(size: int) -> str:
+        return f"tensor<{rows}x{size}xf32>"
+
+    for n in range(random.randint(3, 8)):
+        x, size = random.choice(values[-3:])
+        kind = random.choice(["dot", "tanh", "*"])
+        width = random.choice([8, 16, 64]) if kind == "dot" else size
+        if kind == "dot":
+            weights.append(f"%w{n}: tensor<{size}x{width}xf32>")
+            types = f"({tensor(size)}, tensor<{size}x{width}xf32>) -> {tensor(width)}"
+            lines.append(f"%{n} = tgraph.dot_general {x}, %w{n} {{{DOT}}} : {types}")
+        elif kind == "tanh":
+            lines.append(f"%{n} = tgraph.tanh {x} : {tensor(size)}")
+        else:
+            y = random.choice([value for value, other in values if other == size])
+            lines.append(f"%{n} = tgraph.multiply {x}, {y} : {tensor(size)}")
+        values.append((f"%{n}", width))
+    value, size = values[-1]
+    result = tensor(size)
+    if random.random() < 0.6:
+        how = '{kind = "add", dimensions = array<i64: 0, 1>}'
+        lines.append(f"%s = tgraph.reduce {value} {how} : ({result}) -> tensor<f32>")
+        value, result = "%s", "tensor<f32>"
+    if value == "%s" and random.random() < 0.6:
+        value, result = "%g", tensor(first)
+        lines.append(f"%g = tgraph.gradient %s wrt %x : tensor<f32> wrt {result}")
+    inputs = ", ".join([f"%x: {tensor(first)}", *weights])
+    lines.append(f"func.return {value} : {result}")
+    return f"func.func @main({inputs}) -> {result} {{\n" + "\n".join(lines) + "\n}"
+
+
+def least_is_the_same(text: str) -> None:
+    """Just the budgets below the least are missed, and for all of them it is named."""
+    passes, context = PlanPipeline(budget=1).passes(), tensorplan.context()
+    at, fit = next((i, p) for i, p in enumerate(passes) if isinstance(p, TGraphFit))
+    module = parse(text)
+    driver.run(context, module, passes[:at])
+    lowerings = Lowerings(fit, context, module)
+    first = lowerings.fitted(1 << 40).best.bytes
+    least = lowerings.fitted(1).best.bytes
+    shares = (first * part // 16 for part in range(1, 16))
+    for budget in {least, *range(least - 2, least), least // 2, *shares}:
+        if budget > 0:
+            reached = lowerings.fitted(budget).best.bytes
+            assert reached <= budget if budget >= least else reached == least
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("seed", range(examples(40)))
+def test_the_least_is_the_same_for_all_budgets(seed: int) -> None:
+    least_is_the_same(network(Random(seed)))
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", ["classifier", "train_step"])
+def test_the_least_of_examples(name: str) -> None:
+    least_is_the_same((ROOT / f"examples/{name}.mlir").read_text())
+
+
+def test_a_refusal_names_a_budget_that_is_met() -> None:
+    """Slices that miss the budget are cut as far as possible."""
+    text = (ROOT / "examples/classifier.mlir").read_text()
+    with pytest.raises(LocatedError) as refused:
+        tensorplan.plan(parse(text), budget=300)
+    takes = re.search(r"takes (\d+) bytes", str(refused.value))
+    assert takes
+    least = int(takes[1])
+    assert least < 400
+    planned = tensorplan.plan(parse(text), budget=least)
+    assert tensorplan.report(planned)["pools"][0]["bytes"] == least

@@ -24,14 +24,21 @@ The pass plans each version on a copy of the program. Of the versions that fit, 
 the fastest, as estimated from types (analysis/cost.py). A remark reports the bytes and
 the slowdown of each version.
 
+What the pass tries depends on the budget, so another budget may lead to fewer bytes.
+The least bytes do not depend on it: the pass looks for them with a budget of one byte,
+then with budgets just below the least so far, until it misses one. It meets exactly the
+budgets that are no less than these.
+
 Needs: level 1 with devices, like tgraph-fuse.
 Leaves: level 1, like tgraph-offload.
 Does not: fail if nothing fits, or assign streams. If nothing fits, the pass leaves the
-version with the fewest bytes, and plan-budget reports what is in the way.
+version with the least bytes, which is a budget that it meets, and plan-budget reports
+what is in the way.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from sys import maxsize
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -117,7 +124,16 @@ class Fitted:
             return f"{candidate.bytes} (+{longer:.1%} estimated time)"
 
         outcome = "meets" if self.best.bytes <= budget else "comes closest to"
-        others = [f"{a.what} {reached(a)}" for a in self.tried if a is not self.best]
+        fewest: dict[str, Candidate] = {}  # of those that are called alike
+        for candidate in self.tried:
+            known = fewest.setdefault(candidate.what, candidate)
+            if candidate.bytes < known.bytes:
+                fewest[candidate.what] = candidate
+        others = [
+            f"{what} {reached(candidate)}"
+            for what, candidate in fewest.items()
+            if what != self.best.what
+        ]
         return (
             f"{self.best.what} {outcome} the budget of {budget} bytes with "
             f"{reached(self.best)}; also tried: {', '.join(others)}"
@@ -136,24 +152,65 @@ class Lowerings:
         self._placing = fit.shared(Placing)
         self._candidates = Candidates(ctx, fit, fit.offload, fit.time_limit)
         self._known: dict[str, Candidate | None] = {}
+        self._descent = self._descended()
+        self._reached: list[Candidate] = []  # of the descent, so far
 
     def fitted(self, budget: int) -> Fitted:
-        """What meets the budget in the least time, or comes nearest to it."""
+        """What meets the budget in the least time, or the fewest bytes if none does.
+
+        A budget is met if the descent meets it, so all budgets that are missed are
+        told the same least bytes.
+        """
+        enough = self._within(budget)
+        tried = [*(self._search(budget) if enough else self._reached)]
+        if enough and _best(tried, budget).bytes > budget:
+            tried.append(enough)
+        return Fitted(_best(tried, budget), tried)
+
+    def _within(self, budget: int) -> Candidate | None:
+        """The first of the descent that meets the budget."""
+        for found in self._reached:
+            if found.bytes <= budget:
+                return found
+        for found in self._descent:
+            self._reached.append(found)
+            if found.bytes <= budget:
+                return found
+        return None
+
+    def _descended(self) -> Iterator[Candidate]:
+        """What is tried for one byte, and then for less than the least so far, as long
+        as that finds less."""
+        budget, least = 1, maxsize
+        while budget < least:
+            tried: list[int] = []
+            for found in self._search(budget):
+                tried.append(found.bytes)
+                yield found
+            if min(tried, default=maxsize) >= least:
+                return
+            least = min(tried)
+            budget = max(least - 1, 1)
+
+    def _search(self, budget: int) -> Iterator[Candidate]:
+        """What is tried for a budget, until nothing meets it in less time."""
         tried: list[Candidate] = []
         for what, passes in self._ways(budget):
             found = self._found(what, passes)
             if found is None:
                 break
             tried.append(found)
+            yield found
             if found.bytes <= budget and found.time <= tried[0].time:
-                return Fitted(found, tried)
+                return
         for start in undominated(tried):
             best = _best(tried, budget)
             if best.bytes <= budget and best.time <= start.time:
-                break
+                return
             after = "" if start is tried[0] else f" after {start.what}"
-            tried += self._lowered(start.module, after, budget)
-        return Fitted(_best(tried, budget), tried)
+            for found in self._lowered(start.module, after, budget):
+                tried.append(found)
+                yield found
 
     def _found(self, what: str, passes: Sequence[ModulePass]) -> Candidate | None:
         """What passes make of the program, which does not depend on the budget."""

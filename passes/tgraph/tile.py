@@ -138,7 +138,7 @@ class TGraphTile(OptionalPass, Placing):
         cache; 0 disables loops.
     effort: the effort of tgraph-schedule inside and around loops.
     budget: the bytes that each arena may have, such as 64MiB: slices are then cut to
-        meet it in the least time, and only if they do, instead of as far as possible.
+        meet it in the least time, or as far as possible if none do.
     """
 
     name = "tgraph-tile"
@@ -283,6 +283,8 @@ class TGraphTile(OptionalPass, Placing):
         else:
             target = limit - (before - Budget(self.budget).bytes_allowed)
             found = search.below(target) if target < limit else None
+            if found is None and target < limit:
+                found = search.lowest(limit)
         if found is None:
             return _Cut(before, cut.given)
         original = func.clone()
