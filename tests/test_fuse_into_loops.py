@@ -1,17 +1,22 @@
 """tgraph-fuse-into-loops: values, bytes, and what is left alone."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from levels import inputs
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from levels import REST, inputs, planned_bytes
 from modules import parse, run
 from numpy.testing import assert_allclose
+from sampling import examples
 from xdsl.dialects.builtin import ModuleOp
 
 import tensorplan
 from tensorplan.dialects.tgraph.reference.interpreter import run_reference
+from tensorplan.passes.plan.pipeline import PlanPipeline
 from tensorplan.passes.tgraph.fuse_into_loops import TGraphFuseIntoLoops
 from tensorplan.runtime.executor import Executable
 
@@ -85,6 +90,81 @@ def test_a_stack_of_which_the_last_row_alone_is_read_is_gone() -> None:
 )
 def test_left_alone(old: str, new: str) -> None:
     assert STACK in str(after(READ.replace(old, new)))
+
+
+def rows_of_a_scan(
+    rows: Sequence[Any], length: int, unroll: int, reverse: bool
+) -> tuple[ModuleOp, ModuleOp]:
+    """A scan of which these are read, before and after the pass."""
+
+    def read(x: Any, w: Any) -> Any:
+        def step(h: Any, _: None) -> Any:
+            h = jnp.tanh(h @ w)
+            return h, (h > 0, 3 * h)
+
+        options = {"length": length, "unroll": unroll, "reverse": reverse}
+        signs, stack = jax.lax.scan(step, x, None, **options)[1]
+        return signs[0], *(stack[row] for row in rows)
+
+    model = tensorplan.from_jax(read, np.ones((4, 8), "f4"), np.ones((8, 8), "f4"))
+    passes = PlanPipeline().passes()
+    names = [pass_.name for pass_ in passes]
+    ready = run(model.module, *passes[: names.index(TGraphFuseIntoLoops.name)])
+    return ready, run(ready, TGraphFuseIntoLoops())
+
+
+ROWS = [
+    ([-1], 6, 2, False),  # the last one, of two in an iteration
+    ([-1], 6, 1, True),  # the first iteration's
+    ([2], 6, 1, False),
+    ([0, -1, 3], 6, 3, True),
+    ([(2, slice(1, 3)), (2, slice(2, 4), 5)], 6, 1, False),  # parts of it
+]
+
+
+@pytest.mark.parametrize(("rows", "length", "unroll", "reverse"), ROWS)
+def test_few_rows_are_carried(
+    rows: Sequence[Any], length: int, unroll: int, reverse: bool
+) -> None:
+    """And comparisons of them, which are bits."""
+    ready, changed = rows_of_a_scan(rows, length, unroll, reverse)
+    assert f"{length}x4x8x" in str(ready)
+    assert f"{length}x4x8x" not in str(changed)
+    arrays = inputs(ready)
+    want = run_reference(ready, arrays)
+    same = run_reference(changed, arrays)
+    computed = Executable(tensorplan.plan(changed), sanitize=True)(*arrays)
+    for a, b, c in zip(same, want, computed, strict=True):
+        assert_allclose(a, b, rtol=0, atol=0)
+        assert_allclose(c, b, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "rows", [[slice(None)], [slice(1, 5)], list(range(6)), [slice(None, None, 2)]]
+)
+def test_many_rows_are_stacked(rows: Sequence[Any]) -> None:
+    assert "6x4x8xf32" in str(rows_of_a_scan(rows, 6, 1, False)[1])
+
+
+@pytest.mark.thorough
+@settings(max_examples=examples(100))
+@given(
+    st.integers(2, 12).flatmap(
+        lambda length: st.tuples(
+            st.lists(st.integers(0, length - 1), min_size=1, max_size=3),
+            st.just(length),
+            st.integers(1, 4),
+            st.booleans(),
+        )
+    )
+)
+def test_rows_keep_their_values(case: tuple[Sequence[int], int, int, bool]) -> None:
+    ready, changed = rows_of_a_scan(*case)
+    arrays = inputs(ready)
+    want = run_reference(ready, arrays)
+    for a, b in zip(run_reference(changed, arrays), want, strict=True):
+        assert_allclose(a, b, rtol=0, atol=0)
+    assert planned_bytes(run(changed, *REST)) <= planned_bytes(run(ready, *REST))
 
 
 @pytest.mark.thorough

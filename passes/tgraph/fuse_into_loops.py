@@ -12,7 +12,8 @@ never stored. Sums over the rows become sums that the loop carries (loop fusion,
 Kennedy and McKinley, "Maximizing loop parallelism and improving data locality via loop
 fusion and distribution", 1993). `tgraph-tile` decides what can be computed row by row.
 What reads the row of the last iteration alone, such as a classifier on the last state,
-reads the state that the loop carries instead.
+reads the state that the loop carries instead. Where only rows of few iterations are
+read, the loop carries these rows (`shared/kept_rows.py`).
 
 The pass fuses only if what the loop then carries takes fewer bytes than the stack, and
 if the estimated time grows by at most a tenth of the readers' and the loop's: a product
@@ -36,18 +37,17 @@ from ...analysis.cost import time
 from ...analysis.functions import erase_unused, tensor_functions
 from ...analysis.loops import counter, only_writer
 from ...analysis.scans import (
-    Linear,
     Put,
     extended,
     stacks,
     unshaped,
 )
 from ...dialects.diagnostics import remark
-from ...dialects.tgraph.base import shape_of, tensor_type_of
 from ...dialects.tgraph.indexing import DynamicSliceOp
-from ...dialects.tgraph.shaping import ReshapeOp, SliceOp
+from ...dialects.tgraph.shaping import ReshapeOp
 from ...dialects.tgraph.structure import AssignOp, ReadOp, WhileOp, YieldOp
 from ..optional import OptionalPass
+from .shared.kept_rows import with_kept_rows
 from .shared.loops import rewrite_loops
 from .shared.streams import has_streams
 from .shared.unrolled import place_at
@@ -76,6 +76,7 @@ class TGraphFuseIntoLoops(OptionalPass):
 
 def _fused(loop: WhileOp) -> WhileOp:
     """The loop with readers of what it stacks."""
+    loop = with_kept_rows(loop)
     counted, block = counter(loop), loop.parent
     assert block is not None
     if counted is None:
@@ -85,8 +86,6 @@ def _fused(loop: WhileOp) -> WhileOp:
         for stack in stacks(loop)
         if len(stack.puts) == 1 and stack.puts[0].shape[0] == 1
     }
-    for stack, put in puts.items():
-        _read_carried(stack, put, loop, counted.trips - 1)
     for place in dict.fromkeys(put.place for put in puts.values()):
         rows = {stack: put for stack, put in puts.items() if put.place == place}
         found = loop_behind(Surroundings(block), list(rows), counted.trips)
@@ -99,28 +98,6 @@ def _fused(loop: WhileOp) -> WhileOp:
             )
             return _joined(loop, write_loop(found), rows)
     return loop
-
-
-def _read_carried(stack: SSAValue, put: Put, loop: WhileOp, last: int) -> None:
-    """Replaces slices of the last iteration's row by what the loop carries, if that is
-    the same."""
-    row = put.place.of(Linear(0, last)).start, *(0 for _ in put.shape[1:])
-    slices = [
-        op
-        for op in (use.operation for use in stack.uses)
-        if isinstance(op, SliceOp)
-        and not op.outs
-        and op.start_indices.get_values() == row
-        and shape_of(tensor_type_of(op.result.type)) == put.shape
-    ]
-    for number, result in enumerate(loop.res):
-        writer = only_writer(loop, number)
-        if isinstance(writer, AssignOp) and unshaped(writer.value) is put.value:
-            for op in slices:
-                copy = ReshapeOp([result], result_types=[op.result.type])
-                copy.location = op.location
-                Rewriter.replace_op(op, copy)
-            return
 
 
 def _pays(found: TiledLoop, loop: WhileOp, stacks: Sequence[SSAValue]) -> bool:

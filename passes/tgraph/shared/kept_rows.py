@@ -1,0 +1,165 @@
+"""Has loops carry the rows of a stack that are read, where these are few.
+
+    %0:2 = tgraph.while ...      // iteration i puts %h into row i of 32
+    %1 = tgraph.slice %0#1 ...   // row 7
+
+    %0:2 = tgraph.while ...      // carries %h of iteration 7: i == 7 ? %h : what it was
+    %1 = %0#1
+
+For the row of the last iteration, each iteration overwrites what the one before left.
+If that is a state of the loop, the loop carries it already.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple, cast
+
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, StringAttr, i1
+from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import Rewriter
+
+from ....analysis.loops import counter, only_writer
+from ....analysis.scans import Put, Stack, extended, stacks, unshaped
+from ....dialects.tgraph.base import (
+    ints,
+    shape_of,
+    tensor_type_of,
+    with_element,
+    with_shape,
+)
+from ....dialects.tgraph.elementwise import CompareOp, SelectOp
+from ....dialects.tgraph.shaping import BroadcastInDimOp, ConstantOp, ReshapeOp, SliceOp
+from ....dialects.tgraph.structure import AssignOp, ReadOp, WhileOp
+from .unrolled import filled
+
+
+class _Written(NamedTuple):
+    """What one iteration puts into a stack."""
+
+    put: int  # of those in an iteration
+    iteration: int
+    row: int  # that it begins with
+
+
+def with_kept_rows(loop: WhileOp) -> WhileOp:
+    """The loop that carries rows instead of stacks of which nothing else is read."""
+    if counter(loop) is None:
+        return loop
+    for stack in stacks(loop):
+        loop = _with_rows_of(loop, stack)
+    return loop
+
+
+def _with_rows_of(loop: WhileOp, stack: Stack) -> WhileOp:
+    counted, result = counter(loop), loop.res[stack.number]
+    assert counted is not None
+    read: dict[SliceOp, _Written] = {}
+    for op in dict.fromkeys(use.operation for use in result.uses):
+        written = _written(op, stack.puts, counted.trips)
+        if written is None:
+            continue
+        assert isinstance(op, SliceOp)
+        state = _state(loop, stack.puts[written.put])
+        if written.iteration == counted.trips - 1 and state is not None:
+            _read(op, loop.res[state], stack.puts[written.put], written)
+        else:
+            read[op] = written
+    begun = loop.inputs[stack.number].owner
+    kept = dict.fromkeys(read.values())
+    rows = sum(stack.puts[written.put].shape[0] for written in kept)
+    if (
+        not read
+        or not isinstance(begun, ConstantOp)
+        or begun.splat is None
+        or any(use.operation not in read for use in result.uses)
+        or rows >= shape_of(tensor_type_of(result.type))[0]
+    ):
+        return loop
+    first = len(loop.res)
+    puts = [stack.puts[written.put] for written in kept]
+    loop = extended(loop, [filled(begun, put.shape, loop) for put in puts], ())
+    carried = {written: number for number, written in enumerate(kept, first)}
+    for written, number in carried.items():
+        _keep(loop, number, stack.puts[written.put].update, written.iteration)
+    for op, written in read.items():
+        whole = loop.res[carried[written]]
+        _read(op, whole, stack.puts[written.put], written)
+    return loop
+
+
+def _written(op: Operation, puts: Sequence[Put], trips: int) -> _Written | None:
+    """Where rows are written that an operation takes, if one iteration writes all."""
+    if not isinstance(op, SliceOp) or op.outs or op.strides.get_values()[0] != 1:
+        return None
+    start, limit = op.start_indices.get_values()[0], op.limit_indices.get_values()[0]
+    for number, put in enumerate(puts):
+        slope, begin = put.place
+        near = (start - begin) // slope
+        for iteration in (near, near + 1):
+            row = begin + slope * iteration
+            if 0 <= iteration < trips and row <= start < limit <= row + put.shape[0]:
+                return _Written(number, iteration, row)
+    return None
+
+
+def _state(loop: WhileOp, put: Put) -> int | None:
+    """What the loop carries that is what it puts."""
+    for number in range(len(loop.res)):
+        writer = only_writer(loop, number)
+        if isinstance(writer, AssignOp) and unshaped(writer.value) is put.value:
+            return number
+    return None
+
+
+def _read(op: SliceOp, kept: SSAValue, put: Put, written: _Written) -> None:
+    """Takes a slice of rows that are kept, instead of the stack."""
+    whole = with_shape(tensor_type_of(kept.type), put.shape)
+    if kept.type != whole:
+        shaped = ReshapeOp([kept], result_types=[whole])
+        _insert(shaped, op, op)
+        kept = shaped.result
+    if whole == op.result.type:
+        op.result.replace_all_uses_with(kept)
+        Rewriter.erase_op(op)
+        return
+    op.operands[0] = kept
+    start, *starts = op.start_indices.get_values()
+    limit, *limits = op.limit_indices.get_values()
+    op.properties["start_indices"] = ints([start - written.row, *starts])
+    op.properties["limit_indices"] = ints([limit - written.row, *limits])
+
+
+def _keep(loop: WhileOp, number: int, put: Operation, iteration: int) -> None:
+    """Writes what is put in an iteration into what the loop carries."""
+    counted = counter(loop)
+    assert counted is not None
+    variable, row = loop.body.block.args[number], put.operands[1]
+    if iteration < counted.trips - 1:
+        index = ReadOp(loop.body.block.args[counted.number])
+        type = tensor_type_of(index.result.type)
+        element = cast(IntegerType, type.element_type)
+        this = ConstantOp(IntegerAttr(iteration, element), type)
+        is_this = CompareOp(
+            [index.result, this.result],
+            result_types=[with_element(type, i1)],
+            properties={"direction": StringAttr("EQ")},
+        )
+        all_are = BroadcastInDimOp(
+            [is_this.result],
+            result_types=[with_element(tensor_type_of(row.type), i1)],
+            properties={"broadcast_dimensions": ints([])},
+        )
+        old = ReadOp(variable)
+        new = SelectOp([all_are.result, row, old.result], result_types=[row.type])
+        for op in (this, is_this, all_are, old, new):
+            _insert(op, put, put)
+        begin = loop.body.block.first_op
+        assert begin is not None
+        _insert(index, put, begin)
+        row = new.result
+    _insert(AssignOp(variable, row), put, put)
+
+
+def _insert(op: Operation, like: Operation, before: Operation) -> None:
+    op.location = like.location
+    assert before.parent is not None
+    before.parent.insert_op_before(op, before)
