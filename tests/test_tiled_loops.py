@@ -25,6 +25,8 @@ from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 from tensorplan.passes.convert.stablehlo_to_tgraph import ConvertStablehloToTGraph
 from tensorplan.passes.tgraph.schedule import TGraphSchedule
 from tensorplan.passes.tgraph.tile import TGraphTile
+from tensorplan.passes.tgraph.tiling.dimensions import is_repeated
+from tensorplan.passes.tgraph.tiling.ends import wide_end
 from tensorplan.runtime.executor import Executable
 
 SEEDS = 4
@@ -282,6 +284,40 @@ def test_a_loop_begins_and_ends_with_the_narrowest_values() -> None:
     assert products[1] in loop.members
     passed = [*loop.sliced, *(op.results[0] for op in loop.outputs)]
     assert [tensor_type_of(value.type).element_type for value in passed] == [i8, i8]
+
+
+def test_what_is_taken_off_sums_is_outside_of_a_loop_with_them() -> None:
+    """As for zero points of weights: the chain reads two products."""
+    module = tensorplan.read("""
+func.func @main(%x: tensor<12x8xi8>, %w: tensor<8x6xi8>, %ones: tensor<8xi8>,
+                %v: tensor<6x8xi8>) -> tensor<8xi32> {
+  %sums = tgraph.dot_general %x, %w {lhs_contracting_dimensions = array<i64: 1>,
+    rhs_contracting_dimensions = array<i64: 0>}
+    : (tensor<12x8xi8>, tensor<8x6xi8>) -> tensor<12x6xi32>
+  %alone = tgraph.dot_general %x, %ones {lhs_contracting_dimensions = array<i64: 1>,
+    rhs_contracting_dimensions = array<i64: 0>}
+    : (tensor<12x8xi8>, tensor<8xi8>) -> tensor<12xi32>
+  %three = tgraph.constant<3 : i32> : tensor<12xi32>
+  %taken = tgraph.multiply %alone, %three : tensor<12xi32>
+  %0 = tgraph.broadcast_in_dim %taken {broadcast_dimensions = array<i64: 0>}
+    : (tensor<12xi32>) -> tensor<12x6xi32>
+  %1 = tgraph.subtract %sums, %0 : tensor<12x6xi32>
+  %2 = tgraph.convert %1 : (tensor<12x6xi32>) -> tensor<12x6xi8>
+  %3 = tgraph.dot_general %2, %v {lhs_contracting_dimensions = array<i64: 1>,
+    rhs_contracting_dimensions = array<i64: 0>}
+    : (tensor<12x6xi8>, tensor<6x8xi8>) -> tensor<12x8xi32>
+  %4 = tgraph.reduce %3 {kind = "add", dimensions = array<i64: 0>}
+    : (tensor<12x8xi32>) -> tensor<8xi32>
+  func.return %4 : tensor<8xi32>
+}""")
+    ((_, block),) = tensor_functions(module)
+    ops = list(block.ops)
+    sums, alone = ops[:2]
+    members = [op for op in ops[2:-1] if not is_repeated(op)]
+    chain = wide_end(members, [sums.results[0], alone.results[0]], [])
+    assert [op.name for op in chain] == [
+        *("tgraph.multiply", "tgraph.subtract", "tgraph.convert")
+    ]
 
 
 # What it is worth

@@ -39,39 +39,49 @@ def wide_end(
     return ()
 
 
-def _narrowed(value: SSAValue, chain: Iterable[Operation]) -> Sequence[Operation]:
-    """A chain up to the first operation with fewer bytes than a value; empty if it has
+def _narrowed(
+    value: SSAValue, chain: Iterable[Sequence[Operation]]
+) -> Sequence[Operation]:
+    """A chain up to the first step with fewer bytes than a value; empty if it has
     none."""
     found: list[Operation] = []
-    for op in chain:
-        found.append(op)
-        if bytes_of(op.results[0]) < bytes_of(value):
+    for step in chain:
+        found += step
+        if bytes_of(step[-1].results[0]) < bytes_of(value):
             return found
     return ()
 
 
-def _readers(value: SSAValue, members: _Members) -> Iterator[Operation]:
+def _readers(value: SSAValue, members: _Members) -> Iterator[Sequence[Operation]]:
     """The elementwise members that a value goes through, each the only reader of the
-    one before, and of no other member."""
+    one before, behind the members that only it needs, all of them elementwise: such as
+    what is taken off sums for a zero point."""
     made: set[Operation] = set()
     while len(readers := list(users(value))) == 1:
         (op,) = readers
         if op not in members or not isinstance(op, ElementwiseOp):
             return
-        if not _makers(op, members) <= made:
-            return
-        yield op
+        beside = list(_makers(op, members) - made)
+        for other in beside:  # grows
+            if not isinstance(other, ElementwiseOp) or _is_shared(other):
+                return
+            beside += _makers(other, members) - {*beside}
+        yield [*beside, op]
         made, value = {op}, op.results[0]
 
 
-def _sources(op: Operation, members: _Members) -> Iterator[Operation]:
+def _sources(op: Operation, members: _Members) -> Iterator[Sequence[Operation]]:
     """The members that a result comes from, each through elementwise members that read
     no other member."""
     while isinstance(op, ElementwiseOp) and len(makers := _makers(op, members)) == 1:
         (op,) = makers
-        yield op
-        if len(list(users(op.results[0]))) > 1:
+        yield [op]
+        if _is_shared(op):
             return
+
+
+def _is_shared(op: Operation) -> bool:
+    return len(list(users(op.results[0]))) > 1
 
 
 def _makers(op: Operation, members: _Members) -> set[Operation]:
