@@ -3,10 +3,11 @@
     python benchmarks/quantized.py              # MobileNetV2, keywords, a block of BERT
     python benchmarks/quantized.py mobilenet
 
-For each way of quantizing, the arena, what it is of the float model's, the largest
-difference from onnxruntime's values by the largest value, and the CPU milliseconds of a
-run, ours and onnxruntime's, in turns, on one thread. onnxruntime computes signed
-activations in integers (`session.qdqisint8allowed`).
+For each way of quantizing, the arena, what it is of the float model's, planned as usual
+and without tiles, the largest difference from onnxruntime's values by the largest
+value, and the CPU milliseconds of a run, ours and onnxruntime's, in turns, on one
+thread. onnxruntime computes signed activations in integers
+(`session.qdqisint8allowed`).
 """
 
 import argparse
@@ -22,6 +23,9 @@ from typing import Any
 import numpy as np
 
 import tensorplan
+from tensorplan.passes import driver
+from tensorplan.passes.plan.pipeline import PlanPipeline
+from tensorplan.passes.tgraph.tile import TGraphTile
 
 sys.path.append(str(Path(__file__).parents[1] / "tests" / "support"))
 models: Any = import_module("quantized_models")
@@ -60,25 +64,36 @@ def measured(data: bytes, x: Any) -> tuple[int, float, list[float]]:
     return pool["bytes"], difference, milliseconds(ours, theirs)
 
 
+def bytes_without_tiles(data: bytes) -> int:
+    model = tensorplan.from_onnx(data)
+    passes = [p for p in PlanPipeline().passes() if not isinstance(p, TGraphTile)]
+    driver.run(tensorplan.context(), model.module, passes)
+    [pool] = tensorplan.report(model)["pools"]
+    return pool["bytes"]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("networks", nargs="*", default=list(models.NETWORKS))
     parser.add_argument("--opset", type=int, default=17)
     options = parser.parse_args()
-    columns = f"{'arena':>12}{'of float':>10}{'difference':>12}{'ms':>8}{'theirs':>8}"
+    columns = f"{'arena':>12}{'of float':>10}{'untiled':>9}"
+    columns += f"{'difference':>12}{'ms':>8}{'theirs':>8}"
     print(f"{'model':10}{'quantized':18}{columns}")
     for name in options.networks:
         model = models.NETWORKS[name](options.opset, large=True)
         x = models.images(model, 9)
-        whole = 0
+        whole = untiled = 0
         for way in ("float", *models.WAYS):
             data = model.SerializeToString()
             if way != "float":
                 with TemporaryDirectory() as folder:
                     data = models.quantized(model, way, Path(folder))
             bytes, difference, times = measured(data, x)
-            whole = whole or bytes
-            row = f"{bytes:12,}{bytes / whole:10.0%}{difference:12.1e}"
+            if way == "float":
+                whole, untiled = bytes, bytes_without_tiles(data)
+            row = f"{bytes:12,}{bytes / whole:10.0%}{bytes / untiled:9.0%}"
+            row += f"{difference:12.1e}"
             print(f"{name:10}{way:18}{row}" + "".join(f"{t:8.1f}" for t in times))
 
 

@@ -4,28 +4,48 @@ Zero points are taken out of the sums, so that operands stay 8-bit numbers:
 
     Σ (x - zx) (w - zw)  =  Σ x w  -  zx Σ w  -  zw (Σ x - count * zx)
 
-Sums of constants are constants.
+Sums of constants are constants. Zeros around an image stand for its zero point only if
+that is 0, so signed numbers whose zero point is the least become unsigned.
 """
 
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from xdsl.dialects.builtin import i8, i32
+from xdsl.dialects.builtin import IntegerType, Signedness, i8, i32
 from xdsl.ir import SSAValue
 
 from ..dialects.tgraph import elementwise as e
-from .builder import shape_of
+from ..dialects.tgraph.base import with_element
+from .builder import shape_of, type_of
 from .operators import Known, OperatorBuilder, Value
 
 HALF = 128
 """How much less unsigned 8-bit numbers are as signed ones."""
 
+LEAST = -HALF
+"""Of the signed 8-bit numbers."""
+
 
 def lowered(b: OperatorBuilder, x: Value) -> Value:
     """Unsigned 8-bit numbers as signed ones, 128 less."""
-    if isinstance(x, Known):
+    if isinstance(x, Known) and x.argument is None:
         return Known((x.array.astype(np.int32) - HALF).astype(np.int8))
-    return b.convert(b.apply(e.SubtractOp, b.convert(x, i32), HALF), i8)
+    wide = b.convert(b.materialize(x), i32)
+    return b.convert(b.apply(e.SubtractOp, wide, HALF), i8)
+
+
+def raised(b: OperatorBuilder, x: SSAValue) -> SSAValue:
+    """Signed 8-bit numbers as unsigned ones, 128 more."""
+    unsigned = with_element(type_of(x), IntegerType(8, Signedness.UNSIGNED))
+    x = b.apply(e.XorOp, x, LEAST)
+    return b.emit(e.BitcastConvertOp, x, type=unsigned)
+
+
+def centred(b: OperatorBuilder, x: Value, zero: Value) -> Value:
+    """8-bit numbers without their zero point, in 32 bits."""
+    if isinstance(x, Known) and isinstance(zero, Known):
+        return Known(x.array.astype(np.int32) - zero.array)
+    return b.apply(e.SubtractOp, b.convert(b.materialize(x), i32), b.materialize(zero))
 
 
 def reshaped(b: OperatorBuilder, value: Value, shape: Sequence[int]) -> Value:

@@ -276,6 +276,20 @@ def test_a_network_that_spots_keywords(way: str, tmp_path: Path) -> None:
     compared("keywords", way, 17, tmp_path)
 
 
+def arena(data: bytes) -> int:
+    planned = tensorplan.plan(tensorplan.from_onnx(data))
+    return tensorplan.report(planned)["pools"][0]["bytes"]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("way", ["qdq", "qdq-channels", "operators", "unsigned"])
+def test_the_arena_has_8_bit_numbers(way: str, tmp_path: Path) -> None:
+    """Without padded copies of images, or sums of windows in 32 bits."""
+    model = NETWORKS["keywords"](17, large=True)
+    whole = arena(model.SerializeToString())
+    assert arena(quantized(model, way, tmp_path)) <= 0.3 * whole
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "way", "opset"),

@@ -1,8 +1,10 @@
 """ONNX's products of quantized tensors → tgraph: sums of integers in 32 bits, exact.
 
-zero_points.py says how. An image is padded with its zero point, unless that is 0.
-Second operands become signed, as kernels want them: 128 less, and their zero points
-too. The mean of a window is a product with ones.
+zero_points.py says how. An image is padded with its zero point, unless that is 0, or
+the least number. Second operands become signed, as kernels want them: 128 less, and
+their zero points too. A kernel of several groups has its zero point taken off instead,
+in 32 bits: sums of windows would be as many as the results. The mean of a window is a
+product with ones.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +20,17 @@ from ..builder import shape_of, type_of
 from ..formulas import matmul, per_channel
 from ..operators import Known, Value
 from ..windows import SpatialWindow, convolve, divided_by_counts
-from ..zero_points import less, lowered, reshaped, sizes_of, summed, without_zeros
+from ..zero_points import (
+    LEAST,
+    centred,
+    less,
+    lowered,
+    raised,
+    reshaped,
+    sizes_of,
+    summed,
+    without_zeros,
+)
 from .node import Conversion, OnnxNode
 from .quantized import quantized, rounded, zero_point
 from .windows import counted_pads, window_of
@@ -127,54 +139,50 @@ def _sums_of_windows(
 ) -> SSAValue:
     """The convolution of two inputs. The kernel may have a zero point for each output
     channel."""
-    n = _signed(n, operands[1], zeros[1])
-    kernel = n.value(operands[1])
-    channels, *read = shape_of(kernel)
     groups = n.integer("group", 1)
+    if groups == 1:
+        n = _signed(n, operands[1], zeros[1])
+    kernel = n.given(operands[1])
+    channels, *read = sizes_of(kernel)
     own, other = (_zero(n, zero) for zero in zeros)
     window = window_of(n, read[1:])
-    image, window = _padded(n, n.value(operands[0]), own, zeros[0], window)
+    image, own, window = _padded(n, n.value(operands[0]), own, zeros[0], window)
+    ones = [1] * len(window.size)
+    if other is not None:
+        other = reshaped(n, other, [prod(sizes_of(other)), *ones])
+        if groups > 1:  # there would be sums of windows for each group
+            each = reshaped(n, other, [*sizes_of(other), 1])
+            kernel, other = centred(n, kernel, each), None
 
     def convolved(kernel: SSAValue) -> SSAValue:
         kernel = n.convert(kernel, i32)
         return convolve(n, n.convert(image, i32), kernel, window, groups)
 
-    ones = [1] * len(window.size)
-    sums = convolved(kernel)
+    sums = convolved(n.materialize(kernel))
     axes = range(1, len(read) + 1)
     return without_zeros(
         n,
         sums,
-        (
-            own and reshaped(n, own, []),
-            other and reshaped(n, other, [prod(sizes_of(other)), *ones]),
-        ),
-        lambda: reshaped(n, summed(n, n.given(operands[1]), axes), [channels, *ones]),
-        lambda: _repeated(n, convolved(n.filled(1, i8, [groups, *read])), channels),
+        (own and reshaped(n, own, []), other),
+        lambda: reshaped(n, summed(n, kernel, axes), [channels, *ones]),
+        lambda: convolved(n.filled(1, i8, [1, *read])),
         prod(read),
     )
 
 
 def _padded(
     n: OnnxNode, image: SSAValue, own: Value | None, zero: int, window: SpatialWindow
-) -> tuple[SSAValue, SpatialWindow]:
-    """The image with its zero point around, and a window without padding."""
+) -> tuple[SSAValue, Value | None, SpatialWindow]:
+    """The image with its zero point around, and a window without padding; or an image
+    whose zero point is 0, None, and a window padded with zeros."""
     if own is None or not any((*window.low, *window.high)):
-        return image, window
+        return image, own, window
+    if isinstance(own, Known) and (own.array == LEAST).all():
+        return raised(n, image), None, window
     low, high = ([0, 0, *pads] for pads in (window.low, window.high))
     nothing = [0] * len(window.size)
     padded = n.pad(image, low, high, n.reshape(n.value(zero), []))
-    return padded, replace(window, low=nothing, high=nothing)
-
-
-def _repeated(n: OnnxNode, x: SSAValue, channels: int) -> SSAValue:
-    """A value for each group as one for each channel."""
-    batch, groups, *space = shape_of(x)
-    if groups in (1, channels):
-        return x
-    shape = [batch, groups, channels // groups, *space]
-    dims = [d for d in range(len(shape)) if d != 2]
-    return n.reshape(n.broadcast_in_dim(x, shape, dims), [batch, channels, *space])
+    return padded, own, replace(window, low=nothing, high=nothing)
 
 
 def _integer_convolution(n: OnnxNode) -> Sequence[Value]:

@@ -10,20 +10,16 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-from xdsl.dialects.builtin import IntegerType, Signedness, f32, i32
+from xdsl.dialects.builtin import f32, i32
 from xdsl.ir import SSAValue
 
 from ...dialects.dtypes import Array
 from ...dialects.tgraph import elementwise as e
-from ...dialects.tgraph.base import with_element
-from ..builder import type_of
 from ..formulas import clamp
 from ..operators import OperatorBuilder, Value
 from ..unsupported import Unsupported
+from ..zero_points import LEAST, raised
 from .reading import Tensor
-
-LEAST = -128
-"""Of the signed 8-bit numbers."""
 
 
 @dataclass
@@ -88,9 +84,7 @@ class TFLiteNode(OperatorBuilder):
         x, tensor = self.value(index), self.tensor(index)
         if tensor.dtype.name != "int8" or tensor.zero != LEAST:
             return x, tensor.zero
-        unsigned = with_element(type_of(x), IntegerType(8, Signedness.UNSIGNED))
-        x = self.apply(e.XorOp, x, LEAST)
-        return self.emit(e.BitcastConvertOp, x, type=unsigned), 0
+        return raised(self, x), 0
 
     def centred(self, index: int) -> SSAValue:
         """A quantized input without its zero point, in 32 bits."""

@@ -20,7 +20,7 @@ from ..formulas import matmul
 from ..operators import Known, Value
 from ..unsupported import Unsupported
 from ..windows import SpatialWindow, convolve, padded_alike
-from ..zero_points import HALF, lowered, reshaped, summed, without_zeros
+from ..zero_points import HALF, centred, lowered, reshaped, summed, without_zeros
 from .fixed_point import multiplied, saturated, scaled
 from .node import Conversion, TFLiteNode
 
@@ -63,14 +63,15 @@ def _product(
     channels: int,
     *,
     bias: int = 2,
-    ones: Sequence[int] | None = None,
+    is_grouped: bool = False,
     rescaled: Rescaled = scaled,
 ) -> SSAValue:
     """The product of `x`, the first input, and the second one, plus a bias.
 
     zero: the zero point of `x`.
     channels: the dimension of the second input that is the last one of the product.
-    ones: the shape of a second operand whose product is the sums of the first one.
+    is_grouped: whether each group has sums of its own of what it reads of `x`: as many
+        as there are results, so that a kernel's zero point is taken off the kernel.
     """
     if not n.is_quantized:
         y = _product_of_floats(n, x, product)
@@ -78,6 +79,9 @@ def _product(
             y = n.apply(e.AddOp, y, n.real(bias))
         return n.activated(y)
     kernel, other = _kernel(n)
+    if is_grouped and other:
+        own = Known(np.array(n.tensor(1).zero, np.int32))
+        kernel, other = centred(n, n.given(1), own), 0
     shape = n.tensor(1).shape
     others = [d for d in range(len(shape)) if d != channels]
     wide = n.convert(x, i32)
@@ -86,7 +90,7 @@ def _product(
         product(wide, n.convert(n.materialize(kernel), i32)),
         (_zero(zero), _zero(other)),
         lambda: reshaped(n, summed(n, kernel, others), [shape[channels]]),
-        lambda: product(wide, n.filled(1, i32, ones or [1, *shape[1:]])),
+        lambda: product(wide, n.filled(1, i32, [1, *shape[1:]])),
         prod(shape[d] for d in others),
     )
     if n.has(bias):
@@ -143,22 +147,19 @@ def _convolution(n: TFLiteNode) -> Sequence[Value]:
     def product(image: SSAValue, kernel: SSAValue) -> SSAValue:
         return convolve(n, image, kernel, window, groups, images="b#f", kernels="o#i")
 
-    ones = [groups, height, width, inputs]
-    if groups > 1 and n.tensor(1).dtype.name == "uint8":
-        raise Unsupported("with several groups and unsigned elements")
-    return [_product(n, x, zero, product, 0, ones=ones)]
+    return [_product(n, x, zero, product, 0, is_grouped=groups > 1)]
 
 
 def _depthwise(n: TFLiteNode) -> Sequence[Value]:
     """Kernels are in the order 1, height, width, output; groups have one channel."""
-    one, height, width, outputs = n.tensor(1).shape
+    _, height, width, _ = n.tensor(1).shape
     x, zero, window = _image(n, window_of(n, [height, width], _dilations(n)))
     groups = shape_of(x)[3]
 
     def product(image: SSAValue, kernel: SSAValue) -> SSAValue:
         return convolve(n, image, kernel, window, groups, images="b#f", kernels="i#o")
 
-    return [_product(n, x, zero, product, 3, ones=[one, height, width, outputs])]
+    return [_product(n, x, zero, product, 3, is_grouped=True)]
 
 
 # Matrices
