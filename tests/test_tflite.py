@@ -12,7 +12,8 @@ import pytest
 import tensorplan
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.tgraph.reference.interpreter import run_reference
-from tensorplan.frontends.tflite.graph import CONVERSIONS
+from tensorplan.frontends.tflite.control import CONTROL
+from tensorplan.frontends.tflite.graph import CONVERSIONS, STATE
 
 pytest.importorskip("tflite")
 pytest.importorskip("ai_edge_litert")
@@ -568,4 +569,5 @@ def test_damaged_files() -> None:
 def test_the_documentation_lists_what_is_supported() -> None:
     page = Path(__file__).parents[1] / "docs" / "how-to" / "tflite.md"
     rows = re.findall(r"^\| .*quantized.* \| (.+) \|$", page.read_text(), re.M)
-    assert sorted(" ".join(rows).split()) == sorted(CONVERSIONS)
+    supported = [*CONVERSIONS, *CONTROL, *STATE]
+    assert sorted(" ".join(rows).split()) == sorted(supported)

@@ -3,10 +3,11 @@
     import_model(data, "model.tflite")
 
 returns a model whose module has a single function `@main`. Its arguments are the inputs
-of the main graph, followed by its parameters: the constants of floats or of 8-bit
-numbers, of rank 1 or more. `tgraph.name` is the name of each in the model. Other
-constants are in the IR, and the frontend computes what depends only on them and on
-shapes.
+of the main graph, followed by parameters and variables. Parameters are the constants of
+floats or of 8-bit numbers, of rank 1 or more. Variables keep what a run assigns to
+them; they begin with what CALL_ONCE assigns, or with zeros. `tgraph.name` is the name
+of each in the model. Other constants are in the IR, and the frontend computes what
+depends only on them and on shapes.
 
 Quantized operations have the integers that LiteRT's reference kernels compute
 (fixed_point.py); between operations, 8-bit numbers are stored. Floats times 8-bit
@@ -18,12 +19,13 @@ number, from 1.
 reading.py      the file, as tensors and operators
 node.py         one operator, and what conversions share
 fixed_point.py  the rounding of quantized integers
-graph.py        the graph: names, arguments, errors
+graph.py        the graphs: names, arguments, variables, errors
+control.py      branches and loops, whose bodies are graphs
 elementwise.py, products.py, reducing.py, resizing.py, shaping.py, softmax.py,
 windows.py      the conversions, by family
 
-Does not: support control flow, state, strings, custom operations, or sizes computed at
-run time. Sizes that the model leaves open are those that the file has.
+Does not: support variables in branches and loops, strings, custom operations, or sizes
+computed at run time. Sizes that the model leaves open are those that the file has.
 """
 
 from typing import TYPE_CHECKING
@@ -53,19 +55,10 @@ def import_model(data: bytes, name: str) -> Model:
     from .graph import Importer
     from .reading import parse
 
-    model = parse(data, name)
-    importer = Importer(name, model)
+    importer = Importer(name, parse(data, name))
     return Model(importer.module(), importer.parameters)
 
 
 def parameters(data: bytes, name: str) -> "Mapping[str, Array]":
-    """The values that a LiteRT model gives its parameters, by name."""
-    from .reading import parse
-
-    model = parse(data, name)
-    read = {n for operator in model.operators for n in operator.inputs if n >= 0}
-    return {
-        model.names[number]: tensor.array()
-        for number, tensor in enumerate(model.tensors)
-        if number in read and tensor.is_parameter
-    }
+    """The values that a LiteRT model gives its parameters and variables, by name."""
+    return import_model(data, name).parameters

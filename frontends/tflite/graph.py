@@ -1,10 +1,11 @@
-"""The main graph of a `.tflite` file → one `func.func` at level 1, by operators."""
+"""The graphs of a `.tflite` file → one `func.func` at level 1, by operators."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import NoReturn
 
+import numpy as np
 from xdsl.dialects.builtin import (
     FileLineColLoc,
     IntAttr,
@@ -19,15 +20,17 @@ from xdsl.utils.exceptions import VerifyException
 
 from ...dialects.diagnostics import LocatedError, errors_at
 from ...dialects.dtypes import Array
-from ...dialects.tgraph.base import NAME, PARAMETER, TensorOp
+from ...dialects.tgraph.base import NAME, PARAMETER, TensorOp, VariableType
 from ...dialects.tgraph.reference.interpreter import can_evaluate, evaluate
+from ...dialects.tgraph.structure import AssignOp, ReadOp
 from ..builder import at, element_type, name_hint, shape_of
 from ..entry import entry
 from ..operators import Known, Value
 from ..unsupported import Unsupported
 from . import elementwise, products, reducing, resizing, shaping, softmax, windows
+from .control import CONTROL
 from .node import Conversion, TFLiteNode
-from .reading import Graph, Operator
+from .reading import Graph, Operator, Tensor
 
 CONVERSIONS: Mapping[str, Conversion] = {
     **elementwise.CONVERSIONS,
@@ -39,75 +42,127 @@ CONVERSIONS: Mapping[str, Conversion] = {
     **windows.CONVERSIONS,
 }
 
+STATE = ("ASSIGN_VARIABLE", "CALL_ONCE", "READ_VARIABLE", "VAR_HANDLE")
+
 _LARGEST = 1 << 16  # elements of what is computed when the model is read
 
 
 class Importer:
-    """Converts a graph; afterwards `parameters` has the arrays of its parameters."""
+    """Converts graphs; afterwards `parameters` has the arrays of the parameters, and
+    those that variables begin with."""
 
-    def __init__(self, name: str, graph: Graph):
+    def __init__(self, name: str, graphs: Sequence[Graph]):
         self._name = name
-        self._graph = graph
-        self._names = graph.names
+        self._graphs = graphs
         self._block = Block()
         self._attributes: list[dict[str, Attribute]] = []
-        self._values: dict[int, Value | None] = {-1: None}
-        self._ops: list[Operation] = []
-        self._count = 0
+        self._open: list[int] = []
+        """The numbers of the graphs being converted, each within the one before."""
+        self._variables: dict[str, SSAValue] = {}
         self._unsupported: list[tuple[Operation, str]] = []
         self.parameters: dict[str, Array] = {}
 
     def module(self) -> ModuleOp:
         """Raises one `LocatedError` for all that is not supported."""
-        graph = self._graph
-        for number in graph.inputs:
-            self._values[number] = self._argument(number, {})
-        for operator in graph.operators:
-            self._count += 1
-            for number in operator.inputs:
-                self._take_constant(number)
-            outputs = self._converted(operator)
-            for number, value in zip(operator.outputs, outputs, strict=False):
-                self._values[number] = value
-                if isinstance(value, SSAValue) and value.name_hint is None:
-                    value.name_hint = name_hint(self._names[number])
-        for number in graph.outputs:
-            self._take_constant(number)
+        main = _Scope(self._graphs[0], [])
+        for number in main.graph.inputs:
+            main.values[number] = self._argument(main, number, {})
+        self._convert(main)
         if self._unsupported:
             raise errors_at(self._unsupported)
-        return ModuleOp([self._function()])
+        return ModuleOp([self._function(main)])
 
-    def _function(self) -> FuncOp:
-        outputs = self._graph.outputs
-        builder = self._node(Operator("", [], [], None))
-        results: list[SSAValue] = []
-        for number in outputs:
-            if (value := self._values.get(number)) is None:
-                raise self._error(f"output {self._names[number]!r} is not computed")
-            results.append(builder.materialize(value))
-        names = [self._names[number] for number in outputs]
+    def _convert(self, scope: "_Scope") -> None:
+        graph = scope.graph
+        if graph.number in self._open:
+            raise self._error(f"graph {graph.number} calls itself")
+        self._open.append(graph.number)
+        for operator in graph.operators:
+            scope.count += 1
+            for number in operator.inputs:
+                self._take_constant(scope, number)
+            outputs = self._converted(scope, operator)
+            for number, value in zip(operator.outputs, outputs, strict=False):
+                scope.values[number] = value
+                if isinstance(value, SSAValue) and value.name_hint is None:
+                    value.name_hint = name_hint(graph.names[number])
+        for number in graph.outputs:
+            self._take_constant(scope, number)
+        self._open.pop()
+
+    def _function(self, scope: "_Scope") -> FuncOp:
+        outputs, names = scope.graph.outputs, scope.graph.names
+        builder = self._node(scope, Operator("", [], [], None))
+        results = [builder.materialize(v) for v in self._results(scope) or ()]
         return entry(
-            *(self._block, self._attributes, self.parameters, self._ops),
-            *(results, names, self._place("")),
+            *(self._block, self._attributes, self.parameters, scope.ops),
+            *(results, [names[n] for n in outputs], self._place(scope, "")),
         )
 
-    def _argument(self, number: int, attributes: dict[str, Attribute]) -> SSAValue:
-        tensor = self._graph.tensors[number]
+    def _results(self, scope: "_Scope") -> Sequence[Value] | None:
+        """The outputs of a graph; None if one is not supported."""
+        found: list[Value] = []
+        for number in scope.graph.outputs:
+            if number not in scope.values:
+                name = scope.graph.names[number]
+                raise self._error(f"output {name!r} is not computed")
+            if (value := scope.values[number]) is not None:
+                found.append(value)
+        return found if len(found) == len(scope.graph.outputs) else None
+
+    def _graph(self, number: int) -> Graph:
+        if not 0 <= number < len(self._graphs):
+            raise ValueError(f"there is no graph {number}")
+        return self._graphs[number]
+
+    def _subgraph(
+        self, number: int, inputs: Sequence[Value], into: list[Operation]
+    ) -> Sequence[Value] | None:
+        """Appends what a graph computes; None if it is not supported."""
+        graph = self._graph(number)
+        scope = _Scope(graph, into)
+        if len(graph.inputs) != len(inputs):
+            raise ValueError(
+                f"graph {number} has {len(graph.inputs)} inputs, expected {len(inputs)}"
+            )
+        for place, value in zip(graph.inputs, inputs, strict=True):
+            type = self._type(graph.tensors[place])
+            if isinstance(value, SSAValue) and value.type != type:
+                raise ValueError(f"graph {number} takes {type}, not {value.type}")
+            scope.values[place] = value
+        self._convert(scope)
+        return self._results(scope)
+
+    # Arguments
+
+    def _argument(
+        self, scope: "_Scope", number: int, attributes: dict[str, Attribute]
+    ) -> SSAValue:
+        name = scope.graph.names[number]
+        return self._new_argument(
+            name, self._type(scope.graph.tensors[number]), attributes
+        )
+
+    def _type(self, tensor: Tensor) -> TensorType[Attribute]:
         try:
-            type = TensorType(element_type(tensor.dtype), tensor.shape)
+            return TensorType(element_type(tensor.dtype), tensor.shape)
         except Unsupported as reason:
             raise self._error(
                 f"tensor {tensor.name!r} {reason} is not supported"
             ) from None
+
+    def _new_argument(
+        self, name: str, type: Attribute, attributes: dict[str, Attribute]
+    ) -> SSAValue:
         argument = self._block.insert_arg(type, len(self._block.args))
-        argument.name_hint = name_hint(self._names[number])
-        self._attributes.append({NAME: StringAttr(self._names[number]), **attributes})
+        argument.name_hint = name_hint(name)
+        self._attributes.append({NAME: StringAttr(name), **attributes})
         return argument
 
-    def _take_constant(self, number: int) -> None:
+    def _take_constant(self, scope: "_Scope", number: int) -> None:
         """Floats and 8-bit numbers of rank 1 and more are parameters."""
-        tensor = self._graph.tensors[number]
-        if number in self._values or tensor.contents is None:
+        tensor = scope.graph.tensors[number]
+        if number in scope.values or tensor.contents is None:
             return
         try:
             array = tensor.array()
@@ -118,68 +173,141 @@ class Importer:
             ) from None
         argument = None
         if tensor.is_parameter:
-            argument = self._argument(number, {PARAMETER: UnitAttr()})
-            self.parameters[self._names[number]] = array
-        self._values[number] = Known(array, argument)
+            argument = self._argument(scope, number, {PARAMETER: UnitAttr()})
+            self.parameters[scope.graph.names[number]] = array
+        scope.values[number] = Known(array, argument)
 
-    def _node(self, operator: Operator) -> TFLiteNode:
-        tensors = self._graph.tensors
+    # Variables
+
+    def _variable(self, scope: "_Scope", handle: int, like: Tensor) -> SSAValue:
+        """The argument for a variable of a tensor's type; it begins with zeros."""
+        if handle not in scope.handles:
+            raise Unsupported("of a variable from another graph")
+        type, name = self._type(like), scope.handles[handle]
+        if name not in self._variables:
+            self._variables[name] = self._new_argument(name, VariableType(type), {})
+            self.parameters[name] = np.zeros(like.shape, like.dtype)
+        variable = self._variables[name]
+        if variable.type != VariableType(type):
+            raise ValueError(f"variable {name!r} has type {variable.type}")
+        return variable
+
+    def _stateful(
+        self, scope: "_Scope", operator: Operator, node: TFLiteNode
+    ) -> Sequence[Value | None]:
+        """Variables are those of the main graph; CALL_ONCE gives them values before."""
+        inputs, tensors = operator.inputs, scope.graph.tensors
+        is_initial = scope.is_initial
+        if len(self._open) > 1 and not is_initial:
+            raise Unsupported("in a branch or a loop")
+        match operator.kind:
+            case "CALL_ONCE":
+                graph = self._graph(node.option("InitSubgraphIndex"))
+                self._convert(_Scope(graph, [], is_initial=True))
+            case "VAR_HANDLE":
+                name = (node.option("SharedName") or b"variable").decode()
+                while any(name in graph.names for graph in self._graphs):
+                    name += "_"
+                scope.handles[operator.outputs[0]] = name
+            case "READ_VARIABLE":
+                like = tensors[operator.outputs[0]]
+                read = ReadOp(self._variable(scope, inputs[0], like))
+                node.into.append(read)
+                return [read.result]
+            case _:
+                variable = self._variable(scope, inputs[0], tensors[inputs[1]])
+                if is_initial:
+                    self.parameters[scope.handles[inputs[0]]] = node.known(1)
+                else:
+                    node.into.append(AssignOp(variable, node.value(1)))
+        return []
+
+    # Operators
+
+    def _node(self, scope: "_Scope", operator: Operator) -> TFLiteNode:
+        tensors, names = scope.graph.tensors, scope.graph.names
         return TFLiteNode(
-            self._ops,
-            self._place(self._names[operator.outputs[0]] if operator.outputs else ""),
-            [self._names[n] if n >= 0 else "" for n in operator.inputs],
-            [self._values.get(n) for n in operator.inputs],
+            scope.ops,
+            self._place_of(scope, operator),
+            [names[n] if n >= 0 else "" for n in operator.inputs],
+            [scope.values.get(n) for n in operator.inputs],
             operator.options,
             [tensors[n] if n >= 0 else None for n in operator.inputs],
             [tensors[n] for n in operator.outputs],
         )
 
-    def _converted(self, operator: Operator) -> Sequence[Value | None]:
+    def _converted(self, scope: "_Scope", operator: Operator) -> Sequence[Value | None]:
         nothing = [None] * len(operator.outputs)
-        conversion = CONVERSIONS.get(operator.kind)
-        if conversion is None:
-            self._refuse(operator, "")
+        kind, values = operator.kind, scope.values
+        if not any(kind in known for known in (CONVERSIONS, CONTROL, STATE)):
+            self._refuse(scope, operator, "")
             return nothing
         for number in operator.inputs:
-            if number not in self._values:
-                if self._graph.tensors[number].is_variable:
-                    self._refuse(operator, " with a state")
-                    return nothing
-                self._fail(operator, f"input {self._names[number]!r} is not computed")
-        if any(n >= 0 and self._values[n] is None for n in operator.inputs):
+            if number in values or (number in scope.handles and kind in STATE):
+                continue
+            if number in scope.handles or scope.graph.tensors[number].is_variable:
+                self._refuse(scope, operator, " with a state")
+                return nothing
+            name = scope.graph.names[number]
+            self._fail(scope, operator, f"input {name!r} is not computed")
+        if any(n >= 0 and values.get(n, n) is None for n in operator.inputs):
             return nothing
-        node = self._node(operator)
+        node = self._node(scope, operator)
         try:
+            if kind in STATE:
+                return self._stateful(scope, operator, node)
+            if kind in CONTROL:
+                return CONTROL[kind](node, self._subgraph)
+            conversion = CONVERSIONS[kind]
             return _folded(conversion, node) or conversion(node)
         except Unsupported as reason:
-            self._refuse(operator, f" {reason}")
+            self._refuse(scope, operator, f" {reason}")
         except (ArithmeticError, LookupError):  # of sizes and dimensions
             types = ", ".join(f"{t.shape}" for t in node.tensors if t)
-            self._refuse(operator, f" of shapes {types}")
+            self._refuse(scope, operator, f" of shapes {types}")
         except (VerifyException, ValueError, AttributeError) as error:
-            self._fail(operator, " ".join(str(error).split()))
+            self._fail(scope, operator, " ".join(str(error).split()))
         return nothing
 
-    def _refuse(self, operator: Operator, reason: str) -> None:
+    def _refuse(self, scope: "_Scope", operator: Operator, reason: str) -> None:
         message = f"operation {operator.kind}{reason} is not supported"
-        self._unsupported.append((at(self._place_of(operator)), message))
+        self._unsupported.append((at(self._place_of(scope, operator)), message))
 
-    def _fail(self, operator: Operator, reason: str) -> NoReturn:
+    def _fail(self, scope: "_Scope", operator: Operator, reason: str) -> NoReturn:
         message = f"operation {operator.kind}: {reason}"
-        raise LocatedError(message, at(self._place_of(operator)))
+        raise LocatedError(message, at(self._place_of(scope, operator)))
 
     def _error(self, reason: str) -> LocatedError:
         return LocatedError(f"{self._name}: {reason}")
 
-    def _place_of(self, operator: Operator) -> FileLineColLoc:
+    def _place_of(self, scope: "_Scope", operator: Operator) -> FileLineColLoc:
         outputs = operator.outputs
-        return self._place(self._names[outputs[0]] if outputs else "")
+        return self._place(scope, scope.graph.names[outputs[0]] if outputs else "")
 
-    def _place(self, label: str) -> FileLineColLoc:
+    def _place(self, scope: "_Scope", label: str) -> FileLineColLoc:
         """`model.tflite#tensor:number:1`: what operations and messages are located
         by."""
         name = f"{self._name}#{label}" if label else self._name
-        return FileLineColLoc(StringAttr(name), IntAttr(self._count), IntAttr(1))
+        return FileLineColLoc(StringAttr(name), IntAttr(scope.count), IntAttr(1))
+
+
+@dataclass(eq=False)
+class _Scope:
+    """A graph that is being converted."""
+
+    graph: Graph
+    ops: list[Operation]
+    """That come out of it."""
+
+    is_initial: bool = False
+    """Whether it only gives variables their first values."""
+
+    values: dict[int, Value | None] = field(default_factory=lambda: {-1: None})
+    handles: dict[int, str] = field(default_factory=dict[int, str])
+    """The names of variables, by the tensors that stand for them."""
+
+    count: int = 0
+    """Of the operators so far."""
 
 
 def _folded(conversion: Conversion, node: TFLiteNode) -> Sequence[Value] | None:

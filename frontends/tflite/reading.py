@@ -33,7 +33,7 @@ _DAMAGED = (
 
 @dataclass(frozen=True, eq=False)
 class Tensor:
-    """A tensor of the main graph; real numbers are (element - zero point) * scale."""
+    """A tensor of a graph; real numbers are (element - zero point) * scale."""
 
     name: str
     shape: Sequence[int]
@@ -113,6 +113,9 @@ class Operator:
 
 @dataclass(frozen=True, eq=False)
 class Graph:
+    number: int
+    """Among those of the file; 0 for the main one."""
+
     tensors: Sequence[Tensor]
     operators: Sequence[Operator]
     inputs: Sequence[int]
@@ -120,8 +123,10 @@ class Graph:
 
     @cached_property
     def names(self) -> Sequence[str]:
-        """Those of the tensors, with their number where others have the same."""
-        names = [tensor.name for tensor in self.tensors]
+        """Those of the tensors, with their number where others have the same, and that
+        of the graph, unless it is the main one."""
+        graph = f"{self.number}." if self.number else ""
+        names = [f"{graph}{tensor.name}" for tensor in self.tensors]
         times = Counter(names)
         return [
             name if times[name] == 1 else f"{name}.{number}"
@@ -129,8 +134,8 @@ class Graph:
         ]
 
 
-def parse(data: bytes, name: str) -> Graph:
-    """The main graph in the contents of a file called `name`.
+def parse(data: bytes, name: str) -> Sequence[Graph]:
+    """The graphs in the contents of a file called `name`, the main one first.
 
     Raises `LocatedError` if it is not valid, or if the package `tflite` is missing.
     """
@@ -145,20 +150,27 @@ def parse(data: bytes, name: str) -> Graph:
             )
         ) from None
     try:
-        return _graph(schema, data)
+        return _graphs(schema, data)
     except _DAMAGED as error:
         reason = " ".join(str(error).split())
         raise LocatedError(f"{name} is not a valid LiteRT model: {reason}") from None
 
 
-def _graph(schema: Any, data: bytes) -> Graph:
+def _graphs(schema: Any, data: bytes) -> Sequence[Graph]:
     model = schema.Model.GetRootAs(data, 0)
-    graph = model.Subgraphs(0)
     codes = [model.OperatorCodes(n) for n in range(model.OperatorCodesLength())]
-    kinds: list[str] = [_kind(schema, code) for code in codes]
+    kinds = [_kind(schema, code) for code in codes]
+    count = max(model.SubgraphsLength(), 1)
+    return [_graph(schema, model, number, kinds, data) for number in range(count)]
+
+
+def _graph(
+    schema: Any, model: Any, number: int, kinds: Sequence[str], data: bytes
+) -> Graph:
+    graph = model.Subgraphs(number)
     operators: list[Operator] = []
-    for number in range(graph.OperatorsLength()):
-        operator = graph.Operators(number)
+    for place in range(graph.OperatorsLength()):
+        operator = graph.Operators(place)
         operators.append(
             Operator(
                 kinds[int(operator.OpcodeIndex())],
@@ -169,10 +181,10 @@ def _graph(schema: Any, data: bytes) -> Graph:
         )
     inputs, outputs = graph.InputsAsNumpy(), graph.OutputsAsNumpy()
     tensors = [
-        _tensor(schema, model, graph.Tensors(number), number, data)
-        for number in range(graph.TensorsLength())
+        _tensor(schema, model, graph.Tensors(place), place, data)
+        for place in range(graph.TensorsLength())
     ]
-    found = Graph(tensors, operators, _numbers(inputs), _numbers(outputs))
+    found = Graph(number, tensors, operators, _numbers(inputs), _numbers(outputs))
     named = [n for o in operators for n in (*o.inputs, *o.outputs)]
     if any(n >= len(tensors) for n in (*named, *found.inputs, *found.outputs)):
         raise ValueError(f"there are {len(tensors)} tensors only")

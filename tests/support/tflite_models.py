@@ -1,6 +1,6 @@
 """LiteRT models, built operator by operator, and what LiteRT computes of them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import flatbuffers
@@ -19,15 +19,30 @@ def _number(enumeration: Any, name: str) -> int:
 
 
 class Network:
-    """A model of one graph; a tensor is its number."""
+    """A model's main graph, or another one of it; a tensor is its number."""
 
-    def __init__(self) -> None:
+    def __init__(self, main: "Network | None" = None) -> None:
         self.rng = np.random.default_rng(0)
         self._tensors: list[Any] = []
-        self._buffers: list[Any] = [schema.BufferT()]
         self._operators: list[Any] = []
-        self._kinds: list[str] = []
         self._inputs: list[int] = []
+        self._outputs: Sequence[int] = ()
+        self._buffers: list[Any] = main._buffers if main else [schema.BufferT()]
+        self._kinds: list[str] = main._kinds if main else []
+        self._graphs: list[Network] = main._graphs if main else []
+        self._graphs.append(self)
+
+    def graph(self, build: "Callable[[Network], Sequence[int]]") -> int:
+        """The number of another graph, whose outputs `build` returns."""
+        inner = Network(self)
+        inner._outputs = build(inner)
+        return self._graphs.index(inner)
+
+    def variable(self, name: str) -> int:
+        """A tensor that stands for a variable."""
+        handle = self.tensor([], "resource")
+        options = {"table": "VarHandleOptions", "container": "", "sharedName": name}
+        return self.op("VAR_HANDLE", [], handle, **options)
 
     def tensor(
         self,
@@ -103,16 +118,21 @@ class Network:
                 assert hasattr(operator.builtinOptions, name)
                 setattr(operator.builtinOptions, name, value)
         self._operators.append(operator)
-        return outputs[0]
+        return outputs[0] if outputs else -1
 
-    def model(self, *outputs: int) -> bytes:
+    def _packed(self) -> Any:
         graph: Any = schema.SubGraphT()
         graph.tensors, graph.operators = self._tensors, self._operators
         graph.inputs = np.array(self._inputs, np.int32)
-        graph.outputs = np.array(outputs, np.int32)
+        graph.outputs = np.array(self._outputs, np.int32)
+        return graph
+
+    def model(self, *outputs: int) -> bytes:
+        self._outputs = outputs
         model = schema.ModelT()
         model.version = 3
-        model.subgraphs, model.buffers = [graph], self._buffers
+        model.subgraphs = [graph._packed() for graph in self._graphs]
+        model.buffers = self._buffers
         model.operatorCodes = []
         for kind in self._kinds:
             code = schema.OperatorCodeT()
@@ -129,12 +149,22 @@ def litert(
     data: bytes, inputs: Sequence[Any], resolver: str = "reference"
 ) -> list[Any]:
     """LiteRT's values, without delegates."""
+    return litert_runs(data, [inputs], resolver)[0]
+
+
+def litert_runs(
+    data: bytes, runs: Sequence[Sequence[Any]], resolver: str = "reference"
+) -> list[list[Any]]:
+    """The same, for runs one after the other."""
     interpreter = Interpreter(
         model_content=data, experimental_op_resolver_type=RESOLVERS[resolver]
     )
     interpreter.allocate_tensors()
-    for details, array in zip(interpreter.get_input_details(), inputs, strict=True):
-        interpreter.set_tensor(details["index"], array)
-    interpreter.invoke()
-    outputs = interpreter.get_output_details()
-    return [interpreter.get_tensor(details["index"]) for details in outputs]
+    found: list[list[Any]] = []
+    for inputs in runs:
+        for details, array in zip(interpreter.get_input_details(), inputs, strict=True):
+            interpreter.set_tensor(details["index"], array)
+        interpreter.invoke()
+        outputs = interpreter.get_output_details()
+        found.append([interpreter.get_tensor(output["index"]) for output in outputs])
+    return found

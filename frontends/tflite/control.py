@@ -1,0 +1,56 @@
+"""LiteRT's IF and WHILE → tgraph: branches, conditions and bodies are graphs of their
+own.
+
+Does not: read or assign variables within them.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+from xdsl.dialects.builtin import TensorType, i1
+from xdsl.ir import Operation, SSAValue
+
+from ..loops import Loop, Values, branch
+from ..operators import Value
+from .node import TFLiteNode
+
+Subgraph: TypeAlias = Callable[
+    [int, Sequence[Value], list[Operation]], Sequence[Value] | None
+]
+"""Appends what a graph computes from these inputs; None if it is not supported."""
+
+
+def _if(n: TFLiteNode, subgraph: Subgraph) -> Sequence[Value | None]:
+    made: list[tuple[list[Operation], Values]] = []
+    given = [n.given(index) for index in range(1, len(n.inputs))]
+    for option in ("ThenSubgraphIndex", "ElseSubgraphIndex"):
+        inner = replace(n, into=[])
+        outputs = subgraph(n.option(option), given, inner.into)
+        if outputs is not None:
+            made.append((inner.into, [inner.materialize(value) for value in outputs]))
+    if len(made) < 2:
+        return [None] * len(n.results)
+    return branch(n, n.value(0), *made)
+
+
+def _while(n: TFLiteNode, subgraph: Subgraph) -> Sequence[Value | None]:
+    loop = Loop(n)
+    carried = [loop.carry(n.value(index)) for index in range(len(n.inputs))]
+    outputs = subgraph(n.option("BodySubgraphIndex"), carried, loop.body.into)
+
+    def more(n: TFLiteNode, values: Values) -> SSAValue:
+        found = subgraph(n.option("CondSubgraphIndex"), values, n.into)
+        if found is None:  # which is reported with all that is not supported
+            return n.splat(0, TensorType(i1, []))
+        return n.reshape(n.materialize(found[0]), [])
+
+    if outputs is None:
+        return [None] * len(n.results)
+    return loop.close([loop.body.materialize(value) for value in outputs], more)
+
+
+CONTROL: Mapping[str, Callable[[TFLiteNode, Subgraph], Sequence[Value | None]]] = {
+    "IF": _if,
+    "WHILE": _while,
+}
