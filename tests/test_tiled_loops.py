@@ -359,6 +359,24 @@ def test_a_loop_needs_the_memory_of_a_tile(
     assert sum(pool["bytes"] for pool in tensorplan.report(planned)["pools"]) <= most
 
 
+def moments(m: Any, v: Any, w: Any, a: Any, b: Any, x: Any) -> Any:
+    """A step of Adam for a weight, and a chain of larger values."""
+    gradient = a.T @ b
+    m = 0.9 * m + 0.1 * gradient
+    v = 0.99 * v + 0.01 * gradient * gradient
+    return m, v, w - 0.001 * m / (jnp.sqrt(v) + 1e-8), chain(x, jnp.eye(256))
+
+
+def test_no_loop_carries_what_is_assigned_to_variables() -> None:
+    # It could not lie in them: tiles read their old contents. So only the chain becomes
+    # a loop, and the gradient stays whole.
+    weights = [shape(1024, 2048)] * 3
+    others = [shape(64, 1024), shape(64, 2048), shape(16384, 256)]
+    model = tensorplan.from_jax(moments, *weights, *others, donate_argnums=(0, 1, 2))
+    (pool,) = tensorplan.report(tensorplan.plan(model))["pools"]
+    assert pool["bytes"] <= 4 * 1024 * 2048 + 1024
+
+
 @pytest.mark.thorough
 def test_a_budget_makes_tiles_smaller() -> None:
     model = tensorplan.from_jax(chain, shape(8192, 256), shape(256, 256))

@@ -12,11 +12,11 @@ from typing import cast
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from ....analysis.cost import time
+from ....analysis.cost import times
 from ....analysis.functions import blocks_within
 from ....analysis.memory_graph import memory_graph
 from ....dialects.tgraph.base import TensorOp
-from ....dialects.tgraph.structure import IfOp, WhileOp
+from ....dialects.tgraph.structure import AssignOp, IfOp, WhileOp
 from ..shared.fitting import is_static_block, live_bytes
 from .dimensions import bytes_of, shape_of, users
 from .loop_rewriting import write_loop
@@ -139,8 +139,9 @@ def _profile(steps: Sequence[_Step], sizes: Mapping[SSAValue, int]) -> list[int]
 
 
 def is_given(value: SSAValue) -> bool:
-    """Whether a value lies in memory that the block is given."""
-    return any(not isinstance(user, TensorOp) for user in users(value))
+    """Whether a loop makes a value in memory that the block is given: in a result, not
+    in a variable, whose old contents its tiles may read."""
+    return any(not isinstance(user, TensorOp | AssignOp) for user in users(value))
 
 
 @dataclass(frozen=True)
@@ -208,7 +209,7 @@ def _write(
         value: sum(sizes[number] for sizes in memory.sizes.values())
         for number, value in memory.names.items()
     }
-    took = sum(map(time, block.ops))
+    took = sum(times(block.ops))
     renamed = ungroup(block)
     sizes = {renamed.get(value, value): size for value, size in stored.items()}
     estimate = Estimate(block, sizes, without, took)
