@@ -4,9 +4,11 @@
     python benchmarks/foreign_plans.py executorch       # those of small_networks.py
     python benchmarks/foreign_plans.py litert
     python benchmarks/foreign_plans.py inductor
+    python benchmarks/foreign_plans.py iree             # the models in jax_models/
 
     pip install executorch==1.5.1 torchao               # each besides tensorplan, torch
     pip install litert-torch==0.10.0 ai-edge-litert==2.3.0
+    pip install iree-base-compiler==3.13.0rc20261016    # iree-compile, on the PATH
 
 Compiles each model for the CPU, audits the plan, and prints the bytes of all its
 memories, and what of these is scratch memory of kernels only, or lost: by placement, by
@@ -22,6 +24,7 @@ from contextlib import redirect_stdout
 from importlib import import_module
 from os import devnull
 from pathlib import Path
+from subprocess import CalledProcessError, run
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
@@ -58,6 +61,35 @@ def xla(names: Sequence[str]) -> Iterator[tuple[str, Planned]]:
                 model.function, *model.arguments, donate_argnums=donated
             )
             yield name, Planned(read(path), _needed(ours, with_parameters=True))
+
+
+def iree(names: Sequence[str]) -> Iterator[tuple[str, Planned]]:
+    """For the CPU. Nothing is donated, as IREE leaves arguments as they are."""
+    jax: Any = import_module("jax")
+    models: Any = import_module("models").MODELS
+    for name in names or models:
+        model = models[name]()
+        text = jax.jit(model.function).lower(*model.arguments).as_text(debug_info=True)
+        with TemporaryDirectory() as folder:
+            path = Path(folder) / f"{name}.iree.mlir"
+            try:
+                process = run(
+                    IREE, input=text, capture_output=True, text=True, check=True
+                )
+            except CalledProcessError as error:
+                print(f"{name:18}{error.stderr.splitlines()[0]}")
+                continue
+            path.write_text(process.stderr)
+            ours = tensorplan.from_jax(model.function, *model.arguments)
+            yield name, Planned(read(path), _needed(ours, with_parameters=True))
+
+
+IREE = """iree-compile - --iree-input-type=stablehlo --iree-hal-target-device=local
+    --iree-hal-local-target-device-backends=llvm-cpu --compile-to=stream -o /dev/null
+    --mlir-print-ir-before=iree-stream-schedule-allocation
+    --mlir-print-ir-after=iree-stream-layout-slices --mlir-disable-threading
+    --mlir-print-op-generic --mlir-print-debuginfo --mlir-print-local-scope
+    --mlir-elide-elementsattrs-if-larger=16""".split()
 
 
 def executorch(names: Sequence[str]) -> Iterator[tuple[str, Planned]]:
@@ -149,7 +181,7 @@ def figures(planned: Planned) -> Mapping[str, int]:
     return dict(zip(COLUMNS, (plan.bytes, scratch, *lost, program), strict=True))
 
 
-SYSTEMS = {f.__name__: f for f in (xla, executorch, litert, inductor)}
+SYSTEMS = {f.__name__: f for f in (xla, executorch, litert, inductor, iree)}
 
 
 def main() -> None:

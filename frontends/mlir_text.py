@@ -4,7 +4,8 @@
 
 It differs from xDSL's own parser in that
   - every operation gets a source location, `file:line:col` of its name, as in MLIR; an
-    explicit `loc(...)` takes precedence, with its innermost file, line and column;
+    explicit `loc(...)` takes precedence, with its innermost file, line and column, the
+    first one of a range;
   - `dense<0xFF800000> : tensor<f32>` is the float with these bits (xDSL 0.74 reads the
     integer's value, 4286578688.0);
   - a splat `stablehlo.constant` is stored as one element, whatever its shape;
@@ -340,7 +341,12 @@ class MLIRTextParser(Parser):
         ):
             self._consume_token()
             return UnknownLoc()
-        return super()._parse_location()
+        location = super()._parse_location()
+        if isinstance(location, FileLineColLoc) and self.parse_optional_keyword("to"):
+            self.parse_optional_integer(False, False)
+            self.parse_punctuation(":")
+            self.parse_integer(False, False)
+        return location
 
     # Operations that xDSL does not know, or not all of
 

@@ -89,6 +89,8 @@ module {
   func.func private @c() loc(#loc7)
   func.func private @d() loc(fused["only a name", "z.py":7:8])
   func.func private @e() loc(unknown)
+  func.func private @f() loc("f"("r.py":7:8 to :9))
+  func.func private @g() loc(callsite("r.py":1:2 to 3:4 at "y.py":3:4))
 }
 #loc7 = loc("later.py":1:1)
 """
@@ -98,6 +100,8 @@ module {
         "a.mlir:5:3",
         "z.py:7:8",
         "a.mlir:7:3",
+        "r.py:7:8",
+        "r.py:1:2",
     ]
 
 

@@ -5,6 +5,9 @@ minimalloc.py      buffers with offsets as CSV
 executorch.py      the tensors of a program of ExecuTorch
 litert.py          LiteRT's models, and where its interpreter has the tensors
 inductor.py        the code that PyTorch Inductor generates
+iree.py            what IREE prints before and after it plans memory
+iree_dump.py       the functions in that, and what their operations say
+iree_commands.py   commands of IREE as steps
 tflite.py          types and offsets in `.tflite` files
 elements.py        how many bytes an element takes
 flatbuffer.py      the tables of ExecuTorch's and LiteRT's files

@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ...support.foreign_plan import ForeignPlan
-from . import executorch, inductor, litert, minimalloc, torch_snapshot, xla
+from . import executorch, inductor, iree, litert, minimalloc, torch_snapshot, xla
 
 OTHERS = (
     xla.ASSIGNMENT,
     *executorch.ENDINGS,
     *inductor.ENDINGS,
+    *iree.ENDINGS,
     *litert.ENDINGS,
     *torch_snapshot.ENDINGS,
 )
@@ -52,6 +53,8 @@ def read(path: Path) -> ForeignPlan:
         return executorch.read_file(path)
     if path.name.endswith(inductor.ENDINGS):
         return inductor.read_file(path)
+    if path.name.endswith(iree.ENDINGS):
+        return iree.read_file(path)
     if path.name.endswith(litert.ENDINGS):
         return litert.read_file(path)
     if path.name.endswith(torch_snapshot.ENDINGS):
