@@ -284,6 +284,89 @@ def test_recurrent_layers(
     check(model_of([layer], inputs, outputs, weights), inputs)
 
 
+RECURRENT_OPTIONS: list[tuple[str, str, dict[str, Any]]] = [
+    ("LSTM", "lengths", {"direction": "bidirectional"}),
+    ("LSTM", "peepholes", {"clip": 0.3}),
+    ("LSTM", "peepholes", {"input_forget": 1, "direction": "reverse"}),
+    ("LSTM", "", {"activations": ["Sigmoid", "Relu", "Softsign"]}),
+    ("GRU", "lengths", {"direction": "reverse", "clip": 0.3}),
+    (
+        "GRU",
+        "constant lengths",
+        {
+            "activations": ["HardSigmoid", "LeakyRelu"],
+            "activation_alpha": [0.3, 0.1],
+            "activation_beta": [0.4],
+            "linear_before_reset": 1,
+        },
+    ),
+    *(
+        ("RNN", "lengths", {"activations": [name], **numbers})
+        for name, numbers in {
+            "Relu": {},
+            "Softplus": {},
+            "Elu": {"activation_alpha": [0.3]},
+            "ThresholdedRelu": {"activation_alpha": [0.3]},
+            "Affine": {"activation_alpha": [0.3], "activation_beta": [0.1]},
+            "ScaledTanh": {"activation_alpha": [0.3], "activation_beta": [0.7]},
+        }.items()
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "given", "attributes"), RECURRENT_OPTIONS)
+def test_recurrent_layers_with_all_that_onnx_lets_them_have(
+    name: str, given: str, attributes: dict[str, Any]
+) -> None:
+    steps, batch, width, hidden = 5, 3, 2, 4
+    gates = {"LSTM": 4, "GRU": 3, "RNN": 1}[name]
+    count = 2 if attributes.get("direction") == "bidirectional" else 1
+    weights = {
+        "w": normal(count, gates * hidden, width),
+        "r": normal(count, gates * hidden, hidden),
+        "b": normal(count, 2 * gates * hidden),
+    }
+    inputs = {"x": normal(steps, batch, width), "h": normal(count, batch, hidden)}
+    operands = ["x", "w", "r", "b", "n" if "lengths" in given else "", "h"]
+    if "lengths" in given:
+        lengths = np.array([5, 1, 3], np.int32)
+        (weights if "constant" in given else inputs)["n"] = lengths
+    if name == "LSTM":
+        operands.append("c")
+        inputs["c"] = normal(count, batch, hidden)
+    if "peepholes" in given:
+        operands.append("p")
+        weights["p"] = normal(count, 3 * hidden)
+    outputs = ["y", "yh", "yc"][: 3 if name == "LSTM" else 2]
+    layer = helper.make_node(name, operands, outputs, hidden_size=hidden, **attributes)
+    check(model_of([layer], inputs, outputs, weights), inputs)
+
+
+@pytest.mark.parametrize(
+    ("size", "scale", "attributes"),
+    [
+        (10, 0.7, {"mode": "linear"}),  # 7 elements, not 6
+        (10, 0.7, {"mode": "nearest"}),  # 3.5 / 0.7 lies half between two
+        (
+            5,
+            1.6,
+            {
+                "mode": "nearest",
+                "nearest_mode": "floor",
+                "coordinate_transformation_mode": "align_corners",
+            },
+        ),
+    ],
+)
+def test_scales_are_numbers_of_single_precision(
+    size: int, scale: float, attributes: dict[str, Any]
+) -> None:
+    resize = helper.make_node("Resize", ["x", "", "s"], ["y"], **attributes)
+    inputs = {"x": normal(1, 1, size)}
+    weights = {"s": np.array([1, 1, scale], np.float32)}
+    check(model_of([resize], inputs, ["y"], weights), inputs)
+
+
 def test_shapes_that_follow_from_shapes_are_constants() -> None:
     nodes = [
         node("Shape", "x", "s"),

@@ -111,14 +111,19 @@ def _compress(n: OnnxNode) -> Sequence[Value]:
 
 
 def _reverse_sequence(n: OnnxNode) -> Sequence[Value]:
-    """The first elements along the time axis in reverse, as many as a batch has."""
-    x, lengths = n.value(0), n.value(1)
     time, batch = n.integer("time_axis", 0), n.integer("batch_axis", 1)
+    return [reverse_sequence(n, n.value(0), n.value(1), time=time, batch=batch)]
+
+
+def reverse_sequence(
+    n: OnnxNode, x: SSAValue, lengths: SSAValue, *, time: int, batch: int
+) -> SSAValue:
+    """The first elements along the time axis in reverse, as many as a batch has."""
     lengths = n.broadcast_in_dim(lengths, shape_of(x), [batch])
     place = n.iota(type_of(lengths), time)
     turned = n.apply(e.SubtractOp, n.apply(e.SubtractOp, lengths, place), 1)
     inside = compare(n, place, "LT", lengths)
-    return [take_along(n, x, n.apply(e.SelectOp, inside, turned, place), time)]
+    return take_along(n, x, n.apply(e.SelectOp, inside, turned, place), time)
 
 
 def _tensor_scatter(n: OnnxNode) -> Sequence[Value]:

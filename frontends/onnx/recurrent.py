@@ -3,10 +3,13 @@
     W x + bias    for all steps, one product before the loop
     loop:         gates of step t = that row + R h; the new state; h into row t of Y
 
-so that what the loop carries (state and Y) is updated in place.
+so that what the loop carries (state and Y) is updated in place. Where sequences have
+lengths of their own, a step past the end of one keeps its state, and its row is zero.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
 
 from xdsl.dialects.builtin import IntegerAttr, TensorType, i32, i64
 from xdsl.ir import SSAValue
@@ -16,18 +19,41 @@ from ...dialects.tgraph import shaping
 from ...dialects.tgraph.base import ints, with_shape
 from ...dialects.tgraph.indexing import DynamicSliceOp, DynamicUpdateSliceOp
 from ..builder import shape_of, type_of
-from ..formulas import compare
-from ..operators import Value
+from ..formulas import clamp, compare
+from ..operators import Known, Value
 from ..unsupported import Unsupported
+from . import elementwise
 from .control import Loop
+from .indexing import reverse_sequence
 from .node import Conversion, OnnxNode
 
 Values = Sequence[SSAValue]
 
-Step = Callable[[OnnxNode, SSAValue, Values, Values], Values]
-"""A step: its row of products, the state (h first), R and so on → the new state."""
-
 _COUNTER = TensorType(i32, [])
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """What each step of one direction takes, besides its row of products and the state.
+
+    `bias` is that of the new gate of a GRU with `linear_before_reset`.
+    """
+
+    weight: SSAValue
+    functions: Sequence["_Function"]
+    bias: SSAValue | None = None
+    peepholes: Values = ()
+
+    def activated(self, n: OnnxNode, which: int, gate: SSAValue) -> SSAValue:
+        """`clip` bounds gates, but not the state of an LSTM, as in onnxruntime."""
+        limit = n.number("clip", 0.0)
+        if limit:
+            gate = clamp(n, gate, -limit, limit)
+        return self.functions[which](n, gate)
+
+
+Step = Callable[[OnnxNode, _Cell, SSAValue, Values], Values]
+"""A step: the cell, its row of products, the state (h first) → the new state."""
 
 
 def _gates(n: OnnxNode, x: SSAValue, h: SSAValue, weight: SSAValue) -> SSAValue:
@@ -39,41 +65,135 @@ def _split(n: OnnxNode, x: SSAValue, axis: int, count: int) -> Values:
     return [n.part(x, axis, k * size, (k + 1) * size) for k in range(count)]
 
 
-def _rnn_step(n: OnnxNode, x: SSAValue, state: Values, weights: Values) -> Values:
-    return [n.emit(e.TanhOp, _gates(n, x, state[0], weights[0]))]
+def _rnn_step(n: OnnxNode, cell: _Cell, x: SSAValue, state: Values) -> Values:
+    return [cell.activated(n, 0, _gates(n, x, state[0], cell.weight))]
 
 
-def _lstm_step(n: OnnxNode, x: SSAValue, state: Values, weights: Values) -> Values:
+def _lstm_step(n: OnnxNode, cell: _Cell, x: SSAValue, state: Values) -> Values:
     h, c = state
-    *gates, new = _split(n, _gates(n, x, h, weights[0]), 1, 4)
-    enter, leave, forget = (n.emit(e.LogisticOp, gate) for gate in gates)
+    enter, leave, forget, new = _split(n, _gates(n, x, h, cell.weight), 1, 4)
+    if cell.peepholes:
+        of_enter, of_leave, of_forget = cell.peepholes
+        enter = n.apply(e.AddOp, enter, n.apply(e.MultiplyOp, of_enter, c))
+        forget = n.apply(e.AddOp, forget, n.apply(e.MultiplyOp, of_forget, c))
+    enter = cell.activated(n, 0, enter)
+    if n.integer("input_forget", 0):
+        forget = n.apply(e.SubtractOp, 1, enter)
+    else:
+        forget = cell.activated(n, 0, forget)
     kept = n.apply(e.MultiplyOp, forget, c)
-    entered = n.apply(e.MultiplyOp, enter, n.emit(e.TanhOp, new))
-    c = n.apply(e.AddOp, kept, entered)
-    return [n.apply(e.MultiplyOp, leave, n.emit(e.TanhOp, c)), c]
+    c = n.apply(e.AddOp, kept, n.apply(e.MultiplyOp, enter, cell.activated(n, 1, new)))
+    if cell.peepholes:
+        leave = n.apply(e.AddOp, leave, n.apply(e.MultiplyOp, of_leave, c))
+    leave = cell.activated(n, 0, leave)
+    return [n.apply(e.MultiplyOp, leave, cell.functions[2](n, c)), c]
 
 
-def _gru_step(n: OnnxNode, x: SSAValue, state: Values, weights: Values) -> Values:
+def _gru_step(n: OnnxNode, cell: _Cell, x: SSAValue, state: Values) -> Values:
     (h,) = state
-    weight, *inner_bias = weights
     size = shape_of(h)[1]
-    w_gates = n.part(weight, 0, 0, 2 * size)
-    w_new = n.part(weight, 0, 2 * size, 3 * size)
+    w_gates = n.part(cell.weight, 0, 0, 2 * size)
+    w_new = n.part(cell.weight, 0, 2 * size, 3 * size)
     gates = _gates(n, n.part(x, 1, 0, 2 * size), h, w_gates)
-    update, reset = (n.emit(e.LogisticOp, g) for g in _split(n, gates, 1, 2))
+    update, reset = (cell.activated(n, 0, g) for g in _split(n, gates, 1, 2))
     x_new = n.part(x, 1, 2 * size, 3 * size)
-    if inner_bias:  # linear_before_reset
-        inner = n.apply(e.AddOp, n.dot(h, w_new, ([1], [1])), inner_bias[0])
+    if cell.bias is not None:  # linear_before_reset
+        inner = n.apply(e.AddOp, n.dot(h, w_new, ([1], [1])), cell.bias)
         new = n.apply(e.AddOp, x_new, n.apply(e.MultiplyOp, reset, inner))
     else:
         new = _gates(n, x_new, n.apply(e.MultiplyOp, reset, h), w_new)
-    new = n.emit(e.TanhOp, new)
+    new = cell.activated(n, 1, new)
     moved = n.apply(e.MultiplyOp, update, n.apply(e.SubtractOp, h, new))
     return [n.apply(e.AddOp, new, moved)]
 
 
+_Function = Callable[[OnnxNode, SSAValue], SSAValue]
+
+
+def _affine(n: OnnxNode, x: SSAValue) -> SSAValue:
+    scaled = n.apply(e.MultiplyOp, x, n.number("alpha", 1.0))
+    return n.apply(e.AddOp, scaled, n.number("beta", 0.0))
+
+
+def _scaled_tanh(n: OnnxNode, x: SSAValue) -> SSAValue:
+    inner = n.apply(e.MultiplyOp, x, n.number("beta", 1.0))
+    return n.apply(e.MultiplyOp, n.emit(e.TanhOp, inner), n.number("alpha", 1.0))
+
+
+def _thresholded_relu(n: OnnxNode, x: SSAValue) -> SSAValue:
+    over = compare(n, x, "GT", n.number("alpha", 1.0))
+    return n.apply(e.SelectOp, over, x, n.splat(0, type_of(x)))
+
+
+def _operator(name: str) -> _Function:
+    """The function that the operator of this name computes."""
+
+    def apply(n: OnnxNode, x: SSAValue) -> SSAValue:
+        (y,) = elementwise.CONVERSIONS[name](replace(n, inputs=[x]))
+        return cast(SSAValue, y)
+
+    return apply
+
+
+_FUNCTIONS: Mapping[str, tuple[_Function, Sequence[str]]] = {
+    "Affine": (_affine, ("alpha", "beta")),
+    "Elu": (_operator("Elu"), ("alpha",)),
+    "HardSigmoid": (_operator("HardSigmoid"), ("alpha", "beta")),
+    "LeakyRelu": (_operator("LeakyRelu"), ("alpha",)),
+    "Relu": (_operator("Relu"), ()),
+    "ScaledTanh": (_scaled_tanh, ("alpha", "beta")),
+    "Sigmoid": (_operator("Sigmoid"), ()),
+    "Softplus": (_operator("Softplus"), ()),
+    "Softsign": (_operator("Softsign"), ()),
+    "Tanh": (_operator("Tanh"), ()),
+    "ThresholdedRelu": (_thresholded_relu, ("alpha",)),
+}
+"""Each function, and which of the numbers `activation_alpha` and `activation_beta` it
+takes."""
+
+_USUAL = {
+    "GRU": ["Sigmoid", "Tanh"],
+    "LSTM": ["Sigmoid", "Tanh", "Tanh"],
+    "RNN": ["Tanh"],
+}
+
+
+def _functions(n: OnnxNode, directions: int) -> Sequence[Sequence[_Function]]:
+    """The functions of the gates, for each direction.
+
+    A function takes the next of the numbers, or has its operator's default.
+    """
+    usual = _USUAL[n.op_type]
+    given = [name.decode() for name in n.attributes.get("activations", [])]
+    names = given or usual * directions
+    if len(names) != directions * len(usual):
+        expected = f"{len(usual)} for each direction"
+        raise Unsupported(f"with activations {names}, expected {expected}")
+    numbers = {
+        kind: iter(n.attributes.get(f"activation_{kind}", []))
+        for kind in ("alpha", "beta")
+    }
+    functions: list[_Function] = []
+    for name in names:
+        n.expect("activations", name, *_FUNCTIONS)
+        function, takes = _FUNCTIONS[name]
+        own = {k: v for k in takes if (v := next(numbers[k], None)) is not None}
+        functions.append(_with(function, own))
+    size = len(usual)
+    return [functions[k * size : (k + 1) * size] for k in range(directions)]
+
+
+def _with(function: _Function, attributes: Mapping[str, float]) -> _Function:
+    return lambda n, x: function(replace(n, attributes=attributes), x)
+
+
 def _scan(
-    n: OnnxNode, step: Step, x: SSAValue, state: Values, weights: Values
+    n: OnnxNode,
+    step: Step,
+    cell: _Cell,
+    x: SSAValue,
+    state: Values,
+    lengths: SSAValue | None,
 ) -> tuple[SSAValue, Values]:
     """h after each step, and the last state; `x` has a row for each step."""
     steps, batch, width = shape_of(x)
@@ -89,11 +209,20 @@ def _scan(
         type=with_shape(type_of(x), one),
         slice_sizes=ints(one),
     )
-    state = step(body, body.reshape(row, [batch, width]), state, weights)
-    new_row = body.reshape(state[0], [1, batch, size])
+    following = step(body, cell, body.reshape(row, [batch, width]), state)
+    h = following[0]
+    if lengths is not None:
+        inside = compare(body, body.broadcast_in_dim(count, [batch], []), "LT", lengths)
+        inside = body.broadcast_in_dim(inside, [batch, size], [0])
+        h = body.apply(e.SelectOp, inside, h, body.splat(0, type_of(h)))
+        following = [
+            body.apply(e.SelectOp, inside, new, old)
+            for new, old in zip(following, state, strict=True)
+        ]
+    new_row = body.reshape(h, [1, batch, size])
     y = body.emit(DynamicUpdateSliceOp, y, new_row, count, zero, zero)
     _, y, *state = loop.close(
-        [body.apply(e.AddOp, count, 1), y, *state],
+        [body.apply(e.AddOp, count, 1), y, *following],
         lambda n, values: compare(n, values[0], "LT", steps),
     )
     return y, state
@@ -101,7 +230,6 @@ def _scan(
 
 def _recurrent(step: Step, gates: int, states: int) -> Conversion:
     def convert(n: OnnxNode) -> Sequence[Value]:
-        _check(n, states)
         layout = n.integer("layout", 0)
         x = n.value(0)
         x = n.transpose(x, [1, 0, 2]) if layout else x
@@ -112,8 +240,11 @@ def _recurrent(step: Step, gates: int, states: int) -> Conversion:
         directions = {"bidirectional": ["forward", "reverse"]}.get(first, [first])
         ys: list[SSAValue] = []
         ends: list[list[SSAValue]] = [[] for _ in range(states)]
+        functions = _functions(n, len(directions))
+        lengths = _lengths(n, shape_of(x)[0])
         for number, direction in enumerate(directions):
-            y, last = _direction(n, step, gates, number, x, start, direction)
+            cell, row, state = _cell(n, gates, number, x, start, functions[number])
+            y, last = _run(n, step, cell, row, state, lengths, direction)
             steps, batch, size = shape_of(y)
             shape = [batch, steps, 1, size] if layout else [steps, 1, batch, size]
             y = n.transpose(y, [1, 0, 2]) if layout else y
@@ -128,56 +259,64 @@ def _recurrent(step: Step, gates: int, states: int) -> Conversion:
     return convert
 
 
-def _check(n: OnnxNode, states: int) -> None:
-    n.expect("clip", n.number("clip", 0.0), 0.0)
-    n.expect("input_forget", n.integer("input_forget", 0), 0)
-    if n.has(7):
-        raise Unsupported("with peepholes")
-    usual = {1: ["Sigmoid", "Tanh"], 2: ["Sigmoid", "Tanh", "Tanh"]}[states]
-    if n.op_type == "RNN":
-        usual = ["Tanh"]
-    activations = [a.decode() for a in n.attributes.get("activations", [])]
-    count = len(activations) // len(usual)
-    if activations != usual * count:
-        raise Unsupported(f"with activations {activations}, expected {usual}")
-    steps = shape_of(n.value(0))[1 if n.integer("layout", 0) else 0]
-    if n.has(4) and set(n.known_integers(4)) != {steps}:
-        raise Unsupported("with sequences of different lengths")
+def _lengths(n: OnnxNode, steps: int) -> SSAValue | None:
+    """The lengths of the sequences, if not all have every step."""
+    if not n.has(4):
+        return None
+    given = n.given(4)
+    if isinstance(given, Known) and (given.array == steps).all():
+        return None
+    return n.convert(n.value(4), i32)
 
 
-def _direction(
+def _cell(
     n: OnnxNode,
-    step: Step,
     gates: int,
     number: int,
     x: SSAValue,
     start: Sequence[SSAValue | None],
-    direction: str,
-) -> tuple[SSAValue, Values]:
-    """Y as steps x batch x hidden size, and the last state."""
+    functions: Sequence[_Function],
+) -> tuple[_Cell, SSAValue, Values]:
+    """A direction's cell, the products of its rows, and the state that it starts in."""
 
     def own(value: SSAValue) -> SSAValue:
         part = n.part(value, 0, number, number + 1)
         return n.reshape(part, shape_of(value)[1:])
 
-    weights = [own(n.value(2))]
-    size = shape_of(weights[0])[1]
+    weight = own(n.value(2))
+    size = shape_of(weight)[1]
     row = n.dot(x, own(n.value(1)), ([2], [1]))
     before_reset = bool(n.integer("linear_before_reset", 0))
     bias, inner = _biases(n, own(n.value(3)) if n.has(3) else None, gates, size)
+    of_new = None
     if bias is not None and inner is not None:
         if before_reset:
-            weights.append(n.part(inner, 0, 2 * size, 3 * size))
+            of_new = n.part(inner, 0, 2 * size, 3 * size)
             inner = n.pad(n.part(inner, 0, 0, 2 * size), [0], [size])
         row = n.apply(e.AddOp, row, n.apply(e.AddOp, bias, inner))
     elif before_reset:
-        weights.append(n.splat(0, with_shape(type_of(x), [size])))
+        of_new = n.splat(0, with_shape(type_of(x), [size]))
     nothing = with_shape(type_of(x), [shape_of(x)[1], size])
     state = [n.splat(0, nothing) if s is None else own(s) for s in start]
-    if direction != "reverse":
-        return _scan(n, step, row, state, weights)
-    y, state = _scan(n, step, _turned(n, row), state, weights)
-    return _turned(n, y), state
+    peepholes = _split(n, own(n.value(7)), 0, 3) if n.has(7) else ()
+    return _Cell(weight, functions, of_new, peepholes), row, state
+
+
+def _run(
+    n: OnnxNode,
+    step: Step,
+    cell: _Cell,
+    row: SSAValue,
+    state: Values,
+    lengths: SSAValue | None,
+    direction: str,
+) -> tuple[SSAValue, Values]:
+    """Y as steps x batch x hidden size, and the last state."""
+    n.expect("direction", direction, "forward", "reverse")
+    if direction == "forward":
+        return _scan(n, step, cell, row, state, lengths)
+    y, state = _scan(n, step, cell, _turned(n, row, lengths), state, lengths)
+    return _turned(n, y, lengths), state
 
 
 def _biases(
@@ -190,7 +329,9 @@ def _biases(
     return n.part(biases, 0, 0, half), n.part(biases, 0, half, 2 * half)
 
 
-def _turned(n: OnnxNode, x: SSAValue) -> SSAValue:
+def _turned(n: OnnxNode, x: SSAValue, lengths: SSAValue | None) -> SSAValue:
+    if lengths is not None:
+        return reverse_sequence(n, x, lengths, time=0, batch=1)
     return n.emit(shaping.ReverseOp, x, dimensions=ints([0]))
 
 

@@ -1,4 +1,8 @@
-"""ONNX's Resize → tgraph: along one axis after the other, by indices or by weights."""
+"""ONNX's Resize → tgraph: along one axis after the other, by indices or by weights.
+
+Scales and places are f32, as in the model and in onnxruntime: 10 elements by 0.7 are 7,
+and a place that is half between two elements rounds as there.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from math import floor
@@ -28,8 +32,8 @@ class _Axis(NamedTuple):
     axis: int
     before: int
     after: int
-    length: float
-    scale: float
+    length: np.float32
+    scale: np.float32
     region: tuple[float, float]
     """The part that is resized, from 0 to 1."""
 
@@ -50,13 +54,13 @@ def _axes(n: OnnxNode, shape: Sequence[int]) -> Sequence[_Axis]:
     policy = n.text("keep_aspect_ratio_policy", "stretch")
     n.expect("keep_aspect_ratio_policy", policy, "stretch", *_POLICIES)
     if not n.has(3):
-        scales = [float(scale) for scale in n.known(2).ravel()]
+        scales = [*n.known(2).ravel().astype(np.float32)]
         lengths = [a * scale for a, scale in zip(before, scales, strict=True)]
         after = [int(length) for length in lengths]
     else:
         after = n.known_integers(3)
-        lengths = [float(size) for size in after]
-        scales = [b / a for a, b in zip(before, after, strict=True)]
+        lengths = [np.float32(size) for size in after]
+        scales = [b / np.float32(a) for a, b in zip(before, lengths, strict=True)]
         if policy != "stretch":
             scales = [_POLICIES[policy](scales)] * len(axes)
             lengths = [a * scale for a, scale in zip(before, scales, strict=True)]
@@ -71,7 +75,7 @@ def _axes(n: OnnxNode, shape: Sequence[int]) -> Sequence[_Axis]:
     ]
 
 
-_POLICIES: Mapping[str, Callable[[Sequence[float]], float]] = {
+_POLICIES: Mapping[str, Callable[[Sequence[np.float32]], np.float32]] = {
     "not_larger": min,
     "not_smaller": max,
 }
@@ -96,7 +100,7 @@ def _places(n: OnnxNode, one: _Axis) -> Array:
         "tf_crop_and_resize",
     )
     _, before, after, length, scale, (start, end) = one
-    index = counted(after)
+    index = counted(after).astype(np.float32)
     if mode == "asymmetric":
         return index / scale
     if mode == "align_corners":
