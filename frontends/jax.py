@@ -11,12 +11,12 @@ computes, and `linecache` has the source, that of a notebook's cells too.
 
 import ast
 import linecache
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from importlib import import_module
 from io import BytesIO
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 from warnings import catch_warnings, filterwarnings
 
 from ..dialects.diagnostics import LocatedError
@@ -45,6 +45,16 @@ def _hide_own_frames() -> None:
         exclude(str(package / part))
 
 
+def numbers_of(argnums: int | Iterable[int]) -> frozenset[int]:
+    """The numbers of arguments. Raises `TypeError` for what is none."""
+    is_many = isinstance(argnums, Iterable) and not isinstance(argnums, str)
+    numbers: Sequence[object] = [*argnums] if is_many else [argnums]
+    for number in numbers:
+        if not isinstance(number, int):
+            raise TypeError(f"argument number is {number!r}, expected an integer")
+    return frozenset(cast("Sequence[int]", numbers))
+
+
 def leaves_of(
     args: Sequence[Any], argnums: int | Sequence[int]
 ) -> dict[int, Parameter]:
@@ -55,7 +65,7 @@ def leaves_of(
     Raises `LocatedError` without jax.
     """
     jax = import_jax()
-    chosen = {argnums} if isinstance(argnums, int) else set(argnums)
+    chosen = numbers_of(argnums)
     if wrong := sorted(n for n in chosen if not 0 <= n < len(args)):
         raise ValueError(
             f"there is no argument {wrong[0]}, expected 0 to {len(args) - 1}"

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
-from ..frontends.jax import import_jax
+from ..frontends.jax import import_jax, numbers_of
 
 if TYPE_CHECKING:
     from ..runtime.executor import Executable
@@ -46,7 +46,8 @@ class Jitted:
         self.__wrapped__ = fn
         self.__name__: str = getattr(fn, "__name__", type(fn).__name__)
         self.__doc__ = fn.__doc__
-        self._donated, self._static = _set(donate_argnums), _set(static_argnums)
+        self._donated = numbers_of(donate_argnums)
+        self._static = numbers_of(static_argnums)
         if both := self._donated & self._static:
             raise ValueError(f"argument {min(both)} is both donated and static")
         self._build = build
@@ -111,10 +112,6 @@ class Jitted:
         args, kwargs = tree.unflatten(leaves)
         args = [static.get(n, arg) for n, arg in enumerate(args)]
         return self._flatten(self.__wrapped__(*args, **kwargs))
-
-
-def _set(argnums: int | Sequence[int]) -> frozenset[int]:
-    return frozenset([argnums] if isinstance(argnums, int) else argnums)
 
 
 def _type_of(leaf: Any) -> Hashable:

@@ -4,7 +4,7 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -166,7 +166,24 @@ def test_a_function_whose_module_holds_a_mesh() -> None:
     """JAX writes `sdy.mesh` beside the function, which has a symbol of its own."""
     jax = pytest.importorskip("jax")
     result = jax.ShapeDtypeStruct((4,), np.float32)
-    with pytest.raises(LocatedError, match=r"callback.* is not supported"):
+    with pytest.raises(LocatedError, match=r"^[^\n]*callback.* is not supported$"):
         tensorplan.from_jax(
             lambda x: jax.pure_callback(lambda y: y, result, x), np.ones(4, np.float32)
         )
+
+
+@pytest.mark.parametrize("function", ["from_jax", "jit"])
+def test_argument_numbers_are_integers(function: str) -> None:
+    pytest.importorskip("jax")
+
+    def double(x: Any) -> Any:
+        return 2 * x
+
+    def made() -> object:
+        if function == "jit":
+            return tensorplan.jit(double, donate_argnums=cast("Any", "x"))
+        x = np.ones(4, np.float32)
+        return tensorplan.from_jax(double, x, donate_argnums=cast("Any", ["x"]))
+
+    with pytest.raises(TypeError, match="argument number is 'x', expected an integer"):
+        made()

@@ -157,3 +157,14 @@ def test_options_are_those_of_compile() -> None:
 def test_mistakes(call: Callable[[], Any], error: Any, message: str) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+def test_a_sharding_changes_nothing_on_one_device() -> None:
+    mesh = jax.make_mesh((1,), ("i",), axis_types=(jax.sharding.AxisType.Auto,))
+    rows = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("i"))
+
+    def double(x: Any) -> Any:
+        return 2 * jax.lax.with_sharding_constraint(jnp.sin(x), rows)
+
+    x = np.arange(6, dtype=np.float32)
+    np.testing.assert_allclose(tensorplan.jit(double)(x), 2 * np.sin(x), rtol=1e-6)

@@ -382,3 +382,21 @@ def test_native_code_needs_the_extra(tmp_path, monkeypatch):
     monkeypatch.setattr(reading, "is_available", lambda: False)
     with pytest.raises(ValueError, match="expected the extra fast"):
         tensorplan.load(tmp_path / "a.plan")
+
+
+def test_what_is_no_regular_file_is_written_to_and_not_replaced(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        tensorplan.save(planned(SUMS), pipe)
+        assert os.read(reader, 2) == b"PK"
+        assert pipe.is_fifo()
+    finally:
+        os.close(reader)
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path):
+    program = planned(SUMS)
+    with pytest.raises(FileNotFoundError, match=r"missing/file'$"):
+        tensorplan.save(program, tmp_path / "missing" / "file")

@@ -13,11 +13,9 @@ import logging
 import os
 import re
 import shlex
-import shutil
 import signal
 import stat
 import sys
-import tempfile
 import threading
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Generator, Mapping
@@ -29,6 +27,7 @@ from typing import TYPE_CHECKING, NamedTuple, TextIO
 from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException, ParseError
 
 from ..dialects.garbage import seldom_collected
+from ..support.files import whole_file
 from ..support.remarks import PROGRESS, REMARKS
 from .colours import diagnostic
 from .messages import describe, remember
@@ -147,40 +146,13 @@ def check_outputs(*paths: str | None) -> None:
 
 
 def write_atomically(path: str, data: bytes) -> None:
-    """Writes a file whole or not at all; `-` is stdout.
-
-    What is not a regular file (`/dev/null`, a pipe) is written to directly.
-    """
+    """Writes a file whole or not at all; `-` is stdout."""
     if path == "-":
         sys.stdout.flush()
         sys.stdout.buffer.write(data)
         return
-    if os.path.exists(path) and not os.path.isfile(path):
-        Path(path).write_bytes(data)
-        return
-    try:  # through links, so that they stay links
-        _replace(Path(os.path.realpath(path)), data)
-    except OSError as error:  # it names a temporary file
-        raise OSError(error.errno, error.strerror, path) from None
-
-
-def _replace(target: Path, data: bytes) -> None:
-    with tempfile.NamedTemporaryFile(
-        dir=target.parent, prefix=f".{target.name}.", delete=False
-    ) as file:
-        try:
-            file.write(data)
-            file.close()
-            if target.exists():
-                shutil.copymode(target, file.name)
-            else:
-                umask = os.umask(0)  # there is no call that only asks
-                os.umask(umask)
-                os.chmod(file.name, 0o666 & ~umask)
-            os.replace(file.name, target)
-        except BaseException:
-            os.unlink(file.name)
-            raise
+    with whole_file(path) as stream:
+        stream.write(data)
 
 
 def write_report(

@@ -51,6 +51,15 @@ class _Cell:
             gate = clamp(n, gate, -limit, limit)
         return self.functions[which](n, gate)
 
+    def peeped(
+        self, n: OnnxNode, which: int, gate: SSAValue, state: SSAValue
+    ) -> SSAValue:
+        """A gate that also sees the state of an LSTM, if there are peepholes."""
+        if not self.peepholes:
+            return gate
+        seen = n.apply(e.MultiplyOp, self.peepholes[which], state)
+        return n.apply(e.AddOp, gate, seen)
+
 
 Step = Callable[[OnnxNode, _Cell, SSAValue, Values], Values]
 """A step: the cell, its row of products, the state (h first) → the new state."""
@@ -72,10 +81,7 @@ def _rnn_step(n: OnnxNode, cell: _Cell, x: SSAValue, state: Values) -> Values:
 def _lstm_step(n: OnnxNode, cell: _Cell, x: SSAValue, state: Values) -> Values:
     h, c = state
     enter, leave, forget, new = _split(n, _gates(n, x, h, cell.weight), 1, 4)
-    if cell.peepholes:
-        of_enter, of_leave, of_forget = cell.peepholes
-        enter = n.apply(e.AddOp, enter, n.apply(e.MultiplyOp, of_enter, c))
-        forget = n.apply(e.AddOp, forget, n.apply(e.MultiplyOp, of_forget, c))
+    enter, forget = cell.peeped(n, 0, enter, c), cell.peeped(n, 2, forget, c)
     enter = cell.activated(n, 0, enter)
     if n.integer("input_forget", 0):
         forget = n.apply(e.SubtractOp, 1, enter)
@@ -83,9 +89,7 @@ def _lstm_step(n: OnnxNode, cell: _Cell, x: SSAValue, state: Values) -> Values:
         forget = cell.activated(n, 0, forget)
     kept = n.apply(e.MultiplyOp, forget, c)
     c = n.apply(e.AddOp, kept, n.apply(e.MultiplyOp, enter, cell.activated(n, 1, new)))
-    if cell.peepholes:
-        leave = n.apply(e.AddOp, leave, n.apply(e.MultiplyOp, of_leave, c))
-    leave = cell.activated(n, 0, leave)
+    leave = cell.activated(n, 0, cell.peeped(n, 1, leave, c))
     return [n.apply(e.MultiplyOp, leave, cell.functions[2](n, c)), c]
 
 

@@ -135,7 +135,7 @@ def _along(n: OnnxNode, x: SSAValue, mode: str, one: _Axis) -> SSAValue:
 def _weights(n: OnnxNode, mode: str, one: _Axis, places: Array) -> Array:
     """A kernel that makes an image smaller reaches further, to read all of it."""
     is_smooth = n.integer("antialias", 0) and one.scale < 1
-    stretch = 1 / one.scale if is_smooth else 1.0
+    stretch = float(1 / one.scale) if is_smooth else 1.0
     inside = bool(n.integer("exclude_outside", 0))
     if mode == "linear" and stretch == 1:
         return linear_weights(one.before, places)

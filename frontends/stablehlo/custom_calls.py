@@ -91,4 +91,7 @@ _TARGETS: Mapping[str, Converter] = {
     "annotate_device_placement": _as_it_is,
 }
 
-CONVERSIONS: Mapping[str, Converter] = {"stablehlo.custom_call": _custom_call}
+CONVERSIONS: Mapping[str, Converter] = {
+    "sdy.sharding_constraint": _as_it_is,
+    "stablehlo.custom_call": _custom_call,
+}

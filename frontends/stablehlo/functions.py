@@ -48,7 +48,7 @@ _PRIVATE = StringAttr("private")
 
 
 def convert(module: ModuleOp) -> None:
-    """Converts the module in place.
+    """Converts the module in place. How it is to be divided among devices is dropped.
 
     Raises one `LocatedError` for all that is not supported.
     """
@@ -61,6 +61,9 @@ def convert(module: ModuleOp) -> None:
     ]
     if not public:
         raise LocatedError("there is no public function to convert", module)
+    for op in list(module.ops):
+        if isinstance(op, UnregisteredOp) and name_of(op) == "sdy.mesh":
+            Rewriter.erase_op(op)
     inliner = Inliner(functions)
     converted = {func: _convert(func, inliner) for func in public}
     if inliner.unsupported:

@@ -3,8 +3,6 @@
 import ctypes
 import json
 import math
-import os
-import secrets
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -18,6 +16,7 @@ import numpy as np
 
 from ...dialects.diagnostics import LocatedError, name_of
 from ...support.arrays import Array, address
+from ...support.files import whole_file
 from ...support.slots import Input, Result, Slot
 from ...version import VERSION
 from ..backends.jit import records
@@ -96,14 +95,9 @@ def _npy(data: Array) -> bytes:
 
 def _write(path: Path, files: Mapping[str, bytes]) -> None:
     """The whole file or none; the same bytes for the same program."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
-        with open(temporary, "xb") as stream, ZipFile(stream, "w") as archive:
-            for name, data in files.items():
-                archive.writestr(ZipInfo(name), data)
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with whole_file(path) as stream, ZipFile(stream, "w") as archive:
+        for name, data in files.items():
+            archive.writestr(ZipInfo(name), data)
 
 
 class _Unsavable(Exception):
