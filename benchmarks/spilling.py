@@ -73,12 +73,12 @@ class Program:
     def problem(self, capacity: int, direct: bool) -> ResidencyProblem:
         sizes = [value.size for value in self.values]
         gaps = [
-            Gap(index, start + 1, end, value.size)
+            Gap(index, start + 1, end, value.size, index, (direct, direct))
             for index, value in enumerate(self.values)
             for start, end in pairwise(value.uses)
             if direct or end > start + 1
         ]
-        problem = ResidencyProblem(self.live, capacity, sizes, sizes, gaps, direct)
+        problem = ResidencyProblem(self.live, capacity, sizes, sizes, gaps)
         return replace(problem, capacity=max(capacity, problem.lowest))
 
 
@@ -190,6 +190,7 @@ def resident(
 ) -> Iterator[Buffer]:
     """The values in fast memory, each for every time that it is there."""
     away = {(problem.gaps[i].value, problem.gaps[i].end) for i in choice.gaps}
+    is_direct = any(any(gap.direct) for gap in problem.gaps)
     for index, value in enumerate(program.values):
         runs = [[value.uses[0]]]
         for step in value.uses[1:]:
@@ -197,7 +198,7 @@ def resident(
                 runs.append([])
             runs[-1].append(step)
         for run in runs:
-            if len(run) > 1 or not problem.direct:
+            if len(run) > 1 or not is_direct:
                 yield Buffer(f"{index}@{run[0]}", value.size, run[0], run[-1] + 1)
 
 

@@ -1,6 +1,8 @@
 """What is away when: as cheap as it gets, proved by other searches."""
 
+from dataclasses import replace
 from itertools import combinations, pairwise
+from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -29,11 +31,11 @@ def problem_of(
             live[step] += size
     sizes = [size for size, _ in values]
     gaps = [
-        Gap(value, start + 1, end, size)
+        Gap(value, start + 1, end, size, value, (direct, direct))
         for value, (size, uses) in enumerate(values)
         for start, end in pairwise(uses)
     ]
-    return ResidencyProblem(live, capacity, sizes, sizes, gaps, direct)
+    return ResidencyProblem(live, capacity, sizes, sizes, gaps)
 
 
 @st.composite
@@ -45,7 +47,23 @@ def problems(draw: st.DrawFn) -> ResidencyProblem:
         uses = uses if len(uses) > 1 else uses * random.randint(1, 2)
         values.append((random.choice([1, 2, 2, 3, 8]), uses))
     total = sum(size for size, _ in values)
-    return problem_of(values, random.randint(0, total), random.random() < 0.5)
+    problem = problem_of(values, random.randint(0, total), random.random() < 0.5)
+    return written_again(problem, random) if random.random() < 0.5 else problem
+
+
+def written_again(problem: ResidencyProblem, random: Random) -> ResidencyProblem:
+    """The same where some uses write, and others access nothing that is away."""
+    gaps: list[Gap] = []
+    first: list[int] = []
+    for gap in problem.gaps:
+        is_same = bool(gaps) and gaps[-1].value == gap.value
+        is_direct = gaps[-1].direct[1] if is_same else random.random() < 0.5
+        if not is_same or random.random() < 0.5:
+            first.append(problem.first[gap.value])
+        is_one_use = gap.end < gap.start
+        direct = (is_direct, is_direct if is_one_use else random.random() < 0.5)
+        gaps.append(replace(gap, contents=len(first) - 1, direct=direct))
+    return replace(problem, gaps=gaps, first=first)
 
 
 def is_free(problem: ResidencyProblem, away: set[int], value: int, step: int) -> bool:
@@ -54,8 +72,8 @@ def is_free(problem: ResidencyProblem, away: set[int], value: int, step: int) ->
     if any(g.start <= step < g.end and i in away for i, g in gaps):
         return True
     around = [i for i, g in gaps if step in (g.start - 1, g.end)]
-    is_used = problem.direct and bool(around)
-    return is_used and all(index in away for index in around)
+    is_direct = {g.direct[step == g.end] for i, g in gaps if i in around}
+    return is_direct == {True} and all(index in away for index in around)
 
 
 def fits(problem: ResidencyProblem, away: set[int]) -> bool:
@@ -71,9 +89,9 @@ def fits(problem: ResidencyProblem, away: set[int]) -> bool:
 
 
 def cost(problem: ResidencyProblem, away: set[int]) -> int:
-    values = {problem.gaps[index].value for index in away}
+    contents = {problem.gaps[index].contents for index in away}
     gaps = sum(problem.gaps[index].cost for index in away)
-    return gaps + sum(problem.first[value] for value in values)
+    return gaps + sum(problem.first[what] for what in contents)
 
 
 def least(problem: ResidencyProblem) -> int | None:

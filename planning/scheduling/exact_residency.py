@@ -32,14 +32,14 @@ def proved(problem: ResidencyProblem) -> Residency:
     model = cp.CpModel()
     away = [model.new_bool_var("") for _ in problem.gaps]
     _cover(model, problem, away)
-    first = {gap.value: model.new_bool_var("") for gap in problem.gaps}
+    first = {gap.contents: model.new_bool_var("") for gap in problem.gaps}
     for gap, is_away in zip(problem.gaps, away, strict=True):
-        model.add_implication(is_away, first[gap.value])
+        model.add_implication(is_away, first[gap.contents])
     for index, is_away in enumerate(away):
         model.add_hint(is_away, index in found.gaps)
     model.minimize(
         sum(gap.cost * a for gap, a in zip(problem.gaps, away, strict=True))
-        + sum(problem.first[value] * is_away for value, is_away in first.items())
+        + sum(problem.first[what] * is_away for what, is_away in first.items())
     )
     solver = cp.CpSolver()
     solver.parameters.num_workers = 1  # with more, not the same every time
@@ -70,10 +70,11 @@ def _cover(model: Any, problem: ResidencyProblem, away: list[Any]) -> None:
     for index, gap in enumerate(problem.gaps):
         size = choice.size(index)
         before, after = choice.neighbors(index)
-        start = max(gap.start - (problem.direct and before is None), 0)
+        is_direct, is_direct_after = gap.direct
+        start = max(gap.start - (is_direct and before is None), 0)
         for step in range(start, gap.end):
             freeing[step].append(size * away[index])
-        if problem.direct and gap.end < last:
+        if is_direct_after and gap.end < last:
             both = away[index]
             if after is not None:
                 both = model.new_bool_var("")

@@ -62,7 +62,10 @@ def offload(
         budget,
         graph.sizes,
         [1 + copy // BESIDE for copy in copies],
-        [Gap(g.value, g.last + 1, g.next, 1 + copies[g.value] // BESIDE) for g in gaps],
+        [
+            Gap(g.value, g.last + 1, g.next, 1 + copies[g.value] // BESIDE, g.value)
+            for g in gaps
+        ],
     )
     budget = max(budget, problem.lowest)
     stalls = _stalls(gaps, times, copies, [bytes > budget for bytes in live])

@@ -57,22 +57,24 @@ class Gap:
     start: int  # the first step in which its bytes may be free
     end: int  # the first in which they may not be
     cost: int  # of being away
+    contents: int  # what the value is since it was written last: a copy out stores that
+    direct: tuple[bool, bool] = (False, False)
+    """Whether the uses before and after it may access the value where it is away."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResidencyProblem:
     """What is live in each step with all values there, and which may be away.
 
-    Where operations may access what is away (`direct`), a value's bytes are also free
-    in the step of a use if it is away on both sides of it.
+    Where a use may access what is away (`direct`), a value's bytes are also free in the
+    step of the use if it is away on both sides of it.
     """
 
     live: Sequence[int]  # bytes, of each step
     capacity: int  # bytes
     sizes: Sequence[int]  # bytes, of the values
-    first: Sequence[int]  # what the first gap of a value costs in addition
+    first: Sequence[int]  # what the first gap of some contents costs in addition
     gaps: Sequence[Gap]  # of a value in ascending order, one after the other
-    direct: bool = False
 
     @property
     def crowded(self) -> Sequence[int]:
@@ -121,7 +123,7 @@ class Choice:
         self.over = excess[excess > 0]
         self._before: list[int] = [0, *np.cumsum(excess > 0).tolist()]
         self.taken = [False] * len(problem.gaps)
-        self.count = [0] * len(problem.sizes)
+        self.count = [0] * len(problem.first)
         self.cost = 0
         for gap in gaps:
             self.take(gap)
@@ -151,18 +153,19 @@ class Choice:
         """The positions in `over` whose bytes a gap frees, given the others."""
         gap = self.problem.gaps[index]
         start, end = gap.start, gap.end
-        if self.problem.direct:
+        if any(gap.direct):
             before, after = self.neighbors(index)
-            start -= before is None or self.taken[before]
-            end += after is None or self.taken[after]
+            is_direct, is_direct_after = gap.direct
+            start -= is_direct and (before is None or self.taken[before])
+            end += is_direct_after and (after is None or self.taken[after])
         last = len(self._before) - 1
         return self._before[max(start, 0)], self._before[min(end, last)]
 
     def price(self, index: int) -> int:
         """What a gap costs, given the others."""
         gap = self.problem.gaps[index]
-        is_first = self.count[gap.value] == self.taken[index]
-        return gap.cost + self.problem.first[gap.value] * is_first
+        is_first = self.count[gap.contents] == self.taken[index]
+        return gap.cost + self.problem.first[gap.contents] * is_first
 
     def freed(self, index: int) -> int:
         """The bytes over all positions with too much that a gap would free."""
@@ -173,12 +176,12 @@ class Choice:
         self._change(index, -self.size(index))
         self.cost += self.price(index)
         self.taken[index] = True
-        self.count[self.problem.gaps[index].value] += 1
+        self.count[self.problem.gaps[index].contents] += 1
 
     def drop(self, index: int) -> None:
         self.cost -= self.price(index)
         self.taken[index] = False
-        self.count[self.problem.gaps[index].value] -= 1
+        self.count[self.problem.gaps[index].contents] -= 1
         self._change(index, self.size(index))
 
     def _change(self, index: int, bytes: int) -> None:
@@ -208,6 +211,7 @@ class _Search:
         self.random = Random(0)
         costs = (gap.cost for gap in problem.gaps)
         self.unit = gcd(*costs, *problem.first) or 1
+        self.is_direct = any(any(gap.direct) for gap in problem.gaps)
         self.bound = 0
 
     def best(self) -> Residency:
@@ -294,7 +298,7 @@ class _Search:
         """Now and then all gaps of a value: with direct access, some free bytes only
         together."""
         gaps = self.dual.gaps
-        if not self.start.problem.direct or self.random.random() < 0.5:
+        if not self.is_direct or self.random.random() < 0.5:
             return []
         value = self.start.problem.gaps[self.random.choice(gaps)].value
         return [i for i in gaps if self.start.problem.gaps[i].value == value]
@@ -337,7 +341,7 @@ class _Dual:
         self.gaps = [index for index, (a, b) in enumerate(reaches) if a < b]
         """Those that free anything."""
         useful = [problem.gaps[index] for index in self.gaps]
-        self.values = np.array([gap.value for gap in useful], int)
+        self.contents = np.array([gap.contents for gap in useful], int)
         self.costs = np.array([gap.cost for gap in useful], float)
         self.starts, self.ends = np.array([reaches[i] for i in self.gaps], int).T
         sizes = np.array([every.size(index) for index in self.gaps])
@@ -356,8 +360,8 @@ class _Dual:
             before = np.concatenate(([0.0], np.cumsum(self.prices * freed)))
             self.gains[gaps] = before[self.ends[gaps]] - before[self.starts[gaps]]
         saved = np.maximum(self.gains - self.costs, 0)
-        values = np.bincount(self.values, saved, len(self.first))
-        self.profits = values - self.first
+        contents = np.bincount(self.contents, saved, len(self.first))
+        self.profits = contents - self.first
         paid = _total(self.prices * self.over)
         return paid - _total(np.maximum(self.profits, 0))
 
@@ -368,7 +372,7 @@ class _Dual:
 
     def step(self, distance: float) -> None:
         """Raises prices where too little is freed, and lowers them elsewhere."""
-        is_away = (self.gains > self.costs) & (self.profits[self.values] > 0)
+        is_away = (self.gains > self.costs) & (self.profits[self.contents] > 0)
         missing = self.over.astype(float)
         for gaps, freed in self.by_size.values():
             away = gaps[is_away[gaps]]
