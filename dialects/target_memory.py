@@ -157,6 +157,21 @@ def target_memories(op: Operation) -> TargetMemories:
         raise LocatedError(f"{TARGET}: {error}", around) from None
 
 
+def slower_memory(
+    memory: TargetMemory, memories: TargetMemories
+) -> tuple[TargetMemory, Copies, Copies] | None:
+    """Where goes what a memory has no room for: of the larger memories that it has
+    copies to, that with the fastest. With the copies there, and those back; None if
+    there is no such memory."""
+    larger = [m for m in memories.values() if m.capacity > memory.capacity]
+    reached = [m for m in larger if m.name in memory.copies]
+    if not reached:
+        return None
+    to = max(reached, key=lambda m: memory.copies[m.name].bandwidth)
+    there = memory.copies[to.name]
+    return to, there, to.copies.get(memory.name, there)
+
+
 def read_target(path: str) -> TargetSystemSpecAttr:
     """The memories that a file describes, as a module's attribute has them.
 

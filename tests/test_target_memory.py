@@ -12,7 +12,12 @@ from xdsl.dialects.builtin import ModuleOp
 import tensorplan
 from tensorplan.checking.plan_check import check_plan
 from tensorplan.dialects.diagnostics import LocatedError
-from tensorplan.dialects.target_memory import TARGET, read_target, target_memories
+from tensorplan.dialects.target_memory import (
+    TARGET,
+    read_target,
+    slower_memory,
+    target_memories,
+)
 from tensorplan.passes.plan.attach_target import PlanAttachTarget
 from tensorplan.passes.plan.memory import PlanMemory
 
@@ -302,3 +307,29 @@ def test_a_value_that_is_moved_wrong_is_refused(name: str) -> None:
     text, message = MOVED_WRONG[name]
     with pytest.raises(LocatedError, match=message):
         check_plan(parse(text))
+
+
+def test_what_has_no_room_goes_to_a_larger_memory(tmp_path: Path) -> None:
+    """Not to L1, to which copies of L2 are faster."""
+    text = """
+    [L1]
+    capacity = 1024
+    copies.L2 = { bandwidth = 8 }
+    [L2]
+    capacity = 8192
+    copies.L1 = { bandwidth = 9 }
+    copies.L3 = { bandwidth = 0.5 }
+    [L3]
+    capacity = 65536
+    """
+    module = parse("module {}")
+    PlanAttachTarget(described(tmp_path, text)).apply(tensorplan.context(), module)
+    memories = target_memories(module)
+    first, second, last = memories.values()
+    assert slower_memory(first, memories) == (
+        *(second, first.copies["L2"]),
+        second.copies["L1"],
+    )
+    there = second.copies["L3"]
+    assert slower_memory(second, memories) == (last, there, there)
+    assert slower_memory(last, memories) is None

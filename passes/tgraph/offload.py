@@ -21,9 +21,10 @@ memory-space assignment, a copy overlaps with operations that take at least as l
 both estimated from types, unless there is too little memory for that.
 
 Without options, the budgets are what the module says of its target
-(dialects/target_memory.py): each memory that has copies to another one has its capacity
-as budget, less the bytes of arguments and results there, and its values go to the
-memory to which copies are the fastest. Copies that are not asynchronous stop all else.
+(dialects/target_memory.py): each memory that has copies to a larger one has its
+capacity as budget, less the bytes of arguments and results there, and its values go to
+the larger memory to which copies are the fastest. Copies that are not asynchronous stop
+all else.
 
 The lifetime of a copy's operand ends, and that of its result starts, at the position of
 the copy. Copies run in parallel with other operations, in a queue of their own
@@ -57,7 +58,7 @@ from ...analysis.dependencies import queue_of
 from ...analysis.functions import is_tensor, tensor_functions
 from ...analysis.memory_graph import Insertion, MemoryGraph, memory_graph
 from ...dialects.diagnostics import LocatedError, place_of, remark
-from ...dialects.target_memory import target_memories
+from ...dialects.target_memory import slower_memory, target_memories
 from ...dialects.tgraph.base import (
     device_of,
     on_device,
@@ -129,13 +130,12 @@ class TGraphOffload(OptionalPass, Placing):
             )
             yield route, budget
             return
-        memories = target_memories(func).values()
-        for memory in memories:
-            if not isinstance(memory.memory_space, StringAttr) or not memory.copies:
+        memories = target_memories(func)
+        for memory in memories.values():
+            found = slower_memory(memory, memories)
+            if not isinstance(memory.memory_space, StringAttr) or found is None:
                 continue
-            to = max(memory.copies, key=lambda name: memory.copies[name].bandwidth)
-            (other,) = (each for each in memories if each.name == to)
-            ways = [memory.copies[to], *filter(None, [other.copies.get(memory.name)])]
+            other, *ways = found
             route = _Route(
                 memory.memory_space.data,
                 cast(StringAttr, other.memory_space).data,
