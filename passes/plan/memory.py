@@ -49,7 +49,7 @@ of these (analysis/allocations.py). A program that has only tensors is an error.
 Does not: reorder operations.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import isinf
@@ -74,10 +74,9 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...analysis.allocations import Allocation, erase_deallocs, find_allocations
-from ...analysis.banks import banks_of, read_together
+from ...analysis.banks import banks_of
 from ...analysis.control_flow import ControlFlow, ends
 from ...analysis.functions import argument_bytes
-from ...analysis.liveness import buffer_of, for_all_agents, live_steps, pool_of
 from ...analysis.references import MOST_SLOTS
 from ...analysis.sizes import SizeReader
 from ...checking.plan_check import check_plan
@@ -99,21 +98,18 @@ from ...dialects.tgraph.base import (
     AnyMemRef,
     element_alignment,
 )
-from ...planning import Buffer, Plan, Problem
+from ...planning import Problem
 from ...planning.arena import arranged, placeable, solve_arena
-from ...planning.banks import Banks, spread, total_collisions
-from ...planning.problem import peak_of
 from ..options import Arenas, Banking, MemoryOptions
+from .placement.arena import Arena, Pool
 from .placement.output_reuse import (
-    Output,
     find_outputs,
     hand_overs,
-    is_movable,
     move,
 )
 from .placement.runtime_offsets import place
 from .placement.slots import Slot, carry, find_slots
-from .placement.stream_order import Offsets, StreamOrder
+from .placement.stream_order import StreamOrder
 
 if TYPE_CHECKING:
     from .placement.arena_forms import ArenaForms
@@ -156,6 +152,24 @@ class PlanMemory(ModulePass, MemoryOptions, Arenas, Banking):
 
     def _plan(self, func: FuncOp) -> bool:
         """Returns whether there was anything to plan."""
+        is_planned = False
+        for arena in self.arenas(func):
+            is_planned = True
+            if arena.dynamic is None:
+                self._write(func, arena)
+                continue
+            sizes, allocations = arena.dynamic
+            made = place(
+                *(sizes, arena.space, arena.alignment, allocations),
+                *(arena.pool.spans, arena.plan.offsets),
+            )
+            _free(func, made, allocations)
+            _note(func, HINTS, self.typical)
+        return is_planned
+
+    def arenas(self, func: FuncOp) -> Iterator[Arena]:
+        """The plan of each memory space, in turn; the caller may write it down before
+        the next."""
         flow = ControlFlow(func)
         pools: dict[Attribute, list[Allocation]] = {}
         sizes = None
@@ -166,12 +180,11 @@ class PlanMemory(ModulePass, MemoryOptions, Arenas, Banking):
             space = allocation.alloc.memref.type.memory_space
             pools.setdefault(space, []).append(allocation)
         if not pools:
-            return False
+            return
         order = _stream_order(func, flow)
         outputs = find_outputs(func, flow) if self.reuse_outputs else []
         if order is not None:  # and what the caller gives is there before any of them
             outputs = [output for output in outputs if not output.is_given]
-        bounds = self.largest
         memories = target_memories(func)
         if memories and not memories.keys() & pools.keys():
             spaces = " and ".join(map(str, pools))
@@ -181,25 +194,19 @@ class PlanMemory(ModulePass, MemoryOptions, Arenas, Banking):
             memory = memories.get(space)
             given = self.alignment if memory is None else memory.alignment
             alignments = _alignments(allocations, given)
-            alignment = max(alignments)
             left = memory and memory.capacity - argument_bytes(func, space)
             solve = partial(solve_arena, strategy=self.strategy, capacity=left)
             is_symbolic = any(isinstance(a.size, Symbolic) for a in allocations)
-            measured = [self._measured(a, bounds) for a in allocations]
+            measured = [self._measured(a, self.largest) for a in allocations]
             slots = find_slots(measured, alignments, flow, is_joined=not is_symbolic)
-            pool = _Pool(flow, order, slots)
-            if is_symbolic and not bounds:
+            pool = Pool(flow, order, slots)
+            here = [output for output in outputs if output.space == space]
+            if is_symbolic and not self.largest:
                 plan = pool.place(range(len(allocations)), solve)
                 assert sizes is not None
-                arena = place(
-                    sizes, space, alignment, allocations, pool.spans, plan.offsets
-                )
-                _free(func, arena, allocations)
-                _note(func, HINTS, self.typical)
+                dynamic = (sizes, allocations)
+                yield Arena(space, pool, plan, max(alignments), dynamic=dynamic)
                 continue
-            if is_symbolic:
-                _note(func, BOUNDS, bounds)
-            here = [output for output in outputs if output.space == space]
             is_ordered = order is None and not flow.barriers
             reuses, plan = arranged(
                 pool.spans,
@@ -207,25 +214,32 @@ class PlanMemory(ModulePass, MemoryOptions, Arenas, Banking):
                 lambda indices, pool=pool, solve=solve: pool.place(indices, solve),
                 hand_overs(pool.allocations, here, flow) if is_ordered else None,
             )
-            rest = [i for i in range(len(slots)) if i not in reuses]
-            if rest:
-                if plan.peak > LARGEST_SIZE:
-                    raise LocatedError(
-                        f"the arena has {plan.peak} bytes, expected at most "
-                        f"{LARGEST_SIZE}",
-                        func,
-                    )
-                if memory is not None and left is not None and plan.peak > left:
-                    live = [pool.spans[i] for i in rest]
-                    raise _too_large(plan.peak, placeable(live), memory, left, func)
-                if (banks := banks_of(memory)) and order is None:
-                    most = max(plan.peak, min(plan.peak + self.bank_slack, left or 0))
-                    plan = pool.spread(rest, plan, func, banks, most)
-                type = MemRefType(i8, [plan.peak], NoneAttr(), space)
-                _rewrite(func, type, [slots[i] for i in rest], plan.offsets)
-            for index, (output, offset) in reuses.items():
-                move(pool.allocations[index], here[output].argument, offset)
-        return True
+            yield Arena(
+                *(space, pool, plan, max(alignments), memory, left),
+                {i: (here[number], offset) for i, (number, offset) in reuses.items()},
+                self.largest if is_symbolic else {},
+            )
+
+    def _write(self, func: FuncOp, arena: Arena) -> None:
+        """Makes an arena whose offsets are numbers."""
+        _note(func, BOUNDS, arena.bounds)
+        memory, pool, plan, left = arena.memory, arena.pool, arena.plan, arena.left
+        if rest := arena.rest:
+            if plan.peak > LARGEST_SIZE:
+                raise LocatedError(
+                    f"the arena has {plan.peak} bytes, expected at most {LARGEST_SIZE}",
+                    func,
+                )
+            if memory is not None and left is not None and plan.peak > left:
+                live = [pool.spans[i] for i in rest]
+                raise _too_large(plan.peak, placeable(live), memory, left, func)
+            if (banks := banks_of(memory)) and pool.is_ordered:
+                most = max(plan.peak, min(plan.peak + self.bank_slack, left or 0))
+                plan = pool.spread(rest, plan, func, banks, most)
+            type = MemRefType(i8, [plan.peak], NoneAttr(), arena.space)
+            _rewrite(func, type, [pool.slots[i] for i in rest], plan.offsets)
+        for index, (output, offset) in arena.reuses.items():
+            move(pool.allocations[index], output.argument, offset)
 
     def _measured(
         self, allocation: Allocation, bounds: Mapping[str, int]
@@ -257,88 +271,6 @@ def _alignments(allocations: Sequence[Allocation], given: int) -> list[int]:
 
 def _has_tensors(func: FuncOp) -> bool:
     return any(isinstance(t, TensorType) for t in func.function_type.inputs)
-
-
-class _Pool:
-    """The slots of a memory space, as buffers."""
-
-    def __init__(
-        self,
-        flow: ControlFlow,
-        order: StreamOrder | None,
-        slots: Sequence[Slot],
-    ):
-        self.slots = slots
-        self.allocations = allocations = [slot.allocations[0] for slot in slots]
-        """The first in each slot."""
-        buffers = [
-            buffer_of(a.name, a.size, slot.steps, slot.alignment)
-            for a, slot in zip(allocations, slots, strict=True)
-        ]
-        self._flow = flow
-        self._order = order
-        self._accesses: list[list[int]] = []
-        self.buffers = buffers
-        if order is not None:
-            self._accesses = [order.places(a.uses.accesses) for a in allocations]
-            self.buffers = [replace(b, gaps=()) for b in buffers]
-            buffers = order.lifespans(self.buffers, self._accesses)
-        self.spans = [
-            replace(b, pool=pool_of(a.alloc.memref.type.element_type))
-            if is_movable(a.alloc)
-            else b
-            for a, b in zip(allocations, buffers, strict=True)
-        ]
-        """The buffers with the steps in which nobody else may have their bytes, in the
-        pool of their element type if they may lie in results."""
-
-    def spans_of(self, outputs: Sequence[Output]) -> list[Buffer]:
-        """The same of the results: when they need their memory themselves."""
-        if not outputs:
-            return []
-        alone = live_steps(self._flow, [output.uses for output in outputs])
-        live = for_all_agents(self._flow, alone)
-        buffers = [
-            buffer_of(x.name, x.size, ranges, 1, pool_of(x.type.element_type))
-            for x, ranges in zip(outputs, live, strict=True)
-        ]
-        if self._order is None:
-            return buffers
-        accesses = [self._order.places(x.uses.accesses) for x in outputs]
-        return self._order.to_the_end(buffers, accesses)
-
-    def place(
-        self, indices: Sequence[int], solve: Callable[[Problem], Plan]
-    ) -> Offsets:
-        """Offsets of some of the buffers, which share bytes with one another."""
-        buffers = [self.buffers[i] for i in indices]
-        if self._order is None:
-            plan = solve(Problem(buffers))
-            return Offsets(plan.offsets, plan.peak)
-        return self._order.place(buffers, [self._accesses[i] for i in indices], solve)
-
-    def spread(
-        self,
-        indices: Sequence[int],
-        plan: Offsets,
-        func: FuncOp,
-        banks: Banks,
-        most: int,
-    ) -> Offsets:
-        """Other offsets of the same buffers, for fewer collisions in banks; the arena
-        gets no larger unless that helps, and no larger than `most` bytes."""
-        buffers = [self.buffers[i] for i in indices]
-        numbers: dict[SSAValue, int] = {
-            allocation.alloc.memref: number
-            for number, index in enumerate(indices)
-            for allocation in self.slots[index].allocations
-            if allocation.slots == 1
-        }
-        pairs = read_together(func, numbers)
-        found = spread(buffers, plan.offsets, pairs, banks, plan.peak)
-        if most > plan.peak and total_collisions(banks, pairs, found):
-            found = spread(buffers, found, pairs, banks, most)
-        return Offsets(found, max(plan.peak, peak_of(buffers, found)))
 
 
 def _too_large(

@@ -1,0 +1,132 @@
+"""The arena of a memory space: what lies in it, and what in the memory of arguments."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, SSAValue
+
+from ....analysis.allocations import Allocation
+from ....analysis.banks import read_together
+from ....analysis.control_flow import ControlFlow
+from ....analysis.liveness import buffer_of, for_all_agents, live_steps, pool_of
+from ....analysis.sizes import SizeReader
+from ....dialects.target_memory import TargetMemory
+from ....planning import Buffer, Plan, Problem
+from ....planning.banks import Banks, spread, total_collisions
+from ....planning.problem import peak_of
+from .output_reuse import Output, is_movable
+from .slots import Slot
+from .stream_order import Offsets, StreamOrder
+
+
+class Pool:
+    """The slots of a memory space, as buffers."""
+
+    def __init__(
+        self,
+        flow: ControlFlow,
+        order: StreamOrder | None,
+        slots: Sequence[Slot],
+    ):
+        self.slots = slots
+        self.allocations = allocations = [slot.allocations[0] for slot in slots]
+        """The first in each slot."""
+        buffers = [
+            buffer_of(a.name, a.size, slot.steps, slot.alignment)
+            for a, slot in zip(allocations, slots, strict=True)
+        ]
+        self._flow = flow
+        self._order = order
+        self._accesses: list[list[int]] = []
+        self.buffers = buffers
+        if order is not None:
+            self._accesses = [order.places(a.uses.accesses) for a in allocations]
+            self.buffers = [replace(b, gaps=()) for b in buffers]
+            buffers = order.lifespans(self.buffers, self._accesses)
+        self.spans = [
+            replace(b, pool=pool_of(a.alloc.memref.type.element_type))
+            if is_movable(a.alloc)
+            else b
+            for a, b in zip(allocations, buffers, strict=True)
+        ]
+        """The buffers with the steps in which nobody else may have their bytes, in the
+        pool of their element type if they may lie in results."""
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether operations run in the order of the text."""
+        return self._order is None
+
+    def spans_of(self, outputs: Sequence[Output]) -> list[Buffer]:
+        """The same of the results: when they need their memory themselves."""
+        if not outputs:
+            return []
+        alone = live_steps(self._flow, [output.uses for output in outputs])
+        live = for_all_agents(self._flow, alone)
+        buffers = [
+            buffer_of(x.name, x.size, ranges, 1, pool_of(x.type.element_type))
+            for x, ranges in zip(outputs, live, strict=True)
+        ]
+        if self._order is None:
+            return buffers
+        accesses = [self._order.places(x.uses.accesses) for x in outputs]
+        return self._order.to_the_end(buffers, accesses)
+
+    def place(
+        self, indices: Sequence[int], solve: Callable[[Problem], Plan]
+    ) -> Offsets:
+        """Offsets of some of the buffers, which share bytes with one another."""
+        buffers = [self.buffers[i] for i in indices]
+        if self._order is None:
+            plan = solve(Problem(buffers))
+            return Offsets(plan.offsets, plan.peak)
+        return self._order.place(buffers, [self._accesses[i] for i in indices], solve)
+
+    def spread(
+        self,
+        indices: Sequence[int],
+        plan: Offsets,
+        func: FuncOp,
+        banks: Banks,
+        most: int,
+    ) -> Offsets:
+        """Other offsets of the same buffers, for fewer collisions in banks; the arena
+        gets no larger unless that helps, and no larger than `most` bytes."""
+        buffers = [self.buffers[i] for i in indices]
+        numbers: dict[SSAValue, int] = {
+            allocation.alloc.memref: number
+            for number, index in enumerate(indices)
+            for allocation in self.slots[index].allocations
+            if allocation.slots == 1
+        }
+        pairs = read_together(func, numbers)
+        found = spread(buffers, plan.offsets, pairs, banks, plan.peak)
+        if most > plan.peak and total_collisions(banks, pairs, found):
+            found = spread(buffers, found, pairs, banks, most)
+        return Offsets(found, max(plan.peak, peak_of(buffers, found)))
+
+
+@dataclass(frozen=True, slots=True)
+class Arena:
+    """The plan of a memory space."""
+
+    space: Attribute
+    pool: Pool
+    plan: Offsets  # of what lies in the arena
+    alignment: int  # bytes
+    memory: TargetMemory | None = None  # that the target has for the space
+    left: int | None = None  # bytes of it that arguments do not take
+    reuses: Mapping[int, tuple[Output, int]] = field(
+        default_factory=dict[int, tuple[Output, int]]
+    )
+    """Which of the pool lie in the memory of an argument, each with its offset."""
+    bounds: Mapping[str, int] = field(default_factory=dict[str, int])
+    """The largest sizes, if some are symbolic."""
+    dynamic: tuple[SizeReader, Sequence[Allocation]] | None = None
+    """The sizes, and what they are of, if offsets are computed at run time."""
+
+    @property
+    def rest(self) -> Sequence[int]:
+        """Which of the pool lie in the arena."""
+        return [i for i in range(len(self.pool.slots)) if i not in self.reuses]
