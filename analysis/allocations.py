@@ -103,6 +103,8 @@ class Allocation:
     references: References
     uses_by: Mapping[SSAValue, Uses]
     """The same through each reference."""
+    accesses: Sequence[tuple[Operation, SSAValue]]
+    """The operations that access it, each with the memref that it has for that."""
     slots: int = 1  # how many of it there may be at a time, in a loop that hands it on
 
     @property
@@ -361,7 +363,8 @@ def _allocation(
     asked = alloc.alignment.value.data if alloc.alignment else 1
     alignment = max(asked, element_alignment(alloc.memref.type.element_type))
     return Allocation(
-        alloc, trace.deallocs, size, alignment, uses, references, by_reference, count
+        *(alloc, trace.deallocs, size, alignment, uses, references, by_reference),
+        *(trace.accesses, count),
     )
 
 

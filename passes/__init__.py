@@ -68,6 +68,7 @@ _CLASSES = {
     "specialize-sizes": "SpecializeSizes",
     "plan-in-place": "PlanInPlace",
     "plan-workspaces": "PlanWorkspaces",
+    "plan-spill": "PlanSpill",
     "plan-memory": "PlanMemory",
     "plan-check": "PlanCheck",
     "plan-budget": "PlanBudget",

@@ -44,6 +44,7 @@ class PlanPipeline(ModulePass, PlanOptions):
         from .budget import PlanBudget
         from .check import PlanCheck
         from .memory import PlanMemory
+        from .spill import PlanSpill
         from .workspaces import PlanWorkspaces
 
         placing = self.shared(Placing)
@@ -89,6 +90,7 @@ class PlanPipeline(ModulePass, PlanOptions):
                 if self.workspaces != "none"
                 else []
             ),
+            PlanSpill(**self.shared(MemoryOptions)),
             PlanMemory(**self.shared(MemoryOptions)),
             *check,
         ]

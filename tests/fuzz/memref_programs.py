@@ -411,6 +411,8 @@ class _Machine:
                 self.values[op.result] = base._replace(places=places)
             case memref.CopyOp():
                 self.copy(self.held(op.source), self.held(op.destination))
+            case _ if op.name == "linalg.copy":
+                self.copy(*map(self.held, op.operands))
             case _:
                 pass
 
