@@ -14,7 +14,7 @@
   from, if nobody reads this any more; that of the result that it becomes; or a new
   one. The next iteration's values are written there as a variable's are.
 * A result of a branch lies where an input does that one region passes on as it and the
-  other does not read, if nobody reads this any more.
+  other reads no more once it has computed its own, if nobody reads this any more.
 * Constants that are small or not a single number are the module's; the others are
   filled in where they are needed.
 * Operands of a concatenation in place lie in it (analysis/concatenations.py), parts of
@@ -598,7 +598,7 @@ class _Block(Storage):
 
     def _handed_on(self, op: IfOp, index: int) -> TensorBuffer | None:
         """The buffer of an input that dies, if a region passes it on as this result and
-        as no other, and a region that does not never reads it."""
+        as no other, and a region that does not has read it when it computes its own."""
         if op.res[index] in self._destinations:
             return None
         results = [list(yielded(region)) for region in op.regions]
@@ -611,8 +611,8 @@ class _Block(Storage):
             if (
                 [index] in passed
                 and all(
-                    at == [index] or not name.uses
-                    for at, name in zip(passed, names, strict=True)
+                    at == [index] or (not at and _is_read_before(name, inside[index]))
+                    for at, name, inside in zip(passed, names, results, strict=True)
                 )
                 and self.places[value].buffer.last <= self._at
                 and self._is_all_that_is_read(op.inputs, number, [number])
@@ -657,6 +657,36 @@ def _start_of(value: SSAValue) -> SSAValue | None:
         return op.inputs[number] if starts else None
     found = destinations_of(op)
     return found[number].start if found else None
+
+
+def _is_read_before(argument: SSAValue, result: SSAValue) -> bool:
+    """Whether a region's argument has been read for the last time when what the region
+    passes on is computed in its place."""
+    block = argument.owner
+    assert isinstance(block, Block)
+    operations = Operations(block)
+    last = _last_uses(operations)
+    while isinstance(result.owner, ReshapeOp):
+        result = result.owner.inputs[0]
+    if argument not in last or isinstance(result.owner, Block):
+        return True  # it is copied, at the end
+    op = result.owner
+    at = operations.position[op]
+    if last[argument] != at:
+        return last[argument] < at and _is_written_at_once(op, result)
+    allowed = operations.overwritable(op)
+    return _is_written_at_once(op, result) and all(
+        index in allowed if user is op else last.get(user.results[0], -1) < at
+        for user, index in operations.uses(argument)
+        if user is op or operations.is_view(operations.position[user])
+    )
+
+
+def _is_written_at_once(op: Operation, result: SSAValue) -> bool:
+    """Whether nothing of a result is written before its operation runs."""
+    if isinstance(op, ViewOp | ConcatenateOp) or not _is_computed(result):
+        return False
+    return _start_of(result) is None
 
 
 def _last_uses(operations: Operations) -> Mapping[SSAValue, int]:

@@ -121,6 +121,59 @@ func.func @branch_hands_on(%p: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
+// The other branch may read %a, until it computes the result in its place: the last
+// operation works element by element.
+// CHECK-LABEL: @branch_reads_before
+// CHECK:         tgraph.sine %{{.*}} outs(%[[A:.*]])
+// CHECK:         scf.if
+// CHECK-NEXT:      %[[T:.*]] = memref.alloc()
+// CHECK-NEXT:      tgraph.negate %[[A]] outs(%[[T]])
+// CHECK-NEXT:      tgraph.add %[[T]], %[[A]] outs(%[[A]])
+// CHECK-NEXT:      memref.dealloc %[[T]]
+// CHECK-NEXT:    } else {
+// CHECK-NEXT:    }
+// CHECK-NEXT:    tgraph.cosine %[[A]] outs(%{{.*}})
+func.func @branch_reads_before(%p: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf32> {
+  %a = tgraph.sine %x : tensor<4xf32>
+  %r = tgraph.if %p, %a : (tensor<i1>, tensor<4xf32>) -> tensor<4xf32> {
+  ^bb0(%b: tensor<4xf32>):
+    %0 = tgraph.negate %b : tensor<4xf32>
+    %1 = tgraph.add %0, %b : tensor<4xf32>
+    tgraph.yield %1 : tensor<4xf32>
+  } else {
+  ^bb0(%b: tensor<4xf32>):
+    tgraph.yield %b : tensor<4xf32>
+  }
+  %s = tgraph.cosine %r : tensor<4xf32>
+  func.return %s : tensor<4xf32>
+}
+
+// -----
+
+// An operation that reads a view of %a may not: other elements than it writes.
+// CHECK-LABEL: @branch_reads_a_view
+// CHECK:         tgraph.sine %{{.*}} outs(%[[A:.*]])
+// CHECK:         scf.if
+// CHECK:           tgraph.add %{{.*}}, %[[A]] outs(%[[R:[a-z]+]])
+// CHECK:         } else {
+// CHECK-NEXT:      "memref.copy"(%[[A]], %[[R]])
+func.func @branch_reads_a_view(%p: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf32> {
+  %a = tgraph.sine %x : tensor<4xf32>
+  %r = tgraph.if %p, %a : (tensor<i1>, tensor<4xf32>) -> tensor<4xf32> {
+  ^bb0(%b: tensor<4xf32>):
+    %0 = tgraph.reverse %b {dimensions = array<i64: 0>} : tensor<4xf32>
+    %1 = tgraph.add %0, %b : tensor<4xf32>
+    tgraph.yield %1 : tensor<4xf32>
+  } else {
+  ^bb0(%b: tensor<4xf32>):
+    tgraph.yield %b : tensor<4xf32>
+  }
+  %s = tgraph.cosine %r : tensor<4xf32>
+  func.return %s : tensor<4xf32>
+}
+
+// -----
+
 // Two results never share what both branches could pass on, nor is overwritten what the
 // other branch reads.
 // CHECK-LABEL: @branch_hands_on_twice
