@@ -139,3 +139,23 @@ func.func @transposed(%a: memref<4x4xf32>, %r: memref<4x4xf32>) {
   memref.dealloc %y : memref<4x4xf32>
   func.return
 }
+
+// -----
+
+// linalg's elementwise operations as well; a transposition reads other elements than it
+// writes.
+// CHECK-LABEL: @linalg
+// CHECK:      linalg.exp ins(%a : {{.*}}) outs([[X:%.+]] :
+// CHECK-NEXT: linalg.add ins([[X]], %a : {{.*}}) outs([[X]] :
+// CHECK-NEXT: [[Y:%.+]] = memref.alloc()
+// CHECK-NEXT: linalg.transpose ins([[X]]:{{.*}}) outs([[Y]]:
+func.func @linalg(%a: memref<4x4xf32>, %r: memref<4x4xf32>) {
+  %x = memref.alloc() : memref<4x4xf32>
+  linalg.exp ins(%a : memref<4x4xf32>) outs(%x : memref<4x4xf32>)
+  %y = memref.alloc() : memref<4x4xf32>
+  linalg.add ins(%x, %a : memref<4x4xf32>, memref<4x4xf32>) outs(%y : memref<4x4xf32>)
+  %z = memref.alloc() : memref<4x4xf32>
+  linalg.transpose ins(%y : memref<4x4xf32>) outs(%z : memref<4x4xf32>) permutation = [1, 0]
+  linalg.add ins(%z, %a : memref<4x4xf32>, memref<4x4xf32>) outs(%r : memref<4x4xf32>)
+  func.return
+}

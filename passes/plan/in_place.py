@@ -15,7 +15,7 @@
     memref.dealloc %x : memref<64xf32>
 
 The pass applies to operations of any dialect that allow it (`overwritable` in
-dialects/memory.py), if both memories are live only in the step of that operation. It
+dialects/memory.py), linalg's among them, if both memories are live only in the step of that operation. It
 visits allocations in program order, and uses the first operand that fits.
 
 Needs: level 2.
@@ -38,7 +38,7 @@ from ...analysis.allocations import Allocation, find_allocations
 from ...analysis.control_flow import ControlFlow
 from ...analysis.liveness import live_steps
 from ...dialects.diagnostics import name_of, remark
-from ...dialects.memory import DestinationStyle, overwrites
+from ...dialects.memory import destinations, overwritable, overwrites
 from .shared_memory import SharedMemory, join, may_be_one
 
 
@@ -66,13 +66,12 @@ def _run(func: FuncOp) -> None:
         if _is_local(a)
     }
     for op in list(flow.step):
-        trait = op.get_trait(DestinationStyle)
-        if trait is None or not (written := trait.destinations(op)):
+        if isinstance(op, memref.CopyOp) or not (written := destinations(op)):
             continue
         target = memories.get(destination := op.operands[written[0]])
         if target is None or not overwrites(op, destination):
             continue
-        for index in trait.overwritable(op):
+        for index in overwritable(op):
             source = memories.get(value := op.operands[index])
             if source is None or not may_be_one(source, target, op, index, flow):
                 continue

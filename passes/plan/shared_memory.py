@@ -51,7 +51,12 @@ def reads_nowhere_else(op: Operation, memory: SSAValue) -> bool:
     """Whether `op` reads an allocation, or an argument, through operands only that it
     may overwrite."""
     allowed = overwritable(op)
-    if op.regions and not op.has_trait(IsolatedFromAbove):
+    if not op.has_trait(IsolatedFromAbove) and any(
+        isinstance(value.type, MemRefType)
+        for region in op.regions
+        for inner in region.walk()
+        for value in inner.operands
+    ):
         return False
     return all(
         index in allowed if value is memory else _is_apart(value, memory)
