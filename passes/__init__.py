@@ -59,6 +59,7 @@ _CLASSES = {
     "tgraph-eliminate-assigns": "TGraphEliminateAssigns",
     "tgraph-schedule": "TGraphSchedule",
     "tgraph-tile": "TGraphTile",
+    "tgraph-pack-masks": "TGraphPackMasks",
     "tgraph-rematerialize": "TGraphRematerialize",
     "tgraph-offload": "TGraphOffload",
     "tgraph-fit": "TGraphFit",

@@ -35,6 +35,7 @@ class PlanPipeline(ModulePass, PlanOptions):
         from ..tgraph.gradient import TGraphGradient
         from ..tgraph.infer_shapes import TGraphInferShapes
         from ..tgraph.offload import TGraphOffload
+        from ..tgraph.pack_masks import TGraphPackMasks
         from ..tgraph.place_devices import TGraphPlaceDevices
         from ..tgraph.rematerialize import TGraphRematerialize
         from ..tgraph.schedule import TGraphSchedule
@@ -54,7 +55,11 @@ class PlanPipeline(ModulePass, PlanOptions):
             TGraphSchedule(EFFORTS[self.effort], alignment=self.alignment),
         ]
         if self.streams == 1:
-            lower += [TGraphTile(**placing), TGraphRematerialize(**placing)]
+            lower += [
+                TGraphTile(**placing),
+                TGraphPackMasks(**placing),
+                TGraphRematerialize(**placing),
+            ]
         check: list[ModulePass] = []
         if self.effort == "high" and self.streams == 1 and self.budget is None:
             lower = [TGraphSearch(time_limit=self.time_limit, **placing)]

@@ -6,7 +6,7 @@ pass tries other versions of the program:
 
  * groups that keep no more live than the program without them;
  * the tiles of the default sequence;
- * recomputing cheap values, as in the default sequence;
+ * masks as bits, and recomputing cheap values, as in the default sequence;
  * a longer search for an order, which costs nothing at run time;
  * other fusions: NNVM's, or none if a group keeps its operands live for too long;
  * more and slower tiles for chains with a wide middle, and loops over tiles, of about
@@ -50,6 +50,7 @@ from ..options import Budget, Placing, TimeLimit, check_offload
 from .eliminate_assigns import TGraphEliminateAssigns
 from .fuse import TGraphFuse
 from .offload import TGraphOffload
+from .pack_masks import TGraphPackMasks
 from .rematerialize import TGraphRematerialize
 from .schedule import TGraphSchedule
 from .shared.candidates import Candidate, Candidates, undominated
@@ -228,8 +229,8 @@ class Lowerings:
         tiling: list[ModulePass] = [TGraphTile(**placing)] if fit.tiles else []
         if fit.tiles:
             yield "tiles", [assigns, fuse, order, *tiling]
-        again = TGraphRematerialize(**placing)
-        yield "cheap recomputation", [assigns, fuse, order, *tiling, again]
+        usual = [TGraphPackMasks(**placing), TGraphRematerialize(**placing)]
+        yield "cheap recomputation", [assigns, fuse, order, *tiling, *usual]
         if fit.effort < LONGER:
             longer = TGraphSchedule(LONGER, alignment=fit.alignment)
             yield "a longer search", [assigns, fuse, longer, *tiling]

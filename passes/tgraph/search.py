@@ -3,12 +3,13 @@
 These choices depend on one another. A group may keep a value live for too long in one
 order and not in another, and a tiled value need not be recomputed. The search starts
 with the default sequence: tgraph-eliminate-assigns, tgraph-fuse, tgraph-schedule,
-tgraph-tile, and tgraph-rematerialize. It then changes one choice at a time, and keeps
-every change that takes fewer bytes, until no change helps (coordinate descent). It
-varies the last pass of the sequence first. That is the fastest, because the search can
-reuse what the earlier passes made of the best version, and recomputation saves the
-most. Tiles may be cut into tiles again, twice at most. The search plans every version
-on a copy, including placement, so the result never takes more bytes than the default.
+tgraph-tile, tgraph-pack-masks, and tgraph-rematerialize. It then changes one choice at
+a time, and keeps every change that takes fewer bytes, until no change helps (coordinate
+descent). It varies the last pass of the sequence first. That is the fastest, because
+the search can reuse what the earlier passes made of the best version, and recomputation
+saves the most. Tiles may be cut into tiles again, twice at most. The search plans every
+version on a copy, including placement, so the result never takes more bytes than the
+default.
 
 Without a time limit, the result is the same on every machine. With a limit, in seconds
 of wall-clock time, the search abandons the current version when time is up, even in the
@@ -34,6 +35,7 @@ from ...support.remarks import PROGRESS
 from ..options import Placing, TimeLimit
 from .eliminate_assigns import TGraphEliminateAssigns
 from .fuse import TGraphFuse
+from .pack_masks import TGraphPackMasks
 from .rematerialize import TGraphRematerialize
 from .schedule import TGraphSchedule
 from .shared.candidates import Candidate, Candidates
@@ -114,6 +116,7 @@ class TGraphSearch(ModulePass, TimeLimit, Placing):
             choices["tiling"] = (usual, *more)
             none = TGraphTile(1, tile_bytes=0, **placing)
             choices |= {f"tiles in {outer}": (none, *more[1:]) for outer in NESTED}
+        choices["masks"] = (TGraphPackMasks(**placing),)
         choices["recomputation"] = (
             TGraphRematerialize(**placing),
             *(
