@@ -32,6 +32,9 @@ raise live bytes above the peak of the original program (`analysis/storage`), or
 storing the value lowers the peak. It groups the bodies of loops and branches first:
 around them, it counts what they hold with their groups.
 
+A group that ends by widening its narrowest value, as an 8-bit convolution whose result
+is summed in 32 bits, ends at that value instead, if this lowers the peak.
+
 With `duplicate`, the pass also chooses what to keep across the peak, for a backward
 pass as a rule: the values with the fewest bytes from which elementwise operations
 compute all others, found as a minimum cut (`fusion/residuals.py`). Each group that
@@ -71,6 +74,7 @@ from .fusion.groups import (
     candidates,
     fusions,
     grouped,
+    narrowed,
     unfinished,
 )
 from .fusion.peak import Peak
@@ -147,7 +151,13 @@ class TGraphFuse(OptionalPass):
                 break
             function, peak, grouping = trial, trial_peak, trial_grouping
             candidate = trial_candidate
-        return function, _lowered(function, candidate, grouping, peak)
+        grouping = _lowered(function, candidate, grouping, peak)
+        if (others := narrowed(function, candidate)) != candidate:
+            trial_grouping = _settled(function, others, set(), peak)
+            trial_grouping = _lowered(function, others, trial_grouping, peak)
+            if peak.height(trial_grouping) < peak.height(grouping):
+                grouping = trial_grouping
+        return function, grouping
 
 
 def _settled(

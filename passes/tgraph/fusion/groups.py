@@ -20,6 +20,7 @@ from ....dialects.tgraph.base import (
     VariableType,
     shape_of,
     tensor_type_of,
+    typical_bytes,
 )
 from ....dialects.tgraph.elementwise import ElementwiseOp
 from ....dialects.tgraph.fusing import COMPUTED, CONTRACTIONS, Group, overwritable
@@ -111,6 +112,47 @@ def candidates(function: Function, mode: str, max_depth: int) -> Sequence[int]:
     if mode == "nnvm":
         return nnvm.fuse(graph, results).roots
     return postdominators.fuse(graph, results, max_depth, rows=True)
+
+
+def narrowed(function: Function, candidate: Sequence[int]) -> Sequence[int]:
+    """The candidates, but that what only widens a group's narrowest value, up to its
+    result, belongs to the group that reads it.
+
+        product -> ... -> i8 -> i32 | sum        stores the i32
+        product -> ... -> i8 | i32 -> sum        stores the i8
+    """
+    found = list(candidate)
+    for index, op in enumerate(function.ops):
+        readers = list(function.readers(index)) if isinstance(op, ElementwiseOp) else []
+        if len(readers) != 1 or candidate[readers[0]] == candidate[index]:
+            continue
+        chain = list(_chain(function, candidate, index))
+        sizes = [typical_bytes(tensor_type_of(o.results[0].type)) for o in chain]
+        for widening in chain[: sizes.index(min(sizes))]:
+            found[function.position[widening]] = found[readers[0]]
+    return found
+
+
+def _chain(
+    function: Function, candidate: Sequence[int], index: int
+) -> Iterator[Operation]:
+    """An operation, and backwards those of its group that it is computed from, if each
+    has one reader and needs no other value that is stored."""
+    op = function.ops[index]
+    yield op
+    while isinstance(op, ElementwiseOp):
+        owners = [value.owner for value in operands_of(op)[0]]
+        owners = [
+            o for o in owners if not (isinstance(o, Operation) and is_repeatable(o))
+        ]
+        if len(owners) != 1 or not isinstance(op := owners[0], Operation):
+            return
+        at = function.position.get(op)
+        if at is None or candidate[at] != candidate[index] or not is_computed(op):
+            return
+        if len(list(function.readers(at))) != 1:
+            return
+        yield op
 
 
 @dataclass
