@@ -218,6 +218,12 @@ def test_two_tensors(kind: str, dtype: str, second: list[int]) -> None:
     run_one(kind, [[4, 33], second], [4, 33], dtype=dtype, **kept, **options)
 
 
+@DTYPES
+@pytest.mark.parametrize("alpha", [[5], [3, 4, 5]], ids=str)
+def test_slopes_of_what_is_negative(alpha: list[int], dtype: str) -> None:
+    run_one("PRELU", [[2, 3, 4, 5], alpha], [2, 3, 4, 5], dtype=dtype)
+
+
 ALL = np.arange(-128, 128).astype("i1")
 
 
@@ -476,12 +482,12 @@ def test_networks(name: str, kind: str) -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", ["keywords", "person", "mobilenet"])
 def test_the_arena_has_8_bit_numbers(name: str) -> None:
-    """At most 30 % of the bytes of floats, and no copies for zero points."""
+    """A fourth of the bytes of floats, but for a few sums."""
     whole, quarter = (
         tensorplan.report(tensorplan.plan(tensorplan.from_tflite(NETWORKS[name](kind))))
         for kind in KINDS
     )
-    assert quarter["pools"][0]["bytes"] <= 0.3 * whole["pools"][0]["bytes"]
+    assert quarter["pools"][0]["bytes"] <= 0.26 * whole["pools"][0]["bytes"]
 
 
 def test_sizes_that_follow_from_shapes() -> None:

@@ -221,9 +221,16 @@ def divided(x: Array, bits: int) -> Array:
 
 
 def _prelu(n: TFLiteNode) -> Sequence[Value]:
-    _expect_numbers(n)
-    x = n.value(0)
-    return [positive_or(n, x, n.apply(e.MultiplyOp, x, n.value(1)))]
+    if not n.is_quantized:
+        x = n.value(0)
+        return [positive_or(n, x, n.apply(e.MultiplyOp, x, n.value(1)))]
+    x, below = n.centred(0), n.apply(e.MultiplyOp, n.centred(0), n.centred(1))
+    first, second, result = (t.scale for t in (n.tensor(0), n.tensor(1), n.results[0]))
+    is_positive = compare(n, x, "GE", 0)
+    x, below = scaled(n, x, first / result), scaled(n, below, first * second / result)
+    return [
+        limited(n, n.apply(e.SelectOp, is_positive, x, below), *range_of(n, None, None))
+    ]
 
 
 def _hard_swish(n: TFLiteNode) -> Sequence[Value]:
