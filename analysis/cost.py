@@ -23,7 +23,7 @@ constants were measured on one core by `benchmarks/cost.py`, which compares the
 estimates with kernels. Symbolic sizes count as typical ones.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from math import gcd, prod
 
@@ -41,6 +41,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ..dialects.sizes.symbolic import TYPICAL, typical
+from ..dialects.structural_keys import StructuralKeys
 from ..dialects.tgraph import elementwise as e
 from ..dialects.tgraph.base import (
     IN_PLACE,
@@ -189,6 +190,25 @@ def _of_library(op: Operation) -> int:
             return LIBRARY + MATRIX
         case _:
             return 0
+
+
+def times(
+    ops: Iterable[Operation], of: Callable[[Operation], int] = time
+) -> Sequence[int]:
+    """The times of operations. Of those that are alike, such as those of equal layers,
+    one is asked."""
+    keys, known = StructuralKeys(), dict[object, int]()
+
+    def found(op: Operation) -> int:
+        if isinstance(op, _CONTROL):
+            return of(op)
+        values = (*op.operands, *op.results)
+        key = keys.of(op), *(keys.number(_whole(value).type) for value in values)
+        if key not in known:
+            known[key] = of(op)
+        return known[key]
+
+    return list(map(found, ops))
 
 
 def arithmetic(op: Operation) -> int:
@@ -496,23 +516,24 @@ def _row(value: SSAValue) -> int:
                 break
             length *= size
         return length
-    whole = _whole(value)
+    if (whole := _whole(value)) is value:
+        return prod(shape)
     length = 1
-    for size, all in reversed(list(zip(shape, whole, strict=True))):
+    for size, all in reversed(list(zip(shape, _shape_of(whole), strict=True))):
         length *= size
         if size != all:
             break
     return length
 
 
-def _whole(value: SSAValue) -> Shape:
-    """The shape of the tensor that a value is a part of in memory."""
+def _whole(value: SSAValue) -> SSAValue:
+    """The tensor that a value is a part of in memory; itself, if it is no part."""
     if isinstance(value.owner, SliceOp) and not value.owner.outs:
-        return _shape_of(value.owner.inputs[0])
+        return value.owner.inputs[0]
     for use in value.uses:
         if is_in_place(use.operation):
-            return _shape_of(use.operation.results[0])
-    return _shape_of(value)
+            return use.operation.results[0]
+    return value
 
 
 def _bytes(value: SSAValue) -> int:

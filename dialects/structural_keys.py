@@ -12,6 +12,8 @@ from collections.abc import Sequence
 
 from xdsl.ir import Attribute, Operation
 
+from .contents import operands_of
+
 
 class StructuralKeys:
     """Makes keys; those of one instance can be compared."""
@@ -59,7 +61,7 @@ class StructuralKeys:
 
     def _own(self, op: Operation, inner: dict[int, int]) -> list[object]:
         key: list[object] = [type(op), len(op.results)]
-        for value in (*op.operands, *op.results):
+        for value in (*operands_of(op), *op.results):
             key.append((inner and inner.get(id(value))) or self.number(value.type))
         for named in (op.attributes, op.properties):
             key += named

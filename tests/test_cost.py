@@ -20,6 +20,7 @@ from tensorplan.analysis.cost import (
     time,
     time_to_copy,
     time_to_move,
+    times,
     window_meets,
 )
 
@@ -209,6 +210,34 @@ def test_other_operations(op: str, arguments: str, count: int, bytes: int) -> No
     found = only(parsed(f"%a: {source}", body), name)
     assert (flops(found), moved(found)) == (count, bytes)
     assert (time(found) == 0) == (bytes == 0)
+
+
+def test_one_of_operations_that_are_alike_is_asked_for_its_time() -> None:
+    type = "tensor<512x5xf32>"
+    module = parsed(
+        f"%a: {type}",
+        f"""%b = tgraph.negate %a : {type}
+      %c = tgraph.negate %b : {type}
+      %d = tgraph.negate %c : {type}
+      %r = tgraph.concatenate %c, %d {{dimension = 1 : i64, tgraph.in_place}}
+        : ({type}, {type}) -> tensor<512x10xf32>""",
+    )
+    asked: list[Operation] = []
+
+    def of(op: Operation) -> int:
+        asked.append(op)
+        return time(op)
+
+    (func,) = module.ops
+    ops = list(func.regions[0].block.ops)
+    b, c, d, *others = ops
+    assert times(ops, of) == list(map(time, ops))
+    # %d reads what lies apart, as it writes it; %c only writes so.
+    assert asked == [b, c, d, *others]
+    assert time(b) < time(c) < time(d)
+    asked.clear()
+    assert times([b, b.clone(), d], of) == [time(b), time(b), time(d)]
+    assert asked == [b, d]
 
 
 def test_of_what_is_sliced_or_updated_in_place_a_part_is_moved() -> None:

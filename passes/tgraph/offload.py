@@ -53,7 +53,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
 from ...analysis.concatenations import is_in_place
-from ...analysis.cost import time, time_to_copy
+from ...analysis.cost import time_to_copy, times
 from ...analysis.dependencies import queue_of
 from ...analysis.functions import is_tensor, tensor_functions
 from ...analysis.memory_graph import Insertion, MemoryGraph, memory_graph
@@ -175,9 +175,9 @@ class _Route:
 
     def _moves(self, memory: MemoryGraph, budget: int) -> Sequence[Move]:
         graph = memory.graphs[self.device]
-        times = [
-            time(op) if self.is_beside and queue_of(op)[0] == self.device else 0
-            for op in memory.ops
+        here = [
+            nanoseconds if self.is_beside and queue_of(op)[0] == self.device else 0
+            for op, nanoseconds in zip(memory.ops, times(memory.ops), strict=True)
         ]
         copies = list(map(self.time, graph.sizes))
         choose = cheapest
@@ -187,7 +187,7 @@ class _Route:
             choose = proved
         movable = list(_movable(memory))
         try:
-            return offload(graph, times, copies, movable, budget, choose)
+            return offload(graph, here, copies, movable, budget, choose)
         except ImportError as error:
             raise LocatedError(str(error)) from None
 
@@ -232,7 +232,7 @@ class _Route:
             )
         bytes = sum(graph.sizes[move.value] for move in moves)
         stall = sum(move.stall for move in moves)
-        total = max(sum(map(time, memory.ops)), 1)
+        total = max(sum(times(memory.ops)), 1)
         remark(
             f"copies to {self.to} and back: {len(copies)}, for {bytes} bytes; "
             f"operations stall on them for an estimated {100 * stall / total:.1f} % of "

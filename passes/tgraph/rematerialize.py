@@ -48,7 +48,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
 from ...analysis.concatenations import is_in_place, parts
-from ...analysis.cost import flops, time
+from ...analysis.cost import flops, times
 from ...analysis.destinations import destinations_of
 from ...analysis.functions import is_tensor, tensor_functions
 from ...analysis.memory_graph import MemoryGraph, memory_graph
@@ -117,11 +117,11 @@ class TGraphRematerialize(OptionalPass, TimeLimit, Placing):
     def _lower_at_little_cost(self, func: FuncOp) -> None:
         """Brings the peak as low as it goes within `max_slowdown`."""
         memory = memory_graph(func.body.block, self.alignment)
-        times = list(map(time, memory.ops))
-        costs = _costs(memory, times)
+        nanoseconds = times(memory.ops)
+        costs = _costs(memory, nanoseconds)
         given = order = range(len(memory.ops))
         for graph in memory.graphs.values():
-            most = self._allowed(times)
+            most = self._allowed(nanoseconds)
             order = lowest(graph, order, costs, most, self.effort).order
         live, lower = memory.peaks(given), memory.peaks(order)
         if sum(lower.values()) > (1 - WORTH) * sum(live.values()):
@@ -162,10 +162,10 @@ class TGraphRematerialize(OptionalPass, TimeLimit, Placing):
     def _lower(self, func: FuncOp, budgets: Peaks) -> None:
         """Computes values again, until at most so much is live on each device."""
         memory = memory_graph(func.body.block, self.alignment)
-        times = list(map(time, memory.ops))
-        costs = _costs(memory, times)
+        nanoseconds = times(memory.ops)
+        costs = _costs(memory, nanoseconds)
         given = order = list(range(len(memory.ops)))
-        before, most = memory.peaks(given), self._allowed(times)
+        before, most = memory.peaks(given), self._allowed(nanoseconds)
         for device, graph in memory.graphs.items():
             if before[device] > (budget := budgets[device]):
                 if self.exact:
@@ -214,11 +214,11 @@ def _explain(
     func: FuncOp,
 ) -> None:
     again = {index: n - 1 for index, n in Counter(order).items() if n > 1}
-    for index, times in again.items():
+    for index, count in again.items():
         op = memory.ops[index]
-        often = "" if times == 1 else f" {times} times"
-        remark(f"{op.name} is recomputed{often}: {times * flops(op)} FLOPs", op)
-    repeated = sum(times * flops(memory.ops[index]) for index, times in again.items())
+        often = "" if count == 1 else f" {count} times"
+        remark(f"{op.name} is recomputed{often}: {count * flops(op)} FLOPs", op)
+    repeated = sum(count * flops(memory.ops[index]) for index, count in again.items())
     total = sum(map(flops, memory.ops))
     percent = 100 * repeated / max(total, 1)
     remark(

@@ -38,7 +38,7 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
-from ...analysis.cost import time
+from ...analysis.cost import times
 from ...analysis.dependencies import queue_of
 from ...analysis.functions import blocks_within, tensor_functions
 from ...analysis.memory_graph import MemoryGraph, memory_graph
@@ -125,6 +125,6 @@ def _limit(
     queues = [(queue_of(op), isinstance(op, DeviceCopyOp)) for op in memory.ops]
     if graph is None or max_slowdown is None or len(set(queues)) == 1:
         return lambda order: True
-    times = list(map(time, memory.ops))
-    most = (1 + max_slowdown) * makespan(graph, range(len(times)), times, queues)
-    return lambda order: makespan(graph, order, times, queues) <= most
+    took = times(memory.ops)
+    most = (1 + max_slowdown) * makespan(graph, range(len(took)), took, queues)
+    return lambda order: makespan(graph, order, took, queues) <= most

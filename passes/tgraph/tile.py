@@ -79,7 +79,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block
 
-from ...analysis.cost import duration, time_without_library
+from ...analysis.cost import duration, time_without_library, times
 from ...analysis.functions import blocks_within, tensor_functions
 from ...analysis.memory_graph import memory_graph
 from ...dialects.diagnostics import held_back, remark
@@ -268,7 +268,7 @@ class TGraphTile(OptionalPass, Placing):
             return cut
         device = max(peaks, key=lambda device: peaks[device])
         rules = Rules(block)
-        took = sum(map(time_without_library, memory.ops))
+        took = sum(times(memory.ops, time_without_library))
         allowed = int(self.max_slowdown * took)
         lifetimes = Lifetimes(memory, memory.graphs[device], self.alignment)
         search = Search(rules, lifetimes, self.tiles, allowed)

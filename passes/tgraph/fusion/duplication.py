@@ -84,7 +84,7 @@ def duplicate(
     most = max(live)
     peaks = [step for step, bytes in enumerate(live) if bytes == most]
     for step in (peaks[0], peaks[-1]):  # what is made at one is kept for another
-        crossing = Crossing(function, grouping, liveness, step)
+        crossing = Crossing(peak, grouping, step)
         if not crossing.may_recompute:
             continue
         again = crossing.cheapest(longest() - peak.time(grouping))

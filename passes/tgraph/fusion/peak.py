@@ -27,9 +27,11 @@ class Peak:
             if before
             else {device: max(live) for device, live in self.alone.profile.items()}
         )
-        self._time: Callable[[Operation], int] = before._time if before else cache(time)
-        self._arithmetic: Callable[[Operation], int] = (
-            before._arithmetic if before else cache(arithmetic)
+        self.time_of: Callable[[Operation], int] = (
+            before.time_of if before else cache(time)
+        )
+        self.arithmetic_of: Callable[[Operation], int] = (
+            before.arithmetic_of if before else cache(arithmetic)
         )
         self._latest: tuple[Grouping, Liveness] | None = None
         self._fused: dict[tuple[int, ...], Fused | None] = {}
@@ -76,9 +78,9 @@ class Peak:
                 alone.pop(op, None)
             values = (*group.inputs, group.root.result)
             bytes = sum(typical_bytes(tensor_type_of(value.type)) for value in values)
-            computing = sum(map(self._arithmetic, group.ops))
+            computing = sum(map(self.arithmetic_of, group.ops))
             total += max(time_to_move(bytes), computing) + LAUNCH
-        return total + sum(map(self._time, alone))
+        return total + sum(map(self.time_of, alone))
 
     def _fusions(self, grouping: Grouping) -> Iterator[Fused | None]:
         for root, members in grouping.members.items():

@@ -13,14 +13,14 @@ from itertools import chain
 
 from xdsl.ir import Operation, SSAValue
 
-from ....analysis.cost import arithmetic, time, time_to_move
+from ....analysis.cost import time_to_move
 from ....dialects.tgraph.base import tensor_type_of, typical_bytes
 from ....dialects.tgraph.elementwise import ElementwiseOp
 from ....dialects.tgraph.reducing import ReduceOp
 from ....dialects.tgraph.shaping import ViewOp
 from ....planning.scheduling.residuals import Residual, recomputed
-from .groups import Function, Grouping, has_destination, is_repeatable, place_of
-from .liveness import Liveness
+from .groups import Grouping, has_destination, is_repeatable, place_of
+from .peak import Peak
 
 MOST = 8
 """Groups that compute a value again."""
@@ -55,19 +55,18 @@ class Crossing:
     readers: the operations that do, in order, by their groups.
     """
 
-    def __init__(
-        self, function: Function, grouping: Grouping, liveness: Liveness, peak: int
-    ):
-        self._function = function
+    def __init__(self, peak: Peak, grouping: Grouping, step: int):
+        self._function = function = peak.function
         self._grouping = grouping
-        self._liveness = liveness
-        self._peak = peak
+        self._liveness = peak.liveness(grouping)
+        self._time_of, self._arithmetic_of = peak.time_of, peak.arithmetic_of
+        self._peak = step
         self.readers: dict[int, list[Operation]] = {}
         self._groups: dict[SSAValue, set[int]] = {}  # that read a value, or its readers
         self._stored: set[SSAValue] = set()  # for what is no part of a group
         self._works: dict[int, tuple[dict[SSAValue, None], int]] = {}
         for op in function.ops:
-            if not is_seen_through(op) and self._group(op) >= peak:
+            if not is_seen_through(op) and self._group(op) >= step:
                 self._read(op, self._group(op))
         self._needed = list(self._groups)
         self._values = self._reached()
@@ -158,7 +157,7 @@ class Crossing:
             if read is None:
                 found.append((self._held(value), 0, None))
                 continue
-            again = arithmetic(_maker(value)) * len(self._groups[value])
+            again = self._arithmetic_of(_maker(value)) * len(self._groups[value])
             again += self._time_to_store(value)
             found.append((self._held(value), again, [self._index[v] for v in read]))
         return found
@@ -172,7 +171,7 @@ class Crossing:
         return self._liveness.bytes(value) * (len(self._function.ops) + age)
 
     def _time_to_store(self, value: SSAValue) -> int:
-        return time(_maker(value)) if value in self._stored else 0
+        return self._time_of(_maker(value)) if value in self._stored else 0
 
     @cached_property
     def _read_by(self) -> Mapping[Operation, Collection[SSAValue]]:
@@ -212,7 +211,7 @@ class Crossing:
             for value in moved
             if value not in copied
         )
-        again = sum(arithmetic(_maker(value)) for value in copied)
+        again = sum(self._arithmetic_of(_maker(value)) for value in copied)
         longer = max(again - max(time_to_move(bytes) - computing, 0), 0)
         return longer + sum(map(self._time_to_store, copied))
 
@@ -227,7 +226,7 @@ class Crossing:
                 read = _sources(op.operands)
                 values += (value for value in read if value.owner not in members)
             moved = dict.fromkeys(values)
-            self._works[group] = moved, sum(map(arithmetic, members))
+            self._works[group] = moved, sum(map(self._arithmetic_of, members))
         return self._works[group]
 
 
