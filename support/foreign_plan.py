@@ -155,6 +155,8 @@ class ForeignPlan:
     """What kernels use within steps; the plan does not say within which."""
     is_trace: bool = False
     """Whether steps are only times, and say nothing of what depends on what."""
+    devices: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Of the memories, if they are segments of PyTorch's caching allocator."""
 
     @property
     def bytes(self) -> int:

@@ -7,7 +7,9 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote
 
 from .arguments import Parser
 from .colours import diagnostic
@@ -16,6 +18,7 @@ from .common import UsageError, check_inputs, check_outputs, guard, write_atomic
 if TYPE_CHECKING:
     from ..checking.foreign import Audit, Finding
     from ..reporting.foreign import Account
+    from ..support.foreign_plan import ForeignPlan
 
 _LISTED = 10
 """How many groups of values at the peak are named."""
@@ -65,6 +68,8 @@ class _Audited(NamedTuple):
     """None of an unsound plan."""
     needed: int | None = None
     """Bytes of our plan for the same program, arguments and results included."""
+    simulated: "Mapping[str, int]" = MappingProxyType({})
+    """What the blocks of PyTorch's trace would take otherwise, by allocator."""
 
 
 def make_parser() -> Parser:
@@ -110,7 +115,10 @@ def run(options: argparse.Namespace) -> int:
             continue
         result = audit(plan)
         is_unsound = result.verdict == "unsound"
-        found.append(_Audited(result, None if is_unsound else account(plan)))
+        each = _Audited(result, None if is_unsound else account(plan))
+        if plan.devices and not is_unsound:
+            each = each._replace(simulated=_simulated(plan))
+        found.append(each)
     if options.against:
         if len(found) != 1 or found[0].account is None:
             raise UsageError("--against expects one plan that is not unsound")
@@ -122,6 +130,17 @@ def run(options: argparse.Namespace) -> int:
             write_atomically(path, f"{json.dumps(content, indent=2)}\n".encode())
     is_unsound = any(each.audit.verdict == "unsound" for each in found)
     return int(is_unsound or not is_read)
+
+
+def _simulated(plan: "ForeignPlan") -> Mapping[str, int]:
+    from ..reporting.foreign import lives
+    from ..reporting.segments import expandable, offline
+
+    values = lives(plan)
+    return {
+        "expandable_segments_bytes": expandable(values, plan.devices),
+        "offline_plan_bytes": offline(values, plan.devices),
+    }
 
 
 def _needed(path: str) -> int:
@@ -168,7 +187,7 @@ def _table(found: Sequence[_Audited]) -> Iterator[str]:
     from ..reporting.wording import aligned, readable
 
     rows = [["plan", "verdict", "steps", "values", "in place", "size", "live at most"]]
-    for audit, account, _ in found:
+    for audit, account, *_ in found:
         counts = (audit.steps, audit.values, audit.shared)
         live = readable(account.live) if account else "-"
         bytes = (readable(audit.plan.bytes), live)
@@ -185,7 +204,10 @@ def _not_understood(found: Sequence[_Audited]) -> Mapping[str, int]:
 
 
 def _peak(
-    audit: "Audit", account: "Account | None", needed: int | None
+    audit: "Audit",
+    account: "Account | None",
+    needed: int | None,
+    simulated: Mapping[str, int],
 ) -> Iterator[str]:
     """What the bytes of a plan are for, and which are lost."""
     from ..reporting.wording import aligned, plural, readable
@@ -210,6 +232,10 @@ def _peak(
     if rest := account.groups[_LISTED:]:
         yield f"  and {readable(sum(group.bytes for group in rest))} in others"
     yield f"lost by placement: {readable(account.lost_by_placement)}"
+    if simulated:
+        expandable, offline = map(readable, simulated.values())
+        yield f"with expandable segments, simulated: {expandable}"
+        yield f"with offsets planned for this trace: {offline}"
     if account.lost_by_order is not None:
         yield f"lost by order: {readable(account.lost_by_order)}"
     if account.lost_by_copies is not None:
@@ -226,7 +252,10 @@ def _json(found: Sequence[_Audited]) -> Mapping[str, Any]:
 
 
 def _plan_json(
-    audit: "Audit", account: "Account | None", needed: int | None
+    audit: "Audit",
+    account: "Account | None",
+    needed: int | None,
+    simulated: Mapping[str, int],
 ) -> Mapping[str, Any]:
     plan = audit.plan
     compared: dict[str, int] = {}
@@ -242,6 +271,7 @@ def _plan_json(
         "bytes": plan.bytes,
         **(_account_json(account) if account else {}),
         **compared,
+        **simulated,
         "findings": [finding._asdict() for finding in audit.findings],
         "not_understood": dict(plan.not_understood),
         "assumptions": list(plan.assumptions),
@@ -279,7 +309,7 @@ def _sarif(found: Sequence[_Audited]) -> Mapping[str, Any]:
 
 def _result(audit: "Audit", finding: "Finding") -> Mapping[str, Any]:
     file, *numbers = _parts(_place(audit, finding))
-    place: dict[str, Any] = {"artifactLocation": {"uri": file}}
+    place: dict[str, Any] = {"artifactLocation": {"uri": quote(file)}}
     if numbers:
         keys = ("startLine", "startColumn")
         place["region"] = dict(zip(keys, numbers, strict=False))

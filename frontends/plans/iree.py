@@ -348,17 +348,17 @@ class _Reader:
         whole = [self._placed(value, at, number_of(size)) for value, at, size in rows]
         for value, at in zip(whole, ranges, strict=False):
             call.read(value, at)
-        made = iter(ranges[len(taken) :])
+        made = ranges[len(taken) :]
         for result, tied, size in zip(
             op.results, tied_operands(op), result_sizes, strict=True
         ):
             if tied < 0:
-                self.values[result] = call.make(next(made), number_of(size))
+                self.values[result] = call.make(made.pop(0), number_of(size))
             else:
                 number = taken.index(operands[tied])
                 new = call.change(whole[number], ranges[number], number)
                 self.values[result] = new
-        if [*made]:
+        if made:
             raise ValueError
         return call.command()
 

@@ -96,7 +96,9 @@ def _plan(
         _memory(number, span): Memory(span[2] - span[1], "temporary")
         for number, span in enumerate(memories)
     }
-    return ForeignPlan(name, sizes, steps, given, [*live.values()], is_trace=True)
+    devices = {_memory(n, span): f"device {span[0]}" for n, span in enumerate(memories)}
+    kept = [*live.values()]
+    return ForeignPlan(name, sizes, steps, given, kept, is_trace=True, devices=devices)
 
 
 def _span(device: int, address: int, size: int) -> Span:
