@@ -45,14 +45,14 @@ def _hide_own_frames() -> None:
         exclude(str(package / part))
 
 
-def numbers_of(argnums: int | Iterable[int]) -> frozenset[int]:
+def numbers_of(argnums: object) -> frozenset[int]:
     """The numbers of arguments. Raises `TypeError` for what is none."""
-    is_many = isinstance(argnums, Iterable) and not isinstance(argnums, str)
-    numbers: Sequence[object] = [*argnums] if is_many else [argnums]
+    is_one = isinstance(argnums, str) or not isinstance(argnums, Iterable)
+    numbers = [argnums] if is_one else [*cast("Iterable[object]", argnums)]
     for number in numbers:
         if not isinstance(number, int):
             raise TypeError(f"argument number is {number!r}, expected an integer")
-    return frozenset(cast("Sequence[int]", numbers))
+    return frozenset(number for number in numbers if isinstance(number, int))
 
 
 def leaves_of(

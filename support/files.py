@@ -3,14 +3,14 @@
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 
 @contextmanager
-def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+def whole_file(path: str | os.PathLike[str]) -> Generator[BinaryIO]:
     """A stream whose contents become those of the file at the end of the block.
 
     If the block fails, the file stays as it was. What is not a regular file
@@ -31,12 +31,12 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def _replacing(target: Path) -> Iterator[BinaryIO]:
+def _replacing(target: Path) -> Generator[BinaryIO]:
     with tempfile.NamedTemporaryFile(
         dir=target.parent, prefix=f".{target.name}.", delete=False
     ) as file:
         try:
-            yield file  # pyright: ignore[reportReturnType]
+            yield cast(BinaryIO, file)
             file.close()
             if target.exists():
                 shutil.copymode(target, file.name)

@@ -91,3 +91,60 @@ func.func @main(%x: {whole}, %gamma: tensor<8xf32>) -> {whole} {{
 }}""")
     (pool,) = tensorplan.report(tensorplan.plan(module))["pools"]
     assert pool["bytes"] <= 256
+
+
+def test_an_operation_that_stays_leaves_no_reader_behind() -> None:
+    """What was made to see its operands in the other shape is gone."""
+    module = parse("""
+func.func @main(%a: tensor<6xf32>, %b: tensor<3xf32>, %c: tensor<3x2xf32>)
+    -> tensor<2x3xf32> {
+  %0 = tgraph.exponential %a : tensor<6xf32>
+  %x = tgraph.reshape %0 : (tensor<6xf32>) -> tensor<2x3xf32>
+  %1 = tgraph.reshape %b : (tensor<3xf32>) -> tensor<1x3xf32>
+  %y = tgraph.concatenate %1, %1 {dimension = 0 : i64}
+     : (tensor<1x3xf32>, tensor<1x3xf32>) -> tensor<2x3xf32>
+  %z = tgraph.transpose %c {permutation = array<i64: 1, 0>}
+     : (tensor<3x2xf32>) -> tensor<2x3xf32>
+  %sum = tgraph.clamp %x, %y, %z : (tensor<2x3xf32>, tensor<2x3xf32>,
+    tensor<2x3xf32>) -> tensor<2x3xf32>
+  func.return %sum : tensor<2x3xf32>
+}""")
+    module = run(module, TGraphSinkReshapes())
+    for op in module.walk():
+        for result in op.results:
+            assert all(use.operation.parent for use in result.uses)
+
+
+@pytest.mark.parametrize("shape", [(6, 2, 3), (2, 3, 6), (2, 1, 3, 3, 2), (1, 36)])
+def test_an_identity_matrix_is_computed_in_the_shape_in_which_it_is_read(
+    shape: tuple[int, ...],
+) -> None:
+    split = "tensor<" + "x".join(map(str, shape)) + "xf32>"
+    module = parse(f"""
+func.func @main() -> {split} {{
+  %i = tgraph.iota {{dimension = 0 : i64}} : tensor<6x6xi32>
+  %j = tgraph.iota {{dimension = 1 : i64}} : tensor<6x6xi32>
+  %is = tgraph.compare %i, %j {{direction = "EQ"}}
+      : (tensor<6x6xi32>, tensor<6x6xi32>) -> tensor<6x6xi1>
+  %eye = tgraph.convert %is : (tensor<6x6xi1>) -> tensor<6x6xf32>
+  %y = tgraph.reshape %eye : (tensor<6x6xf32>) -> {split}
+  func.return %y : {split}
+}}""")
+    module = run(module, TGraphSinkReshapes())
+    assert ("tgraph.reshape" in str(module)) == (shape == (1, 36))
+    (got,) = run_reference(module, [])
+    np.testing.assert_array_equal(got, np.eye(6, dtype=np.float32).reshape(shape))
+
+
+def test_indices_that_would_be_rounded_stay_reshaped() -> None:
+    """A sum of products in bf16 is not the index that the iota rounds."""
+    module = parse("""
+func.func @main() -> tensor<30x20xbf16> {
+  %i = tgraph.iota {dimension = 0 : i64} : tensor<600xbf16>
+  %j = tgraph.negate %i : tensor<600xbf16>
+  %y = tgraph.reshape %j : (tensor<600xbf16>) -> tensor<30x20xbf16>
+  func.return %y : tensor<30x20xbf16>
+}""")
+    (want,) = run_reference(module, [])
+    (got,) = run_reference(run(module, TGraphSinkReshapes()), [])
+    np.testing.assert_array_equal(got, want)

@@ -15,9 +15,21 @@ nothing between the two. This helps linear layers in PyTorch, which flatten and
 unflatten around each product, and group normalization. (MLIR's linalg fuses through
 reshapes by expanding and collapsing shapes.)
 
-The pass applies if the operation is the only reader of the reshaped value. All its
-other operands must have a view of the new shape, and must not be computed for this
-operation alone.
+What follows from indices by a few operations, such as an identity matrix, is computed
+in the shape in which it is read, so that its reshapes vanish:
+
+    %0 = tgraph.iota {dimension = 0 : i64} : tensor<6x6xi32>
+    %1 = tgraph.iota {dimension = 1 : i64} : tensor<6x6xi32>
+    %2 = tgraph.compare %0, %1 {direction = "EQ"} : ... -> tensor<6x6xi1>
+    %3 = tgraph.reshape %2 : (tensor<6x6xi1>) -> tensor<6x3x2xi1>
+
+    %0 = tgraph.iota {dimension = 0 : i64} : tensor<6x3x2xi32>
+    %1 = ...                               // twice the index along 1, and that along 2
+    %3 = tgraph.compare %0, %1 {direction = "EQ"} : ... -> tensor<6x3x2xi1>
+
+Otherwise, the pass applies if the operation is the only reader of the reshaped value.
+All its other operands must have a view of the new shape, and must not be computed for
+this operation alone.
 
 Needs: level 1, before fusion.
 Leaves: level 1.
@@ -26,6 +38,7 @@ a reduction that it could join or from the variable or concatenation that it is 
 into.
 """
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -34,14 +47,15 @@ from xdsl.dialects.func import ReturnOp
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from ...analysis.cost import POLYNOMIALS
 from ...analysis.functions import erase_unused, tensor_blocks
 from ...dialects.sizes.symbolic import Symbolic
-from ...dialects.tgraph.base import (
-    with_shape,
-)
+from ...dialects.tgraph.base import Shape, TensorOp, with_shape
 from ...dialects.tgraph.elementwise import ElementwiseOp
 from ...dialects.tgraph.fusing import CONTRACTIONS
 from ...dialects.tgraph.shaping import (
+    ConstantOp,
+    IotaOp,
     ReshapeOp,
     ViewOp,
 )
@@ -61,7 +75,9 @@ class TGraphSinkReshapes(OptionalPass):
         for block in tensor_blocks(op):
             erase_unused(block)  # a dead reader would count
             for inner in list(block.ops):
-                if isinstance(inner, ElementwiseOp) and not inner.outs:
+                if isinstance(inner, ReshapeOp) and not inner.outs:
+                    _compute_in_shape(inner)
+                elif isinstance(inner, ElementwiseOp) and not inner.outs:
                     _sink(inner)
             erase_unused(block)
 
@@ -78,12 +94,78 @@ def _sink(op: ElementwiseOp) -> None:
     for value in op.inputs:
         view = seen[value]
         if view is None:
+            _forget(seen.values())
             return
         operands.append(view[-1].results[0] if isinstance(view, list) else view)
     before = InsertPoint.before(op)
     for view in seen.values():
         for made in view if isinstance(view, list) else ():
             Rewriter.insert_op(made, before)
+    new = _again(op, operands, shape)
+    result = ReshapeOp([new.result], result_types=(op.result.type,))
+    result.location = op.location
+    Rewriter.replace_op(op, [new, result])
+
+
+FEW = 8
+"""Operations that are as fast as reading their result."""
+
+
+def _compute_in_shape(reshape: ReshapeOp) -> None:
+    """Computes what follows from indices alone in the shape of its reshape."""
+    members: dict[SSAValue, None] = {}
+    if not _is_plain(reshape):
+        return
+    if not _follows_from_indices(reshape.inputs[0], members) or len(members) > FEW:
+        return
+    shape = type_shape(reshape.result)
+    made: list[TensorOp] = []
+    new: dict[SSAValue, SSAValue] = {}
+    for value in members:
+        op = value.owner
+        assert isinstance(op, TensorOp)
+        if isinstance(op, ElementwiseOp):
+            views: list[TensorOp] = [_again(op, [new[v] for v in op.inputs], shape)]
+        else:
+            seen = reshaped(value, shape)
+            if not isinstance(seen, list):
+                break
+            views = seen
+            for view in views:
+                view.location, view.attributes = op.location, {**op.attributes}
+        made += views
+        new[value] = views[-1].results[0]
+    else:
+        made[-1].results[0].name_hint = reshape.result.name_hint
+        Rewriter.replace_op(reshape, made)
+        return
+    _forget([made])
+
+
+def _follows_from_indices(value: SSAValue, members: dict[SSAValue, None]) -> bool:
+    """Whether a value does so, by operations of its shape that are fast; `members` are
+    what it follows from, and itself, in order."""
+    op = value.owner
+    if value in members:
+        return True
+    if not isinstance(op, TensorOp) or op.outs or len(members) > FEW:
+        return False
+    if isinstance(op, ElementwiseOp):
+        follows = type(op) not in POLYNOMIALS and all(
+            type_shape(v) == type_shape(value) and _follows_from_indices(v, members)
+            for v in op.inputs
+        )
+    else:
+        follows = isinstance(op, IotaOp) or (
+            isinstance(op, ConstantOp) and op.splat is not None
+        )
+    if follows:
+        members[value] = None
+    return follows
+
+
+def _again(op: ElementwiseOp, operands: Sequence[SSAValue], shape: Shape) -> TensorOp:
+    """The operation in another shape."""
     new = type(op).create(
         operands=operands,
         result_types=[with_shape(op.result.type, shape)],
@@ -91,10 +173,15 @@ def _sink(op: ElementwiseOp) -> None:
         attributes=op.attributes,
         location=op.location,
     )
-    result = ReshapeOp([new.result], result_types=(op.result.type,))
-    result.location = op.location
     new.result.name_hint = op.result.name_hint
-    Rewriter.replace_op(op, [new, result])
+    return new
+
+
+def _forget(seen: Iterable[SSAValue | list[TensorOp] | None]) -> None:
+    """Operations that are not inserted do not stay as readers of what they read."""
+    for view in seen:
+        for made in reversed(view) if isinstance(view, list) else ():
+            made.erase()
 
 
 def _reshape_for(op: ElementwiseOp, value: SSAValue) -> ReshapeOp | None:
@@ -103,11 +190,16 @@ def _reshape_for(op: ElementwiseOp, value: SSAValue) -> ReshapeOp | None:
     reshape = value.owner
     if not isinstance(reshape, ReshapeOp) or reshape.outs:
         return None
-    sizes = (*type_shape(value), *type_shape(reshape.inputs[0]))
-    if 0 in sizes or any(isinstance(size, Symbolic) for size in sizes):
+    if not _is_plain(reshape):
         return None
     is_alone = all(use.operation is op for use in value.uses)
     return reshape if is_alone and is_joined(reshape.inputs[0]) else None
+
+
+def _is_plain(reshape: ReshapeOp) -> bool:
+    """Whether all sizes are known, and none is 0."""
+    sizes = (*type_shape(reshape.result), *type_shape(reshape.inputs[0]))
+    return 0 not in sizes and not any(isinstance(size, Symbolic) for size in sizes)
 
 
 def _may_be_reshaped(op: ElementwiseOp) -> bool:

@@ -3,9 +3,11 @@
 from collections.abc import Iterator, Sequence
 from math import prod
 
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import IntegerType
+from xdsl.ir import Attribute, SSAValue
 
 from ....dialects.tgraph.base import (
+    AnyTensor,
     Shape,
     TensorOp,
     ints,
@@ -13,6 +15,8 @@ from ....dialects.tgraph.base import (
     tensor_type_of,
     with_shape,
 )
+from ....dialects.tgraph.elements import number_of
+from ....dialects.tgraph.elementwise import AddOp, MultiplyOp
 from ....dialects.tgraph.fusing import COMPUTED
 from ....dialects.tgraph.shaping import (
     BroadcastInDimOp,
@@ -32,6 +36,8 @@ def reshaped(value: SSAValue, shape: Shape) -> SSAValue | list[TensorOp] | None:
         return [ConstantOp(owner.splat, type_)]
     if isinstance(owner, BroadcastInDimOp):
         return _broadcast(owner, shape)
+    if isinstance(owner, IotaOp) and not owner.outs:
+        return _indices(owner, shape)
     if isinstance(owner, ReshapeOp) and not owner.outs:
         value = owner.inputs[0]
         if type_shape(value) == shape:
@@ -86,6 +92,45 @@ def _broadcast(op: BroadcastInDimOp, shape: Shape) -> list[TensorOp] | None:
         properties={"broadcast_dimensions": ints(to)},
     )
     return [*views, wide]
+
+
+def _indices(op: IotaOp, shape: Shape) -> list[TensorOp] | None:
+    """Indices along a dimension that stays or is split, from those along its parts."""
+    dimension, type_ = op.dimension.value.data, with_shape(op.result.type, shape)
+    large = type_shape(op.result)
+    for old, new in matching(large, shape):
+        if dimension not in old:
+            continue
+        if any(large[dim] != 1 for dim in old if dim != dimension):
+            return None
+        parts = [dim for dim in new if shape[dim] != 1]
+        if len(parts) > 1 and not _is_exact(type_.element_type):
+            return None
+        return _counted(type_, parts) if parts else [_number(0, type_)]
+    return None
+
+
+def _is_exact(element: Attribute) -> bool:
+    """Whether sums and products are those of indices, and not rounded."""
+    return isinstance(element, IntegerType) and element.width.data >= 8
+
+
+def _counted(type_: AnyTensor, dims: Sequence[int]) -> list[TensorOp]:
+    """The place of each element in the row-major order of some dimensions."""
+    first, *rest = dims
+    made: list[TensorOp] = [IotaOp.along(first, type_, type_.element_type)]
+    for dim in rest:
+        count = made[-1].results[0]
+        size = _number(shape_of(type_)[dim], type_)
+        scaled = MultiplyOp([count, size.result], result_types=(type_,))
+        index = IotaOp.along(dim, type_, type_.element_type)
+        total = AddOp([scaled.result, index.result], result_types=(type_,))
+        made += [size, scaled, index, total]
+    return made
+
+
+def _number(number: int, type_: AnyTensor) -> ConstantOp:
+    return ConstantOp(number_of(number, type_.element_type), type_)
 
 
 def matching(old: Shape, new: Shape) -> Iterator[tuple[Sequence[int], Sequence[int]]]:
