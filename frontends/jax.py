@@ -48,6 +48,7 @@ def _hide_own_frames() -> None:
 def numbers_of(argnums: object) -> frozenset[int]:
     """The numbers of arguments. Raises `TypeError` for what is none."""
     is_one = isinstance(argnums, str) or not isinstance(argnums, Iterable)
+    numbers: list[object]
     numbers = [argnums] if is_one else [*cast("Iterable[object]", argnums)]
     for number in numbers:
         if not isinstance(number, int):

@@ -445,6 +445,29 @@ def test_memrefs_without_names_are_planned_by_place():
         run(np.ones((10, 8), np.float32))
 
 
+@pytest.mark.parametrize("steps", ["t", 5])
+def test_a_scan_of_a_symbolic_batch(steps: str | int) -> None:
+    """JAX slices a row of each step by an operation whose limits it computes."""
+
+    def recurrent(x: Any, w: Any) -> Any:
+        def step(h: Any, row: Any) -> Any:
+            h = jnp.tanh(row + h @ w)
+            return h, h.sum()
+
+        return jax.lax.scan(step, jnp.zeros((x.shape[1], 4)), x)
+
+    b, t = export.symbolic_shape("b, t")
+    shape = (t if steps == "t" else steps, b, 4)
+    run = tensorplan.compile(
+        tensorplan.from_jax(recurrent, _array(*shape), _array(4, 4))
+    )
+    w = np.eye(4, dtype=np.float32) / 2
+    for batch in (1, 3):
+        x = np.linspace(-1, 1, 5 * batch * 4, dtype=np.float32).reshape(5, batch, 4)
+        for got, want in zip(run(x, w), recurrent(x, w), strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
 def test_expressions():
     n, t = symbol("n"), symbol("t")
     assert str(n * t + t - 3) == "n*t + t - 3"

@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
     IntegerAttr,
     IntegerType,
+    i64,
 )
 from xdsl.dialects.func import CallOp
 from xdsl.ir import Attribute, SSAValue
@@ -31,6 +32,7 @@ from ...dialects.sizes.symbolic import (
 )
 from ...dialects.tgraph import elementwise, shaping
 from ...dialects.tgraph.base import AnyTensor, ints, shape_of, with_shape
+from ...dialects.tgraph.indexing import GatherOp
 from ..unsupported import Unsupported
 from .conversion import Conversion, Converter, Values, type_of
 
@@ -240,6 +242,8 @@ def _dynamic_iota(c: Conversion) -> Values:
 
 def _real_dynamic_slice(c: Conversion) -> Values:
     x, *bounds = c.inputs
+    if (sizes := _window(bounds[0], bounds[1])) and set(shape_in(bounds[2])) == {1}:
+        return (_slice_from(c, x, bounds[0], sizes),)
     starts, limits, strides = map(shape_in, bounds)
     result = c.emit(
         shaping.SliceOp,
@@ -248,6 +252,31 @@ def _real_dynamic_slice(c: Conversion) -> Values:
         strides=ints(numbers(strides)),
     )
     return (result,)
+
+
+def _window(starts: SSAValue, limits: SSAValue) -> Sequence[Size] | None:
+    """The sizes of a slice that starts at run time, and ends these later."""
+    end = limits.owner
+    if sizes_of(starts) is not None or not isinstance(end, elementwise.AddOp):
+        return None
+    added = [value for value in end.inputs if value is not starts]
+    return sizes_of(added[0]) if len(added) == 1 else None
+
+
+def _slice_from(
+    c: Conversion, x: SSAValue, starts: SSAValue, sizes: Sequence[Size]
+) -> SSAValue:
+    every = ints(range(len(sizes)))
+    return c.emit(
+        GatherOp,
+        (x, starts),
+        _typed(c, sizes),
+        **{**GatherOp.DEFAULTS, **sized(slice_sizes=sizes)},
+        offset_dims=every,
+        collapsed_slice_dims=ints(()),
+        start_index_map=every,
+        index_vector_dim=IntegerAttr(0, i64),
+    )
 
 
 def _dynamic_pad(c: Conversion) -> Values:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from math import prod
 
-from xdsl.dialects.builtin import IntegerType
+from xdsl.dialects.builtin import i1
 from xdsl.ir import Attribute, SSAValue
 
 from ....dialects.tgraph.base import (
@@ -15,7 +15,7 @@ from ....dialects.tgraph.base import (
     tensor_type_of,
     with_shape,
 )
-from ....dialects.tgraph.elements import number_of
+from ....dialects.tgraph.elements import is_integer, is_stored, number_of
 from ....dialects.tgraph.elementwise import AddOp, MultiplyOp
 from ....dialects.tgraph.fusing import COMPUTED
 from ....dialects.tgraph.shaping import (
@@ -112,7 +112,7 @@ def _indices(op: IotaOp, shape: Shape) -> list[TensorOp] | None:
 
 def _is_exact(element: Attribute) -> bool:
     """Whether sums and products are those of indices, and not rounded."""
-    return isinstance(element, IntegerType) and element.width.data >= 8
+    return is_integer(element) and not is_stored(element) and element != i1
 
 
 def _counted(type_: AnyTensor, dims: Sequence[int]) -> list[TensorOp]:
