@@ -94,7 +94,7 @@ def all_ops(op: "Operation", *names: str) -> "Iterator[Operation]":
     return (inner for inner in op.walk() if op_name(inner) in names)
 
 
-def property_of(op: "Operation", name: str) -> Any:
+def property_of(op: Any, name: str) -> Any:
     return (op.properties | op.attributes)[name]
 
 
