@@ -15,8 +15,9 @@
     memref.dealloc %x : memref<64xf32>
 
 The pass applies to operations of any dialect that allow it (`overwritable` in
-dialects/memory.py), linalg's among them, if both memories are live only in the step of that operation. It
-visits allocations in program order, and uses the first operand that fits.
+dialects/memory.py), linalg's among them, if both memories are live only in the step of
+that operation. It visits allocations in program order, and uses the first operand that
+fits.
 
 Needs: level 2.
 Leaves: level 2, with fewer allocations.
