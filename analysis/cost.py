@@ -231,7 +231,8 @@ def _by_passes(op: SelectAndScatterOp) -> int:
     (numpy/reducing.py): rows of the last dimension are apart."""
     places = _shape_of(op.inputs[1])
     elements = prod(op.window_dimensions.get_values()) * prod(places)
-    return round(1000 * elements * (PASSED + PASSED_ROW / max(*places[-1:], 1)))
+    row = max([*places[-1:], 1])
+    return round(1000 * elements * (PASSED + PASSED_ROW / row))
 
 
 def time_to_move(bytes: int) -> int:

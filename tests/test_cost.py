@@ -402,3 +402,14 @@ def test_devices_work_side_by_side() -> None:
     exponential, copy, negate, _ = map(time, ops)
     assert copy == time_to_copy(4 * 65536)
     assert duration(module) == exponential + copy + negate + copy // 8
+
+
+def test_a_gradient_of_pooling_of_a_scalar_takes_time() -> None:
+    """It has no last dimension."""
+    module = parsed(
+        "%x: tensor<f32>, %y: tensor<f32>",
+        """%0 = tgraph.select_and_scatter %x, %y {kind = "maximum",
+        window_dimensions = array<i64>, window_strides = array<i64>,
+        padding_low = array<i64>, padding_high = array<i64>} : tensor<f32>""",
+    )
+    assert arithmetic(only(module, "select_and_scatter")) > 0
