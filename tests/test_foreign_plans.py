@@ -582,7 +582,13 @@ def test_faults_in_code_of_inductor(
     assert found.verdict.startswith(verdict)
 
 
-@pytest.mark.parametrize("text", ["", "x = (", "def call(args):\n  x = y\n", "\0"])
+NO_CODE = (
+    *("", "x = (", "def call(args):\n  x = y\n", "\0"),
+    "def call(args):\n  pass\nx = rand_strided((1,), (1,))\n",
+)
+
+
+@pytest.mark.parametrize("text", NO_CODE)
 def test_what_is_no_code_of_inductor(text: str, tmp_path: Path) -> None:
     path = tmp_path / "output_code.py"
     path.write_text(text)

@@ -397,7 +397,7 @@ def _shapes(module: ast.Module) -> Mapping[str, _Shape]:
                     func=ast.Name("rand_strided"), args=[shape, strides], keywords=named
                 ),
             ):
-                dtype = next(_dtype(k.value) for k in named if k.arg == "dtype")
+                [dtype] = [_dtype(k.value) for k in named if k.arg == "dtype"]
                 made[name] = _Shape(_elements(shape, strides), dtype)
             case _:
                 pass
