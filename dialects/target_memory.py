@@ -181,7 +181,7 @@ def read_target(path: str) -> TargetSystemSpecAttr:
     import tomllib
 
     try:
-        text = Path(path).read_text()
+        text = Path(path).read_text(encoding="utf-8")
         tables = json.loads(text) if path.endswith(".json") else tomllib.loads(text)
         for name, table in _expect_table("the file", tables).items():
             if not name or "capacity" not in _expect_table(f"memory {name!r}", table):
@@ -190,6 +190,8 @@ def read_target(path: str) -> TargetSystemSpecAttr:
             raise ValueError("the file describes no memory, expected a table for each")
     except OSError as error:
         raise ValueError(f"{path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ValueError(f"{path}: this is not UTF-8") from None
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
     devices = {

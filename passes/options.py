@@ -23,6 +23,9 @@ EFFORTS = {"low": 0.2, "high": 10.0}
 """Of tgraph-schedule, where there is no search around it."""
 
 
+LARGEST_ALIGNMENT = 2**32
+"""In bytes, as in LLVM."""
+
 ARENAS = ("alloc", "argument", "global", "address")
 """What owns arenas."""
 
@@ -49,8 +52,8 @@ class Options:
 class Aligned(Options):
     """The alignment of buffers.
 
-    alignment: the alignment of every buffer and arena in bytes, a power of two; larger
-        where an element type requires it.
+    alignment: the alignment of every buffer and arena in bytes, a power of two of at
+        most 2^32; larger where an element type requires it.
     """
 
     alignment: int = 64
@@ -59,6 +62,10 @@ class Aligned(Options):
         super().__post_init__()
         if self.alignment < 1 or self.alignment & (self.alignment - 1):
             raise ValueError(f"alignment is {self.alignment}, expected a power of two")
+        if self.alignment > LARGEST_ALIGNMENT:
+            raise ValueError(
+                f"alignment is {self.alignment}, expected at most {LARGEST_ALIGNMENT}"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -109,6 +109,8 @@ def test_bad_options_are_refused() -> None:
         tensorplan.plan(module, strategy="best")
     with pytest.raises(ValueError, match="alignment is 48, expected a power of two"):
         tensorplan.plan(module, alignment=48)
+    with pytest.raises(ValueError, match=f"alignment is {2**33}, expected at most"):
+        tensorplan.plan(module, alignment=2**33)
 
 
 def test_errors_name_the_place() -> None:

@@ -100,6 +100,13 @@ def test_a_file_without_memories_is_refused(
         read_target(described(tmp_path, text, name))
 
 
+def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "target.toml"
+    path.write_bytes(b'[sram]\nname = "\xff"')
+    with pytest.raises(ValueError, match=r"target\.toml: this is not UTF-8$"):
+        read_target(str(path))
+
+
 def test_a_target_without_the_memory_of_the_buffers_is_remarked(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -80,6 +80,8 @@ def _describe_parse_error(error: ParseError) -> str:
         rest = str(span.input.content)[span.start :].lstrip()
         empty = "the file is empty, " * (not str(span.input.content).strip())
         message = f"{empty}expected an operation" + ", found '}'" * rest.startswith("}")
+    elif message == "expected suffix identifier after {first_char}":
+        message = "expected a name after this character; is this MLIR?"
     elif message == "Expected shape type.":
         message = "expected an element type such as f32"
     elif message == " in block definition":

@@ -103,6 +103,7 @@ plan-opt good.mlir --pass-pipeline=module(plan-pipeline) => -p takes
 plan-opt good.mlir -p plan-pipeline{budget=lots} => expected bytes such as 4096, 64MiB
 plan-opt good.mlir -p plan-pipeline{budget=0} => expected bytes such as
 plan-opt good.mlir -p plan-pipeline{alignment=63} => expected a power of two
+plan-opt good.mlir -p plan-pipeline{alignment=8589934592} => expected at most
 plan-opt good.mlir -p plan-pipeline{alignment=wide} => expected bytes such as
 plan-opt good.mlir -p plan-pipeline{strategy=magic} => expected one of
 plan-opt good.mlir -p plan-pipeline{effort=max} => expected one of low, high
