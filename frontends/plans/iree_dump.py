@@ -33,12 +33,12 @@ def functions(
     heads = [*_HEAD.finditer(text)]
     ends = [*(head.start() for head in heads[1:]), len(text)]
     parts = [(h.groups(), h.end(), end) for h, end in zip(heads, ends, strict=False)]
-    befores = [number for number, part in enumerate(parts) if part[0] == _BEFORE]
-    afters = [p for p in parts[befores[-1] :] if p[0] == _AFTER] if befores else []
+    starts = [number for number, part in enumerate(parts) if part[0] == _BEFORE]
+    afters = [p for p in parts[starts[-1] :] if p[0] == _AFTER] if starts else []
     if not afters:
         wanted = f"the IR before {_BEFORE[1]} and after {_AFTER[1]}"
         raise ForeignPlanError(f"this is no dump of IREE, expected {wanted}", name)
-    _, begin, end = parts[befores[-1]]
+    _, begin, end = parts[starts[-1]]
     planned = [f for part in afters for f in _parsed(text, part[1], part[2], name)]
     return [*_parsed(text, begin, end, name)], planned
 
