@@ -17,6 +17,7 @@ loops.py            trip counts of loops
 control_flow.py     the numbered steps of a function on memrefs
 allocations.py      allocations that can be placed, and their uses
 references.py       the values through which an allocation is reached, and their lives
+residents.py        what an allocation holds, one after the other, and its uses
 liveness.py         the steps in which buffers are live
 banks.py            buffers that are read together
 dependencies.py     dependencies between operations

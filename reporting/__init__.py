@@ -15,5 +15,6 @@ frontier.py           the curve of time against bytes
 donation.py           donation of an argument, as one of these changes
 explanation.py        all of these for one program; explanation_text.py writes text
 foreign.py            what the bytes of another compiler's plan are for
+segments.py           what the blocks of a trace would take by other allocators
 wording.py            formatting of sizes and tables
 """

@@ -356,6 +356,15 @@ def test_recurrent_layers_with_all_that_onnx_lets_them_have(
                 "coordinate_transformation_mode": "align_corners",
             },
         ),
+        (
+            9,
+            1.5,
+            {
+                "mode": "nearest",
+                "nearest_mode": "floor",
+                "coordinate_transformation_mode": "half_pixel_symmetric",
+            },
+        ),
     ],
 )
 def test_scales_are_numbers_of_single_precision(

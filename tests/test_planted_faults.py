@@ -36,7 +36,7 @@ from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 from tensorplan.dialects.tgraph.signature import signature
 from tensorplan.passes.plan import memory as plan_memory
 from tensorplan.passes.plan import shared_memory
-from tensorplan.passes.plan.placement import output_reuse
+from tensorplan.passes.plan.placement import arena, output_reuse
 from tensorplan.planning import Buffer
 from tensorplan.planning import output_reuse as planning_output_reuse
 from tensorplan.runtime.executor import Executable, PlanViolation
@@ -77,7 +77,7 @@ def with_buffers(patch: Patch, change: Callable[[Buffer], Buffer]) -> None:
     def changed(*args: Any) -> Buffer:
         return change(liveness.buffer_of(*args))
 
-    patch.setattr(plan_memory, "buffer_of", changed)
+    patch.setattr(arena, "buffer_of", changed)
 
 
 def lifespan_one_step_short(patch: Patch) -> None:

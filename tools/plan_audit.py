@@ -30,7 +30,7 @@ prints what the bytes of the largest plan are for, and what is lost. A FILE is o
 these, a FOLDER has any number of them:
 
   XLA         *-buffer-assignment.txt, beside the text of the optimized HLO
-  IREE        *.iree.mlir: the IR before and after planning, as the how-to has it
+  IREE        *.iree.mlir: the IR before and after planning (see the how-to)
   ExecuTorch  *.pte: the first method
   LiteRT      *.tflite, with offsets in it or the interpreter's addresses beside
   Inductor    *output_code.py, the code that it generates for the CPU

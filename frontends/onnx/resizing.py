@@ -112,10 +112,10 @@ def _places(n: OnnxNode, one: _Axis) -> Array:
         return start * (before - 1) + index * step
     if mode == "pytorch_half_pixel" and length <= 1:
         return index * 0.0
-    places = (index + 0.5) / scale - 0.5
+    places = (index + 0.5) / scale
     if mode == "half_pixel_symmetric":
-        return places + before / 2 * (1 - after / length)
-    return places
+        places = before / 2 * (1 - after / length) + places  # in this order
+    return places - 0.5
 
 
 def _along(n: OnnxNode, x: SSAValue, mode: str, one: _Axis) -> SSAValue:

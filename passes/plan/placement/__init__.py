@@ -1,5 +1,6 @@
 """The parts of plan-memory. What it asks about a program is in analysis/.
 
+arena.py             the plan of a memory space, which plan-memory writes down
 arena_forms.py       arenas that others own: arguments, globals, addresses
 slots.py             allocations that share a slot, and those that have several
 stream_order.py      lives on several streams
