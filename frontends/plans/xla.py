@@ -57,7 +57,11 @@ def read_file(path: Path) -> ForeignPlan:
     Raises `ForeignPlanError` for what is no such dump, and `OSError`.
     """
     if path.suffix != ".txt":
-        raise ForeignPlanError(f"this is no plan, expected *{ASSIGNMENT}", str(path))
+        raise ForeignPlanError(
+            f"this is no plan of another compiler, expected *{ASSIGNMENT} or what else "
+            "plan-audit --help lists; plan-opt -p plan-check proves plans in memref IR",
+            str(path),
+        )
     stem = str(path).removesuffix(ASSIGNMENT).removesuffix(".txt")
     assignment, hlo = (Path(stem + end) for end in (ASSIGNMENT, ".txt"))
     module = parse(_text(hlo), str(hlo))
