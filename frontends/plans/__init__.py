@@ -8,6 +8,7 @@ inductor.py        the code that PyTorch Inductor generates
 iree.py            what IREE prints before and after it plans memory
 iree_dump.py       the functions in that, and what their operations say
 iree_commands.py   commands of IREE as steps
+text.py            the text of a dump
 tflite.py          types and offsets in `.tflite` files
 elements.py        how many bytes an element takes
 flatbuffer.py      the tables of ExecuTorch's and LiteRT's files

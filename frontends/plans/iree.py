@@ -47,6 +47,7 @@ from .iree_dump import (
     source_of,
     tied_operands,
 )
+from .text import text_of
 
 if TYPE_CHECKING:
     from xdsl.ir import Block, Operation, SSAValue
@@ -78,10 +79,7 @@ _HANDING_ON = ("scf.", "cf.", "util.call", "util.global.store")
 
 def read_file(path: Path) -> ForeignPlan:
     """Raises `ForeignPlanError` for what is no such dump, and `OSError`."""
-    try:
-        text = path.read_text()
-    except UnicodeDecodeError:
-        raise ForeignPlanError("this is not UTF-8", str(path)) from None
+    text = text_of(path)
     before, after = functions(text, str(path))
     reader = _Reader()
     try:

@@ -16,6 +16,7 @@ from ...support.foreign_plan import (
     Step,
     Value,
 )
+from .text import text_of
 
 ENDINGS = (".csv", ".tsv")
 
@@ -23,11 +24,9 @@ ENDINGS = (".csv", ".tsv")
 def read_file(path: Path) -> ForeignPlan:
     """Raises `ForeignPlanError` for what is no such file, and `OSError`."""
     try:
-        table = csv_format.read(path.read_text("utf-8-sig"), keep_offsets=True)
+        table = csv_format.read(text_of(path), keep_offsets=True)
     except csv_format.CsvError as error:
         raise ForeignPlanError(error.reason, f"{path}:{error.line}") from None
-    except UnicodeDecodeError:
-        raise ForeignPlanError("this is not UTF-8", str(path)) from None
     written: dict[int, list[Value]] = {}
     read: dict[int, list[Value]] = {}
     sizes: dict[str, int] = {}

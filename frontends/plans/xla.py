@@ -27,6 +27,7 @@ from ...support.foreign_plan import (
     Value,
 )
 from .hlo import Computation, HloModule, Index, Instruction, parse
+from .text import text_of
 
 ASSIGNMENT = "-buffer-assignment.txt"
 
@@ -64,17 +65,10 @@ def read_file(path: Path) -> ForeignPlan:
         )
     stem = str(path).removesuffix(ASSIGNMENT).removesuffix(".txt")
     assignment, hlo = (Path(stem + end) for end in (ASSIGNMENT, ".txt"))
-    module = parse(_text(hlo), str(hlo))
+    module = parse(text_of(hlo), str(hlo))
     if not module.is_scheduled:
         raise ForeignPlanError("the module has no schedule", str(hlo))
-    return read(module, _text(assignment), str(assignment))
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text()
-    except UnicodeDecodeError:
-        raise ForeignPlanError("this is not UTF-8", str(path)) from None
+    return read(module, text_of(assignment), str(assignment))
 
 
 def read(module: HloModule, assignment: str, name: str) -> ForeignPlan:

@@ -300,7 +300,7 @@ class _Spilling:
         change = [0] * (self.starts[-1] + 2)
         for index in self.arena.rest:
             buffer = self.arena.pool.buffers[index]
-            for start, end in _ranges(buffer):
+            for start, end in buffer.live:
                 change[start] += buffer.size
                 change[end] -= buffer.size
         live = list(accumulate(change))
@@ -338,7 +338,7 @@ class _Spilling:
                 moved.setdefault(each.buffer, []).append(each)
         for index in self.arena.rest:
             buffer = self.arena.pool.buffers[index]
-            left = _ranges(buffer)
+            left = [*buffer.live]
             for each in moved.get(index, ()):
                 left = without(left, [self._steps(each, 0, len(each.away))])
                 for stay in each.stays:
@@ -378,12 +378,6 @@ class _Spilling:
 def _described(op: Operation) -> str:
     place = place_of(op)
     return f"{name_of(op)} ({place})" if place else name_of(op)
-
-
-def _ranges(buffer: Buffer) -> list[Steps]:
-    """The steps in which a buffer is live."""
-    bounds = [buffer.start, *(at for gap in buffer.gaps for at in gap), buffer.end]
-    return list(zip(bounds[::2], bounds[1::2], strict=True))
 
 
 class _Rewriting:
