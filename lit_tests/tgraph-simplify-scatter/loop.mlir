@@ -68,3 +68,31 @@ func.func @elements(%given: tensor<f32>, %s: !s) -> !s {
   }
   func.return %0#1 : !s
 }
+
+// The tensor has one row. Behind the first iteration, the scatter does nothing, and an
+// update would overwrite that row.
+// CHECK-LABEL: func.func @one_row
+// CHECK-NOT:     tgraph.dynamic_update_slice
+// CHECK:         tgraph.scatter
+func.func @one_row(%given: tensor<8xf32>, %s: tensor<1x8xf32>) -> tensor<1x8xf32> {
+  %zero = tgraph.constant<0 : i32> : !n
+  %0:2 = tgraph.while %zero, %s, %given : (!n, tensor<1x8xf32>, tensor<8xf32>) -> (!n, tensor<1x8xf32>) {
+  ^bb0(%vi: !vn, %vs: !tgraph.variable<tensor<1x8xf32>>, %x: tensor<8xf32>):
+    %i = tgraph.read %vi : !n
+    %trips = tgraph.constant<6 : i32> : !n
+    %p = tgraph.compare %i, %trips {direction = "LT"} : (!n, !n) -> tensor<i1>
+    tgraph.yield %p : tensor<i1>
+  } do {
+  ^bb0(%vi: !vn, %vs: !tgraph.variable<tensor<1x8xf32>>, %x: tensor<8xf32>):
+    %i = tgraph.read %vi : !n
+    %rows = tgraph.read %vs : tensor<1x8xf32>
+    %c1 = tgraph.constant<1 : i32> : !n
+    %i1 = tgraph.add %i, %c1 : !n
+    %at = tgraph.broadcast_in_dim %i {broadcast_dimensions = array<i64>} : (!n) -> tensor<1xi32>
+    %a = tgraph.scatter %rows, %at, %x {kind = "replace", update_window_dims = array<i64: 0>, inserted_window_dims = array<i64: 0>, scatter_dims_to_operand_dims = array<i64: 0>, index_vector_dim = 0 : i64} : (tensor<1x8xf32>, tensor<1xi32>, tensor<8xf32>) -> tensor<1x8xf32>
+    tgraph.assign %vi, %i1 : !n
+    tgraph.assign %vs, %a : tensor<1x8xf32>
+    tgraph.yield
+  }
+  func.return %0#1 : tensor<1x8xf32>
+}

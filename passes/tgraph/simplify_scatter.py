@@ -26,8 +26,8 @@ from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
 
 from ...analysis.functions import erase_unused, tensor_blocks
-from ...analysis.loops import counter
-from ...analysis.scans import places
+from ...analysis.loops import Counter, counter
+from ...analysis.scans import linear
 from ...dialects.tgraph.base import (
     Shape,
     is_static,
@@ -62,6 +62,8 @@ def _simplify(scatter: ScatterOp, loop: WhileOp) -> None:
     counted, numbers = counter(loop), _numbers(scatter)
     if counted is None or not numbers or scatter.outs or scatter.kind.data != "replace":
         return
+    if not _is_within(scatter, numbers, loop, counted):
+        return
     whole, indices, updates = scatter.inputs
     scalar = with_shape(tensor_type_of(indices.type), ())
     zero = ConstantOp(number_of(0, scalar.element_type), scalar)
@@ -72,10 +74,6 @@ def _simplify(scatter: ScatterOp, loop: WhileOp) -> None:
         [whole, part.result, *starts], result_types=[whole.type]
     )
     new = [zero, part, *scalars.values(), update]
-    if places(update, loop, counted) is None:
-        for op in reversed(new):
-            op.erase()
-        return
     for op in new:
         op.location = scatter.location
         op.attributes |= scatter.attributes
@@ -95,6 +93,26 @@ def _numbers(scatter: ScatterOp) -> Mapping[int, SSAValue]:
     if not all(is_static(type) and prod(shape_of(type)) == 1 for type in types):
         return {}
     return dict(zip(dims, numbers, strict=True))
+
+
+def _is_within(
+    scatter: ScatterOp,
+    numbers: Mapping[int, SSAValue],
+    loop: WhileOp,
+    counted: Counter,
+) -> bool:
+    """Whether the only slice is within the tensor in each iteration. An update as large
+    as the tensor is within it for any number, and a scatter is for 0 alone."""
+    whole = tensor_type_of(scatter.inputs[0].type)
+    if not is_static(whole):
+        return False
+    for dim, number in numbers.items():
+        if (place := linear(number, loop, counted)) is None:
+            return False
+        low, high = place.ends(counted.trips)
+        if low < 0 or high + _slice(scatter)[dim] > shape_of(whole)[dim]:
+            return False
+    return True
 
 
 def _slice(scatter: ScatterOp) -> Shape:
