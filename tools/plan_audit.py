@@ -33,7 +33,7 @@ these, a FOLDER has any number of them:
   IREE        *.iree.mlir: the IR before and after planning (see the how-to)
   ExecuTorch  *.pte: the first method
   LiteRT      *.tflite, with offsets in it or the interpreter's addresses beside
-  Inductor    *output_code.py, the code that it generates for the CPU
+  Inductor    *output_code.py, the code that it generates for a CPU or a GPU
   PyTorch     *.pickle of torch.cuda.memory._dump_snapshot
   CSV         buffers in minimalloc's format, with offsets (plan-solve --help)
 

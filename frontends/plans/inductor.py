@@ -1,23 +1,26 @@
-"""Plans of PyTorch Inductor, from the code that it generates for the CPU.
+"""Plans of PyTorch Inductor, from the code that it generates for CPUs and GPUs.
 
     _, [code] = torch._inductor.utils.run_and_get_code(compiled, x)
     Path("net.output_code.py").write_text(code)
 
 The code says when each buffer is allocated, reused and deleted, which kernel gets
 which, and, with `torch._inductor.config.memory_planning`, the offsets in pools. It is
-parsed, and never run. Allocations and pools take the lowest address that is free, as
-those of an ideal allocator would.
+parsed, and never run. It says nothing of where allocations and pools lie: they get the
+addresses that our planner finds if it knows all of them, so that the bytes of a device
+are those that are allocated at once. What is not understood is counted, and may change
+every tensor that it names.
 """
 
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from math import prod
+from collections.abc import Container, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
+from warnings import catch_warnings
 
+from ...planning import Buffer, Problem, round_up, solve
 from ...support.foreign_plan import (
     Access,
     ForeignPlan,
@@ -28,69 +31,81 @@ from ...support.foreign_plan import (
     Unknown,
     Value,
 )
-from .elements import element_width
+from .inductor_code import (
+    Code,
+    Shape,
+    SizeOfData,
+    dtype_of,
+    number_in,
+    size_of,
+    text_of,
+)
+from .inductor_kernels import READ, UPDATED, WRITTEN, Use
 
 ENDINGS = ("output_code.py",)
 
 ASSUMPTIONS = (
-    "a kernel reads `in_ptr`, writes `out_ptr`, and updates `in_out_ptr`",
+    "a kernel reads `in_ptr`, writes `out_ptr`, and updates `in_out_ptr` and what it "
+    "says that it mutates",
+    "a kernel that updates a buffer which nothing has written takes over its bytes",
     "a kernel that gets the same buffer twice orders its own reads and writes",
     "other functions read their operands and write `out`, or what they return",
     "what they return has elements of the type of their first operand",
-    "the allocator takes the lowest address that is free",
+    "allocations lie as close together as a planner that knows all of them puts them",
 )
+_DONATED = "arguments whose bytes are reused are donated"
+_EXAMPLE = "sizes are those of the example arguments in the code"
 
-ALIGNMENT = 64  # bytes, of PyTorch's allocator for the CPU
+_CPU = "heap"
 
-_HEAP = "heap"
-_POINTER = re.compile(r"\b(in_out_ptr|in_ptr|out_ptr)\d+\b")
-_CHECKS = ("assert_size_stride", "assert_alignment", "args.clear")
-_ORIGIN = re.compile(r"Original ATen: \[(.*)\]")
+_CHECKS = ("assert_size_stride", "assert_alignment")
+_VIEWS = ("reinterpret_tensor", "copy_misaligned")
+_GUARD = re.compile(r"torch\.(\w+)\.(?:_DeviceGuard|device)\((\d+)\)")
+_OPERATORS = re.compile(
+    r"(extern_kernels|aten|inductor_ops|_quantized|torch\.ops\."
+    r"(aten|prims|inductor|mkldnn|mkl|onednn|_?quantized|quantized_decomposed|rngprims))\."
+)
+_IN_PLACE = re.compile(r"[a-z\d]_(\.\w+)?$")
+
+
+class _Granule(NamedTuple):
+    """Of what an allocator of PyTorch has multiples, in bytes."""
+
+    alignment: int
+    size: int
+
+
+_ON_CPU, _ON_GPU = _Granule(64, 1), _Granule(512, 512)
 
 
 class _Tensor(NamedTuple):
     """What a name stands for."""
 
-    block: str  # the name that its allocation had first; empty for what is not known
-    group: str  # the first name of the same contents
-    at: int  # bytes, from the start of the block
-    size: int  # bytes
+    block: str  # what holds its bytes: an argument, or an allocation
+    group: str  # the first name of the same contents; empty for what is not known
+    region: Region
     dtype: str
-
-
-_NOTHING = _Tensor("", "", 0, 0, "float32")
-
-
-class _Shape(NamedTuple):
     elements: int
-    dtype: str  # empty if it is not known
-
-    def bytes(self, dtype: str = "float32") -> int:
-        if (width := element_width(self.dtype or dtype)) is None:
-            raise ValueError
-        return self.elements * width
 
 
-class _Use(NamedTuple):
-    """What a call does to groups."""
-
-    reads: list[Value]
-    written: list[str]
-    changed: list[str]
-    """Of those, the ones that it reads element by element, too."""
+_NOTHING = _Tensor("", "", Region("", 0, 0), "float32", 0)
 
 
 def read_file(path: Path) -> ForeignPlan:
     """Raises `ForeignPlanError` for what is no such code, and `OSError`."""
     try:
         text = path.read_text()
-        module = ast.parse(text)
+        with catch_warnings(action="ignore"):  # of Python, about escapes in strings
+            module = ast.parse(text)
         [call] = [
             item
             for item in ast.walk(module)
             if isinstance(item, ast.FunctionDef) and item.name == "call"
         ]
-        reader = _Reader(module, text.splitlines(), path.name)
+        code = Code(module, text.splitlines(), path)
+        first = _Reader(code, None)
+        first.take(call.body)
+        reader = _Reader(code, first.placed())
         reader.take(call.body)
         return reader.plan()
     except (
@@ -105,315 +120,467 @@ def read_file(path: Path) -> ForeignPlan:
 
 
 class _Reader:
-    def __init__(self, module: ast.Module, lines: Sequence[str], file: str):
-        self.lines = lines
-        self.file = file
-        self.kernels = dict(_kernels(module))
-        self.shapes = _shapes(module)
+    """Runs through the statements, with the offsets of allocations once these are
+    known.
+    """
+
+    def __init__(self, code: Code, offsets: Mapping[str, int] | None):
+        self.code = code
+        self.offsets = offsets
+        self.device = "cpu"
+        self.defined = {"self", "args"}
         self.names: dict[str, _Tensor] = {}
-        self.regions: dict[str, Region] = {}
-        """Of each group."""
-        self.types: dict[str, str] = {}
+        """Of the function that runs; `buf5[0]` is an item of a tuple or a list."""
+        self.callers: list[dict[str, _Tensor]] = []
+        """The names of those that have called it."""
+        self.groups: dict[str, _Tensor] = {}
         self.before: dict[str, str] = {}
         """The group whose bytes a group has taken over."""
         self.values: dict[str, Value] = {}
         """What each group has been written last."""
         self.versions: Counter[str] = Counter()
-        self.tuples: dict[str, tuple[int, str]] = {}
-        """The steps that return tuples, and the element types of these."""
         self.memories: dict[str, Memory] = {}
-        self.heap = _Heap()
+        self.heaps: dict[str, _Heap] = {}
         self.steps: list[Step] = []
-        self.given: list[Value] = []
-        self.kept: list[Value] = []
+        self.given: dict[str, Value] = {}
+        self.returned: list[_Tensor] = []
         self.not_understood: Counter[str] = Counter()
 
     def plan(self) -> ForeignPlan:
-        lent = [self.values[value.name] for value in self.given]
+        if not self.steps:
+            raise ValueError
+        kept = [v for tensor in self.returned for v in self._must_hold(tensor.group)]
+        donated = self._donated()
+        kept += [self.values[name] for name in self.given if name not in donated]
+        heaps = {n: Memory(heap.size, "temporary") for n, heap in self.heaps.items()}
+        assumptions = [*ASSUMPTIONS]
+        if donated:
+            assumptions.append(_DONATED)
+        if self.code.numbers:
+            assumptions.append(_EXAMPLE)
         return ForeignPlan(
-            self.file,
-            {**self.memories, _HEAP: Memory(self.heap.size, "temporary")},
+            self.code.path.name,
+            {**self.memories, **heaps},
             self.steps,
-            self.given,
-            list(dict.fromkeys([*self.kept, *lent])),
-            ASSUMPTIONS,
+            list(self.given.values()),
+            list(dict.fromkeys(kept)),
+            assumptions,
             self.not_understood,
         )
 
+    def placed(self) -> Mapping[str, int]:
+        """The offsets of the allocations, if all of them are known."""
+        lent = self.given.keys() - self._donated()
+        return {
+            name: offset
+            for heap in self.heaps.values()
+            for name, offset in heap.placed(lent)
+        }
+
+    def _donated(self) -> Set[str]:
+        """The arguments whose bytes another tensor takes over. They are as good as
+        allocated: without a name, they are free.
+        """
+        return self.given.keys() & set(self.before.values())
+
     def take(self, body: Sequence[ast.stmt]) -> None:
+        """Statements, in their order."""
         for item in body:
-            match item:
-                case ast.Assign(
-                    targets=[ast.Tuple(elts=names)], value=ast.Name("args")
-                ):
-                    for name in names:
-                        self._argument(_text(name))
-                case ast.Assign(targets=[ast.Name(name)], value=value):
+            self._define(item)
+            try:
+                self._take(item)
+            except (LookupError, ValueError, TypeError):
+                text = self.code.lines[item.lineno - 1].strip()
+                raise self.code.refusal(text, item) from None
+
+    def _define(self, item: ast.stmt) -> None:
+        """Keeps which names have a value: Python would stop at one that has none."""
+        if isinstance(item, ast.With):
+            return  # the statements in it do
+        names = [node for node in ast.walk(item) if isinstance(node, ast.Name)]
+        stored = {name.id for name in names if isinstance(name.ctx, ast.Store)}
+        if isinstance(item, (ast.Assign, ast.Expr, ast.Return, ast.Delete)):
+            for name in names:
+                is_known = name.id in self.defined or name.id in self.code.globals
+                if not is_known and name.id not in stored:
+                    raise self.code.refusal(f"{name.id} has no value here", name)
+        self.defined |= stored
+        if isinstance(item, ast.Delete):
+            self.defined -= {name.id for name in names}
+
+    def _take(self, item: ast.stmt) -> None:
+        match item:
+            case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Name("args")):
+                self._arguments([text_of(name) for name in names])
+            case ast.Assign(
+                targets=[ast.Tuple(elts=names)],
+                value=ast.Call(func=function, args=[ast.Name(given)]),
+            ) if (body := self.code.functions.get(text_of(function))) is not None:
+                self._enter(body, given, [text_of(name) for name in names])
+            case ast.Assign(targets=[ast.Name(name)], value=value):
+                try:
                     self._assign(name, value, item)
-                case ast.Delete(targets=targets):
-                    for target in targets:
-                        self.names.pop(_text(target), None)
-                    live = {tensor.block for tensor in self.names.values()}
-                    self.heap.keep(live)
-                case ast.Expr(value=ast.Call() as call):
-                    self._call(call, item, [])
-                case ast.With(body=inner):
-                    self.take(inner)
-                case ast.Return(value=value) if value is not None:
-                    self.kept += self._read(value)
-                case _:
-                    self.not_understood["statements of other kinds"] += 1
+                except SizeOfData:
+                    self.not_understood["sizes that data decides"] += 1
+            case ast.Delete(targets=targets):
+                self._delete([text_of(target) for target in targets])
+            case ast.Expr(value=ast.Call() as call):
+                self._call(call, item)
+            case ast.With(items=contexts, body=inner):
+                self._within(contexts, inner)
+            case ast.Return(value=value) if value is not None:
+                items = value.elts if isinstance(value, ast.Tuple) else [value]
+                self.returned = [self._tensor(each) for each in items]
+            case ast.Pass():
+                pass
+            case _:
+                self._unknown("statements of other kinds", item, item)
 
-    def _argument(self, name: str) -> None:
-        """The caller has it, in bytes of its own."""
-        if name not in self.shapes:
-            self.not_understood["arguments without a shape"] += 1
-            return
-        shape = self.shapes[name]
-        self.memories[name] = Memory(shape.bytes(), "argument")
-        self._name(name, _Tensor(name, name, 0, shape.bytes(), shape.dtype))
-        self.values[name] = Value(name, self.regions[name], shape.dtype, name)
-        self.given.append(self.values[name])
+    def _within(self, contexts: Sequence[ast.withitem], inner: list[ast.stmt]) -> None:
+        outer = self.device
+        for context in contexts:
+            text = text_of(context.context_expr)
+            if found := _GUARD.match(text):
+                self.device = f"{found[1]}:{found[2]}"
+            if ".stream(" in text:
+                self.not_understood["streams besides the first one"] += 1
+        self.take(inner)
+        self.device = outer
 
-    def _name(self, name: str, tensor: _Tensor) -> None:
-        """A new group."""
-        self.names[name] = tensor
-        at = tensor.at
-        memory = tensor.block
-        if memory not in self.memories:
-            memory, at = _HEAP, at + self.heap.offsets[tensor.block]
-        self.regions[name] = Region(memory, at, tensor.size)
-        self.types[name] = tensor.dtype
+    def _arguments(self, names: Sequence[str]) -> None:
+        """The caller has them, in bytes of their own."""
+        for number, name in enumerate(names):
+            if self.callers:
+                if (tensor := self.names.pop(f"args[{number}]", None)) is not None:
+                    self.names[name] = tensor
+            elif name in self.code.shapes:
+                shape = self.code.shapes[name]
+                if self.offsets is None or name in self.offsets:
+                    self._allocate(name, shape, self.code.devices.get(name, ""))
+                else:
+                    size = size_of(shape)
+                    self.memories[name] = Memory(size, "argument")
+                    self._name(name, name, Region(name, 0, size), shape)
+                region = self.groups[name].region
+                self.given[name] = Value(name, region, shape.dtype, name)
+                self.values[name] = self.given[name]
+            elif name not in self.code.numbers:
+                self.not_understood["arguments without a shape"] += 1
+
+    def _enter(
+        self, body: Sequence[ast.stmt], given: str, results: Sequence[str]
+    ) -> None:
+        """A part of the program as a function of its own, which gets a list."""
+        passed = {
+            f"args{key.removeprefix(given)}": self.names.pop(key)
+            for key in [*self.names]
+            if key.startswith(f"{given}[")
+        }
+        self.callers.append(self.names)
+        defined = self.defined
+        self.names, self.defined = passed, {"args"}
+        self.take(body)
+        self.names, self.defined = self.callers.pop(), defined
+        for name, tensor in zip(results, self.returned, strict=True):
+            self.names[name] = tensor
+        self._free()
+
+    def _delete(self, names: Sequence[str]) -> None:
+        for name in names:
+            for key in [*self.names]:
+                if key == name or key.startswith(f"{name}["):
+                    del self.names[key]
+        self._free()
+
+    def _free(self) -> None:
+        """The blocks that no name holds."""
+        scopes = [self.names, *self.callers]
+        held = {tensor.block for scope in scopes for tensor in scope.values()}
+        for heap in self.heaps.values():
+            heap.keep(held)
+
+    def _name(self, name: str, block: str, region: Region, shape: Shape) -> None:
+        """A new group; a name that comes again gets another one."""
+        group = self._unused(name)
+        tensor = _Tensor(block, group, region, shape.dtype, shape.elements)
+        self.names[name] = self.groups[group] = tensor
+
+    def _unused(self, name: str) -> str:
+        while name in self.groups:
+            name += "'"
+        return name
 
     def _assign(self, name: str, value: ast.expr, item: ast.stmt) -> None:
-        line = self.lines[item.end_lineno - 1 if item.end_lineno else 0]
-        is_new = line.endswith(("# reuse", "# alloc"))
         match value:
             case ast.Name(old):
-                self._rename(name, self.names[old], is_new)
-            case ast.Call(func=ast.Name(function), args=arguments) if (
-                function == "reinterpret_tensor"
+                self._alias(name, self.names.get(old, _NOTHING), item)
+            case ast.Call(func=ast.Name(function)) if function in _VIEWS:
+                self._alias(name, self._tensor(value), item)
+            case ast.Call(func=ast.Name("alloc_from_pool"), args=arguments):
+                pool, at, dtype, sizes, strides = arguments
+                block = self.names[text_of(pool)]
+                shape = self.code.shape(sizes, strides, dtype_of(dtype))
+                memory, start, _ = block.region
+                start += number_in(at, self.code.numbers)
+                self._name(
+                    name, block.block, Region(memory, start, size_of(shape)), shape
+                )
+            case ast.Call(func=ast.Name(function)) if function.startswith(
+                "empty_strided"
             ):
-                self._rename(name, self._tensor(arguments[0]), is_new)
-            case ast.Call(func=ast.Name(function), args=arguments) if (
-                function == "alloc_from_pool"
-            ):
-                pool, at, dtype, shape, strides = arguments
-                block = self.names[_text(pool)].block
-                made = _Shape(_elements(shape, strides), _dtype(dtype))
-                start = ast.literal_eval(at)
-                self._name(name, _Tensor(block, name, start, made.bytes(), made.dtype))
-            case ast.Call(func=ast.Name(function), args=arguments) if (
-                function.startswith("empty_strided")
-            ):
-                shape, strides, dtype = arguments
-                self._allocate(name, _Shape(_elements(shape, strides), _dtype(dtype)))
+                self._empty(name, function.removeprefix("empty_strided"), value)
             case ast.Call():
-                self._call(value, item, [name])
-            case ast.Subscript(value=ast.Name(whole)):
-                self._result(name, whole)
+                self._call(value, item, name)
+            case ast.Subscript(value=ast.Name()):
+                if (tensor := self.names.get(text_of(value))) is not None:
+                    self.names[name] = tensor
+            case ast.List(elts=elements):
+                for number, element in enumerate(elements):
+                    if (tensor := self._tensor(element)).group:
+                        self.names[f"{name}[{number}]"] = tensor
             case _:
-                self.not_understood["expressions of other kinds"] += 1
+                if name not in self.code.numbers:
+                    self._unknown("expressions of other kinds", value, item)
 
-    def _rename(self, name: str, old: _Tensor, is_new: bool) -> None:
-        """An alias of the same contents, or a new tensor in the same bytes."""
-        if is_new and old.block:
-            self.before[name] = old.group
-            self._name(name, old._replace(group=name))
+    def _alias(self, name: str, old: _Tensor, item: ast.stmt) -> None:
+        """Of the same contents, or a new tensor in the same bytes."""
+        line = self.code.lines[(item.end_lineno or item.lineno) - 1]
+        if not old.group:
+            return
+        if line.endswith(("# reuse", "# alloc")):
+            whole = self.groups[old.group]
+            shape = Shape(0, whole.elements, whole.dtype)
+            self._name(name, old.block, whole.region, shape)
+            self.before[self.names[name].group] = old.group
         else:
             self.names[name] = old
 
-    def _allocate(self, name: str, shape: "_Shape", dtype: str = "float32") -> None:
-        self.heap.allocate(name, shape.bytes(dtype))
-        size = shape.bytes(dtype)
-        self._name(name, _Tensor(name, name, 0, size, shape.dtype or dtype))
+    def _empty(self, name: str, device: str, call: ast.Call) -> None:
+        """`empty_strided_cuda(sizes, strides, dtype)`; earlier versions name the
+        device by a keyword.
+        """
+        keywords = {k.arg: k.value for k in call.keywords}
+        sizes, strides, *rest = call.args
+        dtype = rest[0] if rest else keywords["dtype"]
+        if "device" in keywords:
+            device = str(ast.literal_eval(keywords["device"]))
+        shape = self.code.shape(sizes, strides, dtype_of(dtype))
+        self._allocate(name, shape, device.removeprefix("_"))
 
-    def _result(self, name: str, whole: str) -> None:
-        """One of several results, which the function has allocated."""
-        if name not in self.shapes or whole not in self.tuples:
-            self.not_understood["results of unknown size"] += 1
-            return
-        number, dtype = self.tuples[whole]
-        self._allocate(name, self.shapes[name], dtype)
-        step = self.steps[number]
-        new = self._write(name, step.operation, step.location)
-        self.steps[number] = replace(step, writes=[*step.writes, *new])
+    def _allocate(self, name: str, shape: Shape, device: str = "") -> None:
+        """On a device; that of the guard, or the first one, if it has no number."""
+        if not device or (":" not in device and self.device.startswith(device)):
+            device = self.device
+        is_cpu = device.startswith("cpu")
+        memory = _CPU if is_cpu else device if ":" in device else f"{device}:0"
+        if memory not in self.heaps:
+            granule = _ON_CPU if is_cpu else _ON_GPU
+            self.heaps[memory] = _Heap(granule, self.offsets or {})
+        size = size_of(shape)
+        block = self._unused(name)
+        at = self.heaps[memory].allocate(block, size)
+        self._name(name, block, Region(memory, at, size), shape)
 
-    def _call(self, call: ast.Call, item: ast.stmt, results: Sequence[str]) -> None:
-        function = _text(call.func)
+    def _call(self, call: ast.Call, item: ast.stmt, result: str = "") -> None:
+        function = text_of(call.func)
         if function in _CHECKS:
             return
-        pointers = self.kernels.get(function)
-        use = self._kernel(pointers, call) if pointers else self._function(call)
-        dtype = next((self._tensor(a).dtype for a in call.args), "float32")
-        for name in results:
-            if name not in self.shapes:
-                self.tuples[name] = len(self.steps), dtype  # its parts follow
+        kernel = self.code.kernels.get(function.removesuffix(".run"))
+        if kernel is not None:
+            operands = self._pointers(call, kernel)
+            self._step(operands, function.removesuffix(".run"), item, result)
+        elif self._is_operator(call):
+            self._step(self._operands(call), function, item, result)
+        else:
+            what = "kernels of other kinds" if function.endswith(".run") else "calls"
+            self._unknown(what, call, item, result)
+
+    def _is_operator(self, call: ast.Call) -> bool:
+        """Whether it is PyTorch's, and so says by its name what it changes."""
+        match call.func:
+            case ast.Attribute(value=ast.Name(name)) if name in self.names:
+                return True
+            case _:
+                return _OPERATORS.match(text_of(call.func)) is not None
+
+    def _pointers(
+        self, call: ast.Call, uses: Sequence[Use]
+    ) -> Sequence[tuple[_Tensor, Use]]:
+        """A kernel may read what it has written itself, by another pointer."""
+        operands = [
+            (self._tensor(argument), use)
+            for argument, use in zip(call.args, uses, strict=False)
+        ]
+        written = {tensor.group for tensor, use in operands if use.writes}
+        return [
+            (tensor, UPDATED if use == READ and tensor.group in written else use)
+            for tensor, use in operands
+        ]
+
+    def _operands(self, call: ast.Call) -> Sequence[tuple[_Tensor, Use]]:
+        """A function whose name ends with `_` changes its first operand."""
+        outs = [k.value for k in call.keywords if k.arg == "out"]
+        rest = [k.value for k in call.keywords if k.arg != "out"]
+        expressions = [*call.args, *rest]
+        if isinstance(call.func, ast.Attribute):
+            expressions.insert(0, call.func.value)
+        read = list(self._named(*expressions))
+        found = [(tensor, READ) for tensor in read]
+        if read and not outs and _IN_PLACE.search(text_of(call.func)):
+            found[0] = read[0], UPDATED
+        return [*found, *((self._tensor(out), WRITTEN) for out in outs)]
+
+    def _unknown(
+        self, what: str, node: ast.AST, item: ast.stmt, result: str = ""
+    ) -> None:
+        """Counts what returns a tensor, or names some, which it may change."""
+        tensors = list(self._named(node))
+        if tensors or result in self.code.shapes or self.code.parts(result):
+            self.not_understood[what] += 1
+            self._step([(tensor, UPDATED) for tensor in tensors], "", item, result)
+
+    def _named(self, *nodes: ast.AST) -> Iterator[_Tensor]:
+        """The tensors in expressions, in their order."""
+        for node in nodes:
+            match node:
+                case ast.Name() | ast.Subscript(value=ast.Name()):
+                    if (tensor := self.names.get(text_of(node))) is not None:
+                        yield tensor
+                case ast.Call(func=ast.Name("reinterpret_tensor")):
+                    yield self._tensor(node)
+                case _:
+                    yield from self._named(*ast.iter_child_nodes(node))
+
+    def _step(
+        self,
+        operands: Sequence[tuple[_Tensor, Use]],
+        function: str,
+        item: ast.stmt,
+        result: str,
+    ) -> None:
+        """What a call does. Who writes a part of a tensor keeps the others."""
+        operands = [(tensor, use) for tensor, use in operands if tensor.group]
+        written = dict.fromkeys(t.group for t, use in operands if use.writes)
+        reads: list[Value] = []
+        updated: set[Region] = set()
+        for tensor, use in operands:
+            group, whole = tensor.group, self.groups[tensor.group]
+            if use.must_hold:
+                reads += self._must_hold(group, takes_over=use.writes)
+            elif use.reads or tensor.elements < whole.elements:
+                reads += self._held(group)
+            else:
                 continue
-            self._allocate(name, self.shapes[name], dtype)
-            use.written.append(name)
-        in_place = {
-            self.regions[group] for group in use.changed if group in self.regions
-        }
-        origin, place = self._origin(item.lineno), f"{self.file}:{item.lineno}"
-        written = dict.fromkeys(use.written)
-        writes = [v for group in written for v in self._write(group, origin, place)]
+            if use.writes:
+                updated.add(whole.region)
+        reads = list(dict.fromkeys(reads))
+        if result:
+            dtype = next((tensor.dtype for tensor, _ in operands), "float32")
+            written |= dict.fromkeys(self._results(result, dtype, function))
+        if not reads and not written:
+            return
+        place = f"{self.code.path.name}:{item.lineno}"
+        origin = self.code.origin(item.lineno)
+        writes = [self._write(group, origin, place) for group in written]
 
         def access(read: int, write: int) -> Access:
-            region = use.reads[read].region
-            if region == writes[write].region and region in in_place:
+            region = reads[read].region
+            if region == writes[write].region and region in updated:
                 return None
             return Unknown("the kernel may write it before it has read it")
 
         name = f"line {item.lineno}"
-        operation = origin or function
-        self.steps.append(Step(name, operation, use.reads, writes, place, access))
+        self.steps.append(Step(name, origin or function, reads, writes, place, access))
 
-    def _kernel(self, pointers: Sequence[str], call: ast.Call) -> "_Use":
-        """A kernel may read what it has written itself."""
-        groups = [self._tensor(argument).group for argument in call.args]
-        pairs = list(zip(pointers, groups, strict=False))
-        written = [group for pointer, group in pairs if pointer != "in_ptr"]
-        use = _Use([], written, [])
-        for pointer, group in pairs:
-            if pointer == "in_ptr" and group not in written:
-                use.reads.extend(self._latest(group, is_read=True))
-            elif pointer != "out_ptr":
-                use.reads.extend(self._latest(group, is_read=False))
-                use.changed.append(group)
-        return use
+    def _results(self, name: str, dtype: str, function: str) -> Iterator[str]:
+        """The groups that a function returns: a tensor, or the items of a tuple, which
+        it allocates before its operands can be freed.
+        """
+        parts = self.code.parts(name)
+        for key, part in (parts or {"": name}).items():
+            shape = self.code.shapes.get(part)
+            if shape is None:
+                if parts or _OPERATORS.match(function):
+                    self.not_understood["results of unknown size"] += 1
+                continue
+            self._allocate(part, shape._replace(dtype=shape.dtype or dtype))
+            tensor = self.names[part]
+            if parts:
+                self.names[f"{name}[{key}]"] = self.names.pop(part)
+            yield tensor.group
 
-    def _function(self, call: ast.Call) -> "_Use":
-        """A function whose name ends with `_` changes its first operand."""
-        outs = [k.value for k in call.keywords if k.arg == "out"]
-        rest = [k.value for k in call.keywords if k.arg != "out"]
-        written = [self._tensor(out).group for out in outs]
-        changed: list[str] = []
-        if not outs and re.search(r"[a-z]_(\.\w+)?$", _text(call.func)):
-            changed = [self._tensor(call.args[0]).group]
-        return _Use(self._read(*call.args, *rest), [*written, *changed], changed)
-
-    def _origin(self, line: int) -> str:
-        """The operations of PyTorch that a call computes: the comment before it."""
-        found = _ORIGIN.search(self.lines[line - 2])
-        return found[1] if found else ""
-
-    def _read(self, *expressions: ast.expr) -> list[Value]:
-        names = [
-            node.id
-            for expression in expressions
-            for node in ast.walk(expression)
-            if isinstance(node, ast.Name) and node.id in self.names
-        ]
-        groups = dict.fromkeys(self.names[name].group for name in names)
-        return [v for group in groups for v in self._latest(group, is_read=True)]
-
-    def _latest(self, group: str, is_read: bool) -> Sequence[Value]:
+    def _held(self, group: str) -> Sequence[Value]:
         """What a group holds; before its first write, what it takes over."""
-        found = group
-        while found not in self.values and found in self.before:
-            found = self.before[found]
-        if found in self.values:
-            return [self.values[found]]
-        is_known = is_read and group in self.regions
-        return [Value(group, self.regions[group])] if is_known else []
+        while group not in self.values and group in self.before:
+            group = self.before[group]
+        return [self.values[group]] if group in self.values else ()
 
-    def _write(self, group: str, origin: str, place: str) -> Sequence[Value]:
-        """A new value in all bytes of a group, under a name of its own."""
-        if group not in self.regions:
+    def _must_hold(self, group: str, *, takes_over: bool = False) -> Sequence[Value]:
+        """The same; a value that nothing has written if it holds none."""
+        if not group:
             return ()
+        held = self._held(group) if takes_over or group in self.values else ()
+        return held or [Value(group, self.groups[group].region)]
+
+    def _write(self, group: str, origin: str, place: str) -> Value:
+        """A new value in all bytes of a group, under a name of its own."""
         self.versions[group] += 1
         number = self.versions[group]
-        name = f"{group}#{number}" if number > 1 or group in self.memories else group
-        value = Value(name, self.regions[group], self.types[group], origin, place)
-        self.values[group] = value
-        return [value]
+        name = f"{group}#{number}" if number > 1 or group in self.given else group
+        _, _, region, dtype, _ = self.groups[group]
+        self.values[group] = Value(name, region, dtype, origin, place)
+        return self.values[group]
 
     def _tensor(self, expression: ast.expr) -> _Tensor:
         """What an operand is: a name, or a view of one."""
         match expression:
+            case ast.Call(
+                func=ast.Name("reinterpret_tensor"), args=[base, sizes, strides, *_]
+            ):
+                tensor = self._tensor(base)
+                with suppress(SizeOfData):
+                    shape = self.code.shape(sizes, strides)
+                    tensor = tensor._replace(elements=shape.elements)
+                return tensor
             case ast.Name(name):
                 return self.names.get(name, _NOTHING)
-            case ast.Call(args=[base, *_]):
-                return self._tensor(base)
             case _:
-                return _NOTHING
+                return next(self._named(expression), _NOTHING)
 
 
 class _Heap:
-    """Blocks at the lowest addresses that are free when they are allocated."""
+    """The allocations of a device, and when they live."""
 
-    def __init__(self) -> None:
+    def __init__(self, granule: _Granule, offsets: Mapping[str, int]) -> None:
+        self.granule = granule
+        self.offsets = offsets
+        """Of the allocations; empty before they are placed."""
         self.size = 0
-        self.offsets: dict[str, int] = {}
+        self._now = 0
         self._live: dict[str, tuple[int, int]] = {}
+        """Sizes, and when they begin."""
+        self._buffers: list[Buffer] = []
 
-    def allocate(self, name: str, size: int) -> None:
-        at = 0
-        for begin, end in sorted(self._live.values()):
-            if begin - at >= size:
-                break
-            at = max(at, -(-end // ALIGNMENT) * ALIGNMENT)
-        self.offsets[name] = at
-        self._live[name] = at, at + size
+    def allocate(self, name: str, size: int) -> int:
+        """Where it lies."""
+        size = round_up(size, self.granule.size)
+        at = self.offsets.get(name, 0)
         self.size = max(self.size, at + size)
+        self._live[name] = size, self._now
+        self._now += 1
+        return at
 
-    def keep(self, names: Iterable[str]) -> None:
+    def keep(self, names: Container[str]) -> None:
         """Frees the others."""
-        self._live = {n: place for n, place in self._live.items() if n in names}
+        for name in [name for name in self._live if name not in names]:
+            size, begin = self._live.pop(name)
+            alignment = self.granule.alignment
+            self._buffers.append(Buffer(name, size, begin, self._now, alignment))
+        self._now += 1
 
-
-def _kernels(module: ast.Module) -> Iterator[tuple[str, Sequence[str]]]:
-    """What each kernel does with its pointers, in the order of its parameters."""
-    for item in module.body:
-        match item:
-            case ast.Assign(targets=[ast.Name(name)], value=ast.Call(args=arguments)):
-                for argument in arguments:
-                    if isinstance(argument, ast.Constant):
-                        code = str(argument.value).partition("kernel(")[2]
-                        found = _POINTER.findall(code.partition(")")[0])
-                        if found:
-                            yield name, found
-            case _:
-                pass
-
-
-def _shapes(module: ast.Module) -> Mapping[str, _Shape]:
-    """Of the names that the code asserts, or fills with numbers to run it alone."""
-    asserted: dict[str, _Shape] = {}
-    made: dict[str, _Shape] = {}
-    for node in ast.walk(module):
-        match node:
-            case ast.Expr(
-                value=ast.Call(
-                    func=ast.Name("assert_size_stride"),
-                    args=[ast.Name(name), shape, strides, *_],
-                )
-            ):
-                asserted[name] = _Shape(_elements(shape, strides), "")
-            case ast.Assign(
-                targets=[ast.Name(name)],
-                value=ast.Call(
-                    func=ast.Name("rand_strided"), args=[shape, strides], keywords=named
-                ),
-            ):
-                [dtype] = [_dtype(k.value) for k in named if k.arg == "dtype"]
-                made[name] = _Shape(_elements(shape, strides), dtype)
-            case _:
-                pass
-    return asserted | made
-
-
-def _elements(shape: ast.expr, strides: ast.expr) -> int:
-    """From the first to the last one in memory."""
-    sizes, steps = ast.literal_eval(shape), ast.literal_eval(strides)
-    last = sum((n - 1) * step for n, step in zip(sizes, steps, strict=True))
-    return last + 1 if prod(sizes) else 0
-
-
-def _dtype(expression: ast.expr) -> str:
-    return _text(expression).removeprefix("torch.")
-
-
-def _text(expression: ast.expr) -> str:
-    return ast.unparse(expression)
+    def placed(self, others: Container[str]) -> Iterator[tuple[str, int]]:
+        """The offsets of all allocations but `others`."""
+        self.keep(())
+        buffers = [buffer for buffer in self._buffers if buffer.id not in others]
+        names = [buffer.id for buffer in buffers]
+        yield from zip(names, solve(Problem(buffers)).offsets, strict=True)
