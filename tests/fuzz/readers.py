@@ -9,6 +9,7 @@ made extreme.
 import io
 import os
 import re
+import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Sequence
@@ -25,7 +26,7 @@ from structured import mutated_archive, mutated_model
 from unchanged_ir import parsed
 
 from tensorplan.support.slots import Input
-from tensorplan.tools import plan_opt, plan_solve, plan_view
+from tensorplan.tools import plan_audit, plan_opt, plan_solve, plan_view
 from tensorplan.tools.common import guard
 
 ROOT = Path(__file__).parents[2]
@@ -148,6 +149,16 @@ def view_mlir(data: bytes) -> None:
     call(plan_view.main, [_file(data, ".mlir"), "--ascii"])
 
 
+def audit_inductor(data: bytes) -> None:
+    call(_audit, [_file(data, ".output_code.py")])
+
+
+def _audit(arguments: Sequence[str]) -> int:
+    """What is unsound is said on stdout."""
+    with redirect_stdout(sys.stderr):
+        return plan_audit.main(arguments)
+
+
 def read_npz(data: bytes) -> None:
     call(_load_inputs, [_file(data, ".npz")])
 
@@ -191,6 +202,7 @@ READERS: dict[str, Callable[[bytes], None]] = {
     "bytecode": read_bytecode,
     "cli": command_line,
     "csv": read_csv,
+    "inductor": audit_inductor,
     "mlir": read_mlir,
     "npz": read_npz,
     "onnx": read_onnx,
@@ -224,6 +236,9 @@ def corpus(reader: str) -> Sequence[bytes]:
             return [CSV.encode(), b"id,lower,upper,size\r\na,0,1,1\r\n"]
         case "view-json":
             return [_report()]
+        case "inductor":
+            files = sorted((ROOT / "tests/foreign/inductor").glob("*.txt"))
+            return [path.read_bytes() for path in files]
         case "npz":
             return _archives()
         case "onnx":
