@@ -5,7 +5,8 @@
 
 An expandable segment is one range of addresses that grows by pages. Each device has one
 for small blocks and one for large ones. A block takes the smallest free range in which
-it fits, and what it leaves of that stays free. The numbers are those of PyTorch's
+it fits, and what it leaves of that stays free. The last range can grow, so it counts as
+larger than all others. The rules and numbers are those of PyTorch's
 c10/cuda/CUDACachingAllocator.cpp. Does not: tell streams apart, or give pages back.
 """
 
@@ -44,6 +45,8 @@ class Segment:
             self.mapped += grown
             self.release(self.mapped - grown, grown)
             found = bisect_left(self.free, (size, 0))
+        elif sum(self.free[found]) == self.mapped and found + 1 < len(self.free):
+            found += 1
         whole, at = self.free[found]
         self._remove(at, whole)
         if whole > size:

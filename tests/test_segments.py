@@ -32,6 +32,13 @@ def test_a_segment_grows_by_pages_and_fills_its_holes() -> None:
     assert offline(rows, DEVICES) == 28 * MIB
 
 
+def test_the_range_that_can_grow_counts_as_the_largest() -> None:
+    # 18 MiB are free at the start, and 10 at the end. The block of 9 MiB takes a part
+    # of the former, so the last one does not fit there. An H200 shows the same.
+    rows = values((18, 0, 2), (12, 1, 5), (9, 2, 5), (18, 3, 5))
+    assert expandable(rows, DEVICES) == 60 * MIB
+
+
 def test_small_blocks_and_devices_have_segments_of_their_own() -> None:
     assert expandable(values((1, 0, 2), (2, 0, 2)), DEVICES) == 22 * MIB
     rows = [*values((1, 0, 2)), *values((1, 0, 2), memory="t")]
