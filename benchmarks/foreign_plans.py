@@ -5,6 +5,7 @@
     python benchmarks/foreign_plans.py litert
     python benchmarks/foreign_plans.py inductor
     python benchmarks/foreign_plans.py iree             # the models in jax_models/
+    python benchmarks/foreign_plans.py xla --dumps DIR  # DIR/mlp, ...: from a GPU
 
     pip install executorch==1.5.1 torchao               # each besides tensorplan, torch
     pip install litert-torch==0.10.0 ai-edge-litert==2.3.0
@@ -21,6 +22,7 @@ import argparse
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
+from functools import partial
 from importlib import import_module
 from os import devnull
 from pathlib import Path
@@ -45,18 +47,23 @@ class Planned(NamedTuple):
     ours: int
 
 
-def xla(names: Sequence[str]) -> Iterator[tuple[str, Planned]]:
-    """The state is donated."""
+def xla(
+    names: Sequence[str], dumps: Path | None = None
+) -> Iterator[tuple[str, Planned]]:
+    """The state is donated. With `dumps`, those of another machine are read."""
     jax: Any = import_module("jax")
     models: Any = import_module("models").MODELS
     for name in names or models:
+        if dumps and not (dumps / name).is_dir():
+            continue
         model = models[name]()
         donated = tuple(range(model.state))
-        traced = jax.jit(model.function, donate_argnums=donated)
         with TemporaryDirectory() as folder:
-            options = {"xla_dump_to": folder, "xla_dump_hlo_as_text": True}
-            traced.lower(*model.arguments).compile(compiler_options=options)
-            [path] = plan_files(folder)
+            if not dumps:
+                options = {"xla_dump_to": folder, "xla_dump_hlo_as_text": True}
+                traced = jax.jit(model.function, donate_argnums=donated)
+                traced.lower(*model.arguments).compile(compiler_options=options)
+            [path] = plan_files(str(dumps / name) if dumps else folder)
             ours = tensorplan.from_jax(
                 model.function, *model.arguments, donate_argnums=donated
             )
@@ -189,10 +196,16 @@ def main() -> None:
     parser.add_argument("system", choices=SYSTEMS)
     parser.add_argument("models", nargs="*")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--dumps", type=Path)
     options = parser.parse_args()
+    if options.dumps and options.system != "xla":
+        parser.error("--dumps expects the system 'xla'")
+    system = SYSTEMS[options.system]
+    if options.dumps:
+        system = partial(xla, dumps=options.dumps)
     print(f"{'model':18}{'verdict':>12}" + "".join(f"{c:>13}" for c in COLUMNS))
     rows: dict[str, Mapping[str, Any]] = {}
-    for name, planned in SYSTEMS[options.system](options.models):
+    for name, planned in system(options.models):
         verdict = audit(planned.plan).verdict
         if verdict == "unsound":
             print(f"{name:18}{verdict:>12}", flush=True)

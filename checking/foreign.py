@@ -74,7 +74,8 @@ def audit(plan: ForeignPlan) -> Audit:
     walk = _Walk(plan)
     walk.run()
     steps = steps_in(plan.steps)
-    values = {v.name for v in plan.given} | {v.name for s in steps for v in s.writes}
+    values = {v.name for v in plan.given}
+    values |= {v.name for step in steps for v in (*step.writes, *step.scratch)}
     return Audit(plan, [*walk.found], len(steps), len(values), len(walk.shared))
 
 
@@ -168,23 +169,29 @@ class _Walk:
         site = _Site(step.name, step.location)
         for value in dict.fromkeys(step.reads):
             self._expect(value, f"is read by {_named(step)}", site)
-        for write, value in enumerate(step.writes):
+        writes = [*step.writes, *step.scratch]
+        for write, value in enumerate(writes):
             for read, operand in enumerate(step.reads):
                 if operand.region.overlaps(value.region):
-                    self._overwrite(step, read, write, site)
-            for other in step.writes[:write]:
+                    self._overwrite(step, read, value, write, site)
+            for other in writes[:write]:
                 if other.region.overlaps(value.region):
                     text = f"{step.name} writes {other.name} and {value.name} into "
                     text += f"the same bytes, {_where(other.region, value.region)}"
                     self._report(site, other, value.name, text)
-        for value in step.writes:
+        for value in writes:
             self._write(value, site)
 
-    def _overwrite(self, step: Step, read: int, write: int, site: _Site) -> None:
+    def _overwrite(
+        self, step: Step, read: int, new: Value, write: int, site: _Site
+    ) -> None:
         """A step writes into bytes of its operand."""
-        old, new = step.reads[read], step.writes[write]
+        old = step.reads[read]
         self.shared.add(new.name)
-        access = step.access(read, write)
+        if write < len(step.writes):
+            access = step.access(read, write)
+        else:
+            access = Unknown("the kernel has these bytes as scratch memory", True)
         if isinstance(access, Elements):
             access = _judged(access, old.region, new.region)
         if access is None:

@@ -23,6 +23,7 @@ from ..support.foreign_plan import (
     Region,
     Step,
     Value,
+    steps_in,
 )
 
 EFFORT = 0.1
@@ -52,8 +53,8 @@ class Account:
     bytes: int
     """Of all memories."""
     by_kind: Mapping[str, int]
-    """The sizes of the memories: arguments, results, temporaries, constants; and the
-    bytes in them that only kernels use, as scratch memory."""
+    """The sizes of the memories: arguments, results, temporaries, constants, those of
+    the host; and the bytes in them that only scratch memory of kernels needs."""
     live: int
     """The most bytes that are live in one step."""
     step: str
@@ -103,17 +104,19 @@ def account(plan: ForeignPlan) -> Account:
     """Of a plan that the audit does not refute: each value is written, then read."""
     names = ["", *(moment.step for moment in _moments(plan.steps))]
     places = ["", *(moment.location for moment in _moments(plan.steps))]
-    values = lives(plan)
+    all_values = lives(plan)
+    scratch = {v.name for step in steps_in(plan.steps) for v in step.scratch}
+    values = [v for v in all_values if v.value.name not in scratch]
     live, at = _peak(values)
+    most, _ = _peak(all_values)
     shown = {v.value.region: v for v in values if v.lower <= at < v.upper}
     at_peak = sorted(shown.values(), key=lambda v: -v.value.region.size)
     kinds = Counter[str]()
     for memory in plan.memories.values():
         kinds[memory.kind] += memory.size
-    if plan.scratch:
-        scratch = _only_scratch(plan, values)
-        kinds["scratch"] += scratch
-        kinds["temporary"] -= scratch
+    if only_scratch := _only_scratch(plan, values) + most - live:
+        kinds["scratch"] += only_scratch
+        kinds["temporary"] -= only_scratch
     return Account(
         plan.bytes,
         kinds,
@@ -134,14 +137,15 @@ class _Moment(NamedTuple):
     """The loops around it, outer ones first."""
     inside: Sequence[str]
     """Those around what it writes: a loop's arguments are inside of it."""
+    scratch: Sequence[Value] = ()
 
 
 def _moments(block: Block, loops: tuple[str, ...] = ()) -> Iterator[_Moment]:
     """All that happens, in textual order: steps, and what is handed on."""
     for item in block:
         match item:
-            case Step(name, _, reads, writes, place):
-                yield _Moment(name, place, reads, writes, loops, loops)
+            case Step(name, _, reads, writes, place, scratch=scratch):
+                yield _Moment(name, place, reads, writes, loops, loops, scratch)
             case HandedOn(old, new):
                 yield _Moment(new.name, new.location, [old], [new], loops, loops)
             case Loop(name=name, location=place):
@@ -178,7 +182,8 @@ def _given(plan: ForeignPlan) -> Sequence[Value]:
 def lives(plan: ForeignPlan) -> Sequence[LiveValue]:
     """All values, in the order in which they are written; step 0 is the start.
 
-    A value that several choices of a branch write is live several times.
+    Scratch memory is live in its step. A value that several choices of a branch write
+    is live several times.
     """
     given = _given(plan)
     begun: list[tuple[Value, int, Sequence[str]]] = [(v, 0, ()) for v in given]
@@ -191,7 +196,7 @@ def lives(plan: ForeignPlan) -> Sequence[LiveValue]:
     for last, moment in enumerate(_moments(plan.steps), 1):
         loop_ends |= dict.fromkeys(moment.loops, last)
         reads += [(latest[v.name], last, moment.loops) for v in moment.reads]
-        for value in moment.writes:
+        for value in (*moment.writes, *moment.scratch):
             partly = (v for v in moment.reads if _is_partly(v, value))
             over |= {(latest[old.name], last) for old in partly}
             latest[value.name] = len(begun)
@@ -210,7 +215,7 @@ def lives(plan: ForeignPlan) -> Sequence[LiveValue]:
 
 
 def _only_scratch(plan: ForeignPlan, values: Sequence[LiveValue]) -> int:
-    """The bytes that kernels use as scratch memory, and no value ever has."""
+    """The bytes that kernels use, it is not known when, and no value ever has."""
     used = [value.value.region for value in values]
     return _covered([*used, *plan.scratch]) - _covered(used)
 

@@ -47,7 +47,9 @@ class Memory(NamedTuple):
     """One allocation of the plan."""
 
     size: int  # bytes
-    kind: str  # `temporary`, `argument`, `result`, `constant`: what it is allocated for
+    kind: str
+    """What it is allocated for: `temporary`, `argument`, `result`, `constant`; or where
+    it is, if not on the device: `host`."""
 
 
 class Value(NamedTuple):
@@ -101,6 +103,8 @@ class Step:
     """Of a read and a write, by their numbers, whose bytes overlap."""
     is_copy: bool = False
     """Whether it writes the contents of its operand, in the same order."""
+    scratch: Sequence[Value] = ()
+    """What it writes besides, as scratch memory: no step reads it."""
 
 
 class HandedOn(NamedTuple):
@@ -152,7 +156,7 @@ class ForeignPlan:
     not_understood: Mapping[str, int] = field(default_factory=dict[str, int])
     """What the reader left out, and how often."""
     scratch: Sequence[Region] = ()
-    """What kernels use within steps; the plan does not say within which."""
+    """What kernels use within steps, if the plan does not say within which."""
     is_trace: bool = False
     """Whether steps are only times, and say nothing of what depends on what."""
     devices: Mapping[str, str] = field(default_factory=dict[str, str])

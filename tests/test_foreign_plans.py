@@ -38,16 +38,22 @@ from tensorplan.tools.views.model import PlanView, ShownBuffer, pool_of
 from tensorplan.tools.views.snapshot import snapshot as write_snapshot
 
 FOLDER = Path(__file__).parent / "foreign" / "xla"
-PROGRAMS = {"shift": "unsound", "windows": "suspicious", "steps": "proved"}
+GPU = FOLDER.with_name("xla_gpu")
+PROGRAMS = {
+    **{"shift": "unsound", "windows": "suspicious", "steps": "proved"},
+    **{"scan": "proved", "attention": "proved", "transposed": "unsound"},  # on a GPU
+}
 
 VALUE = re.compile(r" value: <\d+ (\S+) .*@\d+> (\(size=(\d+),offset=(\d+)\))")
 
 
 def texts(program: str) -> tuple[str, str, str]:
     """HLO, buffer assignment and live ranges."""
-    stem = f"jit_{program}"
+    folder = FOLDER if (FOLDER / f"jit_{program}.txt").exists() else GPU
+    stem = folder / f"jit_{program}"
     ends = ("", "-buffer-assignment", "-live-range")
-    parts = [(FOLDER / f"{stem}{end}.txt").read_text() for end in ends]
+    paths = [Path(f"{stem}{end}.txt") for end in ends]
+    parts = [path.read_text() if path.exists() else "" for path in paths]
     return parts[0], parts[1], parts[2]
 
 
@@ -57,7 +63,8 @@ def read(hlo_text: str, assignment: str) -> ForeignPlan:
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_recorded_dumps(program: str) -> None:
-    [path] = [p for p in plan_files(str(FOLDER)) if program in p.name]
+    files = [*plan_files(str(FOLDER)), *plan_files(str(GPU))]
+    [path] = [p for p in files if program in p.name]
     found = audit(xla.read_file(path))
     assert found.verdict == PROGRAMS[program]
     assert not found.plan.not_understood
@@ -99,7 +106,9 @@ def planted(assignment: str, victim: str, intruder: str) -> str | None:
     return "\n".join(lines)
 
 
-@pytest.mark.parametrize(("program", "least"), [("shift", 2), ("steps", 60)])
+@pytest.mark.parametrize(
+    ("program", "least"), [("shift", 2), ("steps", 60), ("scan", 70), ("attention", 20)]
+)
 def test_each_planted_overlap_is_found(program: str, least: int) -> None:
     text, assignment, ranges = texts(program)
     module = hlo.parse(text, "m.txt")

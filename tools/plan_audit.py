@@ -57,6 +57,7 @@ _SEVERITIES = {"unsound": "error", "suspicious": "warning"}
 _KINDS = {
     **{kind: f"{kind}s" for kind in ("argument", "result", "constant")},
     "temporary": "temporaries",
+    "host": "host memory",
     "scratch": "scratch memory of kernels",
 }
 """What memories are for, in words."""

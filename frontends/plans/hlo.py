@@ -4,11 +4,13 @@
     module.entry.root.opcode
 
 The text of `--xla_dump_hlo_as_text` has one instruction per line, in the order of the
-schedule if the module says `is_scheduled=true`.
+schedule if the module says `is_scheduled=true`. Newer versions write `%x#1` for part 1
+of a tuple; it is read as the `get-tuple-element` that it stands for.
 """
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -21,7 +23,7 @@ _COMMENT = re.compile(r"/\*.*?\*/")
 _COMPUTATION = re.compile(r"(ENTRY )?%?([\w.-]+) \(.*\) -> .* \{$")
 _INSTRUCTION = re.compile(r"\s+(ROOT )?%?([\w.-]+) = ")
 _OPCODE = re.compile(r"\s*([a-z][\w-]*)\(")
-_OPERAND = re.compile(r"%?([\w.-]+)$")
+_OPERAND = re.compile(r"%?([\w.-]+(?:#\d+)*)$")
 _ENTRY_OF_TABLE = re.compile(r"(\d+) (.*)$")
 _FIELD = re.compile(r"(\w+)=(\"[^\"]*\"|[^\s}]+)")
 
@@ -91,6 +93,21 @@ class Computation:
         return {instruction.name: instruction for instruction in self.instructions}
 
     @cached_property
+    def read_parts(self) -> AbstractSet[tuple[str, str]]:
+        """The parts of tuples that instructions take out: `("sort", "1")`."""
+        return {
+            (i.operands[0], i.attributes["index"])
+            for i in self.instructions
+            if i.opcode == "get-tuple-element"
+        }
+
+    @cached_property
+    def read_whole(self) -> AbstractSet[str]:
+        """What instructions read, or the computation returns, with all of its parts."""
+        readers = (i for i in self.instructions if i.opcode != "get-tuple-element")
+        return {self.root.name, *(name for i in readers for name in i.operands)}
+
+    @cached_property
     def parameters(self) -> Sequence[Instruction]:
         found = [i for i in self.instructions if i.opcode == "parameter"]
         return sorted(found, key=lambda parameter: int(parameter.literal))
@@ -112,7 +129,10 @@ def parse(text: str, name: str) -> HloModule:
     head = next((line for line in lines if line.strip()), "")
     if not head.startswith("HloModule "):
         raise ForeignPlanError("this is not the text of an HLO module", name)
-    frames = _frames(lines)
+    try:
+        frames = _frames(lines)
+    except ValueError:
+        raise ForeignPlanError("the stack frames cannot be read", name) from None
     computations: dict[str, Computation] = {}
     entry: Computation | None = None
     begin: tuple[int, re.Match[str]] | None = None
@@ -143,22 +163,38 @@ def _computation(
     frames: Mapping[int, str],
     file: str,
 ) -> Computation:
-    instructions: list[Instruction] = []
+    instructions: dict[str, Instruction] = {}
     root: Instruction | None = None
     for number, line in lines:
         if (found := _INSTRUCTION.match(line)) is None:
             continue
         try:
             instruction = _instruction(found[2], line[found.end() :], frames)
-        except (ValueError, IndexError, RecursionError):
+            for operand in instruction.operands:
+                _add_parts(operand, instructions)
+        except (LookupError, ValueError, RecursionError):
             raise ForeignPlanError(
                 f"{found[2]} cannot be read as an instruction", f"{file}:{number}"
             ) from None
-        instructions.append(instruction)
+        instructions[instruction.name] = instruction
         root = instruction if found[1] else root
     if root is None:
         raise ForeignPlanError(f"the computation {name} has no ROOT", file)
-    return Computation(name, instructions, root)
+    return Computation(name, [*instructions.values()], root)
+
+
+def _add_parts(operand: str, instructions: dict[str, Instruction]) -> None:
+    """Adds the instructions that `%x#1#0` stands for, if they are not there yet."""
+    whole, _, part = operand.rpartition("#")
+    if not whole or operand in instructions:
+        return
+    _add_parts(whole, instructions)
+    tuple_ = instructions[whole]
+    shape = (tuple_.shape.parts or ())[int(part)]
+    instructions[operand] = Instruction(
+        *(operand, shape, "get-tuple-element", (whole,), {"index": part}),
+        *("", tuple_.origin, tuple_.location),
+    )
 
 
 def _instruction(name: str, text: str, frames: Mapping[int, str]) -> Instruction:

@@ -9,7 +9,7 @@ elementwise operations alone.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
@@ -31,6 +31,8 @@ ELEMENTWISE = frozenset(
     stochastic-convert subtract tan tanh xor acos acosh asin asinh atanh cosh sinh
     """.split()
 )
+IN_PLACE = ("sort", "all-reduce", "all-reduce-start")
+"""Operations that may compute each result into its operand of the same number."""
 MANY = frozenset(
     """cholesky convolution dot fft reduce reduce-window scaled-dot sort topk
     triangular-solve""".split()
@@ -67,13 +69,20 @@ class _NotModeled(Exception):
 def access(module: HloModule, by: Instruction, at: Computation, how: Sharing) -> Access:
     """Of an instruction of the computation `at`, or of what the fusion computes."""
     is_own = how.result in ((), (how.operand,)) and how.operand in how.in_place
-    if by.opcode == "sort" and is_own:
+    if by.opcode in IN_PLACE and is_own:
         return None
     if by.opcode == "custom-call":
         return _declared(by, how)
     try:
-        body, root = _body(module, by, at, how)
-        return _Flow(body, how.operand).access(root, how)
+        body, results = _body(module, by, at)
+        if body.root.opcode in IN_PLACE and how.operand in how.in_place:
+            return _in_place(body, how)
+        root = results.pop(how.result, body.root)
+        flow = _Flow(body, how.operand)
+        found = flow.access(root, how)
+        for other in results.values():
+            flow.check(other, root, how)
+        return found
     except _NotModeled as reason:
         return reason.access
     except (LookupError, ValueError, RecursionError):
@@ -90,10 +99,20 @@ def _declared(by: Instruction, how: Sharing) -> Access:
     return Unknown("a custom call that declares no such alias")
 
 
+def _in_place(body: Computation, how: Sharing) -> Access:
+    """A fusion of a sort and what its operands are computed from."""
+    operands = body.root.operands
+    number = how.result[0] if how.result else 0
+    sorted_ = body.by_name[operands[number]]
+    if sorted_.opcode == "parameter" and int(sorted_.literal) == how.operand:
+        return None
+    return Unknown(f"{body.root.opcode} overwrites another operand than its own")
+
+
 def _body(
-    module: HloModule, by: Instruction, at: Computation, how: Sharing
-) -> tuple[Computation, Instruction]:
-    """What computes the result: a fusion's body, or the instruction alone."""
+    module: HloModule, by: Instruction, at: Computation
+) -> tuple[Computation, dict[Index, Instruction]]:
+    """What computes the results: a fusion's body, or the instruction alone."""
     if by.opcode != "fusion":
         names = tuple(f"operand {number}" for number in range(len(by.operands)))
         parameters = [
@@ -107,12 +126,19 @@ def _body(
             for n, (name, operand) in enumerate(zip(names, by.operands, strict=True))
         ]
         root = replace(by, operands=names)
-        return Computation(by.name, [*parameters, root], root), root
+        return Computation(by.name, [*parameters, root], root), {(): root}
     body = module.computations[by.called("calls")]
-    root = body.root
-    for number in how.result:
-        root = body.by_name[root.operands[number]]
-    return body, root
+    return body, dict(_results(body, body.root, ()))
+
+
+def _results(
+    body: Computation, root: Instruction, index: Index
+) -> Iterator[tuple[Index, Instruction]]:
+    if root.opcode != "tuple":
+        yield index, root
+        return
+    for number, name in enumerate(root.operands):
+        yield from _results(body, body.by_name[name], (*index, number))
 
 
 class _Flow:
@@ -123,10 +149,10 @@ class _Flow:
         self.parameter = body.parameters[operand]
         self.readers = {self.parameter.name}
         """What depends on the operand."""
+        self._known: dict[str, Sequence[Source] | _NotModeled] = {}
         for by in body.instructions:
             if not self.readers.isdisjoint(by.operands):
                 self.readers.add(by.name)
-        self._known: dict[str, Sequence[Source] | _NotModeled] = {}
         self._expressions: dict[str, str] = {}
         self._first: dict[str, str] = {}
 
@@ -137,11 +163,6 @@ class _Flow:
             raise _NotModeled("the elements have different widths")
         if root.name in self._passed_through():
             return None
-        for by in self.body.instructions:
-            try:
-                self._known[by.name] = self._compute(by)
-            except _NotModeled as error:
-                self._known[by.name] = error
         update = self._behind_bitcasts(root)
         if update.operands and self._base(update) in how.in_place:
             if update.opcode == "scatter":
@@ -152,6 +173,58 @@ class _Flow:
         if any(source.window for source in sources):
             raise _NotModeled("it reads a window that starts at a computed element")
         return _elements(_identity(root.shape), sources, width)
+
+    def check(self, other: Instruction, root: Instruction, how: Sharing) -> None:
+        """Raises `_NotModeled` if `other`, another result of the same fusion, may read
+        elements that `root` has overwritten: each element of both is computed together
+        with that at the same place in the other one.
+        """
+        if other.opcode == "reduce":  # computed as it passes through its operand
+            other = self.body.by_name[other.operands[0]]
+        if other.name not in self.readers or (
+            other.name in self._passed_through()
+            and other.shape.elements == root.shape.elements
+        ):
+            return
+        sources = self._sources(other)
+        if (
+            any(source.window for source in sources)
+            or other.shape.elements != root.shape.elements
+        ):
+            raise _NotModeled("another result of the fusion reads other elements")
+        own = _identity(root.shape).reshape(-1)
+        window = self._window(root, how)
+        written = own if window is None else window
+        early = late = 0
+        for source in sources:
+            read = source.positions.reshape(-1)
+            is_hit = np.isin(read, written)
+            early += int(np.count_nonzero(is_hit & (read < own)))
+            late += int(np.count_nonzero(is_hit & (read > own)))
+        if early:
+            text = f"another result reads {early} elements after they are overwritten"
+            raise _NotModeled(text, self._is_whole(root) or window is not None)
+        if late:
+            text = f"another result finds {late} elements only in ascending order"
+            raise _NotModeled(text)
+
+    def _is_whole(self, root: Instruction) -> bool:
+        """Whether all elements are written, whatever the numbers are."""
+        opcode = self._behind_bitcasts(root).opcode
+        return opcode not in ("dynamic-update-slice", "scatter")
+
+    def _window(self, root: Instruction, how: Sharing) -> "Positions | None":
+        """The elements that an update in place writes, if they are known."""
+        update = self._behind_bitcasts(root)
+        if self._is_whole(root) or self._base(update) not in how.in_place:
+            return None
+        if update.opcode == "scatter":
+            return None
+        base, new = self._operands(update)[:2]
+        start, window = self._start(update.operands[2:], base.shape, new.shape)
+        if window:
+            return None
+        return _identity(base.shape)[_box(start, new.shape.sizes)]
 
     def _update(self, update: Instruction, width: int) -> Access:
         """Only the window is written; what is read outside of it is intact."""
@@ -199,6 +272,12 @@ class _Flow:
 
     def _sources(self, by: Instruction) -> Sequence[Source]:
         """Where the elements of an array come from. Raises `_NotModeled`."""
+        if by.name not in self._known:
+            for each in self.body.instructions:
+                try:
+                    self._known[each.name] = self._compute(each)
+                except _NotModeled as error:
+                    self._known[each.name] = error
         known = self._known[by.name]
         if isinstance(known, _NotModeled):
             raise known

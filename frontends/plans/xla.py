@@ -5,13 +5,18 @@
 A compiled module has two files: the optimized HLO, in the order of its schedule, and
 the buffer assignment, which gives each value its bytes. Who reads and writes what is
 taken from the HLO, not from the live ranges that XLA dumps as well.
+
+An asynchronous operation is two steps. The first one, at its -start, reads and writes
+all that the operation does. The second one, at its -done, reads once more what the
+first one left in these bytes: no step in between may write there. A step in between
+that needs other contents of the bytes of the results does not find them.
 """
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from ...support.foreign_plan import (
     Access,
@@ -26,13 +31,14 @@ from ...support.foreign_plan import (
     Step,
     Value,
 )
-from .hlo import Computation, HloModule, Index, Instruction, parse
+from .hlo import Computation, HloModule, Index, Instruction, Shape, parse
 from .text import text_of
 
 ASSIGNMENT = "-buffer-assignment.txt"
 
 ASSUMPTIONS = (
     "XLA's runtime runs steps that share bytes in the order of the schedule",
+    "an asynchronous operation of XLA runs after its -start and before its -done",
     "a fused kernel reads all that it needs of an element before it writes that one",
     "an update in place writes its window only",
     "custom calls, sorts and collectives access what they declare",
@@ -50,6 +56,21 @@ _STAGE = re.compile(rf"(\.(sm_\d+\.)?\w+_after_optimizations)?{ASSIGNMENT}$")
 """What a file's name ends with, after that of the module."""
 
 _FORWARDING = ("bitcast", "optimization-barrier", "add-dependency", "domain")
+
+_STARTS: Mapping[str, tuple[Index | None, Index]] = {
+    "async-start": ((0,), (1,)),
+    "copy-start": ((1,), (0,)),
+    "all-gather-start": ((0,), (1,)),
+    "collective-permute-start": ((0,), (1,)),
+    "all-reduce-start": (None, ()),
+}
+"""The parts of what each returns: its operands, if they are there, and its results."""
+
+_QUEUE = re.compile(r'"operation_queue_id":"([1-9]\d*)"')
+"""Another stream than the main one."""
+
+_HOST = 5
+"""The memory space."""
 
 
 def read_file(path: Path) -> ForeignPlan:
@@ -83,6 +104,18 @@ def read(module: HloModule, assignment: str, name: str) -> ForeignPlan:
         ) from None
 
 
+class _Running(NamedTuple):
+    """An asynchronous operation that has begun."""
+
+    steps: Block
+    reads: Sequence[Value]
+    """What has to be left of all that it reads and writes when it is done."""
+    state: Values
+    """What the -start returns."""
+    results: Values
+    """What the -done returns."""
+
+
 class _Reader:
     def __init__(self, module: HloModule):
         self.module = module
@@ -90,6 +123,13 @@ class _Reader:
         self.regions: dict[tuple[str, Index], Region] = {}
         self.constants: dict[str, Value] = {}
         self.not_understood: Counter[str] = Counter()
+        self.asynchronous = {
+            by.called("calls")
+            for computation in module.computations.values()
+            for by in computation.instructions
+            if by.opcode == "async-start" and "calls" in by.attributes
+        }
+        """The computations that async-start runs."""
 
     def read_assignment(self, text: str, name: str) -> None:
         """Raises `ForeignPlanError` for anything but a buffer assignment."""
@@ -137,6 +177,7 @@ class _Reader:
         """The steps of a computation, and the values of its result."""
         values: dict[str, Values] = {}
         steps: list[Step | HandedOn | Loop | Branch] = []
+        running: dict[str, _Running] = {}
         for by in computation.instructions:
             operands = [values[name] for name in by.operands]
             match by.opcode:
@@ -147,9 +188,9 @@ class _Reader:
                     self.constants |= {value.name: value for value in own.values()}
                 case "get-tuple-element":
                     number = int(by.attributes["index"])
-                    values[by.name] = _part(operands[0], number)
+                    values[by.name] = _under(operands[0], (number,))
                 case "tuple":
-                    own = self._own(by, only_itself=True)
+                    own = self._own(by, [((), by.shape)])
                     steps.append(self._step(by, computation, operands[:0], own))
                     values[by.name] = {**own, **_joined(operands)}
                 case opcode if opcode in _FORWARDING:
@@ -164,19 +205,59 @@ class _Reader:
                     called = self.module.computations[by.called("to_apply")]
                     inner, values[by.name] = self._block(called, operands)
                     steps += inner
+                case opcode if opcode in _STARTS:
+                    begun = self._start(by, computation, operands)
+                    running[by.name] = begun
+                    values[by.name] = begun.state
+                    steps += begun.steps
+                case "async-update" if by.operands[0] in running:
+                    running[by.name] = running[by.operands[0]]
+                    values[by.name] = operands[0]
+                case opcode if opcode.endswith("-done") and by.operands[0] in running:
+                    begun = running[by.operands[0]]
+                    steps.append(Step(by.name, opcode, begun.reads, (), by.location))
+                    values[by.name] = begun.results
                 case _:
                     if by.opcode.endswith(("-start", "-update", "-done")):
                         self.not_understood[f"asynchronous {by.opcode}"] += 1
+                    elif self._is_elsewhere(by, computation):
+                        self.not_understood["steps on other streams"] += 1
                     values[by.name] = own = self._own(by)
                     steps.append(self._step(by, computation, operands, own))
         return steps, values[computation.root.name]
 
-    def _own(self, by: Instruction, only_itself: bool = False) -> Values:
+    def _start(
+        self, by: Instruction, computation: Computation, operands: Sequence[Values]
+    ) -> "_Running":
+        """What an asynchronous operation does, which is a computation or a step."""
+        taken, made = _STARTS[by.opcode]
+        parts = dict(by.shape.leaves())
+        given: Values = {}
+        if taken is not None:
+            lent = _joined(operands) if parts[taken].parts is not None else operands[0]
+            given = {(*taken, *index): value for index, value in lent.items()}
+        body: Block = []
+        results: Values = {}
+        if by.opcode == "async-start":
+            called = self.module.computations[by.called("calls")]
+            body, values = self._block(called, operands)
+            results = {(*made, *index): value for index, value in values.items()}
+            given = {**given, **results}
+            operands = []
+        own = self._own(by, [(i, s) for i, s in parts.items() if i not in given])
+        body = [self._step(by, computation, operands, own), *body]
+        if any(isinstance(item, Loop | Branch) for item in body):
+            self.not_understood["asynchronous loops and branches"] += 1
+        state = {**given, **own}
+        reads = dict.fromkeys([*own.values(), *_left(body)])
+        return _Running(body, [*reads], state, _under(state, made))
+
+    def _own(
+        self, by: Instruction, parts: Iterable[tuple[Index, Shape]] | None = None
+    ) -> Values:
         """The values that an instruction defines, where the assignment has them."""
         found: dict[Index, Value] = {}
-        for index, shape in by.shape.leaves():
-            if only_itself and index:
-                continue
+        for index, shape in parts or by.shape.leaves():
             region = self.regions.get((by.name, index))
             if region is None:
                 if shape.bytes:
@@ -202,8 +283,9 @@ class _Reader:
             leaves = [v for i, v in values.items() if not _is_table(i, values)]
             reads += leaves
             numbers += [number] * len(leaves)
-        indices = list(results)
+        indices = [i for i in results if _is_read(by, i, computation)]
         writes = [results[index] for index in indices]
+        scratch = [value for index, value in results.items() if index not in indices]
 
         def relation(read: int, write: int) -> Access:
             from .hlo_elements import Sharing, access  # loads NumPy
@@ -216,10 +298,20 @@ class _Reader:
             sharing = Sharing(numbers[read], indices[write], frozenset(same))
             return access(self.module, by, computation, sharing)
 
-        is_copy = by.opcode == "copy" and by.shape.bytes == sum(
-            v.region.size for v in reads
+        touched = [*reads, *writes]
+        is_copy = (
+            by.opcode == "copy"
+            and by.shape.bytes == sum(v.region.size for v in reads)
+            and len({self.memories[v.region.memory].kind == "host" for v in touched})
+            < 2
         )
-        return Step(by.name, by.opcode, reads, writes, by.location, relation, is_copy)
+        details = (by.location, relation, is_copy, scratch)
+        return Step(by.name, by.opcode, reads, writes, *details)
+
+    def _is_elsewhere(self, by: Instruction, computation: Computation) -> bool:
+        """Whether an operation runs on another stream, without a -start and a -done."""
+        config = by.attributes.get("backend_config", "")
+        return bool(_QUEUE.search(config)) and computation.name not in self.asynchronous
 
     def _loop(self, by: Instruction, initial: Values) -> tuple[Loop, Values]:
         condition, body = (
@@ -269,12 +361,14 @@ class _Reader:
 
 
 def _kind(text: str) -> str:
-    """What an allocation is for, from its description."""
+    """What an allocation is for, from its description: `page 0, parameter 1, ...`."""
     if "thread-local" in text:
         return "thread-local"
-    if text.startswith("parameter"):
+    if f"color {_HOST}" in text.split(", "):
+        return "host"
+    if re.search(r"(^|, )parameter ", text):
         return "argument"
-    if text.startswith("constant"):
+    if re.search(r"(^|, )constant", text):
         return "constant"
     return "result" if "maybe-live-out" in text else "temporary"
 
@@ -287,13 +381,48 @@ def _name(instruction: str, index: Index) -> str:
     return f"{instruction}{{{','.join(map(str, index))}}}" if index else instruction
 
 
+def _is_read(by: Instruction, index: Index, computation: Computation) -> bool:
+    """Whether an instruction reads this part of a result; otherwise it is scratch."""
+    if not index or by.name in computation.read_whole:
+        return True
+    return (by.name, str(index[0])) in computation.read_parts
+
+
+def _left(block: Block) -> Sequence[Value]:
+    """What steps leave in the bytes that they read or write; parts have the name of the
+    whole value."""
+    found: list[Value] = []
+    for step in block:
+        if isinstance(step, Step):
+            writes = [*step.writes, *step.scratch]
+            found += step.reads
+            for taken in writes:
+                found = [part for v in found for part in _without(v, taken.region)]
+            found += writes
+    return found
+
+
+def _without(value: Value, taken: Region) -> Sequence[Value]:
+    """The value in the bytes that are not taken."""
+    whole = value.region
+    if not whole.overlaps(taken):
+        return [value]
+    sides = (
+        whole._replace(size=taken.offset - whole.offset),
+        whole._replace(offset=taken.end, size=whole.end - taken.end),
+    )
+    return [value._replace(region=side) for side in sides if side.size > 0]
+
+
 def _is_table(index: Index, values: Values) -> bool:
     """Whether it is the table of a tuple's parts, which no kernel reads."""
     return any(len(i) > len(index) and i[: len(index)] == index for i in values)
 
 
-def _part(values: Values, number: int) -> Values:
-    return {i[1:]: value for i, value in values.items() if i[:1] == (number,)}
+def _under(values: Values, part: Index) -> Values:
+    """Those of a part of a tuple."""
+    size = len(part)
+    return {i[size:]: value for i, value in values.items() if i[:size] == part}
 
 
 def _joined(operands: Sequence[Values]) -> Values:
