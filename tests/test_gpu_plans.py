@@ -277,7 +277,7 @@ ENTRY %main (x: s32[16]) -> s32[16] {{
 
 def test_a_damaged_table_of_frames() -> None:
     text = (
-        "HloModule m\n\nFileNames\n1 \"a.py\"\n\nStackFrames\n"
+        'HloModule m\n\nFileNames\n1 "a.py"\n\nStackFrames\n'
         "1 {file_location_id=4x parent_frame_id=1}\n"
     )
     with pytest.raises(ForeignPlanError, match=r"m\.txt: the stack frames cannot be"):
@@ -296,3 +296,25 @@ ENTRY %main (x: (({A}, u8[]), u8[])) -> s32[16] {{
     for wrong in ("%x#2", "%y#0", "%x#1#0"):
         with pytest.raises(ForeignPlanError, match=r"r cannot be read.*|m\.txt:4"):
             hlo.parse(text.replace("%x#0#0", wrong), "m.txt")
+
+
+def test_the_steps_of_a_command_buffer_are_steps_of_the_program() -> None:
+    text = f"""
+%buffer (p: s32[16], q: s32[16]) -> s32[16] {{
+  %p = {A} parameter(0)
+  %q = {A} parameter(1)
+  %t = {A} copy(%p)
+  ROOT %k = {A} add(%t, %q)
+}}
+
+ENTRY %main (x: s32[16]) -> s32[16] {{
+  %x = {A} parameter(0)
+  %a = {A} copy(%x)
+  %b = {A} copy(%x)
+  ROOT %r = {A} call(%a, %b), to_apply=%buffer
+}}
+"""
+    places = apart("a", "b", "t", "k")
+    assert read(text, places).verdict == "proved"
+    [finding] = read(text, {**places, "t": places["b"]}).findings
+    assert "b is read by k (add)" in finding.message
