@@ -318,3 +318,30 @@ ENTRY %main (x: s32[16]) -> s32[16] {{
     assert read(text, places).verdict == "proved"
     [finding] = read(text, {**places, "t": places["b"]}).findings
     assert "b is read by k (add)" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("start", "verdict"), [("%zero", "proved"), ("%first", "suspicious")]
+)
+def test_a_reduction_passes_through_its_operand(start: str, verdict: str) -> None:
+    """So it may read what another result overwrites, but not begin with it."""
+    text = f"""
+%f (p: s32[16]) -> (s32[16], s32[]) {{
+  %p = {A} parameter(0)
+  %zero = s32[] constant(0)
+  %last = s32[1]{{0}} slice(%p), slice={{[15:16]}}
+  %first = s32[] bitcast(%last)
+  %new = {A} negate(%p)
+  %sum = s32[] reduce(%p, {start}), dimensions={{0}}, to_apply=%add
+  ROOT %both = ({A}, s32[]) tuple(%new, %sum)
+}}
+
+ENTRY %main (x: s32[16]) -> s32[16] {{
+  %x = {A} parameter(0)
+  %a = {A} copy(%x)
+  %k = ({A}, s32[]) fusion(%a), kind=kInput, calls=%f
+  ROOT %r = {A} add(%k#0, %k#1)
+}}
+"""
+    places = {"a": 0, "k{0}": 0, "k{1}": 64, "r": 128}
+    assert read(text, places, {"k{1}": 4}).verdict == verdict

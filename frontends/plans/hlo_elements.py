@@ -179,7 +179,8 @@ class _Flow:
         elements that `root` has overwritten: each element of both is computed together
         with that at the same place in the other one.
         """
-        if other.opcode == "reduce":  # computed as it passes through its operand
+        is_sum = other.opcode == "reduce"  # computed as it passes through its operand
+        if is_sum and self.readers.isdisjoint(other.operands[1:]):
             other = self.body.by_name[other.operands[0]]
         if other.name not in self.readers or (
             other.name in self._passed_through()

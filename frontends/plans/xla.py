@@ -298,12 +298,11 @@ class _Reader:
             sharing = Sharing(numbers[read], indices[write], frozenset(same))
             return access(self.module, by, computation, sharing)
 
-        touched = [*reads, *writes]
+        kinds = [self.memories[v.region.memory].kind for v in (*reads, *writes)]
         is_copy = (
             by.opcode == "copy"
             and by.shape.bytes == sum(v.region.size for v in reads)
-            and len({self.memories[v.region.memory].kind == "host" for v in touched})
-            < 2
+            and kinds.count("host") in (0, len(kinds))
         )
         details = (by.location, relation, is_copy, scratch)
         return Step(by.name, by.opcode, reads, writes, *details)
