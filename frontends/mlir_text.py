@@ -109,6 +109,7 @@ def parse_module(
     """
     parser = MLIRTextParser(ctx, "\n" * (first_line - 1) + text, name)
     try:
+        parser.expect_something()
         module = parser.parse_module()
         parser.tell_of_refused()
         return module
@@ -399,6 +400,13 @@ class MLIRTextParser(Parser):
 
     def _note_refused(self, op: Operation, reason: str) -> None:
         self._refused.setdefault(name_of(op), []).append((op, reason))
+
+    def expect_something(self) -> None:
+        """Refuses what has nothing but spaces and comments."""
+        if self._current_token.kind is MLIRTokenKind.EOF:
+            self.raise_error(
+                "the program is empty, expected an operation such as func.func"
+            )
 
     def tell_of_refused(self) -> None:
         """Remarks on what touches memory among what xDSL refused, one for each name."""

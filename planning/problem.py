@@ -120,6 +120,21 @@ class Problem:
         return sum(round_up(b.size, b.alignment) for b in self.buffers)
 
     @cached_property
+    def peak_step(self) -> int:
+        """The first step in which the most bytes are live; 0 without buffers."""
+        changes: dict[int, int] = {}
+        for buffer in self.buffers:
+            for start, end in buffer.live:
+                changes[start] = changes.get(start, 0) + buffer.size
+                changes[end] = changes.get(end, 0) - buffer.size
+        live, most, at = 0, 0, min(changes, default=0)
+        for step in sorted(changes):
+            live += changes[step]
+            if live > most:
+                most, at = live, step
+        return at
+
+    @cached_property
     def lower_bound(self) -> int:
         """The largest sum of live bytes, which no plan can undercut.
 

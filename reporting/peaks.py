@@ -33,7 +33,7 @@ from ..dialects.tgraph.base import (
     AnyMemRef,
 )
 from ..passes.tgraph.tiling.claims import claim
-from ..planning import Buffer, Problem
+from ..planning import Problem
 from .placements import (
     PlacedBuffer,
     PlacedPool,
@@ -107,21 +107,6 @@ def peaks_of(
     return found
 
 
-def peak_step(buffers: Sequence[Buffer]) -> int:
-    """The first step in which the most bytes are live; 0 if there are no buffers."""
-    changes: dict[int, int] = {}
-    for buffer in buffers:
-        for start, end in buffer.live:
-            changes[start] = changes.get(start, 0) + buffer.size
-            changes[end] = changes.get(end, 0) - buffer.size
-    live, most, at = 0, 0, min(changes, default=0)
-    for step in sorted(changes):
-        live += changes[step]
-        if live > most:
-            most, at = live, step
-    return at
-
-
 class _Function:
     def __init__(
         self, func: FuncOp, names: Mapping[SSAValue, str], pools: Sequence[PlacedPool]
@@ -139,7 +124,7 @@ class _Function:
 
     def peak(self, pool: PlacedPool) -> ArenaPeak:
         buffers = [placed.buffer for placed in pool.buffers]
-        step = peak_step(buffers)
+        step = Problem(buffers).peak_step
         live = [self._live(placed, step) for placed in pool.buffers]
         found = sorted(filter(None, live), key=lambda buffer: -buffer.size)
         op = next(op for op, at in self.flow.step.items() if at == step)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from unchanged_ir import parsed
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.utils.exceptions import ParseError
 
 import tensorplan
 from tensorplan.dialects.diagnostics import LocatedError
@@ -168,6 +169,13 @@ def test_a_name_is_no_program(function: Callable[[str], object]) -> None:
     file = str(EXAMPLES / "classifier.mlir")
     with pytest.raises(ValueError, match="is a file's name, expected Path"):
         function(file)
+
+
+@pytest.mark.parametrize("text", ["", "  \n", "// a comment\n"])
+def test_nothing_is_no_program(text: str) -> None:
+    for function in (tensorplan.read, tensorplan.from_stablehlo):
+        with pytest.raises(ParseError, match="the program is empty, expected an op"):
+            function(text)
 
 
 @pytest.mark.parametrize(

@@ -350,9 +350,9 @@ def test_signals_do_not_damage_the_heap(is_loaded: bool, tmp_path: Path) -> None
     assert printed == "True\n"
 
 
-@pytest.mark.parametrize("threads", [0, -1, True])
-def test_no_threads_are_refused(threads: Any) -> None:
-    with pytest.raises(ValueError, match=f"threads is {threads}, expected 1 or more"):
+@pytest.mark.parametrize("threads", [0, -1, True, 1025, 10**9])
+def test_no_threads_and_too_many_are_refused(threads: Any) -> None:
+    with pytest.raises(ValueError, match=f"threads is {threads}, expected 1 to 1024"):
         compiled(CHAIN, threads)
 
 

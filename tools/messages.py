@@ -78,8 +78,7 @@ def _describe_parse_error(error: ParseError) -> str:
         message = _unknown_operation(_word_before(span), is_allowed=True)
     elif message == "Could not parse entire input!":
         rest = str(span.input.content)[span.start :].lstrip()
-        empty = "the file is empty, " * (not str(span.input.content).strip())
-        message = f"{empty}expected an operation" + ", found '}'" * rest.startswith("}")
+        message = "expected an operation" + ", found '}'" * rest.startswith("}")
     elif message == "expected suffix identifier after {first_char}":
         message = "expected a name after this character; is this MLIR?"
     elif message == "Expected shape type.":

@@ -5,4 +5,4 @@
 // CHECK-NOT: Traceback
 // CHECK:     error: {{.*}} is neither MLIR text, nor MLIR bytecode
 // EMPTY-NOT: Traceback
-// EMPTY:     null:1:1: error: the file is empty, expected an operation
+// EMPTY:     null:1:1: error: the program is empty, expected an operation such as func.func

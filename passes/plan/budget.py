@@ -4,9 +4,12 @@
       when tgraph.add runs (model.mlir:7:8), live are
         2048 bytes of %big, from tgraph.concatenate (model.mlir:5:10)
         1024 bytes of %s, from tgraph.add (model.mlir:4:8)
-      in this order, 3072 bytes are live at once
+      in this order, 3072 bytes are live at the peak
       tgraph.concatenate (model.mlir:5:10) alone takes 2048 bytes, unless in tiles along
       dimension 1
+
+It counts the arena's own buffers, each where it is live, in loops too. What lies in the
+caller's memory is not in an arena.
 
 Needs: level 3.
 Leaves: the same.
@@ -20,10 +23,12 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
+from ...analysis.allocations import lifespans
+from ...analysis.liveness import buffer_of
 from ...checking.plan_check import PlannedBuffer, PlannedPool, check_plan
 from ...dialects.diagnostics import LocatedError, name_of, place_of
 from ...dialects.memory import is_view
-from ...planning import Buffer, Problem
+from ...planning import Problem
 from ..options import Budget
 from ..tgraph.tiling.claims import claim, why_whole
 
@@ -59,30 +64,34 @@ def _explained(pool: PlannedPool, budget: int) -> Iterator[str]:
         f"the arena{where} takes {pool.size} bytes, {pool.size - budget} more than the "
         f"budget of {budget}"
     )
-    step = max(
-        (buffer.first for buffer in pool.buffers),
-        key=lambda step: sum(b.size for b in _live(pool, step)),
+    planned = list({buffer.value: buffer for buffer in pool.buffers}.values())
+    problem = Problem(
+        [
+            buffer_of(b.name, b.size, live, b.alignment)
+            for b, live in zip(
+                planned, lifespans([b.value for b in planned]), strict=True
+            )
+        ]
     )
-    live = sorted(_live(pool, step), key=lambda b: (-b.size, b.first))
-    newest = max(live, key=lambda b: b.first)
+    live = [
+        (start, b)
+        for b, buffer in zip(planned, problem.buffers, strict=True)
+        for start, end in buffer.live
+        if start <= problem.peak_step < end
+    ]
+    _, newest = max(live, key=lambda each: each[0])
+    live.sort(key=lambda each: (-each[1].size, each[0]))
     yield f"buffers live at {_writer(newest)}:"
-    for buffer in live[:LISTED]:
+    for _, buffer in live[:LISTED]:
         hint = buffer.value.name_hint
         name = f" of %{hint}," if hint else ""
         yield f"  {buffer.size} bytes{name} from {_writer(buffer)}"
     if len(live) > LISTED:
-        rest = sum(buffer.size for buffer in live[LISTED:])
+        rest = sum(buffer.size for _, buffer in live[LISTED:])
         yield f"  {rest} bytes in {len(live) - LISTED} other buffers"
-    buffers = [
-        Buffer(b.name, b.size, b.first, b.last + 1, b.alignment) for b in pool.buffers
-    ]
-    yield f"in this order, {Problem(buffers).lower_bound} bytes are live at the peak"
+    yield f"in this order, {problem.lower_bound} bytes are live at the peak"
     op, needed = _in_the_way(pool, budget)
     yield f"{_described(op)} {claim(op, f'{needed} bytes')}"
-
-
-def _live(pool: PlannedPool, step: int) -> list[PlannedBuffer]:
-    return [buffer for buffer in pool.buffers if buffer.first <= step <= buffer.last]
 
 
 def _users(value: SSAValue) -> Iterator[tuple[Operation, int]]:

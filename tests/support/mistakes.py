@@ -107,7 +107,8 @@ plan-opt good.mlir -p plan-pipeline{alignment=8589934592} => expected at most
 plan-opt good.mlir -p plan-pipeline{alignment=wide} => expected bytes such as
 plan-opt good.mlir -p plan-pipeline{strategy=magic} => expected one of
 plan-opt good.mlir -p plan-pipeline{effort=max} => expected one of low, high
-plan-opt good.mlir -p plan-pipeline{threads=0} => expected 1 or more
+plan-opt good.mlir -p plan-pipeline{threads=0} => expected 1 to 1024
+plan-run good.mlir --threads 1000000000 => threads is 1000000000, expected 1 to 1024
 plan-opt good.mlir -p plan-pipeline{streams=0} => expected 1 or more
 plan-opt good.mlir -p plan-pipeline{budgt=64MiB} => did you mean 'budget'?
 plan-opt good.mlir -p plan-pipeline{budget=64MiB => -p takes
@@ -146,8 +147,8 @@ plan-opt tosa_generic.mlir --allow-unregistered-dialect -p plan-pipeline => buff
 plan-opt linalg.mlir -p plan-pipeline => lower it with mlir-opt
 plan-opt step.py => is this MLIR?
 plan-opt notes.txt => is this MLIR?
-plan-opt empty.mlir => the file is empty
-plan-opt empty.onnx => the file is empty
+plan-opt empty.mlir => the program is empty
+plan-opt empty.onnx => the program is empty
 plan-opt binary.mlir => neither MLIR text, nor MLIR bytecode
 plan-opt model.mlir.gz => neither MLIR text, nor MLIR bytecode
 plan-opt good.csv => is this MLIR?
