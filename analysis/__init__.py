@@ -19,6 +19,7 @@ allocations.py      allocations that can be placed, and their uses
 references.py       the values through which an allocation is reached, and their lives
 residents.py        what an allocation holds, one after the other, and its uses
 liveness.py         the steps in which buffers are live
+overwriting.py      operations that may compute over what they read
 banks.py            buffers that are read together
 dependencies.py     dependencies between operations
 addresses.py        escaping addresses of buffers

@@ -61,6 +61,8 @@ class ControlFlow:
 
     def __init__(self, func: FuncOp):
         self.nodes: list[BasicBlock] = []
+        self.ops: list[Operation] = []
+        """By step."""
         self.step: dict[Operation, int] = {}
         self.node_of: list[int] = []
         """By step."""
@@ -107,6 +109,7 @@ class ControlFlow:
         entry = node = self._start()
         for op in block.ops:
             self.step[op] = len(self.node_of)
+            self.ops.append(op)
             self.node_of.append(node)
             if op.regions and (name := name_of(op)) in _STRUCTURED:
                 node = self._add_structured(op, name, node)

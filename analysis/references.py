@@ -9,8 +9,9 @@
     }
     read %r                                   a reference to either, never to both
 
-So %a is not live where %b is, and the two can have one slot. A view is no reference of
-its own: it is live with what it views.
+So %a is not live where %b is, and the two can have one slot. Nor is it live where it is
+handed on with nothing in it: of two that a select chooses from, to be written, neither
+is. A view is no reference of its own: it is live with what it views.
 
     %last = scf.for ... iter_args(%old = %first) {
       %new = memref.alloc()
@@ -19,10 +20,11 @@ its own: it is live with what it views.
     }
 
 What a loop hands on is allocated again while it is live. It needs as many slots as
-there are of it at a time: one if %old is dead when %new is first accessed, here two.
+there are of it at a time: one if %old is dead when %new is first accessed, or if %new
+is computed over it (overwriting.py), here two.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import NamedTuple
@@ -35,6 +37,7 @@ from ..dialects.memory import is_view
 from ..planning.problem import Steps, common
 from .control_flow import ControlFlow, is_carried, moves
 from .liveness import Uses, live_steps
+from .overwriting import meet
 
 MOST_SLOTS = 4
 """The slots that an allocation gets at most: a loop carries all of them."""
@@ -97,6 +100,8 @@ class References:
                 known = found.setdefault(reference, {})
                 for step, is_whole in steps.items():
                     known[step] = known.get(step, True) and is_whole
+        accessed = {step for steps in found.values() for step in steps}
+        filled = self._filled(accessed)
         pending = list(found)
         for target in pending:  # grows
             if target is not self.source:
@@ -106,9 +111,35 @@ class References:
                     if move.source not in found:
                         found[move.source] = {}
                         pending.append(move.source)
-                    found[move.source][self.flow.step_of(move.op)[0]] = False
+                    if filled(step := self.flow.step_of(move.op)[0]):
+                        found[move.source][step] = False
         found = found or {self.source: {}}
         return {r: Uses(self._begin(r), steps) for r, steps in found.items()}
+
+    def _filled(self, accessed: Set[int]) -> Callable[[int], bool]:
+        """Whether there may be something in the memory when a step begins, given those
+        that access it: what is allocated holds nothing yet."""
+        nodes, node_of = self.flow.nodes, self.flow.node_of
+        allocated = self._begin(self.source)
+        before = [False for _ in nodes]
+
+        def at(node: int, step: int) -> bool:
+            first = nodes[node].start
+            is_new = first <= allocated < step
+            since = allocated if is_new else first
+            return (before[node] and not is_new) or any(
+                since <= s < step for s in accessed
+            )
+
+        ends = [*(node.start for node in nodes[1:]), len(node_of)]
+        changed = bool(self.moves)
+        while changed:
+            changed = False
+            for node, end in enumerate(ends):
+                for next in nodes[node].successors if at(node, end) else ():
+                    changed |= not before[next]
+                    before[next] = True
+        return lambda step: at(node_of[step], step)
 
     def _begin(self, reference: SSAValue) -> int:
         """The first step in which it refers to something."""
@@ -158,7 +189,10 @@ def slots(references: References, uses: Mapping[SSAValue, Uses]) -> int | None:
     pairs = [(o, n) for o in old for n in new if o is not n]
     if len(carried) > 1:
         pairs += combinations(old, 2)
-    if not any(_meet(live, a, b) for a, b in pairs):
+    if not any(
+        meet(references.flow, (a, live.get(a, ())), (b, live.get(b, ())))
+        for a, b in pairs
+    ):
         return 1
     ages = ages_in_loop(references)
     loop = alloc.parent_op()

@@ -48,7 +48,8 @@ class Access(NamedTuple):
     """What an operation does to buffers, by their numbers."""
 
     touched: Sequence[int]
-    overwritten: Sequence[int]  # as a whole, and nothing of them is read
+    overwritten: Sequence[int]
+    """As a whole; nothing of them is read, unless what is handed on is one of them."""
     read: Mapping[int, bool]  # surely, before they are written; whether all of it
     begun: int  # the buffers that it writes, or may write, as bits
     written: int  # what of them as a whole, as bits of `Parts`
@@ -146,7 +147,8 @@ class Accesses:
         return self.found[op]
 
     def _access(self, op: Operation) -> Access | None:
-        touched: dict[int, bool] = {}  # whether it overwrites all
+        touched: dict[int, None] = {}
+        own: dict[int, bool] = {}  # touched as itself: whether all is overwritten
         read: dict[int, bool] = {}
         begun = written = reached = 0
         handed_on: dict[SSAValue, bool] = {}  # whether it may write it
@@ -186,7 +188,9 @@ class Accesses:
                 if known & ~self.references.buffers:
                     handed_on[value] = handed_on.get(value, False) or writes
                 for number in numbers:
-                    touched[number] = touched.get(number, True) and is_whole
+                    touched[number] = None
+                    if known >> number & 1:
+                        own[number] = own.get(number, True) and is_whole
                     if writes:
                         begun |= 1 << number
                         written |= self.parts.written(number, value, user)
@@ -201,14 +205,15 @@ class Accesses:
             self.unchecked.add("calls that pass memory which the function uses too", op)
         for start in self.waits.get(op, ()):
             for value in _operands(start):
-                touched.update(dict.fromkeys(self.may_be.get(value, ()), False))
+                touched.update(dict.fromkeys(self.may_be.get(value, ())))
+                own.update(dict.fromkeys(self.may_be.get(value, ()), False))
                 reached |= self.references.reach.get(value, 0)
         if leaves(op):
-            touched.update(dict.fromkeys(self.memories.kept, False))
+            touched.update(dict.fromkeys(self.memories.kept))
             reached |= bits_of(self.memories.kept)
         if not touched and not taken:
             return None
-        overwritten = [number for number, is_whole in touched.items() if is_whole]
+        overwritten = [number for number, is_whole in own.items() if is_whole]
         return Access(
             list(touched),
             overwritten,

@@ -41,18 +41,20 @@ def check_operands(
     func: FuncOp,
     buffers: Sequence[ArenaBuffer],
     apart: Container[tuple[SSAValue, SSAValue]],
+    given: Container[tuple[SSAValue, SSAValue]],
     known: Known,
     unchecked: Unchecked,
 ) -> None:
     """Raises `LocatedError` for an operation that writes what it still reads.
 
     `buffers` are those in arenas and arguments, which are memories of their own here
-    but for those that share bytes. Operands that are `apart` never are in the same.
+    but for those that share bytes. Operands that are `apart` never are in the same; of
+    `given` ones the first takes bytes from the other.
     """
     placed = {buffer.value: buffer for buffer in buffers}
     sources = bases(func, list(placed))
     aliases = may_be({b: n for n, b in enumerate(sources)}, set(sources))
-    checker = _Checker(sources, placed, aliases, apart)
+    checker = _Checker(sources, placed, aliases, apart, given)
     divided = _Divided(unchecked)
     for op in operations_in(func):
         if is_barrier(op):
@@ -86,11 +88,13 @@ class _Checker:
         placed: Mapping[SSAValue, ArenaBuffer],
         may_be: Mapping[SSAValue, Sequence[int]],
         apart: Container[tuple[SSAValue, SSAValue]],
+        given: Container[tuple[SSAValue, SSAValue]],
     ):
         self._bases = bases
         self._placed = placed
         self._may_be = may_be
         self._apart = apart
+        self._given = given
 
     def check(
         self, op: Operation, written: Sequence[int], known: Known, unchecked: Unchecked
@@ -165,6 +169,8 @@ class _Checker:
         if a is b:
             return _Relation.EQUAL
         common = {self._bases[number] for number in set(first) & set(second)}
+        if (a, b) in self._given:  # another of the same buffer, too
+            return max(self._across(a, m, b, n) for m in first for n in second)
         if (a, b) in self._apart and common <= self._placed.keys():
             return _Relation.DISJOINT
         if not common:

@@ -12,9 +12,9 @@ The check visits the operations in execution order with sets of buffers: buffers
 since their view was created, buffers that have lost bytes since, buffers whose memory
 is freed, and buffers that are not, or not completely, written. Each set is an
 over-approximation: where paths meet, the sets are united, and loops are repeated until
-nothing changes. A buffer that has lost bytes may only be overwritten completely. In the
-memory of an argument, an operation that overwrites one buffer and reads another at the
-same address passes on ownership of the bytes; operands.py proves that it may. An
+nothing changes. A buffer that has lost bytes may only be overwritten completely. An
+operation that overwrites one buffer and reads another at the same address passes on
+ownership of the bytes; operands.py proves that it may. An
 operation that continues after it returns (a DMA) ends at its wait, which counts as
 another use of its buffers. Concurrent loops count as a single operation, except for
 memory allocated inside, which belongs to each iteration. A result is used when its
@@ -74,6 +74,9 @@ class Ownership(NamedTuple):
     """By the operation that accesses some."""
     apart: Container[tuple[SSAValue, SSAValue]]
     """Pairs of operands that never share a byte, if one of them is handed on."""
+    given: Container[tuple[SSAValue, SSAValue]]
+    """Pairs of operands of which the first takes bytes of the other, which control flow
+    has handed on."""
 
 
 def check_owners(
@@ -96,7 +99,8 @@ def check_owners(
     walk = _Walk(numbered, accesses, sharing, unchecked)
     walk.region(body, walk.start())
     found = {op: access for op, access in accesses.found.items() if access}
-    return Ownership(found, {pair for pair, is_so in walk.apart.items() if is_so})
+    apart = {pair for pair, is_so in walk.apart.items() if is_so}
+    return Ownership(found, apart, walk.given)
 
 
 class _Walk:
@@ -110,11 +114,13 @@ class _Walk:
         self.memories = memories
         self.accesses = accesses
         self.sharing = sharing or Overlaps(memories.buffers, memories.members)
+        self._is_placed = sharing is None  # at offsets that are numbers
         self.unchecked = unchecked
         self.references = accesses.references
         self.states: dict[tuple[Region, _State], _State] = {}
         self.apart: dict[tuple[SSAValue, SSAValue], bool] = {}
         """Whether two operands, one of which is handed on, have no byte in common."""
+        self.given: dict[tuple[SSAValue, SSAValue], None] = {}
 
     def start(self) -> _State:
         """Where the function begins: what is given has contents, results and arenas
@@ -351,15 +357,20 @@ class _Walk:
                 "its arena was freed",
                 op,
             )
-        if access.overwritten:
-            lost &= ~self._same(bits_of(access.overwritten), state)
+        overwritten = [
+            number
+            for number in access.overwritten
+            if not references.aliases[number] & reached & ~state.stale
+        ]
+        if overwritten:
+            lost &= ~self._same(bits_of(overwritten), state)
         if reached & lost:
             raise self._fault(op, reached & lost, used & ~lost)
         for number, is_whole in access.read.items():
             if fault := self._unwritten(number, is_whole, state):
                 self._refuse(f"{name_of(op)} reads {fault}", number, op)
         others = given = 0
-        handed_over = self._handed_over(access)
+        handed_over = self._handed_over(access, overwritten, state)
         for number in access.touched:
             if reached >> number & 1:
                 shared = self._others(number, state)
@@ -375,7 +386,7 @@ class _Walk:
             self._compare(op, value, state)
         if others & reached:
             raise self._fault(op, others & reached, reached)
-        for number in access.overwritten:
+        for number in overwritten:
             given |= handed_over.get(number, 0)
         others |= references.expanded(access.taken)
         return state._replace(
@@ -416,17 +427,28 @@ class _Walk:
                     is_apart = not mine & theirs
                     self.apart[pair] = self.apart.get(pair, True) and is_apart
 
-    def _handed_over(self, access: Access) -> Mapping[int, int]:
-        """Buffers that an operation overwrites, or only reads, each with those at the
-        same place that it does the other with, as bits."""
+    def _handed_over(
+        self, access: Access, overwritten: Sequence[int], state: _State
+    ) -> Mapping[int, int]:
+        """Buffers that an operation overwrites, or only reads, and references that it
+        only reads, each with those at the same place that it does the other with, as
+        bits."""
         found: dict[int, int] = {}
-        places = self.memories.places
-        for target in access.overwritten:
-            if places[target][0] not in self.memories.of_caller:
+        memories, references = self.memories, self.references
+        for target in overwritten:
+            place = memories.places[target]
+            if place[0] not in memories.of_caller and not self._is_placed:
                 continue
-            near = self.sharing.with_(target) & ~access.begun
-            for source in access.read:
-                if near >> source & 1 and places[source] == places[target]:
+            near = self.sharing.with_(target)
+            sources = near & ~access.begun & bits_of(access.read)
+            for value in access.handed_on:
+                reached = references.reach[value] & state.held
+                reached &= references.expanded(near | 1 << target)
+                if reached and value not in access.rewritten:
+                    sources |= reached
+                    self.given[memories.buffers[target].value, value] = None
+            for source in numbers_in(sources):
+                if memories.places[references.buffer[source]] == place:
                     found[target] = found.get(target, 0) | 1 << source
                     found[source] = found.get(source, 0) | 1 << target
         return found

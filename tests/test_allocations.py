@@ -39,6 +39,12 @@ def copy(source: str, target: str) -> str:
     return f'"memref.copy"(%{source}, %{target}) : ({M}, {M}) -> ()'
 
 
+def reverse(source: str, target: str) -> str:
+    """Reads elements after it has written others: not over the source."""
+    dims = "{dimensions = array<i64: 0>}"
+    return f"tgraph.reverse %{source} outs(%{target}) {dims} : {M}"
+
+
 def accesses(uses: Uses) -> str:
     found = sorted(uses.accesses.items())
     return " ".join(f"{step}!" if whole else str(step) for step, whole in found)
@@ -271,7 +277,30 @@ def each(*lines: str, starts: str = "%k = %x", types: str = M) -> list[str]:
 
 HANDED_ON = {
     "two that are needed at once": (
+        each(A, reverse("k", "a"), f"scf.yield %a : {M}"),
+        2,
+    ),
+    "one that is computed over the one before": (
         each(A, copy("k", "a"), f"scf.yield %a : {M}"),
+        1,
+    ),
+    "one that is computed over the one before, which a view reads later": (
+        each(
+            *(A, f"%v = memref.cast %k : {M} to memref<?xf32>", copy("k", "a")),
+            "%e = memref.load %v[%n] : memref<?xf32>",
+            f"scf.yield %a : {M}",
+        ),
+        2,
+    ),
+    "one that is computed over the one before, which a view reads in another order": (
+        each(
+            A,
+            f"%v = memref.reinterpret_cast %k to offset: [7], sizes: [8], "
+            f"strides: [-1] : {M} to memref<8xf32, strided<[-1], offset: 7>>",
+            f"tgraph.add %k, %v outs(%a) : ({M}, memref<8xf32, strided<[-1], "
+            f"offset: 7>>) -> {M}",
+            f"scf.yield %a : {M}",
+        ),
         2,
     ),
     "one that is dead when the next is written": (
@@ -306,7 +335,7 @@ HANDED_ON = {
     ),
     "in the first region of a while": (
         [
-            *(f"%r = scf.while (%k = %x) : ({M}) -> {M} {{", A, copy("k", "a")),
+            *(f"%r = scf.while (%k = %x) : ({M}) -> {M} {{", A, reverse("k", "a")),
             *(f"scf.condition(%p) %a : {M}", "} do {", f"^bb0(%l: {M}):"),
             *(f"scf.yield %l : {M}", "}"),
         ],
@@ -316,9 +345,33 @@ HANDED_ON = {
         [
             f"%r = scf.while (%k = %x) : ({M}) -> {M} {{",
             *(f"scf.condition(%p) %k : {M}", "} do {", f"^bb0(%l: {M}):"),
-            *(A, copy("l", "a"), f"scf.yield %a : {M}", "}"),
+            *(A, reverse("l", "a"), f"scf.yield %a : {M}", "}"),
         ],
         2,
+    ),
+    "computed over the one before, from one run of the loop to the next": (
+        [
+            f"%r = {FOR} iter_args(%o = %x) -> ({M}) {{",
+            f"%s = {FOR.replace('%i', '%j')} iter_args(%k = %o) -> ({M}) {{",
+            *(A, copy("k", "a"), f"scf.yield %a : {M}", "}"),
+            *(f"scf.yield %s : {M}", "}"),
+        ],
+        1,
+    ),
+    "computed over the one before, on one path of an iteration": (
+        [
+            f"%r = {FOR} iter_args(%k = %x) -> ({M}) {{",
+            *(f"%s = scf.if %p -> ({M}) {{", A, copy("k", "a"), f"scf.yield %a : {M}"),
+            *("} else {", f"scf.yield %k : {M}", "}", f"scf.yield %s : {M}", "}"),
+        ],
+        1,
+    ),
+    "computed over the one before, by blocks": (
+        [
+            *(f"cf.br ^h(%x : {M})", f"^h(%k: {M}):", A, copy("k", "a")),
+            *(f"cf.cond_br %p, ^h(%a : {M}), ^e", "^e:"),
+        ],
+        1,
     ),
     "by blocks, read before the next is written": (
         [
@@ -448,7 +501,7 @@ LEFT = {
         [
             f"%r = {FOR} iter_args(%o = %x) -> ({M}) {{",
             f"%s = {FOR.replace('%i', '%j')} iter_args(%k = %o) -> ({M}) {{",
-            *(A, copy("k", "a"), f"scf.yield %a : {M}", "}"),
+            *(A, reverse("k", "a"), f"scf.yield %a : {M}", "}"),
             *(f"scf.yield %s : {M}", "}"),
         ],
         [NEXT],
@@ -456,7 +509,8 @@ LEFT = {
     "allocated on one path of an iteration": (
         [
             f"%r = {FOR} iter_args(%k = %x) -> ({M}) {{",
-            *(f"%s = scf.if %p -> ({M}) {{", A, copy("k", "a"), f"scf.yield %a : {M}"),
+            f"%s = scf.if %p -> ({M}) {{",
+            *(A, reverse("k", "a"), f"scf.yield %a : {M}"),
             *("} else {", f"scf.yield %k : {M}", "}", f"scf.yield %s : {M}", "}"),
         ],
         [NEXT],
@@ -464,13 +518,13 @@ LEFT = {
     "carried by blocks": (
         [
             *(f"cf.br ^h(%x : {M})", f"^h(%k: {M}):", "cf.cond_br %p, ^m, ^e", "^m:"),
-            *("cf.br ^l", "^l:", A, copy("k", "a"), f"cf.br ^h(%a : {M})", "^e:"),
+            *("cf.br ^l", "^l:", A, reverse("k", "a"), f"cf.br ^h(%a : {M})", "^e:"),
         ],
         [NEXT],
     ),
     "carried by its own block": (
         [
-            *(f"cf.br ^h(%x : {M})", f"^h(%k: {M}):", A, copy("k", "a")),
+            *(f"cf.br ^h(%x : {M})", f"^h(%k: {M}):", A, reverse("k", "a")),
             *(f"cf.cond_br %p, ^h(%a : {M}), ^e", "^e:"),
         ],
         [NEXT],

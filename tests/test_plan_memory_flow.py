@@ -5,7 +5,7 @@ random paths: each buffer writes its own mark into its bytes of the arena, and w
 reads a buffer must find the mark of its last write.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from random import Random
 
 import pytest
@@ -17,8 +17,9 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
 import tensorplan
-from tensorplan.analysis import liveness
+from tensorplan.analysis import liveness, overwriting, references
 from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.memory import destinations
 from tensorplan.frontends.mlir_text import parse_module
 from tensorplan.passes import driver
 from tensorplan.passes.plan.memory import PlanMemory
@@ -178,3 +179,62 @@ def test_a_short_life_is_refused() -> None:
         patch.setattr(slots, "live_steps", short)
         with pytest.raises(LocatedError, match=r"uses buffer %b, whose bytes"):
             planned(text)
+
+
+def replaced(*lines: str) -> str:
+    """In each iteration %new takes the place of %old."""
+    body = "\n".join(lines)
+    return f"""func.func @f(%n: index, %c: i1, %in: {TYPE}, %out: {TYPE}) {{
+    %zero = arith.constant 0 : index
+    %one = arith.constant 1 : index
+    %first = memref.alloc() : {TYPE}
+    {copy("%in", "%first")}
+    %last = scf.for %i = %zero to %n step %one iter_args(%old = %first) -> ({TYPE}) {{
+      %new = memref.alloc() : {TYPE}
+      {body}
+      memref.dealloc %old : {TYPE}
+      scf.yield %new : {TYPE}
+    }}
+    {copy("%last", "%out")}
+    memref.dealloc %last : {TYPE}
+    func.return
+    }}"""
+
+
+ADD = f"tgraph.add %old, %in outs(%new) : ({TYPE}, {TYPE}) -> {TYPE}"
+REVERSE = f"tgraph.reverse %old outs(%new) {{dimensions = array<i64: 0>}} : {TYPE}"
+
+
+def arena_of(module: ModuleOp) -> int:
+    (alloc,) = [op for op in module.walk() if isinstance(op, memref.AllocOp)]
+    return alloc.memref.type.get_shape()[0]
+
+
+def test_what_replaces_a_buffer_lies_over_it() -> None:
+    module = planned(replaced(ADD))
+    assert arena_of(module) == 64
+    (pool,) = tensorplan.report(module)["pools"]
+    assert pool["lower_bound_bytes"] == 64
+    assert arena_of(planned(replaced(ADD, copy("%old", "%out")))) == 128
+    assert arena_of(planned(replaced(REVERSE))) == 128
+
+
+def test_one_slot_for_two_that_are_live_is_refused() -> None:
+    """A fault of the planner: it believes that no two are ever live at once."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (slots, references):
+            patch.setattr(module, "meet", lambda *_: False)
+        with pytest.raises(LocatedError, match=r"memref.copy uses buffer %first, who"):
+            planned(replaced(ADD, copy("%old", "%out")))
+
+
+def test_one_slot_for_what_is_read_in_another_order_is_refused() -> None:
+    """A fault of the planner: it believes that all operations are elementwise."""
+
+    def every(op: Operation) -> Sequence[int]:
+        return range(len(op.operands) - len(destinations(op)))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(overwriting, "overwritable", every)
+        with pytest.raises(LocatedError, match=r"tgraph.reverse writes operand 1 over"):
+            planned(replaced(REVERSE))

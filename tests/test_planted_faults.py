@@ -21,7 +21,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue, Use
 
 import tensorplan
-from tensorplan.analysis import allocations, liveness
+from tensorplan.analysis import allocations, liveness, overwriting
 from tensorplan.checking import (
     accesses,
     caller_pools,
@@ -35,7 +35,6 @@ from tensorplan.dialects.memory import destinations
 from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 from tensorplan.dialects.tgraph.signature import signature
 from tensorplan.passes.plan import memory as plan_memory
-from tensorplan.passes.plan import shared_memory
 from tensorplan.passes.plan.placement import arena, output_reuse
 from tensorplan.planning import Buffer
 from tensorplan.planning import output_reuse as planning_output_reuse
@@ -160,8 +159,7 @@ def anything_believed_elementwise(patch: Patch) -> None:
     def every(op: Operation) -> Sequence[int]:
         return range(len(op.operands) - len(destinations(op)))
 
-    patch.setattr(output_reuse, "overwritable", every)
-    patch.setattr(shared_memory, "overwritable", every)
+    patch.setattr(overwriting, "overwritable", every)
 
 
 def handed_over_and_read_later(patch: Patch) -> None:
@@ -268,6 +266,7 @@ def test_plan_check_does_not_use_what_plan_memory_uses() -> None:
                 "tensorplan.passes.plan.placement.output_reuse",
                 "tensorplan.analysis.control_flow",
                 "tensorplan.analysis.liveness",
+                "tensorplan.analysis.overwriting",
                 "tensorplan.passes.plan.placement.stream_order",
                 "tensorplan.analysis.dependencies",
                 "tensorplan.planning",

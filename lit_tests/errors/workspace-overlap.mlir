@@ -13,4 +13,4 @@ func.func @f(%a: memref<16xf32, "cpu:0">, %r: memref<16xf32, "cpu:0">) {
 }
 
 // CHECK-NOT: Traceback
-// CHECK:     workspace-overlap.mlir:10:3: error: tgraph.tanh uses buffer %x, whose bytes [0, 64) now belong to buffer %s
+// CHECK:     workspace-overlap.mlir:10:3: error: tgraph.tanh writes operand 2 over part of operand 0, expected separate memory

@@ -11,7 +11,7 @@
 // CHECK-NEXT:    %slot_1 = memref.view %arena[%[[FIRST]]][] : memref<128xi8> to memref<64xi8>
 // CHECK-NEXT:    scf.for {{.*}} iter_args(%old = %first, %[[A:.*]] = %slot, %[[B:.*]] = %slot_1)
 // CHECK-NEXT:      %new = memref.view %[[A]][%{{.*}}][] : memref<64xi8> to memref<16xf32>
-// CHECK-NEXT:      "memref.copy"(%old, %new)
+// CHECK-NEXT:      tgraph.reverse %old outs(%new)
 // CHECK-NEXT:      scf.yield %new, %[[B]], %[[A]]
 // CHECK-NEXT:    }
 // CHECK-NEXT:    "memref.copy"(%last, %out)
@@ -23,7 +23,7 @@ func.func @ping_pong(%n: index, %in: memref<16xf32>, %out: memref<16xf32>) {
   "memref.copy"(%in, %first) : (memref<16xf32>, memref<16xf32>) -> ()
   %last = scf.for %i = %c0 to %n step %c1 iter_args(%old = %first) -> (memref<16xf32>) {
     %new = memref.alloc() : memref<16xf32>
-    "memref.copy"(%old, %new) : (memref<16xf32>, memref<16xf32>) -> ()
+    tgraph.reverse %old outs(%new) {dimensions = array<i64: 0>} : memref<16xf32>
     memref.dealloc %old : memref<16xf32>
     scf.yield %new : memref<16xf32>
   }
@@ -53,6 +53,91 @@ func.func @one_slot(%n: index, %in: memref<16xf32>, %out: memref<16xf32>) {
   }
   "memref.copy"(%last, %out) : (memref<16xf32>, memref<16xf32>) -> ()
   memref.dealloc %last : memref<16xf32>
+  func.return
+}
+
+// -----
+
+// %new is computed over %old, element by element: one slot for all.
+// CHECK-LABEL: func.func @over_the_one_before
+// CHECK-NEXT:    %arena = memref.alloc() {alignment = 64 : i64} : memref<64xi8>
+// CHECK:         %first = memref.view %arena[%[[AT:.*]]][]
+// CHECK:         scf.for {{.*}} iter_args(%old = %first) -> (memref<16xf32>)
+// CHECK-NEXT:      %new = memref.view %arena[%[[AT]]][]
+// CHECK-NEXT:      linalg.add ins(%old, %in {{.*}} outs(%new
+func.func @over_the_one_before(%n: index, %in: memref<16xf32>, %out: memref<16xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %first = memref.alloc() : memref<16xf32>
+  "memref.copy"(%in, %first) : (memref<16xf32>, memref<16xf32>) -> ()
+  %last = scf.for %i = %c0 to %n step %c1 iter_args(%old = %first) -> (memref<16xf32>) {
+    %new = memref.alloc() : memref<16xf32>
+    linalg.add ins(%old, %in : memref<16xf32>, memref<16xf32>) outs(%new : memref<16xf32>)
+    memref.dealloc %old : memref<16xf32>
+    scf.yield %new : memref<16xf32>
+  }
+  "memref.copy"(%last, %out) : (memref<16xf32>, memref<16xf32>) -> ()
+  memref.dealloc %last : memref<16xf32>
+  func.return
+}
+
+// -----
+
+// The same on one path.
+// CHECK-LABEL: func.func @over_the_other_path
+// CHECK-NEXT:    %arena = memref.alloc() {alignment = 64 : i64} : memref<4096xi8>
+// CHECK:         %a = memref.view %arena[%c0]
+// CHECK:         %b = memref.view %arena[%c0]
+func.func @over_the_other_path(%c: i1, %in: memref<1024xf32>, %out: memref<1024xf32>) {
+  %a = memref.alloc() : memref<1024xf32>
+  "memref.copy"(%in, %a) : (memref<1024xf32>, memref<1024xf32>) -> ()
+  %r = scf.if %c -> (memref<1024xf32>) {
+    %b = memref.alloc() : memref<1024xf32>
+    linalg.add ins(%a, %in : memref<1024xf32>, memref<1024xf32>) outs(%b : memref<1024xf32>)
+    memref.dealloc %a : memref<1024xf32>
+    scf.yield %b : memref<1024xf32>
+  } else {
+    scf.yield %a : memref<1024xf32>
+  }
+  "memref.copy"(%r, %out) : (memref<1024xf32>, memref<1024xf32>) -> ()
+  memref.dealloc %r : memref<1024xf32>
+  func.return
+}
+
+// -----
+
+// Nothing is in either of them before the choice.
+// CHECK-LABEL: func.func @one_of_two
+// CHECK-NEXT:    %arena = memref.alloc() {alignment = 64 : i64} : memref<64xi8>
+func.func @one_of_two(%c: i1, %in: memref<16xf32>, %out: memref<16xf32>) {
+  %a = memref.alloc() : memref<16xf32>
+  %b = memref.alloc() : memref<16xf32>
+  %s = arith.select %c, %a, %b : memref<16xf32>
+  "memref.copy"(%in, %s) : (memref<16xf32>, memref<16xf32>) -> ()
+  "memref.copy"(%s, %out) : (memref<16xf32>, memref<16xf32>) -> ()
+  memref.dealloc %a : memref<16xf32>
+  memref.dealloc %b : memref<16xf32>
+  func.return
+}
+
+// -----
+
+// What the loop chooses in one iteration is in one of them in the next.
+// CHECK-LABEL: func.func @one_of_two_again
+// CHECK-NEXT:    %arena = memref.alloc() {alignment = 64 : i64} : memref<128xi8>
+func.func @one_of_two_again(%c: memref<?xi1>, %n: index, %in: memref<16xf32>, %out: memref<16xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %a = memref.alloc() : memref<16xf32>
+  %b = memref.alloc() : memref<16xf32>
+  scf.for %i = %c0 to %n step %c1 {
+    %p = memref.load %c[%i] : memref<?xi1>
+    %s = arith.select %p, %a, %b : memref<16xf32>
+    "memref.copy"(%s, %out) : (memref<16xf32>, memref<16xf32>) -> ()
+    "memref.copy"(%in, %s) : (memref<16xf32>, memref<16xf32>) -> ()
+  }
+  memref.dealloc %a : memref<16xf32>
+  memref.dealloc %b : memref<16xf32>
   func.return
 }
 

@@ -62,7 +62,7 @@ func.func @carried(%n: index, %in: memref<4xf32>) {
     %c = arith.cmpi eq, %i, %c0 : index
     %w = scf.if %c -> (memref<4xf32>) {
       %y = memref.alloc() : memref<4xf32>
-      "memref.copy"(%v, %y) : (memref<4xf32>, memref<4xf32>) -> ()
+      tgraph.reverse %v outs(%y) {dimensions = array<i64: 0>} : memref<4xf32>
       memref.dealloc %v : memref<4xf32>
       scf.yield %y : memref<4xf32>
     } else {

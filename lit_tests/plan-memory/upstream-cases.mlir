@@ -107,7 +107,7 @@ func.func @replaced_without_dealloc(%n: index, %in: memref<16xf32>, %out: memref
   "memref.copy"(%in, %x) : (memref<16xf32>, memref<16xf32>) -> ()
   %r = scf.for %i = %c0 to %n step %c1 iter_args(%v = %x) -> (memref<16xf32>) {
     %y = memref.alloc() : memref<16xf32>
-    "memref.copy"(%v, %y) : (memref<16xf32>, memref<16xf32>) -> ()
+    tgraph.reverse %v outs(%y) {dimensions = array<i64: 0>} : memref<16xf32>
     scf.yield %y : memref<16xf32>
   }
   "memref.copy"(%r, %out) : (memref<16xf32>, memref<16xf32>) -> ()

@@ -12,7 +12,8 @@ proves:
    (checking/extents.py).
  * On every path through the function, no operation uses a buffer if another buffer may
    have used some of the same bytes since the previous use, except to overwrite the
-   whole buffer without reading it (checking/ownership.py). Memory that the caller
+   whole buffer without reading it (checking/ownership.py). An operation that overwrites
+   one buffer may take its bytes from another that it reads. Memory that the caller
    provides counts as used at the start of the function, and memory that the caller
    reads counts as used at the end.
  * An operation that continues after it returns, such as a DMA, owns its buffers until

@@ -17,10 +17,11 @@ blocks (analysis/control_flow.py). A buffer is live at a step if its memory has 
 accessed and may be accessed again on some path (analysis/liveness.py). The live range
 of a buffer allocated in a loop is within one iteration. If the loop hands the buffer
 on, it carries as many slots as there are of it at a time, and the iterations take
-turns. Buffers that reach one value on different paths share a slot
-(placement/slots.py). The alignment of a pool is the option `alignment`, or more if an
-element type requires it (8 for f64). A buffer whose allocation asks for more gets more,
-and the arena as much as the largest of them. If the module describes the target's
+turns; one that is computed over the one before, element by element, needs no second
+slot (analysis/overwriting.py). Buffers that reach one value on different paths share a
+slot (placement/slots.py). The alignment of a pool is the option `alignment`, or more if
+an element type requires it (8 for f64). A buffer whose allocation asks for more gets
+more, and the arena as much as the largest of them. If the module describes the target's
 memories (dialects/target_memory.py), a pool has the alignment of its memory instead,
 and an arena that exceeds the memory's capacity, less the bytes of arguments there, is
 an error. Offsets are relative to the arena, which lies at the memory's base address. If

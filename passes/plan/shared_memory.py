@@ -4,15 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import memref
-from xdsl.dialects.builtin import MemRefType
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Operation
 from xdsl.rewriter import Rewriter
-from xdsl.traits import IsolatedFromAbove
 
 from ...analysis.control_flow import ControlFlow
 from ...analysis.liveness import merged
-from ...dialects.memory import is_view, overwritable
+from ...analysis.overwriting import reads_nowhere_else
 from ...planning.problem import Steps, common
 
 
@@ -45,35 +42,6 @@ def may_be_one(
         and any(start == step for start, _ in target.live)
         and common(source.live, target.live) == [(step, step + 1)]
     )
-
-
-def reads_nowhere_else(op: Operation, memory: SSAValue) -> bool:
-    """Whether `op` reads an allocation, or an argument, through operands only that it
-    may overwrite."""
-    allowed = overwritable(op)
-    if not op.has_trait(IsolatedFromAbove) and any(
-        isinstance(value.type, MemRefType)
-        for region in op.regions
-        for inner in region.walk()
-        for value in inner.operands
-    ):
-        return False
-    return all(
-        index in allowed if value is memory else _is_apart(value, memory)
-        for index, value in enumerate(op.operands)
-        if isinstance(value.type, MemRefType)
-    )
-
-
-def _is_apart(value: SSAValue, memory: SSAValue) -> bool:
-    """Whether a memref surely has no byte of an allocation, or of an argument."""
-    while isinstance(op := value.owner, Operation) and is_view(op):
-        value = op.operands[0]
-    if value is memory:
-        return False
-    if isinstance(op, Block):  # an argument of the function was there before
-        return isinstance(op.parent_op(), FuncOp) and op.prev_block is None
-    return isinstance(op, memref.AllocOp | memref.GetGlobalOp)
 
 
 def join(source: SharedMemory, target: SharedMemory, flow: ControlFlow) -> SharedMemory:

@@ -186,3 +186,81 @@ def one_slot_of_two_that_are_selected_from(at: str) -> str:
         *(arena(), view("a"), view("b", at), copy("x", "a"), each("x", "b", read=TURN)),
         *(f"%r = arith.select %p, %a, %b : {M}", copy("r", "y"), free()),
     )
+
+
+def replacing(body: str) -> str:
+    """Each iteration computes %now over what the one before has computed."""
+    return program(
+        *(arena(), view("first"), copy("x", "first")),
+        f"%last = scf.for %t = %c0 to %n step %c1 iter_args(%was = %first) -> ({M}) {{",
+        *(view("now"), body),
+        *(f"scf.yield %now : {M}", "}", copy("last", "y"), free()),
+    )
+
+
+OVER = each("was", "now")
+
+
+@plant(sound=lines(READ, OVER), faulty=lines(OVER, READ))
+def computed_over_the_one_before_which_is_read_later(body: str) -> str:
+    return replacing(body)
+
+
+BACK = (
+    "%back = memref.reinterpret_cast %was to offset: [15], sizes: [16], strides: [-1] "
+    f": {M} to memref<16xf32, strided<[-1], offset: 15>>"
+)
+
+
+@plant(sound="%c64", faulty="%c0")
+def computed_over_the_one_before_in_another_order(at: str) -> str:
+    return replacing(
+        lines(
+            *(view("turned", at), each("was", "turned", read=TURN)),
+            each("turned", "now"),
+        )
+    )
+
+
+@plant(sound=False, faulty=True)
+def computed_over_the_one_before_which_a_view_turns(is_over: bool) -> str:
+    strided = "memref<16xf32, strided<[-1], offset: 15>>"
+    copied = '"memref.copy"(%back, %apart) : '
+    first = lines(BACK, view("apart", "%c64"), f"{copied}({strided}, {M}) -> ()")
+    if is_over:
+        return replacing(lines(first, each("back", "now", type=strided, to=M)))
+    return replacing(lines(first, each("apart", "now")))
+
+
+def chosen(at: str, *then: str) -> str:
+    """%s is %a or %b, which lies `at` some place."""
+    return program(
+        *(arena(), view("a"), view("b", at)),
+        *(f"%s = arith.select %p, %a, %b : {M}", *then, free()),
+    )
+
+
+@plant(sound="%c64", faulty="%c0")
+def one_of_two_while_the_other_is_read_later(at: str) -> str:
+    return chosen(at, copy("x", "a"), each("x", "s"), copy("a", "y"), copy("s", "z"))
+
+
+@plant(sound="%c64", faulty="%c0")
+def computed_over_the_other_path_in_another_order(at: str) -> str:
+    return program(
+        *(arena(), view("a"), copy("x", "a"), f"%r = scf.if %p -> ({M}) {{"),
+        *(view("b", at), each("a", "b", read=TURN), f"scf.yield %b : {M}"),
+        *("} else {", f"scf.yield %a : {M}", "}", copy("r", "y"), free()),
+    )
+
+
+@plant(
+    sound=lines(copy("a", "z"), each("a", "b")),
+    faulty=lines(each("a", "b"), copy("a", "z")),
+)
+def computed_over_the_other_path_which_is_read_later(body: str) -> str:
+    return program(
+        *(arena(), view("a"), copy("x", "a"), f"%r = scf.if %p -> ({M}) {{"),
+        *(view("b"), body, f"scf.yield %b : {M}"),
+        *("} else {", f"scf.yield %a : {M}", "}", copy("r", "y"), free()),
+    )

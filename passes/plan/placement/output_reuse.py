@@ -39,11 +39,11 @@ from ....analysis.control_flow import ControlFlow
 from ....analysis.functions import caller_memories
 from ....analysis.layout import Layout, memref_type
 from ....analysis.liveness import Uses, is_reusable
+from ....analysis.overwriting import replacements
 from ....dialects.diagnostics import name_of
-from ....dialects.memory import BUFFER, LINALG, destinations, is_buffer, overwritable
+from ....dialects.memory import BUFFER, LINALG, is_buffer
 from ....dialects.tgraph.base import AnyMemRef, TensorOp, element_bytes
 from ....planning.output_reuse import HandOver, HandOvers
-from ..shared_memory import reads_nowhere_else
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,22 +92,12 @@ def hand_overs(
     places = {output.argument: n for n, output in enumerate(outputs)}
     found: dict[tuple[int, int], list[HandOver]] = {}
     for op, step in flow.step.items():
-        for index in overwritable(op) if destinations(op) else ():
-            source, target = op.operands[index], op.operands[destinations(op)[0]]
+        for source, target in replacements(op):
             buffer, other = (target, source) if source in places else (source, target)
-            if (
-                buffer in buffers
-                and other in places
-                and _shape(source) == _shape(target)
-                and reads_nowhere_else(op, source)
-            ):
+            if buffer in buffers and other in places:
                 pair = buffers[buffer], places[other]
                 found.setdefault(pair, []).append(HandOver(step, other is target))
     return found
-
-
-def _shape(value: SSAValue) -> Sequence[int]:
-    return cast(AnyMemRef, value.type).get_shape()
 
 
 def is_movable(alloc: memref.AllocOp) -> bool:

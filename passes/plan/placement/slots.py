@@ -1,8 +1,9 @@
 """Finds the slots of an arena: which allocations share one, and which have several.
 
 Allocations that the same value refers to, on one path each, share a slot unless both
-are live at once. What a loop hands on has as many slots as there are of it at a time.
-The loop carries them as bytes, and each iteration takes the next:
+are live at once, other than while the one is computed over the other
+(analysis/overwriting.py). What a loop hands on has as many slots as there are of it at
+a time. The loop carries them as bytes, and each iteration takes the next:
 
     %slot = memref.view %arena[%c0][] : memref<128xi8> to memref<64xi8>
     %slot_1 = memref.view %arena[%c64][] : memref<128xi8> to memref<64xi8>
@@ -25,6 +26,7 @@ from xdsl.rewriter import Rewriter
 from ....analysis.allocations import Allocation
 from ....analysis.control_flow import ControlFlow
 from ....analysis.liveness import for_all_agents, live_steps, merged
+from ....analysis.overwriting import meet
 from ....analysis.references import Ages, ages_in_loop
 from ....planning.problem import Steps, common
 
@@ -47,16 +49,16 @@ class Slot:
         ranges = (steps for live in self.live for of in live.values() for steps in of)
         return merged(sorted(ranges))
 
-    def take(self, other: "Slot") -> bool:
+    def take(self, other: "Slot", flow: ControlFlow) -> bool:
         """Joins what lies in another slot, if the two are never live at once."""
-        if not self._may_take(other):
+        if not self._may_take(other, flow):
             return False
         self.allocations += other.allocations
         self.live += other.live
         self.alignment = max(self.alignment, other.alignment)
         return True
 
-    def _may_take(self, other: "Slot") -> bool:
+    def _may_take(self, other: "Slot", flow: ControlFlow) -> bool:
         (one, *_), (another, *_) = self.allocations, other.allocations
         if one.size != another.size:
             return False
@@ -69,7 +71,13 @@ class Slot:
             )
         pairs = [(a, b) for a in self.live for b in other.live]
         is_handed_on = any(a.keys() & b.keys() for a, b in pairs)
-        return is_handed_on and all(_is_apart(a, b) for a, b in pairs)
+        return is_handed_on and not any(
+            meet(flow, x, y)
+            for a, b in pairs
+            for x in a.items()
+            for y in b.items()
+            if x[0] is not y[0]
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +139,9 @@ def find_slots(
             slots.append(Slot([allocation], [live], alignment, rotation))
     for other in others:
         handed_on = other.allocations[0].references.moves
-        if not (is_joined and handed_on and any(slot.take(other) for slot in slots)):
+        if not (
+            is_joined and handed_on and any(slot.take(other, flow) for slot in slots)
+        ):
             slots.append(other)
     return slots
 

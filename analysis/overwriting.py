@@ -1,0 +1,85 @@
+"""Whether an operation may compute what it writes over what it reads.
+
+linalg.exp ins(%x) outs(%y)           // element by element: %y may be %x's memory
+linalg.matmul ins(%x, %y) outs(%z)    // %z may be neither's
+"""
+
+from collections.abc import Sequence
+from typing import TypeAlias, cast
+
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import MemRefType
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.traits import IsolatedFromAbove
+
+from ..dialects.memory import destinations, is_view, overwritable
+from ..dialects.tgraph.base import AnyMemRef
+from ..planning.problem import Steps, common
+from .control_flow import ControlFlow
+
+Live: TypeAlias = tuple[SSAValue, Sequence[Steps]]
+"""A memref, and the steps in which what it refers to is live."""
+
+
+def replacements(op: Operation) -> Sequence[tuple[SSAValue, SSAValue]]:
+    """What an operation reads, and may compute what it writes over: each with that."""
+    written = destinations(op)
+    if not written:
+        return ()
+    target = op.operands[written[0]]
+    return [
+        (source, target)
+        for source in dict.fromkeys(op.operands[i] for i in overwritable(op))
+        if _shape(source) == _shape(target) and reads_nowhere_else(op, source)
+    ]
+
+
+def reads_nowhere_else(op: Operation, memory: SSAValue) -> bool:
+    """Whether `op` reads some memory through operands only that it may overwrite."""
+    allowed = overwritable(op)
+    if not op.has_trait(IsolatedFromAbove) and any(
+        isinstance(value.type, MemRefType)
+        for region in op.regions
+        for inner in region.walk()
+        for value in inner.operands
+    ):
+        return False
+    return all(
+        index in allowed if value is memory else _is_apart(value, memory)
+        for index, value in enumerate(op.operands)
+        if isinstance(value.type, MemRefType)
+    )
+
+
+def meet(flow: ControlFlow, a: Live, b: Live) -> bool:
+    """Whether two are live in the same step, other than one that computes the one over
+    the other."""
+    both = common(a[1], b[1])
+    if not both:
+        return False
+    (start, end), *others = both
+    if others or end != start + 1 or flow.barriers or flow.has_streams:
+        return True
+    pairs = replacements(flow.ops[start])
+    return not any(
+        (source, target) in pairs
+        and any(last == end for _, last in read)
+        and any(first == start for first, _ in written)
+        for (source, read), (target, written) in ((a, b), (b, a))
+    )
+
+
+def _shape(value: SSAValue) -> Sequence[int]:
+    return cast(AnyMemRef, value.type).get_shape()
+
+
+def _is_apart(value: SSAValue, memory: SSAValue) -> bool:
+    """Whether a memref surely has no byte of an allocation, or of an argument."""
+    while isinstance(op := value.owner, Operation) and is_view(op):
+        value = op.operands[0]
+    if value is memory:
+        return False
+    if isinstance(op, Block):  # an argument of the function was there before
+        return isinstance(op.parent_op(), FuncOp) and op.prev_block is None
+    return isinstance(op, memref.AllocOp | memref.GetGlobalOp)
