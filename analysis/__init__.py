@@ -17,6 +17,7 @@ loops.py            trip counts of loops
 control_flow.py     the numbered steps of a function on memrefs
 allocations.py      allocations that can be placed, and their uses
 references.py       the values through which an allocation is reached, and their lives
+frees.py            uses of memory after it is freed
 residents.py        what an allocation holds, one after the other, and its uses
 liveness.py         the steps in which buffers are live
 overwriting.py      operations that may compute over what they read

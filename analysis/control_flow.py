@@ -80,6 +80,24 @@ class ControlFlow:
             op = outer
         return self.step[op], op
 
+    def reaches(self, step: int, other: int, without: int) -> bool:
+        """Whether a path leads from after a step to another one, and has a third one
+        neither in between nor at its end."""
+        ends = [*(node.start for node in self.nodes[1:]), len(self.ops)]
+        pending, seen = [(self.node_of[step], step + 1)], set[int]()
+        for node, start in pending:  # grows
+            last = min(
+                (s for s in (without, other) if start <= s < ends[node]), default=-1
+            )
+            if last >= 0:
+                if last == other != without:
+                    return True
+                continue
+            new = [n for n in self.nodes[node].successors if n not in seen]
+            seen.update(new)
+            pending += [(n, self.nodes[n].start) for n in new]
+        return False
+
     def _start(self) -> int:
         self.nodes.append(BasicBlock(len(self.node_of)))
         return len(self.nodes) - 1

@@ -105,7 +105,7 @@ class References:
         pending = list(found)
         for target in pending:  # grows
             if target is not self.source:
-                found[target][self._begin(target)] = False
+                found[target][self.begin(target)] = False
             for move in self.moves:
                 if move.target is target:
                     if move.source not in found:
@@ -114,13 +114,13 @@ class References:
                     if filled(step := self.flow.step_of(move.op)[0]):
                         found[move.source][step] = False
         found = found or {self.source: {}}
-        return {r: Uses(self._begin(r), steps) for r, steps in found.items()}
+        return {r: Uses(self.begin(r), steps) for r, steps in found.items()}
 
     def _filled(self, accessed: Set[int]) -> Callable[[int], bool]:
         """Whether there may be something in the memory when a step begins, given those
         that access it: what is allocated holds nothing yet."""
         nodes, node_of = self.flow.nodes, self.flow.node_of
-        allocated = self._begin(self.source)
+        allocated = self.begin(self.source)
         before = [False for _ in nodes]
 
         def at(node: int, step: int) -> bool:
@@ -141,7 +141,7 @@ class References:
                     before[next] = True
         return lambda step: at(node_of[step], step)
 
-    def _begin(self, reference: SSAValue) -> int:
+    def begin(self, reference: SSAValue) -> int:
         """The first step in which it refers to something."""
         owner = reference.owner
         if isinstance(owner, Block):

@@ -41,6 +41,9 @@ at addresses. The arena of a function that others of the module call then lies i
 of its callers, over all that is not live during the call: there is one arena for the
 call tree, unless the function calls itself.
 
+A program that surely frees a buffer twice, or uses it after it is freed, is an error;
+where it may do so, on one path, a remark says it (analysis/frees.py).
+
 Needs: memrefs, from tgraph-bufferize or from mlir-opt.
 Leaves: level 3, verified by plan-check. Allocations that the pass cannot plan stay
 unchanged, with a remark: sizes that do not follow from the arguments, layouts other
@@ -77,6 +80,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from ...analysis.allocations import Allocation, erase_deallocs, find_allocations
 from ...analysis.banks import banks_of
 from ...analysis.control_flow import ControlFlow, ends
+from ...analysis.frees import uses_after_free
 from ...analysis.functions import argument_bytes
 from ...analysis.references import MOST_SLOTS
 from ...analysis.sizes import SizeReader
@@ -172,6 +176,7 @@ class PlanMemory(ModulePass, MemoryOptions, Arenas, Banking):
         """The plan of each memory space, in turn; the caller may write it down before
         the next."""
         flow = ControlFlow(func)
+        _check_frees(func, flow)
         pools: dict[Attribute, list[Allocation]] = {}
         sizes = None
         if self.dynamic != "allocator":
@@ -260,6 +265,16 @@ class PlanMemory(ModulePass, MemoryOptions, Arenas, Banking):
                 allocation.alloc,
             )
         return replace(allocation, size=int(most))
+
+
+def _check_frees(func: FuncOp, flow: ControlFlow) -> None:
+    """Refuses a program that surely uses what it has freed; a remark says where it may,
+    on one path."""
+    for found in uses_after_free(func, flow):
+        if found.is_sure:
+            expected = "expected no use of what is freed"
+            raise LocatedError(f"{found.text}, {expected}", found.use)
+        remark(found.text, found.use)
 
 
 def _alignments(allocations: Sequence[Allocation], given: int) -> list[int]:

@@ -1,0 +1,166 @@
+"""Uses of memory after it is freed: errors if they are sure, remarks if on one path."""
+
+import pytest
+from unchanged_ir import parsed
+
+import tensorplan
+from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.passes.plan.memory import PlanMemory
+from tensorplan.support.remarks import REMARKS
+
+M = "memref<8xf32>"
+FOR = "scf.for %i = %zero to %n step %one"
+
+
+def plan(*lines: str) -> None:
+    head = (
+        f"func.func @f(%n: index, %p: i1, %x: {M}, %y: {M}) {{",
+        "%zero = arith.constant 0 : index",
+        "%one = arith.constant 1 : index",
+    )
+    module = parsed("\n".join((*head, *lines, "func.return\n}")))
+    PlanMemory().apply(tensorplan.context(), module)
+
+
+def alloc(name: str) -> str:
+    return f"%{name} = memref.alloc() : {M}"
+
+
+def free(name: str, type: str = M) -> str:
+    return f"memref.dealloc %{name} : {type}"
+
+
+def copy(source: str, target: str) -> str:
+    return f'"memref.copy"(%{source}, %{target}) : ({M}, {M}) -> ()'
+
+
+A = [alloc("a"), copy("x", "a")]
+CAST = f"%v = memref.cast %a : {M} to memref<?xf32>"
+
+SURE = {
+    "freed twice": ([*A, free("a"), free("a")], r"memref.dealloc frees %a again"),
+    "read": ([*A, free("a"), copy("a", "y")], r"memref.copy reads %a"),
+    "written": ([*A, free("a"), copy("x", "a")], r"memref.copy writes %a"),
+    "read and written": ([*A, free("a"), copy("a", "a")], r"memref.copy uses %a"),
+    "through a view": (
+        [*A, CAST, free("a"), "%l = memref.load %v[%zero] : memref<?xf32>"],
+        r"memref.load reads %a",
+    ),
+    "freed through a view": (
+        [*A, CAST, free("v", "memref<?xf32>"), copy("a", "y")],
+        r"memref.copy reads %a",
+    ),
+    "on the same path": (
+        [*A, "scf.if %p {", free("a"), copy("a", "y"), "}"],
+        r"memref.copy reads %a",
+    ),
+    "in an iteration": (
+        [f"{FOR} {{", *A, free("a"), free("a"), "}"],
+        r"memref.dealloc frees %a again",
+    ),
+    "what the caller gives": ([free("x"), copy("x", "y")], r"memref.copy reads %x"),
+}
+
+
+@pytest.mark.parametrize(("lines", "message"), SURE.values(), ids=SURE)
+def test_sure(lines: list[str], message: str) -> None:
+    after = r" after memref.dealloc \(test.mlir:\d+:\d+\) frees it, expected no use"
+    with pytest.raises(LocatedError, match=rf"^test.mlir:\d+:\d+: {message}{after}"):
+        plan(*lines)
+
+
+CHOSEN = [*A, alloc("b"), copy("x", "b"), f"%s = arith.select %p, %a, %b : {M}"]
+
+PERHAPS = {
+    "freed in a branch": (
+        [*A, "scf.if %p {", free("a"), "}", copy("a", "y")],
+        ["memref.copy may read %a"],
+    ),
+    "freed in a branch, and again": (
+        [*A, "scf.if %p {", free("a"), "}", free("a")],
+        ["memref.dealloc may free %a again"],
+    ),
+    "read in a branch": (
+        [*A, free("a"), "scf.if %p {", copy("a", "y"), "}"],
+        ["memref.copy may read %a"],
+    ),
+    "in the next iteration": (
+        [*A, f"{FOR} {{", copy("a", "y"), free("a"), "}"],
+        ["memref.copy may read %a", "memref.dealloc may free %a again"],
+    ),
+    "freed as one of two": (
+        [*CHOSEN, free("s"), copy("a", "y")],
+        ["memref.copy may read %a"],
+    ),
+    "read as one of two": (
+        [*CHOSEN, free("a"), copy("s", "y")],
+        ["memref.copy may read %a"],
+    ),
+    "handed on after that": (
+        [
+            *(*A, f"%r = scf.if %p -> ({M}) {{", free("a"), f"scf.yield %a : {M}"),
+            *("} else {", f"scf.yield %a : {M}", "}", copy("r", "y")),
+        ],
+        ["memref.copy may read %a"],
+    ),
+    "by blocks": (
+        [*A, "cf.cond_br %p, ^l, ^m", "^l:", free("a"), "cf.br ^m", "^m:", free("a")],
+        ["memref.dealloc may free %a again"],
+    ),
+    "what a loop hands on and frees each time": (
+        [
+            f"%r = {FOR} iter_args(%k = %x) -> ({M}) {{",
+            free("k"),
+            f"scf.yield %k : {M}",
+            "}",
+        ],
+        ["memref.dealloc may free %x again"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("lines", "remarks"), PERHAPS.values(), ids=PERHAPS)
+def test_perhaps(
+    lines: list[str], remarks: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level("INFO", REMARKS.name):
+        plan(*lines)
+    found = [m for m in caplog.messages if "frees it, on some path" in m]
+    assert len(found) == len(remarks)
+    for message, remark in zip(found, remarks, strict=True):
+        assert f"remark: {remark} after memref.dealloc (test.mlir:" in message
+
+
+SOUND = {
+    "freed once": [*A, copy("a", "y"), free("a")],
+    "in a concurrent loop": [
+        '"scf.parallel"(%zero, %n, %one) <{operandSegmentSizes = array<i32: 1, 1, 1, '
+        "0>}> ({\n^bb0(%i: index):",
+        *(*A, free("a"), '"scf.reduce"() : () -> ()'),
+        "}) : (index, index, index) -> ()",
+    ],
+    "its size": [*A, free("a"), f"%d = memref.dim %a, %zero : {M}"],
+    "in each branch": [*A, "scf.if %p {", free("a"), "} else {", free("a"), "}"],
+    "allocated anew in each iteration": [f"{FOR} {{", *A, free("a"), "}"],
+    "replaced in each iteration": [
+        *(*A, f"%r = {FOR} iter_args(%k = %a) -> ({M}) {{", alloc("b")),
+        *(copy("k", "b"), free("k"), copy("b", "y"), f"scf.yield %b : {M}", "}"),
+        *(copy("r", "y"), free("r")),
+    ],
+    "replaced in a branch": [
+        *(*A, f"%r = scf.if %p -> ({M}) {{", alloc("b"), copy("a", "b"), free("a")),
+        *(f"scf.yield %b : {M}", "} else {", f"scf.yield %a : {M}", "}"),
+        *(copy("r", "y"), free("r")),
+    ],
+    "replaced by blocks": [
+        *(*A, f"cf.br ^h(%a : {M})", f"^h(%k: {M}):", alloc("b"), copy("k", "b")),
+        *(free("k"), f"cf.cond_br %p, ^h(%b : {M}), ^e", "^e:", free("b")),
+    ],
+}
+
+
+@pytest.mark.parametrize("lines", SOUND.values(), ids=SOUND)
+def test_sound(lines: list[str], caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("INFO", REMARKS.name):
+        plan(*lines)
+    assert not [m for m in caplog.messages if "frees it" in m]
