@@ -23,7 +23,7 @@ from ..dialects.memory import effects_on, freed, is_done_at_its_end, is_view
 from ..dialects.tgraph.base import TensorOp
 from ..planning.problem import Steps
 from .allocations import Allocation
-from .control_flow import ControlFlow
+from .control_flow import ControlFlow, moves
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,8 @@ class ResidentUse:
     """An operation of the block that accesses the buffer."""
 
     op: Operation
-    at: int  # its number in the block
+    at: int  # its step
+    end: int  # that of the next operation, after all that is inside
     accesses: Sequence[tuple[Operation, SSAValue]]
     """It, or operations inside it, each with the view that it accesses."""
 
@@ -71,27 +72,23 @@ def residents(
         outer = block.find_ancestor_op_in_block(op)
         assert outer is not None
         accesses.setdefault(outer, []).append((op, view))
-    uses = [
-        ResidentUse(op, at, accesses[op])
-        for at, op in enumerate(block.ops)
-        if op in accesses
-    ]
+    uses: list[ResidentUse] = []
+    for op in sorted(accesses, key=flow.step.__getitem__):
+        assert op.next_op is not None
+        uses.append(ResidentUse(op, flow.step[op], flow.step[op.next_op], accesses[op]))
     found: list[list[ResidentUse]] = []
-    for use, is_new in zip(uses, _begins(uses, live, flow), strict=True):
+    for use, is_new in zip(uses, _begins(uses, live), strict=True):
         if is_new:
             found.append([])
         found[-1].append(use)
     return [Resident(allocation, views, each) for each in found]
 
 
-def _begins(
-    uses: Sequence[ResidentUse], live: Sequence[Steps], flow: ControlFlow
-) -> Iterator[bool]:
+def _begins(uses: Sequence[ResidentUse], live: Sequence[Steps]) -> Iterator[bool]:
     """Whether the buffer is not live before each use."""
     yield from [True] * bool(uses)
     for use in uses[1:]:
-        step = flow.step[use.op]
-        yield not any(start < step < end for start, end in live)
+        yield not any(start < use.at < end for start, end in live)
 
 
 def _views(allocation: Allocation, block: Block) -> Sequence[SSAValue] | None:
@@ -112,6 +109,8 @@ def _views(allocation: Allocation, block: Block) -> Sequence[SSAValue] | None:
             else:
                 outer = block.find_ancestor_op_in_block(op)
                 if outer is None or any(map(_is_memref, outer.results)):
+                    return None
+                if op is outer and moves(use) is not None:  # its block hands it on
                     return None
     return views
 

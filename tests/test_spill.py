@@ -1,10 +1,13 @@
 """What does not fit a memory moves to a slower one: the same bytes, and within it."""
 
+import json
 from collections.abc import Iterator, Sequence
+from io import StringIO
 from itertools import count, product
 from random import Random
 from typing import cast
 
+import mlir_programs
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,10 +15,12 @@ from hypothesis import strategies as st
 from memref_programs import run as run_memrefs
 from modules import parse, run
 from sampling import examples
-from xdsl.dialects import arith, memref
+from upstream import with_each_mlir
+from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import ModuleOp, NoneAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
+from xdsl.printer import Printer
 from xdsl.rewriter import InsertPoint, Rewriter
 
 import tensorplan
@@ -26,6 +31,8 @@ from tensorplan.dialects.target_memory import TARGET, target_memories
 from tensorplan.dialects.tgraph.base import AnyMemRef
 from tensorplan.passes.plan.memory import PlanMemory
 from tensorplan.passes.plan.spill import PlanSpill
+from tensorplan.passes.plan.strip_memory_spaces import PlanStripMemorySpaces
+from tensorplan.runtime.backends.mlir.executable import Tools
 from tensorplan.runtime.executor import Executable
 
 
@@ -63,10 +70,18 @@ def straight_program(random: Random) -> str:
             return f'"memref.copy"({source}, {target}) : ({type}, {type}) -> ()'
         return f"linalg.copy ins({source} : {type}) outs({target} : {type})"
 
-    def step() -> Iterator[str]:
+    def step(is_inside: bool = False) -> Iterator[str]:
         type = random.choice(types)
         source, target = (random.choice(there[type]) for _ in range(2))
-        match random.choice(["new", "new", "copy", "part", "loop", "branch"]):
+        kinds = ["new", "new", "copy", "part", "loop", "branch", "body"]
+        match random.choice(kinds):
+            case "body" if not is_inside:  # what it allocates is its own
+                outside = {type: list(known) for type, known in there.items()}
+                yield f"scf.for {next(names)} = %zero to %n step %one {{"
+                for _ in range(random.randint(3, 9)):
+                    yield from step(is_inside=True)
+                yield "}"
+                there.update(outside)
             case "new":
                 target = next(names)
                 yield f"{target} = memref.alloc() : {type}"
@@ -267,6 +282,107 @@ def test_what_nothing_follows_from_lies_apart(
     assert not caplog.records
 
 
+def in_a_loop(first: str = "", last: str = "") -> str:
+    """%a is needed again when two others have been, in each iteration."""
+    return f"""
+    !t = memref<64xf32>
+    func.func @f(%n: index, %x: !t, %y: !t) {{
+      %zero = arith.constant 0 : index
+      %one = arith.constant 1 : index
+      {first}
+      scf.for %i = %zero to %n step %one {{
+        %a = memref.alloc() : !t
+        linalg.exp ins(%x : !t) outs(%a : !t)
+        %b = memref.alloc() : !t
+        linalg.exp ins(%a : !t) outs(%b : !t)
+        %c = memref.alloc() : !t
+        linalg.exp ins(%b : !t) outs(%c : !t)
+        linalg.exp ins(%b : !t) outs(%c : !t)
+        linalg.add ins(%b, %c : !t, !t) outs(%y : !t)
+        linalg.exp ins(%a : !t) outs(%y : !t)
+        memref.dealloc %a : !t
+        {last}
+      }}
+      func.return
+    }}"""
+
+
+@pytest.mark.parametrize(
+    ("first", "last"),
+    [("", ""), ("cf.br ^next\n^next:", ""), ("", "memref.dealloc %b : !t")],
+    ids=["one block", "several blocks", "more is freed"],
+)
+def test_what_a_loop_allocates_leaves_in_its_body(first: str, last: str) -> None:
+    text = in_a_loop(first, last)
+    assert peak(on(text, 1 << 20, '"memref.copy"')) == 3 * 256
+    spilled = run(on(text, 4 * 256, '"memref.copy"'), PlanSpill())
+    assert peak(spilled) == 2 * 256
+    (loop,) = (op for op in spilled.walk() if isinstance(op, scf.ForOp))
+    copies = [op for op in loop.body.block.ops if isinstance(op, memref.CopyOp)]
+    assert len(copies) == 2
+    assert str(run(spilled, PlanSpill())) == str(spilled)
+
+
+def test_what_a_branch_hands_on_stays(caplog: pytest.LogCaptureFixture) -> None:
+    text = """
+    !t = memref<64xf32>
+    func.func @f(%c: i1, %x: !t, %y: !t) {
+      %a = memref.alloc() : !t
+      linalg.exp ins(%x : !t) outs(%a : !t)
+      %r = scf.if %c -> (!t) {
+        %b = memref.alloc() : !t
+        linalg.exp ins(%a : !t) outs(%b : !t)
+        linalg.add ins(%a, %b : !t, !t) outs(%y : !t)
+        scf.yield %b : !t
+      } else {
+        scf.yield %a : !t
+      }
+      linalg.exp ins(%r : !t) outs(%y : !t)
+      func.return
+    }"""
+    module = on(text, 3 * 256, '"memref.copy"')
+    with caplog.at_level("INFO"):
+        assert str(run(module, PlanSpill())) == str(module)
+    assert "512 bytes are live in fast here, expected at most 256" in caplog.text
+
+
+@pytest.mark.skipif(not mlir_programs.LIBRARIES, reason="no libmlir_runner_utils")
+@with_each_mlir
+@pytest.mark.parametrize(("name", "bytes"), [("line_10", 819), ("line_11", 896)])
+def test_mlir_computes_the_same(name: str, bytes: int, tools: Tools) -> None:
+    """What mlir-opt bufferized, with copies, prints natively what it printed before;
+    the slower memory is the host's, too."""
+    check_values(name, bytes, tools)
+
+
+@pytest.mark.thorough
+@pytest.mark.skipif(not mlir_programs.LIBRARIES, reason="no libmlir_runner_utils")
+@with_each_mlir
+def test_mlir_computes_the_same_in_loops(tools: Tools) -> None:
+    check_values("net_07", 896, tools)
+
+
+def check_values(name: str, bytes: int, tools: Tools) -> None:
+    path = mlir_programs.HERE / "programs" / f"{name}.mlir"
+    module = tensorplan.read(path)
+    functions = [op for op in module.ops if isinstance(op, FuncOp)]
+    given = max(
+        argument_bytes(f, NoneAttr()) for f in functions if not f.is_declaration
+    )
+    target = on("func.func private @x()", given + bytes, '"memref.copy"').attributes[
+        TARGET
+    ]
+    module.attributes[TARGET] = target
+    spilled = run(module, PlanSpill())
+    assert '"slow"> to' in str(spilled) or '"slow">)' in str(spilled)
+    planned = run(spilled, PlanMemory(), PlanStripMemorySpaces())
+    del planned.attributes[TARGET]
+    stream = StringIO()
+    Printer(stream, print_generic_format=True).print_op(planned)
+    expected = json.loads((mlir_programs.HERE / "expected.json").read_text())
+    assert mlir_programs.run_natively(tools, stream.getvalue()) == expected[name]
+
+
 def test_what_fits_stays() -> None:
     text = LINEAR.replace("FIRST", FILL).replace("SECOND", READ).replace("THIRD", READ)
     module = on(text, 5 * 256, '"memref.copy"')
@@ -295,7 +411,6 @@ BARRIER = '"snax.cluster_sync_op"() : () -> ()'
 @pytest.mark.parametrize(
     ("first", "reason"),
     [
-        (f"{FILL}\ncf.br ^bb1\n^bb1:", "the function has several blocks"),
         (STREAM, "its operations have streams"),
         (f"{FILL}\n{BARRIER}", "it has barriers"),
         (FILL, "memref.copy may not access slow"),

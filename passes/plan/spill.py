@@ -23,18 +23,21 @@ For each memory that has copies to a larger one (dialects/target_memory.py), the
 asks plan-memory for the arena. If it takes more than the capacity, less the bytes of
 arguments there, the contents of some buffers leave between two uses. An operation that
 may access the slower memory, as the target says, uses them there: a buffer may lie
-there all the time. For the others they are copied, out only if they have been written
-since the last time. planning/scheduling/residency.py chooses what leaves so that this
-takes the least time, as it does for tgraph-offload; here all copies are memref.copy,
-which stop all else. Contents that follow one another in a buffer get memory of their
-own. Where no placement is found, more leaves. Remarks say what moves.
+there all the time. A loop or a branch is one use of what is allocated outside; what it
+allocates inside leaves between two operations of its body. For the others they are
+copied, out only if they have been written since the last time.
+planning/scheduling/residency.py chooses what leaves so that this takes the least time,
+as it does for tgraph-offload; here all copies are memref.copy, which stop all else.
+Contents that follow one another in a buffer get memory of their own. Where no placement
+is found, more leaves. Remarks say what moves.
 
 Needs: level 2, and a target.
 Leaves: level 2.
-Does not: move arguments, buffers that a loop or a branch allocates or hands on, or
-buffers of symbolic size; change functions of several blocks, with streams, or with
-barriers; or fail if the arena does not fit whatever moves. It then leaves the fewest
-bytes, which plan-memory refuses.
+Does not: move arguments, buffers that control flow hands on, or that are not used and
+freed in the block that allocates them, or buffers of symbolic size; change functions
+with streams, or with barriers; count how often a loop copies; copy while other
+operations run; or fail if the arena does not fit whatever moves. It then leaves the
+fewest bytes, which plan-memory refuses.
 """
 
 from collections.abc import Iterator, Sequence
@@ -135,8 +138,6 @@ class _Route:
 
     def why_not(self, func: FuncOp, arena: Arena) -> str | None:
         """Why nothing can be moved on it; None if something can."""
-        if len(func.body.blocks) > 1:
-            return "the function has several blocks"
         if not arena.pool.is_ordered:
             return "its operations have streams"
         if ControlFlow(func).barriers:
@@ -244,8 +245,7 @@ class _Spilling:
         self.strategy = strategy
         self.capacity = max(arena.left or 0, 0)
         flow = ControlFlow(func)
-        self.ops = list(func.body.block.ops)
-        self.starts = [flow.step[op] for op in self.ops]
+        self.ops = flow.ops
         self.moving: list[_Moving] = []
         for index in arena.rest:
             slot = arena.pool.slots[index]
@@ -288,23 +288,22 @@ class _Spilling:
                 if not at or use.writes:
                     first.append(1 + self.route.out.time(size))
                 direct = (each.direct[at], each.direct[at + 1])
-                if any(direct) or next.at > use.at + 1:
-                    steps = (use.at + 1, next.at)
+                if any(direct) or next.at > use.end:
+                    steps = (use.end, next.at)
                     gaps.append(Gap(number, *steps, back, len(first) - 1, direct))
                     after.append((number, at))
         live = self._live()
         return ResidencyProblem(live, self.capacity, sizes, first, gaps), after
 
     def _live(self) -> list[int]:
-        """The bytes that are live in each operation of the function, at most."""
-        change = [0] * (self.starts[-1] + 2)
+        """The bytes that are live in each step."""
+        change = [0] * (len(self.ops) + 1)
         for index in self.arena.rest:
             buffer = self.arena.pool.buffers[index]
             for start, end in buffer.live:
                 change[start] += buffer.size
                 change[end] -= buffer.size
-        live = list(accumulate(change))
-        return [max(live[a:b]) for a, b in pairwise((*self.starts, len(live)))]
+        return list(accumulate(change))[:-1]
 
     def _choices(self, problem: ResidencyProblem) -> Iterator[Sequence[int]]:
         """Gaps in which so much is away that the rest fits; then more, where no offsets
@@ -350,7 +349,7 @@ class _Spilling:
     def _steps(self, each: _Moving, first: int, last: int) -> Steps:
         """From the one use to the end of the other."""
         uses = each.resident.uses
-        return self.starts[uses[first].at], self.starts[uses[last].at + 1]
+        return uses[first].at, uses[last].end
 
     def _explain_the_least(self, problem: ResidencyProblem) -> None:
         """Says which operation needs more than there is, whatever moves."""
