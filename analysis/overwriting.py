@@ -23,16 +23,18 @@ Live: TypeAlias = tuple[SSAValue, Sequence[Steps]]
 
 
 def replacements(op: Operation) -> Sequence[tuple[SSAValue, SSAValue]]:
-    """What an operation reads, and may compute what it writes over: each with that."""
+    """What an operation may overwrite, each with what it writes: perhaps over that."""
     written = destinations(op)
     if not written:
         return ()
     target = op.operands[written[0]]
-    return [
-        (source, target)
-        for source in dict.fromkeys(op.operands[i] for i in overwritable(op))
-        if _shape(source) == _shape(target) and reads_nowhere_else(op, source)
-    ]
+    return [(op.operands[index], target) for index in overwritable(op)]
+
+
+def may_replace(op: Operation, source: SSAValue, target: SSAValue) -> bool:
+    """Whether an operation may compute the one over the other, one of its
+    `replacements`."""
+    return _shape(source) == _shape(target) and reads_nowhere_else(op, source)
 
 
 def reads_nowhere_else(op: Operation, memory: SSAValue) -> bool:
@@ -61,11 +63,13 @@ def meet(flow: ControlFlow, a: Live, b: Live) -> bool:
     (start, end), *others = both
     if others or end != start + 1 or flow.barriers or flow.has_streams:
         return True
-    pairs = replacements(flow.ops[start])
+    op = flow.ops[start]
+    pairs = replacements(op)
     return not any(
         (source, target) in pairs
         and any(last == end for _, last in read)
         and any(first == start for first, _ in written)
+        and may_replace(op, source, target)
         for (source, read), (target, written) in ((a, b), (b, a))
     )
 

@@ -169,7 +169,7 @@ def test_random_programs(random: Random) -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("seed", [0, 1, 4, 5])  # which fit
+@pytest.mark.parametrize("seed", [4, 9, 13, 17])  # which fit
 def test_other_offsets_are_refused_or_do_no_harm(seed: int) -> None:
     """Each buffer of a plan at the offset of each other one."""
     _, spilled = fitted(Random(seed))

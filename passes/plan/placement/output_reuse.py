@@ -39,7 +39,7 @@ from ....analysis.control_flow import ControlFlow
 from ....analysis.functions import caller_memories
 from ....analysis.layout import Layout, memref_type
 from ....analysis.liveness import Uses, is_reusable
-from ....analysis.overwriting import replacements
+from ....analysis.overwriting import may_replace, replacements
 from ....dialects.diagnostics import name_of
 from ....dialects.memory import BUFFER, LINALG, is_buffer
 from ....dialects.tgraph.base import AnyMemRef, TensorOp, element_bytes
@@ -94,7 +94,9 @@ def hand_overs(
     for op, step in flow.step.items():
         for source, target in replacements(op):
             buffer, other = (target, source) if source in places else (source, target)
-            if buffer in buffers and other in places:
+            if buffer not in buffers or other not in places:
+                continue
+            if may_replace(op, source, target):
                 pair = buffers[buffer], places[other]
                 found.setdefault(pair, []).append(HandOver(step, other is target))
     return found
