@@ -20,6 +20,7 @@ from xdsl.dialects import memref
 from xdsl.dialects.builtin import MemRefType, UnrankedMemRefType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue, Use
+from xdsl.traits import IsTerminator
 
 from ..dialects.diagnostics import name_of, place_of
 from ..dialects.memory import effects_on, freed
@@ -95,9 +96,11 @@ def _is_memref(value: SSAValue) -> bool:
 
 
 def _what(use: Use) -> str | None:
-    """What an operation does to its operand; None if it leaves the memory alone, or
-    finds out at run time (`bufferization.dealloc`)."""
+    """What an operation does to its operand; None if it leaves the memory alone, as a
+    return does, or finds out at run time (`bufferization.dealloc`)."""
     op = use.operation
+    if op.has_trait(IsTerminator, value_if_unregistered=False):
+        return None
     if use.index in freed(op):
         return "frees" if isinstance(op, memref.DeallocOp) else None
     match effects_on(op, op.operands[use.index]):

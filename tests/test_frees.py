@@ -18,7 +18,10 @@ def plan(*lines: str) -> None:
         "%zero = arith.constant 0 : index",
         "%one = arith.constant 1 : index",
     )
-    module = parsed("\n".join((*head, *lines, "func.return\n}")))
+    given = lines[-1].startswith("func.return")
+    if given:
+        head = (head[0].replace(") {", f") -> {M} {{"), *head[1:])
+    module = parsed("\n".join((*head, *lines, "}" if given else "func.return\n}")))
     PlanMemory().apply(tensorplan.context(), module)
 
 
@@ -139,6 +142,7 @@ SOUND = {
         *(*A, free("a"), '"scf.reduce"() : () -> ()'),
         "}) : (index, index, index) -> ()",
     ],
+    "returned": [*A, free("a"), f"func.return %a : {M}"],
     "its size": [*A, free("a"), f"%d = memref.dim %a, %zero : {M}"],
     "in each branch": [*A, "scf.if %p {", free("a"), "} else {", free("a"), "}"],
     "allocated anew in each iteration": [f"{FOR} {{", *A, free("a"), "}"],

@@ -95,7 +95,7 @@ PROGRAMS = {
             f'"memref.copy"(%last#0, %y) : ({MM}) -> ()',
             f'"memref.copy"(%last#1, %z) : ({MM}) -> ()',
         ],
-        256,
+        192,  # %then is computed over %that
     ),
     "the two before are read": (
         [
