@@ -199,10 +199,8 @@ class TGraphTile(OptionalPass, Placing):
         for _ in range(ROUNDS):
             copy = given.clone()
             bytes = int(coarser * self.tile_bytes)
-            loops, estimate = written(copy, self.alignment, bytes)
+            loops = written(copy, self.alignment, bytes, FAR * before)
             if not loops:
-                return
-            if estimate > FAR * before:
                 return
             module = ModuleOp([copy])
             again = [

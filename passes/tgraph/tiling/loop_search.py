@@ -164,25 +164,28 @@ _Peaks = tuple[int, int]
 
 
 def written(
-    func: FuncOp, alignment: int, tile_bytes: int
-) -> tuple[Sequence[TiledLoop], int]:
+    func: FuncOp, alignment: int, tile_bytes: int, most: float
+) -> Sequence[TiledLoop]:
     """Takes the groups of a function apart and writes loops that lower its peak.
 
-    tile_bytes: that a tile may need. Returns the loops, none unless they lower the
-    estimate for the function's block by a tenth, and that estimate.
+    tile_bytes: that a tile may need. Returns the loops: none unless they lower the
+    estimate for the function's block by a tenth, and to at most `most`. If there are
+    none, the function is to be thrown away.
     """
     loops: list[TiledLoop] = []
     peaks: dict[Block, _Peaks] = {}
     for block in reversed(list(blocks_within(func.body.block))):
         if is_static_block(block):
-            peaks[block] = _write(block, alignment, tile_bytes, loops, peaks)
+            peaks[block] = _write(block, alignment, tile_bytes, loops, peaks, most)
         else:
             live = live_bytes(block, alignment)
             peaks[block] = live, live
+        if peaks[block][1] > most:  # as much lives around it
+            return ()
     without, peak = peaks[func.body.block]
     if is_static_block(func.body.block) and peak * 10 > without * 9:
-        loops = []  # the function's peak is somewhere else
-    return loops, peak
+        return ()  # the function's peak is somewhere else
+    return loops
 
 
 def _write(
@@ -191,8 +194,10 @@ def _write(
     tile_bytes: int,
     loops: list[TiledLoop],
     peaks: Mapping[Block, _Peaks],
+    most: float,
 ) -> _Peaks:
-    """Adds loops of a block. Returns the estimates of its peak without any, and with.
+    """Adds loops of a block. Returns the estimates of its peak without any, and with;
+    the latter is too low if it is more than `most`.
 
     peaks: the same of the blocks in it.
     """
@@ -220,6 +225,8 @@ def _write(
         found = lowest(estimate, tile_bytes)
         if found is None:
             break
+        if found.inside > most:  # further loops do not change that
+            return peak, found.inside
         loop = write_loop(found.loop)
         inside[loop] = found.inside
         sizes |= {v: 0 if is_given(v) else bytes_of(v) for v in loop.res}
@@ -231,6 +238,7 @@ def _write(
 def lowest(estimate: Estimate, tile_bytes: int) -> Proposal | None:
     """The loop with which the least lives, if that is a tenth less than without."""
     best: Proposal | None = None
+    grown: list[tuple[TiledLoop, Sequence[int]]] = []
     for value in estimate.largest[:SEEDS]:
         seed = value.owner
         if estimate.sizes[value] < tile_bytes or not isinstance(seed, TensorOp):
@@ -239,12 +247,20 @@ def lowest(estimate: Estimate, tile_bytes: int) -> Proposal | None:
             continue
         for dim in range(len(shape_of(value))):
             numbers = _numbers(value, dim, tile_bytes)
+            if any(
+                loop.dims.get(seed) == dim and others == numbers
+                for loop, others in grown
+            ):
+                continue  # the same loop would grow
             limit = best.peak if best else estimate.peak * 9 // 10
-            for found in _around(estimate, seed, dim, tile_bytes, numbers, limit):
-                if found.peak >= limit:
+            proposal: Proposal | None = None
+            for proposal in _around(estimate, seed, dim, tile_bytes, numbers, limit):
+                if proposal.peak >= limit:
                     continue
-                if best is None or found.bytes < best.bytes:
-                    best = found
+                if best is None or proposal.bytes < best.bytes:
+                    best = proposal
+            if proposal:
+                grown.append((proposal.loop, numbers))
     return best
 
 

@@ -33,6 +33,7 @@ from typing import cast
 
 from xdsl.ir import Block, Operation, SSAValue
 
+from ....dialects.contents import operands_of
 from ....dialects.tgraph.base import Shape, TensorOp
 from ....dialects.tgraph.shaping import IotaOp
 from .dimensions import Needs, is_repeated, needs, shape_of, users
@@ -91,6 +92,9 @@ class Needed(dict[tuple[Operation, int], Needs | None]):
     def __init__(self) -> None:
         self._repeated: dict[Operation, bool] = {}
         self._shapes: dict[SSAValue, Shape] = {}
+        self._tiled_with: dict[
+            tuple[Operation, int], Sequence[tuple[int, int, int | None]]
+        ] = {}
 
     def is_repeated(self, op: Operation) -> bool:
         if (known := self._repeated.get(op)) is None:
@@ -109,6 +113,21 @@ class Needed(dict[tuple[Operation, int], Needs | None]):
         self[key] = found
         return found
 
+    def tiled_with(
+        self, op: Operation, operand: int
+    ) -> Sequence[tuple[int, int, int | None]]:
+        """For each dimension of the only result that can be tiled, it, its size, and
+        along which dimension its tiles need an operand."""
+        if (known := self._tiled_with.get((op, operand))) is None:
+            is_known = isinstance(op, TensorOp) and len(op.res) == 1
+            sizes = self.shape(op.results[0]) if is_known else ()
+            known = self._tiled_with[op, operand] = [
+                (dim, size, needed[operand])
+                for dim, size in enumerate(sizes)
+                if (needed := self[op, dim])
+            ]
+        return known
+
     def divided(
         self, op: Operation, along: int, divides: Callable[[int], bool]
     ) -> Needs | None:
@@ -124,22 +143,50 @@ class Needed(dict[tuple[Operation, int], Needs | None]):
 
 
 class Surroundings:
-    """What loops around operations of a block ask of it, looked up once."""
+    """What loops around operations of a block ask of it, looked up once. Sets of its
+    operations are integers, a bit for each position."""
 
     def __init__(self, block: Block) -> None:
         self.needed = Needed()
         self.ops = list(block.ops)
         self.position = {op: index for index, op in enumerate(self.ops)}
+        self.read: list[int] = []
+        """Of each operation, the set of those whose results it reads."""
         self.with_ancestors: list[int] = []
-        """Of each operation, the set of it and of what it depends on: bits."""
+        """Of each operation, the set of it and of what it depends on."""
         for index, op in enumerate(self.ops):
-            found = 1 << index
-            for value in op.operands:
-                if (
-                    before := self.position.get(cast(Operation, value.owner))
-                ) is not None:
+            read, found = 0, 1 << index
+            for value in operands_of(op):
+                before = self.position.get(cast(Operation, value.owner))
+                if before is not None:
+                    read |= 1 << before
                     found |= self.with_ancestors[before]
+            self.read.append(read)
             self.with_ancestors.append(found)
+        self._may_join: dict[Operation, bool] = {}
+
+    @cached_property
+    def effects(self) -> Collection[Operation]:
+        """What reads or writes variables."""
+        return frozenset(filter(has_effect, self.ops))
+
+    def bit(self, op: Operation | Block) -> int:
+        """The set of an operation; empty if it is not in the block."""
+        index = self.position.get(cast(Operation, op))
+        return 0 if index is None else 1 << index
+
+    def may_join(self, op: Operation) -> bool:
+        """Whether tiles of an operation can be computed, if tiles of what it reads are
+        there."""
+        if (known := self._may_join.get(op)) is None:
+            known = self._may_join[op] = (
+                isinstance(op, TensorOp)
+                and len(op.res) == 1
+                and not op.outs
+                and not op.regions
+                and not self.needed.is_repeated(op)
+            )
+        return known
 
 
 def tiled_loop(
@@ -203,18 +250,19 @@ class _Growth:
         """The set of members."""
         self._earlier = before
         """The set of what members need whole, and what that depends on."""
-        self._late: set[Operation] = set()
-        """What depends on members, and is none."""
+        self._late = 0
+        """The set of what depends on members, and is none."""
         self.sliced: dict[Operation, set[int]] = {}
         """The dimensions along which members slice what others compute."""
         self.queue: list[Operation] = []
         self._sizes: set[int] = set()
         self._sees_windows = False
+        self._read: dict[Operation, Sequence[_Source]] = {}
         self._traced: dict[tuple[SSAValue, int], Sequence[_Source]] = {}
         self._same_in_all: set[_Source] = set()
         """Views whose tiles are all equal: broadcasts, and along which dimension."""
         if self.source:
-            self._joined = self._bit(self.source)
+            self._joined = self.around.bit(self.source)
             self._earlier = around.with_ancestors[around.position[self.source]]
             self._earlier &= ~self._joined
 
@@ -241,7 +289,7 @@ class _Growth:
         return True
 
     def _add(self, op: Operation) -> None:
-        self._joined |= self._bit(op)
+        self._joined |= self.around.bit(op)
         self.queue.append(op)
 
     def grow(self) -> None:
@@ -257,22 +305,15 @@ class _Growth:
         for value, dim in tiled:  # grows by views
             for use in value.uses:
                 user = use.operation
-                if not isinstance(user, TensorOp) or len(user.res) != 1:
-                    continue
                 found = [
                     result
-                    for result, size in enumerate(self._shape(user.result))
-                    if (needed := self.needed[user, result])
-                    and needed[use.index] == dim
-                    and self._divides(size)
+                    for result, size, along in self.needed.tiled_with(user, use.index)
+                    if along == dim and self._divides(size)
                 ]
                 if self.needed.is_repeated(user):
-                    tiled += ((user.result, result) for result in found)
+                    tiled += ((user.results[0], result) for result in found)
                 elif not any(self.join(user, result) for result in found):
                     self._join_part(user, use.index, dim)
-
-    def _bit(self, op: Operation) -> int:
-        return 1 << self.around.position[op]
 
     def _join_part(self, op: Operation, operand: int, dim: int) -> None:
         if self._is_new(op) and (found := part(op, operand, dim)):
@@ -283,12 +324,8 @@ class _Growth:
     def _is_new(self, op: Operation) -> bool:
         """Whether an operation may join."""
         return (
-            isinstance(op, TensorOp)
-            and len(op.res) == 1
-            and not op.outs
-            and not op.regions
-            and not self.needed.is_repeated(op)
-            and not self._earlier & self._bit(op)
+            self.around.may_join(op)
+            and not self._earlier & self.around.bit(op)
             and op not in self.parts
         )
 
@@ -302,7 +339,7 @@ class _Growth:
             return False
         earlier = 0
         sliced: list[tuple[Operation, int]] = []
-        for value, along in zip(op.operands, needed, strict=True):
+        for value, along in zip(operands_of(op), needed, strict=True):
             for source, tiled in self._sources(value, along):
                 owner = source.owner
                 if not isinstance(owner, Operation):
@@ -319,7 +356,7 @@ class _Growth:
                     return False
                 else:
                     sliced.append((owner, tiled))
-        if earlier & (self._joined | self._bit(op)):
+        if earlier & (self._joined | self.around.bit(op)):
             return False
         if not self._move_ahead(op, needed, dim):
             return False
@@ -357,7 +394,7 @@ class _Growth:
     ) -> Iterator[tuple[SSAValue, int, Rows | None]]:
         """What a member reads tiles of: the rows that a tile has, and those that are
         read, counted from its first; None if views mix rows."""
-        for value, along in zip(op.operands, needed, strict=True):
+        for value, along in zip(operands_of(op), needed, strict=True):
             if along is None:
                 continue
             for source, tiled in self._sources(value, along):
@@ -401,44 +438,47 @@ class _Growth:
 
     def loop(self) -> TiledLoop | None:
         """The loop of all that joined but what would have to come after it."""
-        ops, position = self.around.ops, self.around.position
-        late, early, members = set[Operation](), set[Operation](), list[Operation]()
-        inside = set[Operation | Block]({self.source} if self.source else ())
+        around = self.around
+        ops, position = around.ops, around.position
+        source = around.bit(self.source) if self.source else 0
+        inside, late, early = source, 0, 0
+        members: list[Operation] = []
         sliced: dict[SSAValue, None] = {}
-        for op in ops:
-            if op is self.source:
+        for index, op in enumerate(ops):
+            bit = 1 << index
+            if bit == source:
                 continue
-            joined = op in self.dims or op in self.parts
-            sources = list(self._sources_of(op)) if joined else []
-            if joined and not any(
-                value.owner in late
-                or (
-                    value.owner in inside and (dim is None or value.owner in self.parts)
-                )
-                for value, dim in sources
-            ):
-                members.append(op)
-                inside.add(op)
-                for value, dim in sources:
-                    if isinstance(value.owner, Operation):
-                        early.add(value.owner)
-                    if dim is not None and value.owner not in inside:
-                        sliced[value] = None
-            elif any(v.owner in inside or v.owner in late for v in op.operands):
-                late.add(op)
+            if op in self.dims or op in self.parts:
+                sources = [
+                    (value, dim, around.bit(value.owner))
+                    for value, dim in self._sources_of(op)
+                ]
+                if not any(
+                    late & maker
+                    or (inside & maker and (dim is None or value.owner in self.parts))
+                    for value, dim, maker in sources
+                ):
+                    members.append(op)
+                    inside |= bit
+                    for value, dim, maker in sources:
+                        early |= maker
+                        if dim is not None and not inside & maker:
+                            sliced[value] = None
+                    continue
+            if around.read[index] & (inside | late):
+                late |= bit
         self._late = late
         if not members:
             return None
         first = position[members[0]]
         before: list[Operation] = []
-        for op in reversed(ops):
-            if (op in inside and op is not self.source) or op in late:
+        for index in range(len(ops) - 1, -1, -1):
+            bit = 1 << index
+            if (inside & ~source | late) & bit:
                 continue
-            if op in early or position[op] < first:
-                before.append(op)
-                early.update(
-                    v.owner for v in op.operands if isinstance(v.owner, Operation)
-                )
+            if early & bit or index < first:
+                before.append(ops[index])
+                early |= around.read[index]
         moved = {*before, *members}
         kept, is_peeled = self._kept(members)
         loop = TiledLoop(
@@ -455,7 +495,14 @@ class _Growth:
             is_peeled,
             None if self._sees_windows else self._sizes,
         )
-        return loop if _keeps_effects(loop, position) else None
+        return loop if self._keeps_effects(loop) else None
+
+    def _keeps_effects(self, loop: TiledLoop) -> bool:
+        """Whether variables are still read and written in the same order."""
+        around = self.around
+        outside = (*loop.before, *loop.after) if around.effects else ()
+        order = [around.position[op] for op in outside if op in around.effects]
+        return order == sorted(order)
 
     def narrowed(self, loop: TiledLoop, seed: Operation) -> TiledLoop:
         """The loop without elementwise members at its ends that only widen what is
@@ -473,17 +520,18 @@ class _Growth:
     def needed_before(self, op: Operation) -> int:
         """The set of what has to come before a loop with an operation that joined, but
         that would come after the loop; empty if it would not."""
-        found = 0
-        queue = [op] if op in self._late else []
+        around, found = self.around, 0
+        queue = [op] if self._late & around.bit(op) else []
         seen = set(queue)
         for op in queue:  # grows
             for value, dim in self._sources_of(op):
                 owner = value.owner
                 if not isinstance(owner, Operation):
                     continue
-                if dim is None or (owner in self._late and owner not in self.dims):
-                    found |= self.around.with_ancestors[self.around.position[owner]]
-                elif owner in self._late and owner not in seen:
+                is_late = self._late & around.bit(owner)
+                if dim is None or (is_late and owner not in self.dims):
+                    found |= around.with_ancestors[around.position[owner]]
+                elif is_late and owner not in seen:
                     seen.add(owner)
                     queue.append(owner)
         return found
@@ -512,13 +560,12 @@ class _Growth:
         assert found is not None
         return found
 
-    def _sources_of(self, op: Operation) -> Iterator[_Source]:
+    def _sources_of(self, op: Operation) -> Sequence[_Source]:
         """What a member reads, and along which dimension it is sliced."""
-        for value, along in zip(op.operands, self._needs(op), strict=True):
-            yield from self._sources(value, along)
-
-
-def _keeps_effects(loop: TiledLoop, position: Mapping[Operation, int]) -> bool:
-    """Whether variables are still read and written in the same order."""
-    effects = [position[op] for op in (*loop.before, *loop.after) if has_effect(op)]
-    return effects == sorted(effects)
+        if (known := self._read.get(op)) is None:
+            known = self._read[op] = [
+                source
+                for value, along in zip(operands_of(op), self._needs(op), strict=True)
+                for source in self._sources(value, along)
+            ]
+        return known
