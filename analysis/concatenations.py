@@ -29,7 +29,7 @@ Part = tuple[ConcatenateOp, int]
 
 def is_in_place(op: Operation) -> bool:
     """Whether the operation is a concatenation whose operands go straight into it."""
-    return isinstance(op, ConcatenateOp) and IN_PLACE in op.attributes and not op.outs
+    return IN_PLACE in op.attributes and isinstance(op, ConcatenateOp) and not op.outs
 
 
 def parts(block: Block) -> Mapping[SSAValue, Part]:

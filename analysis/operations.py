@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeGuard
 
 from xdsl.ir import Block, Operation, SSAValue
 
+from ..dialects import contents
 from ..dialects.tgraph.base import TensorOp, VariableType
 from ..dialects.tgraph.shaping import ViewOp
 from .destinations import destinations_of, reads
@@ -98,7 +99,7 @@ def operands_of(op: Operation) -> tuple[Sequence[SSAValue], Sequence[SSAValue]]:
     """What an operation reads, and the variables that it computes into."""
     if not isinstance(op, TensorOp):
         return reads(op), ()
-    values = tuple(op.operands)
+    values = contents.operands_of(op)
     count = len(values)
     while count and type(values[count - 1].type) is VariableType:
         count -= 1

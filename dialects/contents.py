@@ -6,11 +6,11 @@ nobody has to report changes.
 
 from collections.abc import Callable, Sequence
 from operator import attrgetter
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from xdsl.ir import Operation, SSAValue
 
-Contents: TypeAlias = dict[int, Sequence[object]]
+Contents: TypeAlias = dict[int, Sequence[Any]]
 """For an operation and each within it: it, what it consists of, and what is within, in
 order, but for the names of values. If contents are equal, so is what follows from them:
 whether operations are valid, or where values are stored. By `id`, as operations are

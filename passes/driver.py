@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from math import inf
 from time import monotonic, process_time
-from typing import Protocol, cast, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from xdsl.context import Context
 from xdsl.dialects import arith, memref
@@ -152,10 +152,11 @@ class Verifier:
         """As `check`. Does not look again at what an earlier call found valid."""
         try:
             contents, before = contents_of(module), self._contents
+            if contents == before:
+                return
             # An operation that is gone changes what is around it.
             changed = {key for key, own in contents.items() if own != before.get(key)}
-            if changed:
-                self._check(module, contents, changed)
+            self._check(module, contents, changed)
         except LocatedVerifyError:
             raise
         except VerifyException as error:
@@ -174,7 +175,8 @@ class Verifier:
         with an equal key was valid; those whose rules are not known, always. The key
         of a loop or branch would be made of all that is within."""
         for number, own in contents.items():  # what is within comes before
-            op, has_changed = cast(Operation, own[0]), number in changed
+            op: Operation = own[0]
+            has_changed = number in changed
             if has_changed and (around := op.parent_op()):
                 changed.add(id(around))
             if not _is_known(op) or (has_changed and isinstance(op, RegionOp)):

@@ -19,6 +19,7 @@ from math import prod
 
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from ..contents import operands_of
 from .base import AnyTensor, Shape, TensorOp, element_bytes, shape_of, tensor_type_of
 from .elementwise import ElementwiseOp
 from .reducing import ConvolutionOp, DotGeneralOp, ReduceOp
@@ -207,7 +208,7 @@ def group_of(body: Block, result: SSAValue) -> Group | None:
     leaves: set[SSAValue] = set(body.args)
     for op in body.ops:
         if isinstance(op, LEAVES) or (
-            isinstance(op, ViewOp) and op.operands[0] in leaves
+            isinstance(op, ViewOp) and operands_of(op)[0] in leaves
         ):
             leaves.add(op.results[0])
     group: Group | None = None
@@ -215,11 +216,11 @@ def group_of(body: Block, result: SSAValue) -> Group | None:
     for op in reversed(body.ops):
         if not isinstance(op, TensorOp) or op.results[0] not in needed:
             continue
-        needed.update(op.operands)
+        needed.update(operands_of(op))
         if op.results[0] in leaves or (isinstance(op, BroadcastInDimOp) and group):
             continue
         if not isinstance(op, COMPUTED) or (
-            isinstance(op, CONTRACTIONS) and not leaves.issuperset(op.operands)
+            isinstance(op, CONTRACTIONS) and not leaves.issuperset(operands_of(op))
         ):
             return None
         if group is None:

@@ -9,7 +9,7 @@ of anybody's; what cannot be is made anew.
 import functools
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha256
 from io import StringIO
 from pathlib import Path
@@ -142,20 +142,41 @@ def _text(module: ModuleOp) -> str:
 
 
 class _Printer(Printer):
-    """Prints a module, of which nothing changes meanwhile: each attribute once."""
+    """Prints a module, of which nothing changes meanwhile: each attribute once. Does
+    not count lines and columns."""
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
+    def __init__(self, stream: StringIO, **options: Any) -> None:
+        super().__init__(stream, **options)
+        self._text = stream
         self._printed: dict[int, str] = {}  # by id
 
+    def _print_to(self, stream: StringIO) -> None:
+        self.stream = self._text = stream
+
+    def print_string(self, text: str, *, indent: int | None = None) -> None:
+        self._text.write(text)
+
     def print_attribute(self, attribute: Attribute) -> None:
+        self._text.write(self._attribute(attribute))
+
+    def print_function_type(
+        self, input_types: Iterable[Attribute], output_types: Iterable[Attribute]
+    ) -> None:
+        inputs, outputs = map(self._attributes, (input_types, output_types))
+        self._text.write(f"({inputs}) -> ({outputs})")
+
+    def _attributes(self, attributes: Iterable[Attribute]) -> str:
+        return ", ".join(map(self._attribute, attributes))
+
+    def _attribute(self, attribute: Attribute) -> str:
         text = self._printed.get(id(attribute))
         if text is None:
-            around, self.stream = self.stream, StringIO()
+            around = self._text
+            self._print_to(own := StringIO())
             super().print_attribute(attribute)
-            text = self._printed[id(attribute)] = self.stream.getvalue()
-            self.stream = around
-        print(text, end="", file=self.stream)
+            self._print_to(around)
+            text = self._printed[id(attribute)] = own.getvalue()
+        return text
 
 
 def _read(ctx: Context, name: str) -> ModuleOp | None:

@@ -101,6 +101,9 @@ class TGraphPackMasks(OptionalPass, Placing):
                 self._pack(ctx, func)
 
     def _pack(self, ctx: Context, func: FuncOp) -> None:
+        blocks = blocks_within(func.body.block)
+        if not any(_crossing(block, self.alignment) for block in blocks):
+            return
         copy = func.clone()
         count = 0
         for block in list(blocks_within(copy.body.block)):

@@ -12,6 +12,7 @@ from typing import TypeGuard
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
 from ....analysis.operations import Fused, operands_of
+from ....dialects import contents
 from ....dialects.sizes.symbolic import typical
 from ....dialects.tgraph.base import (
     Pattern,
@@ -50,7 +51,7 @@ def place_of(op: Operation) -> tuple[Attribute | None, ...]:
 
 def has_destination(op: Operation) -> bool:
     """Whether the operation is computed into a variable (`outs`)."""
-    values = op.operands
+    values = contents.operands_of(op)
     return len(values) > 0 and type(values[-1].type) is VariableType
 
 
@@ -98,7 +99,7 @@ def candidates(function: Function, mode: str, max_depth: int) -> Sequence[int]:
     results: list[int] = []
     for op, shape in zip(function.ops, function.shapes, strict=True):
         inputs: list[tuple[int, int]] = []
-        for operand in op.operands:
+        for operand in contents.operands_of(op):
             # Numbers are repeated where they are read; they bind nothing together.
             if isinstance(operand, OpResult) and not isinstance(operand.op, ConstantOp):
                 inputs.append((function.position[operand.op], operand.index))
@@ -280,7 +281,7 @@ def _with_repeatables(function: Function, members: Sequence[int]) -> list[Tensor
     found = set(members)
     queue = list(members)
     for member in queue:
-        for value in function.ops[member].operands:
+        for value in contents.operands_of(function.ops[member]):
             owner = value.owner
             if isinstance(owner, Operation) and is_repeatable(owner):
                 index = function.position[owner]

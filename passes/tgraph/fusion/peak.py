@@ -9,6 +9,7 @@ from xdsl.ir import Operation, SSAValue
 from ....analysis.cost import LAUNCH, arithmetic, time, time_to_move
 from ....analysis.operations import Fused
 from ....analysis.storage import TensorBuffer
+from ....dialects.contents import operands_of
 from ....dialects.tgraph.base import tensor_type_of, typical_bytes
 from .groups import Function, Grouping, fused
 from .liveness import Liveness, bytes_of
@@ -138,7 +139,7 @@ class Peak:
             value
             for member in members
             if member <= at
-            for value in self.function.ops[member].operands
+            for value in operands_of(self.function.ops[member])
         )
         return sum(bytes_of(b) for b in self._buffers(read) if b.last <= at)
 

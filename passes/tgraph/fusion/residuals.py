@@ -11,9 +11,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from functools import cached_property
 from itertools import chain
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation, OpResult, SSAValue
 
 from ....analysis.cost import time_to_move
+from ....dialects.contents import operands_of
 from ....dialects.tgraph.base import tensor_type_of, typical_bytes
 from ....dialects.tgraph.elementwise import ElementwiseOp
 from ....dialects.tgraph.reducing import ReduceOp
@@ -30,20 +31,18 @@ LOWEST, PER_OCTAVE, NUMBERS = 0.01, 4, range(128)
 double, and their numbers."""
 
 
-def is_seen_through(op: object) -> bool:
+def is_seen_through(op: Operation) -> bool:
     """Whether another one, of a copy of its operand, costs nothing."""
-    return isinstance(op, Operation) and (
-        (isinstance(op, ViewOp) and not has_destination(op)) or is_repeatable(op)
-    )
+    return (isinstance(op, ViewOp) and not has_destination(op)) or is_repeatable(op)
 
 
 def _sources(values: Iterable[SSAValue]) -> Iterable[SSAValue]:
     """What values are views or broadcasts of, none of them one of another."""
     found = dict.fromkeys(values)
     for value in (queue := list(found)):  # grows
-        if isinstance(op := value.owner, Operation) and is_seen_through(op):
+        if isinstance(value, OpResult) and is_seen_through(op := value.op):
             del found[value]
-            new = [v for v in op.operands if v not in found]
+            new = [v for v in operands_of(op) if v not in found]
             found |= dict.fromkeys(new)
             queue += new
     return found
@@ -84,7 +83,7 @@ class Crossing:
         is_stored = not isinstance(op, ElementwiseOp | ReduceOp)
         if is_stored and group == self._peak:
             return  # what it reads is live at the peak in any case
-        read = [v for v in _sources(op.operands) if self._is_before(v)]
+        read = [v for v in _sources(operands_of(op)) if self._is_before(v)]
         for value in read:
             self._groups.setdefault(value, set()).add(group)
         if is_stored:
@@ -100,7 +99,7 @@ class Crossing:
         for op in reversed(self._function.ops[: self._peak]):
             if self._may_be_copied(op):
                 (value,) = op.results
-                found[value] = read = list(_sources(op.operands))
+                found[value] = read = list(_sources(operands_of(op)))
                 for source in read:
                     found.setdefault(source, None)
                     groups = self._groups.setdefault(source, set())
@@ -177,7 +176,7 @@ class Crossing:
     def _read_by(self) -> Mapping[Operation, Collection[SSAValue]]:
         """What the readers read."""
         readers = chain.from_iterable(self.readers.values())
-        return {op: list(_sources(op.operands)) for op in readers}
+        return {op: list(_sources(operands_of(op))) for op in readers}
 
     def _time(self, again: Set[SSAValue]) -> int:
         """Nanoseconds that all copies take."""
@@ -223,7 +222,7 @@ class Crossing:
             members = dict.fromkeys(self._function.ops[number] for number in numbers)
             values: list[SSAValue] = [*self._function.ops[numbers[-1]].results]
             for op in members:
-                read = _sources(op.operands)
+                read = _sources(operands_of(op))
                 values += (value for value in read if value.owner not in members)
             moved = dict.fromkeys(values)
             self._works[group] = moved, sum(map(self._arithmetic_of, members))
