@@ -26,17 +26,22 @@ import numpy as np
 from jaxlib.mlir import ir
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
     AnyDenseElement,
     BytesAttr,
+    DenseArrayBase,
     DenseIntOrFPElementsAttr,
     FileLineColLoc,
+    FunctionType,
     IntAttr,
     LocationAttr,
     ModuleOp,
     NameLoc,
     RankedStructure,
     StringAttr,
+    TensorType,
     UnregisteredOp,
+    i64,
 )
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
@@ -228,12 +233,35 @@ class _Importer:
     def _attribute(self, source: ir.Attribute | ir.Type) -> Attribute:
         if (known := self._attributes.get(source)) is not None:
             return known
-        if isinstance(source, ir.DenseElementsAttr) and not source.is_splat:
-            attr = self._dense(source)
-        else:
+        attr = self._converted(source)
+        if attr is None:
             attr = parse_attribute(str(source), self._ctx)
         self._attributes[source] = attr
         return attr
+
+    def _converted(self, source: ir.Attribute | ir.Type) -> Attribute | None:
+        """One of a frequent kind, without its text."""
+        match source:
+            case ir.RankedTensorType() if source.encoding is None:
+                element = self._attribute(source.element_type)
+                shape = (
+                    DYNAMIC_INDEX if source.is_dynamic_dim(dim) else size
+                    for dim, size in enumerate(source.shape)
+                )
+                return TensorType(element, shape)
+            case ir.FunctionType():
+                types = (source.inputs, source.results)
+                return FunctionType.from_lists(
+                    *([self._attribute(type) for type in each] for each in types)
+                )
+            case ir.TypeAttr():
+                return self._attribute(source.value)
+            case ir.DenseI64ArrayAttr():
+                return DenseArrayBase.from_list(i64, list(source))
+            case ir.DenseElementsAttr() if not source.is_splat:
+                return self._dense(source)
+            case _:
+                return None
 
     def _dense(self, source: ir.DenseElementsAttr) -> Attribute:
         try:
