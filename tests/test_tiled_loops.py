@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from math import inf
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -16,7 +15,7 @@ from programs import Program, programs
 from sampling import examples
 from tiling import loop_at, loops_of, with_loop
 from xdsl.dialects.builtin import ModuleOp, i8
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, Operation
 from xdsl.transforms.canonicalize import CanonicalizePass
 
 import tensorplan
@@ -27,16 +26,9 @@ from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 from tensorplan.passes.convert.stablehlo_to_tgraph import ConvertStablehloToTGraph
 from tensorplan.passes.tgraph.schedule import TGraphSchedule
 from tensorplan.passes.tgraph.tile import TGraphTile
-from tensorplan.passes.tgraph.tiling import loop_search
-from tensorplan.passes.tgraph.tiling.dimensions import bytes_of, is_repeated, shape_of
+from tensorplan.passes.tgraph.tiling.dimensions import is_repeated
 from tensorplan.passes.tgraph.tiling.ends import wide_end
-from tensorplan.passes.tgraph.tiling.loop_search import (
-    IN_CACHE,
-    Estimate,
-    lowest,
-    written,
-)
-from tensorplan.passes.tgraph.tiling.loops import Surroundings, tiled_loop
+from tensorplan.passes.tgraph.tiling.loop_search import IN_CACHE, written
 from tensorplan.runtime.executor import Executable
 
 SEEDS = 4
@@ -412,22 +404,3 @@ def test_loops_that_need_too_much_are_not_written() -> None:
     assert "tgraph.while" in str(loops)
     assert not written(none, 64, IN_CACHE, most=0)
     assert "tgraph.while" not in str(none)
-
-
-def test_no_loop_is_grown_twice() -> None:
-    model = tensorplan.from_jax(chain, shape(8192, 256), shape(256, 256))
-    ready = run(
-        model.module, ConvertStablehloToTGraph(), *READY[:1], CanonicalizePass()
-    )
-    ((_, block),) = tensor_functions(ready)
-    stored: dict[SSAValue, int] = {
-        v: bytes_of(v) for op in block.ops for v in op.results if shape_of(v)
-    }
-    with patch.object(loop_search, "tiled_loop", side_effect=tiled_loop) as grow:
-        assert lowest(Estimate(block, stored, {}, 10**9), IN_CACHE)
-    asked = [call.args[1:3] for call in grow.call_args_list]
-    around = Surroundings(block)
-    for index, (seed, dim) in enumerate(asked):
-        for other, along in asked[:index]:
-            before = tiled_loop(around, other, along, 64)
-            assert before is None or before.dims.get(seed) != dim or other is seed

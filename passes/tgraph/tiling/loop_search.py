@@ -238,7 +238,6 @@ def _write(
 def lowest(estimate: Estimate, tile_bytes: int) -> Proposal | None:
     """The loop with which the least lives, if that is a tenth less than without."""
     best: Proposal | None = None
-    grown: list[tuple[TiledLoop, Sequence[int]]] = []
     for value in estimate.largest[:SEEDS]:
         seed = value.owner
         if estimate.sizes[value] < tile_bytes or not isinstance(seed, TensorOp):
@@ -247,20 +246,12 @@ def lowest(estimate: Estimate, tile_bytes: int) -> Proposal | None:
             continue
         for dim in range(len(shape_of(value))):
             numbers = _numbers(value, dim, tile_bytes)
-            if any(
-                loop.dims.get(seed) == dim and others == numbers
-                for loop, others in grown
-            ):
-                continue  # the same loop would grow
             limit = best.peak if best else estimate.peak * 9 // 10
-            proposal: Proposal | None = None
-            for proposal in _around(estimate, seed, dim, tile_bytes, numbers, limit):
-                if proposal.peak >= limit:
+            for found in _around(estimate, seed, dim, tile_bytes, numbers, limit):
+                if found.peak >= limit:
                     continue
-                if best is None or proposal.bytes < best.bytes:
-                    best = proposal
-            if proposal:
-                grown.append((proposal.loop, numbers))
+                if best is None or found.bytes < best.bytes:
+                    best = found
     return best
 
 
