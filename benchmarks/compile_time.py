@@ -84,7 +84,7 @@ def program_seconds(text: str) -> float:
         patch.dict(os.environ, TENSORPLAN_CACHE=folder),
         patch("tensorplan.runtime.backends.jit.llvm._compiler", None),
         patch(
-            "tensorplan.runtime.backends.native.backend._functions",
+            "tensorplan.runtime.backends.native.functions._functions",
             dict[object, object](),
         ),
     ):

@@ -1,7 +1,7 @@
 """A device's memory, and the scratch memory of the kernels on the device."""
 
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import cached_property
 from itertools import count
 from math import prod
@@ -169,6 +169,15 @@ class Scratch:
     def aside(self) -> "Scratch":
         """For kernels that are looked at and then thrown away."""
         return Scratch(self.pool.device, growth=2)
+
+    @contextmanager
+    def in_one_thread(self) -> Generator[None]:
+        """For kernels that are parts of one, which threads share."""
+        threads, self.threads = self.threads, 1
+        try:
+            yield
+        finally:
+            self.threads = threads
 
     def constant(self, array: Array) -> Prepacked | None:
         """The copies that there are of an array, if no run changes it."""

@@ -24,15 +24,15 @@ class Prepacked:
     def __init__(self, memory: Array):
         self.lock = Lock()
         self._memory = memory
-        self._copies: dict[Any, list[tuple[Any, Array]]] = {}
+        self._copies: dict[object, list[tuple[Any, Array]]] = {}
 
     def holds(self, array: Array) -> bool:
         return np.may_share_memory(array, self._memory)
 
-    def copies_of(self, array: Array) -> list[tuple[Any, Array]]:
-        """Layouts, as their library describes them, with the copies in them. Who makes
+    def copies_of(self, array: Array, kernels: str) -> list[tuple[Any, Array]]:
+        """Layouts, as these kernels describe them, with the copies in them. Who makes
         another one appends it."""
-        key = address(array), array.shape, array.strides
+        key = kernels, address(array), array.shape, array.strides
         return self._copies.setdefault(key, [])
 
     def fill(self, copying: Callable[[], object]) -> None:

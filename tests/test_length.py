@@ -85,7 +85,7 @@ def test_long_groups_of_native_code(monkeypatch: pytest.MonkeyPatch) -> None:
     """With little of the stack left: more nodes would take LLVM too long."""
     module = tensorplan.plan(tensorplan.read(group(400)), workspaces="native")
     depth = len(_frames())
-    monkeypatch.setattr("tensorplan.runtime.backends.native.backend._functions", {})
+    monkeypatch.setattr("tensorplan.runtime.backends.native.functions._functions", {})
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(depth + 200)
     try:

@@ -39,6 +39,7 @@ from tensorplan.runtime.backends.jit.records import (
     joined,
 )
 from tensorplan.runtime.backends.native import backend as native
+from tensorplan.runtime.backends.native import functions as made
 from tensorplan.runtime.backends.onednn import backend as onednn
 from tensorplan.runtime.devices.local import Serial
 from tensorplan.runtime.executor import Executable
@@ -250,7 +251,10 @@ def test_conversions_agree_with_numpy(source: str, target: str) -> None:
 
 @pytest.mark.parametrize(
     ("source", "target"),
-    [("float32", "int32"), ("int32", "float32"), ("int64", "float64")],
+    [
+        *(("float32", "int32"), ("int32", "float32"), ("int64", "float64")),
+        *(("int8", "uint8"), ("uint8", "int8")),
+    ],
 )
 def test_bits_of_other_types_agree_with_numpy(source: str, target: str) -> None:
     x = extremes(np.random.default_rng(0), 333, source)
@@ -262,12 +266,29 @@ def test_bits_of_other_types_agree_with_numpy(source: str, target: str) -> None:
     np.testing.assert_array_equal(got.view("u1"), want.view("u1"))
 
 
-def test_floats_out_of_range_become_the_nearest_integer() -> None:
-    x = np.array([np.nan, np.inf, -np.inf, 3e9, -3e9, -1.5], np.float32)
-    op = one(elementwise.ConvertOp, [x], target="int32")
-    got = computed(op, [x], np.empty(6, np.int32))
-    high, low = 2**31 - 1, -(2**31)
-    assert got.tolist() == [0, high, low, high, low, -1]
+@pytest.mark.parametrize("source", ["float32", "float64"])
+@pytest.mark.parametrize("target", ["int8", "uint8", "int32"])
+def test_floats_out_of_range_become_the_nearest_integer(
+    source: str, target: str
+) -> None:
+    bounds = np.iinfo(target)
+    low, high = bounds.min, bounds.max
+    known = [np.nan, np.inf, -np.inf, 3e9, -3e9, -1.5, 1.5, low - 0.5, low - 1]
+    x = np.array(known * 5, source)  # vectors, and what is left
+    op = one(elementwise.ConvertOp, [x], target=target)
+    got = computed(op, [x], np.empty(len(x), target))
+    least = max(low, -1)
+    want = [0, high, low, high, low, least, 1, low, low]
+    assert got.tolist() == want * 5
+
+
+def test_floats_become_narrow_integers_in_vectors() -> None:
+    """LLVM's own saturating conversion to 8 bits goes lane by lane."""
+    x = np.zeros(64, np.float32)
+    op = one(elementwise.ConvertOp, [x], target="uint8")
+    ((record, _),) = native.calls_of(op, [x], [np.empty(64, "u1")], Scratch(""))
+    assert isinstance(record, ArrayRecord)
+    assert "sat" not in record.function.text
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -914,7 +935,7 @@ def test_a_program_compiles_its_functions_together(
 ) -> None:
     """And finds each of them on disk, for other programs, too."""
     monkeypatch.setenv("TENSORPLAN_CACHE", str(tmp_path))
-    monkeypatch.setattr(native, "_functions", dict[object, object]())
+    monkeypatch.setattr(made, "_functions", dict[object, object]())
     monkeypatch.setattr(llvm, "_compiler", llvm.Compiler())
     chain()
     (file,) = tmp_path.glob("*.o")
@@ -929,7 +950,7 @@ def test_a_program_compiles_its_functions_together(
 def test_a_plan_needs_no_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
     """How much memory a kernel takes is known before it is compiled."""
     monkeypatch.setattr(llvm, "_compiler", llvm.Compiler())
-    monkeypatch.setattr(native, "_functions", dict[object, object]())
+    monkeypatch.setattr(made, "_functions", dict[object, object]())
     monkeypatch.setattr(llvm.Compiler, "_cached", None)  # must not be called
     module = tensorplan.read(Path("examples/classifier.mlir"))
     planned = tensorplan.plan(module, workspaces="native", threads=1)

@@ -27,7 +27,7 @@ from tensorplan.passes.plan.workspaces import PlanWorkspaces
 from tensorplan.reporting.peaks import peaks
 from tensorplan.reporting.report import buffers
 from tensorplan.runtime.backends.jit import llvm
-from tensorplan.runtime.backends.native import backend as native_code
+from tensorplan.runtime.backends.native import functions
 from tensorplan.runtime.backends.onednn import backend as onednn
 from tensorplan.runtime.executor import Executable
 from tensorplan.runtime.program.workspaces import Workspaces
@@ -204,7 +204,7 @@ def test_nothing_is_compiled_to_know_a_workspace(
 ) -> None:
     monkeypatch.setattr(llvm, "_compiler", None)
     monkeypatch.setattr(llvm.Compiler, "_compile", None)  # must not be called
-    monkeypatch.setattr(native_code, "_functions", {})
+    monkeypatch.setattr(functions, "_functions", {})
     module = parse("""
     func.func @main(%x: memref<2048x2048xf32>, %w: memref<2048x2048xf32>,
                     %y: memref<2048x2048xf32> {tgraph.result = 0 : i64},

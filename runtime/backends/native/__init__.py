@@ -9,7 +9,10 @@ graphs.py       what an operation or fusion computes, over one iteration space
 accumulators.py   reductions under way, in registers
 nests.py        the loops for that: order, vectors, passes
 loops.py        loops to LLVM IR
-products.py     products with vectors, and of integers, as loop nests
+functions.py    the calls of loop nests
+integers.py     products and convolutions of 8-bit integers
+pairs.py        sums of products of them, two at a time
+products.py     products with vectors, and of wide integers, as loop nests
 strips.py       a vector by a matrix with long rows
 indexing.py     gathers, scatters and dynamic slices
 bodies.py       reductions by any function

@@ -6,7 +6,7 @@ import numpy as np
 from xdsl.dialects.memref import CopyOp
 from xdsl.ir import Operation, SSAValue
 
-from ....dialects.dtypes import Array
+from ....dialects.dtypes import Array, numpy_dtype
 from ....dialects.tgraph import shaping
 from ....dialects.tgraph.base import TensorOp
 from ....dialects.tgraph.bodies import ReduceByOp, SortOp
@@ -21,31 +21,16 @@ from ....dialects.tgraph.reducing import (
 from ....dialects.tgraph.structure import FusionOp
 from ...calls import Call
 from ...pool import Scratch
+from ..arrays import same_memory
 from ..contraction import BLOCK, Contraction, contraction
 from ..jit import llvm
-from ..jit.records import ArrayRecord, parallel
 from ..numpy.base import kernel_of
 from ..onednn import backend as onednn
-from . import indexing, scans, selection, strips, windows
+from . import indexing, integers, scans, selection, strips, windows
 from .bodies import reduce_by
-from .elements import register_type
-from .graphs import (
-    ElementGraph,
-    ElementNode,
-    NoLoopNest,
-    by_result,
-    graph_of,
-    views,
-)
-from .loops import lower
-from .nests import LoopNest, divided, nest_of
+from .functions import copy_of, nested
+from .graphs import NoLoopNest, by_result, graph_of, views
 from .products import as_sum
-
-LARGEST = 1000
-"""Nodes of a graph: from there on LLVM's time grows with the square of them."""
-
-_functions: dict[object, llvm.Function | None] = {}
-"""By `LoopNest.key()`; None for what is not supported."""
 
 
 def calls_of(
@@ -110,20 +95,6 @@ def with_native_copies(calls: list[Call], scratch: Scratch) -> list[Call]:
     return [translated(call) for call in calls]
 
 
-def copy_of(out: Array, x: Array, scratch: Scratch) -> Call:
-    """`np.copyto(out, x)`, for arrays of one type. `out` is not empty.
-
-    Raises `NoLoopNest` for elements that have no native type.
-    """
-    if register_type(x.dtype) is None:
-        raise NoLoopNest
-    node = ElementNode(x.dtype, array=0)
-    arrays = [np.broadcast_to(x, out.shape), out]
-    graph = ElementGraph(out.shape, frozenset(), node, arrays, [node])
-    (call,) = _nested(graph, scratch)
-    return call
-
-
 def _group(
     ops: Sequence[TensorOp],
     result: SSAValue,
@@ -145,7 +116,7 @@ def _nest(
     out: Array,
     scratch: Scratch,
 ) -> list[Call]:
-    return _nested(graph_of(ops, result, arrays, out), scratch)
+    return nested(graph_of(ops, result, arrays, out), scratch)
 
 
 def _contraction(
@@ -178,9 +149,16 @@ def _contraction(
         raise NoLoopNest  # a leaf that is no view
 
     def loop(arrays: Mapping[SSAValue, Array], out: Array) -> list[Call]:
-        if not after:  # it is there
-            return []
-        return _nest(by_result(after), result, arrays, out, scratch)
+        if after:
+            return _nest(by_result(after), result, arrays, out, scratch)
+        made = arrays[result]
+        return [] if same_memory(made, out) else [copy_of(out, made, scratch)]
+
+    dtype = numpy_dtype(first.declared[0].element_type, first)
+    if not onednn.computes([*(x.dtype for x in inputs), dtype]):
+        made = integers.calls_of(first, inputs, sides, out, scratch, loop)
+        if made is not None:
+            return made
 
     # oneDNN's convolutions want arrays without gaps, not parts of them.
     is_whole = isinstance(first, ConvolutionOp) and onednn.is_available()
@@ -199,36 +177,9 @@ def _product(
     return calls or kernel_of(op)(op, inputs, [out], scratch)
 
 
-def _nested(graph: ElementGraph, scratch: Scratch) -> list[Call]:
-    """The call of a graph's loop nest, in parts if it is large."""
-    if 0 in graph.shape or len(graph.nodes) > LARGEST:
-        raise NoLoopNest
-    nests = divided(nest_of(graph), scratch.threads)
-    return parallel([[_call(nest, scratch)] for nest in nests], scratch.threads)
-
-
-def _call(nest: LoopNest, scratch: Scratch) -> Call:
-    function = _function(nest)
-    sizes = tuple(nest.sizes[nest.kept :])
-    buffers = [scratch.take(sizes, node.dtype) for node in nest.saved]
-    return ArrayRecord(function, [*nest.graph.arrays, *buffers]), ()
-
-
-def _function(nest: LoopNest) -> llvm.Function:
-    key = nest.key()
-    if key not in _functions:
-        try:
-            _functions[key] = llvm.compiler().function(lower(nest))
-        except NoLoopNest:
-            _functions[key] = None
-    function = _functions[key]
-    if function is None:
-        raise NoLoopNest
-    return function
-
-
 _SUPPORTED = (
     *indexing.OPS,
+    ConvolutionOp,
     CopyOp,
     DotGeneralOp,
     ElementwiseOp,

@@ -11,7 +11,7 @@ from functools import cache
 import numpy as np
 
 from ....support.arrays import Array, DType, name_of
-from .code import LlvmFunction, Value, suffix, typed, vector
+from .code import BITS, LlvmFunction, Value, suffix, typed, vector
 
 _PARTS_OF_BYTES = {"int2": 2, "int4": 4, "uint2": 2, "uint4": 4}
 """Integers, and how many bits they have."""
@@ -212,12 +212,22 @@ def _resized(value: Value, element: str, extend: str) -> Value:
 
 
 def _saturated(value: Value, element: str, is_unsigned: bool) -> Value:
+    """The nearest integer, 0 for NaN. LLVM converts vectors to narrow integers lane by
+    lane, unless they are between the bounds and go through `i32`."""
+    code = value.code
+    bits = BITS[element]
+    if bits < 32:
+        low = 0 if is_unsigned else -(1 << (bits - 1))
+        high = low + (1 << bits) - 1
+        known = code.select(value.is_nan, 0.0, value) if low else value  # else below
+        raised = code.select(known.compare("ogt", low), known, low)
+        clamped = code.select(raised.compare("olt", high), raised, high)
+        return clamped.cast("fptosi", "i32").cast("trunc", element)
     name = "fptoui.sat" if is_unsigned else "fptosi.sat"
     to = vector(element, value.lanes)
     function = (
         f"llvm.{name}.{suffix(element, value.lanes)}."
         f"{suffix(value.element, value.lanes)}"
     )
-    code = value.code
     code.declare(f"{to} @{function}({vector(value.element, value.lanes)})")
     return code.op(f"call {to} @{function}({typed(value)})", element, value.lanes)

@@ -156,8 +156,11 @@ class _Writer(Scalars[Value]):
 
     def recast(self, x: Term[Value], element: Attribute) -> Term[Value]:
         source, target = numpy_dtype(x.element), numpy_dtype(element)
-        if source.itemsize != target.itemsize or target.itemsize < 4:
-            raise NoForm(ops.BitcastConvertOp.name)  # small floats are f32 in registers
+        are_integers = source.kind in "iu" and target.kind in "iu"
+        # In registers, small floats are f32.
+        is_alike = are_integers or target.itemsize >= 4
+        if source.itemsize != target.itemsize or not is_alike:
+            raise NoForm(ops.BitcastConvertOp.name)
         to = register_type(target)
         assert to is not None
         return Term(self, x.value.cast("bitcast", to), element)

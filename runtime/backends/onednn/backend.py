@@ -3,12 +3,13 @@
 from collections.abc import Mapping, Sequence
 from functools import cache
 
+import numpy as np
 from xdsl.ir import Operation, SSAValue
 
 from ....dialects.tgraph.base import TensorOp
 from ....dialects.tgraph.fusing import CONTRACTIONS
 from ....dialects.tgraph.reducing import DotGeneralOp
-from ....support.arrays import Array, name_of
+from ....support.arrays import Array, DType, name_of
 from ...calls import Call
 from ...pool import Scratch
 from ..contraction import Contraction
@@ -52,6 +53,15 @@ def calls_of(
     return compiled(op, inputs, outs[0], scratch)
 
 
+def computes(elements: Sequence[DType]) -> bool:
+    """Whether oneDNN computes contractions of such operands and results: of 8-bit
+    integers only if the processor adds up their products in 32 bits (VNNI). Otherwise,
+    native/integers.py does, which takes longer than this."""
+    if [name_of(x) for x in elements] not in _COMPUTED or not is_available():
+        return False
+    return elements[2] != np.int32 or library().adds_integers()
+
+
 def compiled(
     op: Contraction,
     inputs: Sequence[Array],
@@ -67,12 +77,10 @@ def compiled(
     `arrays` are what else these operations read, of `out`'s shape; that which is in
     `out`'s memory may be overwritten.
     """
-    elements = [name_of(x.dtype) for x in (*inputs, out)]
-    if elements not in _COMPUTED or any(not x.size for x in (*inputs, out)):
+    elements = [x.dtype for x in (*inputs, out)]
+    if not computes(elements) or any(not x.size for x in (*inputs, out)):
         return None
-    if (after and elements[2] != "float32") or not is_available():
-        return None
-    if elements[2] == "int32" and not library().adds_integers():
+    if after and out.dtype != np.float32:
         return None
     mark = scratch.mark
     try:

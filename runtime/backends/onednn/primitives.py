@@ -397,7 +397,7 @@ def _are_equal(layout: Layout, wanted: Wanted) -> bool:
 def packed(constant: Prepacked, array: Array, wanted: Wanted) -> Operand:
     """The array in the layout `wanted`: a copy, made unless it is there."""
     with constant.lock:
-        copies = constant.copies_of(array)
+        copies = constant.copies_of(array, "oneDNN")
         for layout, copy in copies:
             if library().get("memory_desc_equal", layout.value, wanted.descriptor):
                 return Operand(wanted, copy, array)

@@ -1,0 +1,590 @@
+"""Products and convolutions of 8-bit integers, and the loop over their result.
+
+    out[g, b, t, o] = sum over k, i of image[g, b, t * stride + k * dilation - low, i]
+                                       * kernel[g, k, i, o]
+
+All arrays are seen in this form; a matrix product has no spatial dimensions. Both
+operands become pairs (see pairs.py) of elements that follow one another in the sum:
+
+    i, i + 1    in the image as it lies in memory, of 16 bits; the lanes are o
+    k, k + 1    where each group has few features, as in depthwise convolutions: the
+                lanes are the groups, and the image has a pair for each of its elements
+
+The kernel is packed into panels, once where no run changes it. The result is computed
+in tiles. What a tile reads of the image, with zeros for what lies outside, and the
+tile's sums lie in the workspace, and the loop reads the sums from the cache.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import TypeAlias
+
+import numpy as np
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, Signedness, TensorType
+from xdsl.ir import Block, SSAValue
+
+from ....dialects.dtypes import Array, DType, numpy_dtype
+from ....dialects.tgraph.base import (
+    AnyTensor,
+    Shape,
+    TensorOp,
+    tensor_type_of,
+    with_element,
+)
+from ....dialects.tgraph.elementwise import ConvertOp, OrOp, ShiftLeftOp
+from ....dialects.tgraph.reducing import ConvolutionOp, DotGeneralOp
+from ....dialects.tgraph.shaping import ConstantOp
+from ....support.arrays import name_of, strided
+from ...allocators.host import aligned_bytes
+from ...calls import Call
+from ...pool import ALIGNMENT, Scratch
+from ..arrays import tiles, try_reshape
+from ..contraction import Contraction, Loop, by_labels, matrices
+from ..jit.records import parallel
+from ..parts import blocks
+from .functions import nested
+from .graphs import ElementGraph, ElementNode, by_result, graph_of
+from .pairs import lanes, panel, sums_of_pairs
+
+LARGEST = 1 << 13
+"""Elements of a tile's sums, and of what it reads of the image: 32 KiB of sums."""
+
+FEWEST = 64
+"""Places of a tile at least, as it reads all of the kernel."""
+
+LINE = 64
+"""Features that lie in a cache line; a multiple of those in a panel."""
+
+_NARROW = ("int8", "uint8")
+_INT16, _INT32 = np.dtype(np.int16), np.dtype(np.int32)
+
+Slices: TypeAlias = tuple[slice, ...]
+Formula: TypeAlias = Callable[..., Sequence[TensorOp]]
+"""`(element, *values) -> ops`, the last of which gives a result of that type."""
+
+
+@dataclass(frozen=True)
+class Spatial:
+    """How places and window meet the image along a spatial dimension."""
+
+    stride: int
+    dilation: int
+    low: int
+    window: int
+
+    @property
+    def step(self) -> int:
+        """From one element of the image to the next that is read."""
+        return self.stride if self.window == 1 else 1
+
+    def span(self, places: slice) -> tuple[int, int]:
+        """The first element that is read for some places, and how many there are."""
+        reach = (places.stop - 1 - places.start) * self.stride
+        reach += (self.window - 1) * self.dilation
+        return places.start * self.stride - self.low, reach // self.step + 1
+
+
+def calls_of(
+    op: Contraction,
+    inputs: Sequence[Array],
+    sides: Mapping[SSAValue, Array],
+    out: Array,
+    scratch: Scratch,
+    loop: Loop,
+) -> list[Call] | None:
+    """The calls for `op` on `inputs`, then for the `loop` over its result and `sides`,
+    which are of `out`'s shape; None for what is no contraction of 8-bit integers."""
+    dtype = numpy_dtype(op.declared[0].element_type, op)
+    if dtype != np.int32 or any(name_of(x.dtype) not in _NARROW for x in inputs):
+        return None
+    if not out.size or any(not x.size for x in inputs):
+        return None
+    (result,) = op.results or op.outs
+    if isinstance(op, DotGeneralOp):
+        return _dot(op, inputs, out, sides, result, loop, scratch)
+    return _convolution(op, inputs, out, sides, result, loop, scratch)
+
+
+def _dot(
+    op: DotGeneralOp,
+    inputs: Sequence[Array],
+    out: Array,
+    sides: Mapping[SSAValue, Array],
+    result: SSAValue,
+    loop: Loop,
+    scratch: Scratch,
+) -> list[Call] | None:
+    mark = scratch.mark
+    (lhs, made_lhs), (rhs, made_rhs) = (
+        matrices(op, side, x, scratch) for side, x in enumerate(inputs)
+    )
+    shape = (*lhs.shape[:-1], rhs.shape[-1])
+    target = try_reshape(out, shape)
+    seen = {value: try_reshape(x, shape) for value, x in sides.items()}
+    known = {value: x for value, x in seen.items() if x is not None}
+    if target is None or len(known) < len(seen):
+        scratch.mark = mark
+        return None
+    sum = _ByFeatures(lhs[..., None], rhs, [], scratch)
+    made = sum.calls(target, known, result, loop)
+    return [*made_lhs, *made_rhs, *made]
+
+
+def _convolution(
+    op: ConvolutionOp,
+    inputs: Sequence[Array],
+    out: Array,
+    sides: Mapping[SSAValue, Array],
+    result: SSAValue,
+    loop: Loop,
+    scratch: Scratch,
+) -> list[Call] | None:
+    has_holes = any(hole > 1 for hole in op.lhs_dilation.get_values())
+    if has_holes or op.batch_group_count.value.data > 1:
+        return None
+    image_labels, kernel_labels, out_labels = op.labels
+    spatial = "".join(str(d) for d in range(out.ndim - 2))
+    image = _divided(by_labels(inputs[0], image_labels, f"b{spatial}f"), op.groups)
+    kernel = _divided(by_labels(inputs[1], kernel_labels, f"{spatial}io"), op.groups)
+    target, *others = (
+        _divided(by_labels(x, out_labels, f"b{spatial}f"), op.groups)
+        for x in (out, *sides.values())
+    )
+    window = kernel.shape[1:-2]
+    dims = [
+        Spatial(stride, dilation, low, size)
+        for stride, dilation, low, size in zip(
+            op.window_strides.get_values(),
+            op.rhs_dilation.get_values(),
+            op.padding_low.get_values(),
+            window,
+            strict=True,
+        )
+    ]
+    features, inputs_of_group = kernel.shape[-1], kernel.shape[-2]
+    by_features = op.groups * _lanes(features) * -(-inputs_of_group // 2)
+    by_groups = features * _lanes(op.groups) * inputs_of_group
+    if op.groups == 1 or not dims or 2 * by_features <= by_groups:
+        sum: _Sum = _ByFeatures(image[..., None], kernel, dims, scratch)
+    else:
+        # The features of a group come first, as if they were groups.
+        image = strided(
+            *(image, (features, *image.shape[1:], op.groups)),
+            (0, *image.strides[1:], image.strides[0]),
+        )
+        kernel = np.moveaxis(kernel, (0, -1), (-1, 0))
+        target, *others = (np.moveaxis(x, (0, -1), (-1, 0)) for x in (target, *others))
+        sum = _ByGroups(image, kernel, dims, scratch)
+    return sum.calls(target, dict(zip(sides, others, strict=True)), result, loop)
+
+
+def _divided(x: Array, groups: int) -> Array:
+    """The last dimension as groups, which come first, and the features of each."""
+    view = try_reshape(x, (*x.shape[:-1], groups, x.shape[-1] // groups))
+    assert view is not None  # one dimension as two
+    return np.moveaxis(view, -2, 0)
+
+
+def _lanes(size: int) -> int:
+    """Lanes of the vectors that hold so many elements."""
+    return -(-size // lanes()) * lanes()
+
+
+class _Sum:
+    """A contraction; `image` is `[*g, b, *s, i, o]`, where o is of size 1 if all
+    features see the same, and `kernel` is `[*g, *k, i, o]`. Groups that see the same
+    have stride 0 in the image."""
+
+    fewest: int
+    """Places of a tile at least, if there are so many."""
+    together: int
+    """Features for which the image is packed at a time; 0 for all, if all see the
+    same."""
+
+    def __init__(
+        self, image: Array, kernel: Array, dims: Sequence[Spatial], scratch: Scratch
+    ):
+        self.image, self.kernel, self.dims = image, kernel, dims
+        self.scratch = scratch
+        self.constant = scratch.constant(kernel)
+        self.groups = kernel.ndim - len(dims) - 2
+        """How many dimensions they have."""
+
+    def left(self, tile: Slices) -> tuple[Array, list[Call]]:
+        """The pairs of the image for a tile of the result, `[*places, *sums, o]`, and
+        what makes them."""
+        raise NotImplementedError
+
+    def right(self) -> tuple[Array, int]:
+        """The kernel as `[*g, *sums, o]`, and the dimension along which pairs lie."""
+        raise NotImplementedError
+
+    def calls(
+        self,
+        out: Array,
+        sides: Mapping[SSAValue, Array],
+        result: SSAValue,
+        loop: Loop,
+    ) -> list[Call]:
+        """`out` and `sides` are `[*g, b, *t, o]`."""
+        right, packing = self._packed()
+        scratch = self.scratch
+        is_own = not any(np.may_share_memory(x, out) for x in sides.values())
+        is_target = is_own and out.itemsize == 4 and out.strides[-1] == 4
+
+        def computed(tile: Slices, left: Array) -> list[Call]:
+            part = out[tile]
+            target = part.view(_INT32) if is_target else None
+            if target is None:
+                target = scratch.take(part.shape, _INT32)
+            kernel = self._part(right, tile)
+            call = sums_of_pairs(left, kernel, target), ()
+            read = {value: x[tile] for value, x in sides.items()}
+            return [call, *loop({**read, result: target}, part)]
+
+        def tiled(block: Slices) -> list[Call]:
+            calls: list[Call] = []
+            start = end = scratch.mark
+            for rows in self._rows(block):
+                scratch.mark = start
+                left, made = self.left(rows)
+                calls += made
+                mark = scratch.mark
+                for tile, seen in _columns(rows, left):
+                    scratch.mark = mark
+                    calls += computed(tile, seen)
+                    end = max(end, scratch.mark)
+            scratch.mark = end
+            return calls
+
+        units = {**dict.fromkeys(range(out.ndim - 1), 1), out.ndim - 1: panel()}
+        summed = self.kernel.size // prod(out.shape[: self.groups]) // out.shape[-1]
+        found = blocks(out.shape, units, summed, scratch.threads)
+        with scratch.in_one_thread():
+            parts = [tiled(_bounded(block, out.shape)) for block in found]
+        return [*packing, *parallel(parts, scratch.threads)]
+
+    def _rows(self, block: Slices) -> Iterator[Slices]:
+        """Places, and the features for which their image is packed, at a time."""
+        *places, features = block
+        sizes = tuple(x.stop - x.start for x in places)
+        for some in _cut(features, self.together or features.stop):
+            size = some.stop - some.start
+            read = size if self.together else self.kernel.shape[-2]
+            read *= prod(dim.stride // dim.step for dim in self.dims)
+            for part in tiles(sizes, max(self.fewest, LARGEST // max(size, read))):
+                moved = (
+                    slice(x.start + at.start, x.start + at.stop)
+                    for x, at in zip(places, part, strict=True)
+                )
+                yield (*moved, some)
+
+    # The kernel
+
+    def _packed(self) -> tuple[Array, list[Call]]:
+        """The kernel's pairs as `[*g, *sums, panel, o, 2]`, and the calls that make
+        them: none if no run changes them."""
+        kernel, axis = self.right()
+        *outer, features = kernel.shape
+        outer[axis] = -(-outer[axis] // 2)
+        groups, sums = outer[: self.groups], outer[self.groups :]
+        shape = (*groups, -(-features // panel()), *sums, panel(), 2)
+
+        def seen(packed: Array) -> Array:
+            return np.moveaxis(packed.reshape(shape), self.groups, -3)
+
+        def packing(packed: Array) -> list[Call]:
+            return _packing(seen(packed), kernel, axis, self.scratch)
+
+        constant = self.constant
+        if constant is None:
+            packed = self.scratch.take(shape, kernel.dtype)
+            return seen(packed), packing(packed)
+        layout = kernel.shape, axis, panel()
+        with constant.lock:
+            copies = constant.copies_of(self.kernel, "pairs")
+            for known, copy in copies:
+                if known == layout:
+                    return seen(copy), []
+            copy = aligned_bytes(prod(shape), ALIGNMENT).view(kernel.dtype)
+
+            def fill() -> None:
+                copy[:] = 0
+                for function, arguments in packing(copy):
+                    function(*arguments)
+
+            constant.fill(fill)
+            copies.append((layout, copy))
+        return seen(copy), []
+
+    def _part(self, right: Array, tile: Slices) -> Array:
+        """The panels for a tile, as `[*places, *sums, panel, o, 2]`."""
+        *places, features = tile
+        groups, inner = places[: self.groups], places[self.groups :]
+        panels = slice(features.start // panel(), -(-features.stop // panel()))
+        part = right[*groups, ..., panels, :, :]
+        sizes = (x.stop - x.start for x in inner)
+        g = self.groups
+        return strided(
+            part,
+            (*part.shape[:g], *sizes, *part.shape[g:]),
+            (*part.strides[:g], *(0 for _ in inner), *part.strides[g:]),
+            writeable=False,
+        )
+
+    # The image
+
+    def _seen(
+        self, tile: Slices, dims: Sequence[Spatial]
+    ) -> tuple[Array, Slices, Sequence[int]]:
+        """What a tile sees of the image, if its windows are `dims`; which part of what
+        it would see that is, if there were no border, and how much that would be."""
+        *groups, batch = tile[: self.groups + 1]
+        places = tile[self.groups + 1 : -1]
+        sizes = self.image.shape[self.groups + 1 : -2]
+        there, inside = list[slice](), list[slice]()
+        counts = list[int]()
+        for dim, span, size in zip(dims, places, sizes, strict=True):
+            first, count = dim.span(span)
+            start = max(0, -(first // dim.step))
+            stop = max(start, min(count, (size - 1 - first) // dim.step + 1))
+            at = first + start * dim.step
+            there.append(slice(at, at + (stop - start) * dim.step, dim.step))
+            inside.append(slice(start, stop))
+            counts.append(count)
+        alike = (
+            group if stride else slice(0, 1)
+            for group, stride in zip(groups, self.image.strides, strict=False)
+        )
+        features = tile[-1] if self.image.shape[-1] > 1 else slice(None)
+        seen = self.image[*alike, batch, *there, :, features]
+        return seen, tuple(inside), counts
+
+    def _pairs(
+        self,
+        pairs: Array,
+        tile: Slices,
+        places: Sequence[int],
+        sums: Sequence[tuple[int, int]],
+        step: int,
+    ) -> Array:
+        """`[*places, *sums, o]` for steps along each of these, in bytes."""
+        sizes = [x.stop - x.start for x in tile]
+        counts = [count for count, _ in sums]
+        shape = (*sizes[:-1], *counts, sizes[-1])
+        strides = (*places, *(by for _, by in sums), step)
+        return strided(pairs, shape, strides, writeable=False)
+
+
+class _ByFeatures(_Sum):
+    """The lanes are features, which all see the same."""
+
+    fewest, together = FEWEST, 0
+
+    @property
+    def _is_joined(self) -> bool:
+        """Whether the last dimension of the window and the inputs are one sum, so that
+        but one pair lacks its second half."""
+        if self.kernel.shape[-2] % 2 == 0 or not self.dims:
+            return False
+        is_view = try_reshape(self.kernel, self._joined_shape) is not None
+        return self.dims[-1].dilation == 1 and (is_view or self.constant is not None)
+
+    @property
+    def _joined_shape(self) -> Shape:
+        *outer, window, inputs, features = self.kernel.shape
+        return (*outer, window * inputs, features)
+
+    def right(self) -> tuple[Array, int]:
+        kernel = self.kernel
+        if self._is_joined:
+            kernel = kernel.reshape(self._joined_shape)  # a copy only of constants
+        return kernel, kernel.ndim - 2
+
+    def left(self, tile: Slices) -> tuple[Array, list[Call]]:
+        seen, inside, counts = self._seen(tile, self.dims)
+        outer = seen.shape[: self.groups + 1]
+        shape = (*outer, *counts, seen.shape[-2])
+        # The last pair may end with an element of the next place, or after all.
+        pairs = self.scratch.take((prod(shape) // 2 + 1,), _INT32)
+        buffer = pairs.view(_INT16)[: prod(shape)].reshape(shape)
+        where = (*(slice(None) for _ in outer), *inside)
+        calls = _placed(buffer, where, seen[..., 0], self.scratch)
+        steps = _steps(buffer, len(outer))
+        by = list(zip(self.dims, buffer.strides[len(outer) :], strict=False))
+        places = [*steps, *(dim.stride // dim.step * step for dim, step in by)]
+        sums = [(dim.window, dim.dilation * step) for dim, step in by]
+        run = seen.shape[-2]
+        if self._is_joined:
+            run *= sums.pop()[0]
+        sums.append((-(-run // 2), _INT32.itemsize))
+        return self._pairs(pairs, tile, places, sums, 0), calls
+
+
+class _ByGroups(_Sum):
+    """The lanes are groups, each of which sees something else."""
+
+    fewest, together = 1, LINE
+
+    @property
+    def _along(self) -> int:
+        """The spatial dimension along which pairs lie."""
+        wide = (d for d, dim in reversed(list(enumerate(self.dims))) if dim.window > 1)
+        return next(wide, len(self.dims) - 1)
+
+    def right(self) -> tuple[Array, int]:
+        return np.moveaxis(self.kernel, -2, self.groups), self.groups + 1 + self._along
+
+    def left(self, tile: Slices) -> tuple[Array, list[Call]]:
+        along = self._along
+        dims = list(self.dims)
+        dims[along] = replace(dims[along], window=_even(dims[along].window))
+        seen, inside, counts = self._seen(tile, dims)
+        before = self.groups + 1
+        calls: list[Call] = []
+        if any(x.stop - x.start < n for x, n in zip(inside, counts, strict=True)):
+            shape = (*seen.shape[:before], *counts, *seen.shape[-2:])
+            box = self.scratch.take(shape, seen.dtype)
+            where = (*(slice(None) for _ in range(before)), *inside)
+            calls = _placed(box, where, seen, self.scratch)
+            seen = box
+        axis, by = before + along, dims[along].dilation
+        count = seen.shape[axis] - by
+        low, high = (_sliced(seen, axis, slice(at, at + count)) for at in (0, by))
+        pairs = self.scratch.take(low.shape, _INT32)
+        calls += _paired(pairs, low, high, self.scratch)
+        steps = list(zip(dims, pairs.strides[before:], strict=False))
+        places = [
+            *_steps(pairs, before),
+            *(dim.stride // dim.step * step for dim, step in steps),
+        ]
+        sums = [(dim.window, dim.dilation * step) for dim, step in steps]
+        window, step = sums[along]
+        sums[along] = window // 2, 2 * step
+        inputs = seen.shape[-2], pairs.strides[-2]
+        return self._pairs(pairs, tile, places, [inputs, *sums], 4), calls
+
+
+def _bounded(block: Slices, shape: Shape) -> Slices:
+    """The same slices with numbers for all bounds."""
+    sizes = zip(block, shape, strict=True)
+    return tuple(slice(*part.indices(size)[:2]) for part, size in sizes)
+
+
+def _columns(rows: Slices, left: Array) -> Iterator[tuple[Slices, Array]]:
+    """The features of some places that are computed at a time, and the pairs for
+    them."""
+    *places, features = rows
+    count = -(-prod(x.stop - x.start for x in rows) // LARGEST)
+    step = -(-(features.stop - features.start) // (count * panel())) * panel()
+    for some in _cut(features, step):
+        start = features.start
+        yield (*places, some), left[..., some.start - start : some.stop - start]
+
+
+def _cut(whole: slice, step: int) -> Iterator[slice]:
+    for start in range(whole.start, whole.stop, step):
+        yield slice(start, min(start + step, whole.stop))
+
+
+def _even(number: int) -> int:
+    """The number, or the next one."""
+    return number + number % 2
+
+
+def _steps(array: Array, count: int) -> Iterator[int]:
+    """The strides of the first dimensions; 0 for those that groups share."""
+    for size, step in zip(array.shape[:count], array.strides, strict=False):
+        yield step if size > 1 else 0
+
+
+def _sliced(array: Array, axis: int, part: slice) -> Array:
+    return array[*(slice(None) for _ in range(axis)), part, ...]
+
+
+# What is written by loop nests
+
+
+def _placed(out: Array, where: Slices, x: Array, scratch: Scratch) -> list[Call]:
+    """Writes `x` to a part of `out`, in its type, and zeros around it."""
+    calls: list[Call] = []
+    if out[where].size < out.size:
+        zero = ElementNode(out.dtype, number=0)
+        calls = nested(
+            ElementGraph(out.shape, frozenset(), zero, [out], [zero]), scratch
+        )
+    if x.size:
+        calls += _written(out[where], [x], _converted, scratch)
+    return calls
+
+
+def _packing(packed: Array, kernel: Array, axis: int, scratch: Scratch) -> list[Call]:
+    """Writes the pairs of a kernel, `[*sums, panel, o, 2]`. What is missing to the last
+    pair is 0, what is missing to the last panel is left as it is."""
+    pairs = packed.view(_INT16)[..., 0]
+    calls: list[Call] = []
+    whole, rest = divmod(kernel.shape[-1], panel())
+    split = whole * panel()
+    inner = kernel[..., :split].reshape(*kernel.shape[:-1], whole, panel())
+    parts = [(pairs[..., :whole, :], inner)]
+    if rest:
+        parts.append((pairs[..., whole, :rest], kernel[..., split:]))
+    for out, x in parts:
+        low, high = (_sliced(x, axis, slice(at, None, 2)) for at in (0, 1))
+        count = high.shape[axis]
+        if high.size:
+            both = _sliced(low, axis, slice(count))
+            calls += _paired(_sliced(out, axis, slice(count)), both, high, scratch)
+        last = _sliced(low, axis, slice(count, None))
+        if last.size:
+            alone = _sliced(out, axis, slice(count, None))
+            calls += _written(alone, [last], _low_half, scratch)
+    return calls
+
+
+def _paired(out: Array, low: Array, high: Array, scratch: Scratch) -> list[Call]:
+    """Integers whose halves are elements of two arrays."""
+
+    def pair(element: IntegerType, low: SSAValue, high: SSAValue) -> list[TensorOp]:
+        bits = element.width.data // 2
+        ops = [*_low_half(element, low)]
+        type = _like(high, element)
+        wide = ConvertOp([high], result_types=[type])
+        amount = ConstantOp(IntegerAttr(bits, element), type)
+        raised = ShiftLeftOp([wide.result, amount.result], result_types=[type])
+        both = OrOp([ops[-1].results[0], raised.result], result_types=[type])
+        return [*ops, wide, amount, raised, both]
+
+    return _written(out, [low, high], pair, scratch)
+
+
+def _converted(element: IntegerType, x: SSAValue) -> list[TensorOp]:
+    return [ConvertOp([x], result_types=[_like(x, element)])]
+
+
+def _low_half(element: IntegerType, x: SSAValue) -> list[TensorOp]:
+    """The integer whose lower half is an element, and zero the other."""
+    half = IntegerType(element.width.data // 2, Signedness.UNSIGNED)
+    (low,) = _converted(half, x)
+    return [low, *_converted(element, low.results[0])]
+
+
+def _like(x: SSAValue, element: IntegerType) -> AnyTensor:
+    return with_element(tensor_type_of(x.type), element)
+
+
+def _written(
+    out: Array, arrays: Sequence[Array], formula: Formula, scratch: Scratch
+) -> list[Call]:
+    """Writes what the operations compute from elements of `arrays`."""
+    types = [TensorType(_element(x.dtype), x.shape) for x in arrays]
+    block = Block(arg_types=types)
+    ops = formula(_element(out.dtype), *block.args)
+    known = dict[SSAValue, Array](zip(block.args, arrays, strict=True))
+    return nested(graph_of(by_result(ops), ops[-1].results[0], known, out), scratch)
+
+
+def _element(dtype: DType) -> IntegerType:
+    sign = Signedness.UNSIGNED if dtype.kind == "u" else Signedness.SIGNLESS
+    return IntegerType(8 * dtype.itemsize, sign)
