@@ -16,6 +16,7 @@ from functools import cached_property
 from inspect import cleandoc
 from typing import Any
 
+from ..support import processor
 from ..support.choices import ChoiceError
 from ..support.threads import checked
 
@@ -98,6 +99,7 @@ class Placing(Packing):
         super().__post_init__()
         check_kernels("workspaces", self.workspaces)
         checked(self.threads)
+        processor.level()  # refuses another word
 
 
 @dataclass(frozen=True, kw_only=True)

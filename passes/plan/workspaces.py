@@ -36,6 +36,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from ...analysis.allocations import has_plan
 from ...dialects.tgraph.base import AnyMemRef, TensorOp, segments
 from ...dialects.workspaces import check_kernels, measure_of, workspace_of
+from ...support import processor
 from ...support.threads import checked
 
 
@@ -57,6 +58,7 @@ class PlanWorkspaces(ModulePass):
     def __post_init__(self) -> None:
         check_kernels("kernels", self.kernels)
         checked(self.threads)
+        processor.level()  # refuses another word
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if self.kernels == "none":

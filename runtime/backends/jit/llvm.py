@@ -16,7 +16,7 @@ from importlib import import_module
 from threading import Lock, RLock
 from typing import Any, NamedTuple
 
-from ....support import cache
+from ....support import cache, processor
 from ....version import VERSION
 
 _compiler: "Compiler | None" = None
@@ -63,13 +63,17 @@ class Compiler:
         self._llvm = llvm
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
-        host = llvm.get_host_cpu_features()
-        self.has_fma: bool = bool(host.get("fma") or host.get("neon"))
-        # By default LLVM halves 512-bit vectors on some processors.
-        features = f"{host.flatten()},-prefer-256-bit".lstrip(",")
-        if not host.get("avx512f"):
-            features = host.flatten()
         triple, cpu = llvm.get_process_triple(), llvm.get_host_cpu_name()
+        host: dict[str, bool] = llvm.get_host_cpu_features()
+        if (level := processor.level()) is not None:
+            cpu = level
+            allowed = processor.LEVELS[level]
+            host = {name: has and name in allowed for name, has in host.items()}
+        self.has_fma: bool = bool(host.get("fma") or host.get("neon"))
+        listed = [f"{'+' if host[name] else '-'}{name}" for name in sorted(host)]
+        if host.get("avx512f"):  # by default LLVM halves some processors' vectors
+            listed.append("-prefer-256-bit")
+        features = ",".join(listed)
         self.host = Host(triple, features)
         target = llvm.Target.from_triple(triple)
         self._machine, self._quick_machine = (

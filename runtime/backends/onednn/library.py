@@ -17,6 +17,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from ....support import processor
+
 MAX_DIMS = 12
 CPU, IN_ORDER, ANY_LAYOUT, USER_SCRATCHPAD = 1, 1, 1, 1
 
@@ -27,9 +29,13 @@ _ADDS_INTEGERS = 0x48
 """The bits of instruction sets (`dnnl_cpu_isa_t`) that add products of 8-bit integers
 up in 32 bits: AVX-VNNI's, AVX-512-VNNI's. Others add them up in 16 bits, saturating."""
 
+_LEVELS = {"x86-64-v3": 0x07, "x86-64-v4": 0x27}
+"""The instruction sets of `processor.LEVELS`: AVX2, AVX-512."""
+
 _dims = c_int64 * MAX_DIMS
 _FUNCTIONS: dict[str, Sequence[Any]] = {
     "get_effective_cpu_isa": (),
+    "set_max_cpu_isa": (c_int,),
     "engine_create": (pointer, c_int, c_size_t),
     "stream_create": (pointer, pointer, c_int),
     "memory_desc_create_with_strides": (pointer, c_int, _dims, c_int, _dims),
@@ -111,6 +117,8 @@ class Library:
         read = library["dnnl_version"]
         read.restype = ctypes.POINTER(c_int * 3)
         self.version = ".".join(map(str, read().contents))
+        if (level := processor.level()) is not None:
+            self.do("set_max_cpu_isa", _LEVELS[level])
         self._engine = pointer()
         self._stream = pointer()
         self.do("engine_create", byref(self._engine), CPU, 0)
