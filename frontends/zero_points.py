@@ -42,9 +42,9 @@ def raised(b: OperatorBuilder, x: SSAValue) -> SSAValue:
 
 
 def centred(b: OperatorBuilder, x: Value, zero: Value) -> Value:
-    """8-bit numbers without their zero point, in 32 bits."""
+    """8-bit numbers without their zero point: in 32 bits, or constants in 16."""
     if isinstance(x, Known) and isinstance(zero, Known):
-        return Known(x.array.astype(np.int32) - zero.array)
+        return Known((x.array.astype(np.int32) - zero.array).astype(np.int16))
     return b.apply(e.SubtractOp, b.convert(b.materialize(x), i32), b.materialize(zero))
 
 

@@ -236,7 +236,7 @@ def convolution(
     return parsed(text, CONTRACTIONS), np.full(out, -1, np.int32), image, kernel
 
 
-@pytest.mark.parametrize("kinds", TYPES[1:3])
+@pytest.mark.parametrize("kinds", [*TYPES[1:3], ("ui8", "i16")])
 @pytest.mark.parametrize("constant", [False, True])
 @pytest.mark.parametrize("name", CONVOLUTIONS)
 def test_convolutions(kinds: Sequence[str], constant: bool, name: str) -> None:

@@ -1,5 +1,7 @@
 """Products and convolutions of 8-bit integers, and the loop over their result.
 
+The kernel may be of 16 bits: of integers without their zero point.
+
     out[g, b, t, o] = sum over k, i of image[g, b, t * stride + k * dilation - low, i]
                                        * kernel[g, k, i, o]
 
@@ -96,7 +98,8 @@ def calls_of(
     """The calls for `op` on `inputs`, then for the `loop` over its result and `sides`,
     which are of `out`'s shape; None for what is no contraction of 8-bit integers."""
     dtype = numpy_dtype(op.declared[0].element_type, op)
-    if dtype != np.int32 or any(name_of(x.dtype) not in _NARROW for x in inputs):
+    left, right = (name_of(x.dtype) for x in inputs)
+    if dtype != np.int32 or left not in _NARROW or right not in (*_NARROW, "int16"):
         return None
     if not out.size or any(not x.size for x in inputs):
         return None
@@ -307,7 +310,8 @@ class _Sum:
             for known, copy in copies:
                 if known == layout:
                     return seen(copy), []
-            copy = aligned_bytes(prod(shape), ALIGNMENT).view(kernel.dtype)
+            size = prod(shape) * kernel.itemsize
+            copy = aligned_bytes(size, ALIGNMENT).view(kernel.dtype)
 
             def fill() -> None:
                 copy[:] = 0
@@ -522,7 +526,7 @@ def _placed(out: Array, where: Slices, x: Array, scratch: Scratch) -> list[Call]
 def _packing(packed: Array, kernel: Array, axis: int, scratch: Scratch) -> list[Call]:
     """Writes the pairs of a kernel, `[*sums, panel, o, 2]`. What is missing to the last
     pair is 0, what is missing to the last panel is left as it is."""
-    pairs = packed.view(_INT16)[..., 0]
+    pairs = packed.view(_INT16 if packed.itemsize == 1 else _INT32)[..., 0]
     calls: list[Call] = []
     whole, rest = divmod(kernel.shape[-1], panel())
     split = whole * panel()

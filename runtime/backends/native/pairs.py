@@ -3,10 +3,11 @@
     out[p, o] = sum over q of left[p, q, o, 0] * right[q, o, 0]
                             + left[p, q, o, 1] * right[q, o, 1]
 
-Pairs on the left are integers of 16 bits, those on the right of 8. Two of their
-products fit 32 bits, so this is exact on any processor. x86 multiplies the pairs of a
-vector and adds both products in one instruction (`vpmaddwd`), which LLVM finds in the
-code here. oneDNN's `vpmaddubsw`, where a processor has no VNNI, saturates at 16 bits.
+Pairs on the left are 8-bit integers in 16 bits, those on the right have 8, or 16. Two
+of their products fit 32 bits, so this is exact on any processor. x86 multiplies the
+pairs of a vector and adds both products in one instruction (`vpmaddwd`), which LLVM
+finds in the code here. oneDNN's `vpmaddubsw`, where a processor has no VNNI, saturates
+at 16 bits.
 
 The code is
 
@@ -33,7 +34,7 @@ from .nests import Loops, merged
 VECTORS = 2
 """Vectors in a panel."""
 
-_INT32 = np.dtype(np.int32)
+_INT16, _INT32 = np.dtype(np.int16), np.dtype(np.int32)
 
 
 @cache
@@ -61,7 +62,7 @@ def sums_of_pairs(left: Array, right: Array, out: Array) -> ArrayRecord:
     """The call for arrays of these dimensions:
 
         left    [*places, *sums, o]             int32, a pair; o may have stride 0
-        right   [*places, *sums, panel, o, 2]   8 bits; most places have stride 0
+        right   [*places, *sums, panel, o, 2]   8 or 16 bits; most places have stride 0
         out     [*places, o]                    int32; o has no gaps
 
     `right` has all elements of its last panel, even if `out` has fewer.
@@ -225,8 +226,11 @@ class _Lowering:
 
     def _right(self, pointer: str, vector: int) -> Value:
         lanes = 2 * self._lanes
-        at = self._code.moved(pointer, str(vector * lanes), 1)
-        elements = load(self._code, at, 1, self._dtype, lanes, lanes)
+        size = self._dtype.itemsize
+        at = self._code.moved(pointer, str(vector * lanes), size)
+        elements = load(self._code, at, size, self._dtype, lanes, lanes)
+        if size == _INT16.itemsize:
+            return elements
         return elements.cast("sext" if self._dtype.kind == "i" else "zext", "i16")
 
 
