@@ -19,6 +19,7 @@ tile's sums lie in the workspace, and the loop reads the sums from the cache.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from math import prod
 from typing import TypeAlias
 
@@ -549,18 +550,17 @@ def _packing(packed: Array, kernel: Array, axis: int, scratch: Scratch) -> list[
 
 def _paired(out: Array, low: Array, high: Array, scratch: Scratch) -> list[Call]:
     """Integers whose halves are elements of two arrays."""
+    return _written(out, [low, high], _pair, scratch)
 
-    def pair(element: IntegerType, low: SSAValue, high: SSAValue) -> list[TensorOp]:
-        bits = element.width.data // 2
-        ops = [*_low_half(element, low)]
-        type = _like(high, element)
-        wide = ConvertOp([high], result_types=[type])
-        amount = ConstantOp(IntegerAttr(bits, element), type)
-        raised = ShiftLeftOp([wide.result, amount.result], result_types=[type])
-        both = OrOp([ops[-1].results[0], raised.result], result_types=[type])
-        return [*ops, wide, amount, raised, both]
 
-    return _written(out, [low, high], pair, scratch)
+def _pair(element: IntegerType, low: SSAValue, high: SSAValue) -> list[TensorOp]:
+    ops = [*_low_half(element, low)]
+    type = _like(high, element)
+    wide = ConvertOp([high], result_types=[type])
+    amount = ConstantOp(IntegerAttr(element.width.data // 2, element), type)
+    raised = ShiftLeftOp([wide.result, amount.result], result_types=[type])
+    both = OrOp([ops[-1].results[0], raised.result], result_types=[type])
+    return [*ops, wide, amount, raised, both]
 
 
 def _converted(element: IntegerType, x: SSAValue) -> list[TensorOp]:
@@ -582,11 +582,20 @@ def _written(
     out: Array, arrays: Sequence[Array], formula: Formula, scratch: Scratch
 ) -> list[Call]:
     """Writes what the operations compute from elements of `arrays`."""
-    types = [TensorType(_element(x.dtype), x.shape) for x in arrays]
-    block = Block(arg_types=types)
-    ops = formula(_element(out.dtype), *block.args)
-    known = dict[SSAValue, Array](zip(block.args, arrays, strict=True))
-    return nested(graph_of(by_result(ops), ops[-1].results[0], known, out), scratch)
+    values, ops = _operations(formula, out.dtype, tuple(x.dtype for x in arrays))
+    (*_, result) = ops
+    known = dict[SSAValue, Array](zip(values, arrays, strict=True))
+    return nested(graph_of(ops, result, known, out), scratch)
+
+
+@cache
+def _operations(
+    formula: Formula, out: DType, dtypes: Sequence[DType]
+) -> tuple[Sequence[SSAValue], Mapping[SSAValue, TensorOp]]:
+    """The operations of a formula, by results, and the values that they start from; of
+    any shape."""
+    block = Block(arg_types=[TensorType(_element(x), []) for x in dtypes])
+    return block.args, by_result(formula(_element(out), *block.args))
 
 
 def _element(dtype: DType) -> IntegerType:
