@@ -272,6 +272,26 @@ class ShapeOfSplat(RewritePattern):
             _merge(rewriter, op, source, ConstantOp(source.splat, op.result.type))
 
 
+class NumberOfConstant(RewritePattern):
+    """A slice of a constant that is one of its numbers -> that number."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: SliceOp, rewriter: PatternRewriter) -> None:
+        source = op.inputs[0].owner
+        if not isinstance(source, ConstantOp) or source.splat is not None:
+            return
+        if prod(_shape(op.result)) != 1 or not _merges(op, source):
+            return
+        from ..dtypes import constant, constant_attribute, numpy_dtype
+
+        element = tensor_type_of(op.result.type).element_type
+        elements = constant(source.value, numpy_dtype(element, op))
+        part = elements[op.start_indices.get_values()]
+        number = constant_attribute(part, element)
+        if constant(number, part.dtype).tobytes() == part.tobytes():  # no NaN's payload
+            _merge(rewriter, op, source, ConstantOp(number, op.result.type))
+
+
 class FullLikeOfStaticShape(RewritePattern):
     """full_like(x) -> constant: then nothing keeps x alive for its shape."""
 

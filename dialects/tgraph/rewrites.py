@@ -53,6 +53,7 @@ REWRITES.update(
             c.DropIdentity(),
             c.MergeSlices(),
             c.ShapeOfSplat(),
+            c.NumberOfConstant(),
             c.SlicesOfDynamicSlice(),
             c.SlicesOfConcatenation(),
         ),

@@ -109,3 +109,15 @@ func.func @all(%x: tensor<2x4xf32>, %i: tensor<i32>) -> tensor<2x4xf32> {
   %3 = tgraph.reshape %2 : (tensor<1x2x4xf32>) -> tensor<2x4xf32>
   func.return %3 : tensor<2x4xf32>
 }
+
+// One number of a constant's list is that number; several stay a slice.
+// CHECK-LABEL: func.func @numbers
+// CHECK-NEXT:    %list = tgraph.constant<dense<
+// CHECK-NEXT:    %a = tgraph.constant<29 : ui32> : tensor<1x1xui32>
+// CHECK-NEXT:    %b = tgraph.slice %list
+func.func @numbers() -> (tensor<1x1xui32>, tensor<1x2xui32>) {
+  %list = tgraph.constant<dense<[[13, 15], [17, 29]]> : tensor<2x2xui32>> : tensor<2x2xui32>
+  %a = tgraph.slice %list {start_indices = array<i64: 1, 1>, limit_indices = array<i64: 2, 2>, strides = array<i64: 1, 1>} : (tensor<2x2xui32>) -> tensor<1x1xui32>
+  %b = tgraph.slice %list {start_indices = array<i64: 1, 0>, limit_indices = array<i64: 2, 2>, strides = array<i64: 1, 1>} : (tensor<2x2xui32>) -> tensor<1x2xui32>
+  func.return %a, %b : tensor<1x1xui32>, tensor<1x2xui32>
+}

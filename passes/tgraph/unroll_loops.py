@@ -1,4 +1,4 @@
-"""`tgraph-unroll-loops`: writes out loops of few iterations over some rows of a stack.
+"""`tgraph-unroll-loops`: writes out loops of few iterations, in two cases.
 
     %w0 = tgraph.slice %w ...                 // rows 0 to 3 of a tensor<5x8x8xf32>
     %0:2 = tgraph.while %zero, %x, %w0 ...    // i = 0, 1
@@ -14,18 +14,33 @@ iterations, with the remaining layers before or after it. Written out, all layer
 the same to later passes, which keep, recompute, and update each row on its own. What
 the loop stacks becomes a concatenation of rows.
 
+    %0:3 = tgraph.while %zero, %x, %k ...     // i = 0, 1, 2
+      %a = tgraph.multiply %x, %k             // %x is a tensor<8x8xui32>
+      %b = tgraph.xor %a, ...                 // %k a tensor<ui32>
+
+    %a0 = tgraph.multiply %x, %k
+    %b0 = tgraph.xor %a0, ...
+    %a1 = tgraph.multiply %b0, %k
+    ...
+
+The second case is a loop that computes element by element, as the rounds of a random
+number generator (Threefry). Written out, `tgraph-fuse` computes them in one group, and
+in the groups that read the numbers, so nothing of them is stored.
+
 Needs: level 1, after `cse` and before tgraph-rematerialize-scan-residuals.
 Leaves: level 1, canonical.
-Does not: write out loops of more than four iterations, loops over all rows, or loops
-whose iterations are not counted.
+Does not: write out loops over rows of more than four iterations, loops over all rows,
+loops that become more operations than a group has, or loops whose iterations are not
+counted.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.transforms.canonicalize import CanonicalizePass
 from xdsl.transforms.common_subexpression_elimination import cse
@@ -34,19 +49,31 @@ from ...analysis.functions import tensor_blocks
 from ...analysis.loops import counter
 from ...analysis.scans import stacks
 from ...dialects.diagnostics import remark
-from ...dialects.tgraph.base import TensorOp
-from ...dialects.tgraph.shaping import ConcatenateOp
+from ...dialects.tgraph.base import Shape, TensorOp, shape_of, tensor_type_of
+from ...dialects.tgraph.elementwise import ElementwiseOp
+from ...dialects.tgraph.shaping import (
+    BroadcastInDimOp,
+    ConcatenateOp,
+    ConstantOp,
+    IotaOp,
+    ReshapeOp,
+    SliceOp,
+)
 from ...dialects.tgraph.structure import AssignOp, ReadOp, WhileOp, YieldOp
 from ..optional import OptionalPass
 from .shared.unrolled import is_over_some_rows, row_by_row
 
 MOST = 4
-"""Iterations of a loop that is written out, at most."""
+"""Iterations of a loop over rows that is written out, at most."""
+
+IN_A_GROUP = 256
+"""Operations that loops by elements are written out to, at most: a group has no more
+(`tgraph-fuse`)."""
 
 
 @dataclass(frozen=True)
 class TGraphUnrollLoops(OptionalPass):
-    """Writes out loops of few iterations over some of a stack's rows."""
+    """Writes out loops of few iterations, over some rows of a stack or by elements."""
 
     name = "tgraph-unroll-loops"
     TOPIC = "loops"
@@ -69,13 +96,38 @@ def _short_loop(block: Block) -> WhileOp | None:
 
 
 def _is_short(loop: WhileOp) -> bool:
-    counted = counter(loop)
-    return (
-        counted is not None
-        and 0 < counted.trips <= MOST
-        and not any(isinstance(op, TensorOp) and op.outs for op in loop.body.block.ops)
-        and is_over_some_rows(loop)
-    )
+    counted, ops = counter(loop), list(loop.body.block.ops)
+    if (
+        counted is None
+        or counted.trips < 1
+        or any(isinstance(op, TensorOp) and op.outs for op in ops)
+    ):
+        return False
+    if counted.trips <= MOST and is_over_some_rows(loop):
+        return True
+    computed = sum(isinstance(op, ElementwiseOp) for op in ops)
+    return counted.trips * computed <= IN_A_GROUP and _is_by_elements(ops)
+
+
+def _is_by_elements(ops: Sequence[Operation]) -> bool:
+    """Whether one group may compute all: element by element, of arrays of one shape and
+    of single numbers."""
+    shapes: set[Shape] = set()
+    for op in ops:
+        match op:
+            case ReadOp() | AssignOp() | YieldOp() | ConstantOp() | IotaOp():
+                continue
+            case ElementwiseOp() | BroadcastInDimOp():
+                shapes.add(_shape(op.result))
+            case SliceOp() | ReshapeOp() if prod(_shape(op.result)) == 1:
+                continue
+            case _:
+                return False
+    return len({shape for shape in shapes if prod(shape) != 1}) == 1
+
+
+def _shape(value: SSAValue) -> Shape:
+    return shape_of(tensor_type_of(value.type))
 
 
 def _write_out(loop: WhileOp) -> None:
