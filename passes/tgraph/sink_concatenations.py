@@ -1,0 +1,495 @@
+"""`tgraph-sink-concatenations`: moves concatenations after elementwise operations.
+
+    %0 = tgraph.slice %x {[7:8]} : (tensor<8xf32>) -> tensor<1xf32>
+    %1 = tgraph.slice %x {[0:7]} : (tensor<8xf32>) -> tensor<7xf32>
+    %2 = tgraph.concatenate %0, %1 {dimension = 0} : ... -> tensor<8xf32>
+    %3 = tgraph.add %2, %y : tensor<8xf32>
+
+    %0 = tgraph.slice %x {[7:8]} : (tensor<8xf32>) -> tensor<1xf32>
+    %1 = tgraph.slice %y {[0:1]} : (tensor<8xf32>) -> tensor<1xf32>
+    %2 = tgraph.add %0, %1 : tensor<1xf32>
+    %3 = tgraph.slice %x {[0:7]} : (tensor<8xf32>) -> tensor<7xf32>
+    %4 = tgraph.slice %y {[1:8]} : (tensor<8xf32>) -> tensor<7xf32>
+    %5 = tgraph.add %3, %4 : tensor<7xf32>
+    %6 = tgraph.concatenate %2, %5 {dimension = 0, tgraph.in_place} : ...
+
+Elementwise operations are computed part by part, where each part of a concatenation has
+one source, and write the parts of their result. So nothing of a concatenation that only
+they read is stored, nor of a pad, and what the concatenation joins can be part of their
+groups. Rolls, stencils, rotary embeddings, and gradients of slices are such programs.
+What only parts of these operations read is computed part by part, too. Where parts
+overlap, this computes elements again.
+
+The pass changes a block only if its peak is lower afterwards, with groups
+(`tgraph-fuse`), and its estimated time at most 2 % longer.
+
+Needs: level 1, before fusion.
+Leaves: level 1.
+Does not: move concatenations of symbolic sizes, pads between elements, or
+concatenations that other operations read as well; cut what is computed into more than
+32 parts; or move concatenations into loops, branches, and reductions.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import prod
+from typing import NamedTuple, TypeAlias, TypeGuard
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, UnitAttr, i64
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.transforms.canonicalize import CanonicalizePass
+
+from ...analysis.cost import duration
+from ...analysis.functions import blocks_within, erase_unused, tensor_functions
+from ...dialects.diagnostics import held_back, remark
+from ...dialects.tgraph.base import (
+    IN_PLACE,
+    Shape,
+    TensorOp,
+    device_of,
+    ints,
+    is_static,
+    shape_of,
+    tensor_type_of,
+    with_shape,
+)
+from ...dialects.tgraph.elementwise import ElementwiseOp
+from ...dialects.tgraph.shaping import (
+    BroadcastInDimOp,
+    ConcatenateOp,
+    ConstantOp,
+    PadOp,
+    SliceOp,
+)
+from .. import driver
+from ..optional import OptionalPass
+from .eliminate_assigns import TGraphEliminateAssigns
+from .fuse import TGraphFuse
+from .fusion.liveness import ALIGNMENT, Liveness
+from .shared.fitting import live_peaks
+from .shared.streams import has_streams
+
+MOST = 32
+"""Parts that a value is computed in."""
+
+LITTLE = 0.02
+"""Of a function's time, what the parts may take longer."""
+
+
+@dataclass(frozen=True)
+class TGraphSinkConcatenations(OptionalPass):
+    """Moves concatenations after elementwise operations: then they are not stored."""
+
+    name = "tgraph-sink-concatenations"
+    LOWERS_PEAK = True
+    TOPIC = "fusion"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for func, _ in tensor_functions(op):
+            if not has_streams(func, "no concatenation is moved"):
+                _lower(ctx, func)
+
+
+def _lower(ctx: Context, func: FuncOp) -> None:
+    """Moves a function's concatenations if that lowers its peak."""
+    before: _Figures | None = None
+    for again in (True, False):
+        copy = func.clone()
+        clusters = sunk(copy, again)
+        if not clusters:
+            return
+        before = before or _figures(ctx, func)
+        if not before.is_joined_at_peak:
+            return
+        CanonicalizePass().apply(ctx, ModuleOp([copy]))
+        after = _figures(ctx, copy)
+        if after.bytes < before.bytes and after.time <= (1 + LITTLE) * before.time:
+            func.detach_region(0)
+            func.add_region(copy.detach_region(0))
+            remark(
+                f"concatenations moved after elementwise operations: {len(clusters)}; "
+                f"the peak goes from {before.bytes} to {after.bytes} bytes",
+                func,
+                passed=True,
+            )
+            return
+        if not any(cluster.computes_again for cluster in clusters):
+            return
+
+
+class _Figures(NamedTuple):
+    """What a function takes with its groups."""
+
+    bytes: int
+    time: int
+    is_joined_at_peak: bool
+    """Whether a concatenation or a pad is stored where most is live in a block."""
+
+
+def _figures(ctx: Context, func: FuncOp) -> _Figures:
+    copy = func.clone()
+    with held_back():
+        passes = [TGraphEliminateAssigns(), TGraphFuse()]
+        driver.run(ctx, ModuleOp([copy]), passes, verify=False)
+    return _Figures(
+        sum(live_peaks(copy, ALIGNMENT).values()),
+        duration(copy),
+        any(map(_is_joined_at_peak, blocks_within(copy.body.block))),
+    )
+
+
+def _is_joined_at_peak(block: Block) -> bool:
+    liveness = Liveness(block)
+    for at, op in enumerate(block.ops):
+        if _is_plain(op, _JOINS) and (buffer := liveness.buffer(op.result)):
+            live = liveness.profile[device_of(op.result.type)]
+            if max(live) in live[at : buffer.last + 1]:
+                return True
+    return False
+
+
+def sunk(func: FuncOp, again: bool) -> Sequence["_Cluster"]:
+    """Computes elementwise operations in the parts of what they read; which.
+
+    again: whether elements that several parts need may be computed for each.
+    """
+    found: list[_Cluster] = []
+    for block in blocks_within(func.body.block):
+        joins = [op for op in block.ops if _is_plain(op, _JOINS)]
+        if not joins:
+            continue
+        erase_unused(block)  # a dead reader would count
+        for join in reversed(joins):
+            if join.parent and (reader := _reader(join)):
+                cluster = _Cluster(reader)
+                if cluster.sink(again):
+                    found.append(cluster)
+                    erase_unused(block)
+    return found
+
+
+def _reader(op: TensorOp) -> TensorOp | None:
+    """An elementwise operation that reads a result, or a part of it."""
+    for user in _users(op):
+        if _is_plain(user, ElementwiseOp):
+            return user
+        if _is_plain(user, _INNER) and (found := _reader(user)):
+            return found
+    return None
+
+
+_JOINS = (ConcatenateOp, PadOp)
+
+_INNER = (ElementwiseOp, SliceOp, *_JOINS)
+"""What may be computed part by part."""
+
+
+def _is_plain(
+    op: Operation, kinds: type[TensorOp] | tuple[type[TensorOp], ...]
+) -> TypeGuard[TensorOp]:
+    return (
+        isinstance(op, kinds)
+        and not op.outs
+        and IN_PLACE not in op.attributes
+        and is_static(tensor_type_of(op.result.type))
+    )
+
+
+def _shape(value: SSAValue) -> Shape:
+    return shape_of(tensor_type_of(value.type))
+
+
+def _users(op: TensorOp) -> Iterator[Operation]:
+    return (use.operation for use in op.result.uses)
+
+
+Box: TypeAlias = tuple[tuple[int, int], ...]
+"""For each dimension where it starts and ends."""
+
+
+def _moved(box: Box, by: Sequence[int]) -> Box:
+    return tuple((s + at, e + at) for (s, e), at in zip(box, by, strict=True))
+
+
+def _whole(shape: Shape) -> Box:
+    return tuple((0, size) for size in shape)
+
+
+def _sizes(box: Box) -> Sequence[int]:
+    return [end - start for start, end in box]
+
+
+def _starts(op: TensorOp) -> Sequence[int] | None:
+    """Where a slice of adjacent elements starts."""
+    if not isinstance(op, SliceOp) or any(s != 1 for s in op.strides.get_values()):
+        return None
+    return op.start_indices.get_values()
+
+
+class _Piece(NamedTuple):
+    """A part of a concatenation or a pad."""
+
+    value: SSAValue  # a number if it is padding
+    box: Box
+    is_padding: bool = False
+
+
+def _pieces(op: TensorOp) -> Sequence[_Piece]:
+    """What a concatenation or a pad consists of; nothing if it has other parts."""
+    whole = _whole(_shape(op.result))
+    if isinstance(op, ConcatenateOp):
+        dim, at, found = op.dimension.value.data, 0, list[_Piece]()
+        for value in op.inputs:
+            end = at + _shape(value)[dim]
+            box = (*whole[:dim], (at, end), *whole[dim + 1 :])
+            if end > at:
+                found.append(_Piece(value, box))
+            at = end
+        return found
+    assert isinstance(op, PadOp)
+    low, high = op.low.get_values(), op.high.get_values()
+    if any(op.interior.get_values()) or min((*low, *high), default=0) < 0:
+        return []
+    source, number = op.inputs
+    inside = _moved(_whole(_shape(source)), low)
+    found = [_Piece(source, inside)]
+    for dim, (start, end) in enumerate(inside):
+        for side in ((0, start), (end, whole[dim][1])):
+            if side[1] > side[0]:
+                box = (*inside[:dim], side, *whole[dim + 1 :])
+                found.append(_Piece(number, box, True))
+    return found
+
+
+class _Cluster:
+    """Elementwise operations that are computed in the same parts: one, those that read
+    its result alone, and so on."""
+
+    def __init__(self, first: TensorOp):
+        assert first.parent is not None
+        self._block = first.parent
+        found: dict[Operation, None] = {first: None}
+        queue = [first]
+        for op in queue:  # grows
+            users = dict.fromkeys(_users(op))
+            if all(_is_plain(u, ElementwiseOp) for u in users):
+                new = [u for u in users if u not in found]
+                found |= dict.fromkeys(new)
+                queue += (u for u in new if isinstance(u, TensorOp))
+        self.members = [op for op in self._block.ops if op in found]
+        self._shape = _shape(first.result)
+        self._stored: set[Operation] = set()
+        self._made: dict[tuple[SSAValue, Box], SSAValue] = {}
+
+    def sink(self, again: bool) -> bool:
+        """Computes the operations part by part, if concatenations are read only so."""
+        if 0 in self._shape or not self._find_parts(again):
+            return False
+        results: dict[SSAValue, SSAValue] = {}
+        for op in self.members:
+            (result,) = op.results
+            if any(use.operation not in self.members for use in result.uses):
+                self._before = op
+                results[result] = self._joined(result, ())
+        for old, new in results.items():
+            new.name_hint = old.name_hint
+            old.replace_all_uses_with(new)
+        return True
+
+    # What the parts are
+
+    def _find_parts(self, again: bool) -> bool:
+        """Whether there are parts, and not too many."""
+        origin = (0,) * len(self._shape)
+        while True:
+            self._find_inner()
+            self._reached: set[tuple[SSAValue, Sequence[int], Box]] = set()
+            self._boxes: set[Box] = {_whole(self._shape)}
+            self._is_joined = False
+            for op in self.members:
+                self._reach(op.results[0], origin, _whole(self._shape))
+            if not self._is_joined or self._number(()) > MOST:
+                return False
+            computed = self._computed_again()
+            self.computes_again = computed is not None
+            if computed is None or again:
+                return True
+            self._stored.add(computed)
+
+    def _find_inner(self) -> None:
+        """What only the members read, or what only they read."""
+        self._inner: set[Operation] = set(self.members)
+        op: Operation | None = self.members[-1]
+        while op is not None:
+            if (
+                op not in self._stored
+                and _is_plain(op, _INNER)
+                and all(user in self._inner for user in _users(op))
+            ):
+                self._inner.add(op)
+            op = op.prev_op
+
+    def _reach(self, value: SSAValue, offsets: Sequence[int], box: Box) -> None:
+        """Finds where the parts of a value that is read in a box begin and end.
+
+        offsets: of its places from those of the result.
+        """
+        waiting = [(value, tuple(offsets), box)]
+        while waiting:
+            item = waiting.pop()
+            value, offsets, box = item
+            op = value.owner
+            if item in self._reached or op not in self._inner:
+                continue
+            assert isinstance(op, TensorOp)
+            self._reached.add(item)
+            if isinstance(op, ElementwiseOp):
+                waiting += ((operand, offsets, box) for operand in op.inputs)
+            elif (starts := _starts(op)) is not None:
+                there = tuple(map(sum, zip(offsets, starts, strict=True)))
+                waiting.append((op.operands[0], there, _moved(box, starts)))
+            elif not isinstance(op, SliceOp):
+                for piece in _pieces(op):
+                    part = _common(piece.box, box)
+                    if part is None:
+                        continue
+                    self._is_joined = True
+                    self._boxes.add(_moved(part, [-by for by in offsets]))
+                    if not piece.is_padding:
+                        back = [-start for start, _ in piece.box]
+                        there = tuple(map(sum, zip(offsets, back, strict=True)))
+                        waiting.append((piece.value, there, _moved(part, back)))
+
+    def _computed_again(self) -> Operation | None:
+        """The last operation of whose elements several parts need the same."""
+        sizes: dict[Operation, int] = {}
+        for value, _, box in self._reached:
+            op = value.owner
+            if isinstance(op, ElementwiseOp) and op not in self.members:
+                sizes[op] = sizes.get(op, 0) + prod(_sizes(box))
+        again = {op for op, size in sizes.items() if size > prod(_shape(op.results[0]))}
+        return next((op for op in reversed(self._block.ops) if op in again), None)
+
+    def _segments(self, box: Box) -> Sequence[tuple[int, int]]:
+        """Where the parts start and end in the next dimension, if they do so in the
+        first ones."""
+        dim = len(box)
+        within = (
+            other[dim] for other in self._boxes if _common(other[:dim], box) is not None
+        )
+        return list(pairwise(sorted({end for ends in within for end in ends})))
+
+    def _number(self, box: Box) -> int:
+        """The number of parts that start and end so in the first dimensions."""
+        if len(box) == len(self._shape):
+            return 1
+        return sum(self._number((*box, ends)) for ends in self._segments(box))
+
+    # What is computed
+
+    def _joined(self, value: SSAValue, box: Box) -> SSAValue:
+        """A part of a result, which starts and ends so in the first dimensions, as a
+        concatenation of its parts."""
+        dim = len(box)
+        if dim == len(self._shape):
+            return self._part(value, box)
+        parts = [self._joined(value, (*box, ends)) for ends in self._segments(box)]
+        if len(parts) == 1:
+            return parts[0]
+        sizes = [*_sizes(box), *self._shape[dim:]]
+        joined = ConcatenateOp(
+            parts,
+            result_types=[with_shape(tensor_type_of(value.type), sizes)],
+            properties={"dimension": IntegerAttr(dim, i64)},
+        )
+        joined.attributes[IN_PLACE] = UnitAttr()
+        return self._insert(joined)
+
+    def _part(self, value: SSAValue, box: Box) -> SSAValue:
+        """The elements of a value in a box."""
+        waiting = [(value, box)]  # chains of any length: no recursion
+        while waiting:
+            missing = [k for k in self._needed(*waiting[-1]) if k not in self._made]
+            if missing:
+                waiting += missing
+                continue
+            key = waiting.pop()
+            if key not in self._made:
+                self._made[key] = self._make(*key)
+        return self._made[value, box]
+
+    def _needed(self, value: SSAValue, box: Box) -> Sequence[tuple[SSAValue, Box]]:
+        """What a part of a value is made of."""
+        op = value.owner
+        if isinstance(op, BroadcastInDimOp) and not op.outs:
+            (source,) = op.inputs
+            dims = op.broadcast_dimensions.get_values()
+            sizes = zip(dims, _shape(source), strict=True)
+            return [(source, tuple(box[d] if n > 1 else (0, 1) for d, n in sizes))]
+        if op not in self._inner or not isinstance(op, TensorOp):
+            return ()
+        if isinstance(op, ElementwiseOp):
+            return [(operand, box) for operand in op.inputs]
+        if (starts := _starts(op)) is not None:
+            return [(op.operands[0], _moved(box, starts))]
+        if not isinstance(op, SliceOp) and (piece := _around(op, box)):
+            if piece.is_padding:
+                return [(piece.value, ())]
+            return [(piece.value, _moved(box, [-start for start, _ in piece.box]))]
+        return ()
+
+    def _make(self, value: SSAValue, box: Box) -> SSAValue:
+        op, type = value.owner, tensor_type_of(value.type)
+        type = with_shape(type, _sizes(box))
+        if isinstance(op, ConstantOp) and op.splat is not None and not op.outs:
+            return self._insert(ConstantOp(op.splat, type), op)
+        parts = [self._made[key] for key in self._needed(value, box)]
+        if parts and isinstance(op, ElementwiseOp | BroadcastInDimOp):
+            new = op.create(
+                operands=parts,
+                result_types=[type],
+                properties=op.properties,
+                attributes=op.attributes,
+            )
+            return self._insert(new, op)
+        if parts and tensor_type_of(parts[0].type) == type:
+            return parts[0]
+        if parts:  # padding
+            nowhere = {"broadcast_dimensions": ints(())}
+            new = BroadcastInDimOp(parts, result_types=[type], properties=nowhere)
+            return self._insert(new, op)
+        if box == _whole(_shape(value)):
+            return value
+        new = SliceOp(
+            [value],
+            result_types=[type],
+            properties={
+                "start_indices": ints([start for start, _ in box]),
+                "limit_indices": ints([end for _, end in box]),
+                "strides": ints([1] * len(box)),
+            },
+        )
+        return self._insert(new)
+
+    def _insert(self, op: TensorOp, like: Operation | Block | None = None) -> SSAValue:
+        op.location = (like if isinstance(like, Operation) else self._before).location
+        Rewriter.insert_op(op, InsertPoint.before(self._before))
+        return op.results[0]
+
+
+def _common(box: Box, other: Box) -> Box | None:
+    """What two boxes have in common, if anything."""
+    found = tuple(
+        (max(start, at), min(end, to))
+        for (start, end), (at, to) in zip(box, other, strict=True)
+    )
+    return found if all(start < end for start, end in found) else None
+
+
+def _around(op: TensorOp, box: Box) -> _Piece | None:
+    """The piece that a box lies in."""
+    return next((p for p in _pieces(op) if _common(p.box, box) == box), None)

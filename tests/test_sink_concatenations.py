@@ -1,0 +1,177 @@
+"""`tgraph-sink-concatenations` changes no value, and concatenations are not stored."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from levels import inputs, planned_bytes
+from modules import parse, run
+from sampling import examples
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.transforms.canonicalize import CanonicalizePass
+
+import tensorplan
+from tensorplan.analysis.functions import tensor_functions
+from tensorplan.dialects.tgraph.reference.interpreter import run_reference
+from tensorplan.passes.tgraph.sink_concatenations import sunk
+
+jax = pytest.importorskip("jax")
+jnp = jax.numpy
+
+X = np.random.default_rng(0).standard_normal((64, 64)).astype(np.float32)
+
+
+def rolled(x: Any) -> Any:
+    """A step of the heat equation on a torus."""
+    around = [jnp.roll(x, by, axis) for by in (1, -1) for axis in (0, 1)]
+    return x + 0.1 * (sum(around) - 4 * x)
+
+
+def rotary(x: Any) -> Any:
+    """A rotary embedding, with angles that are numbers."""
+    half = x.shape[-1] // 2
+    turned = jnp.concatenate([-x[:, half:], x[:, :half]], -1)
+    return x * 0.6 + turned * 0.8
+
+
+def blurred(x: Any) -> Any:
+    """A blur with the values at the edge repeated."""
+    p = jnp.pad(x, 1, mode="edge")
+    return p[:-2, 1:-1] + p[2:, 1:-1] + p[1:-1, :-2] + p[1:-1, 2:] + 4 * p[1:-1, 1:-1]
+
+
+def variation(x: Any) -> Any:
+    """The gradient of total variation."""
+    return jax.grad(
+        lambda x: (
+            jnp.sum(jnp.abs(x[1:] - x[:-1])) + jnp.sum(jnp.abs(x[:, 1:] - x[:, :-1]))
+        )
+    )(x)
+
+
+@pytest.mark.parametrize("function", [rolled, rotary, blurred, variation])
+def test_nothing_is_stored(function: Callable[[Any], Any]) -> None:
+    planned = tensorplan.plan(tensorplan.from_jax(function, X))
+    assert planned_bytes(planned.module) == 0
+    (result,) = tensorplan.compile(planned)(X)
+    np.testing.assert_allclose(result, function(X), rtol=1e-5, atol=1e-5)
+
+
+def test_what_takes_long_is_computed_once() -> None:
+    """The neighbours of a value in four directions are not four exponentials more."""
+    planned = tensorplan.plan(tensorplan.from_jax(lambda x: rolled(jnp.tanh(x)), X))
+    assert planned_bytes(planned.module) == X.nbytes
+    text = str(planned.module)
+    assert text.count("tgraph.tanh") == 1
+    (result,) = tensorplan.compile(planned)(X)
+    np.testing.assert_allclose(result, rolled(jnp.tanh(X)), rtol=1e-5, atol=1e-5)
+
+
+def test_parts_in_a_loop() -> None:
+    """A loop over steps holds one array besides its result."""
+
+    def steps(x: Any) -> Any:
+        return jax.lax.scan(lambda x, _: (rolled(x), None), x, length=5)[0]
+
+    planned = tensorplan.plan(tensorplan.from_jax(steps, X))
+    assert planned_bytes(planned.module) <= X.nbytes + 64
+    (result,) = tensorplan.compile(planned)(X)
+    np.testing.assert_allclose(result, steps(X), rtol=1e-5, atol=1e-5)
+
+
+@st.composite
+def programs(draw: st.DrawFn) -> str:
+    """Pads, concatenations, slices and elementwise operations of a 4x6 tensor."""
+    lines: list[str] = []
+    values: list[tuple[str, tuple[int, ...]]] = [("%x", (4, 6)), ("%y", (4, 6))]
+
+    def emit(text: str, shape: tuple[int, ...]) -> None:
+        name = f"%{len(lines)}"
+        lines.append(f"{name} = tgraph.{text} -> {type_of(shape)}")
+        values.append((name, shape))
+
+    for _ in range(draw(st.integers(2, 12))):
+        name, shape = draw(st.sampled_from(values))
+        others = [n for n, s in values if s == shape]
+        dim = draw(st.integers(0, 1))
+        match draw(st.sampled_from(["add", "negate", "slice", "join", "pad"])):
+            case "add":
+                other = draw(st.sampled_from(others))
+                type = type_of(shape)
+                emit(f"add {name}, {other} : ({type}, {type})", shape)
+            case "negate":
+                emit(f"negate {name} : ({type_of(shape)})", shape)
+            case "slice":
+                start = draw(st.integers(0, shape[dim] - 1))
+                end = draw(st.integers(start + 1, shape[dim]))
+                starts, ends = [0, 0], list(shape)
+                starts[dim], ends[dim] = start, end
+                part = (ends[0] - starts[0], ends[1] - starts[1])
+                emit(
+                    f"slice {name} {{start_indices = array<i64: {ints(starts)}>, "
+                    f"limit_indices = array<i64: {ints(ends)}>, "
+                    f"strides = array<i64: 1, 1>}} : ({type_of(shape)})",
+                    part,
+                )
+            case "join":
+                fits = [(n, s) for n, s in values if s[1 - dim] == shape[1 - dim]]
+                other, more = draw(st.sampled_from(fits))
+                whole = list(shape)
+                whole[dim] += more[dim]
+                if whole[dim] > 12:
+                    continue
+                emit(
+                    f"concatenate {name}, {other} {{dimension = {dim} : i64}} : "
+                    f"({type_of(shape)}, {type_of(more)})",
+                    (whole[0], whole[1]),
+                )
+            case _:
+                low = [draw(st.integers(0, 2)) for _ in shape]
+                high = [draw(st.integers(0, 2)) for _ in shape]
+                sizes = [s + a + b for s, a, b in zip(shape, low, high, strict=True)]
+                if max(sizes) > 12:
+                    continue
+                emit(
+                    f"pad {name}, %n {{low = array<i64: {ints(low)}>, "
+                    f"high = array<i64: {ints(high)}>, interior = array<i64: 0, 0>}} : "
+                    f"({type_of(shape)}, tensor<f32>)",
+                    (sizes[0], sizes[1]),
+                )
+    results = values[-3:]
+    names = ", ".join(name for name, _ in results)
+    types = ", ".join(type_of(shape) for _, shape in results)
+    body = "\n  ".join(lines)
+    return (
+        f"func.func @main(%x: {type_of((4, 6))}, %y: {type_of((4, 6))}, "
+        f"%n: tensor<f32>) -> ({types}) {{\n"
+        f"  {body}\n  func.return {names} : {types}\n}}"
+    )
+
+
+def type_of(shape: tuple[int, ...]) -> str:
+    return f"tensor<{'x'.join(map(str, shape))}xf32>"
+
+
+def ints(numbers: list[int]) -> str:
+    return ", ".join(map(str, numbers))
+
+
+@settings(max_examples=examples(50))
+@given(programs(), st.booleans())
+def test_values_stay(text: str, again: bool) -> None:
+    """Also where the pass would leave the program as it is, as nothing is gained."""
+    module = parse(text)
+    arrays = inputs(module)
+    expected = run_reference(module, arrays)
+    for func, _ in tensor_functions(module):
+        sunk(func, again)
+    module.verify()
+    moved: ModuleOp = run(module, CanonicalizePass())
+    for got, want in zip(run_reference(moved, arrays), expected, strict=True):
+        np.testing.assert_array_equal(got, want)
+    results = tensorplan.compile(tensorplan.plan(moved))(*arrays)
+    for got, want in zip(results, expected, strict=True):
+        np.testing.assert_array_equal(got, want)
