@@ -63,6 +63,7 @@ _CLASSES = {
     "tgraph-pack-masks": "TGraphPackMasks",
     "tgraph-rematerialize": "TGraphRematerialize",
     "tgraph-offload": "TGraphOffload",
+    "tgraph-concatenate-in-place": "TGraphConcatenateInPlace",
     "tgraph-fit": "TGraphFit",
     "tgraph-search": "TGraphSearch",
     "tgraph-color-streams": "TGraphColorStreams",

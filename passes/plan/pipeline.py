@@ -29,6 +29,7 @@ class PlanPipeline(ModulePass, PlanOptions):
         from ..convert.stablehlo_to_tgraph import ConvertStablehloToTGraph
         from ..tgraph.bufferize import TGraphBufferize
         from ..tgraph.color_streams import TGraphColorStreams
+        from ..tgraph.concatenate_in_place import TGraphConcatenateInPlace
         from ..tgraph.eliminate_assigns import TGraphEliminateAssigns
         from ..tgraph.fit import TGraphFit
         from ..tgraph.fuse import TGraphFuse
@@ -87,8 +88,11 @@ class PlanPipeline(ModulePass, PlanOptions):
             UnplannedCommonSubexpressionElimination(),
             *(rewrite() for rewrite in rewrites()),
             *lower,
-            *([TGraphOffload(**placing)] if self.streams == 1 else []),
-            *([TGraphColorStreams(self.streams)] if self.streams != 1 else []),
+            *(
+                [TGraphOffload(**placing), TGraphConcatenateInPlace(**placing)]
+                if self.streams == 1
+                else [TGraphColorStreams(self.streams)]
+            ),
             TGraphBufferize(),
             *(
                 [PlanWorkspaces(self.workspaces, self.threads)]
