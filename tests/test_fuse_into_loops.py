@@ -119,6 +119,11 @@ ROWS = [
     ([2], 6, 1, False),
     ([0, -1, 3], 6, 3, True),
     ([(2, slice(1, 3)), (2, slice(2, 4), 5)], 6, 1, False),  # parts of it
+    ([slice(-3, None)], 6, 1, False),  # the last ones
+    ([slice(-3, None)], 8, 2, True),
+    ([slice(0, 3), 2], 6, 2, False),  # the first ones
+    ([slice(2, 4), slice(3, 5)], 12, 2, False),  # some between
+    ([slice(2, 4), slice(3, 5)], 12, 2, True),
 ]
 
 
@@ -151,14 +156,20 @@ def test_many_rows_are_stacked(rows: Sequence[Any]) -> None:
 @given(
     st.integers(2, 12).flatmap(
         lambda length: st.tuples(
-            st.lists(st.integers(0, length - 1), min_size=1, max_size=3),
+            st.lists(
+                st.integers(0, length - 1)
+                | st.builds(slice, st.integers(0, length - 1), st.just(length))
+                | st.builds(slice, st.just(0), st.integers(1, length)),
+                min_size=1,
+                max_size=3,
+            ),
             st.just(length),
             st.integers(1, 4),
             st.booleans(),
         )
     )
 )
-def test_rows_keep_their_values(case: tuple[Sequence[int], int, int, bool]) -> None:
+def test_rows_keep_their_values(case: tuple[Sequence[Any], int, int, bool]) -> None:
     ready, changed = rows_of_a_scan(*case)
     arrays = inputs(ready)
     want = run_reference(ready, arrays)

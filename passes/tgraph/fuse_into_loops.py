@@ -13,7 +13,8 @@ Kennedy and McKinley, "Maximizing loop parallelism and improving data locality v
 fusion and distribution", 1993). `tgraph-tile` decides what can be computed row by row.
 What reads the row of the last iteration alone, such as a classifier on the last state,
 reads the state that the loop carries instead. Where only rows of few iterations are
-read, the loop carries these rows (`shared/kept_rows.py`).
+read, the loop carries these rows; where only adjacent rows are read, it stacks no
+others (`shared/kept_rows.py`).
 
 The pass fuses only if what the loop then carries takes fewer bytes than the stack, and
 if the estimated time grows by at most a tenth of the readers' and the loop's: a product

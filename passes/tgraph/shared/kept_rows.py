@@ -8,12 +8,21 @@
 
 For the row of the last iteration, each iteration overwrites what the one before left.
 If that is a state of the loop, the loop carries it already.
+
+    %1 = tgraph.slice %0#1 ...   // rows 29 to 31
+
+    %0:2 = tgraph.while ...      // iteration i puts %h into row max(i - 28, 0) of 4
+    %1 = tgraph.slice %0#1 ...   // rows 1 to 3
+
+Where rows of several iterations are read together, the loop stacks these alone. The
+others go into one more row at the end where they would lie, which nobody reads: indices
+of updates are clamped.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, cast
 
-from xdsl.dialects.builtin import IntegerAttr, IntegerType, StringAttr, i1
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, Signedness, StringAttr, i1
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
@@ -26,10 +35,10 @@ from ....dialects.tgraph.base import (
     with_element,
     with_shape,
 )
-from ....dialects.tgraph.elementwise import CompareOp, SelectOp
+from ....dialects.tgraph.elementwise import AddOp, CompareOp, SelectOp
 from ....dialects.tgraph.shaping import BroadcastInDimOp, ConstantOp, ReshapeOp, SliceOp
 from ....dialects.tgraph.structure import AssignOp, ReadOp, WhileOp
-from .unrolled import filled
+from .unrolled import filled, put_row
 
 
 class _Written(NamedTuple):
@@ -46,6 +55,8 @@ def with_kept_rows(loop: WhileOp) -> WhileOp:
         return loop
     for stack in stacks(loop):
         loop = _with_rows_of(loop, stack)
+        if loop.res[stack.number].uses:
+            loop = _with_rows_between(loop, stack)
     return loop
 
 
@@ -86,11 +97,68 @@ def _with_rows_of(loop: WhileOp, stack: Stack) -> WhileOp:
     return loop
 
 
-def _written(op: Operation, puts: Sequence[Put], trips: int) -> _Written | None:
-    """Where rows are written that an operation takes, if one iteration writes all."""
+def _with_rows_between(loop: WhileOp, stack: Stack) -> WhileOp:
+    """The loop that stacks the rows between the first and the last that are read."""
+    result, begun = loop.res[stack.number], loop.inputs[stack.number].owner
+    count, *rest = shape_of(tensor_type_of(result.type))
+    slices = [use.operation for use in result.uses]
+    read = [rows for op in slices if (rows := _adjacent(op))]
+    if (
+        len(read) < len(slices)
+        or not isinstance(begun, ConstantOp)
+        or begun.splat is None
+        or any(put.shape[0] != 1 for put in stack.puts)
+    ):
+        return loop
+    first, end = min(start for start, _ in read), max(limit for _, limit in read)
+    before, after = first > 0, end < count  # a row for those that nobody reads
+    size = before + end - first + after
+    if size >= count:
+        return loop
+    number = len(loop.res)
+    (update, *_) = (put.update for put in stack.puts)
+    starts = tensor_type_of(update.inputs[2].type)
+    element = cast(IntegerType, starts.element_type)
+    if element.signedness.data is Signedness.UNSIGNED:
+        return loop
+    loop = extended(loop, [filled(begun, (size, *rest), loop)], ())
+    for put in stack.puts:
+        update = put.update
+        _, row, at, *others = update.inputs
+        by = ConstantOp(IntegerAttr(before - first, element), starts)
+        moved = AddOp([at, by.result], result_types=[starts])
+        for op in (by, moved):
+            _insert(op, update, update)
+        places = [moved.result, *others]
+        put_row(loop, number, (row, put.shape), places, (update, update))
+    for op in slices:
+        op.operands[0] = loop.res[number]
+        for name, (bound, *bounds) in _bounds(op).items():
+            op.properties[name] = ints([bound + before - first, *bounds])
+    return loop
+
+
+def _adjacent(op: Operation) -> tuple[int, int] | None:
+    """The first row that an operation takes and the first that it takes no more, if it
+    takes all between."""
     if not isinstance(op, SliceOp) or op.outs or op.strides.get_values()[0] != 1:
         return None
-    start, limit = op.start_indices.get_values()[0], op.limit_indices.get_values()[0]
+    return op.start_indices.get_values()[0], op.limit_indices.get_values()[0]
+
+
+def _bounds(op: Operation) -> Mapping[str, Sequence[int]]:
+    assert isinstance(op, SliceOp)
+    return {
+        "start_indices": op.start_indices.get_values(),
+        "limit_indices": op.limit_indices.get_values(),
+    }
+
+
+def _written(op: Operation, puts: Sequence[Put], trips: int) -> _Written | None:
+    """Where rows are written that an operation takes, if one iteration writes all."""
+    if (rows := _adjacent(op)) is None:
+        return None
+    start, limit = rows
     for number, put in enumerate(puts):
         slope, begin = put.place
         near = (start - begin) // slope
