@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence, Set
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -333,3 +334,19 @@ def test_every_body_runs(name: str) -> None:
         got = Executable(planned, sanitize=True, native=native)(*inputs(module))
         for a, b in zip(got, want, strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+def test_copies_count_against_what_they_save() -> None:
+    """The differences of all pairs follow from few numbers: the Hessian of what they
+    give holds one array of them, as to compute them again takes less than to read."""
+    jax = pytest.importorskip("jax")
+
+    def energy(x: Any) -> Any:
+        apart = x[:, None] - x[None]
+        squares = jax.numpy.sum(apart * apart, -1) + 0.01
+        return jax.numpy.sum(jax.numpy.exp(-squares) / squares)
+
+    x = np.zeros((16, 3), np.float32)
+    planned = tensorplan.plan(tensorplan.from_jax(jax.hessian(energy), x))
+    (pool,) = tensorplan.report(planned)["pools"]
+    assert pool["bytes"] < 1.5 * (48 * 16 * 16 * 3 * 4)

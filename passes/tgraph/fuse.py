@@ -39,7 +39,8 @@ With `duplicate`, the pass also chooses what to keep across the peak, for a back
 pass as a rule: the values with the fewest bytes from which elementwise operations
 compute all others, found as a minimum cut (`fusion/residuals.py`). Each group that
 reads one of the others after the peak computes its own copy, in at most 2 % more of the
-function's estimated time. A batch norm and its activation then keep only their input. A
+function's estimated time. Where that lowers the peak no more, the time that groups save counts,
+too, as they read less. A batch norm and its activation then keep only their input. A
 mask, `x > c`, is computed from `maximum(x, c)` where nothing else reads `x`
 (`fusion/clipping.py`).
 
@@ -137,20 +138,25 @@ class TGraphFuse(OptionalPass):
         peak = Peak(function)
         grouping = _settled(function, candidate, set(), peak)
         shortest = cache(partial(peak.time, grouping))
+        saves = False  # what copies save counts once nothing else lowers the peak
         for _ in range(LOWERED if self.duplicate else 0):
-            duplication = duplicate(peak, grouping, lambda: (1 + LITTLE) * shortest())
-            if not duplication:
-                break
-            trial = Function(block)
-            trial_peak = Peak(trial, peak)
-            trial_candidate = candidates(trial, self.mode, self.max_depth)
-            trial_grouping = _settled(trial, trial_candidate, set(), trial_peak)
-            most = (1 - WORTH) * peak.height(grouping)
-            if trial_peak.height(trial_grouping) > most:
+            duplication = duplicate(
+                peak, grouping, lambda: (1 + LITTLE) * shortest(), saves
+            )
+            if duplication:
+                trial = Function(block)
+                trial_peak = Peak(trial, peak)
+                trial_candidate = candidates(trial, self.mode, self.max_depth)
+                trial_grouping = _settled(trial, trial_candidate, set(), trial_peak)
+                most = (1 - WORTH) * peak.height(grouping)
+                if trial_peak.height(trial_grouping) <= most:
+                    function, peak, grouping = trial, trial_peak, trial_grouping
+                    candidate = trial_candidate
+                    continue
                 duplication.undo()
+            if saves:
                 break
-            function, peak, grouping = trial, trial_peak, trial_grouping
-            candidate = trial_candidate
+            saves = True
         grouping = _lowered(function, candidate, grouping, peak)
         if (others := narrowed(function, candidate)) != candidate:
             trial_grouping = _settled(function, others, set(), peak)

@@ -70,12 +70,13 @@ class Duplication:
 
 
 def duplicate(
-    peak: Peak, grouping: Grouping, longest: Callable[[], float]
+    peak: Peak, grouping: Grouping, longest: Callable[[], float], saves: bool
 ) -> Duplication | None:
     """Copies operations ahead of those that read their results after the peak.
 
-    With the copies, the function takes at most `longest()` nanoseconds. Returns None if
-    there is nothing to copy.
+    With the copies, the function takes at most `longest()` nanoseconds, less those that
+    groups save with them, as they read less, if `saves`. Returns None if there is
+    nothing to copy.
     """
     function, liveness = peak.function, peak.liveness(grouping)
     live = max(liveness.profile.values(), key=max, default=())
@@ -87,7 +88,7 @@ def duplicate(
         crossing = Crossing(peak, grouping, step)
         if not crossing.may_recompute:
             continue
-        again = crossing.cheapest(longest() - peak.time(grouping))
+        again = crossing.cheapest(longest() - peak.time(grouping), saves)
         copying = _Copying(function, again)
         for readers in crossing.readers.values():
             copying.copy_for(readers)

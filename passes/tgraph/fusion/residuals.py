@@ -122,12 +122,12 @@ class Crossing:
         """Whether any value may be computed again."""
         return any(read is not None for read in self._values.values())
 
-    def cheapest(self, allowed: float) -> set[SSAValue]:
+    def cheapest(self, allowed: float, saves: bool) -> set[SSAValue]:
         """The values to compute again, so that the fewest bytes are kept; this takes at
-        most so many nanoseconds."""
+        most so many nanoseconds, less those that groups save if `saves`."""
 
         def is_allowed(number: int) -> bool:
-            return self._time(self._recomputed(number)) <= allowed
+            return self._time(self._recomputed(number), saves) <= allowed
 
         number = 0 if is_allowed(0) else bisect_left(NUMBERS, True, 1, key=is_allowed)
         return self._recomputed(number) if number < len(NUMBERS) else set()
@@ -178,10 +178,10 @@ class Crossing:
         readers = chain.from_iterable(self.readers.values())
         return {op: list(_sources(operands_of(op))) for op in readers}
 
-    def _time(self, again: Set[SSAValue]) -> int:
-        """Nanoseconds that all copies take."""
+    def _time(self, again: Set[SSAValue], saves: bool) -> int:
+        """Nanoseconds that all copies take; less those that groups save, if `saves`."""
         return sum(
-            self._time_in(group, self._copied(readers, again))
+            self._time_in(group, self._copied(readers, again), saves)
             for group, readers in self.readers.items()
         )
 
@@ -197,21 +197,19 @@ class Crossing:
                 queue += self._values[value] or ()
         return found.keys()
 
-    def _time_in(self, group: int, copied: Collection[SSAValue]) -> int:
+    def _time_in(self, group: int, copied: Collection[SSAValue], saves: bool) -> int:
         """Nanoseconds that copies take in a group, beyond those in which it waits for
-        memory."""
+        memory: for what it reads with them, or if `saves` for what it read before."""
         if not copied:
             return 0
-        moved, computing = self._work(group)
+        before, computing = self._work(group)
+        read = dict(before)
         for value in copied:
-            moved = moved | dict.fromkeys(self._values[value] or ())
-        bytes = sum(
-            typical_bytes(tensor_type_of(value.type))
-            for value in moved
-            if value not in copied
-        )
+            read |= dict.fromkeys(self._values[value] or ())
+        moving = _time_to_move(value for value in read if value not in copied)
         again = sum(self._arithmetic_of(_maker(value)) for value in copied)
-        longer = max(again - max(time_to_move(bytes) - computing, 0), 0)
+        took = max(_time_to_move(before) if saves else moving, computing)
+        longer = max(moving, computing + again) - took
         return longer + sum(map(self._time_to_store, copied))
 
     def _work(self, group: int) -> tuple[dict[SSAValue, None], int]:
@@ -227,6 +225,10 @@ class Crossing:
             moved = dict.fromkeys(values)
             self._works[group] = moved, sum(map(self._arithmetic_of, members))
         return self._works[group]
+
+
+def _time_to_move(values: Iterable[SSAValue]) -> int:
+    return time_to_move(sum(typical_bytes(tensor_type_of(v.type)) for v in values))
 
 
 def _maker(value: SSAValue) -> Operation:
