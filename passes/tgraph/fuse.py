@@ -39,9 +39,9 @@ With `duplicate`, the pass also chooses what to keep across the peak, for a back
 pass as a rule: the values with the fewest bytes from which elementwise operations
 compute all others, found as a minimum cut (`fusion/residuals.py`). Each group that
 reads one of the others after the peak computes its own copy, in at most 2 % more of the
-function's estimated time. Where that lowers the peak no more, the time that groups save counts,
-too, as they read less. A batch norm and its activation then keep only their input. A
-mask, `x > c`, is computed from `maximum(x, c)` where nothing else reads `x`
+function's estimated time. Where that lowers the peak no more, the time that groups save
+counts, too, as they read less. A batch norm and its activation then keep only their
+input. A mask, `x > c`, is computed from `maximum(x, c)` where nothing else reads `x`
 (`fusion/clipping.py`).
 
 Needs: level 1, preferably after tgraph-eliminate-assigns, which decides what is stored.
