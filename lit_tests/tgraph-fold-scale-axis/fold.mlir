@@ -67,3 +67,15 @@ func.func @dead(%x: !x, %w: !w {tgraph.parameter}, %s: tensor<16xf32> {tgraph.pa
   %3 = tgraph.multiply %0, %2 : !y
   func.return %3 : !y
 }
+
+// Both scales of an operand are folded, one after the other.
+// CHECK-LABEL: func.func @two_scales
+// CHECK:         tgraph.dot_general %x, {{%[0-9a-z_]+}} {
+func.func @two_scales(%x: tensor<4x6xf32>, %w: tensor<6x3xf32> {tgraph.parameter}) -> tensor<4x3xf32> {
+  %a = tgraph.constant<2.0 : f32> : tensor<4x6xf32>
+  %b = tgraph.constant<3.0 : f32> : tensor<4x6xf32>
+  %0 = tgraph.multiply %x, %a : tensor<4x6xf32>
+  %1 = tgraph.multiply %0, %b : tensor<4x6xf32>
+  %2 = tgraph.dot_general %1, %w {lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 0>} : (tensor<4x6xf32>, tensor<6x3xf32>) -> tensor<4x3xf32>
+  func.return %2 : tensor<4x3xf32>
+}

@@ -37,6 +37,7 @@ from typing import NamedTuple, TypeAlias, TypeGuard
 from xdsl.context import Context
 from xdsl.dialects.builtin import AnyFloat, ModuleOp
 from xdsl.ir import Block, SSAValue
+from xdsl.rewriter import Rewriter
 
 from ...analysis.functions import erase_unused, tensor_functions
 from ...dialects.tgraph.base import TensorOp, tensor_type_of
@@ -181,9 +182,15 @@ class _Folding:
             return
 
     def _scaled_operand(self, op: Contraction) -> None:
-        """contraction(x * s, w) -> contraction(x, w * s)"""
+        """contraction(x * s, w) -> contraction(x, w * s), for one scale after another"""
+        found: Contraction | None = op
+        while found is not None:
+            found = self._fold_operand(found)
+
+    def _fold_operand(self, op: Contraction) -> Contraction | None:
+        """The new contraction, if a scale of an operand is folded."""
         if op.outs or op.result in self.parameters:
-            return
+            return None
         side = self._target(op)
         places = _places_of_operand(op, side)
         relus: list[MaximumOp] = []
@@ -197,7 +204,7 @@ class _Folding:
             or (relus and not scale.factor.is_positive)
             or not self._fits(op, side, scale.factor, places)
         ):
-            return
+            return None
         emitter = Emitter(op, self.parameters)
         data = scale.data
         for relu in reversed(relus):
@@ -206,9 +213,11 @@ class _Folding:
             data = emitter.copy(relu, inputs)
         result = _contract_scaled(emitter, scale, op, side, places, data)
         replace(op, result)
+        for dead in (*relus, scale.op):  # or it would count as a reader
+            Rewriter.erase_op(dead)
         new = result.owner
         assert isinstance(new, ConvolutionOp | DotGeneralOp)
-        self._scaled_operand(new)
+        return new
 
     def _target(self, op: Contraction) -> int:
         """The operand that scales go to, and never back: a parameter, or the second."""
