@@ -41,6 +41,19 @@ def test_all_iterations_are_those_of_one_loop() -> None:
     assert rerolled(TEXT) == 11
 
 
+def test_the_condition_may_be_a_group() -> None:
+    compare = (
+        '%p = tgraph.compare %i, %five {direction = "LT"} : (!n, !n) -> tensor<i1>'
+    )
+    group = """%p = tgraph.fusion(%in = %i) : (!n) -> tensor<i1> {
+      %limit = tgraph.constant<5 : i32> : !n
+      %test = tgraph.compare %in, %limit {direction = "LT"} : (!n, !n) -> tensor<i1>
+      tgraph.yield %test : tensor<i1>
+    }"""
+    assert compare in TEXT
+    assert rerolled(TEXT.replace(compare, group)) == 11
+
+
 @pytest.mark.parametrize(
     ("change", "to"),
     {

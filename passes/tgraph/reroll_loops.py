@@ -28,10 +28,9 @@ concatenation with the remaining rows, or remaining iterations before the loop.
 """
 
 from dataclasses import dataclass
-from typing import cast
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import IntegerAttr, IntegerType, ModuleOp
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Attribute, Operation, SSAValue, Use
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.transforms.canonicalize import CanonicalizePass
@@ -42,9 +41,11 @@ from ...analysis.loops import counter, only_writer
 from ...analysis.scans import Linear, extended, given, unshaped
 from ...dialects.diagnostics import remark
 from ...dialects.tgraph.base import tensor_type_of
+from ...dialects.tgraph.elements import number_of
+from ...dialects.tgraph.elementwise import CompareOp
 from ...dialects.tgraph.indexing import DynamicSliceOp
 from ...dialects.tgraph.shaping import ConstantOp, ReshapeOp
-from ...dialects.tgraph.structure import ReadOp, WhileOp, yielded
+from ...dialects.tgraph.structure import ReadOp, WhileOp
 from ..optional import OptionalPass
 from .shared.iterations import Body, Remaining, Unfit
 from .shared.loops import rewrite_loops
@@ -163,7 +164,7 @@ def _joined(body: Body, remaining: Remaining) -> WhileOp:
         writer.operands[1] = value
         for use in ends.get(number, ()):
             _read_end(use, loop.res[number])
-    _count(loop, remaining.trips)
+    _count(loop, body.counted.number, remaining.trips)
     return loop
 
 
@@ -186,15 +187,24 @@ def _read_end(use: Use, value: SSAValue) -> None:
     op.operands[index] = value
 
 
-def _count(loop: WhileOp, trips: int) -> None:
-    """Has a loop run so often."""
-    compare = yielded(loop.condition)[0].owner
-    assert isinstance(compare, Operation)
-    _, limit = compare.operands
-    element = cast(IntegerType, tensor_type_of(limit.type).element_type)
-    number = IntegerAttr(trips, element)
-    compare.operands[1] = _constant(number, limit.type, compare)
-    erase_unused(loop.condition.block)
+def _count(loop: WhileOp, number: int, trips: int) -> None:
+    """Has a loop run so often, by what it carries under a number."""
+    block = loop.condition.block
+    end = block.last_op
+    assert end is not None
+    read = ReadOp(block.args[number])
+    type = tensor_type_of(read.result.type)
+    limit = ConstantOp(number_of(trips, type.element_type), type)
+    test = CompareOp(
+        [read.result, limit.result],
+        result_types=[end.operands[0].type],
+        properties={"direction": StringAttr("LT")},
+    )
+    for op in (read, limit, test):
+        op.location = end.location
+        block.insert_op_before(op, end)
+    end.operands[0] = test.result
+    erase_unused(block)
 
 
 def _constant(number: Attribute, type: Attribute, before: Operation) -> SSAValue:
