@@ -280,7 +280,12 @@ class _Cluster:
                 new = [u for u in users if u not in found]
                 found |= dict.fromkeys(new)
                 queue += (u for u in new if isinstance(u, TensorOp))
-        self.members = [op for op in self._block.ops if op in found]
+        self.members: list[Operation] = []
+        member: Operation | None = first
+        while member and len(self.members) < len(found):
+            if member in found:
+                self.members.append(member)
+            member = member.next_op
         self._shape = _shape(first.result)
         self._stored: set[Operation] = set()
         self._made: dict[tuple[SSAValue, Box], SSAValue] = {}
@@ -290,9 +295,10 @@ class _Cluster:
         if 0 in self._shape or not self._find_parts(again):
             return False
         results: dict[SSAValue, SSAValue] = {}
+        members = set(self.members)
         for op in self.members:
             (result,) = op.results
-            if any(use.operation not in self.members for use in result.uses):
+            if any(use.operation not in members for use in result.uses):
                 self._before = op
                 results[result] = self._joined(result, ())
         for old, new in results.items():
@@ -322,16 +328,21 @@ class _Cluster:
 
     def _find_inner(self) -> None:
         """What only the members read, or what only they read."""
-        self._inner: set[Operation] = set(self.members)
-        op: Operation | None = self.members[-1]
-        while op is not None:
-            if (
-                op not in self._stored
-                and _is_plain(op, _INNER)
-                and all(user in self._inner for user in _users(op))
-            ):
-                self._inner.add(op)
-            op = op.prev_op
+        self._inner = set(self.members)
+        waiting = list(self.members)
+        for op in waiting:  # grows
+            for value in op.operands:
+                maker = value.owner
+                if (
+                    maker not in self._inner
+                    and maker not in self._stored
+                    and isinstance(maker, Operation)
+                    and maker.parent is self._block
+                    and _is_plain(maker, _INNER)
+                    and all(user in self._inner for user in _users(maker))
+                ):
+                    self._inner.add(maker)
+                    waiting.append(maker)
 
     def _reach(self, value: SSAValue, offsets: Sequence[int], box: Box) -> None:
         """Finds where the parts of a value that is read in a box begin and end.
@@ -372,7 +383,10 @@ class _Cluster:
             if isinstance(op, ElementwiseOp) and op not in self.members:
                 sizes[op] = sizes.get(op, 0) + prod(_sizes(box))
         again = {op for op, size in sizes.items() if size > prod(_shape(op.results[0]))}
-        return next((op for op in reversed(self._block.ops) if op in again), None)
+        last: Operation | None = self.members[-1]
+        while again and last and last not in again:
+            last = last.prev_op
+        return last if again else None
 
     def _segments(self, box: Box) -> Sequence[tuple[int, int]]:
         """Where the parts start and end in the next dimension, if they do so in the
