@@ -1,6 +1,6 @@
 """Finds the functions on tensors, and reads and writes their attributes."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from math import prod
 from typing import NamedTuple, cast
@@ -107,15 +107,30 @@ def erase_unused(block: Block) -> None:
         erase_if_unused(op)
 
 
-def erase_if_unused(op: Operation) -> None:
-    """Erases an operation if it is one on tensors and nobody reads its results."""
+def erase_makers(values: Iterable[SSAValue]) -> None:
+    """Erases the tensor operations that make these values, as far as nobody reads
+    them, and what only they read."""
+    waiting = [value.owner for value in values]
+    while waiting:
+        op = waiting.pop()
+        if isinstance(op, Operation) and op.parent is not None:
+            read = [value.owner for value in op.operands]
+            if erase_if_unused(op):
+                waiting += read
+
+
+def erase_if_unused(op: Operation) -> bool:
+    """Erases an operation if it is one on tensors and nobody reads its results; whether
+    it did."""
     if (
-        isinstance(op, TensorOp)
-        and not any(result.uses for result in op.results)
-        and not op.outs
+        not isinstance(op, TensorOp)
+        or any(result.uses for result in op.results)
+        or op.outs
     ):
-        op.detach()
-        op.erase()
+        return False
+    op.detach()
+    op.erase()
+    return True
 
 
 def argument_attributes(func: FuncOp) -> list[Attributes]:

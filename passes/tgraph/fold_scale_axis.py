@@ -182,7 +182,7 @@ class _Folding:
             return
 
     def _scaled_operand(self, op: Contraction) -> None:
-        """contraction(x * s, w) -> contraction(x, w * s), for one scale after another"""
+        """contraction(x * s, w) -> contraction(x, w * s), one scale after another"""
         found: Contraction | None = op
         while found is not None:
             found = self._fold_operand(found)

@@ -44,7 +44,12 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.transforms.canonicalize import CanonicalizePass
 
 from ...analysis.cost import duration
-from ...analysis.functions import blocks_within, erase_unused, tensor_functions
+from ...analysis.functions import (
+    blocks_within,
+    erase_makers,
+    erase_unused,
+    tensor_functions,
+)
 from ...dialects.diagnostics import held_back, remark
 from ...dialects.tgraph.base import (
     IN_PLACE,
@@ -168,7 +173,6 @@ def sunk(func: FuncOp, again: bool) -> Sequence["_Cluster"]:
                 cluster = _Cluster(reader)
                 if cluster.sink(again):
                     found.append(cluster)
-                    erase_unused(block)
     return found
 
 
@@ -304,6 +308,7 @@ class _Cluster:
         for old, new in results.items():
             new.name_hint = old.name_hint
             old.replace_all_uses_with(new)
+        erase_makers(op.results[0] for op in self.members)
         return True
 
     # What the parts are
