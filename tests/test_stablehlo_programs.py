@@ -457,7 +457,7 @@ def test_a_loop_does_not_run_in_what_is_read_later() -> None:
 def test_only_swaps_are_copied() -> None:
     def count(fn: Callable[..., Any]) -> int:
         def loop(x: Any, y: Any) -> Any:
-            return lax.fori_loop(0, 5, lambda i, a: fn(*a), (x, y))
+            return lax.fori_loop(0, 500, lambda i, a: fn(*a), (x, y))
 
         module = planned(loop, X, X + 1)
         (found,) = (op for op in module.walk() if isinstance(op, scf.WhileOp))
