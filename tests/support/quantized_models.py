@@ -8,7 +8,8 @@ writes all of them as `NAME.WAY.onnx`, without `--large` as small ones.
 
 import argparse
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -170,11 +171,23 @@ def images(model: onnx.ModelProto, seed: int) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal(shape).astype("f4")
 
 
+@contextmanager
+def _no_advice() -> Iterator[None]:
+    """Without the quantizer's warnings, which recommend preprocessing."""
+    root = logging.getLogger()
+    level = root.level
+    root.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        root.setLevel(level)
+
+
+@_no_advice()
 def quantized(model: onnx.ModelProto, way: str, folder: Path) -> bytes:
     """The model that onnxruntime's quantizer makes; `folder` is for its files."""
     from onnxruntime import quantization as q
 
-    logging.getLogger().setLevel(logging.ERROR)  # it recommends preprocessing
     source, target = folder / "float.onnx", folder / "quantized.onnx"
     onnx.save(model, source)
     options = {"weight_type": "QInt8", **WAYS[way]}
