@@ -265,8 +265,8 @@ def test_threads_share_a_convolution(
 
 def test_a_tile_is_all_that_needs_scratch_memory() -> None:
     """Neither the image nor the sums are stored as a whole."""
-    options = dict(image=(1, 112, 112, 96), kernel=(3, 3, 1, 96), groups=96)
-    op, out, *shapes = convolution(("ui8", "i8"), **options)
+    image, kernel = (1, 112, 112, 96), (3, 3, 1, 96)
+    op, out, *shapes = convolution(("ui8", "i8"), image=image, kernel=kernel, groups=96)
     inputs = [numbers(*x) for x in zip(("ui8", "i8"), shapes, strict=True)]
     scratch = computed(op, inputs, out, constant=True)
     assert scratch.most <= 8 * integers.LARGEST * 4

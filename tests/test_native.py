@@ -286,7 +286,9 @@ def test_floats_become_narrow_integers_in_vectors() -> None:
     """LLVM's own saturating conversion to 8 bits goes lane by lane."""
     x = np.zeros(64, np.float32)
     op = one(elementwise.ConvertOp, [x], target="uint8")
-    ((record, _),) = native.calls_of(op, [x], [np.empty(64, "u1")], Scratch(""))
+    calls = native.calls_of(op, [x], [np.empty(64, "u1")], Scratch(""))
+    assert calls is not None
+    ((record, _),) = calls
     assert isinstance(record, ArrayRecord)
     assert "sat" not in record.function.text
 
