@@ -11,10 +11,12 @@ from hypothesis import given, settings
 from programs import Program, programs
 from sampling import examples
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
 from xdsl.parser import Parser
 from xdsl.passes import ModulePass
 
 import tensorplan
+from tensorplan.analysis.cost import time
 from tensorplan.dialects.tgraph.fusing import Form
 from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 from tensorplan.dialects.tgraph.signature import signature
@@ -25,6 +27,7 @@ from tensorplan.passes.tgraph.bufferize import TGraphBufferize
 from tensorplan.passes.tgraph.eliminate_assigns import TGraphEliminateAssigns
 from tensorplan.passes.tgraph.fuse import TGraphFuse
 from tensorplan.passes.tgraph.fusion.groups import Function, Grouping, grouped
+from tensorplan.passes.tgraph.fusion.peak import Peak
 from tensorplan.passes.tgraph.place_devices import TGraphPlaceDevices
 from tensorplan.runtime.executor import Executable
 
@@ -350,3 +353,42 @@ def test_copies_count_against_what_they_save() -> None:
     planned = tensorplan.plan(tensorplan.from_jax(jax.hessian(energy), x))
     (pool,) = tensorplan.report(planned)["pools"]
     assert pool["bytes"] < 1.5 * (48 * 16 * 16 * 3 * 4)
+
+
+TWO_PRODUCTS = """
+func.func @main(%x: tensor<5x2xf32>, %w: tensor<2x2xf32>)
+    -> (tensor<f32>, tensor<2x2xf32>, tensor<5x2xf32>) {
+  %0 = tgraph.dot_general %x, %w
+    {lhs_contracting_dimensions = array<i64: 1>,
+     rhs_contracting_dimensions = array<i64: 0>}
+    : (tensor<5x2xf32>, tensor<2x2xf32>) -> tensor<5x2xf32>
+  %1 = tgraph.tanh %0 : tensor<5x2xf32>
+  %2 = tgraph.exponential %1 : tensor<5x2xf32>
+  %3 = tgraph.dot_general %2, %w
+    {lhs_contracting_dimensions = array<i64: 1>,
+     rhs_contracting_dimensions = array<i64: 0>}
+    : (tensor<5x2xf32>, tensor<2x2xf32>) -> tensor<5x2xf32>
+  %4 = tgraph.add %x, %3 : tensor<5x2xf32>
+  %5 = tgraph.dot_general %x, %3
+    {lhs_contracting_dimensions = array<i64: 0>,
+     rhs_contracting_dimensions = array<i64: 0>}
+    : (tensor<5x2xf32>, tensor<5x2xf32>) -> tensor<2x2xf32>
+  %6 = tgraph.subtract %w, %5 : tensor<2x2xf32>
+  %7 = tgraph.multiply %1, %3 : tensor<5x2xf32>
+  %8 = tgraph.reduce %7 {kind = "add", dimensions = array<i64: 0, 1>}
+    : (tensor<5x2xf32>) -> tensor<f32>
+  func.return %8, %6, %4 : tensor<f32>, tensor<2x2xf32>, tensor<5x2xf32>
+}
+"""
+
+
+def test_groups_take_as_long_as_the_fusions_that_they_become() -> None:
+    """A fusion with a product waits for the library to start, and so does a group: the
+    share of the time in which copies may be computed is the same in both."""
+    module = Parser(tensorplan.context(), TWO_PRODUCTS).parse_module()
+    (block,) = (op.body.block for op in module.ops if isinstance(op, FuncOp))
+    function, grouping = TGraphFuse(duplicate=False).choose(block)
+    before = Peak(function).time(grouping)
+    TGraphFuse(duplicate=False).apply(tensorplan.context(), module)
+    assert any(isinstance(op, FusionOp) for op in block.ops)
+    assert before == pytest.approx(sum(map(time, block.ops)), rel=0.01)

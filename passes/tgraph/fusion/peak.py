@@ -6,7 +6,13 @@ from itertools import accumulate
 
 from xdsl.ir import Operation, SSAValue
 
-from ....analysis.cost import LAUNCH, arithmetic, time, time_to_move
+from ....analysis.cost import (
+    LAUNCH,
+    arithmetic,
+    time,
+    time_to_move,
+    time_to_start_library,
+)
 from ....analysis.operations import Fused
 from ....analysis.storage import TensorBuffer
 from ....dialects.contents import operands_of
@@ -33,6 +39,9 @@ class Peak:
         )
         self.arithmetic_of: Callable[[Operation], int] = (
             before.arithmetic_of if before else cache(arithmetic)
+        )
+        self._starting_of: Callable[[Operation], int] = (
+            before._starting_of if before else cache(time_to_start_library)
         )
         self._latest: tuple[Grouping, Liveness] | None = None
         self._fused: dict[tuple[int, ...], Fused | None] = {}
@@ -81,6 +90,7 @@ class Peak:
             bytes = sum(typical_bytes(tensor_type_of(value.type)) for value in values)
             computing = sum(map(self.arithmetic_of, group.ops))
             total += max(time_to_move(bytes), computing) + LAUNCH
+            total += sum(map(self._starting_of, group.ops))
         return total + sum(map(self.time_of, alone))
 
     def _fusions(self, grouping: Grouping) -> Iterator[Fused | None]:
