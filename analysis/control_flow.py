@@ -22,6 +22,7 @@ concurrent loop.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from xdsl.dialects import arith, cf, scf
 from xdsl.dialects.func import FuncOp
@@ -72,6 +73,11 @@ class ControlFlow:
         self.has_streams = any(STREAM in op.attributes for op in self.step)
         """Whether operations may run in another order."""
 
+    @cached_property
+    def ends(self) -> Sequence[int]:
+        """The first step behind each node."""
+        return [*(node.start for node in self.nodes[1:]), len(self.ops)]
+
     def step_of(self, op: Operation) -> tuple[int, Operation]:
         """The step that an operation is a part of, and the operation that is it."""
         while op not in self.step:
@@ -83,12 +89,10 @@ class ControlFlow:
     def reaches(self, step: int, other: int, without: int) -> bool:
         """Whether a path leads from after a step to another one, and has a third one
         neither in between nor at its end."""
-        ends = [*(node.start for node in self.nodes[1:]), len(self.ops)]
         pending, seen = [(self.node_of[step], step + 1)], set[int]()
         for node, start in pending:  # grows
-            last = min(
-                (s for s in (without, other) if start <= s < ends[node]), default=-1
-            )
+            end = self.ends[node]
+            last = min((s for s in (without, other) if start <= s < end), default=-1)
             if last >= 0:
                 if last == other != without:
                     return True

@@ -131,11 +131,10 @@ class References:
                 since <= s < step for s in accessed
             )
 
-        ends = [*(node.start for node in nodes[1:]), len(node_of)]
         changed = bool(self.moves)
         while changed:
             changed = False
-            for node, end in enumerate(ends):
+            for node, end in enumerate(self.flow.ends):
                 for next in nodes[node].successors if at(node, end) else ():
                     changed |= not before[next]
                     before[next] = True

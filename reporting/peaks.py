@@ -124,16 +124,17 @@ class _Function:
 
     def peak(self, pool: PlacedPool) -> ArenaPeak:
         buffers = [placed.buffer for placed in pool.buffers]
-        step = Problem(buffers).peak_step
+        problem = Problem(buffers)
+        step = problem.peak_step
         live = [self._live(placed, step) for placed in pool.buffers]
         found = sorted(filter(None, live), key=lambda buffer: -buffer.size)
-        op = next(op for op, at in self.flow.step.items() if at == step)
+        op = self.flow.ops[step]
         return ArenaPeak(
             pool.function,
             pool.device,
             pool.size,
             sum(buffer.size for buffer in found),
-            Problem(buffers).lower_bound,
+            problem.lower_bound,
             self._site(op),
             len(self.flow.step),
             *self._largest(pool.buffers),

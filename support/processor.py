@@ -12,9 +12,7 @@ _V4 = f"{_V3} avx512bw avx512cd avx512dq avx512f avx512vl"
 
 LEVELS = {
     "x86-64-v3": frozenset(_V3.split()),
-    "x86-64-v4": frozenset(
-        f"{_V3} avx512bw avx512cd avx512dq avx512f avx512vl".split()
-    ),
+    "x86-64-v4": frozenset(_V4.split()),
 }
 """Levels of x86-64, with the features that programs may use, as LLVM names them."""
 
