@@ -250,6 +250,11 @@ def shape_of(type: AnyTensor) -> Shape:
     return cast(Shape, known_sizes(type.get_shape(), type.encoding))
 
 
+def value_shape(value: SSAValue) -> Shape:
+    """The same of a value."""
+    return shape_of(tensor_type_of(value.type))
+
+
 def typical_bytes(type: AnyTensor) -> int:
     """The size of a tensor, with a typical value for what is symbolic; 0 for `?`."""
     shape = shape_of(type)

@@ -21,14 +21,13 @@ from xdsl.rewriter import InsertPoint
 
 from ..compatibility import replace
 from .base import (
-    Shape,
     TensorOp,
     device_of,
     ints,
     is_static,
     segments,
-    shape_of,
     tensor_type_of,
+    value_shape,
     with_shape,
 )
 from .bodies import ElementsOp
@@ -49,10 +48,6 @@ from .shaping import (
     TransposeOp,
     ViewOp,
 )
-
-
-def _shape(value: SSAValue) -> Shape:
-    return shape_of(tensor_type_of(value.type))
 
 
 def _replace(rewriter: PatternRewriter, op: TensorOp, new: TensorOp) -> None:
@@ -109,7 +104,7 @@ def _moves(op: TensorOp) -> bool:
             amounts = op.low, op.high, op.interior
             return any(any(amount.get_values()) for amount in amounts)
         case ReverseOp():
-            shape = _shape(op.result)
+            shape = value_shape(op.result)
             return any(shape[d] != 1 for d in op.dimensions.get_values())
         case TransposeOp():
             permutation = op.permutation.get_values()
@@ -183,8 +178,8 @@ class TransposeOfDotGeneral(RewritePattern):
             return
         batch = len(source.batching[0])
         contracted = len(source.contracting[0])
-        left = len(_shape(source.inputs[0])) - batch - contracted
-        right = len(_shape(source.inputs[1])) - batch - contracted
+        left = len(value_shape(source.inputs[0])) - batch - contracted
+        right = len(value_shape(source.inputs[1])) - batch - contracted
         swapped = (
             *range(batch),
             *range(batch + left, batch + left + right),
@@ -236,14 +231,14 @@ class BroadcastOfReshape(RewritePattern):
         if not (isinstance(source, ReshapeOp) and _merges(op, source)):
             return
         outer = op.broadcast_dimensions.get_values()
-        before, after = _shape(source.inputs[0]), _shape(op.inputs[0])
+        before, after = value_shape(source.inputs[0]), value_shape(op.inputs[0])
         places = [dim for size, dim in zip(after, outer, strict=True) if size != 1]
         if [size for size in before if size != 1] != [
             size for size in after if size != 1
         ]:
             return
         # A dimension of size 1 may go to any result dimension that is left over.
-        left = [d for d in range(len(_shape(op.result))) if d not in places]
+        left = [d for d in range(len(value_shape(op.result))) if d not in places]
         dims: list[int] = []
         for size in before:
             if size != 1:
@@ -280,7 +275,7 @@ class NumberOfConstant(RewritePattern):
         source = op.inputs[0].owner
         if not isinstance(source, ConstantOp) or source.splat is not None:
             return
-        if prod(_shape(op.result)) != 1 or not _merges(op, source):
+        if prod(value_shape(op.result)) != 1 or not _merges(op, source):
             return
         from ..dtypes import constant, constant_attribute, numpy_dtype
 
@@ -306,7 +301,7 @@ class ReduceOfUnitDimensions(RewritePattern):
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: ReduceOp, rewriter: PatternRewriter) -> None:
-        shape = _shape(op.inputs[0])
+        shape = value_shape(op.inputs[0])
         if _plain(op) and prod(shape[d] for d in op.dimensions.get_values()) == 1:
             _replace(rewriter, op, ReshapeOp(op.inputs, result_types=(op.result.type,)))
 
@@ -349,7 +344,8 @@ def _counts(value: SSAValue, dimension: int) -> bool:
     source = op.inputs[0]
     dims = op.broadcast_dimensions.get_values()
     return dimension in dims and (
-        _shape(source)[at := dims.index(dimension)] == _shape(value)[dimension]
+        value_shape(source)[at := dims.index(dimension)]
+        == value_shape(value)[dimension]
         and _counts(source, at)
     )
 
@@ -364,7 +360,7 @@ class DynamicSliceAtConstant(RewritePattern):
         if not _plain(op) or len(starts) < len(numbers):
             return
         sizes = op.slice_sizes.get_values()
-        shape = _shape(op.inputs[0])
+        shape = value_shape(op.inputs[0])
         starts = [
             min(max(start, 0), whole - size)
             for start, whole, size in zip(starts, shape, sizes, strict=True)
@@ -405,16 +401,16 @@ class SlicesOfDynamicSlice(RewritePattern):
             return
         if not all(_is_part(use.operation) for use in whole.uses):
             return
-        starts, sizes = list(taken.inputs[1:]), list(_shape(whole))
+        starts, sizes = list(taken.inputs[1:]), list(value_shape(whole))
         firsts, lasts = op.start_indices.get_values(), op.limit_indices.get_values()
         dropped = len(sizes) - len(firsts)
-        if _shape(whole) != (*(1,) * dropped, *_shape(op.inputs[0])):
+        if value_shape(whole) != (*(1,) * dropped, *value_shape(op.inputs[0])):
             return
         for dim, (first, last) in enumerate(zip(firsts, lasts, strict=True), dropped):
             if (size := last - first) == sizes[dim]:
                 continue
             start = _integer(starts[dim])
-            room = _shape(taken.inputs[0])[dim] - sizes[dim]
+            room = value_shape(taken.inputs[0])[dim] - sizes[dim]
             if start is None:
                 return
             type = tensor_type_of(starts[dim].type)
@@ -498,7 +494,7 @@ def _operand_of(op: Operation, joined: ConcatenateOp) -> tuple[SSAValue, int] | 
     dim, start = joined.dimension.value.data, 0
     first, last = (i.get_values()[dim] for i in (op.start_indices, op.limit_indices))
     for operand in joined.inputs:
-        size = _shape(operand)[dim]
+        size = value_shape(operand)[dim]
         if start <= first and last <= start + size:
             return operand, start
         start += size

@@ -50,6 +50,7 @@ from ...dialects.tgraph.base import (
     is_static,
     shape_of,
     tensor_type_of,
+    value_shape,
     with_shape,
 )
 from ...dialects.tgraph.elementwise import ElementwiseOp
@@ -65,7 +66,7 @@ from ...dialects.tgraph.shaping import (
 )
 from ..optional import OptionalPass
 from .shared.channels import replace
-from .shared.reshaped import matching, type_shape
+from .shared.reshaped import matching
 
 Order: TypeAlias = list[int]
 """For each dimension of a value in this order, its number in the value as it is."""
@@ -140,7 +141,7 @@ class _Orders:
     def _broadcast(self, op: BroadcastInDimOp, order: Order) -> None:
         """New dimensions come after those that they came after."""
         to = op.broadcast_dimensions.get_values()
-        new = sorted({*range(len(type_shape(op.result)))} - {*to})
+        new = sorted({*range(len(value_shape(op.result)))} - {*to})
         made = [to[d] for d in order]
         for d in new:
             made.insert(made.index(d - 1) + 1 if d else 0, d)
@@ -150,7 +151,7 @@ class _Orders:
     def _reshape(self, op: ReshapeOp, order: Order) -> None:
         """If dimensions that become one, or are made of one, stay neighbors."""
         groups: list[tuple[int, Sequence[int]]] = []
-        for old, new in matching(type_shape(op.inputs[0]), type_shape(op.result)):
+        for old, new in matching(value_shape(op.inputs[0]), value_shape(op.result)):
             if not old:
                 return
             at = [order.index(d) for d in old]

@@ -58,8 +58,8 @@ from ...dialects.tgraph.base import (
     device_of,
     ints,
     is_static,
-    shape_of,
     tensor_type_of,
+    value_shape,
     with_shape,
 )
 from ...dialects.tgraph.elementwise import ElementwiseOp
@@ -203,10 +203,6 @@ def _is_plain(
     )
 
 
-def _shape(value: SSAValue) -> Shape:
-    return shape_of(tensor_type_of(value.type))
-
-
 def _users(op: TensorOp) -> Iterator[Operation]:
     return (use.operation for use in op.result.uses)
 
@@ -244,11 +240,11 @@ class _Piece(NamedTuple):
 
 def _pieces(op: TensorOp) -> Sequence[_Piece]:
     """What a concatenation or a pad consists of; nothing if it has other parts."""
-    whole = _whole(_shape(op.result))
+    whole = _whole(value_shape(op.result))
     if isinstance(op, ConcatenateOp):
         dim, at, found = op.dimension.value.data, 0, list[_Piece]()
         for value in op.inputs:
-            end = at + _shape(value)[dim]
+            end = at + value_shape(value)[dim]
             box = (*whole[:dim], (at, end), *whole[dim + 1 :])
             if end > at:
                 found.append(_Piece(value, box))
@@ -259,7 +255,7 @@ def _pieces(op: TensorOp) -> Sequence[_Piece]:
     if any(op.interior.get_values()) or min((*low, *high), default=0) < 0:
         return []
     source, number = op.inputs
-    inside = _moved(_whole(_shape(source)), low)
+    inside = _moved(_whole(value_shape(source)), low)
     found = [_Piece(source, inside)]
     for dim, (start, end) in enumerate(inside):
         for side in ((0, start), (end, whole[dim][1])):
@@ -284,13 +280,14 @@ class _Cluster:
                 new = [u for u in users if u not in found]
                 found |= dict.fromkeys(new)
                 queue += (u for u in new if isinstance(u, TensorOp))
-        self.members: list[Operation] = []
+        self.members: dict[Operation, None] = {}
+        """In their order."""
         member: Operation | None = first
         while member and len(self.members) < len(found):
             if member in found:
-                self.members.append(member)
+                self.members[member] = None
             member = member.next_op
-        self._shape = _shape(first.result)
+        self._shape = value_shape(first.result)
         self._stored: set[Operation] = set()
         self._made: dict[tuple[SSAValue, Box], SSAValue] = {}
 
@@ -299,10 +296,9 @@ class _Cluster:
         if 0 in self._shape or not self._find_parts(again):
             return False
         results: dict[SSAValue, SSAValue] = {}
-        members = set(self.members)
         for op in self.members:
             (result,) = op.results
-            if any(use.operation not in members for use in result.uses):
+            if any(use.operation not in self.members for use in result.uses):
                 self._before = op
                 results[result] = self._joined(result, ())
         for old, new in results.items():
@@ -387,8 +383,10 @@ class _Cluster:
             op = value.owner
             if isinstance(op, ElementwiseOp) and op not in self.members:
                 sizes[op] = sizes.get(op, 0) + prod(_sizes(box))
-        again = {op for op, size in sizes.items() if size > prod(_shape(op.results[0]))}
-        last: Operation | None = self.members[-1]
+        again = {
+            op for op, size in sizes.items() if size > prod(value_shape(op.results[0]))
+        }
+        last: Operation | None = next(reversed(self.members))
         while again and last and last not in again:
             last = last.prev_op
         return last if again else None
@@ -447,7 +445,7 @@ class _Cluster:
         if isinstance(op, BroadcastInDimOp) and not op.outs:
             (source,) = op.inputs
             dims = op.broadcast_dimensions.get_values()
-            sizes = zip(dims, _shape(source), strict=True)
+            sizes = zip(dims, value_shape(source), strict=True)
             return [(source, tuple(box[d] if n > 1 else (0, 1) for d, n in sizes))]
         if op not in self._inner or not isinstance(op, TensorOp):
             return ()
@@ -481,7 +479,7 @@ class _Cluster:
             nowhere = {"broadcast_dimensions": ints(())}
             new = BroadcastInDimOp(parts, result_types=[type], properties=nowhere)
             return self._insert(new, op)
-        if box == _whole(_shape(value)):
+        if box == _whole(value_shape(value)):
             return value
         new = SliceOp(
             [value],

@@ -50,7 +50,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from ...analysis.cost import POLYNOMIALS
 from ...analysis.functions import erase_unused, tensor_blocks
 from ...dialects.sizes.symbolic import Symbolic
-from ...dialects.tgraph.base import Shape, TensorOp, with_shape
+from ...dialects.tgraph.base import Shape, TensorOp, value_shape, with_shape
 from ...dialects.tgraph.elementwise import ElementwiseOp
 from ...dialects.tgraph.fusing import CONTRACTIONS
 from ...dialects.tgraph.shaping import (
@@ -60,7 +60,7 @@ from ...dialects.tgraph.shaping import (
     ViewOp,
 )
 from ..optional import OptionalPass
-from .shared.reshaped import is_joined, reshaped, type_shape
+from .shared.reshaped import is_joined, reshaped
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def _sink(op: ElementwiseOp) -> None:
     reshape = next((r for v in op.inputs if (r := _reshape_for(op, v))), None)
     if reshape is None or not _may_be_reshaped(op):
         return
-    shape = type_shape(reshape.inputs[0])
+    shape = value_shape(reshape.inputs[0])
     seen = {value: reshaped(value, shape) for value in op.inputs}
     operands: list[SSAValue] = []
     for value in op.inputs:
@@ -118,7 +118,7 @@ def _compute_in_shape(reshape: ReshapeOp) -> None:
         return
     if not _follows_from_indices(reshape.inputs[0], members) or len(members) > FEW:
         return
-    shape = type_shape(reshape.result)
+    shape = value_shape(reshape.result)
     made: list[TensorOp] = []
     new: dict[SSAValue, SSAValue] = {}
     for value in members:
@@ -152,7 +152,7 @@ def _follows_from_indices(value: SSAValue, members: dict[SSAValue, None]) -> boo
         return False
     if isinstance(op, ElementwiseOp):
         follows = type(op) not in POLYNOMIALS and all(
-            type_shape(v) == type_shape(value) and _follows_from_indices(v, members)
+            value_shape(v) == value_shape(value) and _follows_from_indices(v, members)
             for v in op.inputs
         )
     else:
@@ -198,7 +198,7 @@ def _reshape_for(op: ElementwiseOp, value: SSAValue) -> ReshapeOp | None:
 
 def _is_plain(reshape: ReshapeOp) -> bool:
     """Whether all sizes are known, and none is 0."""
-    sizes = (*type_shape(reshape.result), *type_shape(reshape.inputs[0]))
+    sizes = (*value_shape(reshape.result), *value_shape(reshape.inputs[0]))
     return 0 not in sizes and not any(isinstance(size, Symbolic) for size in sizes)
 
 

@@ -49,7 +49,7 @@ from ...analysis.functions import tensor_blocks
 from ...analysis.loops import counter
 from ...analysis.scans import stacks
 from ...dialects.diagnostics import remark
-from ...dialects.tgraph.base import Shape, TensorOp, shape_of, tensor_type_of
+from ...dialects.tgraph.base import Shape, TensorOp, value_shape
 from ...dialects.tgraph.elementwise import ElementwiseOp
 from ...dialects.tgraph.shaping import (
     BroadcastInDimOp,
@@ -118,16 +118,12 @@ def _is_by_elements(ops: Sequence[Operation]) -> bool:
             case ReadOp() | AssignOp() | YieldOp() | ConstantOp() | IotaOp():
                 continue
             case ElementwiseOp() | BroadcastInDimOp():
-                shapes.add(_shape(op.result))
-            case SliceOp() | ReshapeOp() if prod(_shape(op.result)) == 1:
+                shapes.add(value_shape(op.result))
+            case SliceOp() | ReshapeOp() if prod(value_shape(op.result)) == 1:
                 continue
             case _:
                 return False
     return len({shape for shape in shapes if prod(shape) != 1}) == 1
-
-
-def _shape(value: SSAValue) -> Shape:
-    return shape_of(tensor_type_of(value.type))
 
 
 def _write_out(loop: WhileOp) -> None:

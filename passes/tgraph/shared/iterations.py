@@ -27,6 +27,7 @@ from ....dialects.tgraph.base import (
     VariableType,
     shape_of,
     tensor_type_of,
+    value_shape,
 )
 from ....dialects.tgraph.indexing import DynamicSliceOp
 from ....dialects.tgraph.shaping import (
@@ -63,7 +64,7 @@ _Key: TypeAlias = tuple[object, ...]
 def _key(op: Operation, operands: Sequence[_Name]) -> _Key:
     if not isinstance(op, BroadcastInDimOp):
         return op.name, *operands
-    shape, dims = _shape(op.inputs[0]), op.broadcast_dimensions.get_values()
+    shape, dims = value_shape(op.inputs[0]), op.broadcast_dimensions.get_values()
     long = [(n, dim) for n, dim in zip(shape, dims, strict=True) if n != 1]
     return op.name, operands[0][0], *long
 
@@ -353,13 +354,9 @@ def _rows_of(value: SSAValue) -> tuple[SSAValue, int] | None:
         return None
     first, *others = op.start_indices.get_values()
     whole = op.inputs[0]
-    if any(others) or _shape(whole)[1:] != _shape(value)[1:]:
+    if any(others) or value_shape(whole)[1:] != value_shape(value)[1:]:
         return None
     return whole, first
-
-
-def _shape(value: SSAValue) -> Shape:
-    return shape_of(tensor_type_of(value.type))
 
 
 class _Inside(NamedTuple):

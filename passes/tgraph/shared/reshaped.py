@@ -13,6 +13,7 @@ from ....dialects.tgraph.base import (
     ints,
     shape_of,
     tensor_type_of,
+    value_shape,
     with_shape,
 )
 from ....dialects.tgraph.elements import is_integer, is_stored, number_of
@@ -40,7 +41,7 @@ def reshaped(value: SSAValue, shape: Shape) -> SSAValue | list[TensorOp] | None:
         return _indices(owner, shape)
     if isinstance(owner, ReshapeOp) and not owner.outs:
         value = owner.inputs[0]
-        if type_shape(value) == shape:
+        if value_shape(value) == shape:
             return value
     if not _is_contiguous(value) or is_joined(value):
         return None
@@ -66,10 +67,10 @@ def _broadcast(op: BroadcastInDimOp, shape: Shape) -> list[TensorOp] | None:
     if op.outs or is_joined(source) or not _is_contiguous(source):
         return None
     dims = op.broadcast_dimensions.get_values()
-    large = type_shape(op.result)
+    large = value_shape(op.result)
     kept = [
         dim
-        for size, dim in zip(type_shape(source), dims, strict=True)
+        for size, dim in zip(value_shape(source), dims, strict=True)
         if size == large[dim] != 1
     ]
     if kept != sorted(kept):
@@ -83,7 +84,7 @@ def _broadcast(op: BroadcastInDimOp, shape: Shape) -> list[TensorOp] | None:
             to += new
     type_ = tensor_type_of(source.type)
     views: list[TensorOp] = []
-    if (narrow := tuple(shape[dim] for dim in to)) != type_shape(source):
+    if (narrow := tuple(shape[dim] for dim in to)) != value_shape(source):
         views.append(ReshapeOp([source], result_types=(with_shape(type_, narrow),)))
         source = views[-1].results[0]
     wide = BroadcastInDimOp(
@@ -97,7 +98,7 @@ def _broadcast(op: BroadcastInDimOp, shape: Shape) -> list[TensorOp] | None:
 def _indices(op: IotaOp, shape: Shape) -> list[TensorOp] | None:
     """Indices along a dimension that stays or is split, from those along its parts."""
     dimension, type_ = op.dimension.value.data, with_shape(op.result.type, shape)
-    large = type_shape(op.result)
+    large = value_shape(op.result)
     for old, new in matching(large, shape):
         if dimension not in old:
             continue
@@ -148,7 +149,3 @@ def matching(old: Shape, new: Shape) -> Iterator[tuple[Sequence[int], Sequence[i
             else:
                 j += 1
         yield range(first[0], i), range(first[1], j)
-
-
-def type_shape(value: SSAValue) -> Shape:
-    return shape_of(tensor_type_of(value.type))

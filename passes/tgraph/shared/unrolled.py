@@ -29,7 +29,13 @@ from ....analysis.scans import (
     unshaped,
     without_unread,
 )
-from ....dialects.tgraph.base import Shape, ints, shape_of, tensor_type_of, with_shape
+from ....dialects.tgraph.base import (
+    Shape,
+    ints,
+    tensor_type_of,
+    value_shape,
+    with_shape,
+)
 from ....dialects.tgraph.elementwise import AddOp, MultiplyOp
 from ....dialects.tgraph.indexing import DynamicSliceOp, DynamicUpdateSliceOp
 from ....dialects.tgraph.shaping import ConcatenateOp, ConstantOp, ReshapeOp, SliceOp
@@ -72,10 +78,6 @@ def row_by_row(loop: WhileOp) -> WhileOp:
     return without_unread(loop) if changed else loop
 
 
-def _shape(value: SSAValue) -> Shape:
-    return shape_of(tensor_type_of(value.type))
-
-
 def _insert(op: Operation, like: Operation, before: Operation) -> None:
     op.location = like.location
     assert before.parent is not None
@@ -86,13 +88,13 @@ def _parts(stack: Stack) -> _Parts:
     """What is put together for a row, from where on; nothing if that is a number."""
     put, found, at = stack.puts[0], dict[int, SSAValue](), 0
     op = put.value.owner
-    if put.shape != (1, *_shape(put.value)) or len(stack.puts) > 1:
+    if put.shape != (1, *value_shape(put.value)) or len(stack.puts) > 1:
         return {}
     if not isinstance(op, ConcatenateOp) or op.outs or op.dimension.value.data:
         return {0: put.value} if len(put.shape) > 1 else {}
     for part in op.inputs:
         found[at] = part
-        at += _shape(part)[0]
+        at += value_shape(part)[0]
     return found
 
 
@@ -102,7 +104,7 @@ def _start(slice: DynamicSliceOp, parts: _Parts) -> int | None:
     at = integer(start)
     if at is None or any(integer(other) != 0 for other in others):
         return None
-    is_part = at in parts and _shape(slice.result) == (1, *_shape(parts[at]))
+    is_part = at in parts and value_shape(slice.result) == (1, *value_shape(parts[at]))
     return at if is_part else None
 
 
@@ -110,13 +112,13 @@ def _with_a_stack_each(
     loop: WhileOp, stack: Stack, parts: _Parts, begun: ConstantOp
 ) -> WhileOp:
     """The loop with further results, the stacks of parts."""
-    (put,), rows, first = stack.puts, _shape(begun.result)[0], len(loop.res)
-    shapes = [(rows, *_shape(part)) for part in parts.values()]
+    (put,), rows, first = stack.puts, value_shape(begun.result)[0], len(loop.res)
+    shapes = [(rows, *value_shape(part)) for part in parts.values()]
     loop = extended(loop, [filled(begun, shape, loop) for shape in shapes], ())
     last = loop.body.block.last_op
     assert last is not None
     for number, part in enumerate(parts.values(), first):
-        row = (1, *_shape(part))
+        row = (1, *value_shape(part))
         put_row(loop, number, (part, row), put.update.inputs[2:], (put.update, last))
     return loop
 
@@ -170,8 +172,8 @@ def _flat(result: SSAValue, parts: _Parts) -> ReshapeOp | None:
     users = [use.operation for use in result.uses]
     if len(users) != 1 or not isinstance(users[0], ReshapeOp) or users[0].outs:
         return None
-    rows, count, *rest = _shape(result)
-    is_flat = _shape(users[0].result) == (rows * count, *rest)
+    rows, count, *rest = value_shape(result)
+    is_flat = value_shape(users[0].result) == (rows * count, *rest)
     return users[0] if is_flat and len(parts) in (1, count) else None
 
 
@@ -181,7 +183,7 @@ def _with_flat_stack(
     """The loop with a further result, the parts in one dimension: each is written when
     it is computed."""
     (put,), number = stack.puts, len(loop.res)
-    rows, count, *rest = _shape(begun.result)
+    rows, count, *rest = value_shape(begun.result)
     loop = extended(loop, [filled(begun, (rows * count, *rest), loop)], ())
     position = {op: n for n, op in enumerate(loop.body.block.ops)}
 
@@ -192,7 +194,9 @@ def _with_flat_stack(
     _, _, row, _, *others = update.inputs
     for start, part in sorted(parts.items(), key=computed):
         at = place_at(Linear(count, start), row, update)
-        put_row(loop, number, (part, _shape(part)), [at, *others], (update, update))
+        put_row(
+            loop, number, (part, value_shape(part)), [at, *others], (update, update)
+        )
     return loop
 
 
@@ -226,11 +230,11 @@ def _with_flat_reads(loop: WhileOp) -> WhileOp:
         reshape, argument = inputs[index].owner, block.args[index]
         if not isinstance(reshape, ReshapeOp) or reshape.outs:
             continue
-        source, shape = reshape.inputs[0], _shape(argument)
+        source, shape = reshape.inputs[0], value_shape(argument)
         slices = [use.operation for use in argument.uses]
         if (
             len(shape) > 1
-            and _shape(source) == (shape[0] * shape[1], *shape[2:])
+            and value_shape(source) == (shape[0] * shape[1], *shape[2:])
             and all(_is_in_row(op, argument, loop, counted) for op in slices)
         ):
             for slice in slices:
@@ -245,7 +249,7 @@ def _is_in_row(
     """Whether an operation takes a known part of one row."""
     if not isinstance(op, DynamicSliceOp) or op.outs or op.inputs[0] is not argument:
         return False
-    rows, count, *rest = _shape(argument)
+    rows, count, *rest = value_shape(argument)
     one, size, *sizes = op.slice_sizes.get_values()
     row = linear(op.inputs[1], loop, counted)
     start = integer(op.inputs[2])
@@ -259,7 +263,7 @@ def _read_flat(slice: DynamicSliceOp, source: SSAValue, count: int) -> None:
     whole = given(slice, source)
     _, row, start, *others = slice.inputs
     at = place_at(Linear(count, cast(int, integer(start))), row, slice)
-    sizes = _shape(slice.result)[1:]
+    sizes = value_shape(slice.result)[1:]
     new = DynamicSliceOp(
         [whole, at, *others],
         result_types=[with_shape(tensor_type_of(slice.result.type), sizes)],
