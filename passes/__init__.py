@@ -39,7 +39,6 @@ _REWRITES = {
     "tgraph-split-updates": "TGraphSplitUpdates",
     "tgraph-fuse-into-loops": "TGraphFuseIntoLoops",
     "tgraph-sink-reshapes": "TGraphSinkReshapes",
-    "tgraph-sink-concatenations": "TGraphSinkConcatenations",
 }
 """Of the default sequence: each finds something in few programs, and has no options."""
 
@@ -58,6 +57,7 @@ _CLASSES = {
     **_REWRITES,
     "tgraph-fuse": "TGraphFuse",
     "tgraph-eliminate-assigns": "TGraphEliminateAssigns",
+    "tgraph-sink-concatenations": "TGraphSinkConcatenations",
     "tgraph-schedule": "TGraphSchedule",
     "tgraph-tile": "TGraphTile",
     "tgraph-pack-masks": "TGraphPackMasks",

@@ -27,7 +27,7 @@ from ..checking.plan_check import check_plan
 from ..dialects.diagnostics import LocatedError, held_back
 from ..dialects.tgraph.base import tensor_type_of, typical_bytes
 from ..dialects.tgraph.differentiation import GradientOp
-from ..passes import driver, rewrites
+from ..passes import driver
 from ..passes.optional import OptionalPass
 from ..passes.options import Placing
 from ..passes.plan.in_place import PlanInPlace
@@ -143,14 +143,15 @@ def _donate(module: ModuleOp, donated: Sequence[Donation]) -> None:
 
 
 class EffectivePasses:
-    """Which of `rewrites()` have changed a program, for `driver.run`."""
+    """Which passes that may be omitted have changed a program, for `driver.run`."""
 
     def __init__(self) -> None:
         self.of: set[type[ModulePass]] = set()
         self._copy: ModuleOp | None = None
 
     def before(self, pass_: ModulePass, module: ModuleOp) -> None:
-        self._copy = module.clone() if type(pass_) in rewrites() else None
+        may_be_omitted = isinstance(pass_, OptionalPass)
+        self._copy = module.clone() if may_be_omitted else None
 
     def after(self, pass_: ModulePass, module: ModuleOp, seconds: float) -> None:
         if self._copy and not module.is_structurally_equivalent(self._copy):
@@ -173,10 +174,10 @@ class Alternatives:
         return passes[:end], passes[end:]
 
     def of(
-        self, module: ModuleOp, arenas: int, changed: Collection[type[ModulePass]] = ()
+        self, module: ModuleOp, arenas: int, changed: Collection[type[ModulePass]]
     ) -> list[Alternative]:
         """Those that apply to a module after the first passes, which takes `arenas`
-        bytes, and where of `rewrites()` some have `changed` it; what is not likely to
+        bytes, and which the passes in `changed` have changed; what is not likely to
         take long comes first."""
         if not any(True for _ in tensor_functions(module)):
             return list(self._of_memrefs())
@@ -274,9 +275,8 @@ class Alternatives:
             yield self._of_options("schedule", effort="high")
 
     def _left_out(self, changed: Collection[type[ModulePass]]) -> Iterator[Alternative]:
-        few = set(rewrites()) - set(changed)
         for cls in dict.fromkeys(type(pass_) for pass_ in self.split()[1]):
-            if issubclass(cls, OptionalPass) and cls.TOPIC and cls not in few:
+            if cls in changed and issubclass(cls, OptionalPass) and cls.TOPIC:
                 left = self._without(cls)
                 found = self._of_passes(cls.TOPIC, cls.name, left)
                 yield found._replace(is_without=True)

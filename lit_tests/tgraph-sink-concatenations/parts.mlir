@@ -1,4 +1,4 @@
-// RUN: plan-opt %s -p tgraph-sink-concatenations 2>&1 | filecheck %s
+// RUN: plan-opt %s -p tgraph-fuse,tgraph-sink-concatenations 2>&1 | filecheck %s
 
 !x = tensor<8x64xf32>
 
@@ -46,8 +46,8 @@ func.func @differences(%x: !x) -> !x {
 
 // Parts in two dimensions: the first row is all padding, the others begin with some.
 // CHECK-LABEL: func.func @corner
-// CHECK:         [[A:%[a-z0-9_]+]] = tgraph.multiply {{.*}} : tensor<1x641xf32>
-// CHECK:         [[B:%[a-z0-9_]+]] = tgraph.multiply {{.*}} : tensor<800x1xf32>
+// CHECK:         [[A:%[a-z0-9_]+]] = tgraph.fusion{{.*}} -> tensor<1x641xf32> {
+// CHECK:         [[B:%[a-z0-9_]+]] = tgraph.fusion{{.*}} -> tensor<800x1xf32> {
 // CHECK:         [[C:%[a-z0-9_]+]] = tgraph.multiply %x, {{.*}} : tensor<800x640xf32>
 // CHECK:         [[D:%[a-z0-9_]+]] = tgraph.concatenate [[B]], [[C]] {dimension = 1 : i64, tgraph.in_place}
 // CHECK:         tgraph.concatenate [[A]], [[D]] {dimension = 0 : i64, tgraph.in_place}

@@ -1,4 +1,4 @@
-// RUN: plan-opt %s -p tgraph-sink-concatenations 2>&1 | filecheck %s
+// RUN: plan-opt %s -p tgraph-fuse,tgraph-sink-concatenations 2>&1 | filecheck %s
 
 !x = tensor<8x64xf32>
 !r = tensor<1x64xf32>

@@ -41,6 +41,7 @@ class PlanPipeline(ModulePass, PlanOptions):
         from ..tgraph.rematerialize import TGraphRematerialize
         from ..tgraph.schedule import TGraphSchedule
         from ..tgraph.search import TGraphSearch
+        from ..tgraph.sink_concatenations import TGraphSinkConcatenations
         from ..tgraph.tile import TGraphTile
         from .attach_target import PlanAttachTarget
         from .budget import PlanBudget
@@ -53,6 +54,7 @@ class PlanPipeline(ModulePass, PlanOptions):
         lower: list[ModulePass] = [
             TGraphEliminateAssigns(),
             TGraphFuse(),
+            TGraphSinkConcatenations(),
             TGraphSchedule(EFFORTS[self.effort], alignment=self.alignment),
         ]
         if self.streams == 1:

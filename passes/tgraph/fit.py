@@ -1,8 +1,8 @@
 """`tgraph-fit`: lowers peak memory at the least cost in time, until a budget is met.
 
 The pass starts with what is fast: tgraph-eliminate-assigns, tgraph-fuse without limits
-to what groups keep live, and tgraph-schedule. If the result exceeds the budget, the
-pass tries other versions of the program:
+to what groups keep live, tgraph-sink-concatenations, and tgraph-schedule. If the result
+exceeds the budget, the pass tries other versions of the program:
 
  * groups that keep no more live than the program without them;
  * the tiles of the default sequence;
@@ -54,6 +54,7 @@ from .pack_masks import TGraphPackMasks
 from .rematerialize import TGraphRematerialize
 from .schedule import TGraphSchedule
 from .shared.candidates import Candidate, Candidates, undominated
+from .sink_concatenations import TGraphSinkConcatenations
 from .tile import TGraphTile
 from .tiling.loop_search import IN_CACHE
 
@@ -222,24 +223,32 @@ class Lowerings:
     def _ways(self, budget: int) -> Iterator[tuple[str, Sequence[ModulePass]]]:
         """What is fast first, then what may take fewer bytes."""
         fit, placing = self._fit, self._placing
-        fuse, assigns = TGraphFuse(), TGraphEliminateAssigns()
-        order = TGraphSchedule(fit.effort, alignment=fit.alignment)
-        yield "larger groups", [assigns, TGraphFuse(keep_peak=False), order]
-        yield "fusion and order", [assigns, fuse, order]
+
+        def ordered(
+            mode: str = "relay", keep_peak: bool = True, effort: float = fit.effort
+        ) -> Sequence[ModulePass]:
+            return [
+                TGraphEliminateAssigns(),
+                TGraphFuse(mode, keep_peak=keep_peak),
+                TGraphSinkConcatenations(),
+                TGraphSchedule(effort, alignment=fit.alignment),
+            ]
+
+        yield "larger groups", ordered(keep_peak=False)
+        yield "fusion and order", ordered()
         tiling: list[ModulePass] = [TGraphTile(**placing)] if fit.tiles else []
         if fit.tiles:
-            yield "tiles", [assigns, fuse, order, *tiling]
+            yield "tiles", [*ordered(), *tiling]
         usual = [TGraphPackMasks(**placing), TGraphRematerialize(**placing)]
-        yield "cheap recomputation", [assigns, fuse, order, *tiling, *usual]
+        yield "cheap recomputation", [*ordered(), *tiling, *usual]
         if fit.effort < LONGER:
-            longer = TGraphSchedule(LONGER, alignment=fit.alignment)
-            yield "a longer search", [assigns, fuse, longer, *tiling]
+            yield "a longer search", [*ordered(effort=LONGER), *tiling]
         for mode, what in (("nnvm", "smaller groups"), ("none", "no groups")):
-            yield what, [assigns, TGraphFuse(mode), order, *tiling]
+            yield what, [*ordered(mode), *tiling]
         if fit.tiles:
             for what, (tiles, slowdown, bytes) in _tilings(budget).items():
                 tiled = TGraphTile(tiles, slowdown, bytes, **placing)
-                yield what, [assigns, fuse, order, tiled]
+                yield what, [*ordered(), tiled]
 
     def _lowered(self, start: ModuleOp, after: str, budget: int) -> Iterator[Candidate]:
         """What meets the budget, or comes nearer to it, by repetitions, slices and

@@ -71,8 +71,8 @@ from .fuse import TGraphFuse
 from .schedule import TGraphSchedule
 from .shared.fitting import PlannedBytes, is_static_block
 from .shared.streams import has_streams
+from .shared.ungrouping import ungroup
 from .tiling.bytes import Lifetimes
-from .tiling.ungrouping import ungroup
 
 BITS = 8
 """Of a byte."""

@@ -2,8 +2,9 @@
 
 These choices depend on one another. A group may keep a value live for too long in one
 order and not in another, and a tiled value need not be recomputed. The search starts
-with the default sequence: tgraph-eliminate-assigns, tgraph-fuse, tgraph-schedule,
-tgraph-tile, tgraph-pack-masks, and tgraph-rematerialize. It then changes one choice at
+with the default sequence: tgraph-eliminate-assigns, tgraph-fuse,
+tgraph-sink-concatenations, tgraph-schedule, tgraph-tile, tgraph-pack-masks, and
+tgraph-rematerialize. It then changes one choice at
 a time, and keeps every change that takes fewer bytes, until no change helps (coordinate
 descent). It varies the last pass of the sequence first. That is the fastest, because
 the search can reuse what the earlier passes made of the best version, and recomputation
@@ -39,6 +40,7 @@ from .pack_masks import TGraphPackMasks
 from .rematerialize import TGraphRematerialize
 from .schedule import TGraphSchedule
 from .shared.candidates import Candidate, Candidates
+from .sink_concatenations import TGraphSinkConcatenations
 from .tile import TGraphTile
 from .tiling.loop_search import IN_CACHE
 
@@ -98,6 +100,7 @@ class TGraphSearch(ModulePass, TimeLimit, Placing):
                 TGraphFuse("none"),
                 TGraphFuse(keep_peak=False),
             ),
+            "concatenations": (TGraphSinkConcatenations(),),
             "order": tuple(
                 TGraphSchedule(effort, alignment=self.alignment)
                 for effort in (0.2, 2.0, 10.0)

@@ -20,11 +20,13 @@ groups. Rolls, stencils, rotary embeddings, and gradients of slices are such pro
 What only parts of these operations read is computed part by part, too. Where parts
 overlap, this computes elements again.
 
-The pass changes a block only if its peak is lower afterwards, with groups
-(`tgraph-fuse`), and its estimated time at most 2 % longer.
+The pass takes groups apart, moves concatenations, and groups the program again
+(`tgraph-fuse`). It keeps the result only if the peak of live bytes is lower and the
+estimated time at most 2 % longer. Where no concatenation or pad is stored at the peak
+of a block, it does nothing.
 
-Needs: level 1, before fusion.
-Leaves: level 1.
+Needs: level 1, after tgraph-fuse, whose groups decide what is stored.
+Leaves: level 1, with the groups of tgraph-fuse.
 Does not: move concatenations of symbolic sizes, pads between elements, or
 concatenations that other operations read as well; cut what is computed into more than
 32 parts; or move concatenations into loops, branches, and reductions.
@@ -40,8 +42,12 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, UnitAttr, i64
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.transforms.canonicalize import CanonicalizePass
+from xdsl.transforms.common_subexpression_elimination import (
+    CommonSubexpressionElimination,
+)
 
 from ...analysis.cost import duration
 from ...analysis.functions import (
@@ -77,6 +83,7 @@ from .fuse import TGraphFuse
 from .fusion.liveness import ALIGNMENT, Liveness
 from .shared.fitting import live_peaks
 from .shared.streams import has_streams
+from .shared.ungrouping import ungroup
 
 MOST = 32
 """Parts that a value is computed in."""
@@ -101,23 +108,28 @@ class TGraphSinkConcatenations(OptionalPass):
 
 def _lower(ctx: Context, func: FuncOp) -> None:
     """Moves a function's concatenations if that lowers its peak."""
-    before: _Figures | None = None
+    if not any(map(_is_joined_at_peak, blocks_within(func.body.block))):
+        return
+    before, longest = _bytes(func), (1 + LITTLE) * duration(func)
     for again in (True, False):
         copy = func.clone()
-        clusters = sunk(copy, again)
-        if not clusters:
-            return
-        before = before or _figures(ctx, func)
-        if not before.is_joined_at_peak:
-            return
-        CanonicalizePass().apply(ctx, ModuleOp([copy]))
-        after = _figures(ctx, copy)
-        if after.bytes < before.bytes and after.time <= (1 + LITTLE) * before.time:
+        for block in blocks_within(copy.body.block):
+            ungroup(block)
+        module = ModuleOp([copy])
+        with held_back():
+            driver.run(ctx, module, _clean(), verify=False)  # groups repeat broadcasts
+            clusters = sunk(copy, again)
+            if not clusters:
+                return
+            passes = [*_clean(), TGraphEliminateAssigns(), TGraphFuse()]
+            driver.run(ctx, module, passes, verify=False)
+        after = _bytes(copy)
+        if after < before and duration(copy) <= longest:
             func.detach_region(0)
             func.add_region(copy.detach_region(0))
             remark(
                 f"concatenations moved after elementwise operations: {len(clusters)}; "
-                f"the peak goes from {before.bytes} to {after.bytes} bytes",
+                f"the peak goes from {before} to {after} bytes",
                 func,
                 passed=True,
             )
@@ -126,31 +138,22 @@ def _lower(ctx: Context, func: FuncOp) -> None:
             return
 
 
-class _Figures(NamedTuple):
-    """What a function takes with its groups."""
-
-    bytes: int
-    time: int
-    is_joined_at_peak: bool
-    """Whether a concatenation or a pad is stored where most is live in a block."""
+def _clean() -> Sequence[ModulePass]:
+    return [CanonicalizePass(), CommonSubexpressionElimination()]
 
 
-def _figures(ctx: Context, func: FuncOp) -> _Figures:
-    copy = func.clone()
-    with held_back():
-        passes = [TGraphEliminateAssigns(), TGraphFuse()]
-        driver.run(ctx, ModuleOp([copy]), passes, verify=False)
-    return _Figures(
-        sum(live_peaks(copy, ALIGNMENT).values()),
-        duration(copy),
-        any(map(_is_joined_at_peak, blocks_within(copy.body.block))),
-    )
+def _bytes(func: FuncOp) -> int:
+    return sum(live_peaks(func, ALIGNMENT).values())
 
 
 def _is_joined_at_peak(block: Block) -> bool:
+    """Whether a concatenation or a pad is stored where most is live."""
+    joins = [(at, op) for at, op in enumerate(block.ops) if _is_plain(op, _JOINS)]
+    if not joins:
+        return False
     liveness = Liveness(block)
-    for at, op in enumerate(block.ops):
-        if _is_plain(op, _JOINS) and (buffer := liveness.buffer(op.result)):
+    for at, op in joins:
+        if buffer := liveness.buffer(op.result):
             live = liveness.profile[device_of(op.result.type)]
             if max(live) in live[at : buffer.last + 1]:
                 return True

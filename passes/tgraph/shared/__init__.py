@@ -10,5 +10,6 @@ row_updates.py  updates of variables row by row, where rows are computed one by 
 loops.py        loops that a pass makes anew
 rows.py         concatenations of rows, part by part
 streams.py      functions whose operations have streams
+ungrouping.py   groups taken apart
 unrolled.py     loops that read and write several rows in each iteration, row by row
 """

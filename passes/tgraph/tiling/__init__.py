@@ -16,7 +16,6 @@ loops.py           operations that one loop can compute
 ends.py            elementwise chains that widen what a loop stores
 loop_search.py     the loops that may lower the peak, and their tiles
 loop_rewriting.py  loops written out
-ungrouping.py      groups taken apart, before loops are written
 
 What is not tiled:
 

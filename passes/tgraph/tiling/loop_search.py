@@ -18,10 +18,10 @@ from ....analysis.memory_graph import memory_graph
 from ....dialects.tgraph.base import TensorOp
 from ....dialects.tgraph.structure import AssignOp, IfOp, WhileOp
 from ..shared.fitting import is_static_block, live_bytes
+from ..shared.ungrouping import ungroup
 from .dimensions import bytes_of, shape_of, users
 from .loop_rewriting import write_loop
 from .loops import LEAST_TILES, Surroundings, TiledLoop, tiled_loop
-from .ungrouping import ungroup
 
 IN_CACHE = 1 << 19
 """Bytes: half of a core's second cache, which a tile may fill."""

@@ -13,6 +13,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from ....dialects.tgraph.base import TensorOp, segments
 from ....dialects.tgraph.structure import AssignOp, FusionOp
+from ..fusion.groups import PLACE
 
 
 def ungroup(block: Block) -> Mapping[SSAValue, SSAValue]:
@@ -31,6 +32,9 @@ def ungroup(block: Block) -> Mapping[SSAValue, SSAValue]:
             terminator = op.body.block.last_op
             assert terminator is not None
             terminator.detach()
+            place = {n: a for n, a in op.attributes.items() if n in PLACE}
+            for inner in op.body.block.ops:
+                inner.attributes |= place
             Rewriter.inline_block(op.body.block, InsertPoint.before(op), op.inputs)
             for result, value in zip(op.res, terminator.operands, strict=True):
                 result.replace_all_uses_with(value)
