@@ -103,6 +103,8 @@ def operands_of(op: Operation) -> tuple[Sequence[SSAValue], Sequence[SSAValue]]:
     count = len(values)
     while count and type(values[count - 1].type) is VariableType:
         count -= 1
+    if count == len(values):  # the rule: slices are made in Python
+        return values, ()
     return values[:count], values[count:]
 
 

@@ -82,6 +82,20 @@ def test_parts_in_a_loop() -> None:
     np.testing.assert_allclose(result, steps(X), rtol=1e-5, atol=1e-5)
 
 
+def test_steps_one_after_another() -> None:
+    """Each step reads more places of what is some steps back, without end."""
+
+    def steps(x: Any) -> Any:
+        for _ in range(24):
+            x = rolled(x)
+        return x
+
+    planned = tensorplan.plan(tensorplan.from_jax(steps, X))
+    assert planned_bytes(planned.module) <= 2 * X.nbytes
+    (result,) = tensorplan.compile(planned)(X)
+    np.testing.assert_allclose(result, steps(X), rtol=1e-4, atol=1e-4)
+
+
 @st.composite
 def programs(draw: st.DrawFn) -> str:
     """Pads, concatenations, slices and elementwise operations of a 4x6 tensor."""

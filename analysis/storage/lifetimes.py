@@ -23,7 +23,7 @@ from ...dialects.tgraph.base import (
     with_shape,
 )
 from ...dialects.tgraph.shaping import DeviceCopyOp
-from ...planning import problem
+from ...planning import output_reuse, problem
 from ...planning.output_reuse import HandOver
 from ..control_flow import BasicBlock
 from ..functions import is_tensor
@@ -69,17 +69,30 @@ def peaks(storage: Storage, alignment: int) -> Mapping[str | None, int]:
     }
 
 
-def during(storage: Storage, alignment: int) -> Mapping[str | None, Sequence[int]]:
+def during(
+    storage: Storage,
+    alignment: int,
+    *,
+    reuse_outputs: bool = False,
+    workspace: Workspace | None = None,
+) -> Mapping[str | None, Sequence[int]]:
     """The most bytes that live while each operation of the block runs, on each device,
     if every buffer takes a multiple of `alignment` bytes.
 
     Where an operation does nothing: the bytes that live on beyond it.
+
+    reuse_outputs: whether not to count what plan-memory will place in outputs.
+    workspace: what kernels take while they run, if that is to be counted, too.
     """
-    walk = _Walk(storage)
+    walk = _Walk(storage, workspace)
     found: dict[str | None, Sequence[int]] = {}
     for device, lives in walk.lives(alignment).items():
         begun, ended = ([0] * (len(walk.node_of) + 1) for _ in range(2))
-        for buffer in lives.own:
+        outputs = lives.outputs if reuse_outputs else ()
+        elsewhere = output_reuse.reuse(lives.own, outputs, lives.hand_overs)
+        for number, buffer in enumerate(lives.own):
+            if number in elsewhere:
+                continue
             size = problem.round_up(buffer.size, alignment)
             for start, end in buffer.live:
                 begun[start] += size

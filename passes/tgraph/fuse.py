@@ -139,11 +139,12 @@ class TGraphFuse(OptionalPass):
         grouping = _settled(function, candidate, set(), peak)
         shortest = cache(partial(peak.time, grouping))
         saves = False  # what copies save counts once nothing else lowers the peak
+        gains_nothing: object = None
         for _ in range(LOWERED if self.duplicate else 0):
             duplication = duplicate(
                 peak, grouping, lambda: (1 + LITTLE) * shortest(), saves
             )
-            if duplication:
+            if duplication and duplication.originals != gains_nothing:
                 trial = Function(block)
                 trial_peak = Peak(trial, peak)
                 trial_candidate = candidates(trial, self.mode, self.max_depth)
@@ -153,6 +154,8 @@ class TGraphFuse(OptionalPass):
                     function, peak, grouping = trial, trial_peak, trial_grouping
                     candidate = trial_candidate
                     continue
+                gains_nothing = duplication.originals
+            if duplication:
                 duplication.undo()
             if saves:
                 break

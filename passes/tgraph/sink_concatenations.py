@@ -22,16 +22,18 @@ overlap, this computes elements again.
 
 The pass takes groups apart, moves concatenations, and groups the program again
 (`tgraph-fuse`). It keeps the result only if the peak of live bytes is lower and the
-estimated time at most 2 % longer. Where no concatenation or pad is stored at the peak
-of a block, it does nothing.
+estimated time at most 2 % longer. Where no concatenation or pad that could be moved is
+stored at the peak of a block, it does nothing.
 
 Needs: level 1, after tgraph-fuse, whose groups decide what is stored.
 Leaves: level 1, with the groups of tgraph-fuse.
 Does not: move concatenations of symbolic sizes, pads between elements, or
 concatenations that other operations read as well; cut what is computed into more than
-32 parts; or move concatenations into loops, branches, and reductions.
+32 parts; look at more than some 256 operations together; or move concatenations into
+loops, branches, and reductions.
 """
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -76,6 +78,7 @@ from ...dialects.tgraph.shaping import (
     PadOp,
     SliceOp,
 )
+from ...dialects.tgraph.structure import FusionOp
 from .. import driver
 from ..optional import OptionalPass
 from .eliminate_assigns import TGraphEliminateAssigns
@@ -87,6 +90,9 @@ from .shared.ungrouping import ungroup
 
 MOST = 32
 """Parts that a value is computed in."""
+
+MOST_OPERATIONS = 256
+"""Operations that are looked at together."""
 
 LITTLE = 0.02
 """Of a function's time, what the parts may take longer."""
@@ -147,8 +153,13 @@ def _bytes(func: FuncOp) -> int:
 
 
 def _is_joined_at_peak(block: Block) -> bool:
-    """Whether a concatenation or a pad is stored where most is live."""
-    joins = [(at, op) for at, op in enumerate(block.ops) if _is_plain(op, _JOINS)]
+    """Whether a concatenation or a pad that could be moved is stored where most is
+    live."""
+    joins = [
+        (at, op)
+        for at, op in enumerate(block.ops)
+        if _is_plain(op, _JOINS) and _is_read_by_elements(op)
+    ]
     if not joins:
         return False
     liveness = Liveness(block)
@@ -160,12 +171,32 @@ def _is_joined_at_peak(block: Block) -> bool:
     return False
 
 
+def _is_read_by_elements(join: TensorOp) -> bool:
+    """Whether only elementwise operations read a result, in groups or not, or parts of
+    it."""
+    seen = {join: None}
+    for op in (queue := [join]):  # grows
+        for use in op.result.uses:
+            user = use.operation
+            if isinstance(user, FusionOp):
+                argument = user.body.block.args[use.index]
+                if not all(isinstance(u.operation, _INNER) for u in argument.uses):
+                    return False
+            elif not isinstance(user, _INNER):
+                return False
+            elif not isinstance(user, ElementwiseOp) and user not in seen:
+                seen[user] = None
+                queue.append(user)
+    return True
+
+
 def sunk(func: FuncOp, again: bool) -> Sequence["_Cluster"]:
     """Computes elementwise operations in the parts of what they read; which.
 
     again: whether elements that several parts need may be computed for each.
     """
     found: list[_Cluster] = []
+    stuck: set[Operation] = set()  # with which there are too many parts
     for block in blocks_within(func.body.block):
         joins = [op for op in block.ops if _is_plain(op, _JOINS)]
         if not joins:
@@ -174,8 +205,12 @@ def sunk(func: FuncOp, again: bool) -> Sequence["_Cluster"]:
         for join in reversed(joins):
             if join.parent and (reader := _reader(join)):
                 cluster = _Cluster(reader)
-                if cluster.sink(again):
+                if not stuck.isdisjoint(cluster.members):
+                    stuck.add(reader)
+                elif cluster.sink(again):
                     found.append(cluster)
+                elif cluster.is_cut_up:
+                    stuck.add(reader)
     return found
 
 
@@ -290,6 +325,9 @@ class _Cluster:
             if member in found:
                 self.members[member] = None
             member = member.next_op
+        self.is_cut_up = False
+        """Whether there are too many parts."""
+        self.computes_again = False
         self._shape = value_shape(first.result)
         self._stored: set[Operation] = set()
         self._made: dict[tuple[SSAValue, Box], SSAValue] = {}
@@ -314,20 +352,14 @@ class _Cluster:
 
     def _find_parts(self, again: bool) -> bool:
         """Whether there are parts, and not too many."""
-        origin = (0,) * len(self._shape)
         while True:
             self._find_inner()
-            self._reached: set[tuple[SSAValue, Sequence[int], Box]] = set()
-            self._boxes: set[Box] = {_whole(self._shape)}
-            self._is_joined = False
-            for op in self.members:
-                self._reach(op.results[0], origin, _whole(self._shape))
-            if not self._is_joined or self._number(()) > MOST:
-                return False
+            self._reach()
+            self.is_cut_up = self._number(()) > MOST
             computed = self._computed_again()
             self.computes_again = computed is not None
             if computed is None or again:
-                return True
+                return self._is_joined and not self.is_cut_up
             self._stored.add(computed)
 
     def _find_inner(self) -> None:
@@ -335,6 +367,8 @@ class _Cluster:
         self._inner = set(self.members)
         waiting = list(self.members)
         for op in waiting:  # grows
+            if len(waiting) > MOST_OPERATIONS:
+                break
             for value in op.operands:
                 maker = value.owner
                 if (
@@ -348,15 +382,24 @@ class _Cluster:
                     self._inner.add(maker)
                     waiting.append(maker)
 
-    def _reach(self, value: SSAValue, offsets: Sequence[int], box: Box) -> None:
-        """Finds where the parts of a value that is read in a box begin and end.
-
-        offsets: of its places from those of the result.
-        """
-        waiting = [(value, tuple(offsets), box)]
+    def _reach(self) -> None:
+        """Finds where the parts begin and end: in what the members read first. Ends
+        early if there are too many parts."""
+        origin, whole = (0,) * len(self._shape), _whole(self._shape)
+        self._reached: set[tuple[SSAValue, Sequence[int], Box]] = set()
+        self._boxes: set[Box] = {whole}
+        self._is_joined = False
+        waiting: deque[tuple[SSAValue, tuple[int, ...], Box]] = deque(
+            (op.results[0], origin, whole) for op in self.members
+        )
+        looked_at = MOST
         while waiting:
-            item = waiting.pop()
-            value, offsets, box = item
+            if len(self._boxes) > looked_at:
+                if self._number(()) > MOST:
+                    break
+                looked_at = 2 * len(self._boxes)
+            item = waiting.popleft()
+            value, offsets, box = item  # offsets of its places from those of the result
             op = value.owner
             if item in self._reached or op not in self._inner:
                 continue

@@ -9,13 +9,22 @@ where that was too high.
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from logging import LogRecord
+from typing import Any
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, SSAValue
 
 from ....analysis.functions import is_tensor
 from ....analysis.memory_graph import memory_graph
-from ....analysis.storage import Run, Storage, arenas, at_least, peaks, storage_of
+from ....analysis.storage import (
+    Run,
+    Storage,
+    arenas,
+    at_least,
+    during,
+    peaks,
+    storage_of,
+)
 from ....dialects.diagnostics import held_back, say
 from ....dialects.structural_keys import StructuralKeys
 from ....dialects.tgraph.base import TensorOp, device_of, is_static, tensor_type_of
@@ -73,12 +82,22 @@ class PlannedBytes:
         if not _is_known(func):
             return live_peaks(func, self._placing.alignment)
         devices = {device_of(value.type): 0 for value in _tensors(block)}
-        planned = arenas(
-            storage or storage_of(block),
+        return {**devices, **arenas(storage or storage_of(block), **self._options)}
+
+    def during(self, func: FuncOp) -> Mapping[str | None, Sequence[int]]:
+        """The bytes that live in each arena while each operation runs."""
+        storage = storage_of(func.body.block)
+        if not _is_known(func):
+            return during(storage, self._placing.alignment)
+        return during(storage, **self._options)
+
+    @cached_property
+    def _options(self) -> Mapping[str, Any]:
+        has_none = self._placing.workspaces == "none"
+        return {
             **self._placing.shared(Packing),
-            workspace=None if self._placing.workspaces == "none" else self._workspace,
-        )
-        return {**devices, **planned}
+            "workspace": None if has_none else self._workspace,
+        }
 
     def of_all(self, func: FuncOp, storage: Storage | None = None) -> int:
         """Of all devices together."""
