@@ -2,17 +2,19 @@
 
 AOTAutograd divides each graph of TorchDynamo into a forward and a backward pass, by the
 cut with the fewest bytes to keep. Each pass is a program of its own: saved tensors are
-results of the first, and arguments of the second. A graph whose sizes are symbolic is
-compiled for each set of sizes that it is called with. A graph with an operation that
+results of the first, and arguments of the second. In a graph without gradients,
+parameters and buffers are weights (torch_weights.py). A graph whose sizes are symbolic
+is compiled for each set of sizes that it is called with. A graph with an operation that
 tensorplan lacks is run by PyTorch, and a warning lists the operations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cache, partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeAlias
+from operator import methodcaller
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from warnings import warn
 
 import numpy as np
@@ -21,13 +23,19 @@ from .. import compile as compiled
 from ..dialects.diagnostics import LocatedError
 from ..frontends.torch import import_graph
 from ..frontends.torch.program import array_of
+from .torch_weights import Unweighted, Weighted
 
 if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+    from ..runtime.executor import Executable
     from ..support.arrays import Array
 
 Graph: TypeAlias = Any
 """`torch.fx.GraphModule`."""
 Options: TypeAlias = Mapping[str, Any]
+FREEZING = "freezing"
+"""The option that `tensorplan.compile` does not have."""
 Call: TypeAlias = Callable[..., Sequence[Any]]
 """Of tensors and numbers, returns the same."""
 
@@ -35,16 +43,26 @@ Call: TypeAlias = Callable[..., Sequence[Any]]
 def backend(
     graph: Graph, example_inputs: Sequence[Any], *, options: Options | None = None
 ) -> Call:
-    """The backend `tensorplan` of `torch.compile`. `options` are those of
-    `tensorplan.compile`."""
+    """The backend `tensorplan` of `torch.compile`.
+
+    `options` are those of `tensorplan.compile`, and `freezing`, as Inductor calls it.
+    In graphs without gradients, kernels then pack all weights once, and again when
+    their addresses or versions have changed. Changes that PyTorch does not count, such
+    as `weight.data.mul_(2)`, may then have no effect.
+    """
     torch: Any = import_module("torch")
     functorch: Any = import_module("functorch.compile")
 
     def compiler(graph: Graph, example_inputs: Sequence[Any]) -> Call:
         return functorch.make_boxed_func(_call(graph, options or {}))
 
+    def inference_compiler(graph: Graph, example_inputs: Sequence[Any]) -> Call:
+        call = _call(graph, options or {}, _weights(graph))
+        return functorch.make_boxed_func(call)
+
     aot = import_module("torch._dynamo.backends.common").aot_autograd(
         fw_compiler=compiler,
+        inference_compiler=inference_compiler,
         decompositions=_decompositions(),
         partition_fn=functorch.min_cut_rematerialization_partition,
     )
@@ -86,13 +104,41 @@ def _decompositions() -> Mapping[Any, Callable[..., Any]]:
     return {**core, aten.max_pool2d_with_indices_backward.default: without_indices}
 
 
-def _call(graph: Graph, options: Options) -> Call:
+def _weights(graph: Graph) -> Collection[int]:
+    """The arguments that AOTAutograd knows as parameters and buffers of a module, and
+    that the graph does not change. Another choice would cost time, not values."""
+    torch: Any = import_module("torch")
+    context = torch._guards.TracingContext.try_get()
+    if context is None or context.fw_metadata is None:
+        return []
+    metadata = context.fw_metadata
+    changed = metadata.mutated_inp_runtime_indices
+    given = _placeholders(graph)
+    return [
+        n
+        for n in metadata.static_input_indices
+        if n not in changed and _is_plain(given[n].meta.get("val"))
+    ]
+
+
+def _is_plain(example: Any) -> bool:
+    return (
+        hasattr(example, "data_ptr")
+        and example.device.type == "cpu"
+        and example.is_contiguous()
+    )
+
+
+def _placeholders(graph: Graph) -> Sequence[Any]:
+    return [node for node in graph.graph.nodes if node.op == "placeholder"]
+
+
+def _call(graph: Graph, options: Options, weights: Collection[int] = ()) -> Call:
     """What runs a graph: a program if there can be one."""
-    given = [node for node in graph.graph.nodes if node.op == "placeholder"]
-    if any(_is_symbolic(node.meta.get("val")) for node in given):
-        return _BySizes(graph, options)
+    if any(_is_symbolic(node.meta.get("val")) for node in _placeholders(graph)):
+        return _BySizes(graph, options, weights)
     try:
-        return _Program(graph, options)
+        return _Program(graph, options, weights)
     except LocatedError as error:
         warn(f"PyTorch runs a graph that tensorplan cannot: {error}", stacklevel=2)
         return graph
@@ -107,9 +153,10 @@ def _is_symbolic(example: Any) -> bool:
 class _BySizes:
     """A graph with symbolic sizes: a program for each set of them."""
 
-    def __init__(self, graph: Graph, options: Options):
+    def __init__(self, graph: Graph, options: Options, weights: Collection[int]):
         self._graph = graph
         self._options = options
+        self._weights = weights
         self._calls: dict[tuple[Any, ...], Call] = {}
 
     def __call__(self, *given: Any) -> Sequence[Any]:
@@ -117,7 +164,8 @@ class _BySizes:
         if key not in self._calls:
             tracing: Any = import_module("torch.fx.experimental.proxy_tensor")
             trace = tracing.make_fx(self._graph, tracing_mode="fake")
-            self._calls[key] = _call(trace(*given), self._options)
+            graph = trace(*given)
+            self._calls[key] = _call(graph, self._options, self._weights)
         return self._calls[key](*given)
 
 
@@ -128,22 +176,38 @@ class _Program:
     returns twice is one.
     """
 
-    def __init__(self, graph: Graph, options: Options):
-        nodes: list[Any] = list(graph.graph.nodes)
-        output = nodes[-1]
-        given = [node for node in nodes if node.op == "placeholder"]
+    def __init__(self, graph: Graph, options: Options, weights: Collection[int]):
+        given = _placeholders(graph)
+        (output,) = graph.graph.find_nodes(op="output")
         self._returned: Sequence[Any] = output.args[0]
         returned = dict.fromkeys(x for x in self._returned if _is_node(x))
         self._given = {node: n for n, node in enumerate(given) if node in returned}
         self._computed = [node for node in returned if node not in given]
         self._tensors = [n for n, node in enumerate(given) if _is_tensor(node)]
-        self._run = compiled(import_graph(graph, self._computed), **options)
+        reads = [_reader(given[n]) for n in self._tensors]
+        self._writes = [_writer(node) for node in self._computed]
+        program = import_graph(graph, self._computed)
+        numbers = [k for k, n in enumerate(self._tensors) if n in weights]
+        freezing = options.get(FREEZING, False)
+        if not isinstance(freezing, bool):
+            raise TypeError(f"{FREEZING} is {freezing!r}, expected bool")
+        build = partial(_compiled, {x: options[x] for x in options if x != FREEZING})
+        self._run = (
+            Weighted(program, reads, numbers, build, freezing)
+            if numbers
+            else Unweighted(program, reads, build)
+        )
 
     def __call__(self, *given: Any) -> Sequence[Any]:
-        results = map(_tensor, self._run(*(array_of(given[n]) for n in self._tensors)))
-        values = dict[Any, Any](zip(self._computed, results, strict=True))
+        results = self._run([given[n] for n in self._tensors])
+        written = (w(x) for w, x in zip(self._writes, results, strict=True))
+        values = dict[Any, Any](zip(self._computed, written, strict=True))
         values |= {node: given[n] for node, n in self._given.items()}
         return [values[x] if _is_node(x) else x for x in self._returned]
+
+
+def _compiled(options: Options, module: ModuleOp) -> Executable:
+    return cast("Executable", compiled(module, **options))  # all sizes are known
 
 
 def _is_node(returned: Any) -> bool:
@@ -155,8 +219,16 @@ def _is_tensor(node: Any) -> bool:
     return hasattr(node.meta.get("val"), "dtype")
 
 
-def _tensor(array: Array) -> Any:
+def _reader(node: Any) -> Callable[[Any], Array]:
+    """Gives a tensor's memory as NumPy sees it."""
+    if node.meta["val"].dtype == import_module("torch").bfloat16:
+        return array_of
+    return methodcaller("numpy", force=True)
+
+
+def _writer(node: Any) -> Callable[[Array], Any]:
+    """Makes a tensor of an array."""
     torch: Any = import_module("torch")
-    if array.dtype.name != "bfloat16":
-        return torch.from_numpy(array)
-    return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    if node.meta["val"].dtype != torch.bfloat16:
+        return torch.from_numpy
+    return lambda array: torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)

@@ -9,7 +9,6 @@ tgraph-precompute, then `@precompute`, by the reference interpreter.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, UnitAttr
@@ -31,9 +30,6 @@ from .tgraph.channels_last import TGraphChannelsLast
 from .tgraph.fold_scale_axis import TGraphFoldScaleAxis
 from .tgraph.precompute import PRECOMPUTED, TGraphPrecompute
 from .tgraph.simplify_inference import TGraphSimplifyInference
-
-if TYPE_CHECKING:
-    from ..dialects.dtypes import Array
 
 PASSES = (
     CanonicalizePass(),
@@ -58,19 +54,37 @@ def simplified(ctx: Context, model: Model) -> Model:
         return model
     main = _function(module, "main")
     assert main is not None
-    unknown = _unmark(main, model.parameters)
-    driver.run(ctx, module, PASSES)
+    unknown = unmark(module, model.parameters)
+    precompute, computed = separated(ctx, module, model.parameters)
     _mark(main, unknown)
-    computed: list[Array] = []
-    if split := _function(module, "precompute"):
-        names = argument_names(module, "precompute").values()
+    values = dict(model.parameters)
+    if precompute:
+        names = argument_names(precompute).values()
         given = [model.parameters[name] for name in names]
-        computed = run_reference(module, given, "precompute")
-        split.detach()
-        split.erase()
-    values = {**model.parameters, **_named(main, computed, model.parameters)}
+        results = run_reference(precompute, given)
+        values |= {name: results[n] for n, name in computed.items()}
     names = argument_names(module).values()
     return Model(module, {name: values[name] for name in names if name in values})
+
+
+def separated(
+    ctx: Context, module: ModuleOp, taken: Collection[str] = ()
+) -> tuple[ModuleOp | None, Mapping[int, str]]:
+    """Moves what depends on parameters alone to a program of its own.
+
+    Returns that program, which takes parameters as inputs, if there is anything to
+    move; and the names of the parameters of the module that take its results, by
+    number. They are not `taken`.
+    """
+    driver.run(ctx, module, PASSES)
+    main, split = _function(module, "main"), _function(module, "precompute")
+    if main is None or split is None:
+        return None, {}
+    split.detach()
+    split.sym_name = StringAttr("main")
+    precompute = ModuleOp([split])
+    unmark(precompute)
+    return precompute, _name_computed(main, taken)
 
 
 def _is_inference(module: ModuleOp) -> bool:
@@ -83,14 +97,16 @@ def _function(module: ModuleOp, name: str) -> FuncOp | None:
     return next((func for func in functions if func.sym_name.data == name), None)
 
 
-def _unmark(func: FuncOp, known: Collection[str]) -> list[BlockArgument]:
-    """Makes inputs of the parameters that have no values; returns them."""
+def unmark(module: ModuleOp, known: Collection[str] = ()) -> list[BlockArgument]:
+    """Makes inputs of the parameters that are not `known`; returns them."""
+    func = _function(module, "main")
+    assert func is not None
     attributes = argument_attributes(func)
     unknown: list[BlockArgument] = []
     for argument, own in zip(func.args, attributes, strict=True):
         name = own.get(NAME)
-        has_value = isinstance(name, StringAttr) and name.data in known
-        if not has_value and own.pop(PARAMETER, None):
+        is_known = isinstance(name, StringAttr) and name.data in known
+        if not is_known and own.pop(PARAMETER, None):
             unknown.append(argument)
     set_argument_attributes(func, attributes)
     return unknown
@@ -103,11 +119,10 @@ def _mark(func: FuncOp, arguments: Sequence[BlockArgument]) -> None:
     set_argument_attributes(func, attributes)
 
 
-def _named(
-    func: FuncOp, computed: "list[Array]", taken: Mapping[str, object]
-) -> dict[str, "Array"]:
-    """Gives names to the arguments that take what was computed."""
-    named: dict[str, Array] = {}
+def _name_computed(func: FuncOp, taken: Collection[str]) -> Mapping[int, str]:
+    """Gives names to the arguments that take what was computed; returns these by the
+    number of the result."""
+    named: dict[int, str] = {}
     attributes = argument_attributes(func)
     for each in attributes:
         number = each.pop(PRECOMPUTED, None)
@@ -116,6 +131,6 @@ def _named(
             while name in taken:
                 name += "_"
             each[NAME] = StringAttr(name)
-            named[name] = computed[number.value.data]
+            named[number.value.data] = name
     set_argument_attributes(func, attributes)
     return named

@@ -159,6 +159,11 @@ class Arguments:
         self._last, self._read_only = [_OTHER], None
         self.is_settled = is_settled
 
+    def repack(self) -> None:
+        """Makes the same copies of the contents that parameters have now."""
+        for _, copies in self.prepacked.values():
+            copies.refill()
+
     def rebind(self, arrays: tuple[object, ...]) -> bool:
         """Binds the inputs but for `parameters` if only some that are read are new, and
         calls follow; else does nothing."""

@@ -86,12 +86,20 @@ class CallableProgram:
         """
         return self._program.memory.packed_bytes
 
+    def repack(self) -> None:
+        """Makes the packed copies again, after the contents of parameters have changed
+        in place. They stay where they are, so this costs no more than the copying.
+        Clones share the copies, and must not run meanwhile.
+        """
+        with self._alone:
+            self._arguments.repack()
+
     def bind(self, parameters: Mapping[int, object]) -> None:
         """Binds inputs, by index, for all later calls, which then take only the other
         inputs. To share parameters, bind those of another program:
         `other.bind(program.parameters)`. Each program then sees the updates of the
         other, unless the inputs are marked `tgraph.parameter`; bind these again after
-        an update.
+        an update, or call `repack`.
 
         Raises `TypeError` or `ValueError` for arrays that do not match.
         """

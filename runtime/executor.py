@@ -56,7 +56,8 @@ class Executable(CallableProgram):
 
     Parameters, the inputs marked `tgraph.parameter`, are the same in every run. Kernels
     may read copies of them in other layouts, made once per array (`packed_bytes`). If
-    you change the contents of a parameter, pass another array or call `bind` again.
+    you change the contents of a parameter, pass another array, call `repack`, or call
+    `bind` again.
 
     The program uses at most `threads` threads, including the caller's; by default
     `TENSORPLAN_THREADS`, or else one per processor that the process may run on. The

@@ -3,7 +3,8 @@
 As ONNX Runtime prepacks initializers, OpenVINO reorders a model's constants, and
 PyTorch Inductor packs what it has frozen. All of these do so for what is known not to
 change; here that is `memref.global`s, and arguments with `tgraph.parameter` while they
-are bound to one array. XLA, which knows of none, packs in every run.
+are bound to one array. XLA, which knows of none, packs in every run. Whoever changes
+the contents of a parameter has the same copies filled again.
 """
 
 from collections.abc import Callable
@@ -25,6 +26,7 @@ class Prepacked:
         self.lock = Lock()
         self._memory = memory
         self._copies: dict[object, list[tuple[Any, Array]]] = {}
+        self._fills: list[Callable[[], object]] = []
 
     def holds(self, array: Array) -> bool:
         return np.may_share_memory(array, self._memory)
@@ -38,6 +40,13 @@ class Prepacked:
     def fill(self, copying: Callable[[], object]) -> None:
         """Copies to a new one."""
         copying()
+        self._fills.append(copying)
+
+    def refill(self) -> None:
+        """Copies to all of them again, as the contents have changed."""
+        with self.lock:
+            for copying in self._fills:
+                copying()
 
     @property
     def bytes(self) -> int:

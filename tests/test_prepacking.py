@@ -101,6 +101,18 @@ def test_bound_again_is_packed_again() -> None:
         w += 1
 
 
+def test_repacked_after_a_change_in_place() -> None:
+    run, x, w = program(), normal(SHAPES[0]), normal(SHAPES[1])
+    run.bind({1: w})
+    run.repack()  # nothing yet
+    for _ in range(3):
+        (got,) = run(x)
+        np.testing.assert_allclose(got, reference(x, w), rtol=1e-4, atol=1e-4)
+        assert run.packed_bytes == w.nbytes
+        w += 1
+        run.repack()
+
+
 def test_what_is_given_away_is_not_packed() -> None:
     text = f"""
     func.func @main(%x: memref<{IMAGE}>, %w: memref<{KERNEL}> {{tgraph.parameter}},
@@ -166,6 +178,9 @@ def test_kernels_of_transposed_convolutions_are_turned_once() -> None:
         np.testing.assert_allclose(got[0], want, rtol=1e-4, atol=1e-4)
     assert calls(marked) == 1 < calls(unmarked)
     assert marked.packed_bytes == w.nbytes
+    w *= 2
+    marked.repack()
+    np.testing.assert_allclose(marked(x, w)[0][0], 2 * want, rtol=1e-4, atol=1e-4)
 
 
 def dots(rows: int, sanitize: bool = False) -> tuple[Executable, list[Array]]:

@@ -4,14 +4,17 @@
 
 import copy
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 torch = pytest.importorskip("torch")
 import torch_models  # noqa: E402
+from processors import multiplies_packed  # noqa: E402
 from torch import Tensor, nn  # noqa: E402
 
+from tensorplan.integrations import torch_weights  # noqa: E402
 from tensorplan.integrations.torch import backend  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings(
@@ -118,6 +121,200 @@ def test_what_a_graph_returns() -> None:
         assert torch.allclose(module.count, total)
 
 
+class Classifier(nn.Module):
+    """Has weights that are folded, packed, and read as they are."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tokens = nn.Embedding(9, 12)
+        self.conv = nn.Conv2d(3, 8, 3)
+        self.norm = nn.BatchNorm2d(8)
+        self.head = nn.Linear(8, 12)
+
+    def forward(self, images: Tensor, tokens: Tensor) -> Tensor:
+        seen = torch.relu(self.norm(self.conv(images)))
+        return torch.tanh(self.head(seen.mean((2, 3)))) + self.tokens(tokens)
+
+
+def classifier() -> tuple[Classifier, tuple[Tensor, Tensor]]:
+    inputs = torch.randn(16, 3, 8, 8), torch.arange(16) % 9
+    return Classifier().eval(), inputs
+
+
+def change_in_place(module: Classifier) -> None:
+    for tensor in module.state_dict().values():
+        tensor.add_(1)
+
+
+def change_loaded(module: Classifier) -> None:
+    module.load_state_dict(Classifier().state_dict())
+
+
+def change_assigned(module: Classifier) -> None:
+    module.load_state_dict(Classifier().state_dict(), assign=True)
+
+
+def change_data(module: Classifier) -> None:
+    for parameter in module.parameters():
+        parameter.data = parameter.data + 1
+
+
+def change_through_data(module: Classifier) -> None:
+    for parameter in module.parameters():
+        version = parameter._version
+        parameter.data.mul_(2)
+        assert parameter._version == version
+
+
+def change_through_numpy(module: Classifier) -> None:
+    for parameter in module.parameters():
+        parameter.detach().numpy()[...] *= 2
+
+
+def change_statistics(module: Classifier) -> None:
+    module.norm.running_var.data.mul_(3)
+
+
+def change_parameters(module: Classifier) -> None:
+    for part in (module.head, module.conv, module.tokens):
+        part.weight = nn.Parameter(torch.randn(part.weight.shape))
+
+
+def change_layout(module: Classifier) -> None:
+    weight = module.conv.weight
+    weight.data = weight.data.to(memory_format=torch.channels_last)
+    weight.data.mul_(2)
+
+
+CHANGES = [function for name, function in globals().items() if name[:7] == "change_"]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_changed_weights_count(change: Callable[[Classifier], None]) -> None:
+    module, inputs = classifier()
+    compiled = torch.compile(module, backend=backend)
+    with torch.no_grad():
+        for _ in range(3):
+            change(module)
+            for _ in range(2):
+                want = module(*inputs)
+                assert torch.allclose(compiled(*inputs), want, rtol=2e-4, atol=1e-5)
+
+
+def test_weights_are_copied_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    copied: list[object] = []
+    compute = torch_weights._Weights.compute
+    monkeypatch.setattr(
+        torch_weights._Weights,
+        "compute",
+        lambda weights: (copied.append(weights), compute(weights)),
+    )
+    module, inputs = classifier()
+    compiled = torch.compile(module, backend=backend)
+    with torch.no_grad():
+        for count in range(1, 4):
+            for _ in range(3):
+                compiled(*inputs)
+            module.tokens.weight.mul_(2)  # read where it is
+            compiled(*inputs)
+            assert len(copied) == count
+            module.norm.weight.mul_(2)
+
+
+@pytest.mark.parametrize("change", [x for x in CHANGES if "through" not in x.__name__])
+def test_frozen_weights(change: Callable[[Classifier], None]) -> None:
+    """What PyTorch counts is noticed."""
+    module, inputs = classifier()
+    options = {"freezing": True}
+    compiled = torch.compile(module, backend=backend, options=options)
+    change(module)
+    module.norm.running_var.mul_(2)
+    with torch.no_grad():
+        for _ in range(2):
+            want = module(*inputs)
+            assert torch.allclose(compiled(*inputs), want, rtol=2e-4, atol=1e-5)
+            change_parameters(module)
+
+
+@pytest.mark.skipif(not multiplies_packed(), reason="no kernel packs")
+def test_frozen_weights_are_packed(monkeypatch: pytest.MonkeyPatch) -> None:
+    programs: list[Any] = []
+    bound = torch_weights.Weighted._bound
+    monkeypatch.setattr(
+        torch_weights.Weighted,
+        "_bound",
+        lambda *given: programs.append(bound(*given)) or programs[-1],
+    )
+    module = nn.Linear(96, 64)
+    for freezing in (False, True):
+        torch._dynamo.reset()
+        options = {"freezing": freezing}
+        compiled = torch.compile(module, backend=backend, options=options)
+        with torch.no_grad():
+            compiled(torch.randn(32, 96))
+    packed = [program.run.packed_bytes for program in programs]
+    assert packed == [0, 4 * module.weight.numel()]
+
+
+def test_weights_that_lie_askew() -> None:
+    module, inputs = classifier()
+    size = 4 * module.conv.weight.numel()
+    memory = torch.zeros(size + 1, dtype=torch.uint8).numpy()[1:]
+    askew = memory.view("f4").reshape(module.conv.weight.shape)
+    askew[...] = module.conv.weight.detach()
+    module.conv.weight = nn.Parameter(torch.from_numpy(askew))
+    compiled = torch.compile(module, backend=backend)
+    with torch.no_grad():
+        for _ in range(3):
+            want = module(*inputs)
+            assert torch.allclose(compiled(*inputs), want, rtol=2e-4, atol=1e-5)
+            askew *= 2
+
+
+def test_training_between_inference() -> None:
+    module, inputs = classifier()
+    compiled = torch.compile(module, backend=backend)
+    optimizer = torch.optim.AdamW(module.parameters())
+    for _ in range(3):
+        weighted(compiled(*inputs)).backward()
+        optimizer.step()
+        with torch.no_grad():
+            want = module(*inputs)
+            assert torch.allclose(compiled(*inputs), want, rtol=2e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("kept", [64, 2])
+def test_layers_that_share_a_graph(kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch_weights, "KEPT", kept)
+    modules = [classifier()[0] for _ in range(4)]
+    _, inputs = classifier()
+    graphs: list[object] = []
+
+    def counting(graph: Any, examples: Any) -> Callable[..., Any]:
+        graphs.append(graph)
+        return backend(graph, examples)
+
+    compiled = torch.compile(lambda module: module(*inputs), backend=counting)
+    with torch.no_grad():
+        for _ in range(3):
+            for module in modules:
+                want = module(*inputs)
+                assert torch.allclose(compiled(module), want, rtol=2e-4, atol=1e-5)
+                module.conv.weight.data.mul_(2)
+    assert len(graphs) == 1
+
+
+def test_weights_of_16_bits() -> None:
+    module, (images, tokens) = classifier()
+    module, images = module.bfloat16(), images.bfloat16()
+    compiled = torch.compile(module, backend=backend)
+    with torch.no_grad():
+        for _ in range(2):
+            have, want = compiled(images, tokens), module(images, tokens)
+            assert torch.allclose(have, want, rtol=0.05, atol=0.05)
+            module.conv.weight.data.mul_(2)
+
+
 def test_symbolic_sizes() -> None:
     w = torch.randn(4, 4, requires_grad=True)
 
@@ -150,4 +347,8 @@ def test_what_is_not_supported_runs_in_pytorch() -> None:
 def test_options_are_those_of_compile() -> None:
     compiled = torch.compile(torch.sin, backend=backend, options={"budgte": 1})
     with pytest.raises(Exception, match=r"option is 'budgte', .*did you mean 'budget'"):
+        compiled(torch.randn(3))
+    torch._dynamo.reset()
+    compiled = torch.compile(torch.sin, backend=backend, options={"freezing": 1})
+    with pytest.raises(Exception, match="freezing is 1, expected bool"):
         compiled(torch.randn(3))

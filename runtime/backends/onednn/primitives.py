@@ -421,7 +421,14 @@ def _made(
     layout = lib.make("memory_desc", "memory_desc_clone", wanted.descriptor)
     size = lib.get("memory_desc_get_size", wanted.descriptor)
     copy = aligned_bytes(size, ALIGNMENT)
-    constant.fill(_reorder(Operand(given, source), Operand(wanted, copy)))
+    reorder = _reorder(Operand(given, source), Operand(wanted, copy))
+
+    def fill() -> None:
+        if is_flipped:
+            source[...] = array
+        reorder()
+
+    constant.fill(fill)
     return layout, copy
 
 
