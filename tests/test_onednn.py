@@ -21,6 +21,7 @@ from tensorplan.runtime.backends.dispatch import compile_call
 from tensorplan.runtime.backends.native import backend as native
 from tensorplan.runtime.backends.native import strips
 from tensorplan.runtime.backends.onednn import backend as onednn
+from tensorplan.runtime.backends.onednn.primitives import Execution, is_reorder
 from tensorplan.runtime.calls import Call
 from tensorplan.runtime.pool import Scratch
 
@@ -238,6 +239,64 @@ def test_an_image_in_another_layout_than_the_result_is_brought_to_it() -> None:
         *("bf01_oi01->b01f", (2, 3, 9, 8), (16, 3, 3, 3), (2, 9, 8, 16))
     )
     compare(op, [normal(*image), normal(*kernel)], np.empty(out, np.float32))
+
+
+CHANNELS_FIRST = {
+    "forward": ("bf01_oi01->bf01", (2, 16, 9, 8), (16, 16, 3, 3), (2, 16, 9, 8)),
+    "by the data": ("bf01_io01->bf01", (2, 16, 9, 8), (16, 16, 3, 3), (2, 16, 9, 8)),
+    "by the weights": ("fb01_io01->fb01", (2, 16, 9, 8), (2, 16, 9, 8), (16, 16, 3, 3)),
+}
+
+
+@pytest.mark.parametrize("name", CHANNELS_FIRST)
+def test_windows_are_not_written_side_by_side(name: str) -> None:
+    """oneDNN would do that for images with their features first."""
+    op, (image, kernel, out) = convolution(*CHANNELS_FIRST[name])
+    weights = normal(*kernel)
+    if name == "by the data":
+        weights = np.flip(weights, (2, 3))
+    inputs, result = [normal(*image), weights], np.empty(out, np.float32)
+    compare(op, inputs, result)
+    calls = run(lambda s: onednn.compiled(op, inputs, result, s))
+    assert not any("gemm" in kind for kind in implementations(calls))
+
+
+def test_a_bias_is_not_added_element_by_element() -> None:
+    x, w, r = map(tensor, ((1, 16, 9, 8), (16, 16, 1, 1), (1, 16, 9, 8)))
+    op = operation(
+        FusionOp,
+        f"""func.func @main(%x: {x}, %w: {w}, %b: tensor<16xf32>) -> {r} {{
+          %r = tgraph.fusion(%y = %x, %v = %w, %c = %b)
+              : ({x}, {w}, tensor<16xf32>) -> {r} {{
+            %d = tgraph.convolution %y, %v {{dim_labels = "bf01_oi01->bf01",
+              window_strides = array<i64: 1, 1>, padding_low = array<i64: 0, 0>,
+              padding_high = array<i64: 0, 0>, lhs_dilation = array<i64: 1, 1>,
+              rhs_dilation = array<i64: 1, 1>}} : ({x}, {w}) -> {r}
+            %e = tgraph.broadcast_in_dim %c {{broadcast_dimensions = array<i64: 1>}}
+              : (tensor<16xf32>) -> {r}
+            %s = tgraph.add %d, %e : {r}
+            tgraph.yield %s : {r}
+          }}
+          func.return %r : {r}
+        }}""",
+    )
+    image, weights, bias = normal(1, 16, 9, 8), normal(16, 16, 1, 1), normal(16)
+    inputs, result = [image, weights, bias], np.empty((1, 16, 9, 8), np.float32)
+    calls = run(lambda s: compile_call(op, inputs, [result], s, native=True))
+    want = np.einsum("biyx,oi->boyx", image, weights[..., 0, 0])
+    want += bias[:, None, None]
+    np.testing.assert_allclose(result, want, rtol=1e-5, atol=1e-5)
+    assert not any("gemm" in kind for kind in implementations(calls))
+
+
+def implementations(calls: Sequence[Call]) -> list[str]:
+    found = [
+        record.description.implementation
+        for record, _ in calls
+        if isinstance(record, Execution) and not is_reorder(record)
+    ]
+    assert found
+    return found
 
 
 def update(rows: int, columns: int, depth: int, body: str) -> FusionOp:

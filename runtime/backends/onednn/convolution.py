@@ -9,6 +9,7 @@ each run.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from math import prod
 
@@ -32,6 +33,7 @@ from .primitives import (
     WEIGHTS_GRADIENT,
     Attributes,
     Block,
+    Description,
     Layout,
     compiled,
     describe,
@@ -248,8 +250,8 @@ def _calls(
     attributes: Attributes,
     scratch: Scratch,
 ) -> list[Call]:
-    """Computes one of the three from the two others. An image that there is no fast
-    primitive for as it lies is brought to another layout."""
+    """Computes one of the three from the two others. If there is no fast primitive for
+    images as they lie, they are brought to other layouts."""
     weights, copied = _not_flipped(weights, scratch)
     arrays = {
         direction.image: image,
@@ -257,22 +259,42 @@ def _calls(
         direction.result: result,
     }
 
-    def calls(layout: Layout, reordered: Sequence[int]) -> list[Call]:
-        description = attributes.describe(
+    def described(image: Layout, result: Layout) -> Description:
+        return attributes.describe(
             f"convolution_{direction.name}",
-            *(ENGINE, *direction.first, layout, describe_any(weights)),
-            *(*direction.bias, describe(result)),
+            *(ENGINE, *direction.first, image, describe_any(weights)),
+            *(*direction.bias, result),
             *(*window.arguments(), *direction.hint, ATTRIBUTES),
         )
-        made = compiled(description, arrays, attributes, scratch, reordered)
-        return [*copied, *made]
 
+    given, wanted = ([d(x) for x in (image, result)] for d in (describe, describe_any))
+    both = direction.image, direction.result
+    ways = [
+        (described(*given), ()),
+        (described(wanted[0], given[1]), both[:1]),
+        (described(*wanted), both),
+    ]
+    if attributes.sums:  # to what is in the result, as it lies
+        ways.pop()
+    elif _is_slow(ways[0][0], weights.shape[2 - result.ndim :]):
+        ways.reverse()
+    for description, moved in ways:
+        reordered = direction.weights, *moved
+        with suppress(Refused):
+            made = compiled(description, arrays, attributes, scratch, reordered)
+            return [*copied, *made]
+    raise Refused
+
+
+def _is_slow(description: Description, window: Shape) -> bool:
+    """Whether it takes longer than to bring the image and the result to other layouts:
+    a matrix product of windows that are written side by side, or one whose post-ops are
+    computed element by element."""
     try:
-        return calls(describe(image), [direction.weights])
+        is_product = "gemm" in description.implementation
     except Refused:
-        if direction is not _FORWARD:
-            raise
-        return calls(describe_any(image), [direction.weights, direction.image])
+        return False
+    return is_product and (prod(window) > 1 or bool(description.post_ops))
 
 
 def _not_flipped(x: Array, scratch: Scratch) -> tuple[Array, list[Call]]:

@@ -331,7 +331,7 @@ def compiled(
         else:
             source, copy = Operand(given, array), _taken(wanted, scratch)
             operands[kind] = copy
-            if kind == WEIGHTS_GRADIENT:
+            if kind in (TARGET, SOURCE_GRADIENT, WEIGHTS_GRADIENT):
                 after.append(_reorder(copy, source))
             else:
                 before.append(_reorder(source, copy))
