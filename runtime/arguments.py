@@ -4,6 +4,7 @@ The memory of an argument is the caller's array if the layout allows that, other
 program's own. `copies` counts the copies and their reasons.
 """
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
@@ -92,7 +93,7 @@ class Arguments:
         self._last: Sequence[object] = [_OTHER]
         self._last_out: Sequence[object] | None = None
         # For each of `_last`, if other arrays may take its place without ado; and where
-        # what is written lies.
+        # what is written lies, in order, apart from one another.
         self._read_only: Sequence[_Input | None] | None = None
         self._written: Sequence[tuple[int, int]] = ()
         # Binds what may take the place of `_last`, outside of Python. It is made when a
@@ -311,7 +312,7 @@ class Arguments:
             self._bound[memory] = self._given[slot.number] = array
         self._last = arrays
         follows = self._program.points
-        self._may_rebind = all(follows(memory) is not None for memory in moved)
+        self._may_rebind = all(follows(x.slot.memory) is not None for x in new)
         return Changes(moved, ())
 
     def _bind_any(
@@ -342,11 +343,11 @@ class Arguments:
 
     def _note_written(self) -> None:
         read = {m for m, n in self._numbers.items() if not self.inputs[n].is_written}
-        self._written = [
+        self._written = sorted(
             (address(a), address(a) + a.nbytes)
             for memory, a in self._bound.items()
-            if memory not in read
-        ]
+            if memory not in read and a.nbytes
+        )
 
     def _only_read(self, index: int) -> "_Input | None":
         """An input of which other plain arrays may be bound without ado."""
@@ -358,8 +359,8 @@ class Arguments:
 
     def _is_written(self, new: "_New") -> bool:
         """Whether its memory is a variable's or a result's, too."""
-        start, end = new.start, new.start + new.array.nbytes
-        return any(start < stop and first < end for first, stop in self._written)
+        before = bisect_left(self._written, (new.start + new.array.nbytes,))
+        return before > 0 and self._written[before - 1][1] > new.start
 
     def results(self, out: Sequence[Array | None] | None) -> list[Array]:
         """The results of a run, in the order of the signature."""

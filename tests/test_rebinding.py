@@ -172,3 +172,51 @@ def test_parameters_that_are_bound_between(run: Executable, total: Array) -> Non
         z, _ = run(total, x)
         np.testing.assert_allclose(z, x @ y + y[3], rtol=1e-5, atol=1e-5)
         np.testing.assert_array_equal(total, before + x)
+
+
+def test_inputs_that_calls_are_put_together_for_are_left_to_python() -> None:
+    """In the same memory, too, as another object."""
+    text = """
+    func.func @main(%x: tensor<12xf32>, %y: tensor<12xf32>)
+        -> (tensor<12xf32>, tensor<12xf32>) {
+      %z = tgraph.negate %x : tensor<12xf32>
+      %s = tgraph.sort %y {dimension = 0 : i64} : tensor<12xf32> {
+      ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+        %less = tgraph.compare %a, %b {direction = "LT"}
+          : (tensor<f32>, tensor<f32>) -> tensor<i1>
+        tgraph.yield %less : tensor<i1>
+      }
+      func.return %z, %s : tensor<12xf32>, tensor<12xf32>
+    }"""
+    run = Executable(tensorplan.plan(tensorplan.read(text)))
+    y = normal()[0]
+    with patch.object(Arguments, "_made_rebinding", side_effect=AssertionError):
+        for x in (normal()[0] for _ in range(4)):
+            negated, ordered = run(x, y[:])
+            np.testing.assert_array_equal(negated, -x)
+            np.testing.assert_array_equal(ordered, np.sort(y))
+
+
+def test_inputs_in_memory_of_many_results() -> None:
+    count = 9
+    types = ", ".join(["tensor<12xf32>"] * count)
+    lines = [
+        f"%r{n} = tgraph.multiply %x, %y : tensor<12xf32>"
+        if n % 2
+        else f"%r{n} = tgraph.add %x, %y : tensor<12xf32>"
+        for n in range(count)
+    ]
+    text = f"""
+    func.func @main(%x: tensor<12xf32>, %y: tensor<12xf32>) -> ({types}) {{
+      {" ".join(lines)}
+      func.return {", ".join(f"%r{n}" for n in range(count))} : {types}
+    }}"""
+    run = Executable(tensorplan.plan(tensorplan.read(text)), results="view")
+    y = normal()[0]
+    for _ in range(3):
+        run(normal()[0], y)
+    for n in range(count):
+        run(normal()[0], y)
+        x = run(normal()[0], y)[n]
+        before = x.copy()
+        np.testing.assert_array_equal(run(x, y)[0], before + y)
