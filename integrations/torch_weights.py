@@ -24,6 +24,8 @@ from importlib import import_module
 from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
+
 from .. import context
 from ..analysis.functions import argument_names
 from ..frontends.parameters import Parameter, with_parameters
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
     from ..runtime.executor import Executable
+    from ..support.slots import Input, Result
 
 Tensors: TypeAlias = Sequence[Any]
 """Of PyTorch."""
@@ -57,7 +60,14 @@ class Unweighted:
         self._run = build(module)
 
     def __call__(self, given: Tensors) -> Sequence[Array]:
-        return self._run(*(r(x) for r, x in zip(self._reads, given, strict=True)))
+        return _called(self._run, self._reads, given)
+
+
+def _called(run: Executable, reads: Reads, given: Tensors) -> Sequence[Array]:
+    """The results, and nothing keeps the tensors: PyTorch frees saved ones."""
+    results = run(*(read(tensor) for read, tensor in zip(reads, given, strict=True)))
+    run.release()
+    return results
 
 
 class Weighted:
@@ -95,7 +105,8 @@ class Weighted:
             weights = self._found([given[n] for n in self._weights])
             if weights is None:
                 return self._unweighted(given)
-            return weights.run(*(self._reads[n](given[n]) for n in self._inputs))
+            reads = [self._reads[n] for n in self._inputs]
+            return _called(weights.run, reads, [given[n] for n in self._inputs])
 
     @cached_property
     def _unweighted(self) -> Unweighted:
@@ -161,10 +172,11 @@ class _Weights:
         self.compared: Sequence[Sequence[int]] = [], [], []
         """Addresses of weights and of copies, and bytes."""
         self._precompute = precompute
-        names = [slot.name for slot in precompute.inputs] if precompute else []
-        self._sources = [arrays[name] for name in names]
+        taken: Sequence[Input] = precompute.inputs if precompute else []
+        given: Sequence[Result] = precompute.results if precompute else []
+        self._sources = [arrays[slot.name] for slot in taken]
         self._copies: Sequence[Array] = []
-        self._results: Sequence[Array | None] = [None] * len(computed)
+        self._results: Sequence[Array] = [np.ndarray(x.shape, x.dtype) for x in given]
         self.compute()
         values = {**arrays, **{x: self._results[n] for n, x in computed.items()}}
         slots = enumerate(run.inputs)
@@ -175,7 +187,7 @@ class _Weights:
         for copy, array in zip(self._copies, self._sources, strict=False):
             copy[...] = array
         if self._precompute is not None:
-            self._results = self._precompute(*self._sources, out=self._results)
+            self._precompute(*self._sources, out=self._results)
         self.run.repack()
 
     def watch(self) -> None:

@@ -205,9 +205,16 @@ class Rebinding:
             triples = [(*point.target, offset) for offset, point in points]
             words.append(self._listed([x for triple in triples for x in triple]))
         self._count = len(last)
+        self._first = len(words) - 7 * len(last)
         self._words = (ctypes.c_int64 * len(words))(*words)
         self._at = ctypes.addressof(self._words)
         self._function = _function()
+
+    def release(self, numbers: Iterable[int]) -> None:
+        """Forgets what is bound to items. What comes then is another object, even if
+        Python makes it where the last one was."""
+        for number in numbers:
+            self._words[self._first + 7 * number] = 0
 
     def _listed(self, numbers: Sequence[int]) -> int:
         """The address of numbers."""
