@@ -15,8 +15,7 @@ from tensorplan.dialects.tgraph.structure import FusionOp
 from tensorplan.runtime.backends.dispatch import compile_call
 from tensorplan.runtime.backends.jit import llvm
 from tensorplan.runtime.backends.native import backend as native
-from tensorplan.runtime.backends.native import integers, pairs
-from tensorplan.runtime.backends.onednn import backend as onednn
+from tensorplan.runtime.backends.native import dot_products, integers
 from tensorplan.runtime.executor import Executable
 from tensorplan.runtime.pool import Scratch
 from tensorplan.runtime.prepacking import Prepacked
@@ -24,7 +23,15 @@ from tensorplan.runtime.prepacking import Prepacked
 pytestmark = pytest.mark.skipif(not llvm.is_available(), reason="needs llvmlite")
 
 RNG = np.random.default_rng(0)
-REGISTERS = {"SSE": (16, 16), "AVX2": (32, 16), "AVX-512": (64, 32)}
+PROCESSORS = {
+    "SSE": (16, 16, False),
+    "AVX2": (32, 16, False),
+    "AVX-VNNI": (32, 16, True),
+    "AVX-512": (64, 32, False),
+    "AVX-512 VNNI": (64, 32, True),
+}
+"""The bytes of a register, their number, and whether four products are added up."""
+
 TYPES = list(product(("ui8", "i8"), repeat=2))
 
 
@@ -32,14 +39,20 @@ TYPES = list(product(("ui8", "i8"), repeat=2))
     autouse=True,
     params=[
         "AVX2",
-        pytest.param("SSE", marks=pytest.mark.thorough),
-        pytest.param("AVX-512", marks=pytest.mark.thorough),
+        "AVX-512 VNNI",
+        *(
+            pytest.param(name, marks=pytest.mark.thorough)
+            for name in ("SSE", "AVX-VNNI", "AVX-512")
+        ),
     ],
 )
-def without_vnni(request: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a processor with such registers, on which oneDNN's sums saturate."""
-    monkeypatch.setattr(pairs, "registers", lambda: REGISTERS[request.param])
-    monkeypatch.setattr(onednn, "computes", lambda elements: False)
+def processor(request: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels are made for such a processor."""
+    size, count, has_four = PROCESSORS[request.param]
+    monkeypatch.setattr(dot_products, "registers", lambda: (size, count))
+    if has_four and not dot_products.adds_four.__wrapped__():
+        pytest.skip("the processor has no such instruction")
+    monkeypatch.setattr(integers, "adds_four", lambda: has_four)
 
 
 def numbers(kind: str, shape: Sequence[int]) -> Any:
@@ -160,6 +173,13 @@ CONVOLUTIONS = {
     "depthwise, strided": dict(
         image=(1, 9, 8, 19), kernel=(3, 3, 1, 19), groups=19, strides=(2, 2)
     ),
+    "depthwise, strided and dilated": dict(
+        image=(1, 9, 19, 19),
+        kernel=(3, 3, 1, 19),
+        groups=19,
+        strides=(1, 3),
+        dilation=(1, 3),
+    ),
     "depthwise, unpadded": dict(
         image=(1, 9, 8, 19),
         kernel=(3, 3, 1, 19),
@@ -273,16 +293,17 @@ def test_a_tile_is_all_that_needs_scratch_memory() -> None:
 
 
 def test_a_constant_kernel_is_packed_once() -> None:
-    op, out = dot(("ui8", "i8"), ((9, 70), (70, 37)), ((), ()), ((1,), (0,)))
-    inputs = [numbers("ui8", (9, 70)), numbers("i8", (70, 37))]
+    op, out = dot(("ui8", "i8"), ((9, 72), (72, 37)), ((), ()), ((1,), (0,)))
+    inputs = [numbers("ui8", (9, 72)), numbers("i8", (72, 37))]
     scratch, constant = Scratch("cpu:0"), Prepacked(inputs[1])
     scratch.constants = [constant]
     native.calls_of(op, inputs, [out], scratch)
     calls = native.calls_of(op, inputs, [out], scratch)
     assert calls is not None
-    assert len(calls) == 2  # the left side, and the product
-    columns = -(-37 // pairs.panel()) * pairs.panel()
-    assert constant.bytes == 70 * columns  # 8-bit integers stay
+    # The product, and before it pairs of the left side: fours are read where they lie.
+    assert len(calls) == (1 if integers.adds_four() else 2)
+    columns = -(-37 // dot_products.panel()) * dot_products.panel()
+    assert constant.bytes == 72 * columns  # 8-bit integers stay
 
 
 QUANTIZED = """func.func @main(%x: tensor<1x20x10xui8>, %w: tensor<10x20xi8>,

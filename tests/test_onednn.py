@@ -384,20 +384,11 @@ def test_a_scaled_update_is_one_primitive_without_workspace() -> None:
     assert scratch.bytes < 1 << 18
 
 
-NARROW = [
-    ("i8", "i8", "i32"),
-    ("ui8", "i8", "i32"),
-    ("bf16", "bf16", "f32"),
-    ("bf16", "bf16", "bf16"),
-]
+NARROW = [("bf16", "bf16", "f32"), ("bf16", "bf16", "bf16")]
 
 
-def narrow(kind: str, shape: Sequence[int]) -> np.ndarray:
-    if kind == "bf16":
-        return normal(*shape).astype(pytest.importorskip("ml_dtypes").bfloat16)
-    info = np.iinfo(kind.replace("i", "int"))
-    # The largest products, so that sums in 16 bits would not do.
-    return RNG.integers(info.max - 9, info.max, shape, info.dtype, endpoint=True)
+def narrow(shape: Sequence[int]) -> np.ndarray:
+    return normal(*shape).astype(pytest.importorskip("ml_dtypes").bfloat16)
 
 
 @pytest.mark.parametrize(("lhs", "rhs", "out"), NARROW)
@@ -412,7 +403,7 @@ def test_products_of_narrow_elements(lhs: str, rhs: str, out: str) -> None:
           func.return
         }}""",
     )
-    check_narrow(op, [narrow(lhs, (9, 70)), narrow(rhs, (70, 5))])
+    check_narrow(op, [narrow((9, 70)), narrow((70, 5))])
 
 
 @pytest.mark.parametrize(("lhs", "rhs", "out"), NARROW)
@@ -429,11 +420,11 @@ def test_convolutions_of_narrow_elements(lhs: str, rhs: str, out: str) -> None:
           func.return
         }}""",
     )
-    check_narrow(op, [narrow(lhs, (2, 9, 9, 8)), narrow(rhs, (3, 3, 8, 16))])
+    check_narrow(op, [narrow((2, 9, 9, 8)), narrow((3, 3, 8, 16))])
 
 
 def check_narrow(op: Any, inputs: Sequence[np.ndarray]) -> None:
-    """Integers exactly, where oneDNN has more than its reference."""
+    """Where oneDNN has more than its reference."""
     dtype = numpy_dtype(op.result.type.element_type)
     out = np.empty(op.result.type.get_shape(), dtype)
     made = run(lambda s: onednn.compiled(op, inputs, out, s))
@@ -441,9 +432,6 @@ def check_narrow(op: Any, inputs: Sequence[np.ndarray]) -> None:
         pytest.skip("no instructions for this")
     want = np.empty_like(out)
     run(lambda s: compile_call(op, inputs, [want], s, native=False))
-    if dtype == np.int32:
-        np.testing.assert_array_equal(out, want)
-        return
     got, want = out.astype(np.float64), want.astype(np.float64)
     tolerance = 1e-2 if dtype.itemsize == 2 else 1e-5
     np.testing.assert_allclose(got, want, tolerance, tolerance * np.abs(want).max())

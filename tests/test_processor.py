@@ -26,8 +26,7 @@ import sys
 import numpy as np
 import tensorplan
 from tensorplan.runtime.backends.jit import llvm
-from tensorplan.runtime.backends.native.pairs import registers
-from tensorplan.runtime.backends.onednn import backend as onednn
+from tensorplan.runtime.backends.native.dot_products import adds_four, registers
 
 x = np.arange(1400).reshape(20, 70).astype(np.uint8)
 y = np.arange(2800).reshape(70, 40).astype(np.int8)
@@ -37,7 +36,7 @@ assert not run.fallbacks
 np.testing.assert_array_equal(sums, x.astype(int) @ y.astype(int))
 tensorplan.save(run, sys.argv[1])
 print(registers(), "+avx512f" in llvm.compiler().host.features)
-print(onednn.computes([np.dtype("u1"), np.dtype("i1"), np.dtype("i4")]))
+print(adds_four())
 """
 
 is_x86 = llvm.is_available() and "avx2" in llvm.compiler().host.features.split(",+")
@@ -45,8 +44,7 @@ is_x86 = llvm.is_available() and "avx2" in llvm.compiler().host.features.split("
 
 @pytest.mark.skipif(not is_x86, reason="needs llvmlite, and AVX2")
 def test_code_is_made_for_a_level_of_processors(tmp_path: Path) -> None:
-    """Without VNNI, native code computes products of 8-bit integers, not NumPy. What
-    is saved runs on this processor, too, which has more."""
+    """What is saved runs on this processor, too, which has more."""
     path = tmp_path / "program"
     result = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(path)],

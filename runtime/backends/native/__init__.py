@@ -11,7 +11,7 @@ nests.py        the loops for that: order, vectors, passes
 loops.py        loops to LLVM IR
 functions.py    the calls of loop nests
 integers.py     products and convolutions of 8-bit integers
-pairs.py        sums of products of them, two at a time
+dot_products.py   sums of products of them, two or four at a time
 products.py     products with vectors, and of wide integers, as loop nests
 strips.py       a vector by a matrix with long rows
 indexing.py     gathers, scatters and dynamic slices

@@ -6,7 +6,7 @@ import numpy as np
 from xdsl.dialects.memref import CopyOp
 from xdsl.ir import Operation, SSAValue
 
-from ....dialects.dtypes import Array, numpy_dtype
+from ....dialects.dtypes import Array
 from ....dialects.tgraph import shaping
 from ....dialects.tgraph.base import TensorOp
 from ....dialects.tgraph.bodies import ReduceByOp, SortOp
@@ -154,11 +154,9 @@ def _contraction(
         made = arrays[result]
         return [] if same_memory(made, out) else [copy_of(out, made, scratch)]
 
-    dtype = numpy_dtype(first.declared[0].element_type, first)
-    if not onednn.computes([*(x.dtype for x in inputs), dtype]):
-        made = integers.calls_of(first, inputs, sides, out, scratch, loop)
-        if made is not None:
-            return made
+    made = integers.calls_of(first, inputs, sides, out, scratch, loop)
+    if made is not None:
+        return made
 
     # oneDNN's convolutions want arrays without gaps, not parts of them.
     is_whole = isinstance(first, ConvolutionOp) and onednn.is_available()

@@ -6,21 +6,24 @@ The kernel may be of 16 bits: of integers without their zero point.
                                        * kernel[g, k, i, o]
 
 All arrays are seen in this form; a matrix product has no spatial dimensions. Both
-operands become pairs (see pairs.py) of elements that follow one another in the sum:
+operands become pairs, or fours, of elements that follow one another in the sum (see
+dot_products.py):
 
-    i, i + 1    in the image as it lies in memory, of 16 bits; the lanes are o
-    k, k + 1    where each group has few features, as in depthwise convolutions: the
-                lanes are the groups, and the image has a pair for each of its elements
+    i, i + 1, ...   in the image as it lies in memory; the lanes are o
+    k, k + 1        where each group has few features, as in depthwise convolutions:
+                    the lanes are the groups, and the image has a pair for each of its
+                    elements
 
 The kernel is packed into panels, once where no run changes it. The result is computed
 in tiles. What a tile reads of the image, with zeros for what lies outside, and the
-tile's sums lie in the workspace, and the loop reads the sums from the cache.
+tile's sums lie in the workspace, and the loop reads the sums from the cache. Fours of
+an image without gaps are read where they lie.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from math import prod
+from math import gcd, prod
 from typing import TypeAlias
 
 import numpy as np
@@ -46,9 +49,9 @@ from ..arrays import tiles, try_reshape
 from ..contraction import Contraction, Loop, by_labels, matrices
 from ..jit.records import parallel
 from ..parts import blocks
+from .dot_products import adds_four, dot_products, lanes, panel
 from .functions import nested
 from .graphs import ElementGraph, ElementNode, by_result, graph_of
-from .pairs import lanes, panel, sums_of_pairs
 
 LARGEST = 1 << 13
 """Elements of a tile's sums, and of what it reads of the image: 32 KiB of sums."""
@@ -215,13 +218,19 @@ class _Sum:
         self.groups = kernel.ndim - len(dims) - 2
         """How many dimensions they have."""
 
+    @property
+    def count(self) -> int:
+        """Elements of both sides that are multiplied in a lane: two, or four."""
+        return 2
+
     def left(self, tile: Slices) -> tuple[Array, list[Call]]:
-        """The pairs of the image for a tile of the result, `[*places, *sums, o]`, and
-        what makes them."""
+        """The image for a tile of the result, `[*places, *sums, o]`, of `count`
+        elements each, and what makes that."""
         raise NotImplementedError
 
     def right(self) -> tuple[Array, int]:
-        """The kernel as `[*g, *sums, o]`, and the dimension along which pairs lie."""
+        """The kernel as `[*g, *sums, o]`, and the dimension along which the elements of
+        a lane lie."""
         raise NotImplementedError
 
     def calls(
@@ -243,7 +252,7 @@ class _Sum:
             if target is None:
                 target = scratch.take(part.shape, _INT32)
             kernel = self._part(right, tile)
-            call = sums_of_pairs(left, kernel, target), ()
+            call = dot_products(left, kernel, target, self.image.dtype), ()
             read = {value: x[tile] for value, x in sides.items()}
             return [call, *loop({**read, result: target}, part)]
 
@@ -287,13 +296,13 @@ class _Sum:
     # The kernel
 
     def _packed(self) -> tuple[Array, list[Call]]:
-        """The kernel's pairs as `[*g, *sums, panel, o, 2]`, and the calls that make
-        them: none if no run changes them."""
+        """The kernel as `[*g, *sums, panel, o, n]`, and the calls that make that: none
+        if no run changes it."""
         kernel, axis = self.right()
         *outer, features = kernel.shape
-        outer[axis] = -(-outer[axis] // 2)
+        outer[axis] = -(-outer[axis] // self.count)
         groups, sums = outer[: self.groups], outer[self.groups :]
-        shape = (*groups, -(-features // panel()), *sums, panel(), 2)
+        shape = (*groups, -(-features // panel()), *sums, panel(), self.count)
 
         def seen(packed: Array) -> Array:
             return np.moveaxis(packed.reshape(shape), self.groups, -3)
@@ -305,9 +314,9 @@ class _Sum:
         if constant is None:
             packed = self.scratch.take(shape, kernel.dtype)
             return seen(packed), packing(packed)
-        layout = kernel.shape, axis, panel()
+        layout = kernel.shape, axis, panel(), self.count
         with constant.lock:
-            copies = constant.copies_of(self.kernel, "pairs")
+            copies = constant.copies_of(self.kernel, "panels")
             for known, copy in copies:
                 if known == layout:
                     return seen(copy), []
@@ -366,9 +375,9 @@ class _Sum:
         seen = self.image[*alike, batch, *there, :, features]
         return seen, tuple(inside), counts
 
-    def _pairs(
+    def _left(
         self,
-        pairs: Array,
+        packed: Array,
         tile: Slices,
         places: Sequence[int],
         sums: Sequence[tuple[int, int]],
@@ -379,7 +388,7 @@ class _Sum:
         counts = [count for count, _ in sums]
         shape = (*sizes[:-1], *counts, sizes[-1])
         strides = (*places, *(by for _, by in sums), step)
-        return strided(pairs, shape, strides, writeable=False)
+        return strided(packed, shape, strides, writeable=False)
 
 
 class _ByFeatures(_Sum):
@@ -388,10 +397,14 @@ class _ByFeatures(_Sum):
     fewest, together = FEWEST, 0
 
     @property
+    def count(self) -> int:
+        return 4 if self.kernel.itemsize == 1 and adds_four() else 2
+
+    @property
     def _is_joined(self) -> bool:
         """Whether the last dimension of the window and the inputs are one sum, so that
-        but one pair lacks its second half."""
-        if self.kernel.shape[-2] % 2 == 0 or not self.dims:
+        but one lane is not full."""
+        if self.kernel.shape[-2] % self.count == 0 or not self.dims:
             return False
         is_view = try_reshape(self.kernel, self._joined_shape) is not None
         return self.dims[-1].dilation == 1 and (is_view or self.constant is not None)
@@ -410,21 +423,34 @@ class _ByFeatures(_Sum):
     def left(self, tile: Slices) -> tuple[Array, list[Call]]:
         seen, inside, counts = self._seen(tile, self.dims)
         outer = seen.shape[: self.groups + 1]
-        shape = (*outer, *counts, seen.shape[-2])
-        # The last pair may end with an element of the next place, or after all.
-        pairs = self.scratch.take((prod(shape) // 2 + 1,), _INT32)
-        buffer = pairs.view(_INT16)[: prod(shape)].reshape(shape)
-        where = (*(slice(None) for _ in outer), *inside)
-        calls = _placed(buffer, where, seen[..., 0], self.scratch)
-        steps = _steps(buffer, len(outer))
-        by = list(zip(self.dims, buffer.strides[len(outer) :], strict=False))
-        places = [*steps, *(dim.stride // dim.step * step for dim, step in by)]
+        whole = tuple(slice(0, count) for count in counts)
+        calls: list[Call] = []
+        if inside == whole and self._lies_in_lanes(seen):
+            packed = seen[..., 0].view(_INT32)
+            steps = packed.strides
+        else:
+            shape = (*outer, *counts, seen.shape[-2])
+            # The last lane may end with elements of the next place, or after all.
+            packed = self.scratch.take((prod(shape) // self.count + 1,), _INT32)
+            element = self.image.dtype if self.count == 4 else _INT16
+            buffer = packed.view(element)[: prod(shape)].reshape(shape)
+            where = (*(slice(None) for _ in outer), *inside)
+            calls = _placed(buffer, where, seen[..., 0], self.scratch)
+            steps = buffer.strides
+        alike = _steps(seen.shape, steps[: len(outer)])
+        by = list(zip(self.dims, steps[len(outer) :], strict=False))
+        places = [*alike, *(dim.stride // dim.step * step for dim, step in by)]
         sums = [(dim.window, dim.dilation * step) for dim, step in by]
         run = seen.shape[-2]
         if self._is_joined:
             run *= sums.pop()[0]
-        sums.append((-(-run // 2), _INT32.itemsize))
-        return self._pairs(pairs, tile, places, sums, 0), calls
+        sums.append((-(-run // self.count), _INT32.itemsize))
+        return self._left(packed, tile, places, sums, 0), calls
+
+    def _lies_in_lanes(self, seen: Array) -> bool:
+        """Whether the elements of each lane lie together."""
+        is_full = self.count == 4 and seen.shape[-2] % 4 == 0
+        return is_full and seen.strides[-2] == seen.itemsize == 1
 
 
 class _ByGroups(_Sum):
@@ -455,20 +481,23 @@ class _ByGroups(_Sum):
             calls = _placed(box, where, seen, self.scratch)
             seen = box
         axis, by = before + along, dims[along].dilation
-        count = seen.shape[axis] - by
-        low, high = (_sliced(seen, axis, slice(at, at + count)) for at in (0, by))
+        every = gcd(dims[along].stride, 2 * by)
+        """Pairs are read at multiples of this."""
+        stop = seen.shape[axis] - by
+        low, high = (_sliced(seen, axis, slice(at, at + stop, every)) for at in (0, by))
         pairs = self.scratch.take(low.shape, _INT32)
-        calls += _paired(pairs, low, high, self.scratch)
+        calls += _written(pairs, [low, high], _in_lanes(2), self.scratch)
         steps = list(zip(dims, pairs.strides[before:], strict=False))
         places = [
-            *_steps(pairs, before),
+            *_steps(pairs.shape, pairs.strides[:before]),
             *(dim.stride // dim.step * step for dim, step in steps),
         ]
         sums = [(dim.window, dim.dilation * step) for dim, step in steps]
-        window, step = sums[along]
-        sums[along] = window // 2, 2 * step
+        step = pairs.strides[axis]
+        places[axis] = dims[along].stride // every * step
+        sums[along] = dims[along].window // 2, 2 * by // every * step
         inputs = seen.shape[-2], pairs.strides[-2]
-        return self._pairs(pairs, tile, places, [inputs, *sums], 4), calls
+        return self._left(pairs, tile, places, [inputs, *sums], 4), calls
 
 
 def _bounded(block: Slices, shape: Shape) -> Slices:
@@ -478,7 +507,7 @@ def _bounded(block: Slices, shape: Shape) -> Slices:
 
 
 def _columns(rows: Slices, left: Array) -> Iterator[tuple[Slices, Array]]:
-    """The features of some places that are computed at a time, and the pairs for
+    """The features of some places that are computed at a time, and the left side for
     them."""
     *places, features = rows
     count = -(-prod(x.stop - x.start for x in rows) // LARGEST)
@@ -498,9 +527,9 @@ def _even(number: int) -> int:
     return number + number % 2
 
 
-def _steps(array: Array, count: int) -> Iterator[int]:
+def _steps(shape: Shape, strides: Sequence[int]) -> Iterator[int]:
     """The strides of the first dimensions; 0 for those that groups share."""
-    for size, step in zip(array.shape[:count], array.strides, strict=False):
+    for size, step in zip(shape, strides, strict=False):
         yield step if size > 1 else 0
 
 
@@ -525,53 +554,58 @@ def _placed(out: Array, where: Slices, x: Array, scratch: Scratch) -> list[Call]
 
 
 def _packing(packed: Array, kernel: Array, axis: int, scratch: Scratch) -> list[Call]:
-    """Writes the pairs of a kernel, `[*sums, panel, o, 2]`. What is missing to the last
-    pair is 0, what is missing to the last panel is left as it is."""
-    pairs = packed.view(_INT16 if packed.itemsize == 1 else _INT32)[..., 0]
+    """Writes a kernel as `[*sums, panel, o, n]`. What is missing to the last lane along
+    `axis` is 0, what is missing to the last panel is left as it is."""
+    count = packed.shape[-1]
+    lane = np.dtype(f"i{count * packed.itemsize}")
+    together = packed.view(lane)[..., 0]
     calls: list[Call] = []
     whole, rest = divmod(kernel.shape[-1], panel())
     split = whole * panel()
     inner = kernel[..., :split].reshape(*kernel.shape[:-1], whole, panel())
-    parts = [(pairs[..., :whole, :], inner)]
+    parts = [(together[..., :whole, :], inner)]
     if rest:
-        parts.append((pairs[..., whole, :rest], kernel[..., split:]))
+        parts.append((together[..., whole, :rest], kernel[..., split:]))
     for out, x in parts:
-        low, high = (_sliced(x, axis, slice(at, None, 2)) for at in (0, 1))
-        count = high.shape[axis]
-        if high.size:
-            both = _sliced(low, axis, slice(count))
-            calls += _paired(_sliced(out, axis, slice(count)), both, high, scratch)
-        last = _sliced(low, axis, slice(count, None))
-        if last.size:
-            alone = _sliced(out, axis, slice(count, None))
-            calls += _written(alone, [last], _low_half, scratch)
+        full, left = divmod(x.shape[axis], count)
+        for start, stop, filled in ((0, full, count), (full, full + 1, left)):
+            elements = [
+                _sliced(x, axis, slice(at, stop * count, count))
+                for at in range(start * count, start * count + filled)
+            ]
+            if elements and elements[0].size:
+                some = _sliced(out, axis, slice(start, stop))
+                calls += _written(some, elements, _in_lanes(count), scratch)
     return calls
 
 
-def _paired(out: Array, low: Array, high: Array, scratch: Scratch) -> list[Call]:
-    """Integers whose halves are elements of two arrays."""
-    return _written(out, [low, high], _pair, scratch)
+@cache
+def _in_lanes(count: int) -> Formula:
+    """Integers whose `count` parts are elements of arrays; those that are missing are
+    0."""
 
+    def formula(element: IntegerType, *elements: SSAValue) -> list[TensorOp]:
+        bits = element.width.data // count
+        part = IntegerType(bits, Signedness.UNSIGNED)
+        type = _like(elements[0], element)
+        ops: list[TensorOp] = []
+        for number, value in enumerate(elements):
+            before = ops[-1:]
+            ops += _converted(part, value)
+            ops += _converted(element, ops[-1].results[0])
+            if before:
+                amount = ConstantOp(IntegerAttr(number * bits, element), type)
+                values = [ops[-1].results[0], amount.result]
+                raised = ShiftLeftOp(values, result_types=[type])
+                values = [before[0].results[0], raised.result]
+                ops += [amount, raised, OrOp(values, result_types=[type])]
+        return ops
 
-def _pair(element: IntegerType, low: SSAValue, high: SSAValue) -> list[TensorOp]:
-    ops = [*_low_half(element, low)]
-    type = _like(high, element)
-    wide = ConvertOp([high], result_types=[type])
-    amount = ConstantOp(IntegerAttr(element.width.data // 2, element), type)
-    raised = ShiftLeftOp([wide.result, amount.result], result_types=[type])
-    both = OrOp([ops[-1].results[0], raised.result], result_types=[type])
-    return [*ops, wide, amount, raised, both]
+    return formula
 
 
 def _converted(element: IntegerType, x: SSAValue) -> list[TensorOp]:
     return [ConvertOp([x], result_types=[_like(x, element)])]
-
-
-def _low_half(element: IntegerType, x: SSAValue) -> list[TensorOp]:
-    """The integer whose lower half is an element, and zero the other."""
-    half = IntegerType(element.width.data // 2, Signedness.UNSIGNED)
-    (low,) = _converted(half, x)
-    return [low, *_converted(element, low.results[0])]
 
 
 def _like(x: SSAValue, element: IntegerType) -> AnyTensor:

@@ -1,4 +1,4 @@
-"""Contractions by oneDNN: matrix products and convolutions of f32, bf16, s8 and u8.
+"""Contractions by oneDNN: matrix products and convolutions of f32 and bf16.
 
 backend.py       the calls of a contraction, alone or with what follows it
 library.py       the C library: where it is, its objects

@@ -22,12 +22,8 @@ from ....support import processor
 MAX_DIMS = 12
 CPU, IN_ORDER, ANY_LAYOUT, USER_SCRATCHPAD = 1, 1, 1, 1
 
-_ELEMENTS = {"bfloat16": 2, "float32": 3, "int32": 4, "int8": 5, "uint8": 6}
+_ELEMENTS = {"bfloat16": 2, "float32": 3}
 """Element types (`dnnl_bf16`, ...), by NumPy's names."""
-
-_ADDS_INTEGERS = 0x48
-"""The bits of instruction sets (`dnnl_cpu_isa_t`) that add products of 8-bit integers
-up in 32 bits: AVX-VNNI's, AVX-512-VNNI's. Others add them up in 16 bits, saturating."""
 
 _LEVELS = {"x86-64-v3": 0x07, "x86-64-v4": 0x27}
 """The instruction sets of `processor.LEVELS`: AVX2, AVX-512."""
@@ -145,10 +141,6 @@ class Library:
         made = pointer()
         self.do(function, byref(made), *arguments)
         return Handle(made.value or 0, self._functions[f"{kind}_destroy"])
-
-    def adds_integers(self) -> bool:
-        """Whether products of 8-bit integers are added up exactly on this machine."""
-        return bool(self.get("get_effective_cpu_isa") & _ADDS_INTEGERS)
 
     def describe(
         self, shape: Sequence[int], element: str, strides: Sequence[int] | None
