@@ -550,14 +550,12 @@ def compile(
             planned = module.clone()
         else:
             planned = _cached(module, options)
-        run = (
-            DynamicExecutable(planned, specialized, threads=options.threads)
-            if is_dynamic(planned)
-            else Executable(planned, threads=options.threads)
-        )
-    if isinstance(program, Model):
-        run.bind(program.inputs())
-    return run
+        parameters = program.inputs() if isinstance(program, Model) else {}
+        if not is_dynamic(planned):
+            return Executable(planned, threads=options.threads, parameters=parameters)
+        run = DynamicExecutable(planned, specialized, threads=options.threads)
+        run.bind(parameters)
+        return run
 
 
 def _cached(module: ModuleOp, options: PlanOptions) -> ModuleOp:

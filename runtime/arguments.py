@@ -165,6 +165,17 @@ class Arguments:
         for _, copies in self.prepacked.values():
             copies.refill()
 
+    def place_constants(self) -> None:
+        """Makes the arrays that `bind` has given for inputs that no run changes the
+        memory of these, before any calls are made."""
+        self._bind(
+            {
+                self._program.inputs[index]: array
+                for index, array in self.parameters.items()
+                if self._is_constant(index)
+            }
+        )
+
     def rebind(self, arrays: tuple[object, ...]) -> bool:
         """Binds the inputs but for `parameters` if only some that are read are new, and
         calls follow; else does nothing."""

@@ -132,9 +132,9 @@ class DynamicExecutable:
     def _made(self, sizes: Mapping[str, int]) -> Executable:
         module = self._specialize(self._module, sizes)
         pools, options = self.pools, self._options
-        program = Executable(module, self._entry, pools=pools, **options)
-        if self.parameters:
-            program.bind(self.parameters)
+        program = Executable(
+            *(module, self._entry), pools=pools, parameters=self.parameters, **options
+        )
         devices = {pool.device for pool in pools}
         new = [pool for pool in program.pools if pool.device not in devices]
         self.pools = [*pools, *new]

@@ -57,7 +57,8 @@ class Executable(CallableProgram):
     Parameters, the inputs marked `tgraph.parameter`, are the same in every run. Kernels
     may read copies of them in other layouts, made once per array (`packed_bytes`). If
     you change the contents of a parameter, pass another array, call `repack`, or call
-    `bind` again.
+    `bind` again. `parameters` binds inputs as `bind` does, before the kernels are made;
+    `bind` has those made again that read what it binds.
 
     The program uses at most `threads` threads, including the caller's; by default
     `TENSORPLAN_THREADS`, or else one per processor that the process may run on. The
@@ -82,6 +83,7 @@ class Executable(CallableProgram):
         threads: int | None = None,
         concurrent: bool = False,
         processes: "Processes | None" = None,
+        parameters: Mapping[int, object] | None = None,
     ):
         if sanitize and (concurrent or processes):
             raise ValueError("sanitize cannot be combined with concurrent or processes")
@@ -100,9 +102,14 @@ class Executable(CallableProgram):
         self._concurrent = concurrent
         self._processes = processes
         self._signature = signature(module, entry)
-        self._prepare(pools)
+        self._prepare(pools, parameters or {})
 
-    def _prepare(self, pools: Sequence[Pool], like: "Executable | None" = None) -> None:
+    def _prepare(
+        self,
+        pools: Sequence[Pool],
+        parameters: Mapping[int, object],
+        like: "Executable | None" = None,
+    ) -> None:
         """Makes all that runs change."""
         with exclusive(pools):
             io, native = self._signature, self._native
@@ -116,6 +123,8 @@ class Executable(CallableProgram):
                 donations=donations(program, io, self._donate),
                 like=None if like is None else like._arguments,
             )
+            arguments.bind(parameters)
+            arguments.place_constants()
             if self._sanitize:
                 install_sanitizer(program, io)
             super().__init__(program, arguments, self._made_runner())
@@ -140,7 +149,7 @@ class Executable(CallableProgram):
             other = copy(self)
             if pools is None:
                 pools = [pool.another() for pool in self.pools]
-            other._prepare(pools, self)
+            other._prepare(pools, {}, self)
         return other
 
     @property

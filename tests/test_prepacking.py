@@ -1,6 +1,7 @@
 """Constants are brought to the layout of kernels once, and again when they change."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from tensorplan.dialects.dtypes import Array
 from tensorplan.runtime.backends.onednn import backend as onednn
 from tensorplan.runtime.devices.local import Serial
 from tensorplan.runtime.executor import Executable
+from tensorplan.runtime.program import compiled
 
 pytestmark = pytest.mark.skipif(not onednn.is_available(), reason="needs oneDNN")
 
@@ -57,6 +59,32 @@ def calls(run: Executable) -> int:
     runner = run._runner
     assert isinstance(runner, Serial)
     return sum(len(step.calls) for step in runner._program.steps)
+
+
+def test_parameters_given_at_first_have_kernels_made_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No kernel is made that packs them in every run, which needs memory for that."""
+    made = list[object]()
+    compile_call = compiled.compile_call
+
+    def noted(op: Any, *arguments: Any) -> Any:
+        made.append(op)
+        return compile_call(op, *arguments)
+
+    monkeypatch.setattr(compiled, "compile_call", noted)
+    x, w = map(normal, SHAPES[:2])
+    bound_later = program()
+    bound_later.bind({1: w})
+    run = program(parameters={1: w})
+    del made[:]
+    (want,) = bound_later(x)
+    assert len(made) == 1
+    (got,) = run(x)
+    assert len(made) == 1
+    np.testing.assert_array_equal(got, want)
+    assert run.scratch_bytes < bound_later.scratch_bytes
+    assert run.packed_bytes == bound_later.packed_bytes > 0
 
 
 def test_parameters_are_packed_once() -> None:
