@@ -15,7 +15,7 @@ from tensorplan.dialects.tgraph.structure import FusionOp
 from tensorplan.runtime.backends.dispatch import compile_call
 from tensorplan.runtime.backends.jit import llvm
 from tensorplan.runtime.backends.native import backend as native
-from tensorplan.runtime.backends.native import dot_products, integers
+from tensorplan.runtime.backends.native import dot_products, functions, integers
 from tensorplan.runtime.executor import Executable
 from tensorplan.runtime.pool import Scratch
 from tensorplan.runtime.prepacking import Prepacked
@@ -335,6 +335,35 @@ def test_the_loop_over_the_result_reads_it_in_tiles() -> None:
     computed(op, inputs, out, constant=True)
     sums = inputs[0].astype(int) @ inputs[1].astype(int) - zero
     want = np.clip(np.trunc(sums.astype(np.float32) * scales), 0, 255)
+    np.testing.assert_array_equal(out, want)
+
+
+def test_tiles_of_one_layout_share_their_nests(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = list[Any]()
+    graph_of = functions.graph_of
+
+    def noted(*arguments: Any) -> Any:
+        made.append(arguments)
+        return graph_of(*arguments)
+
+    monkeypatch.setattr(functions, "graph_of", noted)
+    op = parsed(QUANTIZED.replace("1x20x", "1x2000x"), FusionOp)
+    rng = np.random.default_rng(1)
+    inputs = [
+        numbers("ui8", (1, 2000, 10)),
+        numbers("i8", (10, 20)),
+        rng.random(20).astype(np.float32) / 1000,
+        rng.integers(-99, 99, (1, 2000, 20), np.int32),
+    ]
+    out = np.empty((1, 2000, 20), np.uint8)
+    scratch = computed(op, inputs, out, constant=True)
+    del made[:]
+    scratch.reset()
+    native.calls_of(op, inputs, [out], scratch)
+    of_results = [x for *_, x in made if x.dtype == out.dtype and x.shape[-1] == 20]
+    assert len(of_results) == 1 < out.size // integers.LARGEST
+    sums = inputs[0].astype(int) @ inputs[1].astype(int) - inputs[3]
+    want = np.clip(np.trunc(sums.astype(np.float32) * inputs[2]), 0, 255)
     np.testing.assert_array_equal(out, want)
 
 

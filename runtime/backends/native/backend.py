@@ -28,7 +28,7 @@ from ..numpy.base import kernel_of
 from ..onednn import backend as onednn
 from . import indexing, integers, scans, selection, strips, windows
 from .bodies import reduce_by
-from .functions import copy_of, nested
+from .functions import Nests, copy_of, nested
 from .graphs import NoLoopNest, by_result, graph_of, views
 from .products import as_sum
 
@@ -148,9 +148,11 @@ def _contraction(
     if any(array.shape != out.shape for array in sides.values()):
         raise NoLoopNest  # a leaf that is no view
 
+    nests = Nests(by_result(after), result)
+
     def loop(arrays: Mapping[SSAValue, Array], out: Array) -> list[Call]:
         if after:
-            return _nest(by_result(after), result, arrays, out, scratch)
+            return nests.calls(arrays, out, scratch)
         made = arrays[result]
         return [] if same_memory(made, out) else [copy_of(out, made, scratch)]
 

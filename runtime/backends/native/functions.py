@@ -1,14 +1,20 @@
 """Calls of loop nests: the machine code of each is made once."""
 
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
 import numpy as np
+from xdsl.ir import SSAValue
 
 from ....dialects.dtypes import Array
+from ....dialects.tgraph.base import Shape, TensorOp
+from ....support.arrays import address, strided
 from ...calls import Call
 from ...pool import Scratch
 from ..jit import llvm
 from ..jit.records import ArrayRecord, parallel
 from .elements import register_type
-from .graphs import ElementGraph, ElementNode, NoLoopNest
+from .graphs import ElementGraph, ElementNode, NoLoopNest, graph_of
 from .loops import lower
 from .nests import LoopNest, divided, nest_of
 
@@ -28,6 +34,71 @@ def nested(graph: ElementGraph, scratch: Scratch) -> list[Call]:
         raise NoLoopNest
     nests = divided(nest_of(graph), scratch.threads)
     return parallel([[_call(nest, scratch)] for nest in nests], scratch.threads)
+
+
+class Nests:
+    """Loop nests of one value of some operations, for arrays that differ in where they
+    lie, as tiles do: for those of one layout, the nest is found once."""
+
+    def __init__(self, ops: Mapping[SSAValue, TensorOp], result: SSAValue):
+        self._ops, self._result = ops, result
+        self._known: dict[object, Sequence[_Form]] = {}
+
+    def calls(
+        self, arrays: Mapping[SSAValue, Array], out: Array, scratch: Scratch
+    ) -> list[Call]:
+        """The calls that compute the value into `out` from `arrays`.
+
+        Raises `NoLoopNest`, or `KeyError`, if it has no native form.
+        """
+        given = [*arrays.values(), out]
+        starts = [address(x) for x in given]
+        layout = (
+            *arrays,
+            *((x.shape, x.strides, x.dtype, starts.index(address(x))) for x in given),
+            scratch.threads,
+        )
+        if (forms := self._known.get(layout)) is not None:
+            return [form.call(given) for form in forms]
+        mark = scratch.mark
+        calls = nested(graph_of(self._ops, self._result, arrays, out), scratch)
+        if scratch.mark == mark:
+            forms = [_form(record, given, starts) for record, _ in calls]
+            found = [form for form in forms if form is not None]
+            if len(found) == len(forms):
+                self._known[layout] = found
+        return calls
+
+
+class _Form(NamedTuple):
+    """A call of native code on views of arrays that are given."""
+
+    function: llvm.Function
+    views: Sequence[tuple[int, Shape, Shape]]
+    """For each argument, the number of the array at whose first element it starts, its
+    shape and its strides."""
+
+    def call(self, given: Sequence[Array]) -> Call:
+        views = [
+            strided(given[number], shape, strides)
+            for number, shape, strides in self.views
+        ]
+        return ArrayRecord(self.function, views), ()
+
+
+def _form(record: object, given: Sequence[Array], starts: list[int]) -> _Form | None:
+    """None for a call on other arrays, and one that runs others."""
+    if type(record) is not ArrayRecord:
+        return None
+    views: list[tuple[int, Shape, Shape]] = []
+    for array in record.arrays:
+        if array is None or address(array) not in starts:
+            return None
+        number = starts.index(address(array))
+        if array.dtype != given[number].dtype:
+            return None
+        views.append((number, array.shape, array.strides))
+    return _Form(record.function, views)
 
 
 def copy_of(out: Array, x: Array, scratch: Scratch) -> Call:

@@ -50,8 +50,8 @@ from ..contraction import Contraction, Loop, by_labels, matrices
 from ..jit.records import parallel
 from ..parts import blocks
 from .dot_products import adds_four, dot_products, lanes, panel
-from .functions import nested
-from .graphs import ElementGraph, ElementNode, by_result, graph_of
+from .functions import Nests, nested
+from .graphs import ElementGraph, ElementNode, by_result
 
 LARGEST = 1 << 13
 """Elements of a tile's sums, and of what it reads of the image: 32 KiB of sums."""
@@ -616,20 +616,20 @@ def _written(
     out: Array, arrays: Sequence[Array], formula: Formula, scratch: Scratch
 ) -> list[Call]:
     """Writes what the operations compute from elements of `arrays`."""
-    values, ops = _operations(formula, out.dtype, tuple(x.dtype for x in arrays))
-    (*_, result) = ops
+    values, nests = _operations(formula, out.dtype, tuple(x.dtype for x in arrays))
     known = dict[SSAValue, Array](zip(values, arrays, strict=True))
-    return nested(graph_of(ops, result, known, out), scratch)
+    return nests.calls(known, out, scratch)
 
 
 @cache
 def _operations(
     formula: Formula, out: DType, dtypes: Sequence[DType]
-) -> tuple[Sequence[SSAValue], Mapping[SSAValue, TensorOp]]:
-    """The operations of a formula, by results, and the values that they start from; of
-    any shape."""
+) -> tuple[Sequence[SSAValue], Nests]:
+    """The values that a formula of any shape starts from, and its loop nests."""
     block = Block(arg_types=[TensorType(_element(x), []) for x in dtypes])
-    return block.args, by_result(formula(_element(out), *block.args))
+    ops = by_result(formula(_element(out), *block.args))
+    (*_, result) = ops
+    return block.args, Nests(ops, result)
 
 
 def _element(dtype: DType) -> IntegerType:
