@@ -8,6 +8,8 @@ import pytest
 
 import tensorplan
 from tensorplan.dialects.tgraph.reference.interpreter import run_reference
+from tensorplan.runtime.backends.jit import llvm
+from tensorplan.runtime.executor import Executable
 
 onnx = pytest.importorskip("onnx")
 ort = pytest.importorskip("onnxruntime")
@@ -269,6 +271,23 @@ def compared(name: str, way: str, opset: int, folder: Path) -> None:
         np.testing.assert_array_equal(got, want)
     steps = 2e-6 if way in EXACT else 0.05
     assert np.abs(got - want).max() <= steps * np.abs(want).max()
+
+
+@pytest.mark.skipif(not llvm.is_available(), reason="needs llvmlite")
+@pytest.mark.parametrize(
+    ("name", "way"),
+    [
+        ("keywords", "operators"),
+        ("mobilenet", "unsigned"),
+        ("bert", "dynamic-unsigned"),
+    ],
+)
+def test_nothing_is_left_to_numpy(name: str, way: str, tmp_path: Path) -> None:
+    """Not even means, and the sums of windows that a zero point takes."""
+    data = quantized(NETWORKS[name](17, large=False), way, tmp_path)
+    run = tensorplan.compile(tensorplan.from_onnx(data))
+    assert isinstance(run, Executable)
+    assert not run.fallbacks
 
 
 @pytest.mark.parametrize("way", ["qdq-channels", "operators"])

@@ -5,22 +5,24 @@ StableHLO that is a conversion of the operands, or a wider result; here the seco
 so that no operand is stored at the size of the result.
 """
 
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, Signedness, i8
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
 from ..compatibility import insert
 from .base import TensorOp, tensor_type_of, with_element
-from .elements import holds
+from .elements import holds, is_integer, width_and_sign
 from .elementwise import ConvertOp
 from .reducing import ConvolutionOp, DotGeneralOp
-from .shaping import ViewOp
+from .shaping import ConstantOp, ViewOp
 
 
 class NarrowOperands(RewritePattern):
     """contraction(convert(x), convert(w)) -> contraction(x, w), where the conversions
     lose nothing, and nobody else reads what they give.
 
-    Views in between are made of `x` instead.
+    Views in between are made of `x` instead. A constant number that multiplies 8-bit
+    integers, as a sum of windows has it, becomes one, too, if it fits.
     """
 
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
@@ -29,6 +31,8 @@ class NarrowOperands(RewritePattern):
             return
         for index, value in enumerate(op.operands[:2]):
             narrow = _narrow(value, rewriter)
+            if narrow is None:
+                narrow = _narrow_number(value, op.operands[1 - index], rewriter)
             if narrow is not None:
                 op.operands[index] = narrow
                 rewriter.notify_op_modified(op)
@@ -58,6 +62,24 @@ def _narrow(value: SSAValue, rewriter: PatternRewriter) -> SSAValue | None:
         )
         narrow = insert(rewriter, new).result
     return narrow
+
+
+def _narrow_number(
+    value: SSAValue, other: SSAValue, rewriter: PatternRewriter
+) -> SSAValue | None:
+    """The same number in 8 bits, if `other` has such elements; None if it is wider, or
+    no constant."""
+    owner, own = value.owner, _element(value)
+    if not isinstance(owner, ConstantOp) or not isinstance(owner.splat, IntegerAttr):
+        return None
+    is_narrow = _element(other) in (i8, IntegerType(8, Signedness.UNSIGNED))
+    number = owner.splat.value.data
+    if not is_narrow or not is_integer(own) or width_and_sign(own)[0] <= 8:
+        return None
+    if not -128 <= number < 128:
+        return None
+    type_ = with_element(tensor_type_of(value.type), i8)
+    return insert(rewriter, ConstantOp(IntegerAttr(number, i8), type_)).result
 
 
 def _element(value: SSAValue) -> Attribute:

@@ -32,3 +32,18 @@ func.func @not_narrower(%x: tensor<4x8xbf16>, %w: tensor<8x3xf64>) -> (tensor<4x
   %3 = tgraph.negate %0 : tensor<4x8xf32>
   func.return %2, %3 : tensor<4x3xf32>, tensor<4x8xf32>
 }
+
+// A sum of 8-bit numbers is a product with ones: with those that fit.
+// CHECK-LABEL: func.func @sums
+// CHECK-NEXT:    %0 = tgraph.constant<128 : i32> : tensor<8x3xi32>
+// CHECK-NEXT:    %1 = tgraph.constant<1 : i8> : tensor<8x3xi8>
+// CHECK-NEXT:    %2 = tgraph.dot_general %x, %1 {{.*}} : (tensor<4x8xui8>, tensor<8x3xi8>)
+// CHECK-NEXT:    %3 = tgraph.dot_general %x, %0 {{.*}} : (tensor<4x8xui8>, tensor<8x3xi32>)
+func.func @sums(%x: tensor<4x8xui8>) -> (tensor<4x3xi32>, tensor<4x3xi32>) {
+  %0 = tgraph.convert %x : (tensor<4x8xui8>) -> tensor<4x8xi32>
+  %1 = tgraph.constant<1 : i32> : tensor<8x3xi32>
+  %2 = tgraph.constant<128 : i32> : tensor<8x3xi32>
+  %3 = tgraph.dot_general %0, %1 {lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 0>} : (tensor<4x8xi32>, tensor<8x3xi32>) -> tensor<4x3xi32>
+  %4 = tgraph.dot_general %0, %2 {lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 0>} : (tensor<4x8xi32>, tensor<8x3xi32>) -> tensor<4x3xi32>
+  func.return %3, %4 : tensor<4x3xi32>, tensor<4x3xi32>
+}

@@ -6,9 +6,9 @@ import numpy as np
 from xdsl.dialects.memref import CopyOp
 from xdsl.ir import Operation, SSAValue
 
-from ....dialects.dtypes import Array
+from ....dialects.dtypes import Array, constant, numpy_dtype
 from ....dialects.tgraph import shaping
-from ....dialects.tgraph.base import TensorOp
+from ....dialects.tgraph.base import TensorOp, shape_of
 from ....dialects.tgraph.bodies import ReduceByOp, SortOp
 from ....dialects.tgraph.elementwise import ElementwiseOp
 from ....dialects.tgraph.fusing import CONTRACTIONS
@@ -132,7 +132,7 @@ def _contraction(
     if first.declared[0].get_shape() != out.shape:
         raise NoLoopNest
     known = views(ops, arrays)
-    inputs = [known[value] for value in first.inputs]
+    inputs = [_stored(value, known) for value in first.inputs]
     after = [op for op in ops if op is not first and op.results[0] not in known]
     whole = onednn.compiled(first, inputs, out, scratch, after, result, known)
     if whole is not None:
@@ -164,6 +164,15 @@ def _contraction(
     is_whole = isinstance(first, ConvolutionOp) and onednn.is_available()
     limit = out.size if is_whole else BLOCK
     return contraction(first, inputs, sides, out, scratch, _product, loop, limit)
+
+
+def _stored(value: SSAValue, known: Mapping[SSAValue, Array]) -> Array:
+    """An operand of a contraction: an array, or all elements of a constant number."""
+    owner = value.owner
+    if value in known or not isinstance(owner, shaping.ConstantOp):
+        return known[value]
+    dtype = numpy_dtype(owner.declared[0].element_type, owner)
+    return np.full(shape_of(owner.declared[0]), constant(owner.value, dtype))
 
 
 def _product(

@@ -53,8 +53,8 @@ from .dot_products import adds_four, dot_products, lanes, panel
 from .functions import Nests, nested
 from .graphs import ElementGraph, ElementNode, by_result
 
-LARGEST = 1 << 13
-"""Elements of a tile's sums, and of what it reads of the image: 32 KiB of sums."""
+LARGEST = 1 << 12
+"""Elements of a tile's sums, and of what it reads of the image: 16 KiB of sums."""
 
 FEWEST = 64
 """Places of a tile at least, as it reads all of the kernel."""
