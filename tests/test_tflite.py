@@ -162,6 +162,27 @@ def test_fully_connected(scales: list[float], keep: bool) -> None:
     check(n.model(y), inputs_of(n, ([2, 3, 8], "int8")))
 
 
+def test_weights_of_4_bits() -> None:
+    """Two in a byte, the first in its lower bits; the last one may be alone."""
+    n = Network()
+    x = n.input([1, 5, 5, 3], "int8", 0.02, -9)
+    scales = n.rng.uniform(0.01, 0.1, 5)
+    w = n.packed(5, 3, 3, 3, scale=scales)
+    b = n.constant(np.arange(5, dtype="i4"), 0.02 * scales)
+    y = n.tensor([1, 5, 5, 5], "int8", 0.1, 3)
+    strides = {"strideH": 1, "strideW": 1}
+    n.op("CONV_2D", [x, w, b], y, table="Conv2DOptions", **strides)
+    w = n.packed(1, 3, 3, 5, scale=scales, axis=3)
+    b = n.constant(np.arange(5, dtype="i4"), 0.1 * scales)
+    z = n.tensor([1, 5, 5, 5], "int8", 0.2, 1)
+    options = {"table": "DepthwiseConv2DOptions", "depthMultiplier": 1, **strides}
+    n.op("DEPTHWISE_CONV_2D", [y, w, b], z, **options)
+    w, b = n.packed(7, 125, scale=0.03), n.constant(np.arange(7, dtype="i4"), 0.006)
+    result = n.tensor([1, 7], "int8", 0.5, -4)
+    n.op("FULLY_CONNECTED", [z, w, b], result, table="FullyConnectedOptions")
+    check(n.model(result), inputs_of(n, ([1, 5, 5, 3], "int8")))
+
+
 def test_products_without_a_bias() -> None:
     n = Network()
     x, y = n.input([4, 8], "int8", 0.02, -9), n.tensor([4, 5], "int8", 0.04, 3)

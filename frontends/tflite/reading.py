@@ -54,6 +54,8 @@ class Tensor:
     @property
     def dtype(self) -> np.dtype[Any]:
         name = self.kind.lower()
+        if self.is_packed:
+            return np.dtype(np.int8)
         if name not in ELEMENTS or name.endswith(("int4", "int2")):  # packed
             raise Unsupported(f"with elements of type {self.kind}")
         if name != "bfloat16":
@@ -61,6 +63,12 @@ class Tensor:
         import ml_dtypes
 
         return np.dtype(ml_dtypes.bfloat16)
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether this is a constant of numbers of 4 bits, two of them in a byte. As in
+        LiteRT's kernels, these are numbers of 8 bits here."""
+        return self.kind == "INT4" and self.contents is not None
 
     @property
     def is_quantized(self) -> bool:
@@ -83,13 +91,18 @@ class Tensor:
         """The elements of a constant."""
         if self.is_sparse:
             raise Unsupported(f"with the sparse tensor {self.name!r}")
-        contents = self.contents or b""
-        if len(contents) != prod(self.shape) * self.dtype.itemsize:
+        contents, count = self.contents or b"", prod(self.shape)
+        size = -(-count // 2) if self.is_packed else count * self.dtype.itemsize
+        if len(contents) != size:
             raise ValueError(
                 f"tensor {self.name!r} has {len(contents)} bytes, expected "
-                f"{prod(self.shape)} elements of type {self.kind}"
+                f"{count} elements of type {self.kind}"
             )
-        return np.frombuffer(contents, self.dtype).reshape(self.shape)
+        elements = np.frombuffer(contents, self.dtype)
+        if self.is_packed:  # the first of two in the lower bits
+            both = np.stack([elements << 4, elements], -1) >> 4
+            elements = both.reshape(-1)[:count]
+        return elements.reshape(self.shape)
 
     @property
     def is_parameter(self) -> bool:

@@ -96,6 +96,13 @@ class Network:
             self.rng.integers(-127, 128, shape, "i1"), scale, zero, axis
         )
 
+    def packed(self, *shape: int, scale: Any, axis: int = 0) -> int:
+        """Numbers of 4 bits, two in a byte."""
+        numbers = self.rng.integers(-8, 8, shape, "i1").ravel() & 15
+        pairs = np.pad(numbers, (0, numbers.size % 2)).reshape(-1, 2)
+        contents = pairs[:, 0] | pairs[:, 1] << 4
+        return self.tensor(shape, "int4", scale, axis=axis, contents=contents)
+
     def op(
         self,
         kind: str,
