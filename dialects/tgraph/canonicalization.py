@@ -31,6 +31,7 @@ from .base import (
     with_shape,
 )
 from .bodies import ElementsOp
+from .elementwise import UnaryOp
 from .indexing import DynamicSliceOp, DynamicUpdateSliceOp
 from .partial import is_complete
 from .reducing import DotGeneralOp, ReduceOp
@@ -220,6 +221,50 @@ class MergeBroadcasts(RewritePattern):
         _merge(rewriter, op, source, new)
 
 
+class TransposeOfBroadcast(RewritePattern):
+    """transpose(broadcast_in_dim(x)) -> broadcast_in_dim(x)."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: TransposeOp, rewriter: PatternRewriter) -> None:
+        source = op.inputs[0].owner
+        if not (isinstance(source, BroadcastInDimOp) and _merges(op, source)):
+            return
+        places = op.permutation.get_values()
+        dims = [places.index(d) for d in source.broadcast_dimensions.get_values()]
+        new = BroadcastInDimOp(
+            source.inputs,
+            result_types=(op.result.type,),
+            properties={"broadcast_dimensions": ints(dims)},
+        )
+        _merge(rewriter, op, source, new)
+
+
+class UnaryOfBroadcast(RewritePattern):
+    """f(broadcast_in_dim(x)) -> broadcast_in_dim(f(x)), where that repeats elements:
+    what is computed, and maybe stored, is smaller."""
+
+    def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
+        if not isinstance(op, UnaryOp) or not _plain(op):
+            return
+        source = op.inputs[0].owner
+        if not (isinstance(source, BroadcastInDimOp) and _merges(op, source)):
+            return
+        whole, (x,) = tensor_type_of(op.result.type), source.inputs
+        if not _is_known(source) or not is_static(whole):
+            return
+        if prod(value_shape(x)) >= prod(value_shape(op.result)):
+            return
+        type_ = with_shape(whole, value_shape(x))
+        new = type(op).create(
+            operands=(x,), result_types=(type_,), properties=op.properties
+        )
+        _insert_before(rewriter, op, new)
+        repeated = BroadcastInDimOp(
+            new.results, result_types=(op.result.type,), properties=source.properties
+        )
+        _merge(rewriter, op, source, repeated)
+
+
 class BroadcastOfReshape(RewritePattern):
     """broadcast_in_dim(reshape(x)) -> broadcast_in_dim(x), if only 1s come or go."""
 
@@ -227,32 +272,37 @@ class BroadcastOfReshape(RewritePattern):
     def match_and_rewrite(
         self, op: BroadcastInDimOp, rewriter: PatternRewriter
     ) -> None:
-        source = op.inputs[0].owner
-        if not (isinstance(source, ReshapeOp) and _merges(op, source)):
-            return
-        outer = op.broadcast_dimensions.get_values()
-        before, after = value_shape(source.inputs[0]), value_shape(op.inputs[0])
-        places = [dim for size, dim in zip(after, outer, strict=True) if size != 1]
-        if [size for size in before if size != 1] != [
-            size for size in after if size != 1
-        ]:
-            return
-        # A dimension of size 1 may go to any result dimension that is left over.
-        left = [d for d in range(len(value_shape(op.result))) if d not in places]
-        dims: list[int] = []
-        for size in before:
-            if size != 1:
-                dims.append(places.pop(0))
-            elif left:
-                dims.append(left.pop(0))
-            else:
-                return
-        new = BroadcastInDimOp(
-            source.inputs,
-            result_types=(op.result.type,),
-            properties={"broadcast_dimensions": ints(dims)},
-        )
-        _merge(rewriter, op, source, new)
+        if new := without_reshape(op):
+            replace(rewriter, op, new)
+
+
+def without_reshape(op: BroadcastInDimOp) -> BroadcastInDimOp | None:
+    """The same of what was reshaped, if only 1s come or go; else None."""
+    source = op.inputs[0].owner
+    if not (isinstance(source, ReshapeOp) and _merges(op, source)):
+        return None
+    outer = op.broadcast_dimensions.get_values()
+    before, after = value_shape(source.inputs[0]), value_shape(op.inputs[0])
+    places = [dim for size, dim in zip(after, outer, strict=True) if size != 1]
+    if [size for size in before if size != 1] != [size for size in after if size != 1]:
+        return None
+    # A dimension of size 1 may go to any result dimension that is left over.
+    left = [d for d in range(len(value_shape(op.result))) if d not in places]
+    dims: list[int] = []
+    for size in before:
+        if size != 1:
+            dims.append(places.pop(0))
+        elif left:
+            dims.append(left.pop(0))
+        else:
+            return None
+    new = BroadcastInDimOp(
+        source.inputs,
+        result_types=(op.result.type,),
+        properties={"broadcast_dimensions": ints(dims)},
+    )
+    new.location, new.attributes = op.location, {**source.attributes}
+    return new
 
 
 class ShapeOfSplat(RewritePattern):

@@ -28,7 +28,7 @@ from .structure import IfOp, WhileOp
 
 REWRITES.update(
     {
-        ElementwiseOp: (FoldElementwise(),),
+        ElementwiseOp: (FoldElementwise(), c.UnaryOfBroadcast()),
         DynamicSliceOp: (c.DynamicSliceAtConstant(),),
         DynamicUpdateSliceOp: (c.UpdateOfAll(),),
         ElementsOp: (c.CountPositions(),),
@@ -46,6 +46,7 @@ REWRITES.update(
         TransposeOp: (
             c.DropIdentity(),
             c.MergeTransposes(),
+            c.TransposeOfBroadcast(),
             c.TransposeOfDotGeneral(),
             c.ShapeOfSplat(),
         ),

@@ -121,3 +121,32 @@ func.func @numbers() -> (tensor<1x1xui32>, tensor<1x2xui32>) {
   %b = tgraph.slice %list {start_indices = array<i64: 1, 0>, limit_indices = array<i64: 2, 2>, strides = array<i64: 1, 1>} : (tensor<2x2xui32>) -> tensor<1x2xui32>
   func.return %a, %b : tensor<1x1xui32>, tensor<1x2xui32>
 }
+
+// What is computed of each element is computed before it is repeated.
+// CHECK-LABEL: func.func @of_repeated
+// CHECK-NEXT:    %0 = tgraph.convert %x : (tensor<64xui8>) -> tensor<64xf32>
+// CHECK-NEXT:    %1 = tgraph.broadcast_in_dim %0 {broadcast_dimensions = array<i64: 1>} : (tensor<64xf32>) -> tensor<4x64x8xf32>
+// CHECK-NEXT:    func.return %1
+func.func @of_repeated(%x: tensor<64xui8>) -> tensor<4x64x8xf32> {
+  %0 = tgraph.broadcast_in_dim %x {broadcast_dimensions = array<i64: 1>} : (tensor<64xui8>) -> tensor<4x64x8xui8>
+  %1 = tgraph.convert %0 : (tensor<4x64x8xui8>) -> tensor<4x64x8xf32>
+  func.return %1 : tensor<4x64x8xf32>
+}
+
+// CHECK-LABEL: func.func @of_reshaped
+// CHECK-NEXT:    tgraph.broadcast_in_dim %x
+// CHECK-NEXT:    tgraph.negate
+func.func @of_reshaped(%x: tensor<64xf32>) -> tensor<1x64xf32> {
+  %0 = tgraph.broadcast_in_dim %x {broadcast_dimensions = array<i64: 1>} : (tensor<64xf32>) -> tensor<1x64xf32>
+  %1 = tgraph.negate %0 : tensor<1x64xf32>
+  func.return %1 : tensor<1x64xf32>
+}
+
+// CHECK-LABEL: func.func @transposed_broadcast
+// CHECK-NEXT:    %0 = tgraph.broadcast_in_dim %x {broadcast_dimensions = array<i64: 2, 0>} : (tensor<64x8xf32>) -> tensor<8x4x64xf32>
+// CHECK-NEXT:    func.return %0
+func.func @transposed_broadcast(%x: tensor<64x8xf32>) -> tensor<8x4x64xf32> {
+  %0 = tgraph.broadcast_in_dim %x {broadcast_dimensions = array<i64: 1, 2>} : (tensor<64x8xf32>) -> tensor<4x64x8xf32>
+  %1 = tgraph.transpose %0 {permutation = array<i64: 2, 0, 1>} : (tensor<4x64x8xf32>) -> tensor<8x4x64xf32>
+  func.return %1 : tensor<8x4x64xf32>
+}

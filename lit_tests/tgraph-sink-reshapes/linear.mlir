@@ -60,3 +60,19 @@ func.func @sum(%x: tensor<32x16xf32>) -> tensor<4xf32> {
   %y = tgraph.reduce %e {kind = "add", dimensions = array<i64: 1>} : (tensor<4x128xf32>) -> tensor<4xf32>
   func.return %y : tensor<4xf32>
 }
+
+// The mean of a row, as ONNX keeps its dimension: what repeats it reads it as it is, so
+// that the row is one group.
+// CHECK-LABEL: func.func @centered
+// CHECK:         %mean = tgraph.divide %{{.*}}, %{{.*}} : tensor<3x5xf32>
+// CHECK-NEXT:    tgraph.broadcast_in_dim %mean {broadcast_dimensions = array<i64: 0, 1>} : (tensor<3x5xf32>) -> tensor<3x5x8xf32>
+// CHECK-NEXT:    tgraph.subtract
+func.func @centered(%x: tensor<3x5x8xf32>) -> tensor<3x5x8xf32> {
+  %sum = tgraph.reduce %x {kind = "add", dimensions = array<i64: 2>} : (tensor<3x5x8xf32>) -> tensor<3x5xf32>
+  %kept = tgraph.reshape %sum : (tensor<3x5xf32>) -> tensor<3x5x1xf32>
+  %count = tgraph.constant<8.0 : f32> : tensor<3x5x1xf32>
+  %mean = tgraph.divide %kept, %count : tensor<3x5x1xf32>
+  %repeated = tgraph.broadcast_in_dim %mean {broadcast_dimensions = array<i64: 0, 1, 2>} : (tensor<3x5x1xf32>) -> tensor<3x5x8xf32>
+  %y = tgraph.subtract %x, %repeated : tensor<3x5x8xf32>
+  func.return %y : tensor<3x5x8xf32>
+}

@@ -27,6 +27,9 @@ in the shape in which it is read, so that its reshapes vanish:
     %1 = ...                               // twice the index along 1, and that along 2
     %3 = tgraph.compare %0, %1 {direction = "EQ"} : ... -> tensor<6x3x2xi1>
 
+A broadcast of what is reshaped so that only 1s come or go reads that itself: the mean
+of a row, divided and repeated along it, can then be fused with the row.
+
 Otherwise, the pass applies if the operation is the only reader of the reshaped value.
 All its other operands must have a view of the new shape, and must not be computed for
 this operation alone.
@@ -51,9 +54,11 @@ from ...analysis.cost import POLYNOMIALS
 from ...analysis.functions import erase_unused, tensor_blocks
 from ...dialects.sizes.symbolic import Symbolic
 from ...dialects.tgraph.base import Shape, TensorOp, value_shape, with_shape
+from ...dialects.tgraph.canonicalization import without_reshape
 from ...dialects.tgraph.elementwise import ElementwiseOp
 from ...dialects.tgraph.fusing import CONTRACTIONS
 from ...dialects.tgraph.shaping import (
+    BroadcastInDimOp,
     ConstantOp,
     IotaOp,
     ReshapeOp,
@@ -79,6 +84,9 @@ class TGraphSinkReshapes(OptionalPass):
                     _compute_in_shape(inner)
                 elif isinstance(inner, ElementwiseOp) and not inner.outs:
                     _sink(inner)
+                elif isinstance(inner, BroadcastInDimOp) and not inner.outs:
+                    if new := without_reshape(inner):
+                        Rewriter.replace_op(inner, new)
             erase_unused(block)
 
 
