@@ -1,10 +1,10 @@
 """ONNX's products of quantized tensors → tgraph: sums of integers in 32 bits, exact.
 
 zero_points.py says how. An image is padded with its zero point, unless that is 0, or
-the least number. Second operands become signed, as kernels want them: 128 less, and
-their zero points too. A kernel of several groups has its zero point taken off instead,
-in 32 bits: sums of windows would be as many as the results. The mean of a window is a
-product with ones.
+the least number. Constant second operands become signed, for which kernels take less
+time: 128 less, and their zero points too. A kernel of several groups has its zero point
+taken off instead, in 32 bits: sums of windows would be as many as the results. The mean
+of a window is a product with ones.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import f32, i8, i32
 from xdsl.ir import SSAValue
 
 from ...dialects.tgraph import elementwise as e
-from ..builder import shape_of, type_of
+from ..builder import shape_of
 from ..formulas import matmul, per_channel
 from ..operators import Known, Value
 from ..windows import SpatialWindow, convolve, divided_by_counts
@@ -37,8 +37,10 @@ from .windows import counted_pads, window_of
 
 
 def _signed(n: OnnxNode, index: int, zero: int) -> OnnxNode:
-    """The node with signed numbers as an input and as its zero point."""
-    if type_of(n.value(index)).element_type == i8:
+    """The node with signed numbers as an input and as its zero point, if that input is
+    constant."""
+    given = n.inputs[index]
+    if not isinstance(given, Known) or given.array.dtype == np.int8:
         return n
     inputs = [*n.inputs, *[None] * (zero + 1 - len(n.inputs))]
     for at in (index, zero):
