@@ -378,6 +378,19 @@ def test_sums() -> None:
     run_one("SUM", [[2, 9]], [2], i32(1), dtype="float32", table="ReducerOptions")
 
 
+@pytest.mark.parametrize("length", [1, 3, 64, 9000])
+def test_vectors_of_length_1(length: int) -> None:
+    """Long ones and short ones, and one of zeros."""
+    n = Network()
+    x = n.input([40, length], "int8", 0.03, -3)
+    y = n.tensor([40, length], "int8", 1 / 128, 0)
+    n.op("L2_NORMALIZATION", [x], y, table="L2NormOptions")
+    reach = np.arange(40)[:, None]
+    steps = n.rng.integers(-reach, reach + 1, (40, length))
+    steps[30:] = n.rng.integers(-125, 131, (10, length))
+    check(n.model(y), [(steps - 3).astype(np.int8)])
+
+
 @DTYPES
 @pytest.mark.parametrize("scale", [0.03, 0.3, 0.004])
 @pytest.mark.parametrize("beta", [1.0, 0.5])

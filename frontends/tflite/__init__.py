@@ -21,8 +21,8 @@ node.py         one operator, and what conversions share
 fixed_point.py  the rounding of quantized integers
 graph.py        the graphs: names, arguments, variables, errors
 control.py      branches and loops, whose bodies are graphs
-elementwise.py, products.py, reducing.py, resizing.py, shaping.py, softmax.py,
-windows.py      the conversions, by family
+elementwise.py, normalization.py, products.py, reducing.py, resizing.py, shaping.py,
+softmax.py, windows.py      the conversions, by family
 
 Does not: support variables in branches and loops, strings, custom operations, or sizes
 computed at run time. Sizes that the model leaves open are those that the file has.

@@ -6,7 +6,7 @@ Tables have a function of 8-bit numbers for each of them.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from xdsl.dialects.builtin import IntegerType, Signedness, f64, i64
@@ -15,6 +15,7 @@ from xdsl.ir import SSAValue
 from ...dialects.dtypes import Array
 from ...dialects.tgraph import elementwise as e
 from ...dialects.tgraph.base import with_element
+from ...dialects.tgraph.terms import Term as AnyTerm
 from ..builder import element_type, type_of
 from ..formulas import clamp, compare
 from ..unsupported import Unsupported
@@ -23,6 +24,24 @@ from .reading import Tensor
 
 BITS = 31
 """Of the number that a factor has."""
+
+
+Term: TypeAlias = AnyTerm[SSAValue]
+
+
+def shifted(x: Term, bits: Term | int) -> Term:
+    """By bits to the right, rounded down."""
+    return x.apply(e.ShiftRightArithmeticOp, bits)
+
+
+def product(a: Term, b: Term | int) -> Term:
+    """Of fractions in 31 bits, rounded, ties upwards; of integers of 64 bits."""
+    return shifted(a * b + (1 << (BITS - 1)), BITS)
+
+
+def divided(x: Term, bits: int) -> Term:
+    """By a power of two, rounded, ties away from 0."""
+    return shifted(x + (1 << (bits - 1)) + shifted(x, 63), bits)
 
 
 def factored(real: Array | np.floating[Any] | float) -> tuple[Array, Array]:

@@ -27,7 +27,16 @@ from ..builder import at, element_type, name_hint, shape_of
 from ..entry import entry
 from ..operators import Known, Value
 from ..unsupported import Unsupported
-from . import elementwise, products, reducing, resizing, shaping, softmax, windows
+from . import (
+    elementwise,
+    normalization,
+    products,
+    reducing,
+    resizing,
+    shaping,
+    softmax,
+    windows,
+)
 from .control import CONTROL
 from .node import Conversion, TFLiteNode
 from .reading import Graph, Operator, Tensor
@@ -35,6 +44,7 @@ from .reading import Graph, Operator, Tensor
 CONVERSIONS: Mapping[str, Conversion] = {
     **elementwise.CONVERSIONS,
     **products.CONVERSIONS,
+    **normalization.CONVERSIONS,
     **reducing.CONVERSIONS,
     **resizing.CONVERSIONS,
     **shaping.CONVERSIONS,

@@ -16,9 +16,6 @@ from .elementwise import expect_one_scale
 from .fixed_point import factored, saturated, scaled, scaled_by
 from .node import Conversion, TFLiteNode
 
-_SHORTEST = 1e-6
-"""A vector that is shorter is divided by this."""
-
 
 def _axes(n: TFLiteNode) -> list[int]:
     rank = len(shape_of(n.value(0)))
@@ -78,21 +75,9 @@ def _argument(kind: str) -> Conversion:
     return convert
 
 
-def _l2_normalize(n: TFLiteNode) -> Sequence[Value]:
-    if n.is_quantized:
-        raise Unsupported("with quantized elements")
-    x = n.value(0)
-    total = n.reduce(
-        "add", n.apply(e.MultiplyOp, x, x), [len(shape_of(x)) - 1], keep=True
-    )
-    length = n.apply(e.MaximumOp, n.emit(e.SqrtOp, total), _SHORTEST)
-    return [n.activated(n.apply(e.DivideOp, x, length))]
-
-
 CONVERSIONS: Mapping[str, Conversion] = {
     "ARG_MAX": _argument("maximum"),
     "ARG_MIN": _argument("minimum"),
-    "L2_NORMALIZATION": _l2_normalize,
     "MEAN": _mean,
     "REDUCE_ALL": _reduce("and"),
     "REDUCE_ANY": _reduce("or"),

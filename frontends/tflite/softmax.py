@@ -13,16 +13,13 @@ from xdsl.dialects.builtin import i32, i64
 from xdsl.ir import SSAValue
 
 from ...dialects.tgraph import elementwise as e
-from ...dialects.tgraph.terms import Term as AnyTerm
 from ..builder import element_type, shape_of
 from ..formulas import clamp, log_softmax, softmax
 from ..operators import Value
 from ..unsupported import Unsupported
 from ..written import Writer
-from .fixed_point import BITS, factored
+from .fixed_point import BITS, Term, divided, factored, product, shifted
 from .node import Conversion, TFLiteNode
-
-Term = AnyTerm[SSAValue]
 
 _DIFFERENCE_BITS = 26  # of a difference's fraction
 _SUM_BITS = 12  # fewer than of an exponential
@@ -44,41 +41,27 @@ _POWERS = (
 """e^-x for x = 1/4, 1/2, 1, ... 16, in 31 bits."""
 
 
-def _shifted(x: Term, bits: Term | int) -> Term:
-    return x.apply(e.ShiftRightArithmeticOp, bits)
-
-
-def _product(a: Term, b: Term | int) -> Term:
-    """Of fractions in 31 bits, rounded."""
-    return _shifted(a * b + (1 << (BITS - 1)), BITS)
-
-
-def _divided(x: Term, bits: int) -> Term:
-    """By a power of two, rounded, ties away from 0."""
-    return _shifted(x + (1 << (bits - 1)) + _shifted(x, 63), bits)
-
-
 def _exponential(x: Term) -> Term:
     """e^x in 31 bits, for x <= 0 in 26: by a polynomial around -1/8, and by powers."""
     rest = (x & (_QUARTER - 1)) - _QUARTER
     a = rest * (1 << (BITS - _DIFFERENCE_BITS)) + (1 << (BITS - 3))
-    square = _product(a, a)
-    cube, fourth = _product(square, a), _product(square, square)
-    third = _product(_divided(fourth, 2) + cube, _THIRD)
-    result = _product(a + _divided(third + square, 1), _EIGHTH) + _EIGHTH
+    square = product(a, a)
+    cube, fourth = product(square, a), product(square, square)
+    third = product(divided(fourth, 2) + cube, _THIRD)
+    result = product(a + divided(third + square, 1), _EIGHTH) + _EIGHTH
     for bit, power in enumerate(_POWERS):
         is_clear = ((rest - x) & (_QUARTER << bit)).equals(0)
-        result = result.where(is_clear, _product(result, power))
+        result = result.where(is_clear, product(result, power))
     return x.of(_ONE).where(x.equals(0), result)
 
 
 def _reciprocal(x: Term) -> Term:
     """1 / (1 + x) in 31 bits, for x in 31 bits: three steps of Newton's method."""
-    half = _shifted(x + (_ONE + 1), 1)
-    guess = _product(half, -1010580540) + 1515870810
+    half = shifted(x + (_ONE + 1), 1)
+    guess = product(half, -1010580540) + 1515870810
     for _ in range(3):
-        rest = (1 << (BITS - 2)) - _product(half, guess)
-        guess = guess + _product(guess, rest) * 4
+        rest = (1 << (BITS - 2)) - product(half, guess)
+        guess = guess + product(guess, rest) * 4
     return (guess * 2).apply(e.MinimumOp, _ONE)
 
 
@@ -92,20 +75,20 @@ def _of_integers(n: TFLiteNode, x: SSAValue, axis: int, beta: float) -> SSAValue
     steps = term(n.convert(n.apply(e.SubtractOp, wide, largest), i64))
     factor = min(beta * float(source.scale) * (1 << _DIFFERENCE_BITS), float(_ONE))
     number, shift = (int(part) for part in factored(factor))
-    powers = _exponential(_product(steps * (1 << shift), number))
+    powers = _exponential(product(steps * (1 << shift), number))
     reach = floor(31 * (1 << _DIFFERENCE_BITS) / (1 << shift))
     if reach < 255:  # steps; LiteRT counts no exponentials beyond
         powers = powers.where(steps >= -reach)
-    parts = n.convert(_divided(powers, _SUM_BITS).value, i32)
+    parts = n.convert(divided(powers, _SUM_BITS).value, i32)
     total = n.broadcast(n.reduce("add", parts, [axis], keep=True), shape)
     # The sum is a number from 1 to 2, times 2 to the power of bits - zeros.
     zeros = term(n.convert(n.emit(e.CountLeadingZerosOp, total), i64))
     above = term(n.convert(total, i64)).apply(e.ShiftLeftOp, zeros) - (_ONE + 1)
     bits = _SUM_BITS + BITS - 8 - zeros
-    half = _shifted(bits.of(1).apply(e.ShiftLeftOp, bits), 1)
-    shares = _product(powers, _reciprocal(above))
+    half = shifted(bits.of(1).apply(e.ShiftLeftOp, bits), 1)
+    shares = product(powers, _reciprocal(above))
     limits = np.iinfo(result.dtype)
-    y = _shifted(shares + half, bits) + limits.min
+    y = shifted(shares + half, bits) + limits.min
     y = clamp(n, y.value, limits.min, limits.max)
     return n.convert(y, element_type(result.dtype))
 
