@@ -94,7 +94,7 @@ def main() -> None:
                 whole, untiled = bytes, bytes_without_tiles(data)
             row = f"{bytes:12,}{bytes / whole:10.0%}{bytes / untiled:9.0%}"
             row += f"{difference:12.1e}"
-            print(f"{name:10}{way:18}{row}" + "".join(f"{t:8.1f}" for t in times))
+            print(f"{name:10}{way:18}{row}" + "".join(f"{t:8.2f}" for t in times))
 
 
 if __name__ == "__main__":
