@@ -1,4 +1,4 @@
-"""LiteRT models: 8-bit numbers are those of its reference kernels, bit for bit."""
+"""LiteRT models: integers are those of its reference kernels, bit for bit."""
 
 import re
 from collections.abc import Sequence
@@ -181,6 +181,53 @@ def test_weights_of_4_bits() -> None:
     result = n.tensor([1, 7], "int8", 0.5, -4)
     n.op("FULLY_CONNECTED", [z, w, b], result, table="FullyConnectedOptions")
     check(n.model(result), inputs_of(n, ([1, 5, 5, 3], "int8")))
+
+
+def test_products_of_16_bits() -> None:
+    """Of weights of 8 or 4 bits, with a bias of 64 bits or none."""
+    n = Network()
+    x = n.input([1, 6, 6, 300], "int16", 0.001)
+    scales = n.rng.uniform(0.001, 0.02, 4)
+    w = n.random(4, 3, 3, 300, scale=scales)
+    b = n.constant(n.rng.integers(-(1 << 40), 1 << 40, 4), 0.001 * scales)
+    y = n.tensor([1, 6, 6, 4], "int16", 0.05)
+    strides = {"strideH": 1, "strideW": 1}
+    n.op("CONV_2D", [x, w, b], y, table="Conv2DOptions", **strides)
+    w = n.random(1, 3, 3, 4, scale=scales, axis=3)
+    b = n.constant(n.rng.integers(-50000, 50000, 4), 0.05 * scales)
+    z = n.tensor([1, 6, 6, 4], "int16", 0.07)
+    options = {"table": "DepthwiseConv2DOptions", "depthMultiplier": 1, **strides}
+    n.op("DEPTHWISE_CONV_2D", [y, w, b], z, fusedActivationFunction=1, **options)
+    result = n.tensor([1, 7], "int16", 0.3)
+    inputs = [z, n.packed(7, 144, scale=0.01), -1]
+    n.op("FULLY_CONNECTED", inputs, result, table="FullyConnectedOptions")
+    check(n.model(result), inputs_of(n, ([1, 6, 6, 300], "int16")))
+
+
+@pytest.mark.parametrize("kind", ["ADD", "SUB", "MUL"])
+def test_two_tensors_of_16_bits(kind: str) -> None:
+    n = Network()
+    a, b = n.input([5, 40], "int16", 0.0011), n.input([40], "int16", 0.0007)
+    y = n.tensor([5, 40], "int16", 0.03 if kind == "MUL" else 0.0023)
+    n.op(kind, [a, b], y)
+    check(n.model(y), inputs_of(n, ([5, 40], "int16"), ([40], "int16")))
+
+
+def test_one_tensor_of_16_bits() -> None:
+    n = Network()
+    x, y = n.input([1, 6, 6, 4], "float32"), n.tensor([1, 6, 6, 4], "int16", 0.0001)
+    n.op("QUANTIZE", [x], y)
+    z, pooled = (n.tensor(s, "int16", 0.0002) for s in ([1, 6, 6, 4], [1, 3, 3, 4]))
+    n.op("RELU6", [y], z)
+    window = {"filterHeight": 2, "filterWidth": 2, "strideH": 2, "strideW": 2}
+    n.op("AVERAGE_POOL_2D", [z], pooled, table="Pool2DOptions", **window)
+    most = n.tensor([1, 2, 2, 4], "int16", 0.0002)
+    n.op("MAX_POOL_2D", [pooled], most, table="Pool2DOptions", **window)
+    narrow = n.tensor([1, 2, 2, 4], "int8", 0.03, -5)
+    n.op("QUANTIZE", [most], narrow)
+    real = n.tensor([1, 2, 2, 4], "float32")
+    n.op("DEQUANTIZE", [most], real)
+    check(n.model(narrow, real, z), inputs_of(n, ([1, 6, 6, 4], "float32")))
 
 
 def test_products_without_a_bias() -> None:
@@ -589,8 +636,16 @@ def test_what_a_model_lacks() -> None:
     assert "output 't1' is not computed" in refused(n.model(n.tensor([4], "float32")))
     n = Network()
     x, y = n.input([4], "int16", 0.1), n.tensor([4], "int16", 0.2)
-    n.op("ADD", [x, x], y)
-    assert "ADD with quantized elements of type INT16 is not" in refused(n.model(y))
+    n.op("TANH", [x], y)
+    assert "TANH with quantized elements of type INT16 is not" in refused(n.model(y))
+    n = Network()
+    x, y = n.input([4], "int16", 0.5), n.tensor([4], "int16", 0.25)
+    n.op("SUB", [x, x], y)
+    assert "SUB with scales of INT16 that are powers of two" in refused(n.model(y))
+    n = Network()
+    x, y = n.input([1, 4], "int16", 0.1), n.tensor([1, 2], "int16", 0.2)
+    n.op("FULLY_CONNECTED", [x, n.random(2, 4, scale=0.1), n.constant(i32(1, 2))], y)
+    assert "16-bit numbers and a bias of INT32 is not" in refused(n.model(y))
 
 
 def test_damaged_files() -> None:

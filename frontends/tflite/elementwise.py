@@ -16,6 +16,7 @@ from ..formulas import clamp, compare, gelu, positive_or
 from ..operators import Value
 from ..unsupported import Unsupported
 from .fixed_point import (
+    expect_8_bits,
     factored,
     limited,
     on_reals,
@@ -54,8 +55,9 @@ def _element(n: TFLiteNode) -> Attribute:
 
 # Of two tensors
 
-_SUM_BITS = 20
-"""By how much operands of a sum are shifted up before they are scaled."""
+_SUM_BITS, _LONG_SUM_BITS = 20, 15
+"""By how much operands of a sum are shifted up before they are scaled, those of 8 bits
+and those of 16."""
 
 
 def _sum(op: type[TensorOp]) -> Conversion:
@@ -64,12 +66,25 @@ def _sum(op: type[TensorOp]) -> Conversion:
     def convert(n: TFLiteNode) -> Sequence[Value]:
         if not n.is_quantized:
             return [n.activated(n.apply(op, n.value(0), n.value(1)))]
+        _expect_other_scales(n)
         whole = 2 * max(np.float64(n.tensor(index).scale) for index in (0, 1))
-        a, b = _in_steps(n, whole, _SUM_BITS)
-        factor = whole / ((1 << _SUM_BITS) * np.float64(n.results[0].scale))
+        bits = _LONG_SUM_BITS if n.results[0].dtype == np.int16 else _SUM_BITS
+        a, b = _in_steps(n, whole, bits)
+        factor = whole / ((1 << bits) * np.float64(n.results[0].scale))
         return [saturated(n, scaled(n, n.apply(op, a, b), factor))]
 
     return convert
+
+
+def _expect_other_scales(n: TFLiteNode) -> None:
+    """Refuses 16-bit numbers whose scales are all powers of two: LiteRT shifts these,
+    unless an option says not to."""
+    scales = np.array([t.scale for t in (n.tensor(0), n.tensor(1), n.results[0])])
+    exponents = np.log2(scales.astype(np.float64))
+    are_powers = np.abs(exponents - np.rint(exponents)).max() < 1e-3
+    if n.results[0].dtype == np.int16 and are_powers:
+        if n.options is None or n.option("PotScaleInt16"):
+            raise Unsupported("with scales of INT16 that are powers of two")
 
 
 def _in_steps(n: TFLiteNode, whole: float, bits: int) -> list[SSAValue]:
@@ -100,6 +115,7 @@ def _squared_difference(n: TFLiteNode) -> Sequence[Value]:
     if not n.is_quantized:
         difference = n.apply(e.SubtractOp, n.value(0), n.value(1))
         return [n.apply(e.MultiplyOp, difference, difference)]
+    expect_8_bits(n)
     whole = 2 * max(np.float64(n.tensor(index).scale) for index in (0, 1))
     difference = n.apply(e.SubtractOp, *_in_steps(n, whole, _SQUARE_BITS))
     square = n.apply(e.MultiplyOp, difference, difference)
@@ -224,6 +240,7 @@ def _prelu(n: TFLiteNode) -> Sequence[Value]:
     if not n.is_quantized:
         x = n.value(0)
         return [positive_or(n, x, n.apply(e.MultiplyOp, x, n.value(1)))]
+    expect_8_bits(n)
     x, below = n.centred(0), n.apply(e.MultiplyOp, n.centred(0), n.centred(1))
     first, second, result = (t.scale for t in (n.tensor(0), n.tensor(1), n.results[0]))
     is_positive = compare(n, x, "GE", 0)

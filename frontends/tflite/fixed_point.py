@@ -88,6 +88,18 @@ def multiplied(n: TFLiteNode, x: SSAValue, real: Array) -> SSAValue:
     return n.convert(n.emit(e.RoundNearestAfzOp, product), i64)
 
 
+def scaled_sums(n: TFLiteNode, x: SSAValue, real: Array) -> SSAValue:
+    """Sums of 64 bits times real factors of 15 bits and a power of two, rounded once,
+    ties upwards: as LiteRT computes products of 16-bit numbers."""
+    number, exponent = factored(real)
+    number = np.minimum((number + (1 << 15)) >> 16, (1 << 15) - 1)
+    bits = 15 - exponent
+    product = n.apply(e.MultiplyOp, x, n.constant(number))
+    half = n.constant(np.asarray(np.int64(1) << (bits - 1)))
+    rounded = n.apply(e.AddOp, product, half)
+    return n.apply(e.ShiftRightArithmeticOp, rounded, n.constant(np.asarray(bits)))
+
+
 def range_of(n: TFLiteNode, low: float | None, high: float | None) -> tuple[int, int]:
     """The integers of the result for real numbers in a range."""
     result = n.results[0]
@@ -104,9 +116,16 @@ def range_of(n: TFLiteNode, low: float | None, high: float | None) -> tuple[int,
 
 
 def _limits(tensor: Tensor) -> "np.iinfo[np.int8]":
-    if tensor.dtype.name not in ("int8", "uint8"):
+    if tensor.dtype.name not in ("int8", "uint8", "int16"):
         raise Unsupported(f"with quantized elements of type {tensor.kind}")
     return np.iinfo(tensor.dtype)
+
+
+def expect_8_bits(n: TFLiteNode) -> None:
+    """Refuses what LiteRT computes in another way of 16-bit numbers."""
+    for tensor in (n.tensor(0), n.results[0]):
+        if tensor.is_quantized and tensor.dtype.itemsize != 1:
+            raise Unsupported(f"with quantized elements of type {tensor.kind}")
 
 
 def saturated(n: TFLiteNode, x: SSAValue) -> SSAValue:
@@ -125,6 +144,7 @@ def limited(n: TFLiteNode, x: SSAValue, low: int, high: int) -> SSAValue:
 def table(n: TFLiteNode, function: Callable[[Array], Array]) -> SSAValue:
     """The result for each 8-bit number of the first input: `function` has all results
     for all of these, in 64 bits."""
+    expect_8_bits(n)
     source, result = n.tensor(0), n.results[0]
     numbers, limits = _limits(source), _limits(result)
     found = function(np.arange(numbers.min, numbers.max + 1))

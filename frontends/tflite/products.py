@@ -10,7 +10,7 @@ from dataclasses import replace
 from math import prod
 
 import numpy as np
-from xdsl.dialects.builtin import f32, i32
+from xdsl.dialects.builtin import f32, i32, i64
 from xdsl.ir import SSAValue
 
 from ...dialects.dtypes import Array
@@ -21,7 +21,7 @@ from ..operators import Known, Value
 from ..unsupported import Unsupported
 from ..windows import SpatialWindow, convolve, padded_alike
 from ..zero_points import HALF, centred, lowered, reshaped, summed, without_zeros
-from .fixed_point import multiplied, saturated, scaled
+from .fixed_point import expect_8_bits, multiplied, saturated, scaled, scaled_sums
 from .node import Conversion, TFLiteNode
 
 Product = Callable[[SSAValue, SSAValue], SSAValue]
@@ -84,6 +84,8 @@ def _product(
         kernel, other = centred(n, n.given(1), own), 0
     shape = n.tensor(1).shape
     others = [d for d in range(len(shape)) if d != channels]
+    if n.tensor(0).dtype == np.int16:
+        return _product_of_16_bits(n, x, kernel, product, bias)
     wide = n.convert(x, i32)
     sums = without_zeros(
         n,
@@ -96,6 +98,24 @@ def _product(
     if n.has(bias):
         sums = n.apply(e.AddOp, sums, n.value(bias))
     return saturated(n, rescaled(n, sums, _factors(n)))
+
+
+def _product_of_16_bits(
+    n: TFLiteNode, x: SSAValue, kernel: Value, product: Product, bias: int
+) -> SSAValue:
+    """Of 16-bit numbers and 8-bit ones, none of which has a zero point: summed in 64
+    bits. LiteRT's reference kernels take any bias for one of 64 bits."""
+    zeros = [n.tensor(0), n.tensor(1), n.results[0]]
+    if any(tensor.zeros.any() for tensor in zeros) or n.results[0].dtype != np.int16:
+        raise Unsupported("with 16-bit numbers and others, or zero points")
+    sums = product(n.convert(x, i64), n.convert(n.materialize(kernel), i64))
+    if n.has(bias):
+        if n.tensor(bias).dtype != np.int64:
+            raise Unsupported(
+                f"with 16-bit numbers and a bias of {n.tensor(bias).kind}"
+            )
+        sums = n.apply(e.AddOp, sums, n.value(bias))
+    return saturated(n, scaled_sums(n, sums, _factors(n)))
 
 
 def _product_of_floats(n: TFLiteNode, x: SSAValue, product: Product) -> SSAValue:
@@ -189,6 +209,7 @@ def _matmul(n: TFLiteNode) -> Sequence[Value]:
             for index, name in enumerate(("AdjX", "AdjY"))
         )
         return [n.activated(matmul(n, n.materialize(x), n.materialize(y)))]
+    expect_8_bits(n)
     (first, own), (second, other) = n.steps(0), _kernel(n)
     x, y = (
         _turned(n, value) if n.option(name) else value

@@ -13,7 +13,7 @@ from ..formulas import index_of, mean
 from ..operators import Value
 from ..unsupported import Unsupported
 from .elementwise import expect_one_scale
-from .fixed_point import factored, saturated, scaled, scaled_by
+from .fixed_point import expect_8_bits, factored, saturated, scaled, scaled_by
 from .node import Conversion, TFLiteNode
 
 
@@ -49,6 +49,7 @@ def _ratio(n: TFLiteNode) -> np.float64:
 def _sum(n: TFLiteNode) -> Sequence[Value]:
     if not n.is_quantized:
         return _reduce("add")(n)
+    expect_8_bits(n)
     return [saturated(n, scaled(n, _sum_of_steps(n), _ratio(n)))]
 
 
@@ -58,6 +59,7 @@ def _mean(n: TFLiteNode) -> Sequence[Value]:
     axes = _axes(n)
     if not n.is_quantized:
         return [mean(n, n.value(0), axes, keep=bool(n.option("KeepDims")))]
+    expect_8_bits(n)
     count = prod(shape_of(n.value(0))[axis] for axis in axes)
     number, exponent = (int(part) for part in factored(_ratio(n)))
     shift = min(count.bit_length() - 1, 32, 31 + exponent)
