@@ -15,7 +15,7 @@ from xdsl.utils.exceptions import ParseError
 
 import tensorplan
 from tensorplan.dialects.diagnostics import LocatedError
-from tensorplan.dialects.garbage import ALLOCATIONS
+from tensorplan.dialects.garbage import ALLOCATIONS, seldom_collected
 from tensorplan.dialects.tgraph.signature import signature as signature_of
 from tensorplan.passes.plan.pipeline import PlanPipeline
 from tensorplan.reporting.report import buffers
@@ -36,6 +36,18 @@ def test_plan_collects_garbage_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
     tensorplan.plan(program)
     assert thresholds == [ALLOCATIONS]
     assert gc.get_threshold()[0] < ALLOCATIONS
+
+
+def test_threads_that_compile_leave_the_garbage_collector_as_it_was() -> None:
+    """Whichever of them ends first."""
+    before = gc.get_threshold()
+    first, second = seldom_collected(), seldom_collected()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert gc.get_threshold()[0] == ALLOCATIONS
+    second.__exit__(None, None, None)
+    assert gc.get_threshold() == before
 
 
 def test_from_jax_to_a_callable() -> None:
