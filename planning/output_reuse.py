@@ -15,7 +15,7 @@ what is computed in place from one, or into one, may lie there as well.
 from bisect import insort
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, chain
+from itertools import accumulate
 from operator import itemgetter
 from typing import NamedTuple, TypeAlias
 
@@ -58,7 +58,9 @@ def reuse(
     for index in sorted(range(len(outputs)), key=lambda i: outputs[i].size):
         output = outputs[index]
         memories.setdefault(output.pool, []).append(_OutputMemory(index, output))
-    hand_overs = hand_overs or {}
+    handed: dict[int, dict[int, Sequence[HandOver]]] = {}
+    for (index, output_index), steps in (hand_overs or {}).items():
+        handed.setdefault(index, {})[output_index] = steps
     reuses: dict[int, Reuse] = {}
     candidates = [i for i, b in enumerate(buffers) if b.pool in memories and b.size]
     if not candidates:
@@ -70,14 +72,13 @@ def reuse(
         live = [i for i, (start, end) in spans.items() if start <= peak < end]
         live = [i for i in live if load.has(i, peak)]
         live.sort(key=lambda i: (-buffers[i].size, -buffers[i].end, i))
-        for memory in chain.from_iterable(memories.values()):
-            memory.look_at(load.steps[peak])
         moved = 0
         for index in live:
             del spans[index]  # what finds no room now will never do
-            buffer, pool = buffers[index], buffers[index].pool
-            found = {m: hand_overs.get((index, m.index), ()) for m in memories[pool]}
-            if reused := _reuse(buffer, found):
+            buffer = buffers[index]
+            there = memories[buffer.pool]
+            handed_over = handed.get(index, {})
+            if reused := _reuse(buffer, there, handed_over, load.steps[peak]):
                 reuses[index] = reused
                 load.remove(index)
                 moved += buffer.size
@@ -95,22 +96,25 @@ class _OutputMemory:
     output: Buffer
     placed: list[tuple[int, Buffer]] = field(default_factory=list[tuple[int, Buffer]])
     """With the offsets, ascending."""
-    step: int = 0
-    free: int = 0  # bytes in one piece in that step, at most
+    _step: int = -1
+    _free: int = 0
 
-    def look_at(self, step: int) -> None:
-        """Finds what is free in a step."""
-        self.step = step
+    def free_in(self, step: int) -> int:
+        """The most bytes in one piece that are free in a step."""
+        if self._step != step:
+            self._step, self._free = step, self._found_free(step)
+        return self._free
+
+    def _found_free(self, step: int) -> int:
         if _is_live(self.output, step):
-            self.free = 0
-            return
+            return 0
         last = 0
         pieces: list[int] = []
         for place, other in self.placed:
             if _is_live(other, step):
                 pieces.append(place - last)
                 last = place + other.size
-        self.free = max(*pieces, self.output.size - last, 0)
+        return max(*pieces, self.output.size - last, 0)
 
     def room(self, buffer: Buffer, hand_overs: Sequence[HandOver]) -> int | None:
         """The lowest offset at which the buffer fits."""
@@ -129,7 +133,7 @@ class _OutputMemory:
 
     def place(self, buffer: Buffer, offset: int) -> None:
         insort(self.placed, (offset, buffer), key=itemgetter(0))
-        self.look_at(self.step)
+        self._step = -1
 
 
 def _is_live(buffer: Buffer, step: int) -> bool:
@@ -139,13 +143,23 @@ def _is_live(buffer: Buffer, step: int) -> bool:
 
 
 def _reuse(
-    buffer: Buffer, memories: Mapping[_OutputMemory, Sequence[HandOver]]
+    buffer: Buffer,
+    memories: Sequence[_OutputMemory],
+    hand_overs: Mapping[int, Sequence[HandOver]],
+    step: int,
 ) -> Reuse | None:
-    """In the first memory with room for a buffer that is live in their step."""
-    for memory, hand_overs in memories.items():
-        if memory.free < buffer.size and not hand_overs:
+    """In the first memory with room for a buffer that is live in a step.
+
+    hand_overs: of the buffer and an output, by the output's index.
+    """
+    size = buffer.size
+    for memory in memories:
+        if memory.output.size < size:
             continue
-        if (offset := memory.room(buffer, hand_overs)) is not None:
+        if memory.index not in hand_overs and memory.free_in(step) < size:
+            continue
+        offset = memory.room(buffer, hand_overs.get(memory.index, ()))
+        if offset is not None:
             memory.place(buffer, offset)
             return Reuse(memory.index, offset)
     return None
