@@ -150,6 +150,26 @@ def test_logistic_and_tanh_stay_within_their_bounds() -> None:
     np.testing.assert_allclose(got, want, rtol=5e-7)
 
 
+@pytest.mark.parametrize(
+    "cls, end",
+    [
+        (elementwise.TanhOp, 9.02),
+        (elementwise.ErfOp, 3.93),
+        (elementwise.LogisticOp, 18),
+    ],
+)
+def test_where_a_function_is_one_nothing_is_left(
+    cls: type[TensorOp], end: float
+) -> None:
+    """The gradient of a GELU multiplies 1 - tanh(u) by the cube of its argument."""
+    x = np.concatenate([np.geomspace(end, 3e38, 1001), [np.inf]]).astype(np.float32)
+    got = computed(one(cls, [x]), [x], np.empty_like(x))
+    np.testing.assert_array_equal(got, np.ones_like(x))
+    if cls is not elementwise.LogisticOp:
+        got = computed(one(cls, [-x]), [-x], np.empty_like(x))
+        np.testing.assert_array_equal(got, -np.ones_like(x))
+
+
 # Each operation
 
 FLOATS = ("float64", "float32", "float16", "bfloat16")
