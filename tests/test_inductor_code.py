@@ -417,3 +417,91 @@ def test_what_kernels_do_with_their_parameters(
     name = "'k', " if language == "triton" else "['float*'], "
     module = ast.parse(f"k = async_compile.{language}({name}{source!r})")
     assert kernels(module) == {"k": uses}
+
+
+NAMES = """
+from torch._C._dynamo import assert_size_stride, empty_strided_cpu, reinterpret_tensor
+from torch._inductor import extern_kernels
+import torch
+"""
+FORWARD = f"""{NAMES}
+def call(args):
+    primals_1, primals_2 = args
+    args.clear()
+    assert_size_stride(primals_1, (4, 8), (8, 1))
+    assert_size_stride(primals_2, (8, 8), (8, 1))
+    buf0 = empty_strided_cpu((4, 8), (8, 1), torch.float32)
+    extern_kernels.mm(primals_1, primals_2, out=buf0)
+    buf1 = empty_strided_cpu((4, 8), (8, 1), torch.float32)
+    extern_kernels.mm(buf0, primals_2, out=buf1)
+    return (buf1, primals_1, primals_2, buf0, )
+"""
+BACKWARD = f"""{NAMES}
+def call(args):
+    primals_1, primals_2, mm, tangents_1 = args
+    args.clear()
+    assert_size_stride(primals_1, (4, 8), (8, 1))
+    assert_size_stride(primals_2, (8, 8), (8, 1))
+    assert_size_stride(mm, (4, 8), (8, 1))
+    assert_size_stride(tangents_1, (4, 8), (8, 1))
+    buf0 = empty_strided_cpu((8, 8), (8, 1), torch.float32)
+    extern_kernels.mm(reinterpret_tensor(mm, (8, 4), (1, 8), 0), tangents_1, out=buf0)
+    buf1 = mm; del mm  # reuse
+    extern_kernels.mm(tangents_1, primals_2, out=buf1)
+    return (buf1, buf0, )
+"""
+
+
+def step(folder: Path, forward: str = FORWARD, backward: str = BACKWARD) -> list[Path]:
+    texts = {"forward": forward, "backward": backward}
+    for name, text in texts.items():
+        (folder / f"net.{name}.output_code.py").write_text(text)
+    return [folder / f"net.{name}.output_code.py" for name in texts]
+
+
+def test_forward_and_backward_pass_are_one_plan(tmp_path: Path) -> None:
+    for path in step(tmp_path):
+        plan = read(path)
+        assert audit(plan).verdict == "proved"
+        # The saved tensor, whose bytes the backward pass reuses, and two results.
+        assert plan.memories["heap"].size == 4 * (32 + 32 + 64)
+        assert {name for name in plan.memories if name != "heap"} == {
+            *("primals_1", "primals_2", "tangents_1")
+        }
+        places = [item.location for item in steps_in(plan.steps)]
+        assert places[0] == "net.forward.output_code.py:12"
+        assert places[-1] == "net.backward.output_code.py:16"
+
+
+def test_a_saved_tensor_that_is_a_result_may_not_be_overwritten(tmp_path: Path) -> None:
+    """Neither file alone shows that."""
+    fault = FORWARD.replace("return (buf1, ", "return (buf0, ")
+    paths = step(tmp_path, fault)
+    assert audit(read(paths[0])).verdict == "unsound"
+    for path in paths:
+        alone = path.with_name("alone.output_code.py")
+        path.rename(alone)
+        assert audit(read(alone)).verdict == "proved"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("buf0, )", ")"), ("(buf1, primals_1, primals_2, buf0, )", "(primals_1, buf0, )")],
+)
+def test_other_halves_are_refused(
+    old: str, new: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    step(tmp_path, FORWARD.replace(old, new))
+    assert plan_audit.main([str(tmp_path)]) == 1
+    message = capsys.readouterr().err
+    assert "net.backward.output_code.py: error: this is the code of another" in message
+
+
+def test_both_files_of_a_step_are_audited_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths = step(tmp_path)
+    for given in ([tmp_path], paths, paths[1:]):
+        assert plan_audit.main([*map(str, given)]) == 0
+        table, _, _ = capsys.readouterr().out.partition("assumed:")
+        assert [line.split()[0] for line in table.splitlines()[1:]] == [paths[0].name]

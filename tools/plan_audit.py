@@ -33,7 +33,8 @@ these, a FOLDER has any number of them:
   IREE        *.iree.mlir: the IR before and after planning (see the how-to)
   ExecuTorch  *.pte: the first method
   LiteRT      *.tflite, with offsets in it or the interpreter's addresses beside
-  Inductor    *output_code.py, the code that it generates for a CPU or a GPU
+  Inductor    *output_code.py, the code that it generates for a CPU or a GPU; both
+              *.forward.output_code.py and *.backward.output_code.py are one plan
   PyTorch     *.pickle of torch.cuda.memory._dump_snapshot
   CSV         buffers in minimalloc's format, with offsets (plan-solve --help)
 
@@ -104,7 +105,7 @@ def run(options: argparse.Namespace) -> int:
     from ..reporting.foreign import account
     from ..support.foreign_plan import ForeignPlanError
 
-    files = [file for path in options.files for file in plan_files(path)]
+    files = dict.fromkeys(f for path in options.files for f in plan_files(path))
     found: list[_Audited] = []
     is_read = True
     for file in files:

@@ -3,6 +3,10 @@
     _, [code] = torch._inductor.utils.run_and_get_code(compiled, x)
     Path("net.output_code.py").write_text(code)
 
+A training step has two codes. `net.forward.output_code.py` and, beside it,
+`net.backward.output_code.py` are one plan: what the forward pass returns last are the
+first arguments of the backward pass, and live until that deletes them.
+
 The code says when each buffer is allocated, reused and deleted, which kernel gets
 which, and, with `torch._inductor.config.memory_planning`, the offsets in pools. It is
 parsed, and never run. It says nothing of where allocations and pools lie: they get the
@@ -43,6 +47,7 @@ from .inductor_code import (
 from .inductor_kernels import READ, UPDATED, WRITTEN, Use
 
 ENDINGS = ("output_code.py",)
+_FORWARD, _BACKWARD = ".forward.output_code.py", ".backward.output_code.py"
 
 ASSUMPTIONS = (
     "a kernel reads `in_ptr`, writes `out_ptr`, and updates `in_out_ptr` and what it "
@@ -53,6 +58,7 @@ ASSUMPTIONS = (
     "what they return has elements of the type of their first operand",
     "allocations lie as close together as a planner that knows all of them puts them",
 )
+_CALLER = "the caller keeps the results of the forward pass, and no saved tensor"
 _DONATED = "arguments whose bytes are reused are donated"
 _EXAMPLE = "sizes are those of the example arguments in the code"
 
@@ -91,8 +97,39 @@ class _Tensor(NamedTuple):
 _NOTHING = _Tensor("", "", Region("", 0, 0), "float32", 0)
 
 
+def _other_half(path: Path) -> Path | None:
+    """The other file of a training step, if the path is of one and that is there."""
+    for own, other in ((_FORWARD, _BACKWARD), (_BACKWARD, _FORWARD)):
+        beside = path.with_name(path.name.removesuffix(own) + other)
+        if path.name.endswith(own) and beside.is_file():
+            return beside
+    return None
+
+
+def first_file(path: Path) -> Path:
+    """The file in which the plan in a file begins."""
+    return max(path, _other_half(path) or path)  # `forward` comes after `backward`
+
+
 def read_file(path: Path) -> ForeignPlan:
-    """Raises `ForeignPlanError` for what is no such code, and `OSError`."""
+    """The plan in a file; of a training step, in both files.
+
+    Raises `ForeignPlanError` for what is no such code, and `OSError`.
+    """
+    path = first_file(path)
+    parts = [_parts(each) for each in (path, _other_half(path)) if each]
+    try:
+        first = _Reader(parts[0][0], None)
+        first.run(parts)
+        reader = _Reader(parts[0][0], first.placed())
+        reader.run(parts)
+        return reader.plan()
+    except (LookupError, ValueError, TypeError, RecursionError, MemoryError):
+        raise ForeignPlanError("this is no code of Inductor", str(path)) from None
+
+
+def _parts(path: Path) -> tuple[Code, Sequence[ast.stmt]]:
+    """The code in a file, and the body of the function that runs."""
     try:
         text = path.read_text()
         with catch_warnings(action="ignore"):  # of Python, about escapes in strings
@@ -102,12 +139,7 @@ def read_file(path: Path) -> ForeignPlan:
             for item in ast.walk(module)
             if isinstance(item, ast.FunctionDef) and item.name == "call"
         ]
-        code = Code(module, text.splitlines(), path)
-        first = _Reader(code, None)
-        first.take(call.body)
-        reader = _Reader(code, first.placed())
-        reader.take(call.body)
-        return reader.plan()
+        return Code(module, text.splitlines(), path), call.body
     except (
         SyntaxError,
         LookupError,
@@ -125,6 +157,7 @@ class _Reader:
     """
 
     def __init__(self, code: Code, offsets: Mapping[str, int] | None):
+        self.codes = [code]
         self.code = code
         self.offsets = offsets
         self.device = "cpu"
@@ -144,22 +177,27 @@ class _Reader:
         self.steps: list[Step] = []
         self.given: dict[str, Value] = {}
         self.returned: list[_Tensor] = []
+        self.results: list[_Tensor] = []
+        """Of the forward pass, if another part follows it."""
         self.not_understood: Counter[str] = Counter()
 
     def plan(self) -> ForeignPlan:
         if not self.steps:
             raise ValueError
-        kept = [v for tensor in self.returned for v in self._must_hold(tensor.group)]
+        results = [*self.results, *self.returned]
+        kept = [value for tensor in results for value in self._must_hold(tensor.group)]
         donated = self._donated()
         kept += [self.values[name] for name in self.given if name not in donated]
         heaps = {n: Memory(heap.size, "temporary") for n, heap in self.heaps.items()}
         assumptions = [*ASSUMPTIONS]
         if donated:
             assumptions.append(_DONATED)
-        if self.code.numbers:
+        if any(code.numbers for code in self.codes):
             assumptions.append(_EXAMPLE)
+        if len(self.codes) > 1:
+            assumptions.append(_CALLER)
         return ForeignPlan(
-            self.code.path.name,
+            self.codes[0].path.name,
             {**self.memories, **heaps},
             self.steps,
             list(self.given.values()),
@@ -182,6 +220,39 @@ class _Reader:
         allocated: without a name, they are free.
         """
         return self.given.keys() & set(self.before.values())
+
+    def run(self, parts: Sequence[tuple[Code, Sequence[ast.stmt]]]) -> None:
+        """The functions of codes, one after the other."""
+        for number, (code, body) in enumerate(parts):
+            if number:
+                self._follow(code)
+            self.take(body)
+
+    def _follow(self, code: Code) -> None:
+        """Goes on with the backward pass: the caller has what was returned."""
+        self.codes.append(code)
+        self.code, self.device, self.defined = code, "cpu", {"self", "args"}
+        results = [tensor for tensor in self.returned if tensor.group]
+        self.names = {f"result {n}": tensor for n, tensor in enumerate(results)}
+        self._free()
+
+    def _saved(self, names: Sequence[str]) -> dict[str, _Tensor]:
+        """The arguments of the backward pass that the forward pass returned last. The
+        gradients of its results come after them."""
+        results, code = [*self.names.values()], self.code
+        names = [n for n in names if n in code.shapes and not n.startswith("tangents")]
+        count = len(results) - len(names)
+        if count < 0 or any(
+            tensor.region.size < size_of(code.shapes[name]._replace(dtype=tensor.dtype))
+            for name, tensor in zip(names, results[count:], strict=True)
+        ):
+            raise ForeignPlanError(
+                "this is the code of another forward pass than of "
+                f"{self.codes[0].path.name}",
+                str(code.path),
+            )
+        self.results = results[:count]
+        return dict(zip(names, results[count:], strict=True))
 
     def take(self, body: Sequence[ast.stmt]) -> None:
         """Statements, in their order."""
@@ -249,7 +320,13 @@ class _Reader:
 
     def _arguments(self, names: Sequence[str]) -> None:
         """The caller has them, in bytes of their own."""
+        saved: dict[str, _Tensor] = {}
+        if len(self.codes) > 1 and not self.callers:
+            saved = self._saved(names)
+            self.names = {f"result {n}": x for n, x in enumerate(self.results)} | saved
         for number, name in enumerate(names):
+            if name in saved:
+                continue
             if self.callers:
                 if (tensor := self.names.pop(f"args[{number}]", None)) is not None:
                     self.names[name] = tensor

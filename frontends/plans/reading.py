@@ -23,27 +23,29 @@ OTHERS = (
 
 
 def plan_files(path: str) -> Sequence[Path]:
-    """The path, or the files with plans in a folder, in the order of their names.
+    """The path, or the files with plans in a folder, in the order of their names. Of
+    two files of one plan, it is the first.
 
     Raises `OSError` for a folder without any, and for what is not there.
     """
     folder = Path(path)
     if not folder.is_dir():
         folder.stat()
-        return [folder]
-    found = sorted(
-        file
+        return [inductor.first_file(folder)]
+    found = {
+        inductor.first_file(file)
         for file in folder.iterdir()
         if file.name.endswith((*OTHERS, *minimalloc.ENDINGS))
-    )
+    }
     if not found:
         reason = f"a folder without plans, expected *{xla.ASSIGNMENT}, *.pte, ..."
         raise OSError(errno.ENOENT, reason, path)
-    return found
+    return sorted(found)
 
 
 def read(path: Path) -> ForeignPlan:
-    """The plan in a file; of XLA's dumps, either of a module's two files.
+    """The plan in a file. Of XLA's dumps, and of a training step of Inductor, it is
+    either of two files.
 
     Raises `ForeignPlanError` for what is no plan, and `OSError`.
     """
