@@ -23,7 +23,8 @@ and keeps it if the arenas take a hundredth less, in at most 3 % more time.
 
 Needs: level 1, in the order in which the program will run: after tgraph-schedule.
 Leaves: level 1.
-Does not: pack masks that no dimension of which eight divides, or that a loop carries.
+Does not: pack masks that no dimension of which eight divides, that are only broadcast
+behind the peak, or that a loop carries.
 """
 
 from collections.abc import Sequence
@@ -39,7 +40,7 @@ from xdsl.dialects.builtin import (
     i1,
 )
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue, Use
 
 from ...analysis.cost import duration
 from ...analysis.functions import blocks_within, is_tensor, tensor_functions
@@ -63,6 +64,7 @@ from ...dialects.tgraph.elementwise import (
 )
 from ...dialects.tgraph.reducing import ReduceOp
 from ...dialects.tgraph.shaping import BroadcastInDimOp, ConstantOp, IotaOp, ReshapeOp
+from ...dialects.tgraph.structure import FusionOp
 from .. import driver
 from ..optional import OptionalPass
 from ..options import Placing
@@ -165,12 +167,24 @@ def _crossing(block: Block, alignment: int) -> _Masks | None:
             for op in made
             if position[op] < peak
             for value in op.results
-            if _is_mask(value) and any(use.operation in behind for use in value.uses)
+            if _is_mask(value)
+            and any(
+                use.operation in behind and _is_read_whole(use) for use in value.uses
+            )
         ]
         gained = sum(typical_bytes(tensor_type_of(value.type)) for value in masks)
         if gained * (BITS - 1) / BITS >= WORTH * max(lives):
             found |= dict.fromkeys(masks)
     return _Masks(list(found), frozenset(behind)) if found else None
+
+
+def _is_read_whole(use: Use) -> bool:
+    """Whether a mask is read for one element each, rather than broadcast: one that is
+    broadcast would be stored again for that."""
+    if isinstance(use.operation, FusionOp):
+        argument = use.operation.body.block.args[use.index]
+        return any(map(_is_read_whole, argument.uses))
+    return not isinstance(use.operation, BroadcastInDimOp)
 
 
 def _is_mask(value: SSAValue) -> bool:
