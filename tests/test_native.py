@@ -7,6 +7,7 @@ import sys
 import tracemalloc
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -739,19 +740,120 @@ def test_windows(kind: str, dtype: str) -> None:
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
 
 
+HOLES = {"base_dilations": [1, 3, 2, 1], "window_dilations": [1, 2, 1, 1]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "dtype"),
+    [
+        *product(
+            ("add", "multiply", "maximum", "minimum"),
+            ("float32", "float64", "bfloat16", "int8", "bool"),
+        ),
+        *product(("and", "or"), ("int8", "bool")),
+    ],
+)
 @pytest.mark.parametrize(
     "changed",
     [
-        {"base_dilations": [1, 2, 1, 1]},  # holes
+        HOLES,
+        HOLES | {"base_dilations": [1, 4, 4, 1]},  # places that meet holes alone
         {"padding_low": [0, 4, 1, 0]},  # windows in the padding alone
         {"window_dimensions": [1, 9, 3, 1], "padding_low": [0, 8, 1, 0]},  # many cut
+        HOLES | {"padding_low": [1, 1, 1, 2], "window_strides": [2, 2, 3, 1]},
+        HOLES | {"padding_high": [0, 0, 40, 0]},
     ],
 )
-def test_windows_without_a_native_form(changed: dict[str, list[int]]) -> None:
-    x = numbers(np.random.default_rng(0), (2, 9, 8, 5), "float32")
-    op = windowed(x, "add", changed)
-    out = np.empty(op.declared[0].get_shape(), np.float32)
-    assert native.calls_of(op, [x], [out], Scratch("cpu:0")) is None
+@pytest.mark.parametrize("channels", [5, 100])
+def test_windows_that_are_no_views(
+    changed: dict[str, list[int]], kind: str, dtype: str, channels: int
+) -> None:
+    """Every bit is as NumPy has it."""
+    rng = np.random.default_rng(0)
+    x = extremes(rng, 2 * 9 * 8 * channels, dtype).reshape(2, 9, 8, channels)
+    op = windowed(x, kind, changed)
+    out = np.empty(op.declared[0].get_shape(), x.dtype)
+    got = computed(op, [x], out.copy())
+    assert_same(got, computed(op, [x], out, by_numpy=True))
+
+
+def selecting(
+    x: Array, kind: str, window: Sequence[int], strides: Sequence[int], low: int
+) -> tuple[TensorOp, list[int]]:
+    """The gradient of pooling, with as much padding on both sides as `low` of each
+    dimension that is pooled; and how many places there are."""
+    padding = [low if n > 1 else 0 for n in window]
+    sizes = [n + 2 * more for n, more in zip(x.shape, padding, strict=True)]
+    places = [(n - w) // s + 1 for n, w, s in zip(sizes, window, strides, strict=True)]
+    properties: dict[str, Attribute] = {
+        "kind": StringAttr(kind),
+        "window_dimensions": ints(window),
+        "window_strides": ints(strides),
+        "padding_low": ints(padding),
+        "padding_high": ints(padding),
+    }
+    return one(
+        reducing.SelectAndScatterOp, [x, np.empty(places, x.dtype)], properties
+    ), places
+
+
+WINDOWS = {
+    "columns": ((2, 9, 8, 100), (1, 2, 2, 1), (1, 2, 2, 1), 0),
+    "overlapping": ((2, 9, 8, 5), (1, 3, 3, 1), (1, 2, 1, 1), 1),
+    "rows": ((2, 3, 9, 40), (1, 1, 3, 2), (1, 1, 2, 2), 1),
+    "rows that overlap": ((3, 70, 80), (1, 3, 3), (1, 2, 2), 1),
+    "gaps": ((2, 20, 70), (1, 2, 2), (1, 3, 5), 0),
+    "padding alone": ((2, 6, 7, 33), (1, 2, 3, 1), (1, 1, 3, 1), 4),
+    "all dimensions": ((6, 5, 7), (2, 3, 2), (1, 1, 2), 1),
+    "the whole": ((2, 7, 7, 64), (1, 7, 7, 1), (1, 1, 1, 1), 0),
+    "one": ((4, 6), (1, 1), (1, 1), 0),
+}
+
+
+@pytest.mark.parametrize(
+    "dtype", ["float32", "float64", "float16", "bfloat16", "int8", "int64", "bool"]
+)
+@pytest.mark.parametrize("kind", ["maximum", "minimum"])
+@pytest.mark.parametrize("name", WINDOWS)
+def test_gradients_of_pooling(name: str, kind: str, dtype: str) -> None:
+    """Every bit is as NumPy has it: of equal elements the first is selected, and
+    gradients are added in one order."""
+    shape, window, strides, low = WINDOWS[name]
+    rng = np.random.default_rng(0)
+    x = extremes(rng, prod(shape), dtype).reshape(shape)
+    op, places = selecting(x, kind, window, strides, low)
+    source = extremes(rng, prod(places), dtype).reshape(places)
+    got = computed(op, [x, source], np.empty_like(x))
+    want = computed(op, [x, source], np.empty_like(x), by_numpy=True)
+    assert_same(got, want)
+    x, source = (np.moveaxis(y.copy(), 0, -1) for y in (x, source))  # in any layout
+    op, _ = selecting(x, kind, (*window[1:], 1), (*strides[1:], 1), low)
+    if window[0] == strides[0] == 1:
+        assert_same(
+            computed(op, [x, source], np.empty_like(x)), np.moveaxis(want, 0, -1)
+        )
+
+
+def test_the_gradient_of_pooling_takes_no_workspace() -> None:
+    x = np.ones((2, 9, 8, 5), np.float32)
+    op, places = selecting(x, "maximum", (1, 3, 3, 1), (1, 2, 2, 1), 1)
+    scratch = Scratch("cpu:0")
+    inputs = [x, np.ones(places, np.float32)]
+    assert native.calls_of(op, inputs, [np.empty_like(x)], scratch) is not None
+    assert scratch.pool.bytes == 0
+
+
+@pytest.mark.parametrize("threads", [2, 3])
+def test_windows_in_threads(threads: int) -> None:
+    x = numbers(np.random.default_rng(0), (6, 64, 64, 32), "float32")
+    op, places = selecting(x, "maximum", (1, 3, 3, 1), (1, 2, 2, 1), 1)
+    source = numbers(np.random.default_rng(1), places, "float32")
+    out = np.empty(x.shape, np.float32)
+    calls = native.calls_of(op, [x, source], [out], Scratch("cpu:0", threads))
+    assert calls is not None
+    for function, arguments in calls:
+        function(*arguments)
+    assert_same(out, computed(op, [x, source], np.empty_like(out), by_numpy=True))
 
 
 def cumulative(x: Array, kind: str, axis: int, forward: bool) -> TensorOp:

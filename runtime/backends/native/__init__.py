@@ -16,7 +16,8 @@ products.py     products with vectors, and of wide integers, as loop nests
 strips.py       a vector by a matrix with long rows
 indexing.py     gathers, scatters and dynamic slices
 bodies.py       reductions by any function
-windows.py      reductions in windows
+windows.py      reductions in windows that are views
+pooling.py      those over holes, and gradients of maximum pooling
 scans.py        cumulative sums of columns
 selection.py    the first of a sort
 

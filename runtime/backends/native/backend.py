@@ -17,6 +17,7 @@ from ....dialects.tgraph.reducing import (
     DotGeneralOp,
     ReduceOp,
     ReduceWindowOp,
+    SelectAndScatterOp,
 )
 from ....dialects.tgraph.structure import FusionOp
 from ...calls import Call
@@ -25,8 +26,9 @@ from ..arrays import same_memory
 from ..contraction import BLOCK, Contraction, contraction
 from ..jit import llvm
 from ..numpy.base import kernel_of
+from ..numpy.reducing import scan_of
 from ..onednn import backend as onednn
-from . import indexing, integers, scans, selection, strips, windows
+from . import indexing, integers, pooling, scans, selection, strips, windows
 from .bodies import reduce_by
 from .functions import Nests, copy_of, nested
 from .graphs import NoLoopNest, by_result, graph_of, views
@@ -45,17 +47,10 @@ def calls_of(
             case ReduceByOp():
                 return reduce_by(op, inputs, outs)
             case ReduceWindowOp():
-                return scans.calls_of(op, inputs[0], outs[0]) or [
-                    call
-                    for part in windows.parts(op, inputs[0], outs[0])
-                    for call in _nest(
-                        by_result([part.reduction]),
-                        part.reduction.result,
-                        {part.operand: part.view},
-                        part.out,
-                        scratch,
-                    )
-                ]
+                return _windows(op, inputs[0], outs[0], scratch)
+            case SelectAndScatterOp():
+                x, source = inputs
+                return pooling.select_and_scatter(op, x, source, outs[0], scratch)
             case SortOp():
                 return selection.calls_of(op, inputs, outs)
             case CopyOp():
@@ -117,6 +112,27 @@ def _nest(
     scratch: Scratch,
 ) -> list[Call]:
     return nested(graph_of(ops, result, arrays, out), scratch)
+
+
+def _windows(op: ReduceWindowOp, x: Array, out: Array, scratch: Scratch) -> list[Call]:
+    if (calls := scans.calls_of(op, x, out)) is not None:
+        return calls
+    try:
+        return [
+            call
+            for part in windows.parts(op, x, out)
+            for call in _nest(
+                by_result([part.reduction]),
+                part.reduction.result,
+                {part.operand: part.view},
+                part.out,
+                scratch,
+            )
+        ]
+    except NoLoopNest:
+        if scan_of(op, x.shape):
+            raise  # NumPy's is one pass
+        return pooling.reduced(op, x, out, scratch.threads)
 
 
 def _contraction(
@@ -196,6 +212,7 @@ _SUPPORTED = (
     ReduceByOp,
     ReduceOp,
     ReduceWindowOp,
+    SelectAndScatterOp,
     SortOp,
     shaping.ConstantOp,
     shaping.DeviceCopyOp,

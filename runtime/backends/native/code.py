@@ -203,11 +203,17 @@ class LlvmFunction:
         text = f"{instruction} {typed(left)}, {right.text}"
         return self.op(text, left.element, left.lanes)
 
-    def select(self, condition: Value, x: Operand, y: Operand) -> Value:
+    def select(
+        self, condition: Value, x: Operand, y: Operand, *, random: bool = False
+    ) -> Value:
+        """`random` keeps LLVM from making it a branch, which processors would predict
+        wrongly."""
         left, right = self.matched(x, y)
         lanes = max(condition.lanes, left.lanes)
         values = [self.widened(v, lanes) for v in (condition, left, right)]
         text = "select " + ", ".join(typed(v) for v in values)
+        if random:
+            text += ", !unpredictable !{}"
         return self.op(text, left.element, lanes)
 
     def fma(self, x: Value, y: Operand, z: Operand) -> Value:

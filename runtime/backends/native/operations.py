@@ -32,11 +32,15 @@ from .code import LlvmFunction, Value
 from .elements import converted, register_type, rounded
 
 
+def is_better(kind: str, dtype: DType, x: Value, y: Value) -> Value:
+    """Whether `x` is more (`kind` "maximum") or less than `y`; not if either is NaN."""
+    sign = "o" if x.is_float else "s" if dtype.kind == "i" else "u"
+    return x.compare(sign + ("gt" if kind == "maximum" else "lt"), y)
+
+
 def better(kind: str, dtype: DType, x: Value, y: Value) -> Value:
     """The `maximum` or `minimum`; `y` if either is NaN."""
-    sign = "o" if x.is_float else "s" if dtype.kind == "i" else "u"
-    is_better = x.compare(sign + ("gt" if kind == "maximum" else "lt"), y)
-    return x.code.select(is_better, x, y)
+    return x.code.select(is_better(kind, dtype, x, y), x, y)
 
 
 def extreme(kind: str) -> Callable[[DType, Value, Value], Value]:

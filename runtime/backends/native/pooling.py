@@ -1,0 +1,376 @@
+"""Windows that are no views: over holes or padding alone, or with a selected element.
+
+    for each place of the window:
+        for each element that it meets there:
+            total = total + x
+        out = total
+
+    for each place of the window, the last one first:
+        for each element that it meets there:
+            if it is better than all before: best, selected = it, its address
+        at selected: out = out + gradient
+
+Vectors are of places that lie together along a dimension that no window moves along. If
+there is none, places are computed one by one. Sums are NumPy's, to the bit: that adds
+the gradients of all windows that select their first element, then of those that select
+the second, and so on (numpy/reducing.py). An element thus takes the gradient of the
+last of its windows first.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from functools import partial
+from math import prod
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from ....analysis.cost import OTHERS_PER_NS
+from ....dialects.dtypes import Array, accumulator, identity
+from ....dialects.tgraph.reducing import ReduceWindowOp, SelectAndScatterOp
+from ....support.arrays import span
+from ...calls import Call
+from ...pool import Scratch
+from ..arrays import copy
+from ..jit import llvm
+from ..jit.records import ArrayRecord, parallel
+from ..numpy.reducing import reduction_ufunc
+from ..parts import LANES, cut
+from .accumulators import combined
+from .code import LlvmFunction, Value
+from .elements import load, number_of, register_type, rounded, store
+from .graphs import NoLoopNest
+from .loops import UNROLLED, VECTOR
+from .nests import Loops, merged
+from .operations import extreme, is_better
+
+FEW = 9
+"""Elements of a window that are written one by one where every place meets them all."""
+
+
+class _Dimension(NamedTuple):
+    """How a window moves along a dimension, in steps of the operand with its holes."""
+
+    window: int
+    """Elements of the window."""
+    stride: int
+    """From one place to the next."""
+    low: int
+    """The padding before the first element."""
+    holes: int
+    """From one element of the operand to the next: more than 1 if holes are between."""
+    apart: int
+    """From one element of the window to the next."""
+    size: int
+    """Elements of the operand."""
+    places: int
+
+    @property
+    def moves(self) -> bool:
+        """Whether any place meets other than the element of the same number."""
+        steps = self.window, self.stride, self.holes, self.low
+        return steps != (1, 1, 1, 0) or self.size != self.places
+
+    @property
+    def end(self) -> int:
+        """Behind the last element."""
+        return (self.size - 1) * self.holes + 1
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether any place meets padding."""
+        last = (self.places - 1) * self.stride + (self.window - 1) * self.apart
+        return self.low > 0 or last - self.low >= self.end
+
+
+def reduced(op: ReduceWindowOp, x: Array, out: Array, threads: int) -> list[Call]:
+    """Raises `NoLoopNest` for elements that have no native type."""
+    reduction_ufunc(op, op.kind.data, x.dtype)  # refuses types
+    dilations = op.base_dilations.get_values(), op.window_dilations.get_values()
+    dims = _dimensions(op, x, out, *dilations)
+    return _calls(_Reducing, op.kind.data, dims, [x, out], threads)
+
+
+def select_and_scatter(
+    op: SelectAndScatterOp, x: Array, source: Array, out: Array, scratch: Scratch
+) -> list[Call]:
+    """Raises `NoLoopNest` for elements that have no native type."""
+    reduction_ufunc(op, op.kind.data, x.dtype)  # refuses types
+    ones = (1,) * x.ndim
+    dims = _dimensions(op, x, source, ones, ones)
+    dtype = accumulator(out.dtype)
+    is_sum = any(dim.window > dim.stride for dim in dims)
+    target = scratch.take(out.shape, dtype) if is_sum and dtype != out.dtype else out
+    zeros = np.broadcast_to(np.zeros((), target.dtype), target.shape)
+    arrays = [x, source, target]
+    calls = _calls(_Selecting, op.kind.data, dims, arrays, scratch.threads)
+    return [*copy(target, zeros), *calls, *copy(out, target)]
+
+
+def _dimensions(
+    op: ReduceWindowOp | SelectAndScatterOp,
+    x: Array,
+    places: Array,
+    holes: Sequence[int],
+    apart: Sequence[int],
+) -> Sequence[_Dimension]:
+    moves = op.window_dimensions, op.window_strides, op.padding_low
+    columns = *(each.get_values() for each in moves), holes, apart
+    columns = *columns, x.shape, places.shape
+    return [_Dimension(*each) for each in zip(*columns, strict=True)]
+
+
+def _calls(
+    lowering: type["_Lowering"],
+    kind: str,
+    dims: Sequence[_Dimension],
+    arrays: Sequence[Array],
+    threads: int,
+) -> list[Call]:
+    """What threads compute at the same time: parts of a dimension that no window moves
+    along."""
+    if any(register_type(x.dtype) is None for x in arrays):
+        raise NoLoopNest
+    _, places, *_ = arrays
+    if not places.size:
+        return []
+    still = [d for d, dim in enumerate(dims) if not dim.moves]
+    units = [LANES if d == places.ndim - 1 else 1 for d in still]
+    time = places.size * prod(dim.window for dim in dims) / OTHERS_PER_NS
+    first, parted = cut([places.shape[d] for d in still], units, time, threads)
+    whole = (slice(None),) * (still[first] if still else 0)
+    parts = (
+        [[x[*whole, part, ...] for x in arrays] for part in parted]
+        if still
+        else [arrays]
+    )
+    calls: list[list[Call]] = []
+    for part in parts:
+        function = llvm.compiler().function(lowering(kind, dims, part).text())
+        calls.append([(ArrayRecord(function, part), ())])
+    return parallel(calls, threads)
+
+
+class _Span(NamedTuple):
+    """What of the window meets elements in a place, along a dimension; `i64`."""
+
+    start: str
+    """Where the window starts."""
+    first: str
+    stop: str
+
+
+class _Lowering(ABC):
+    """Words are the addresses of the arrays: the operand, then one element for each
+    place, then others like the operand."""
+
+    PLACES: ClassVar = 1
+
+    def __init__(self, kind: str, dims: Sequence[_Dimension], arrays: Sequence[Array]):
+        self.kind = kind
+        self.code = LlvmFunction()
+        self.arrays = arrays
+        element = register_type(arrays[0].dtype)
+        assert element is not None
+        nothing = number_of(identity(kind, arrays[0].dtype))
+        self.identity = self.code.number(nothing, element)
+        self.moving = [(d, dim) for d, dim in enumerate(dims) if dim.moves]
+        still = [d for d, dim in enumerate(dims) if not dim.moves]
+        columns = list(zip(*(a.strides for a in arrays), strict=True))
+        self._around: Loops = merged(arrays[0].shape, still, columns)
+        self._lanes = 1
+        sizes = [a.itemsize for a in arrays]
+        if self._around and list(self._around[-1][1]) == sizes:
+            self._lanes, _ = self._around.pop()
+
+    def text(self) -> str:
+        words = [self.code.word(n) for n in range(len(self.arrays))]
+        self._batch(self._around, words)
+        return self.code.function()
+
+    @abstractmethod
+    def place(
+        self, pointers: Sequence[str], spans: Sequence[_Span], lanes: int, active: int
+    ) -> None:
+        """What is done in so many places at a time. `pointers` are where the operand
+        starts, the place, and where others start."""
+
+    def _batch(self, loops: Loops, pointers: Sequence[str]) -> None:
+        if not loops:
+            self._places([], pointers)
+            return
+        (size, steps), *rest = loops
+        with self.code.loop("0", str(size), 1) as index:
+            inner = zip(pointers, steps, strict=True)
+            self._batch(rest, [self.code.moved(p, index, step) for p, step in inner])
+
+    def _places(self, spans: Sequence[_Span], pointers: Sequence[str]) -> None:
+        if len(spans) == len(self.moving):
+            self._some_lanes(spans, pointers)
+            return
+        code = self.code
+        d, dim = self.moving[len(spans)]
+        with code.loop("0", str(dim.places), 1) as index:
+            place = code.index("sub", str(dim.places - 1), index)
+            inner = list(pointers)
+            step = self.arrays[self.PLACES].strides[d]
+            inner[self.PLACES] = code.moved(pointers[self.PLACES], place, step)
+            self._places([*spans, self._span(dim, place)], inner)
+
+    def _span(self, dim: _Dimension, place: str) -> _Span:
+        code = self.code
+        start = code.index("sub", code.index("mul", place, dim.stride), dim.low)
+        if not dim.is_cut:
+            return _Span(start, "0", str(dim.window))
+        at = Value(code, start, "i64", 1)
+        before, after = ((-at).call("smax", 0), (-at + dim.end).call("smax", 0))
+        first, stop = (
+            code.binary("udiv", steps + (dim.apart - 1), dim.apart)
+            for steps in (before, after)
+        )
+        return _Span(start, first.text, stop.call("smin", dim.window).text)
+
+    def _some_lanes(self, spans: Sequence[_Span], pointers: Sequence[str]) -> None:
+        code, size = self.code, self._lanes
+        widest = max(4, *(a.itemsize for a in self.arrays))
+        narrow = min(VECTOR // widest, 1 << (size - 1).bit_length())
+        sizes = [a.itemsize for a in self.arrays]
+
+        def moved(index: str) -> list[str]:
+            return [
+                code.moved(p, index, step)
+                for p, step in zip(pointers, sizes, strict=True)
+            ]
+
+        start = 0
+        for lanes in (UNROLLED * narrow, narrow):
+            stop = start + (size - start) // lanes * lanes
+            if stop > start:
+                with code.loop(str(start), str(stop), lanes) as index:
+                    self.place(moved(index), spans, lanes, lanes)
+            start = stop
+        if start < size:
+            self.place(moved(str(start)), spans, narrow, size - start)
+
+    def is_met(self, spans: Sequence[_Span]) -> Value:
+        """Whether the window meets any element, or a hole."""
+        result = self.code.number(1, "i1")
+        for met, (_, dim) in zip(spans, self.moving, strict=True):
+            if dim.is_cut:
+                first = Value(self.code, met.first, "i64", 1)
+                result &= first.compare("slt", Value(self.code, met.stop, "i64", 1))
+        return result
+
+    def elements(
+        self, spans: Sequence[_Span], pointers: Sequence[str], number: int = 0
+    ) -> Iterator[Sequence[str]]:
+        """For code that is to run for each element that the window meets, of which
+        there are some: where the element is, in the arrays like the operand."""
+        if number == len(self.moving):
+            yield pointers
+            return
+        d, dim = self.moving[number]
+        for element in self._met(dim, spans[number]):
+            inner = self._moved(pointers, element, d)
+            yield from self.elements(spans, inner, number + 1)
+
+    def _moved(self, pointers: Sequence[str], element: str, d: int) -> Sequence[str]:
+        return [
+            pointer
+            if number == self.PLACES
+            else self.code.moved(pointer, element, self.arrays[number].strides[d])
+            for number, pointer in enumerate(pointers)
+        ]
+
+    def _met(self, dim: _Dimension, met: _Span) -> Iterator[str]:
+        """The numbers of elements along a dimension."""
+        code = self.code
+        for step in self._steps(dim, met):
+            at = code.index("add", met.start, code.index("mul", step, dim.apart))
+            if dim.holes == 1:
+                yield at
+                continue
+            rest = Value(code, code.index("urem", at, dim.holes), "i64", 1)
+            with code.when(rest.compare("eq", 0)):
+                yield code.index("udiv", at, dim.holes)
+
+    def _steps(self, dim: _Dimension, met: _Span) -> Iterator[str]:
+        if not dim.is_cut and prod(dim.window for _, dim in self.moving) <= FEW:
+            yield from map(str, range(dim.window))
+            return
+        with self.code.loop(met.first, met.stop, 1) as step:
+            yield step
+
+
+class _Reducing(_Lowering):
+    def place(
+        self, pointers: Sequence[str], spans: Sequence[_Span], lanes: int, active: int
+    ) -> None:
+        code, dtype, kind = self.code, self.arrays[0].dtype, self.kind
+        is_extreme = kind in ("maximum", "minimum")
+        combine = extreme(kind) if is_extreme else partial(combined, kind)
+        total = code.slot(code.widened(self.identity, lanes))
+        with code.when(self.is_met(spans)):
+            for x, _ in self.elements(spans, pointers):
+                new = load(code, x, dtype.itemsize, dtype, lanes, active)
+                so_far = code.get(total, new.element, lanes)
+                code.set(total, combine(dtype, so_far, new))
+        result = rounded(code.get(total, self.identity.element, lanes), dtype)
+        store(result, pointers[1], dtype.itemsize, dtype, lanes, active)
+
+
+class _Selecting(_Lowering):
+    def place(
+        self, pointers: Sequence[str], spans: Sequence[_Span], lanes: int, active: int
+    ) -> None:
+        code, dtype = self.code, self.arrays[0].dtype
+        with code.when(self.is_met(spans)):
+            best = code.slot(code.widened(self.identity, lanes))
+            first = pointers
+            for met, (d, _) in zip(spans, self.moving, strict=True):
+                element = code.index("add", met.start, met.first)
+                first = self._moved(first, element, d)
+            selected = code.slot(code.widened(self._address(first[2], lanes), lanes))
+            for x, _, out in self.elements(spans, pointers):
+                new = load(code, x, dtype.itemsize, dtype, lanes, active)
+                so_far = code.get(best, new.element, lanes)
+                better = is_better(self.kind, dtype, new, so_far)
+                here = self._address(out, lanes)
+                before = code.get(selected, here.element, lanes)
+                code.set(selected, code.select(better, here, before, random=True))
+                # After a NaN, none is better.
+                taken = better | new.is_nan if new.is_float else better
+                code.set(best, code.select(taken, new, so_far))
+            sums = self.arrays[2].dtype
+            gradient = load(code, pointers[1], dtype.itemsize, dtype, lanes, active)
+            for out, is_here in self._selected(pointers, spans, selected, lanes):
+                before = load(code, out, sums.itemsize, sums, lanes, active)
+                after = rounded(combined("add", sums, before, gradient), sums)
+                after = code.select(is_here, after, before)
+                store(after, out, sums.itemsize, sums, lanes, active)
+
+    def _selected(
+        self,
+        pointers: Sequence[str],
+        spans: Sequence[_Span],
+        selected: str,
+        lanes: int,
+    ) -> Iterator[tuple[str, Value]]:
+        """Where selected elements are, and for which of the places."""
+        code = self.code
+        if lanes == 1:
+            address = code.get(selected, "i64", 1)
+            pointer = code.name(f"inttoptr i64 {address.text} to ptr")
+            yield pointer, code.number(1, "i1")
+            return
+        for _, _, out in self.elements(spans, pointers):
+            here = self._address(out, lanes)
+            yield out, code.get(selected, here.element, lanes).compare("eq", here)
+
+    def _address(self, pointer: str, lanes: int) -> Value:
+        """Of the first of many places: those of the others are as far from one element
+        of the window to the next. The lower bits of a vector's suffice to compare."""
+        address = self.code.op(f"ptrtoint ptr {pointer} to i64", "i64", 1)
+        start, stop = span(self.arrays[2])
+        is_near = stop - start < 1 << 32
+        return address.cast("trunc", "i32") if lanes > 1 and is_near else address
