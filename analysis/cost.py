@@ -92,9 +92,9 @@ MATRIX = 400
 LANES = 8
 """Elements of a vector."""
 
-PASSED, PASSED_ROW = 2.5, 25
-"""Nanoseconds that a kernel of NumPy's takes for an element of a window, and for a row
-of them, where it passes over all for each element of the window."""
+SELECTED, SELECTED_ALONE = 0.1, 1.2
+"""Nanoseconds that the gradient of pooling takes to compare an element of a window, in
+vectors and one by one."""
 
 BYTES_PER_NS = 50
 """Bandwidth of one core: GB/s."""
@@ -220,19 +220,21 @@ def _picoseconds(op: Operation) -> int:
     if op.regions:
         return _over_regions(op, _picoseconds)
     if isinstance(op, SelectAndScatterOp):
-        return _by_passes(op)
+        return _selecting(op)
     wider = _in_vectors(_features(op)) if isinstance(op, ConvolutionOp) else 1
     contracted = wider * _contracted(op) / CONTRACTED_PER_NS
     return round(1000 * (contracted + _others(op) / OTHERS_PER_NS))
 
 
-def _by_passes(op: SelectAndScatterOp) -> int:
-    """Picoseconds of a kernel that passes over all places for each element of a window
-    (numpy/reducing.py): rows of the last dimension are apart."""
+def _selecting(op: SelectAndScatterOp) -> int:
+    """Picoseconds of a kernel that computes places along the last dimension in vectors,
+    unless the window moves along it (native/pooling.py)."""
     places = _shape_of(op.inputs[1])
     elements = prod(op.window_dimensions.get_values()) * prod(places)
-    row = max([*places[-1:], 1])
-    return round(1000 * elements * (PASSED + PASSED_ROW / row))
+    moves = op.window_dimensions, op.window_strides
+    is_along = any(move.get_values()[-1:] > (1,) for move in moves)
+    each = SELECTED_ALONE if is_along else SELECTED * _in_vectors(prod(places[-1:]))
+    return round(1000 * elements * each)
 
 
 def time_to_move(bytes: int) -> int:
