@@ -1,7 +1,7 @@
 """Loops over tiles of rows, through windows: what convolutions, pooling and residual
 branches compute, bit by bit, and the memory and FLOPs that they need."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,11 +9,12 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from levels import READY, REST, inputs, planned_bytes
-from modules import run
+from modules import parse, run
 from programs import Program
 from sampling import examples
 from tiling import loop_at, loops_of, with_loop
 from xdsl.dialects.builtin import (
+    FloatAttr,
     FunctionType,
     IntegerAttr,
     ModuleOp,
@@ -73,9 +74,45 @@ class _Images:
         }
         return window, TensorType(f32, (1, rows // stride, COLUMNS, FEATURES))
 
+    def padded(self, x: SSAValue, window: dict[str, int]) -> SSAValue:
+        """With the window's padding, by a number, along its rows or a transpose's."""
+        order = self.draw(st.sampled_from([(0, 1, 2, 3), (0, 3, 1, 2)]))
+        sizes = shape_of(tensor_type_of(x.type))
+        low, high = window.pop("low"), window.pop("high")
+        window |= {"low": 0, "high": 0}
+        number = FloatAttr(self.draw(st.integers(-2, 2)), f32)
+        n = self.add(shaping.ConstantOp(number, TensorType(f32, ())))
+        x = self.transposed(x, [sizes[d] for d in order], order)
+        is_row = [int(d == 1) for d in order]
+        shape = [
+            sizes[d] + r * (low + high) for d, r in zip(order, is_row, strict=True)
+        ]
+        properties = {
+            "low": ints([r * low for r in is_row]),
+            "high": ints([r * high for r in is_row]),
+            "interior": ints([0] * 4),
+        }
+        type = TensorType(f32, shape)
+        x = self.add(shaping.PadOp([x, n], result_types=[type], properties=properties))
+        back = [order.index(d) for d in range(4)]
+        return self.transposed(x, [shape[d] for d in back], back)
+
+    def transposed(
+        self, x: SSAValue, shape: Sequence[int], order: Sequence[int]
+    ) -> SSAValue:
+        if list(order) == [0, 1, 2, 3]:
+            return x
+        type = TensorType(f32, shape)
+        permutation = {"permutation": ints(order)}
+        return self.add(
+            shaping.TransposeOp([x], result_types=[type], properties=permutation)
+        )
+
     def convolve(self) -> None:
         x = self.image()
         window, type = self.window(x)
+        if self.draw(st.booleans()):
+            x = self.padded(x, window)
         groups = self.draw(st.sampled_from([1, FEATURES]))
         kernel = self.argument(window["size"], 1, FEATURES // groups, FEATURES)
         properties = {
@@ -98,6 +135,8 @@ class _Images:
     def pool(self) -> None:
         x = self.image()
         window, type = self.window(x)
+        if self.draw(st.booleans()):
+            x = self.padded(x, window)
         properties = {
             "kind": StringAttr(self.draw(st.sampled_from(["add", "maximum"]))),
             "window_dimensions": ints([1, window["size"], 1, 1]),
@@ -223,6 +262,72 @@ def test_tiles_of_rows_have_the_same_bits(
             np.testing.assert_array_equal(a, b)
 
 
+PADDED = """
+func.func @main(
+    %x: tensor<1x2x8x4xf32>, %w: tensor<3x3x2x2xf32>, %v: tensor<2x1x2x2xf32>)
+    -> (tensor<1x8x4x2xf32>, tensor<1x2xf32>, tensor<f32>) {
+  %number = tgraph.constant<3.0 : f32> : tensor<f32>
+  %a = tgraph.abs %x : tensor<1x2x8x4xf32>
+  %b = tgraph.pad %a, %number {
+    low = array<i64: 0, 0, 1, 1>, high = array<i64: 0, 0, 1, 1>,
+    interior = array<i64: 0, 0, 0, 0>
+  } : (tensor<1x2x8x4xf32>, tensor<f32>) -> tensor<1x2x10x6xf32>
+  %c = tgraph.transpose %b {permutation = array<i64: 0, 2, 3, 1>}
+    : (tensor<1x2x10x6xf32>) -> tensor<1x10x6x2xf32>
+  %d = tgraph.convolution %c, %w {
+    dim_labels = "b01f_01io->b01f", window_strides = array<i64: 1, 1>,
+    padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>,
+    lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 1>
+  } : (tensor<1x10x6x2xf32>, tensor<3x3x2x2xf32>) -> tensor<1x8x4x2xf32>
+  %e = tgraph.reduce_window %c {
+    kind = "maximum", window_dimensions = array<i64: 1, 3, 3, 1>,
+    window_strides = array<i64: 1, 1, 1, 1>, base_dilations = array<i64: 1, 1, 1, 1>,
+    padding_low = array<i64: 0, 0, 0, 0>, padding_high = array<i64: 0, 0, 0, 0>,
+    window_dilations = array<i64: 1, 1, 1, 1>
+  } : (tensor<1x10x6x2xf32>) -> tensor<1x8x4x2xf32>
+  %f = tgraph.add %d, %e : tensor<1x8x4x2xf32>
+  %g = tgraph.pad %f, %number {
+    low = array<i64: 0, 1, 0, 0>, high = array<i64: 0, 0, 0, 0>,
+    interior = array<i64: 0, 0, 0, 0>
+  } : (tensor<1x8x4x2xf32>, tensor<f32>) -> tensor<1x9x4x2xf32>
+  %h = tgraph.convolution %g, %v {
+    dim_labels = "b01f_01io->b01f", window_strides = array<i64: 1, 1>,
+    padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>,
+    lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 1>
+  } : (tensor<1x9x4x2xf32>, tensor<2x1x2x2xf32>) -> tensor<1x8x4x2xf32>
+  %i = tgraph.reduce %h {kind = "add", dimensions = array<i64: 1, 2>}
+    : (tensor<1x8x4x2xf32>) -> tensor<1x2xf32>
+  %j = tgraph.reduce ALSO {kind = "add", dimensions = array<i64: 0, 1, 2, 3>}
+    : (SHAPE) -> tensor<f32>
+  func.return %h, %i, %j : tensor<1x8x4x2xf32>, tensor<1x2xf32>, tensor<f32>
+}"""
+"""A pad that two windows read, and one that a window reads."""
+
+
+@pytest.mark.parametrize(
+    ("also", "shape", "padding"),
+    [("%f", "tensor<1x8x4x2xf32>", 2), ("%c", "tensor<1x10x6x2xf32>", 1)],
+    ids=["read by windows", "read by a sum, too"],
+)
+def test_each_tile_pads_what_its_windows_read(
+    also: str, shape: str, padding: int
+) -> None:
+    module = parse(PADDED.replace("ALSO", also).replace("SHAPE", shape))
+    module = run(module, *READY[:2])
+    ((_, block),) = tensor_functions(module)
+    given = inputs(module)
+    want = run_reference(module, given)
+    most = 0
+    for number, dim, tiles in loops_of(block):
+        loop = loop_at(block, list(block.ops)[number], dim, tiles)
+        assert loop is not None
+        most = max(most, len(loop.padding))
+        got = run_reference(with_loop(module, number, dim, tiles), given)
+        for a, b in zip(got, want, strict=True):
+            np.testing.assert_array_equal(a, b)
+    assert most == padding
+
+
 # What it is worth
 
 jax = pytest.importorskip("jax")
@@ -275,6 +380,25 @@ def first_blocks(
     return convolved(jnp.clip(convolved(x, d1, 2), 0, 6), p1)
 
 
+def quantized_blocks(x: Any, *kernels: Any) -> Any:
+    """The same in 8 bits, with a zero point of -3 as padding."""
+    strides = 2, 1, 1, 1, 2, 1
+    for w, stride in zip(kernels, strides, strict=True):
+        edge = w.shape[0] // 2
+        rows = (edge, edge, 0)
+        sums = jax.lax.conv_general_dilated(
+            jax.lax.pad(x, jnp.int8(-3), [(0, 0, 0), rows, rows, (0, 0, 0)]),
+            w,
+            (stride, stride),
+            "VALID",
+            dimension_numbers=("NHWC", "HWIO", "NHWC"),
+            feature_group_count=x.shape[-1] // w.shape[2],
+            preferred_element_type=jnp.int32,
+        )
+        x = jnp.clip(jnp.round(sums / 64), -128, 127).astype(jnp.int8)
+    return x
+
+
 def residual_blocks(x: Any, first: Any, *rest: Any) -> Any:
     """As ResNet's (He et al., 2016): pooling, and branches around two convolutions."""
     x = jax.nn.relu(convolved(x, first, 2))
@@ -291,19 +415,24 @@ def normal(*shape: int) -> Any:
     )
 
 
+SHAPES = [
+    (1, 224, 224, 3),
+    (3, 3, 3, 32),
+    (3, 3, 1, 32),
+    (1, 1, 32, 16),
+    (1, 1, 16, 96),
+    (3, 3, 1, 96),
+    (1, 1, 96, 24),
+]
+"""Of the first image and the kernels of MobileNetV2's first blocks."""
+
+
 MODELS: dict[str, tuple[Callable[..., Any], list[Any], int]] = {
-    "MobileNetV2": (
-        first_blocks,
-        [
-            normal(1, 224, 224, 3),
-            normal(3, 3, 3, 32),
-            normal(3, 3, 1, 32),
-            normal(1, 1, 32, 16),
-            normal(1, 1, 16, 96),
-            normal(3, 3, 1, 96),
-            normal(1, 1, 96, 24),
-        ],
-        500_000,
+    "MobileNetV2": (first_blocks, [normal(*shape) for shape in SHAPES], 500_000),
+    "quantized MobileNetV2": (
+        quantized_blocks,
+        [(99 * normal(*shape)).astype("int8") for shape in SHAPES],
+        400_000,
     ),
     "ResNet": (
         residual_blocks,

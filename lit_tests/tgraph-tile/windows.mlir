@@ -38,3 +38,29 @@ func.func @windows(%x: tensor<1x64x64x16xf32>, %w: tensor<3x3x16x16xf32>) -> ten
   %4 = tgraph.convolution %3, %w {dim_labels = "b01f_01io->b01f", window_strides = array<i64: 2, 2>, padding_low = array<i64: 0, 0>, padding_high = array<i64: 1, 1>, lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 1>} : (tensor<1x64x64x16xf32>, tensor<3x3x16x16xf32>) -> tensor<1x32x32x16xf32>
   func.return %4 : tensor<1x32x32x16xf32>
 }
+
+// A pad by any number that windows alone read is part of them. Each tile pads its own rows:
+// at the sides, and the first and the last tile at the top and at the bottom, too.
+// CHECK-LABEL: func.func @padded
+// CHECK-NOT:     tensor<1x66x66x16xf32>
+
+// CHECK:         tgraph.slice %x {start_indices = array<i64: 0, 0, 0, 0>, {{.*}} -> tensor<1x9x64x16xf32>
+// CHECK-NEXT:    [[TANH:%[a-z0-9_]+]] = tgraph.tanh
+// CHECK:         tgraph.pad [[TANH]], {{.*}} {low = array<i64: 0, 1, 1, 0>, high = array<i64: 0, 0, 1, 0>, {{.*}} -> tensor<1x10x66x16xf32>
+
+// CHECK:         tgraph.while
+// CHECK-NOT:     tensor<1x66x66x16xf32>
+// CHECK:           tgraph.pad {{.*}} {low = array<i64: 0, 0, 1, 0>, high = array<i64: 0, 0, 1, 0>, {{.*}} -> tensor<1x10x66x16xf32>
+// CHECK:           tgraph.convolution {{.*}} -> tensor<1x8x64x16xf32>
+
+// CHECK:         tgraph.pad {{.*}} {low = array<i64: 0, 0, 1, 0>, high = array<i64: 0, 1, 1, 0>, {{.*}} -> tensor<1x10x66x16xf32>
+// CHECK-NOT:     tensor<1x66x66x16xf32>
+// CHECK:         return
+func.func @padded(%x: tensor<1x64x64x16xf32>, %w: tensor<3x3x16x16xf32>) -> tensor<1x64x16xf32> {
+  %0 = tgraph.tanh %x : tensor<1x64x64x16xf32>
+  %number = tgraph.constant<3.0 : f32> : tensor<f32>
+  %1 = tgraph.pad %0, %number {low = array<i64: 0, 1, 1, 0>, high = array<i64: 0, 1, 1, 0>, interior = array<i64: 0, 0, 0, 0>} : (tensor<1x64x64x16xf32>, tensor<f32>) -> tensor<1x66x66x16xf32>
+  %2 = tgraph.convolution %1, %w {dim_labels = "b01f_01io->b01f", window_strides = array<i64: 1, 1>, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>, lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 1>} : (tensor<1x66x66x16xf32>, tensor<3x3x16x16xf32>) -> tensor<1x64x64x16xf32>
+  %3 = tgraph.reduce %2 {kind = "maximum", dimensions = array<i64: 2>} : (tensor<1x64x64x16xf32>) -> tensor<1x64x16xf32>
+  func.return %3 : tensor<1x64x16xf32>
+}

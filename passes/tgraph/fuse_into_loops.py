@@ -52,10 +52,11 @@ from .shared.kept_rows import with_kept_rows
 from .shared.loops import rewrite_loops
 from .shared.streams import has_streams
 from .shared.unrolled import place_at
-from .tiling.dimensions import bytes_of, users
+from .tiling.dimensions import bytes_of
 from .tiling.loop_rewriting import write_loop
 from .tiling.loop_search import again
 from .tiling.loops import Surroundings, TiledLoop, loop_behind
+from .tiling.windows import users
 
 LONGER = 10
 """The loop and the readers may take a tenth longer."""

@@ -55,7 +55,9 @@ again.
 The pass tiles convolutions and pooling by rows, with tiles large enough that a window
 spans at most two of them. The rows that the next tile reads again are kept (Alwani et
 al., "Fused-layer CNN accelerators", 2016), so nothing is computed twice. The first and
-the last tile, which contain the padding, are outside of the loop.
+the last tile, which contain the padding, are outside of the loop. Padding by another
+number than convolutions have, such as a zero point, is a `tgraph.pad`. Where only
+windows read its result, each tile pads its own rows.
 
 The pass lowers the peak as far as possible. It changes the program only if the new peak
 is at least a tenth below the arena that plan-memory needs for the original. Data that

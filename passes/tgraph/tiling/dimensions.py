@@ -274,14 +274,3 @@ def is_repeated(op: Operation) -> bool:
     if isinstance(op, ConstantOp):
         return op.splat is not None and not op.outs
     return isinstance(op, ViewOp | IotaOp) and not op.outs
-
-
-def users(value: SSAValue) -> Iterator[Operation]:
-    """Who reads a value, or a view of it."""
-    values = [value]
-    for value in values:  # grows
-        for use in value.uses:
-            if is_repeated(use.operation):
-                values.append(use.operation.results[0])
-            else:
-                yield use.operation

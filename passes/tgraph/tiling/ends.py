@@ -14,7 +14,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from xdsl.ir import Operation, SSAValue
 
 from ....dialects.tgraph.elementwise import ElementwiseOp
-from .dimensions import bytes_of, is_repeated, users
+from .dimensions import bytes_of, is_repeated
+from .windows import users
 
 _Members = Collection[Operation]
 

@@ -33,6 +33,8 @@ several tiles, so these are counted:
   tgraph.dynamic_update_slice %vr, %2, %s ...
 }
 ...                                       // the last tile, with padding behind it
+
+Where a `tgraph.pad` adds the padding, each tile has one, for the other dimensions, too.
 """
 
 from abc import ABC, abstractmethod
@@ -65,13 +67,14 @@ from ....dialects.tgraph.shaping import (
     ConcatenateOp,
     ConstantOp,
     IotaOp,
+    PadOp,
     ReshapeOp,
 )
 from ....dialects.tgraph.structure import AssignOp, ReadOp, WhileOp, YieldOp
 from .dimensions import is_repeated, shape_of
 from .loops import Needed, TiledLoop
 from .rewriting import in_tile, resized, slice_of
-from .windows import Rows, padding, scale, window
+from .windows import Rows, padding, scale
 
 _COMBINE: Mapping[str, type[e.BinaryOp]] = {
     "add": e.AddOp,
@@ -103,8 +106,9 @@ def write_loop(loop: TiledLoop) -> WhileOp:
         if position[op] < position[last]:
             op.detach()
             block.insert_op_before(op, anchor)
+    gone = {*inside, *loop.padding}
     for op in reversed(position):
-        if op in inside or (is_repeated(op) and not op.results[0].uses):
+        if op in gone or (is_repeated(op) and not op.results[0].uses):
             op.detach()
             op.erase()
     return written
@@ -128,6 +132,7 @@ class _Writer:
         self.line = {op: n for n, op in enumerate(loop.kept, len(self.place) + 1)}
         """And rows that the next tile reads again."""
         self.carried: list[SSAValue] = []
+        self.needed = Needed()
 
     def write(self) -> WhileOp:
         """Writes all tiles."""
@@ -236,7 +241,7 @@ class _Tile(ABC):
         self.read: dict[tuple[SSAValue, int], SSAValue] = {}
         """What a member reads, slices and views; each has its own, so that none is kept
         for others."""
-        self.needed = Needed()
+        self.needed = writer.needed
 
     def write(self) -> None:
         """Writes the members; then what is put together."""
@@ -295,22 +300,29 @@ class _Tile(ABC):
         """Adds a member's rows."""
         assert isinstance(op, TensorOp)
         dim, rows = self.loop.dims[op], self._rows(op)
-        read, padded = rows, {}
-        if moving := window(op, dim):
-            first, last = moving.read(rows)
-            low = max(0, -first) if self.is_first else 0
-            size = self.size(op.inputs[0], moving.along)
-            high = max(0, last - size) if self.is_last else 0
-            read, padded = (first + low, last - high), padding(op, moving, low, high)
+        read, properties = rows, {}
+        if moving := self.needed.window(op, dim):
+            read = moving.read(rows)
+            if not moving.is_padded:
+                read, outside = self._inside(op.inputs[0], moving.along, read)
+                properties = padding(op, moving.spatial, outside)
         operands = [
             self.give(value) if along is None else self._tile(value, along, read)
             for value, along in zip(op.inputs, self.loop.needs[op], strict=True)
         ]
         tile = in_tile(op, operands, dim, rows[1] - rows[0])
-        tile.properties |= padded
+        tile.properties |= properties
         tile.result.name_hint = op.result.name_hint
         self.new[op] = self.add(tile)
         self.tiles[op.result] = self._with_line(op, self.new[op], rows[0])
+
+    def _inside(self, value: SSAValue, along: int, rows: Rows) -> tuple[Rows, Rows]:
+        """Those rows that a value has, of some that are counted from the first of the
+        tile, and how many there are before these and after them."""
+        low = max(0, -rows[0]) if self.is_first else 0
+        size = self.size(value, along)
+        high = max(0, rows[1] - size) if self.is_last else 0
+        return (rows[0] + low, rows[1] - high), (low, high)
 
     def _with_line(
         self, op: Operation, rows: SSAValue, start: int
@@ -388,7 +400,7 @@ class _Tile(ABC):
         views: list[tuple[TensorOp, int, Rows]] = []
         while value not in self.tiles and (value, along) not in self.read:
             op, needed = value.owner, None
-            if isinstance(op, TensorOp) and is_repeated(op):
+            if isinstance(op, TensorOp) and self.needed.is_remade(op):
                 needed = self.needed.divided(op, along, self._divides)
             if needed is None:
                 self.read[value, along] = self.slice(value, along, rows)
@@ -396,9 +408,11 @@ class _Tile(ABC):
             assert isinstance(op, TensorOp)
             if needed and needed[0] is not None:
                 views.append((op, along, rows))
-                size = shape_of(value)[along]
+                size = self.needed.rows(value, along)
                 value, along = op.inputs[0], needed[0]
-                rows = scale(rows, size, shape_of(value)[along])
+                rows = scale(rows, size, self.needed.rows(value, along))
+                if isinstance(op, PadOp):
+                    rows, _ = self._inside(value, along, rows)
                 continue
             operands = [self.give(operand) for operand in op.inputs]
             self.read[value, along] = self._view(op, along, rows, operands)
@@ -418,8 +432,10 @@ class _Tile(ABC):
     def _view(
         self, op: TensorOp, along: int, rows: Rows, operands: Sequence[SSAValue]
     ) -> SSAValue:
-        """Rows of a view, an iota or a number."""
+        """Rows of a view, a pad, an iota or a number."""
         size = rows[1] - rows[0]
+        if isinstance(op, PadOp):
+            return self._padded(op, along, rows, operands[0])
         if not isinstance(op, IotaOp) or op.dimension.value.data != along:
             return self.add(in_tile(op, operands, along, size))
         tile = in_tile(op, operands, along, size, i32)
@@ -435,6 +451,18 @@ class _Tile(ABC):
         if counted == type:
             return iota
         return self.add(e.ConvertOp([iota], result_types=[type]))
+
+    def _padded(self, op: PadOp, along: int, rows: Rows, tile: SSAValue) -> SSAValue:
+        """Rows of a value with their own part of its padding."""
+        size = rows[1] - rows[0]
+        if tile.type == resized(tensor_type_of(op.result.type), along, size):
+            return tile
+        _, outside = self._inside(op.inputs[0], along, rows)
+        number = op.inputs[1].owner
+        assert isinstance(number, ConstantOp)
+        pad = in_tile(op, [tile, self.add(in_tile(number, [], None))], along, size)
+        pad.properties |= padding(op, along, outside)
+        return self.add(pad)
 
 
 class _Peeled(_Tile):

@@ -19,9 +19,10 @@ from ....dialects.tgraph.base import TensorOp
 from ....dialects.tgraph.structure import AssignOp, IfOp, WhileOp
 from ..shared.fitting import is_static_block, live_bytes
 from ..shared.ungrouping import ungroup
-from .dimensions import bytes_of, shape_of, users
+from .dimensions import bytes_of, shape_of
 from .loop_rewriting import write_loop
 from .loops import LEAST_TILES, Surroundings, TiledLoop, tiled_loop
+from .windows import users
 
 IN_CACHE = 1 << 19
 """Bytes: half of a core's second cache, which a tile may fill."""
@@ -94,10 +95,12 @@ class Estimate:
     def with_loop(self, loop: TiledLoop) -> tuple[int, int, int]:
         """What is live at most with a loop, but for what is in it, and while it runs;
         and how much would be in one tile for all."""
-        made = {op.results[0] for op in loop.members}
+        position = self.around.position
+        computed = sorted((*loop.members, *loop.padding), key=lambda op: position[op])
+        made = {op.results[0] for op in computed}
         kept = {op.results[0] for op in (*loop.outputs, *loop.parts)}
         sizes = {**self.sizes, **{v: bytes_of(v) for v in kept if not is_given(v)}}
-        steps = [self._steps[op] for op in loop.members]
+        steps = [self._steps[op] for op in computed]
         reads = frozenset[SSAValue]().union(*(step.reads for step in steps))
         order = [self._steps[op] for op in loop.before]
         order += [_Step(reads - made, list(kept))]

@@ -12,9 +12,9 @@ has ended. So the values in between need the memory of one tile.
     %l = reduce(%e)          part        sums are carried
     %g = dot(%x^T, %e)       part        both operands sliced
 
-Views, iotas and constants of one number are no members: each tile makes its own. What
-members need whole is computed before the loop, so nothing that it depends on can be a
-member; what depends on parts comes after.
+Views, iotas, constants of one number and padding for windows are no members: each tile
+makes its own. What members need whole is computed before the loop, so nothing that it
+depends on can be a member; what depends on parts comes after.
 
 A window reads rows of the tile before, which are kept, and of the one after. So what
 it reads is computed ahead, and what that reads even more so: where rows [4, 8) belong
@@ -36,11 +36,11 @@ from xdsl.ir import Block, Operation, SSAValue
 from ....dialects.contents import operands_of
 from ....dialects.tgraph.base import Shape, TensorOp
 from ....dialects.tgraph.shaping import IotaOp
-from .dimensions import Needs, is_repeated, needs, shape_of, users
+from .dimensions import Needs, needs, shape_of
 from .ends import wide_end
 from .parts import Part, part
 from .regions import has_effect
-from .windows import Rows, rows_read, scale, window
+from .windows import Rows, Window, is_padding, is_remade, padded, scale, users, window
 
 LEAST_TILES = 3
 """Through windows: the first and the last, which have padding, and one between."""
@@ -57,6 +57,7 @@ class TiledLoop:
     parts: Mapping[Operation, Part]  # those that combine tiles
     before: Sequence[Operation]  # what else of the block comes before the loop
     after: Sequence[Operation]  # and after it
+    padding: Sequence[Operation]  # pads that only tiles make
     sliced: Sequence[SSAValue]  # what it takes tiles of, but for what members make
     ahead: Mapping[Operation, int]  # rows by which members are ahead of their tiles
     kept: Mapping[Operation, int]  # rows that the next tile reads again
@@ -90,15 +91,17 @@ class Needed(dict[tuple[Operation, int], Needs | None]):
     """
 
     def __init__(self) -> None:
-        self._repeated: dict[Operation, bool] = {}
+        self._remade: dict[Operation, bool] = {}
+        self._rows: dict[tuple[SSAValue, int], int] = {}
+        self._windows: dict[tuple[Operation, int], Window | None] = {}
         self._shapes: dict[SSAValue, Shape] = {}
         self._tiled_with: dict[
             tuple[Operation, int], Sequence[tuple[int, int, int | None]]
         ] = {}
 
-    def is_repeated(self, op: Operation) -> bool:
-        if (known := self._repeated.get(op)) is None:
-            known = self._repeated[op] = is_repeated(op)
+    def is_remade(self, op: Operation) -> bool:
+        if (known := self._remade.get(op)) is None:
+            known = self._remade[op] = is_remade(op)
         return known
 
     def shape(self, value: SSAValue) -> Shape:
@@ -106,10 +109,24 @@ class Needed(dict[tuple[Operation, int], Needs | None]):
             known = self._shapes[value] = shape_of(value)
         return known
 
+    def rows(self, value: SSAValue, dim: int) -> int:
+        """Of a value, without padding for windows: what tiles divide."""
+        if (known := self._rows.get((value, dim))) is None:
+            known = self.shape(value)[dim] - sum(padded(value, dim))
+            self._rows[value, dim] = known
+        return known
+
+    def window(self, op: Operation, dim: int) -> Window | None:
+        if (op, dim) not in self._windows:
+            self._windows[op, dim] = window(op, dim)
+        return self._windows[op, dim]
+
     def __missing__(self, key: tuple[Operation, int]) -> Needs | None:
         found: Needs | None = () if isinstance(key[0], IotaOp) else needs(*key)
-        if found is None and (moving := window(*key)):
+        if found is None and (moving := self.window(*key)):
             found = [moving.along, *(None for _ in key[0].operands[1:])]
+        if found is None and is_padding(key[0]):
+            found = [key[1], None]
         self[key] = found
         return found
 
@@ -122,8 +139,8 @@ class Needed(dict[tuple[Operation, int], Needs | None]):
             is_known = isinstance(op, TensorOp) and len(op.res) == 1
             sizes = self.shape(op.results[0]) if is_known else ()
             known = self._tiled_with[op, operand] = [
-                (dim, size, needed[operand])
-                for dim, size in enumerate(sizes)
+                (dim, self.rows(op.results[0], dim), needed[operand])
+                for dim in range(len(sizes))
                 if (needed := self[op, dim])
             ]
         return known
@@ -135,7 +152,7 @@ class Needed(dict[tuple[Operation, int], Needs | None]):
         Then the whole of it is sliced."""
         found = self[op, along]
         if found is None or not all(
-            dim is None or divides(self.shape(operand)[dim])
+            dim is None or divides(self.rows(operand, dim))
             for operand, dim in zip(op.operands, found, strict=True)
         ):
             return None
@@ -163,6 +180,7 @@ class Surroundings:
                     found |= self.with_ancestors[before]
             self.read.append(read)
             self.with_ancestors.append(found)
+        self.padding = [op for op in self.ops if is_padding(op)]
         self._may_join: dict[Operation, bool] = {}
 
     @cached_property
@@ -184,7 +202,7 @@ class Surroundings:
                 and len(op.res) == 1
                 and not op.outs
                 and not op.regions
-                and not self.needed.is_repeated(op)
+                and not self.needed.is_remade(op)
             )
         return known
 
@@ -310,7 +328,7 @@ class _Growth:
                     for result, size, along in self.needed.tiled_with(user, use.index)
                     if along == dim and self._divides(size)
                 ]
-                if self.needed.is_repeated(user):
+                if self.needed.is_remade(user):
                     tiled += ((user.results[0], result) for result in found)
                 elif not any(self.join(user, result) for result in found):
                     self._join_part(user, use.index, dim)
@@ -400,12 +418,13 @@ class _Growth:
             for source, tiled in self._sources(value, along):
                 if (value, along) in self._same_in_all:
                     continue
-                read = self._shape(value)[along]
+                read = self.needed.rows(value, along)
                 size = read if tiled is None else self._shape(source)[tiled]
                 rows = tile = 0, read // self.tiles
                 if dim is not None:
                     end = ahead + self._shape(op.results[0])[dim] // self.tiles
-                    rows = rows_read(op, dim, (ahead, end))
+                    moving = self.needed.window(op, dim)
+                    rows = moving.read((ahead, end)) if moving else (ahead, end)
                 is_exact = all(row * size % read == 0 for row in rows)
                 is_known = rows == tile or (is_exact and tiled is not None)
                 scaled = scale(rows, read, size) if is_known else None
@@ -423,7 +442,7 @@ class _Growth:
     def _trace(self, value: SSAValue, along: int | None) -> Sequence[_Source]:
         begun = value, along
         while along is not None and isinstance(op := value.owner, Operation):
-            if not self.needed.is_repeated(op):
+            if not self.needed.is_remade(op):
                 break
             needed = self.needed.divided(op, along, self._divides)
             if needed == ():
@@ -431,7 +450,7 @@ class _Growth:
             if needed is None:
                 along = None
             else:
-                (value,), (along,) = op.operands, needed
+                value, along = op.operands[0], needed[0]
                 if along is None:
                     self._same_in_all.add(begun)
         return ((value, along),)
@@ -441,7 +460,7 @@ class _Growth:
         around = self.around
         ops, position = around.ops, around.position
         source = around.bit(self.source) if self.source else 0
-        inside, late, early = source, 0, 0
+        inside, late, early, whole = source, 0, 0, 0
         members: list[Operation] = []
         sliced: dict[SSAValue, None] = {}
         for index, op in enumerate(ops):
@@ -462,6 +481,8 @@ class _Growth:
                     inside |= bit
                     for value, dim, maker in sources:
                         early |= maker
+                        if dim is None and maker:
+                            whole |= around.with_ancestors[maker.bit_length() - 1]
                         if dim is not None and not inside & maker:
                             sliced[value] = None
                     continue
@@ -471,15 +492,22 @@ class _Growth:
         if not members:
             return None
         first = position[members[0]]
+        padding = [
+            op
+            for op in around.padding
+            if not whole & around.bit(op)
+            and all(inside & around.bit(user) for user in users(op.results[0]))
+        ]
+        remade = sum(map(around.bit, padding))
         before: list[Operation] = []
         for index in range(len(ops) - 1, -1, -1):
             bit = 1 << index
-            if (inside & ~source | late) & bit:
+            if (inside & ~source | late | remade) & bit:
                 continue
             if early & bit or index < first:
                 before.append(ops[index])
                 early |= around.read[index]
-        moved = {*before, *members}
+        moved = {*before, *members, *padding}
         kept, is_peeled = self._kept(members)
         loop = TiledLoop(
             self.tiles,
@@ -489,6 +517,7 @@ class _Growth:
             {op: self.parts[op] for op in members if op in self.parts},
             before[::-1],
             [op for op in ops if op not in moved],
+            padding,
             list(sliced),
             {op: self.ahead.get(op, 0) for op in members},
             kept,

@@ -5,17 +5,22 @@ before the first and after the last one are padding.
 
     3x3, stride 1, low 1      rows [4, 8) of the result read rows [3, 9)
     3x3, stride 2, low 0      rows [4, 8) of the result read rows [8, 17)
+
+Padding is the window's own, or what a `tgraph.pad` adds for windows alone, such as the
+zero point of a quantized network. The operand is what the latter pads, so that tiles of
+it have no padding, and each tile pads its own.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, cast
 
 from xdsl.dialects.builtin import DenseArrayBase, IntegerType
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from ....dialects.tgraph.base import ints
 from ....dialects.tgraph.reducing import ConvolutionOp, ReduceWindowOp
-from .dimensions import shape_of
+from ....dialects.tgraph.shaping import ConstantOp, PadOp, TransposeOp
+from .dimensions import is_repeated, shape_of
 
 Rows = tuple[int, int]
 """A half-open range along the dimension that is tiled."""
@@ -29,6 +34,7 @@ class Window(NamedTuple):
     stride: int
     low: int  # rows of padding before the first
     reach: int  # rows from its first to its last, holes of a dilation included
+    is_padded: bool  # whether a pad adds the padding
 
     def read(self, rows: Rows) -> Rows:
         """The operand's rows, or padding, that rows of the result need."""
@@ -40,37 +46,124 @@ class Window(NamedTuple):
 def window(op: Operation, dim: int) -> Window | None:
     """The window that moves along a dimension of the result, if the operand has as many
     rows as the result has strides: then tiles of both go together."""
+    along = _along(op, dim)
+    return None if along is None else _window(op, dim, padded(op.operands[0], along))
+
+
+def _along(op: Operation, dim: int) -> int | None:
+    """The dimension of the operand along which a window moves."""
+    match op:
+        case ConvolutionOp() if op.res:
+            image, _, result = op.labels
+            return None if result[dim] in "bf" else image.index(result[dim])
+        case ReduceWindowOp() if op.res:
+            return dim
+        case _:
+            return None
+
+
+def _window(op: Operation, dim: int, added: Rows) -> Window | None:
+    """A window over an operand that has rows of padding, before its first row and after
+    its last, or over one that has none and pads it itself."""
     match op:
         case ConvolutionOp():
             image, kernel, result = op.labels
-            if result[dim] in "bf":
-                return None
-            spatial = int(result[dim])
-            along = image.index(result[dim])
+            spatial, along = int(result[dim]), image.index(result[dim])
             size = shape_of(op.inputs[1])[kernel.index(result[dim])]
-            low, strides = op.padding_low, op.window_strides
             holes, dilation = op.lhs_dilation, op.rhs_dilation
         case ReduceWindowOp():
-            along = spatial = dim
+            spatial = along = dim
             size = op.window_dimensions.get_values()[dim]
-            low, strides = op.padding_low, op.window_strides
             holes, dilation = op.base_dilations, op.window_dilations
         case _:
             return None
-    before, stride, hole, apart = (
-        numbers.get_values()[spatial] for numbers in (low, strides, holes, dilation)
+    low, high, stride, hole, apart = (
+        numbers.get_values()[spatial]
+        for numbers in (
+            op.padding_low,
+            op.padding_high,
+            op.window_strides,
+            holes,
+            dilation,
+        )
     )
+    if any(added):
+        if low or high:
+            return None
+        low = added[0]
     reach = (size - 1) * apart + 1
-    fits = shape_of(op.inputs[0])[along] == stride * shape_of(op.result)[dim]
-    if not fits or hole != 1 or not 0 <= before < reach:
+    rows = shape_of(op.inputs[0])[along] - sum(added)
+    if rows != stride * shape_of(op.result)[dim] or hole != 1 or not 0 <= low < reach:
         return None
-    return Window(along, spatial, stride, before, reach)
+    return Window(along, spatial, stride, low, reach, any(added))
 
 
-def rows_read(op: Operation, dim: int, rows: Rows) -> Rows:
-    """The rows of tiled operands that rows of the result need."""
-    moving = window(op, dim)
-    return moving.read(rows) if moving else rows
+def padded(value: SSAValue, along: int) -> Rows:
+    """The rows of padding for windows that a value has, before and after its own."""
+    while isinstance(view := value.owner, TransposeOp):
+        value, along = view.inputs[0], view.permutation.get_values()[along]
+    if isinstance(pad := value.owner, PadOp) and is_padding(pad):
+        return pad.low.get_values()[along], pad.high.get_values()[along]
+    return 0, 0
+
+
+def is_padding(op: Operation) -> bool:
+    """Whether a pad by one number is read by windows alone, or through transposes, and
+    each of them moves along every dimension that has padding."""
+    if not isinstance(op, PadOp) or op.outs or any(op.interior.get_values()):
+        return False
+    number = op.inputs[1].owner
+    if not isinstance(number, ConstantOp) or number.splat is None:
+        return False
+    amounts = list(zip(op.low.get_values(), op.high.get_values(), strict=True))
+    if any(low < 0 or high < 0 for low, high in amounts) or not any(map(any, amounts)):
+        return False
+    readers = list(_readers(op.result, amounts))
+    return bool(readers) and all(
+        operand == 0 and _moves_along(reader, along, added)
+        for reader, operand, amounts in readers
+        for along, added in enumerate(amounts)
+        if any(added)
+    )
+
+
+def _readers(
+    value: SSAValue, amounts: Sequence[Rows]
+) -> Iterator[tuple[Operation, int, Sequence[Rows]]]:
+    """What reads a value or a transpose of it, as which operand, and the padding that
+    the operand has along each dimension."""
+    for use in value.uses:
+        op = use.operation
+        if isinstance(op, TransposeOp) and not op.outs:
+            permuted = [amounts[dim] for dim in op.permutation.get_values()]
+            yield from _readers(op.result, permuted)
+        else:
+            yield op, use.index, amounts
+
+
+def _moves_along(op: Operation, along: int, added: Rows) -> bool:
+    """Whether an operation's window moves along a dimension of its first operand, which
+    has rows of padding."""
+    return any(
+        _along(op, dim) == along and _window(op, dim, added) is not None
+        for dim in range(len(shape_of(op.operands[0])))
+    )
+
+
+def is_remade(op: Operation) -> bool:
+    """Whether every tile of a loop makes its own."""
+    return is_repeated(op) or is_padding(op)
+
+
+def users(value: SSAValue) -> Iterator[Operation]:
+    """Who reads a value, or what tiles remake of it."""
+    values = [value]
+    for value in values:  # grows
+        for use in value.uses:
+            if is_remade(use.operation):
+                values.append(use.operation.results[0])
+            else:
+                yield use.operation
 
 
 def scale(rows: Rows, size: int, other: int) -> Rows:
@@ -78,12 +171,13 @@ def scale(rows: Rows, size: int, other: int) -> Rows:
     return rows[0] * other // size, rows[1] * other // size
 
 
-def padding(
-    op: Operation, window: Window, low: int, high: int
-) -> Mapping[str, Attribute]:
-    """The properties of an operation with other padding along a window's dimension."""
+def padding(op: Operation, place: int, amounts: Rows) -> Mapping[str, Attribute]:
+    """The properties of a window or a pad with other padding along one of the
+    dimensions that it has padding for."""
+    is_pad = isinstance(op, PadOp)
+    names = ("low", "high") if is_pad else ("padding_low", "padding_high")
     found: dict[str, Attribute] = {}
-    for name, amount in (("padding_low", low), ("padding_high", high)):
+    for name, amount in zip(names, amounts, strict=True):
         old = cast(DenseArrayBase[IntegerType], op.properties[name]).get_values()
-        found[name] = ints([*old[: window.spatial], amount, *old[window.spatial + 1 :]])
+        found[name] = ints([*old[:place], amount, *old[place + 1 :]])
     return found
