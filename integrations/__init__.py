@@ -1,9 +1,10 @@
 """tensorplan inside other programs, in a line or two of theirs.
 
-executorch.py   an algorithm for ExecuTorch's `MemoryPlanningPass`
-inductor.py     one more order for Inductor's kernels, in `torch.compile`
-jax.py          what `tensorplan.jit` returns
-minimalloc.py   minimalloc's Python API and its command, `plan-minimalloc`
-tflm.py         offsets in a model for TensorFlow Lite Micro: `plan-tflm`
-torch.py        the backend `tensorplan` of `torch.compile`
+executorch.py     an algorithm for ExecuTorch's `MemoryPlanningPass`
+inductor.py       one more order for Inductor's kernels, in `torch.compile`
+jax.py            what `tensorplan.jit` returns
+minimalloc.py     minimalloc's Python API and its command, `plan-minimalloc`
+tflm.py           offsets in a model for TensorFlow Lite Micro: `plan-tflm`
+torch.py          the backend `tensorplan` of `torch.compile`
+torch_weights.py  what follows from the weights of its inference graphs, computed once
 """

@@ -152,7 +152,7 @@ def test_logistic_and_tanh_stay_within_their_bounds() -> None:
 
 
 @pytest.mark.parametrize(
-    "cls, end",
+    ("cls", "end"),
     [
         (elementwise.TanhOp, 9.02),
         (elementwise.ErfOp, 3.93),

@@ -33,8 +33,8 @@ these, a FOLDER has any number of them:
   IREE        *.iree.mlir: the IR before and after planning (see the how-to)
   ExecuTorch  *.pte: the first method
   LiteRT      *.tflite, with offsets in it or the interpreter's addresses beside
-  Inductor    *output_code.py, the code that it generates for a CPU or a GPU; both
-              *.forward.output_code.py and *.backward.output_code.py are one plan
+  Inductor    *output_code.py, its code for a CPU or a GPU: the files of a
+              forward and a backward pass side by side are one plan
   PyTorch     *.pickle of torch.cuda.memory._dump_snapshot
   CSV         buffers in minimalloc's format, with offsets (plan-solve --help)
 

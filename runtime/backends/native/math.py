@@ -180,8 +180,8 @@ def _odd_ratio(
 ) -> Value:
     """An odd function from -1 to 1, which it reaches at `end`: x P(x^2) / Q(x^2).
 
-    From there on it is exactly 1: what multiplies 1 - tanh(x), as the gradient of a GELU
-    does by x^3, would magnify an error in the last place without end.
+    From there on it is exactly 1: what multiplies 1 - tanh(x), as the gradient of a
+    GELU does by x^3, would magnify an error in the last place without end.
     """
     code = x.code
     inside = _at_most(_at_least(x, -end), end)
