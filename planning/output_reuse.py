@@ -58,13 +58,13 @@ def reuse(
     for index in sorted(range(len(outputs)), key=lambda i: outputs[i].size):
         output = outputs[index]
         memories.setdefault(output.pool, []).append(_OutputMemory(index, output))
-    handed: dict[int, dict[int, Sequence[HandOver]]] = {}
-    for (index, output_index), steps in (hand_overs or {}).items():
-        handed.setdefault(index, {})[output_index] = steps
     reuses: dict[int, Reuse] = {}
     candidates = [i for i, b in enumerate(buffers) if b.pool in memories and b.size]
     if not candidates:
         return reuses
+    handed: dict[int, dict[int, Sequence[HandOver]]] = {}
+    for (index, output_index), steps in (hand_overs or {}).items():
+        handed.setdefault(index, {})[output_index] = steps
     load = _Load(buffers)
     spans = {i: load.span(i) for i in candidates}
     while True:

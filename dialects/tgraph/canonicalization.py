@@ -7,6 +7,7 @@ What replaces an operation keeps its attributes (`tgraph.device`, ...). So opera
 with different ones are not merged, and one that has some is not dropped.
 """
 
+from collections.abc import Sequence
 from math import prod
 from typing import cast
 
@@ -201,6 +202,21 @@ class TransposeOfDotGeneral(RewritePattern):
         _merge(rewriter, op, source, new)
 
 
+def _merge_broadcast(
+    rewriter: PatternRewriter,
+    op: TensorOp,
+    source: BroadcastInDimOp,
+    dimensions: Sequence[int],
+) -> None:
+    """Has a view of a broadcast broadcast its operand instead, to these dimensions."""
+    new = BroadcastInDimOp(
+        source.inputs,
+        result_types=(op.result.type,),
+        properties={"broadcast_dimensions": ints(dimensions)},
+    )
+    _merge(rewriter, op, source, new)
+
+
 class MergeBroadcasts(RewritePattern):
     """broadcast_in_dim(broadcast_in_dim(x)) -> broadcast_in_dim(x)."""
 
@@ -213,12 +229,7 @@ class MergeBroadcasts(RewritePattern):
             return
         outer = op.broadcast_dimensions.get_values()
         merged = [outer[d] for d in source.broadcast_dimensions.get_values()]
-        new = BroadcastInDimOp(
-            source.inputs,
-            result_types=(op.result.type,),
-            properties={"broadcast_dimensions": ints(merged)},
-        )
-        _merge(rewriter, op, source, new)
+        _merge_broadcast(rewriter, op, source, merged)
 
 
 class TransposeOfBroadcast(RewritePattern):
@@ -231,12 +242,7 @@ class TransposeOfBroadcast(RewritePattern):
             return
         places = op.permutation.get_values()
         dims = [places.index(d) for d in source.broadcast_dimensions.get_values()]
-        new = BroadcastInDimOp(
-            source.inputs,
-            result_types=(op.result.type,),
-            properties={"broadcast_dimensions": ints(dims)},
-        )
-        _merge(rewriter, op, source, new)
+        _merge_broadcast(rewriter, op, source, dims)
 
 
 class UnaryOfBroadcast(RewritePattern):

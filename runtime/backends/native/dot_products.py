@@ -131,8 +131,16 @@ class _Lowering:
         self._features = features
         self._left_step = left_step
         self._panel_step = panel_step
-        self._moves_left = self._moves_right = False
-        """Whether 128 is added to the left side, or taken from the right side."""
+
+    @property
+    def _moves_left(self) -> bool:
+        """Whether 128 is added to the left side."""
+        return False
+
+    @property
+    def _moves_right(self) -> bool:
+        """Whether 128 is taken from the right side."""
+        return False
 
     def left(self, pointer: str, vector: int) -> Value:
         """The left side of a vector of sums, the first of which is at `pointer`."""
@@ -321,19 +329,13 @@ class _Two(_Lowering):
 class _Four(_Lowering):
     """Four products at a time, of unsigned and signed numbers."""
 
-    def __init__(
-        self,
-        registers: tuple[int, int],
-        kinds: tuple[DType, DType],
-        features: int,
-        left_step: int,
-        panel_step: int,
-    ):
-        super().__init__(registers, kinds, features, left_step, panel_step)
-        left, right = (dtype.kind for dtype in kinds)
-        self._moves_left = left == right == "i"
-        self._moves_right = left == right == "u"
-        self._is_unsigned_right = left == "i" and right == "u"
+    @property
+    def _moves_left(self) -> bool:
+        return self._left_type.kind == self._right_type.kind == "i"
+
+    @property
+    def _moves_right(self) -> bool:
+        return self._left_type.kind == self._right_type.kind == "u"
 
     def left(self, pointer: str, vector: int) -> Value:
         elements = self._loaded(pointer, vector)
@@ -346,7 +348,8 @@ class _Four(_Lowering):
         return elements ^ self._bytes(0x80) if self._moves_right else elements
 
     def added(self, total: Value, left: Value, right: Value) -> Value:
-        unsigned, signed = (right, left) if self._is_unsigned_right else (left, right)
+        is_mixed = self._left_type.kind == "i" and self._right_type.kind == "u"
+        unsigned, signed = (right, left) if is_mixed else (left, right)
         lanes = self._lanes
         type = f"<{lanes} x i32>"
         function = f"llvm.x86.avx512.vpdpbusd.{32 * lanes}"
