@@ -4,13 +4,12 @@ These choices depend on one another. A group may keep a value live for too long 
 order and not in another, and a tiled value need not be recomputed. The search starts
 with the default sequence: tgraph-eliminate-assigns, tgraph-fuse,
 tgraph-sink-concatenations, tgraph-schedule, tgraph-tile, tgraph-pack-masks, and
-tgraph-rematerialize. It then changes one choice at
-a time, and keeps every change that takes fewer bytes, until no change helps (coordinate
-descent). It varies the last pass of the sequence first. That is the fastest, because
-the search can reuse what the earlier passes made of the best version, and recomputation
-saves the most. Tiles may be cut into tiles again, twice at most. The search plans every
-version on a copy, including placement, so the result never takes more bytes than the
-default.
+tgraph-rematerialize. It then changes one choice at a time, and keeps every change that
+takes fewer bytes, until no change helps (coordinate descent). It varies the last pass
+of the sequence first. That is the fastest, because the search can reuse what the
+earlier passes made of the best version, and recomputation saves the most. Tiles may be
+cut into tiles again, twice at most. The search plans every version on a copy, including
+placement, so the result never takes more bytes than the default.
 
 Without a time limit, the result is the same on every machine. With a limit, in seconds
 of wall-clock time, the search abandons the current version when time is up, even in the
