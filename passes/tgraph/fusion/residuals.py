@@ -126,11 +126,14 @@ class Crossing:
         """The values to compute again, so that the fewest bytes are kept; this takes at
         most so many nanoseconds, less those that groups save if `saves`."""
 
+        found: dict[int, set[SSAValue]] = {}
+
         def is_allowed(number: int) -> bool:
-            return self._time(self._recomputed(number), saves) <= allowed
+            found[number] = self._recomputed(number)
+            return self._time(found[number], saves) <= allowed
 
         number = 0 if is_allowed(0) else bisect_left(NUMBERS, True, 1, key=is_allowed)
-        return self._recomputed(number) if number < len(NUMBERS) else set()
+        return found[number] if number < len(NUMBERS) else set()
 
     def _recomputed(self, number: int) -> set[SSAValue]:
         """The values to compute again at a price of time."""

@@ -241,6 +241,7 @@ def _write(
 def lowest(estimate: Estimate, tile_bytes: int) -> Proposal | None:
     """The loop with which the least lives, if that is a tenth less than without."""
     best: Proposal | None = None
+    tried: list[tuple[Mapping[Operation, int], Sequence[int]]] = []
     for value in estimate.largest[:SEEDS]:
         seed = value.owner
         if estimate.sizes[value] < tile_bytes or not isinstance(seed, TensorOp):
@@ -249,8 +250,11 @@ def lowest(estimate: Estimate, tile_bytes: int) -> Proposal | None:
             continue
         for dim in range(len(shape_of(value))):
             numbers = _numbers(value, dim, tile_bytes)
+            if any(dims.get(seed) == dim and numbers == n for dims, n in tried):
+                continue  # it would grow to the same loop
             limit = best.peak if best else estimate.peak * 9 // 10
             for found in _around(estimate, seed, dim, tile_bytes, numbers, limit):
+                tried.append((found.loop.dims, numbers))
                 if found.peak >= limit:
                     continue
                 if best is None or found.bytes < best.bytes:
