@@ -1,7 +1,10 @@
 """Functions that NumPy's kernels call and NumPy lacks. This module knows no IR."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from importlib import import_module
 from math import prod
+from types import ModuleType
 from typing import NamedTuple
 
 import numpy as np
@@ -125,13 +128,51 @@ def take_sorted(
         result[...] = np.take_along_axis(column, order[: len(result)], 0)
 
 
+PART = 1 << 18
+"""Bytes of rows that are transformed at once, as their result is allocated."""
+
+
+@cache
+def _fourier() -> ModuleType | None:
+    """SciPy's transforms, which take several rows at once into vectors; None without
+    SciPy."""
+    try:
+        return import_module("scipy.fft")
+    except ImportError:
+        return None
+
+
 def transform(name: str, x: Array, out: Array, axis: int) -> None:
-    """A Fourier transform; `out` may be `x`. NumPy 1 allocates the result."""
-    function = getattr(np.fft, name)
-    if np.lib.NumpyVersion(np.__version__) < "2.0.0":
-        out[...] = function(x, out.shape[axis] if name == "irfft" else None, axis)
+    """A Fourier transform; `out` may be `x`. SciPy and NumPy 1 allocate results, where
+    numbers are real or become so."""
+    library = _fourier()
+    if library is None:
+        function = getattr(np.fft, name)
+        size = out.shape[axis] if name == "irfft" else None
+        if np.lib.NumpyVersion(np.__version__) < "2.0.0":
+            out[...] = function(x, size, axis)
+        else:
+            function(x, size, axis, out=out)
+    elif x.dtype == out.dtype:
+        if out is not x:
+            out[...] = x
+        made = getattr(library, name)(out, axis=axis, overwrite_x=True)
+        if not np.may_share_memory(made, out):
+            out[...] = made
     else:
-        function(x, out.shape[axis] if name == "irfft" else None, axis, out=out)
+        _transform_rows(getattr(library, name), x, out)
+
+
+def _transform_rows(function: Callable[..., Array], x: Array, out: Array) -> None:
+    """Along the last dimension, whose size is that of the real numbers."""
+    size = max(x.shape[-1], out.shape[-1])
+    if not (x.flags.c_contiguous and out.flags.c_contiguous):
+        out[...] = function(x, size)
+        return
+    x, out = x.reshape(-1, x.shape[-1]), out.reshape(-1, out.shape[-1])
+    rows = max(PART // (size * x.itemsize), 1)
+    for row in range(0, len(out), rows):
+        out[row : row + rows] = function(x[row : row + rows], size)
 
 
 def call_unbuffered(calls: Sequence[Call]) -> None:

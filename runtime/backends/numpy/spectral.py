@@ -1,4 +1,4 @@
-"""Kernel of Fourier transforms: NumPy's, one dimension after the other."""
+"""Kernel of Fourier transforms, one dimension after the other."""
 
 from collections.abc import Sequence
 
