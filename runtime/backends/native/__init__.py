@@ -3,6 +3,7 @@
 backend.py      the calls of an operation or a fusion
 code.py         LLVM IR as text: values, arithmetic, loops
 elements.py     element types in memory and in registers
+complexes.py    complex numbers in registers
 math.py         exp, log, tanh, ... of vectors
 operations.py   the elementwise operations
 graphs.py       what an operation or fusion computes, over one iteration space

@@ -6,7 +6,8 @@ from ....dialects.dtypes import DType, identity, is_float
 from ....dialects.tgraph.reducing import ReduceOp
 from . import operations
 from .code import LlvmFunction, Value
-from .elements import mask_of, register_type, rounded
+from .complexes import Complex
+from .elements import mask_of, part_type, register_type, rounded
 from .graphs import ElementNode
 from .math import any_lane
 
@@ -29,26 +30,25 @@ class Accumulator:
         long: bool,
     ):
         assert isinstance(node.op, ReduceOp)
-        self.node = node
         self._code = code
         self._kind = node.op.kind.data
-        self._dtype = node.dtype
+        self._dtype = dtype = part_type(node.dtype)
         self._is_across = across
-        element = register_type(node.dtype)
+        element = register_type(dtype)
         assert element is not None
         self._element = element
-        number = identity(self._kind, node.dtype)
-        if is_float(node.dtype):
+        number = identity(self._kind, dtype)
+        if is_float(dtype):
             number = number.astype("float64")
         self._identity = code.number(number.item(), element)
         self._partial = {lanes: self._slot(self._identity, lanes) for lanes in widths}
         is_extreme = self._kind in ("maximum", "minimum")
         self._totals: dict[int, str] = {}
         self._nans: dict[int, str] = {}  # whether there was one
-        if long and self._kind == "add" and is_float(node.dtype):
+        if long and self._kind == "add" and is_float(dtype):
             zero = code.number(0, "double")
             self._totals = {lanes: self._slot(zero, lanes) for lanes in widths}
-        if is_extreme and is_float(node.dtype):
+        if is_extreme and is_float(dtype):
             false = code.number(0, "i1")
             self._nans = {lanes: self._slot(false, lanes) for lanes in widths}
 
@@ -59,7 +59,8 @@ class Accumulator:
     def has_totals(self) -> bool:
         return bool(self._totals)
 
-    def take(self, value: Value, lanes: int, active: int) -> None:
+    def take(self, value: Value | Complex, lanes: int, active: int) -> None:
+        assert isinstance(value, Value)
         code = self._code
         value = code.widened(value, lanes)
         if active < lanes and self._is_across:
@@ -114,6 +115,38 @@ class Accumulator:
             high = self._code.part(value, half, half)
             value = combined(self._kind, self._dtype, low, high)
         return value
+
+
+class ComplexSum:
+    """The same for sums of complex numbers: each part is a sum of its own."""
+
+    def __init__(
+        self,
+        code: LlvmFunction,
+        node: ElementNode,
+        widths: Sequence[int],
+        across: bool,
+        long: bool,
+    ):
+        self._real, self._imag = (
+            Accumulator(code, node, widths, across, long) for _ in range(2)
+        )
+
+    @property
+    def has_totals(self) -> bool:
+        return self._real.has_totals
+
+    def take(self, value: Value | Complex, lanes: int, active: int) -> None:
+        assert isinstance(value, Complex)
+        self._real.take(value.real, lanes, active)
+        self._imag.take(value.imag, lanes, active)
+
+    def flush(self) -> None:
+        self._real.flush()
+        self._imag.flush()
+
+    def result(self) -> Complex:
+        return Complex(self._real.result(), self._imag.result())
 
 
 def combined(kind: str, dtype: DType, x: Value, y: Value) -> Value:

@@ -47,7 +47,10 @@ def on_elements(
             known[op.result] = code.number(number, element)
         else:
             values = [known[x] for x in op.inputs]
-            known[op.result] = operations.evaluate(op, dtype, values)
+            value = operations.evaluate(op, dtype, values)
+            if not isinstance(value, Value):
+                raise NoForm(op.name)
+            known[op.result] = value
     return known
 
 

@@ -7,7 +7,7 @@ version, and compiling stays cheap.
 """
 
 import struct
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -233,10 +233,17 @@ class LlvmFunction:
         """Some of the lanes of a vector."""
         if lanes == 1:
             return self.extract(x, start)
-        mask = ", ".join(f"i32 {start + i}" for i in range(lanes))
+        return self.shuffled(x, range(start, start + lanes))
+
+    def shuffled(
+        self, x: Value, order: Sequence[int], other: Value | None = None
+    ) -> Value:
+        """These lanes of a vector, and of another one that follows it."""
+        mask = ", ".join(f"i32 {lane}" for lane in order)
         type = vector(x.element, x.lanes)
-        text = f"shufflevector {typed(x)}, {type} poison, <{lanes} x i32> <{mask}>"
-        return self.op(text, x.element, lanes)
+        second = typed(other) if other else f"{type} poison"
+        text = f"shufflevector {typed(x)}, {second}, <{len(order)} x i32> <{mask}>"
+        return self.op(text, x.element, len(order))
 
     def each(self, function: str, *values: Value) -> Value:
         """A C function of scalars, lane by lane."""

@@ -2,7 +2,7 @@
 
 Small floats are computed on as f32 and rounded after every operation, as NumPy does;
 booleans are one byte in memory and `i1` in registers. Integers of less than a byte are
-its lowest bits, and `i8` in registers.
+its lowest bits, and `i8` in registers. Complex numbers are two values in registers.
 """
 
 from collections.abc import Sequence
@@ -12,6 +12,7 @@ import numpy as np
 
 from ....support.arrays import Array, DType, name_of
 from .code import BITS, LlvmFunction, Value, suffix, typed, vector
+from .complexes import Complex
 
 _PARTS_OF_BYTES = {"int2": 2, "int4": 4, "uint2": 2, "uint4": 4}
 """Integers, and how many bits they have."""
@@ -30,9 +31,19 @@ def number_of(element: Array) -> float | int:
     return element.astype(exact or element.dtype).item()
 
 
+def part_type(dtype: DType) -> DType:
+    """The type of a complex number's parts; another one as it is."""
+    return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
+
+
+def has_registers(dtype: DType) -> bool:
+    """Whether elements can be in registers: in two, if they are complex numbers."""
+    return register_type(part_type(dtype)) is not None
+
+
 @cache
 def register_type(dtype: DType) -> str | None:
-    """LLVM's type for an element in a register; None if it has none here."""
+    """LLVM's type for an element in one register; None if it has none here."""
     match _kind(dtype):
         case "b":
             return "i1"
@@ -51,6 +62,43 @@ def _memory_type(dtype: DType) -> str:
     element = register_type(dtype)
     assert element is not None
     return element
+
+
+def load_element(
+    code: LlvmFunction, pointer: str, stride: int, dtype: DType, lanes: int, active: int
+) -> Value | Complex:
+    """As `load`, also of complex numbers."""
+    if dtype.kind != "c":
+        return load(code, pointer, stride, dtype, lanes, active)
+    part = part_type(dtype)
+    if stride == dtype.itemsize and lanes > 1:
+        both = load(code, pointer, part.itemsize, part, 2 * lanes, 2 * active)
+        return Complex(*(code.shuffled(both, range(i, 2 * lanes, 2)) for i in (0, 1)))
+    starts = pointer, code.moved(pointer, "1", part.itemsize)
+    return Complex(*(load(code, at, stride, part, lanes, active) for at in starts))
+
+
+def store_element(
+    value: Value | Complex,
+    pointer: str,
+    stride: int,
+    dtype: DType,
+    lanes: int,
+    active: int,
+) -> None:
+    """The opposite of `load_element`. A scalar value goes into all lanes."""
+    if not isinstance(value, Complex):
+        store(value, pointer, stride, dtype, lanes, active)
+        return
+    code, part = value.code, part_type(dtype)
+    real, imag = (code.widened(x, lanes) for x in (value.real, value.imag))
+    if stride == dtype.itemsize and lanes > 1:
+        order = [i + half for i in range(lanes) for half in (0, lanes)]
+        both = code.shuffled(real, order, imag)
+        store(both, pointer, part.itemsize, part, 2 * lanes, 2 * active)
+        return
+    for x, at in (real, pointer), (imag, code.moved(pointer, "1", part.itemsize)):
+        store(x, at, stride, part, lanes, active)
 
 
 def load(

@@ -13,7 +13,7 @@ from ...calls import Call
 from ...pool import Scratch
 from ..jit import llvm
 from ..jit.records import ArrayRecord, parallel
-from .elements import register_type
+from .elements import has_registers
 from .graphs import ElementGraph, ElementNode, NoLoopNest, graph_of
 from .loops import lower
 from .nests import LoopNest, divided, nest_of
@@ -106,7 +106,7 @@ def copy_of(out: Array, x: Array, scratch: Scratch) -> Call:
 
     Raises `NoLoopNest` for elements that have no native type.
     """
-    if register_type(x.dtype) is None:
+    if not has_registers(x.dtype):
         raise NoLoopNest
     node = ElementNode(x.dtype, array=0)
     arrays = [np.broadcast_to(x, out.shape), out]

@@ -21,7 +21,7 @@ from ....dialects.tgraph.elementwise import CompareOp, ElementwiseOp
 from ....dialects.tgraph.reducing import ReduceOp
 from ..arrays import iota, viewed
 from .code import Number
-from .elements import number_of, register_type
+from .elements import has_registers, number_of
 
 Mapped: TypeAlias = tuple[int | None, ...]
 """For each dimension of a value the space's; None for one of size 1."""
@@ -178,7 +178,7 @@ class _Builder:
             return ElementNode(_dtype(value), number=self._splats[value])
         if value in self.arrays:
             array = self.arrays[value]
-            if register_type(array.dtype) is None:
+            if not has_registers(array.dtype):
                 raise NoLoopNest
             self._views.append(self._in_space(array, mapped))
             return ElementNode(array.dtype, array=len(self._views) - 1)
@@ -188,7 +188,7 @@ class _Builder:
 
     def _computed(self, op: TensorOp, mapped: Mapped) -> ElementNode:
         dtype = _dtype((op.results or op.outs)[0])
-        if register_type(dtype) is None:
+        if not has_registers(dtype):
             raise NoLoopNest
         if isinstance(op, ElementwiseOp):
             operands = [self._node(x, mapped) for x in op.inputs]
@@ -210,7 +210,8 @@ class _Builder:
             to == d or shape[d] == 1 for to, d in zip(mapped, kept, strict=False)
         )
         dims = frozenset(op.dimensions.get_values())
-        if shape != self._shape or dims != self._reduced or not same:
+        has_form = dtype.kind != "c" or op.kind.data == "add"
+        if shape != self._shape or dims != self._reduced or not same or not has_form:
             raise NoLoopNest
         operand = self._node(op.inputs[0], tuple(range(len(shape))))
         return ElementNode(dtype, op, [operand], stage=operand.stage + 1)

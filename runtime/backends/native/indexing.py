@@ -30,8 +30,16 @@ from ..jit.records import ArrayRecord, parallel
 from ..numpy.indexing import gather_windows, scatter_windows
 from ..parts import cut
 from .accumulators import combined
-from .code import LlvmFunction
-from .elements import converted, load, register_type, rounded, store
+from .code import LlvmFunction, Value
+from .complexes import Complex
+from .elements import (
+    converted,
+    has_registers,
+    load,
+    load_element,
+    rounded,
+    store_element,
+)
 from .graphs import NoLoopNest
 from .loops import UNROLLED, VECTOR
 from .nests import Loops, merged
@@ -110,7 +118,7 @@ def _parts(where: _Windows, threads: int) -> Sequence[_Windows]:
 
 def _moved(where: _Windows) -> list[Call]:
     arrays = [where.whole, where.windows, *where.entries]
-    if any(register_type(x.dtype) is None for x in arrays):
+    if not all(has_registers(x.dtype) for x in arrays):
         raise NoLoopNest
     if not where.windows.size:
         return []
@@ -205,10 +213,20 @@ class _Lowering:
         step = dtype.itemsize
         whole, window = (code.moved(pointer, index, step) for pointer in pointers)
         source, target = (whole, window) if kind is None else (window, whole)
-        value = load(code, source, step, dtype, lanes, active)
+        value = load_element(code, source, step, dtype, lanes, active)
         if kind not in (None, "replace"):
-            before = load(code, target, step, dtype, lanes, active)
-            is_extreme = kind in ("maximum", "minimum")
-            combine = extreme(kind) if is_extreme else partial(combined, kind)
-            value = rounded(combine(dtype, before, value), dtype)
-        store(value, target, step, dtype, lanes, active)
+            before = load_element(code, target, step, dtype, lanes, active)
+            value = self._combined(kind, before, value)
+        store_element(value, target, step, dtype, lanes, active)
+
+    def _combined(
+        self, kind: str, before: Value | Complex, value: Value | Complex
+    ) -> Value | Complex:
+        if isinstance(before, Complex) or isinstance(value, Complex):
+            assert isinstance(before, Complex)
+            assert isinstance(value, Complex)
+            return before + value if kind == "add" else before * value
+        dtype = self._where.whole.dtype
+        is_extreme = kind in ("maximum", "minimum")
+        combine = extreme(kind) if is_extreme else partial(combined, kind)
+        return rounded(combine(dtype, before, value), dtype)

@@ -17,16 +17,18 @@ Sums of floats are kept in f32 or f64 for some thousand elements, in one partial
 each lane, and then added up in f64: errors are below those of NumPy's pairwise sums.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import TypeAlias
 
 from ....dialects.dtypes import DType, is_float
 from ....dialects.tgraph.formulas import NoForm
 from . import operations
-from .accumulators import BLOCK, Accumulator
+from .accumulators import BLOCK, Accumulator, ComplexSum
 from .code import LlvmFunction, Value
-from .elements import load, register_type, store
+from .complexes import Complex
+from .elements import load_element, register_type, store_element
 from .graphs import ElementNode, NoLoopNest
 from .nests import LoopNest, computed, reductions, targets
 
@@ -48,6 +50,8 @@ FAR = 1 << 11
 LINE = 64
 """Bytes of a cache line."""
 
+_Reduction: TypeAlias = Accumulator | ComplexSum
+
 
 def lower(nest: LoopNest) -> str:
     """The text of a module with the function `{name}`. Its words are the addresses of
@@ -61,7 +65,7 @@ class _Scope:
 
     pointers: dict[int, str]
     """For each array and buffer, where its current elements start."""
-    values: dict[ElementNode, Value]
+    values: dict[ElementNode, Value | Complex]
     entered: frozenset[int]
     """The loops that it is in."""
     lanes: int
@@ -140,7 +144,7 @@ class _Lowering:
             self._outer(inner, loop + 1)
 
     def _loop(
-        self, scope: _Scope, loop: int, sums: Sequence[Accumulator] = ()
+        self, scope: _Scope, loop: int, sums: Collection[_Reduction] = ()
     ) -> Iterator[_Scope]:
         """The scopes of a loop's body: one for each width of vector that it takes.
 
@@ -165,7 +169,7 @@ class _Lowering:
         start: int,
         stop: int,
         step: int,
-        sums: Sequence[Accumulator],
+        sums: Collection[_Reduction],
     ) -> Iterator[str]:
         """The index of a loop, which is none if there is but one iteration."""
         if stop - start <= step:
@@ -198,36 +202,40 @@ class _Lowering:
         nest = self.nest
         for self.stage in range(nest.root.stage + 1):
             self._hoist(scope)
-            made = [self._accumulator(n, scope) for n in reductions(nest, self.stage)]
+            nodes = reductions(nest, self.stage)
+            made = {node: self._accumulator(node, scope) for node in nodes}
             if made or (self.stage == nest.root.stage and nest.fills_rows):
                 self._inner(scope, nest.kept, made)
-            for accumulator in made:
-                scope.values[accumulator.node] = accumulator.result()
+            for node, accumulator in made.items():
+                scope.values[node] = accumulator.result()
         if not nest.fills_rows:
             self._store(nest.root, scope)
 
-    def _accumulator(self, node: ElementNode, scope: _Scope) -> Accumulator:
+    def _accumulator(self, node: ElementNode, scope: _Scope) -> _Reduction:
         iterations = prod(self.nest.sizes[self.nest.kept :])
         if self.is_across:
             iterations //= self.wide[self.stage]
         widths = self.widths if self.is_across else [scope.lanes]
         is_long = iterations > 2 * BLOCK
-        return Accumulator(self.code, node, widths, self.is_across, is_long)
+        kind = ComplexSum if node.dtype.kind == "c" else Accumulator
+        return kind(self.code, node, widths, self.is_across, is_long)
 
-    def _inner(self, scope: _Scope, loop: int, made: Sequence[Accumulator]) -> None:
+    def _inner(
+        self, scope: _Scope, loop: int, made: Mapping[ElementNode, _Reduction]
+    ) -> None:
         """The loops over reduced dimensions, and in them one pass."""
         self._hoist(scope)
         last = len(self.nest.sizes) - 1
         if loop <= last:
-            sums = [a for a in made if a.has_totals and loop == last]
+            sums = [a for a in made.values() if a.has_totals and loop == last]
             for inner in self._loop(scope, loop, sums):
                 self._inner(inner, loop + 1, made)
             if last > self.nest.kept:
                 for accumulator in sums:
                     accumulator.flush()
             return
-        for accumulator in made:
-            value = self._value(accumulator.node.operands[0], scope)
+        for node, accumulator in made.items():
+            value = self._value(node.operands[0], scope)
             accumulator.take(value, scope.lanes, scope.active)
         if self.stage == self.nest.root.stage and self.nest.fills_rows:
             self._store(self.nest.root, scope)
@@ -252,7 +260,7 @@ class _Lowering:
         """Whether an earlier pass has saved the node."""
         return self.first.get(node, self.stage) < self.stage
 
-    def _value(self, node: ElementNode, scope: _Scope) -> Value:
+    def _value(self, node: ElementNode, scope: _Scope) -> Value | Complex:
         waiting = [node]  # groups are chains of any length: no recursion
         while waiting:
             missing = [x for x in self._read(waiting[-1]) if x not in scope.values]
@@ -268,7 +276,7 @@ class _Lowering:
         """The nodes that this pass computes a node from."""
         return () if self._is_kept(node) else node.operands
 
-    def _made(self, node: ElementNode, scope: _Scope) -> Value:
+    def _made(self, node: ElementNode, scope: _Scope) -> Value | Complex:
         if node.number is not None:
             element = register_type(node.dtype)
             assert element is not None
@@ -288,12 +296,14 @@ class _Lowering:
             self._write(value, node.dtype, self.buffers[node], scope)
         return value
 
-    def _load(self, node: ElementNode, array: int, scope: _Scope) -> Value:
+    def _load(self, node: ElementNode, array: int, scope: _Scope) -> Value | Complex:
         stride = self._lane_stride(array, scope)
         pointer = scope.pointers[array]
         if stride == node.dtype.itemsize:
             self._read_ahead(array, stride * scope.lanes, scope)
-        return load(self.code, pointer, stride, node.dtype, scope.lanes, scope.active)
+        return load_element(
+            self.code, pointer, stride, node.dtype, scope.lanes, scope.active
+        )
 
     def _read_ahead(self, array: int, size: int, scope: _Scope) -> None:
         """In columns, has `size` bytes of a later row fetched: rows that are far from
@@ -308,10 +318,12 @@ class _Lowering:
     def _store(self, node: ElementNode, scope: _Scope) -> None:
         self._write(self._value(node, scope), node.dtype, self.out, scope)
 
-    def _write(self, value: Value, dtype: DType, array: int, scope: _Scope) -> None:
+    def _write(
+        self, value: Value | Complex, dtype: DType, array: int, scope: _Scope
+    ) -> None:
         stride = self._lane_stride(array, scope)
         pointer = scope.pointers[array]
-        store(value, pointer, stride, dtype, scope.lanes, scope.active)
+        store_element(value, pointer, stride, dtype, scope.lanes, scope.active)
 
     def _lane_stride(self, array: int, scope: _Scope) -> int:
         lane = self.nest.lane

@@ -6,7 +6,7 @@ that have no meaning.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from xdsl.dialects.builtin import i1
 from xdsl.ir import Attribute
@@ -17,19 +17,20 @@ from ....dialects.tgraph.base import TensorOp, tensor_type_of
 from ....dialects.tgraph.formulas import (
     ANY,
     BITS,
+    COMPLEX,
     FLOAT,
     INTEGER,
-    NUMBER,
     Forms,
     NoForm,
     Scalars,
     is_signed,
     predicate,
 )
-from ....dialects.tgraph.terms import Term
-from . import math
+from ....dialects.tgraph.terms import AnyTerm, Term
+from . import complexes, math
 from .code import LlvmFunction, Value
-from .elements import converted, register_type, rounded
+from .complexes import Complex
+from .elements import converted, part_type, register_type, rounded
 
 
 def is_better(kind: str, dtype: DType, x: Value, y: Value) -> Value:
@@ -57,15 +58,21 @@ def extreme(kind: str) -> Callable[[DType, Value, Value], Value]:
     return extreme
 
 
-Emit: TypeAlias = Callable[..., Value]
+Emit: TypeAlias = Callable[..., Value | Complex]
 """`(dtype of the last operand, *operands) -> result`"""
 
 
-def _plain(function: Callable[..., Value]) -> Emit:
-    def emit(dtype: DType, *values: Value) -> Value:
+def _plain(function: Callable[..., Value | Complex]) -> Emit:
+    def emit(dtype: DType, *values: Value | Complex) -> Value | Complex:
         return function(*values)
 
     return emit
+
+
+def _arithmetic(
+    on_reals: Callable[..., Value], on_complex: Callable[..., Complex]
+) -> Mapping[str, Emit]:
+    return {FLOAT + INTEGER: _plain(on_reals), COMPLEX: _plain(on_complex)}
 
 
 def _intrinsic(name: str) -> Emit:
@@ -85,7 +92,7 @@ FUNCTIONS: Forms = {
     ops.ErfOp: {FLOAT: _plain(math.erf)},
     ops.ErfcOp: {FLOAT: _plain(math.erfc)},
     ops.ExponentialMinusOneOp: {FLOAT: _plain(math.expm1)},
-    ops.ExponentialOp: {FLOAT: _plain(math.exp)},
+    ops.ExponentialOp: {FLOAT: _plain(math.exp), COMPLEX: _plain(complexes.exp)},
     ops.LogOp: {FLOAT: _plain(math.natural_log)},
     ops.LogPlusOneOp: {FLOAT: _plain(math.log1p)},
     ops.SineOp: {FLOAT: _plain(math.sine)},
@@ -106,59 +113,87 @@ COSTLY = (
 FORMS: Forms = {
     **FUNCTIONS,
     ops.AbsOp: {FLOAT: _intrinsic("fabs")},
-    ops.AddOp: {NUMBER: _plain(Value.__add__)},
+    ops.AddOp: _arithmetic(Value.__add__, Complex.__add__),
     ops.AndOp: {BITS: _plain(Value.__and__)},
     ops.CeilOp: {FLOAT: _intrinsic("ceil")},
     ops.DivideOp: {FLOAT: _plain(Value.__truediv__)},
     ops.FloorOp: {FLOAT: _intrinsic("floor")},
     ops.MaximumOp: {ANY: extreme("maximum")},
     ops.MinimumOp: {ANY: extreme("minimum")},
-    ops.MultiplyOp: {NUMBER: _plain(Value.__mul__)},
-    ops.NegateOp: {FLOAT: _plain(Value.__neg__)},
+    ops.MultiplyOp: _arithmetic(Value.__mul__, Complex.__mul__),
+    ops.NegateOp: {FLOAT: _plain(Value.__neg__), COMPLEX: _plain(Complex.__neg__)},
     ops.OrOp: {BITS: _plain(Value.__or__)},
     ops.PopcntOp: {INTEGER: _intrinsic("ctpop")},
     ops.PowerOp: {FLOAT: _plain(math.power)},
     ops.RemainderOp: {FLOAT: _plain(math.remainder)},
     ops.RoundNearestEvenOp: {FLOAT: _intrinsic("roundeven")},
     ops.SqrtOp: {FLOAT: _root},
-    ops.SubtractOp: {NUMBER: _plain(Value.__sub__)},
+    ops.SubtractOp: _arithmetic(Value.__sub__, Complex.__sub__),
     ops.XorOp: {BITS: _plain(Value.__xor__)},
 }
 
 
 @dataclass(frozen=True)
-class _Writer(Scalars[Value]):
-    """Appends instructions to a function."""
+class _Writer(Scalars[Any]):
+    """Appends instructions to a function; of a `Value` or `Complex` for each term."""
 
     code: LlvmFunction
 
     FORMS = FORMS
 
-    def constant(self, number: float, like: Term[Value]) -> Term[Value]:
+    def constant(self, number: float, like: AnyTerm) -> AnyTerm:
+        if isinstance(like.value, Complex):
+            element = like.value.real.element
+            real, imag = (self.code.number(part, element) for part in (number, 0.0))
+            return Term(self, Complex(real, imag), like.element)
         value = self.code.number(number, like.value.element)
         return Term(self, value, like.element)
 
-    def write(self, form: Emit, *terms: Term[Value]) -> Term[Value]:
+    def write(self, form: Emit, *terms: AnyTerm) -> AnyTerm:
         element = terms[-1].element
         value = form(numpy_dtype(element), *(term.value for term in terms))
         return Term(self, value, element)
 
-    def compare(self, direction: str, x: Term[Value], y: Term[Value]) -> Term[Value]:
+    def compare(self, direction: str, x: AnyTerm, y: AnyTerm) -> AnyTerm:
+        if isinstance(x.value, Complex):
+            equal = x.value.equals(y.value)
+            return Term(self, equal if direction == "EQ" else ~equal, i1)
         return Term(self, x.value.compare(predicate(direction, x), y.value), i1)
 
-    def select(
-        self, condition: Term[Value], x: Term[Value], y: Term[Value]
-    ) -> Term[Value]:
-        value = self.code.select(condition.value, x.value, y.value)
-        return Term(self, value, x.element)
+    def select(self, condition: AnyTerm, x: AnyTerm, y: AnyTerm) -> AnyTerm:
+        is_complex = isinstance(x.value, Complex)
+        select = complexes.select if is_complex else self.code.select
+        return Term(self, select(condition.value, x.value, y.value), x.element)
 
-    def convert(self, x: Term[Value], element: Attribute) -> Term[Value]:
-        value = converted(x.value, numpy_dtype(x.element), numpy_dtype(element))
-        if value is None:
-            raise NoForm(ops.ConvertOp.name)
+    def parts(
+        self, kind: type[ops.ElementwiseOp], element: Attribute, *terms: AnyTerm
+    ) -> AnyTerm:
+        if kind is ops.ComplexOp:
+            return Term(self, Complex(*(term.value for term in terms)), element)
+        (x,) = terms
+        value = x.value.real if kind is ops.RealOp else x.value.imag
         return Term(self, value, element)
 
-    def recast(self, x: Term[Value], element: Attribute) -> Term[Value]:
+    def convert(self, x: AnyTerm, element: Attribute) -> AnyTerm:
+        source, target = numpy_dtype(x.element), numpy_dtype(element)
+        if target.kind == "c":
+            source, target = part_type(source), part_type(target)
+            is_complex = isinstance(x.value, Complex)
+            given = x.value.real if is_complex else x.value
+            real = self._converted(given, source, target)
+            imag = self.code.number(0.0, real.element)
+            if is_complex:
+                imag = self._converted(x.value.imag, source, target)
+            return Term(self, Complex(real, imag), element)
+        return Term(self, self._converted(x.value, source, target), element)
+
+    def _converted(self, x: Value, source: DType, target: DType) -> Value:
+        value = converted(x, source, target)
+        if value is None:
+            raise NoForm(ops.ConvertOp.name)
+        return value
+
+    def recast(self, x: AnyTerm, element: Attribute) -> AnyTerm:
         source, target = numpy_dtype(x.element), numpy_dtype(element)
         are_integers = source.kind in "iu" and target.kind in "iu"
         # In registers, small floats are f32.
@@ -169,18 +204,18 @@ class _Writer(Scalars[Value]):
         assert to is not None
         return Term(self, x.value.cast("bitcast", to), element)
 
-    def quotient(self, x: Term[Value], y: Term[Value]) -> Term[Value]:
+    def quotient(self, x: AnyTerm, y: AnyTerm) -> AnyTerm:
         return self._instruction("sdiv" if is_signed(x) else "udiv", x, y)
 
-    def rest(self, x: Term[Value], y: Term[Value]) -> Term[Value]:
+    def rest(self, x: AnyTerm, y: AnyTerm) -> AnyTerm:
         return self._instruction("srem" if is_signed(x) else "urem", x, y)
 
     def shift(
-        self, kind: type[ops.ElementwiseOp], x: Term[Value], amount: Term[Value]
-    ) -> Term[Value]:
+        self, kind: type[ops.ElementwiseOp], x: AnyTerm, amount: AnyTerm
+    ) -> AnyTerm:
         return self._instruction(_SHIFTS[kind], x, amount)
 
-    def _instruction(self, name: str, x: Term[Value], y: Term[Value]) -> Term[Value]:
+    def _instruction(self, name: str, x: AnyTerm, y: AnyTerm) -> AnyTerm:
         return Term(self, self.code.binary(name, x.value, y.value), x.element)
 
 
@@ -191,7 +226,9 @@ _SHIFTS: Mapping[type[ops.ElementwiseOp], str] = {
 }
 
 
-def evaluate(op: TensorOp, result: DType, values: Sequence[Value]) -> Value:
+def evaluate(
+    op: TensorOp, result: DType, values: Sequence[Value | Complex]
+) -> Value | Complex:
     """The result's elements. Raises `NoForm` where that is not supported."""
     writer = _Writer(values[0].code)
     terms = [

@@ -1,9 +1,11 @@
-"""Computes products as sums in a loop nest: those with a vector, and those of integers.
+"""Computes products as sums in a loop nest: those with a vector, those of integers, and
+small ones of complex numbers.
 
     out[b, i, j] = sum over k of lhs[b, i, k] * rhs[b, j, k]
 
 A product with a vector reads each element of the matrix once, so a loop nest reads them
-in the order of memory. No library multiplies wide integers.
+in the order of memory. No library multiplies wide integers. One that multiplies complex
+numbers is called from Python, for longer than a small product takes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,6 +27,9 @@ from ....dialects.tgraph.elementwise import ConvertOp, MultiplyOp
 from ....dialects.tgraph.reducing import DotGeneralOp, ReduceOp
 from ..contraction import Contraction
 from ..numpy.dot import multiplied_in
+
+SMALL = 1 << 18
+"""Multiplications of complex numbers, up to which a nest is faster than a library."""
 
 
 def as_sum(
@@ -73,6 +78,8 @@ def _is_for_nest(op: DotGeneralOp, inputs: Sequence[Array]) -> bool:
     summed = [inputs[0].shape[d] for d in op.contracting[0]]
     if not summed:
         return False
+    if dtype.kind == "c":
+        return prod(op.declared[0].get_shape()) * prod(summed) <= SMALL
     if not is_float(dtype):
         return not is_float(multiplied_in(dtype, inputs, prod(summed)))
     is_same = all(x.dtype == dtype for x in inputs) and dtype.itemsize >= 4
