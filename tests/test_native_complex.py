@@ -21,6 +21,7 @@ NATIVE: dict[str, Callable[..., Any]] = {
     "every second": lambda x: x[:, ::2, 1:4] * 1j,
     "chosen": lambda x: jnp.where(x.real > 0, x, -x * 2),
     "equal": lambda x: (x == jnp.conj(x)) | (x != x[0]),
+    "quotients": lambda x: (x / x[::-1] - x.mean(0), jax.nn.sigmoid(x)),
     "parts": lambda x: jnp.stack([x.real.sum(1), jnp.abs(x).sum(1)]),
     "sums": lambda x: (x.sum(), (x * x).sum(1), x.sum((0, 1)), x.sum(2)),
     "small products": lambda x: (x[:, 0] @ x[:, 1].T, x[0] @ x[0, 0]),

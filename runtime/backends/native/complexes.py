@@ -1,9 +1,7 @@
-"""Complex numbers in registers: two values, the real parts and the imaginary ones.
-
-Quotients are left to NumPy's kernel: C's rules for infinities and zeros take branches.
-"""
+"""Complex numbers in registers: two values, the real parts and the imaginary ones."""
 
 from dataclasses import dataclass
+from math import inf
 
 from . import math
 from .code import LlvmFunction, Value
@@ -35,6 +33,29 @@ class Complex:
             self.real * other.imag + self.imag * other.real,
         )
 
+    def __truediv__(self, other: "Complex") -> "Complex":
+        """By Smith's method ("Algorithm 116", 1962): squares would overflow."""
+        x, y, choose = self.real, self.imag, self.code.select
+        by_real = other.real.call("fabs").compare("oge", other.imag.call("fabs"))
+        large = choose(by_real, other.real, other.imag)
+        small = choose(by_real, other.imag, other.real)
+        ratio = small / large
+        divisor = large + small * ratio
+        real = choose(by_real, x + y * ratio, x * ratio + y) / divisor
+        imag = choose(by_real, y - x * ratio, y * ratio - x) / divisor
+        return _as_in_c(self, other, Complex(real, imag))
+
+    @property
+    def is_infinite(self) -> Value:
+        """Whether a part is."""
+        return _is_infinite(self.real) | _is_infinite(self.imag)
+
+    @property
+    def is_finite(self) -> Value:
+        """Whether both parts are."""
+        sizes = self.real.call("fabs"), self.imag.call("fabs")
+        return sizes[0].compare("olt", inf) & sizes[1].compare("olt", inf)
+
     def equals(self, other: "Complex") -> Value:
         """An `i1` for each number."""
         is_equal = self.real.compare("oeq", other.real)
@@ -44,6 +65,38 @@ class Complex:
 def select(condition: Value, x: Complex, y: Complex) -> Complex:
     choose = condition.code.select
     return Complex(choose(condition, x.real, y.real), choose(condition, x.imag, y.imag))
+
+
+def _is_infinite(x: Value) -> Value:
+    return x.call("fabs").compare("oeq", inf)
+
+
+def _as_in_c(x: Complex, y: Complex, quotient: Complex) -> Complex:
+    """Where a quotient is NaN, what C makes of it (annex G): a number by infinity is 0;
+    infinity by a number is infinite, as is a number by 0."""
+    choose = x.code.select
+    is_lost = quotient.real.is_nan & quotient.imag.is_nan
+    by_zero = y.real.compare("oeq", 0.0) & y.imag.compare("oeq", 0.0)
+    vanishes = is_lost & x.is_finite & y.is_infinite
+    grows = is_lost & x.is_infinite & y.is_finite
+    infinity = x.code.number(inf, x.real.element)
+    scale = choose(vanishes, 0.0, infinity)
+    scale = choose(by_zero, infinity.call("copysign", y.real), scale)
+    towards, by = _direction(x), _direction(y)
+    way = select(by_zero, x, towards * Complex(by.real, -by.imag))
+    special = Complex(way.real * scale, way.imag * scale)
+    return select(by_zero | vanishes | grows, special, quotient)
+
+
+def _direction(x: Complex) -> Complex:
+    """Of an infinite number: 1 for each part that is infinite."""
+    code, element = x.code, x.real.element
+    one, zero = code.number(1.0, element), code.number(0.0, element)
+    real, imag = (
+        code.select(_is_infinite(part), one, zero).call("copysign", part)
+        for part in (x.real, x.imag)
+    )
+    return select(x.is_infinite, Complex(real, imag), x)
 
 
 def exp(x: Complex) -> Complex:

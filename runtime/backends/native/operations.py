@@ -116,7 +116,10 @@ FORMS: Forms = {
     ops.AddOp: _arithmetic(Value.__add__, Complex.__add__),
     ops.AndOp: {BITS: _plain(Value.__and__)},
     ops.CeilOp: {FLOAT: _intrinsic("ceil")},
-    ops.DivideOp: {FLOAT: _plain(Value.__truediv__)},
+    ops.DivideOp: {
+        FLOAT: _plain(Value.__truediv__),
+        COMPLEX: _plain(Complex.__truediv__),
+    },
     ops.FloorOp: {FLOAT: _intrinsic("floor")},
     ops.MaximumOp: {ANY: extreme("maximum")},
     ops.MinimumOp: {ANY: extreme("minimum")},
