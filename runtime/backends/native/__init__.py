@@ -17,6 +17,7 @@ products.py     products with vectors, and of wide integers, as loop nests
 strips.py       a vector by a matrix with long rows
 indexing.py     gathers, scatters and dynamic slices
 bodies.py       reductions by any function
+transposing.py  copies into another order of dimensions
 windows.py      reductions in windows that are views
 pooling.py      those over holes, and gradients of maximum pooling
 scans.py        cumulative sums of columns

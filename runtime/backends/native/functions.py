@@ -1,6 +1,7 @@
 """Calls of loop nests: the machine code of each is made once."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from ...calls import Call
 from ...pool import Scratch
 from ..jit import llvm
 from ..jit.records import ArrayRecord, parallel
+from . import transposing
 from .elements import has_registers
 from .graphs import ElementGraph, ElementNode, NoLoopNest, graph_of
 from .loops import lower
@@ -26,14 +28,35 @@ _functions: dict[object, llvm.Function | None] = {}
 
 
 def nested(graph: ElementGraph, scratch: Scratch) -> list[Call]:
-    """The call of a graph's loop nest, in parts if it is large.
+    """The calls of a graph's loop nest, in parts if it is large.
+
+    An array in another order than the output's is brought into this one first, in the
+    output's memory.
 
     Raises `NoLoopNest` for what has no native form.
     """
     if 0 in graph.shape or len(graph.nodes) > LARGEST:
         raise NoLoopNest
+    graph, calls = _in_order(graph, scratch.threads)
+    if graph.root.array >= 0 and calls:
+        return calls
     nests = divided(nest_of(graph), scratch.threads)
-    return parallel([[_call(nest, scratch)] for nest in nests], scratch.threads)
+    made = [[_call(nest, scratch)] for nest in nests]
+    return [*calls, *parallel(made, scratch.threads)]
+
+
+def _in_order(graph: ElementGraph, threads: int) -> tuple[ElementGraph, list[Call]]:
+    """The graph with an array that it reads in the output's place, and the calls that
+    bring the array there; as it is where that does not pay."""
+    *inputs, out = graph.arrays
+    if any(np.may_share_memory(x, out) for x in inputs):
+        return graph, []
+    for number, x in enumerate(inputs):
+        if calls := transposing.calls_of(out, x, threads):
+            arrays = [*inputs, out]
+            arrays[number] = out
+            return replace(graph, arrays=arrays), calls
+    return graph, []
 
 
 class Nests:

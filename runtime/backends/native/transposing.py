@@ -1,0 +1,160 @@
+"""Copies arrays into another order of dimensions, a block in registers at a time.
+
+    for 64 columns and 16 rows of the source at a time:
+        vectors = 16 rows of 16 columns
+        exchange the blocks beside the diagonal, of 1, 2, 4 and 8 elements
+        16 rows of 16 columns of the target = vectors
+
+Both are so read and written in whole cache lines. A loop over elements would leave a
+cache line, and in a large array the page, after each.
+"""
+
+from collections.abc import Sequence
+
+from ....analysis.cost import BYTES_PER_NS
+from ....support.arrays import Array, strided
+from ...calls import Call
+from ..jit import llvm
+from ..jit.records import ArrayRecord, parallel
+from ..parts import cut
+from .code import LlvmFunction, Value
+from .elements import load, store
+from .nests import Loops, merged
+
+WIDE = 4
+"""Blocks of columns that a pass over all rows takes."""
+
+
+def calls_of(out: Array, x: Array, threads: int) -> list[Call] | None:
+    """`out[...] = x`, for arrays of one shape and type; None if their elements do not
+    lie together along two dimensions."""
+    size = x.itemsize
+    if x.dtype != out.dtype or size not in (1, 2, 4, 8):
+        return None
+    order = sorted(range(x.ndim), key=lambda d: -abs(out.strides[d]))
+    loops = merged(x.shape, order, list(zip(x.strides, out.strides, strict=True)))
+    columns, rows = (
+        next((d for d, (_, steps) in enumerate(loops) if steps[side] == size), None)
+        for side in (0, 1)
+    )
+    if columns is None or rows is None or loops[rows][1][0] == size:
+        return None
+    if min(loops[columns][0], loops[rows][0]) < _side(size):
+        return None
+    if any(0 in steps for _, steps in loops):
+        return None  # repeats elements
+    shape = [n for n, _ in loops]
+    source, target = (
+        strided(array, shape, [steps[side] for _, steps in loops]).view(f"u{size}")
+        for side, array in enumerate((x, out))
+    )
+    units = [_side(size) if d in (columns, rows) else 1 for d in range(len(shape))]
+    divided, spans = cut(shape, units, 2 * x.nbytes / BYTES_PER_NS, threads)
+    parts: list[list[Call]] = []
+    for span in spans:
+        place = (*[slice(None)] * divided, span)
+        arrays = source[place], target[place]
+        text = _Lowering(*arrays, columns, rows).text()
+        parts.append([(ArrayRecord(llvm.compiler().function(text), arrays), ())])
+    return parallel(parts, threads)
+
+
+def _side(size: int) -> int:
+    """Of a block of elements of this size: what is in a vector, but no more than 16."""
+    return 16 if size < 8 else 8
+
+
+class _Lowering:
+    """Words are the addresses of the source and of the target."""
+
+    def __init__(self, x: Array, out: Array, columns: int, rows: int):
+        self._code = LlvmFunction()
+        self._dtype, self._size = x.dtype, x.itemsize
+        self._side = _side(x.itemsize)
+        self._columns, self._rows = x.shape[columns], x.shape[rows]
+        self._row = x.strides[rows]  # bytes from row to row of the source
+        self._column = out.strides[columns]
+        self._around: Loops = [
+            (x.shape[d], (x.strides[d], out.strides[d]))
+            for d in range(x.ndim)
+            if d not in (columns, rows)
+        ]
+
+    def text(self) -> str:
+        self._batch(self._around, self._code.word(0), self._code.word(1))
+        return self._code.function()
+
+    def _batch(self, loops: Loops, source: str, target: str) -> None:
+        if not loops:
+            self._matrix(source, target)
+            return
+        (size, (read, written)), *rest = loops
+        code = self._code
+        with code.loop("0", str(size), 1) as index:
+            self._batch(
+                rest,
+                code.moved(source, index, read),
+                code.moved(target, index, written),
+            )
+
+    def _matrix(self, source: str, target: str) -> None:
+        code, start = self._code, 0
+        for width in (WIDE * self._side, self._side, 1):
+            stop = start + (self._columns - start) // width * width
+            if width == 1 and stop > start:
+                self._pass(*self._at(source, target, str(start)), [stop - start])
+            elif stop > start:
+                active = [self._side] * (width // self._side)
+                with code.loop(str(start), str(stop), width) as column:
+                    self._pass(*self._at(source, target, column), active)
+            start = stop
+
+    def _at(self, source: str, target: str, column: str) -> tuple[str, str]:
+        code = self._code
+        return (
+            code.moved(source, column, self._size),
+            code.moved(target, column, self._column),
+        )
+
+    def _pass(self, source: str, target: str, columns: Sequence[int]) -> None:
+        """Over all rows, for blocks of so many columns each."""
+        code, side = self._code, self._side
+        whole = self._rows // side * side
+
+        def blocks(row: str, rows: int) -> None:
+            read = code.moved(source, row, self._row)
+            written = code.moved(target, row, self._size)
+            for number, active in enumerate(columns):
+                place = self._at(read, written, str(number * side))
+                self._block(*place, rows, active)
+
+        with code.loop("0", str(whole), side) as row:
+            blocks(row, side)
+        if whole < self._rows:
+            blocks(str(whole), self._rows - whole)
+
+    def _block(self, source: str, target: str, rows: int, columns: int) -> None:
+        code, side = self._code, self._side
+        vectors: list[Value] = []
+        for row in range(side):
+            at = code.moved(source, str(min(row, rows - 1)), self._row)
+            vectors.append(load(code, at, self._size, self._dtype, side, columns))
+        half = 1
+        while half < side:
+            for low in range(side):
+                if not low & half:
+                    x, y = vectors[low], vectors[low + half]
+                    vectors[low], vectors[low + half] = self._exchanged(x, y, half)
+            half *= 2
+        for column in range(columns):
+            at = code.moved(target, str(column), self._column)
+            store(vectors[column], at, self._size, self._dtype, side, rows)
+
+    def _exchanged(self, x: Value, y: Value, half: int) -> tuple[Value, Value]:
+        """Blocks of `half` elements: the second of each two of `x` and the first of
+        `y` change places."""
+        lanes = range(self._side)
+        first = [self._side + k - half if k & half else k for k in lanes]
+        second = [self._side + k if k & half else k + half for k in lanes]
+        shuffled = self._code.shuffled
+        return shuffled(x, first, y), shuffled(x, second, y)

@@ -1,0 +1,89 @@
+"""Copies into another order of dimensions, in blocks: against NumPy's."""
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+from modules import parse
+
+import tensorplan
+from tensorplan.runtime.backends.native import transposing
+from tensorplan.support.arrays import Array
+
+pytest.importorskip("llvmlite")
+
+RNG = np.random.default_rng(0)
+
+
+def copied(out: Array, x: Array, threads: int = 1) -> bool:
+    """Whether there was a form for it."""
+    calls = transposing.calls_of(out, x, threads)
+    for function, arguments in calls or ():
+        function(*arguments)
+    return calls is not None
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "f2", "i2", "f4", "f8", "c8"])
+@pytest.mark.parametrize("size", [16, 17, 31, 64, 65, 150])
+def test_matrices(dtype: str, size: int) -> None:
+    """The rows and columns that are left over, too; nothing beside is written."""
+    x = RNG.integers(0, 100, (size, 37)).astype(dtype)
+    around = np.full((39, size + 2), 7, dtype)
+    assert copied(around[1:-1, 1:-1], x.T)
+    np.testing.assert_array_equal(around[1:-1, 1:-1], x.T)
+    around[1:-1, 1:-1] = 7
+    assert (around == 7).all()
+
+
+@pytest.mark.parametrize("order", list(permutations(range(4))))
+def test_orders(order: tuple[int, ...]) -> None:
+    x = RNG.standard_normal((19, 20, 18, 33)).astype("f4")[:, ::-1]
+    out = np.empty(x.transpose(order).shape, "f4")
+    assert copied(out, x.transpose(order)) == (order[-1] != 3)
+    if order[-1] != 3:  # else rows stay rows
+        np.testing.assert_array_equal(out, x.transpose(order))
+
+
+def test_threads_share_a_matrix() -> None:
+    x = RNG.standard_normal((700, 900)).astype("f4")
+    out = np.empty((900, 700), "f4")
+    assert copied(out, x.T, threads=3)
+    np.testing.assert_array_equal(out, x.T)
+
+
+def test_what_is_left_to_others() -> None:
+    out = np.empty((32, 32), "f4")
+    row = np.ones(32, "f4")
+    assert not copied(out, np.broadcast_to(row[:, None], (32, 32)))  # repeated
+    assert not copied(out, np.ones((32, 32), "f4"))  # in order
+    assert not copied(out, np.ones((32, 64), "f4")[:, ::2].T)  # gaps in both
+    assert not copied(out[:, :8], np.ones((8, 32), "f4").T)  # less than a block
+    assert not copied(out, np.ones((32, 32), "i4").T)  # other elements
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_groups_read_in_order(threads: int) -> None:
+    """Several times, beside another array, and in place: where the result lies in what
+    is read, nothing is brought there."""
+    t = "tensor<300x300xf32>"
+    module = parse(f"""
+func.func @main(%v: !tgraph.variable<{t}>, %y: {t}) -> {t} {{
+  %x = tgraph.read %v : {t}
+  %t = tgraph.transpose %x {{permutation = array<i64: 1, 0>}} : ({t}) -> {t}
+  %a = tgraph.add %t, %y : {t}
+  %m = tgraph.reduce %a {{kind = "maximum", dimensions = array<i64: 1>}}
+      : ({t}) -> tensor<300xf32>
+  %b = tgraph.broadcast_in_dim %m {{broadcast_dimensions = array<i64: 0>}}
+      : (tensor<300xf32>) -> {t}
+  %s = tgraph.subtract %a, %b : {t}
+  %z = tgraph.add %x, %t : {t}
+  tgraph.assign %v, %z : {t}
+  func.return %s : {t}
+}}""")
+    x, y = RNG.standard_normal((2, 300, 300)).astype("f4")
+    a = x.T + y
+    want = a - a.max(1, keepdims=True), x + x.T
+    run = tensorplan.compile(tensorplan.plan(module), threads=threads)
+    got, state = run(x, y)
+    np.testing.assert_array_equal(got, want[0])
+    np.testing.assert_array_equal(state, want[1])
