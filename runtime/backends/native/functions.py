@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from xdsl.ir import SSAValue
 
+from ....analysis.cost import BYTES_PER_NS
 from ....dialects.dtypes import Array
 from ....dialects.tgraph.base import Shape, TensorOp
 from ....support.arrays import address, strided
@@ -14,11 +15,15 @@ from ...calls import Call
 from ...pool import Scratch
 from ..jit import llvm
 from ..jit.records import ArrayRecord, parallel
+from ..parts import cut
 from . import transposing
 from .elements import has_registers
 from .graphs import ElementGraph, ElementNode, NoLoopNest, graph_of
 from .loops import lower
 from .nests import LoopNest, divided, nest_of
+
+CHUNK = 1 << 18
+"""Bytes that are brought in order at a time: they are read from a core's L2 cache."""
 
 LARGEST = 1000
 """Nodes of a graph: from there on LLVM's time grows with the square of them."""
@@ -30,33 +35,61 @@ _functions: dict[object, llvm.Function | None] = {}
 def nested(graph: ElementGraph, scratch: Scratch) -> list[Call]:
     """The calls of a graph's loop nest, in parts if it is large.
 
-    An array in another order than the output's is brought into this one first, in the
-    output's memory.
-
     Raises `NoLoopNest` for what has no native form.
     """
     if 0 in graph.shape or len(graph.nodes) > LARGEST:
         raise NoLoopNest
-    graph, calls = _in_order(graph, scratch.threads)
-    if graph.root.array >= 0 and calls:
-        return calls
+    for number, x in enumerate(graph.arrays[:-1]):
+        out = graph.arrays[-1]
+        if not np.may_share_memory(x, out) and transposing.is_of_use(out, x):
+            return _in_order(graph, number, scratch)
     nests = divided(nest_of(graph), scratch.threads)
-    made = [[_call(nest, scratch)] for nest in nests]
-    return [*calls, *parallel(made, scratch.threads)]
+    return parallel([[_call(nest, scratch)] for nest in nests], scratch.threads)
 
 
-def _in_order(graph: ElementGraph, threads: int) -> tuple[ElementGraph, list[Call]]:
-    """The graph with an array that it reads in the output's place, and the calls that
-    bring the array there; as it is where that does not pay."""
+def _in_order(graph: ElementGraph, number: int, scratch: Scratch) -> list[Call]:
+    """The same, for an array that lies in another order than the output: a part of it
+    after the other is brought in order, where the output will be if no other array lies
+    there, and read from there."""
     *inputs, out = graph.arrays
-    if any(np.may_share_memory(x, out) for x in inputs):
-        return graph, []
-    for number, x in enumerate(inputs):
-        if calls := transposing.calls_of(out, x, threads):
-            arrays = [*inputs, out]
-            arrays[number] = out
-            return replace(graph, arrays=arrays), calls
-    return graph, []
+    x, threads = inputs[number], scratch.threads
+    if graph.root.array == number:
+        return transposing.calls_of(out, x, threads)
+    is_free = not any(np.may_share_memory(y, out) for y in inputs)
+    kept = [d for d, n in enumerate(x.shape) if n > 1 and d not in graph.reduced]
+    dim = max(kept, key=lambda d: abs(out.strides[d]), default=0)
+    unit = transposing.side(x.itemsize) if x.strides[dim] == x.itemsize else 1
+    bytes = x.itemsize * x.size // x.shape[dim]  # of what has the same place along it
+    step = max(CHUNK // bytes // unit, 1) * unit if kept else x.shape[dim]
+    time = 2 * x.nbytes / BYTES_PER_NS
+    _, spans = cut([x.shape[dim]], [step], time, threads)
+    parts: list[list[Call]] = []
+    with scratch.in_one_thread():
+        for span in spans:
+            calls: list[Call] = []
+            first, most = scratch.mark, scratch.mark
+            start, stop, _ = span.indices(x.shape[dim])
+            for at in range(start, stop, step):
+                scratch.mark = first
+                place = (*[slice(None)] * dim, slice(at, min(at + step, stop)))
+                arrays = [array[place] for array in graph.arrays]
+                target = arrays[-1] if is_free else _like(arrays[-1], scratch)
+                if transposing.is_of_use(target, arrays[number]):  # few may be left
+                    calls += transposing.calls_of(target, arrays[number], 1)
+                    arrays[number] = target
+                part = replace(graph, shape=target.shape, arrays=arrays)
+                calls.append(_call(nest_of(part), scratch))
+                most = max(most, scratch.mark)
+            scratch.mark = most
+            parts.append(calls)
+    return parallel(parts, threads)
+
+
+def _like(array: Array, scratch: Scratch) -> Array:
+    """Memory of the same shape, with the dimensions in the same order, without gaps."""
+    order = sorted(range(array.ndim), key=lambda d: -abs(array.strides[d]))
+    made = scratch.take(tuple(array.shape[d] for d in order), array.dtype)
+    return made.transpose([order.index(d) for d in range(array.ndim)])
 
 
 class Nests:

@@ -25,30 +25,19 @@ WIDE = 4
 """Blocks of columns that a pass over all rows takes."""
 
 
-def calls_of(out: Array, x: Array, threads: int) -> list[Call] | None:
-    """`out[...] = x`, for arrays of one shape and type; None if their elements do not
-    lie together along two dimensions."""
-    size = x.itemsize
-    if x.dtype != out.dtype or size not in (1, 2, 4, 8):
-        return None
-    order = sorted(range(x.ndim), key=lambda d: -abs(out.strides[d]))
-    loops = merged(x.shape, order, list(zip(x.strides, out.strides, strict=True)))
-    columns, rows = (
-        next((d for d, (_, steps) in enumerate(loops) if steps[side] == size), None)
-        for side in (0, 1)
-    )
-    if columns is None or rows is None or loops[rows][1][0] == size:
-        return None
-    if min(loops[columns][0], loops[rows][0]) < _side(size):
-        return None
-    if any(0 in steps for _, steps in loops):
-        return None  # repeats elements
-    shape = [n for n, _ in loops]
-    source, target = (
-        strided(array, shape, [steps[side] for _, steps in loops]).view(f"u{size}")
-        for side, array in enumerate((x, out))
-    )
-    units = [_side(size) if d in (columns, rows) else 1 for d in range(len(shape))]
+def is_of_use(out: Array, x: Array) -> bool:
+    """Whether `x`, which has the same shape, lies in another order than `out`, so that
+    it pays to copy it as `calls_of` does."""
+    return _plan(out, x) is not None
+
+
+def calls_of(out: Array, x: Array, threads: int) -> list[Call]:
+    """`out[...] = x`, for what `is_of_use`."""
+    plan = _plan(out, x)
+    assert plan is not None
+    source, target, columns, rows = plan
+    shape, block = source.shape, side(x.itemsize)
+    units = [block if d in (columns, rows) else 1 for d in range(len(shape))]
     divided, spans = cut(shape, units, 2 * x.nbytes / BYTES_PER_NS, threads)
     parts: list[list[Call]] = []
     for span in spans:
@@ -59,9 +48,35 @@ def calls_of(out: Array, x: Array, threads: int) -> list[Call] | None:
     return parallel(parts, threads)
 
 
-def _side(size: int) -> int:
+def side(size: int) -> int:
     """Of a block of elements of this size: what is in a vector, but no more than 16."""
     return 16 if size < 8 else 8
+
+
+def _plan(out: Array, x: Array) -> tuple[Array, Array, int, int] | None:
+    """The source and the target, in few dimensions and as integers, and along which of
+    these elements lie together in the one and in the other."""
+    size = x.itemsize
+    if x.dtype != out.dtype or size not in (1, 2, 4, 8):
+        return None
+    order = sorted(range(x.ndim), key=lambda d: -abs(out.strides[d]))
+    loops = merged(x.shape, order, list(zip(x.strides, out.strides, strict=True)))
+    if any(0 in steps for _, steps in loops):
+        return None  # repeats elements
+    columns, rows = (
+        next((d for d, (_, steps) in enumerate(loops) if steps[number] == size), None)
+        for number in (0, 1)
+    )
+    if columns is None or rows is None or loops[rows][1][0] == size:
+        return None
+    if min(loops[columns][0], loops[rows][0]) < side(size):
+        return None
+    shape = [n for n, _ in loops]
+    source, target = (
+        strided(array, shape, [steps[number] for _, steps in loops]).view(f"u{size}")
+        for number, array in enumerate((x, out))
+    )
+    return source, target, columns, rows
 
 
 class _Lowering:
@@ -70,7 +85,7 @@ class _Lowering:
     def __init__(self, x: Array, out: Array, columns: int, rows: int):
         self._code = LlvmFunction()
         self._dtype, self._size = x.dtype, x.itemsize
-        self._side = _side(x.itemsize)
+        self._side = side(x.itemsize)
         self._columns, self._rows = x.shape[columns], x.shape[rows]
         self._row = x.strides[rows]  # bytes from row to row of the source
         self._column = out.strides[columns]
