@@ -115,13 +115,14 @@ def load(
         raw = code.op(f"load {element}, ptr {pointer}, align 1", element, 1)
         return _expanded(raw, dtype)
     type = vector(element, lanes)
+    gap, rest = divmod(stride, dtype.itemsize)
+    if gap != 1 and abs(gap) in CLOSE and not rest:
+        raw = _load_apart(code, pointer, gap, element, lanes, active)
+        return _expanded(raw, dtype)
     if stride != dtype.itemsize:
-        name = f"llvm.masked.gather.{suffix(element, lanes)}.v{lanes}p0"
-        code.declare(f"{type} @{name}(<{lanes} x ptr>, <{lanes} x i1>, {type})")
         at = _pointers(code, pointer, stride, lanes)
-        mask = _typed_mask(lanes, active)
-        text = f"call {type} @{name}({at}, {mask}, {type} zeroinitializer)"
-    elif active < lanes:
+        return _expanded(_gathered(code, at, element, lanes, active), dtype)
+    if active < lanes:
         name = f"llvm.masked.load.{suffix(element, lanes)}.p0"
         code.declare(f"{type} @{name}(ptr, <{lanes} x i1>, {type})")
         text = (
@@ -131,6 +132,58 @@ def load(
     else:
         text = f"load {type}, ptr {pointer}, align 1"
     return _expanded(code.op(text, element, lanes), dtype)
+
+
+CLOSE = (1, 2, 4)
+"""Elements from one to the next, at which those between share a cache line."""
+
+
+def load_at(
+    code: LlvmFunction, pointer: str, offsets: Value, dtype: DType, active: int
+) -> Value:
+    """Elements that are so many bytes from a pointer, as `load`."""
+    lanes = offsets.lanes
+    if lanes == 1:
+        at = code.moved(pointer, offsets.text, 1)
+        return load(code, at, 0, dtype, lanes, active)
+    name = code.name(f"getelementptr i8, ptr {pointer}, {typed(offsets)}")
+    at, element = f"<{lanes} x ptr> {name}", _memory_type(dtype)
+    return _expanded(_gathered(code, at, element, lanes, active), dtype)
+
+
+def _gathered(
+    code: LlvmFunction, pointers: str, element: str, lanes: int, active: int
+) -> Value:
+    type = vector(element, lanes)
+    name = f"llvm.masked.gather.{suffix(element, lanes)}.v{lanes}p0"
+    code.declare(f"{type} @{name}(<{lanes} x ptr>, <{lanes} x i1>, {type})")
+    mask = _typed_mask(lanes, active)
+    text = f"call {type} @{name}({pointers}, {mask}, {type} zeroinitializer)"
+    return code.op(text, element, lanes)
+
+
+def _load_apart(
+    code: LlvmFunction, pointer: str, gap: int, element: str, lanes: int, active: int
+) -> Value:
+    """Elements `gap` elements from one another, which is less than 0 for a reversed
+    order: a vector with those between, which are not accessed, is loaded."""
+    step, size = abs(gap), BITS[element] // 8
+    places = [step * (lane if gap > 0 else lanes - 1 - lane) for lane in range(lanes)]
+    if gap < 0:
+        pointer = code.moved(pointer, str(lanes - 1), gap * size)
+    wanted = set(places[:active])
+    mask = _listed("i1", [int(lane in wanted) for lane in range(step * lanes)])
+    type, count = vector(element, step * lanes), step * lanes
+    if len(wanted) == count:
+        text = f"load {type}, ptr {pointer}, align 1"
+    else:
+        name = f"llvm.masked.load.{suffix(element, count)}.p0"
+        code.declare(f"{type} @{name}(ptr, <{count} x i1>, {type})")
+        text = (
+            f"call {type} @{name}(ptr align 1 {pointer}, <{count} x i1> {mask}, "
+            f"{type} zeroinitializer)"
+        )
+    return code.shuffled(code.op(text, element, count), places)
 
 
 def store(
@@ -143,6 +196,10 @@ def store(
         code.line(f"store {typed(raw)}, ptr {pointer}, align 1")
         return
     type = vector(raw.element, lanes)
+    if stride == -dtype.itemsize and active == lanes:
+        raw = code.shuffled(raw, range(lanes - 1, -1, -1))
+        pointer = code.moved(pointer, str(lanes - 1), stride)
+        stride = dtype.itemsize
     if stride != dtype.itemsize:
         name = f"llvm.masked.scatter.{suffix(raw.element, lanes)}.v{lanes}p0"
         code.declare(f"void @{name}({type}, <{lanes} x ptr>, <{lanes} x i1>)")
@@ -165,6 +222,14 @@ def _pointers(code: LlvmFunction, pointer: str, stride: int, lanes: int) -> str:
     offsets = _listed("i64", [i * stride for i in range(lanes)])
     name = code.name(f"getelementptr i8, ptr {pointer}, <{lanes} x i64> {offsets}")
     return f"<{lanes} x ptr> {name}"
+
+
+def multiples(code: LlvmFunction, step: int, lanes: int) -> Value:
+    """0, `step`, 2 `step`, ..., as `i64`."""
+    if lanes == 1:
+        return code.number(0, "i64")
+    text = _listed("i64", [i * step for i in range(lanes)])
+    return Value(code, text, "i64", lanes)
 
 
 def mask_of(lanes: int, active: int) -> str:
@@ -271,6 +336,12 @@ def _saturated(value: Value, element: str, is_unsigned: bool) -> Value:
         raised = code.select(known.compare("ogt", low), known, low)
         clamped = code.select(raised.compare("olt", high), raised, high)
         return clamped.cast("fptosi", "i32").cast("trunc", element)
+    if not is_unsigned:  # half of the instructions that LLVM makes of `fptosi.sat`
+        low = -(1 << (bits - 1))
+        whole = value.cast("fptosi", element)
+        whole = code.select(value.compare("olt", -float(low)), whole, -1 - low)
+        whole = code.select(value.compare("oge", float(low)), whole, low)
+        return code.select(value.is_nan, 0, whole)
     name = "fptoui.sat" if is_unsigned else "fptosi.sat"
     to = vector(element, value.lanes)
     function = (

@@ -5,7 +5,10 @@
         for many elements of the window at a time:
             window = at                    # or at = window, at = at + window, ...
 
-Where starts are not clamped, a window that is not wholly inside is left out.
+Where starts are not clamped, a window that is not wholly inside is left out. Gathers
+write in the order of memory: where the windows of index vectors lie side by side, as
+columns of a matrix do, the loops over windows are around those over index vectors, and
+many of these are looked up at a time.
 """
 
 from collections.abc import Generator, Mapping, Sequence
@@ -36,8 +39,11 @@ from .elements import (
     converted,
     has_registers,
     load,
+    load_at,
     load_element,
+    multiples,
     rounded,
+    store,
     store_element,
 )
 from .graphs import NoLoopNest
@@ -117,6 +123,10 @@ def _parts(where: _Windows, threads: int) -> Sequence[_Windows]:
 
 
 def _moved(where: _Windows) -> list[Call]:
+    size = where.whole.itemsize
+    if where.kind in (None, "replace") and size in (1, 2, 4, 8):  # only moves elements
+        whole, windows = (x.view(f"u{size}") for x in (where.whole, where.windows))
+        where = replace(where, whole=whole, windows=windows)
     arrays = [where.whole, where.windows, *where.entries]
     if not all(has_registers(x.dtype) for x in arrays):
         raise NoLoopNest
@@ -142,34 +152,95 @@ class _Lowering:
         columns = list(zip(*strides, strict=True))
         self._batch = merged(windows.shape, range(count), columns)
         self._window = merged(windows.shape, range(count, windows.ndim), columns)
+        order = sorted(range(windows.ndim), key=lambda d: -abs(windows.strides[d]))
+        self._in_order = merged(windows.shape, order, columns)
 
     def text(self) -> str:
         words = range(2 + len(self._where.entries))
-        self._vectors(self._batch, [self._code.word(n) for n in words])
+        pointers = [self._code.word(n) for n in words]
+        if self._where.kind is None:
+            self._read(self._in_order, pointers)
+        else:
+            self._write(self._batch, pointers)
         return self._code.function()
 
-    def _vectors(self, loops: Loops, pointers: Sequence[str]) -> None:
-        """The loops over index vectors."""
+    def _start(
+        self, number: int, pointer: str, step: int, lanes: int, active: int
+    ) -> Value:
+        """Entries of index vectors, clamped if they are to be."""
+        where, dtype = self._where, self._where.entries[number].dtype
+        entry = load(self._code, pointer, step, dtype, lanes, active)
+        start = converted(entry, dtype, np.dtype(np.int64))
+        assert start is not None
+        if not where.is_clamped:
+            return start
+        if dtype.kind == "u":
+            return start.call("umin", self._limit(number))
+        return start.call("smax", 0).call("smin", self._limit(number))
+
+    def _limit(self, number: int) -> int:
+        """The last place for a start."""
+        where, dim = self._where, self._where.dims[number]
+        return where.whole.shape[dim] - where.windows.shape[dim - where.whole.ndim]
+
+    def _read(self, loops: Loops, pointers: Sequence[str]) -> None:
+        """Loops over index vectors and over windows, in any order."""
+        if not any(any(steps[2:]) for _, steps in loops):
+            whole, window, *entries = pointers
+            for number, entry in enumerate(entries):
+                start = self._start(number, entry, 0, 1, 1).text
+                step = self._where.whole.strides[self._where.dims[number]]
+                whole = self._code.moved(whole, start, step)
+            self._elements(loops, [whole, window])
+            return
+        (size, steps), *rest = loops
+        if not rest and steps[1] == self._where.whole.itemsize:
+            self._look_up(size, steps, pointers)
+            return
+        with self._loop(loops[0], pointers) as inner:
+            self._read(rest, inner)
+
+    def _look_up(
+        self, size: int, steps: Sequence[int], pointers: Sequence[str]
+    ) -> None:
+        """One element for each of index vectors, whose windows lie side by side."""
+        code, where, dtype = self._code, self._where, self._where.whole.dtype
+        lanes = VECTOR // dtype.itemsize if dtype.itemsize >= 4 else 1
+
+        def elements(index: str, lanes: int, active: int) -> None:
+            whole, window, *entries = (
+                code.moved(pointer, index, step)
+                for pointer, step in zip(pointers, steps, strict=True)
+            )
+            offset = multiples(code, steps[0], lanes)
+            for number, entry in enumerate(entries):
+                start = self._start(number, entry, steps[2 + number], lanes, active)
+                offset += start * where.whole.strides[where.dims[number]]
+            value = load_at(code, whole, code.widened(offset, lanes), dtype, active)
+            store(value, window, dtype.itemsize, dtype, lanes, active)
+
+        stop = size // lanes * lanes
+        if stop:
+            with code.loop("0", str(stop), lanes) as index:
+                elements(index, lanes, lanes)
+        if stop < size:
+            elements(str(stop), lanes, size - stop)
+
+    def _write(self, loops: Loops, pointers: Sequence[str]) -> None:
+        """The loops over index vectors, in their order."""
         if loops:
             with self._loop(loops[0], pointers) as inner:
-                self._vectors(loops[1:], inner)
+                self._write(loops[1:], inner)
             return
         code, where = self._code, self._where
         whole, window, *entries = pointers
         is_inside = code.number(1, "i1")
-        for dim, entry, array in zip(where.dims, entries, where.entries, strict=True):
-            limit = where.whole.shape[dim] - where.windows.shape[dim - where.whole.ndim]
-            start = converted(
-                load(code, entry, 0, array.dtype, 1, 1), array.dtype, np.dtype(np.int64)
-            )
-            assert start is not None
+        for number, entry in enumerate(entries):
+            start = self._start(number, entry, 0, 1, 1)
             if not where.is_clamped:
-                is_inside &= start.compare("ule", limit)
-            elif array.dtype.kind == "u":
-                start = start.call("umin", limit)
-            else:
-                start = start.call("smax", 0).call("smin", limit)
-            whole = code.moved(whole, start.text, where.whole.strides[dim])
+                is_inside &= start.compare("ule", self._limit(number))
+            step = where.whole.strides[where.dims[number]]
+            whole = code.moved(whole, start.text, step)
         if where.is_clamped:
             self._elements(self._window, [whole, window])
             return

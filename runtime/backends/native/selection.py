@@ -12,6 +12,7 @@ some count * log(n / count) are inserted.
 """
 
 from collections.abc import Sequence
+from math import isqrt
 from typing import TypeAlias
 
 import numpy as np
@@ -32,15 +33,18 @@ from .loops import VECTOR
 from .math import any_lane
 from .nests import Loops, merged
 
-MOST = 64
-"""Elements that are kept. Each that is inserted may move past all of them."""
+FEW, MOST = 64, 256
+"""Elements that are kept, of short columns and of long ones. Each that is inserted may
+move past all of them."""
 
 
 def calls_of(op: SortOp, inputs: Sequence[Array], outs: Sequence[Array]) -> list[Call]:
     """Raises `NoLoopNest` where all has to be sorted."""
     axis = op.dimension.value.data
     inputs = with_positions(op, inputs)
-    if not 0 < outs[0].shape[axis] <= min(MOST, inputs[0].shape[axis] - 1):
+    size = inputs[0].shape[axis]
+    most = max(FEW, min(isqrt(size), MOST))
+    if not 0 < outs[0].shape[axis] <= min(most, size - 1):
         raise NoLoopNest
     if any(register_type(x.dtype) is None for x in inputs):
         raise NoLoopNest

@@ -1,0 +1,72 @@
+"""Native code for elements that do not lie side by side, against JAX: with gaps, in
+reversed order, and looked up in columns."""
+
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import tensorplan
+from tensorplan.runtime.executor import Executable
+
+jax: Any = pytest.importorskip("jax")
+pytest.importorskip("llvmlite")
+jnp, lax = jax.numpy, jax.lax
+
+RNG = np.random.default_rng(0)
+TYPES = [bool, "i1", ml_dtypes.bfloat16, "f4", "c8"]
+
+
+def check(function: Callable[..., Any], *arrays: Any) -> None:
+    """That values are JAX's, all computed by native code."""
+    run = tensorplan.compile(tensorplan.plan(tensorplan.from_jax(function, *arrays)))
+    assert isinstance(run, Executable)
+    assert not run.fallbacks
+    want = jax.tree.leaves(jax.jit(function)(*arrays))
+    for got, expected in zip(run(*arrays), want, strict=True):
+        np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+@pytest.mark.parametrize("step", [-1, 2, -2, 3, 4, -4])
+def test_gaps(step: int, dtype: Any) -> None:
+    arrays = [(9 * RNG.standard_normal((3, n))).astype(dtype) for n in (4, 68, 523)]
+    check(
+        lambda *xs: [jnp.where(x[:, ::step] == 0, x[:, :1], x[:, ::step]) for x in xs],
+        *arrays,
+    )
+
+
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+@pytest.mark.parametrize("n", [1, 7, 16, 50])
+def test_lookups_in_columns(n: int, dtype: Any) -> None:
+    """Places that are too large or too small are clamped to the last and the first."""
+    x = (9 * RNG.standard_normal((5, 40, 3))).astype(dtype)
+    at = RNG.integers(-60, 60, n).astype("i4")
+
+    def lookups(x: Any, at: Any) -> Any:
+        columns = x.at[:, at].get(mode="clip")
+        return x.at[:, at, 1].get(mode="clip"), columns, columns.transpose(2, 0, 1)
+
+    check(lookups, x, at)
+
+
+def test_lookups_in_each_row() -> None:
+    x = RNG.standard_normal((6, 40)).astype("f4")
+    at = RNG.integers(0, 40, (6, 33)).astype("u4")
+    check(lambda x, at: jnp.take_along_axis(x, at, 1), x, at)
+    check(lambda x, at: jnp.take_along_axis(x, at, 0), x[:, :33], at % 6)
+
+
+@pytest.mark.parametrize("count", [65, 200, 256])
+def test_the_first_hundreds_of_a_sort(count: int) -> None:
+    x = RNG.integers(0, 5000, 66_000).astype("f4")
+    check(lambda x: lax.top_k(x, count), x)
+
+
+def test_integers_of_floats_that_have_none() -> None:
+    ends = [0, -0.0, 1.9, -1.9, 2.0**31, -(2.0**31), 2.0**31 - 128, -(2.0**31) - 300]
+    x = np.array([*ends, np.inf, -np.inf, np.nan, 1e30, -1e30] * 5, "f4")
+    check(lambda x: [x.astype(t) for t in ("i4", "u4", "i2", "u1")], x)
