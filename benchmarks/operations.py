@@ -290,6 +290,22 @@ CASES: Mapping[str, Case] = {
         largest, lambda n: (floats(1, n, n, 32),), (16, 64, 128)
     ),
     "transpose": Case(lambda x: x.T + 1, square, (128, 512, 1024)),
+    "transpose alone": Case(lambda x: x.T, square, (128, 512, 2048)),
+    "softmax of columns": Case(lambda x: jax.nn.softmax(x.T), square, (128, 512, 2048)),
+    "reversed rows": Case(lambda x: x[:, ::-1] + 1, square, (128, 512, 1024)),
+    "every second of rows": Case(lambda x: x[:, ::2] + 1, square, (128, 512, 1024)),
+    "gather of columns": Case(
+        lambda x, at: x[:, at],
+        lambda n: (floats(512, 512), integers(512, n)),
+        (16, 256, 4096),
+    ),
+    "top_k 100 of a line": Case(
+        lambda x: lax.top_k(x, 100), line, (10_000, 100_000, 1_000_000)
+    ),
+    "real Fourier transform": Case(jnp.fft.rfft, rows, (100, 1000, 4096)),
+    "complex product": Case(
+        lambda x, y: (lax.complex(x, y) * lax.complex(y, x + 1)).real, lines, LINES
+    ),
     "bf16 product": Case(
         lambda x, y: x @ y,
         lambda n: tuple(x.astype(jnp.bfloat16) for x in squares(n)),
