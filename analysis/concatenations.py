@@ -50,7 +50,6 @@ def is_computed(value: SSAValue, block: Block) -> bool:
         and isinstance(op := value.op, TensorOp)
         and not isinstance(op, ConstantOp | WhileOp | IfOp)
         and not op.outs
-        and len(op.results) == 1
         and op.parent is block
     )
 

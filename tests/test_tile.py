@@ -112,6 +112,37 @@ def test_attention_needs_the_scores_of_one_tile(tiles: int) -> None:
         np.testing.assert_allclose(got[0], want[0], rtol=1e-4, atol=1e-6)
 
 
+def test_tiles_of_several_results() -> None:
+    """The two greatest scores of each row, and where they are."""
+    module = parse("""
+func.func @main(%x: tensor<64x8xf32>, %y: tensor<8x512xf32>)
+    -> (tensor<64x2xf32>, tensor<64x2xi32>) {
+  %0 = tgraph.dot_general %x, %y {lhs_contracting_dimensions = array<i64: 1>,
+    rhs_contracting_dimensions = array<i64: 0>}
+    : (tensor<64x8xf32>, tensor<8x512xf32>) -> tensor<64x512xf32>
+  %1, %2 = tgraph.sort %0 {
+      dimension = 1 : i64, count = 2 : i64, positions = array<i64: 1>}
+      : (tensor<64x512xf32>) -> (tensor<64x2xf32>, tensor<64x2xi32>) {
+    ^bb0(%a: tensor<f32>, %b: tensor<f32>, %i: tensor<i32>, %j: tensor<i32>):
+      %greater = tgraph.compare %a, %b {direction = "GT"}
+        : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      tgraph.yield %greater : tensor<i1>
+  }
+  func.return %1, %2 : tensor<64x2xf32>, tensor<64x2xi32>
+}""")
+    ready = run(module, *READY)
+    tiled = run(ready, EAGER)
+    planned = run(tiled, *REST)
+    assert planned_bytes(planned) == 64 * 512 * 4 // 8
+    want = run_reference(ready, inputs(ready))
+    for got in (
+        run_reference(tiled, inputs(ready)),
+        Executable(planned)(*inputs(ready)),
+    ):
+        for a, b in zip(got, want, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
 def test_more_time_allowed_is_more_memory_saved() -> None:
     ready = run(attention(64), *READY)
     peaks = [

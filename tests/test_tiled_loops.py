@@ -163,6 +163,14 @@ def both_ways(x: Any, w: Any) -> Any:
     return (jnp.tanh(a @ w) @ w @ a).sum(1)
 
 
+def nearest(x: Any, codes: Any) -> Any:
+    """Operations with several results, each read by others or by nobody."""
+    distances = ((x[:, None] - codes) ** 2).sum(-1)
+    closest, places = jax.lax.top_k(-distances, 2)
+    code = codes[distances.argmin(1)]
+    return ((x - code) ** 2).sum(), closest.sum(0), places
+
+
 def quantized(x: Any, w: Any) -> Any:
     """Products of bytes between a convolution without padding, which has no tiles, and
     a product that needs all rows."""
@@ -208,6 +216,7 @@ CASES: dict[str, tuple[Callable[..., Any], list[Any]]] = {
     ),
     "counted": (counted, [normal(12, 3)]),
     "both_ways": (both_ways, [normal(4, 4), normal(4, 4)]),
+    "nearest": (nearest, [normal(8, 3), normal(4, 3)]),
     "quantized": (
         quantized,
         [(normal(*sizes) * 8).astype("int8") for sizes in ((7, 4), (4, 4))],
@@ -284,7 +293,7 @@ def test_a_loop_begins_and_ends_with_the_narrowest_values() -> None:
     loop = loop_at(block, products[0], 0, 3)
     assert loop is not None
     assert products[1] in loop.members
-    passed = [*loop.sliced, *(op.results[0] for op in loop.outputs)]
+    passed = [*loop.sliced, *loop.outputs]
     assert [tensor_type_of(value.type).element_type for value in passed] == [i8, i8]
 
 
@@ -352,6 +361,7 @@ def shape(*sizes: int, dtype: str = "float32") -> Any:
         (causal_attention, [shape(1, 2048, 64)] * 3, 1_500_000),
         (causal_attention, [shape(8, 4096, 64)] * 3, 8 * 4096 * 4096),
         (rows, [shape(4096, 512), shape(6, 512)], 2_000_000),
+        (nearest, [shape(1024, 32), shape(2048, 32)], 300_000),
     ],
 )
 def test_a_loop_needs_the_memory_of_a_tile(

@@ -107,11 +107,10 @@ def _pays(found: TiledLoop, loop: WhileOp, stacks: Sequence[SSAValue]) -> bool:
     little longer."""
     inside = set(found.members)
     gone = [stack for stack in stacks if inside.issuperset(users(stack))]
-    carried = [op.results[0] for op in (*found.outputs, *found.parts)]
     took = sum(map(time, (loop, *found.members)))
     return (
         not found.is_peeled
-        and sum(map(bytes_of, gone)) > sum(map(bytes_of, carried))
+        and sum(map(bytes_of, gone)) > sum(map(bytes_of, found.carried))
         and LONGER * found.tiles * again(found) <= took
     )
 

@@ -15,8 +15,8 @@ def loops_of(block: Block) -> list[tuple[int, int, int]]:
     return [
         (number, dim, tiles)
         for number, op in enumerate(block.ops)
-        if isinstance(op, TensorOp) and len(op.res) == 1
-        for dim, size in enumerate(shape_of(tensor_type_of(op.result.type)))
+        if isinstance(op, TensorOp) and op.res
+        for dim, size in enumerate(shape_of(tensor_type_of(op.res[0].type)))
         for tiles in range(2, size + 1)
         if size % tiles == 0 and loop_at(block, op, dim, tiles)
     ]

@@ -52,8 +52,6 @@ def _way_out(op: Operation) -> str:
 
 def _dimensions(op: TensorOp) -> Iterator[int]:
     """Along which a tile of the result can be computed."""
-    if len(op.res or op.outs) != 1:
-        return
     for dim, size in enumerate(result_shape(op)):
         if size != 1 and needs(op, dim) is not None:
             yield dim

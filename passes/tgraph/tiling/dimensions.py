@@ -18,6 +18,7 @@ from ....dialects.tgraph.base import (
     tensor_type_of,
     typical_bytes,
 )
+from ....dialects.tgraph.bodies import ReduceByOp, SortOp
 from ....dialects.tgraph.elementwise import ElementwiseOp
 from ....dialects.tgraph.indexing import (
     DynamicSliceOp,
@@ -59,12 +60,12 @@ def bytes_of(value: SSAValue) -> int:
 
 
 def result_shape(op: TensorOp) -> Shape:
-    """Of the first result, be it a tensor or a destination."""
+    """Of each result that is tiled, be it a tensor or a destination."""
     return shape_of((op.res or op.outs)[0])
 
 
 def needs(op: Operation, dim: int) -> Needs | None:
-    """What a tile of the only result along `dim` needs; None if it can't be sliced."""
+    """What tiles of all results along `dim` need; None if they can't be sliced."""
     match op:
         case ElementwiseOp():
             return [dim] * len(op.inputs)
@@ -75,10 +76,14 @@ def needs(op: Operation, dim: int) -> Needs | None:
         case FusionOp():
             found = body_dimensions(op, dim)
             return None if found is None else [found[a] for a in op.body.block.args]
-        case ReduceOp():
+        case ReduceOp() | ReduceByOp():
             dims = op.dimensions.get_values()
             kept = [d for d in range(len(shape_of(op.inputs[0]))) if d not in dims]
-            return [kept[dim]]
+            starts = len(op.elements) if isinstance(op, ReduceByOp) else 0
+            tensors = len(op.inputs) - starts
+            return [kept[dim]] * tensors + [None] * starts
+        case SortOp():
+            return [dim] * len(op.inputs) if dim not in op.along else None
         case DotGeneralOp():
             return _of_product(op, dim)
         case ConvolutionOp():

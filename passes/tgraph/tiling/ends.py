@@ -21,21 +21,22 @@ _Members = Collection[Operation]
 
 
 def wide_end(
-    members: _Members, sliced: Iterable[SSAValue], outputs: Iterable[Operation]
+    members: _Members, sliced: Iterable[SSAValue], outputs: Iterable[SSAValue]
 ) -> Sequence[Operation]:
     """Members between what is stored for or by a loop and a narrower value.
 
     sliced: what the loop takes tiles of.
-    outputs: the members whose tiles it puts together.
+    outputs: the members' results whose tiles it puts together.
     """
     for value in sliced:
         if isinstance(value.owner, Operation):  # given values are stored anyway
             if chain := _narrowed(value, _readers(value, members)):
                 return chain
-    for last in outputs:
-        if not any(user in members for user in users(last.results[0])):
-            sources = _sources(last, members)
-            if chain := _narrowed(last.results[0], sources):
+    for value in outputs:
+        last = value.owner
+        assert isinstance(last, Operation)
+        if not any(user in members for user in users(value)):
+            if chain := _narrowed(value, _sources(last, members)):
                 return [last, *chain[:-1]]
     return ()
 
@@ -76,6 +77,8 @@ def _sources(op: Operation, members: _Members) -> Iterator[Sequence[Operation]]:
     no other member."""
     while isinstance(op, ElementwiseOp) and len(makers := _makers(op, members)) == 1:
         (op,) = makers
+        if len(op.results) > 1:
+            return
         yield [op]
         if _is_shared(op):
             return

@@ -39,6 +39,7 @@ Where a `tgraph.pad` adds the padding, each tile has one, for the other dimensio
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from typing import cast
 
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, UnitAttr, f32, i1, i32, i64
 from xdsl.ir import Block, Operation, Region, SSAValue
@@ -97,9 +98,9 @@ def write_loop(loop: TiledLoop) -> WhileOp:
     inside = set(loop.members)
     writer = _Writer(loop, anchor)
     written = writer.write()
-    for op, result in writer.results().items():
-        result.name_hint = op.results[0].name_hint
-        for use in list(op.results[0].uses):
+    for value, result in writer.results().items():
+        result.name_hint = value.name_hint
+        for use in list(value.uses):
             if use.operation not in inside:
                 use.operation.operands[use.index] = result
     for op in loop.after:
@@ -127,7 +128,7 @@ class _Writer:
         self.origin = loop.members[0]  # of what is written
         type = tensor_type_of(self.origin.results[0].type)
         self.number = with_element(with_shape(type, ()), i32)
-        self.place = {op: n for n, op in enumerate((*loop.outputs, *loop.parts), 1)}
+        self.place = {value: n for n, value in enumerate(loop.carried, 1)}
         """Of what is carried, after the counter: what is put together and added up."""
         self.line = {op: n for n, op in enumerate(loop.kept, len(self.place) + 1)}
         """And rows that the next tile reads again."""
@@ -139,7 +140,7 @@ class _Writer:
         loop = self.loop
         self.carried = [
             self.before(self.constant(0)),
-            *(self._empty(op) for op in loop.outputs),
+            *(self._empty(value) for value in loop.outputs),
             *(self._first_sum(op) for op in loop.parts),
             *(self._first_line(op) for op in loop.kept),
         ]
@@ -157,9 +158,9 @@ class _Writer:
             _Peeled(self, loop.tiles - 1).write()
         return written
 
-    def results(self) -> Mapping[Operation, SSAValue]:
+    def results(self) -> Mapping[SSAValue, SSAValue]:
         """What replaces the results of members."""
-        return {op: self._whole(op, self.carried[n]) for op, n in self.place.items()}
+        return {v: self._whole(v, self.carried[n]) for v, n in self.place.items()}
 
     def insert(self, op: Operation) -> None:
         op.location = self.origin.location
@@ -182,11 +183,11 @@ class _Writer:
             type, (*shape[:dim], self.loop.tiles, size, *shape[dim + 1 :])
         )
 
-    def _empty(self, op: Operation) -> SSAValue:
+    def _empty(self, value: SSAValue) -> SSAValue:
         """What tiles of a result are put into."""
-        type = tensor_type_of(op.results[0].type)
+        type = tensor_type_of(value.type)
         if not self.loop.is_peeled:
-            type = self.with_tiles(type, self.loop.dims[op])
+            type = self.with_tiles(type, self.loop.dim(value))
         return self.before(ConstantOp(number_of(0, type.element_type), type))
 
     def _first_sum(self, op: Operation) -> SSAValue:
@@ -203,14 +204,13 @@ class _Writer:
         type = resized(type, self.loop.dims[op], self.loop.kept[op])
         return self.before(ConstantOp(number_of(0, type.element_type), type))
 
-    def _whole(self, op: Operation, result: SSAValue) -> SSAValue:
+    def _whole(self, value: SSAValue, result: SSAValue) -> SSAValue:
         """A member's result, from what is carried."""
-        self.origin = op
-        type = op.results[0].type
-        if result.type == type:
+        self.origin = cast(Operation, value.owner)
+        if result.type == value.type:
             return result
-        kind = e.ConvertOp if op in self.loop.parts else ReshapeOp
-        return self.before(kind([result], result_types=[type]))
+        kind = e.ConvertOp if value.owner in self.loop.parts else ReshapeOp
+        return self.before(kind([result], result_types=[value.type]))
 
     def _condition(self, iteration: "_Iteration") -> Block:
         block = Block(arg_types=iteration.block.arg_types)
@@ -236,7 +236,7 @@ class _Tile(ABC):
         self.loop = writer.loop
         self.tiles: dict[SSAValue, tuple[SSAValue, int]] = {}
         """Of the members' results, and the row of the tile that they begin with."""
-        self.new: dict[Operation, SSAValue] = {}
+        self.new: dict[SSAValue, SSAValue] = {}
         """What this tile adds to them."""
         self.read: dict[tuple[SSAValue, int], SSAValue] = {}
         """What a member reads, slices and views; each has its own, so that none is kept
@@ -251,14 +251,14 @@ class _Tile(ABC):
             self.writer.origin = op
             self.read.clear()
             if op in self.loop.parts:
-                self.new[op] = self._sum(op, place[op])
+                self.new[op.results[0]] = self._sum(op, place[op.results[0]])
             else:
                 self._compute(op)
-        for op in self.loop.outputs:
-            self.writer.origin = op
-            self.new[op] = self._put(op, place[op])
-        for op, number in place.items():
-            self.set(number, self.new[op])
+        for value in self.loop.outputs:
+            self.writer.origin = cast(Operation, value.owner)
+            self.new[value] = self._put(value, place[value])
+        for value, number in place.items():
+            self.set(number, self.new[value])
 
     # Where the tile is
 
@@ -312,9 +312,10 @@ class _Tile(ABC):
         ]
         tile = in_tile(op, operands, dim, rows[1] - rows[0])
         tile.properties |= properties
-        tile.result.name_hint = op.result.name_hint
-        self.new[op] = self.add(tile)
-        self.tiles[op.result] = self._with_line(op, self.new[op], rows[0])
+        self.add(tile)
+        for value, result in zip(op.results, tile.results, strict=True):
+            self.new[value] = result
+            self.tiles[value] = self._with_line(op, result, rows[0])
 
     def _inside(self, value: SSAValue, along: int, rows: Rows) -> tuple[Rows, Rows]:
         """Those rows that a value has, of some that are counted from the first of the
@@ -371,10 +372,11 @@ class _Tile(ABC):
         combine = _COMBINE[self.loop.parts[op].kind]
         return self.add(combine(together, result_types=[type]))
 
-    def _put(self, op: Operation, place: int) -> SSAValue:
+    def _put(self, value: SSAValue, place: int) -> SSAValue:
         """The tiles so far of a result, and this one's."""
-        dim, whole, rows = self.loop.dims[op], self.get(place), self.new[op]
-        start = self.start(self.size(op.results[0], dim), self._rows(op)[0])
+        dim, whole, rows = self.loop.dim(value), self.get(place), self.new[value]
+        first, _ = self._rows(cast(Operation, value.owner))
+        start = self.start(self.size(value, dim), first)
         return self._update(whole, rows, dim, start)
 
     def _update(
@@ -568,10 +570,10 @@ class _Iteration(_Tile):
             )
         )
 
-    def _put(self, op: Operation, place: int) -> SSAValue:
+    def _put(self, value: SSAValue, place: int) -> SSAValue:
         if self.loop.is_peeled:
-            return super()._put(op, place)
-        dim, whole, rows = self.loop.dims[op], self.get(place), self.new[op]
+            return super()._put(value, place)
+        dim, whole, rows = self.loop.dim(value), self.get(place), self.new[value]
         one = resized(tensor_type_of(whole.type), dim, 1)
         row = self.add(ReshapeOp([rows], result_types=[one]))
         return self._update(whole, row, dim, self.index)

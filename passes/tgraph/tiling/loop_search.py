@@ -97,8 +97,8 @@ class Estimate:
         and how much would be in one tile for all."""
         position = self.around.position
         computed = sorted((*loop.members, *loop.padding), key=lambda op: position[op])
-        made = {op.results[0] for op in computed}
-        kept = {op.results[0] for op in (*loop.outputs, *loop.parts)}
+        made = {value for op in computed for value in op.results}
+        kept = set(loop.carried)
         sizes = {**self.sizes, **{v: bytes_of(v) for v in kept if not is_given(v)}}
         steps = [self._steps[op] for op in computed]
         reads = frozenset[SSAValue]().union(*(step.reads for step in steps))
@@ -246,7 +246,7 @@ def lowest(estimate: Estimate, tile_bytes: int) -> Proposal | None:
         seed = value.owner
         if estimate.sizes[value] < tile_bytes or not isinstance(seed, TensorOp):
             continue
-        if seed.regions or len(seed.res) != 1:
+        if not estimate.around.may_join(seed):
             continue
         for dim in range(len(shape_of(value))):
             numbers = _numbers(value, dim, tile_bytes)

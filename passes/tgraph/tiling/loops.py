@@ -35,6 +35,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ....dialects.contents import operands_of
 from ....dialects.tgraph.base import Shape, TensorOp
+from ....dialects.tgraph.bodies import ElementsOp
 from ....dialects.tgraph.shaping import IotaOp
 from .dimensions import Needs, needs, shape_of
 from .ends import wide_end
@@ -66,14 +67,24 @@ class TiledLoop:
     """That had to be divided into tiles; None where windows were looked at, too."""
 
     @cached_property
-    def outputs(self) -> Sequence[Operation]:
-        """The members whose tiles are put together, as others read them."""
+    def outputs(self) -> Sequence[SSAValue]:
+        """The results whose tiles are put together, as others read them."""
         inside = set(self.members)
         return [
-            op
+            value
             for op in self.dims
-            if any(user not in inside for user in users(op.results[0]))
+            for value in op.results
+            if any(user not in inside for user in users(value))
         ]
+
+    def dim(self, value: SSAValue) -> int:
+        """Along which dimension there are tiles of a member's result."""
+        return self.dims[cast(Operation, value.owner)]
+
+    @property
+    def carried(self) -> Sequence[SSAValue]:
+        """The members' results that are there after the loop."""
+        return [*self.outputs, *(op.results[0] for op in self.parts)]
 
     def in_tiles(self, tiles: int) -> "TiledLoop | None":
         """The same loop in another number of tiles; None if others could be members."""
@@ -133,10 +144,10 @@ class Needed(dict[tuple[Operation, int], Needs | None]):
     def tiled_with(
         self, op: Operation, operand: int
     ) -> Sequence[tuple[int, int, int | None]]:
-        """For each dimension of the only result that can be tiled, it, its size, and
+        """For each dimension along which the results can be tiled, it, its size, and
         along which dimension its tiles need an operand."""
         if (known := self._tiled_with.get((op, operand))) is None:
-            is_known = isinstance(op, TensorOp) and len(op.res) == 1
+            is_known = isinstance(op, TensorOp) and op.res
             sizes = self.shape(op.results[0]) if is_known else ()
             known = self._tiled_with[op, operand] = [
                 (dim, self.rows(op.results[0], dim), needed[operand])
@@ -199,9 +210,9 @@ class Surroundings:
         if (known := self._may_join.get(op)) is None:
             known = self._may_join[op] = (
                 isinstance(op, TensorOp)
-                and len(op.res) == 1
+                and len(op.res) > 0
                 and not op.outs
-                and not op.regions
+                and (not op.regions or isinstance(op, ElementsOp))
                 and not self.needed.is_remade(op)
             )
         return known
@@ -316,7 +327,8 @@ class _Growth:
                 if dim is not None and isinstance(source.owner, Operation):
                     self.join(source.owner, dim)
             if op in self.dims:
-                self.have_readers_join(op.results[0], self.dims[op])
+                for value in op.results:
+                    self.have_readers_join(value, self.dims[op])
 
     def have_readers_join(self, value: SSAValue, dim: int) -> None:
         tiled = [(value, dim)]

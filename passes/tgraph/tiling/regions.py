@@ -39,12 +39,16 @@ class TileableRegion:
             if not is_repeated(op)
             and (
                 op in self.overwritten
-                or any(
-                    use.operation not in self.dims or use.operation in self.originals
-                    for use in op.results[0].uses
-                )
+                or any(self.is_stored(value) for value in op.results)
             )
         ]
+
+    def is_stored(self, value: SSAValue) -> bool:
+        """Whether a member's result is needed in one tile, too."""
+        return any(
+            use.operation not in self.dims or use.operation in self.originals
+            for use in value.uses
+        )
 
 
 class Rules:
@@ -72,7 +76,7 @@ class Rules:
         return found[0] if found and found[1] % tiles == 0 else None
 
     def _look(self, op: Operation, dim: int) -> tuple[Needs, int] | None:
-        if not isinstance(op, TensorOp) or len(op.res) != 1:
+        if not isinstance(op, TensorOp) or not op.res or len(op.outs) > 1:
             return None
         if op.parent is not self.block or not self._is_last_reader(op):
             return None
@@ -123,7 +127,8 @@ class _Growth:
         if op not in self.window and op not in self.rules.repeated:
             return False
         needed = self.rules.needs(op, dim, self.tiles)
-        if needed is None or not self.wanted.get(op.results[0], {dim}) <= {dim}:
+        wanted = [self.wanted.get(value, {dim}) for value in op.results]
+        if needed is None or any(dims != {dim} for dims in wanted):
             return False
         for value, along in zip(op.operands, needed, strict=True):
             owner = value.owner
@@ -142,9 +147,10 @@ class _Growth:
                 if along is not None and isinstance(value.owner, Operation):
                     self.join(value.owner, along)
             position = self.rules.position
-            users = {use.operation for use in op.results[0].uses}
-            for user in sorted(users, key=lambda user: position[user]):
-                self._join_reader(user, op.results[0], self.dims[op])
+            for value in op.results:
+                users = {use.operation for use in value.uses}
+                for user in sorted(users, key=lambda user: position[user]):
+                    self._join_reader(user, value, self.dims[op])
 
     def _join_reader(self, user: Operation, value: SSAValue, along: int) -> None:
         """Has a reader join so that it reads tiles of the value."""
@@ -152,7 +158,7 @@ class _Growth:
             user in self.window or user in self.rules.repeated
         ):
             return
-        if not isinstance(user, TensorOp) or len(user.res) != 1:
+        if not isinstance(user, TensorOp) or not user.res:
             return
         for dim in range(len(shape_of(user.results[0]))):
             needed = self.rules.needs(user, dim, self.tiles)

@@ -60,7 +60,11 @@ def write(region: regions.TileableRegion, tiles: int, last: Operation) -> None:
         block.insert_op_before(read, anchor)
         contents[op] = read.result
     parts: dict[SSAValue, list[SSAValue]] = {
-        op.results[0]: [] for op in region.outputs if op not in contents
+        value: []
+        for op in region.outputs
+        if op not in contents
+        for value in op.results
+        if region.is_stored(value)
     }
     for tile in range(tiles):
         new = _write_tile(region, tile, tiles, contents, anchor)
@@ -130,10 +134,9 @@ def _write_tile(
             operand(value, along, op)
             for value, along in zip(op.inputs, region.needs[op], strict=False)
         ]
-        copy = in_tile(op, operands, dim, shape_of(op.result)[dim] // tiles)
+        copy = in_tile(op, operands, dim, shape_of(op.res[0])[dim] // tiles)
         block.insert_op_before(copy, anchor)
-        new[op.results[0]] = copy.results[0]
-        copy.results[0].name_hint = op.results[0].name_hint
+        new.update(zip(op.results, copy.results, strict=True))
         if op in contents:
             for part in _update(contents[op], copy, op, dim, tile):
                 part.location = op.location
@@ -190,29 +193,32 @@ def in_tile(
     size: int = 0,
     element: Attribute | None = None,
 ) -> TensorOp:
-    """The operation on tiles of its operands, with a tile of its result.
+    """The operation on tiles of its operands, with tiles of its results.
 
-    size: of the result along the dimension that is tiled, if it has it.
-    element: the type of the result's elements, if it is another.
+    size: of the results along the dimension that is tiled, if they have it.
+    element: the type of the only result's elements, if it is another.
     """
-    type = tensor_type_of(op.results[0].type)
+    types = [tensor_type_of(value.type) for value in op.results]
     properties = op.properties | {"operandSegmentSizes": segments(operands, ())}
-    body = []
+    body = [] if isinstance(op, FusionOp) else [region.clone() for region in op.regions]
     if dim is not None:
         if isinstance(op, FusionOp):
-            body = [Region(_body(op, dim, type.get_shape()[dim] // size))]
+            body = [Region(_body(op, dim, types[0].get_shape()[dim] // size))]
         properties |= _sizes_in_tile(op, dim, size)
-        type = resized(type, dim, size)
+        types = [resized(type, dim, size) for type in types]
     if element is not None:
-        type = with_element(type, element)
-    return op.__class__.create(
+        types = [with_element(types[0], element)]
+    copy = op.__class__.create(
         operands=operands,
-        result_types=[type],
+        result_types=types,
         properties=properties,
         attributes=dict(op.attributes),
         location=op.location,
         regions=body,
     )
+    for value, result in zip(op.results, copy.results, strict=True):
+        result.name_hint = value.name_hint
+    return copy
 
 
 def _sizes_in_tile(op: TensorOp, dim: int, size: int) -> Mapping[str, Attribute]:
@@ -250,7 +256,6 @@ def _body(op: FusionOp, dim: int, tiles: int) -> Block:
             along = dims[inner.results[0]]
             size = 0 if along is None else shape_of(inner.results[0])[along] // tiles
             copy = in_tile(inner, operands, along, size)
-            copy.results[0].name_hint = inner.results[0].name_hint
             block.add_op(copy)
             new[inner.results[0]] = copy.results[0]
     block.add_op(YieldOp(new[op.yielded[0]]))

@@ -170,22 +170,20 @@ class Search:
     def _from(
         self, seed: int, above: Window, limits: Window, target: int
     ) -> TiledRegion | None:
-        """The cheapest cut of a region around a seed, in the fewest tiles."""
+        """The cheapest cut of a region around a seed."""
         op = self.lifetimes.memory.ops[seed]
-        if not isinstance(op, TensorOp) or len(op.res) != 1:
+        if not isinstance(op, TensorOp) or not op.res:
             return None
-        cuts: dict[int, list[TiledRegion]] = {}
-        for dim, size in enumerate(shape_of(op.result)):
+        cuts: list[TiledRegion] = []
+        for dim, size in enumerate(shape_of(op.res[0])):
             numbers = [n for n in range(2, self.tiles + 1) if size % n == 0]
             # What is too much in the most tiles is too much in fewer.
             while numbers:
                 cut = self._grown(seed, dim, numbers.pop(), above, limits, target)
                 if cut is None:
                     break
-                cuts.setdefault(cut.tiles, []).append(cut)
-        if not cuts:
-            return None
-        return min(cuts[min(cuts)], key=lambda cut: cut.longer)
+                cuts.append(cut)
+        return min(cuts, key=lambda cut: (cut.longer, cut.tiles), default=None)
 
     def _grown(
         self,
