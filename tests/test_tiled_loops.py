@@ -340,6 +340,15 @@ def chain(x: Any, w: Any) -> Any:
     return x.sum()
 
 
+def enlarged(x: Any, w: Any) -> Any:
+    """Each pixel four times, between convolutions."""
+    x = jnp.repeat(jnp.repeat(x, 2, 1), 2, 2)
+    y = jax.lax.conv_general_dilated(
+        x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
+    )
+    return (y * y).sum()
+
+
 def rows(x: Any, scale: Any) -> Any:
     value, gradient = layer_norms(x, scale)
     return value, scale - 0.1 * gradient
@@ -362,6 +371,7 @@ def shape(*sizes: int, dtype: str = "float32") -> Any:
         (causal_attention, [shape(8, 4096, 64)] * 3, 8 * 4096 * 4096),
         (rows, [shape(4096, 512), shape(6, 512)], 2_000_000),
         (nearest, [shape(1024, 32), shape(2048, 32)], 300_000),
+        (enlarged, [shape(16, 32, 32, 16), shape(3, 3, 16, 3)], 400_000),
     ],
 )
 def test_a_loop_needs_the_memory_of_a_tile(

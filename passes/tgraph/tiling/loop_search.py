@@ -22,7 +22,7 @@ from ..shared.ungrouping import ungroup
 from .dimensions import bytes_of, shape_of
 from .loop_rewriting import write_loop
 from .loops import LEAST_TILES, Surroundings, TiledLoop, tiled_loop
-from .windows import users
+from .windows import is_remade, users
 
 IN_CACHE = 1 << 19
 """Bytes: half of a core's second cache, which a tile may fill."""
@@ -84,6 +84,10 @@ class Estimate:
                 read[value] = frozenset([value]) if value in sizes else reads
             writes = [value for value in op.results if value in sizes]
             self._steps[op] = _Step(reads, writes, inside.get(op, 0))
+        self._remade = [
+            op for op, step in self._steps.items() if step.writes and is_remade(op)
+        ]
+        """What is stored, but not where only tiles read it: each makes its own."""
         steps = list(self._steps.values())
         during = _profile(steps, sizes)
         self.peak = max(during, default=0)
@@ -96,20 +100,24 @@ class Estimate:
         """What is live at most with a loop, but for what is in it, and while it runs;
         and how much would be in one tile for all."""
         position = self.around.position
-        computed = sorted((*loop.members, *loop.padding), key=lambda op: position[op])
+        members = set(loop.members)
+        remade = {op for op in self._remade if members.issuperset(users(op.results[0]))}
+        in_tiles = (*members, *loop.padding, *remade)
+        computed = sorted(in_tiles, key=lambda op: position[op])
         made = {value for op in computed for value in op.results}
         kept = set(loop.carried)
         sizes = {**self.sizes, **{v: bytes_of(v) for v in kept if not is_given(v)}}
         steps = [self._steps[op] for op in computed]
         reads = frozenset[SSAValue]().union(*(step.reads for step in steps))
-        order = [self._steps[op] for op in loop.before]
+        order = [self._steps[op] for op in loop.before if op not in remade]
+        at = len(order)
         order += [_Step(reads - made, list(kept))]
-        order += [self._steps[op] for op in loop.after]
+        order += [self._steps[op] for op in loop.after if op not in remade]
         outside = _profile(order, sizes)
         tiled = {v: n for v, n in self.sizes.items() if v in made and v not in kept}
         inside = max(_profile(steps, tiled), default=0)
         inside += sum(map(bytes_of, loop.sliced)) + 2 * loop.tiles * _of_lines(loop)
-        return max(outside), outside[len(loop.before)], inside
+        return max(outside), outside[at], inside
 
 
 def _live(
@@ -244,12 +252,14 @@ def lowest(estimate: Estimate, tile_bytes: int) -> Proposal | None:
     tried: list[tuple[Mapping[Operation, int], Sequence[int]]] = []
     for value in estimate.largest[:SEEDS]:
         seed = value.owner
-        if estimate.sizes[value] < tile_bytes or not isinstance(seed, TensorOp):
+        if isinstance(seed, Operation) and is_remade(seed):
+            seed = next(users(value), seed)
+        if not isinstance(seed, Operation) or not estimate.around.may_join(seed):
             continue
-        if not estimate.around.may_join(seed):
+        if estimate.sizes[value] < tile_bytes:
             continue
-        for dim in range(len(shape_of(value))):
-            numbers = _numbers(value, dim, tile_bytes)
+        for dim in range(len(shape_of(seed.results[0]))):
+            numbers = _numbers(seed.results[0], dim, tile_bytes)
             if any(dims.get(seed) == dim and numbers == n for dims, n in tried):
                 continue  # it would grow to the same loop
             limit = best.peak if best else estimate.peak * 9 // 10
@@ -275,7 +285,7 @@ def _numbers(value: SSAValue, dim: int, tile_bytes: int) -> Sequence[int]:
 
 def _around(
     estimate: Estimate,
-    seed: TensorOp,
+    seed: Operation,
     dim: int,
     tile_bytes: int,
     numbers: Sequence[int],
