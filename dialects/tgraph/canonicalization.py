@@ -32,7 +32,7 @@ from .base import (
     with_shape,
 )
 from .bodies import ElementsOp
-from .elementwise import UnaryOp
+from .elementwise import ElementwiseOp
 from .indexing import DynamicSliceOp, DynamicUpdateSliceOp
 from .partial import is_complete
 from .reducing import DotGeneralOp, ReduceOp
@@ -245,30 +245,65 @@ class TransposeOfBroadcast(RewritePattern):
         _merge_broadcast(rewriter, op, source, dims)
 
 
-class UnaryOfBroadcast(RewritePattern):
-    """f(broadcast_in_dim(x)) -> broadcast_in_dim(f(x)), where that repeats elements:
-    what is computed, and maybe stored, is smaller."""
+class ElementwiseOfBroadcasts(RewritePattern):
+    """f(broadcast_in_dim(x), broadcast_in_dim(y)) -> broadcast_in_dim(f(x, y)), where
+    both repeat elements alike: what is computed, and maybe stored, is smaller.
+
+    Numbers and scalars are repeated in any shape.
+    """
 
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
-        if not isinstance(op, UnaryOp) or not _plain(op):
+        if not isinstance(op, ElementwiseOp) or not _plain(op):
             return
-        source = op.inputs[0].owner
-        if not (isinstance(source, BroadcastInDimOp) and _merges(op, source)):
+        owners = [value.owner for value in op.inputs]
+        sources = [s for s in owners if isinstance(s, ConstantOp | BroadcastInDimOp)]
+        repeated = [s for s in sources if isinstance(s, BroadcastInDimOp)]
+        if not repeated or len(sources) < len(owners):
             return
-        whole, (x,) = tensor_type_of(op.result.type), source.inputs
-        if not _is_known(source) or not is_static(whole):
+        first = max(repeated, key=lambda s: prod(value_shape(s.inputs[0])))
+        shape, whole = value_shape(first.inputs[0]), tensor_type_of(op.result.type)
+        if not is_static(whole) or not all(map(_is_known, repeated)):
             return
-        if prod(value_shape(x)) >= prod(value_shape(op.result)):
+        if prod(shape) >= prod(value_shape(op.result)):
             return
-        type_ = with_shape(whole, value_shape(x))
+        if not all(_is_repeated_as(first, s) and _merges(op, s) for s in sources):
+            return
+        operands: list[SSAValue] = []
+        for source in sources:
+            if source.properties == first.properties:
+                operands.append(source.inputs[0])
+                continue
+            type_ = with_shape(tensor_type_of(source.result.type), shape)
+            small = type(source).create(
+                operands=source.operands,
+                result_types=(type_,),
+                properties=source.properties,
+            )
+            _insert_before(rewriter, op, small)
+            operands.append(small.result)
         new = type(op).create(
-            operands=(x,), result_types=(type_,), properties=op.properties
+            operands=operands,
+            result_types=(with_shape(whole, shape),),
+            properties=op.properties,
         )
         _insert_before(rewriter, op, new)
-        repeated = BroadcastInDimOp(
-            new.results, result_types=(op.result.type,), properties=source.properties
+        again = BroadcastInDimOp(
+            new.results, result_types=(op.result.type,), properties=first.properties
         )
-        _merge(rewriter, op, source, repeated)
+        _merge(rewriter, op, first, again)
+
+
+def _is_repeated_as(
+    first: BroadcastInDimOp, source: BroadcastInDimOp | ConstantOp
+) -> bool:
+    """Whether a value has equal elements wherever a broadcast has."""
+    if isinstance(source, ConstantOp):
+        return source.splat is not None
+    shape = value_shape(source.inputs[0])
+    return not shape or (
+        shape == value_shape(first.inputs[0])
+        and source.broadcast_dimensions == first.broadcast_dimensions
+    )
 
 
 class BroadcastOfReshape(RewritePattern):

@@ -28,7 +28,7 @@ from .structure import IfOp, WhileOp
 
 REWRITES.update(
     {
-        ElementwiseOp: (FoldElementwise(), c.UnaryOfBroadcast()),
+        ElementwiseOp: (FoldElementwise(), c.ElementwiseOfBroadcasts()),
         DynamicSliceOp: (c.DynamicSliceAtConstant(),),
         DynamicUpdateSliceOp: (c.UpdateOfAll(),),
         ElementsOp: (c.CountPositions(),),

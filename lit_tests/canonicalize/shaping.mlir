@@ -142,6 +142,32 @@ func.func @of_reshaped(%x: tensor<64xf32>) -> tensor<1x64xf32> {
   func.return %1 : tensor<1x64xf32>
 }
 
+// So is what is computed of several values that are repeated alike, numbers and scalars.
+// CHECK-LABEL: func.func @of_repeated_alike
+// CHECK-NEXT:    %0 = tgraph.multiply %x, %y : tensor<64xf32>
+// CHECK-NEXT:    [[A:%[a-z0-9_]+]] = tgraph.broadcast_in_dim %a {broadcast_dimensions = array<i64>} : (tensor<f32>) -> tensor<64xf32>
+// CHECK-NEXT:    [[SUM:%[a-z0-9_]+]] = tgraph.add %0, [[A]] : tensor<64xf32>
+// CHECK-NEXT:    tgraph.broadcast_in_dim [[SUM]] {broadcast_dimensions = array<i64: 1>} : (tensor<64xf32>) -> tensor<4x64xf32>
+// CHECK-NEXT:    return
+func.func @of_repeated_alike(%x: tensor<64xf32>, %y: tensor<64xf32>, %a: tensor<f32>) -> tensor<4x64xf32> {
+  %0 = tgraph.broadcast_in_dim %x {broadcast_dimensions = array<i64: 1>} : (tensor<64xf32>) -> tensor<4x64xf32>
+  %1 = tgraph.broadcast_in_dim %y {broadcast_dimensions = array<i64: 1>} : (tensor<64xf32>) -> tensor<4x64xf32>
+  %2 = tgraph.multiply %0, %1 : tensor<4x64xf32>
+  %3 = tgraph.broadcast_in_dim %a {broadcast_dimensions = array<i64>} : (tensor<f32>) -> tensor<4x64xf32>
+  %4 = tgraph.add %2, %3 : tensor<4x64xf32>
+  func.return %4 : tensor<4x64xf32>
+}
+
+// Not along different dimensions.
+// CHECK-LABEL: func.func @of_repeated_otherwise
+// CHECK:         tgraph.multiply {{.*}} : tensor<64x64xf32>
+func.func @of_repeated_otherwise(%x: tensor<64xf32>, %y: tensor<64xf32>) -> tensor<64x64xf32> {
+  %0 = tgraph.broadcast_in_dim %x {broadcast_dimensions = array<i64: 1>} : (tensor<64xf32>) -> tensor<64x64xf32>
+  %1 = tgraph.broadcast_in_dim %y {broadcast_dimensions = array<i64: 0>} : (tensor<64xf32>) -> tensor<64x64xf32>
+  %2 = tgraph.multiply %0, %1 : tensor<64x64xf32>
+  func.return %2 : tensor<64x64xf32>
+}
+
 // CHECK-LABEL: func.func @transposed_broadcast
 // CHECK-NEXT:    %0 = tgraph.broadcast_in_dim %x {broadcast_dimensions = array<i64: 2, 0>} : (tensor<64x8xf32>) -> tensor<8x4x64xf32>
 // CHECK-NEXT:    func.return %0
