@@ -544,6 +544,43 @@ class MergeSlices(RewritePattern):
         _merge(rewriter, op, source, new)
 
 
+class SliceOfBroadcast(RewritePattern):
+    """slice(broadcast_in_dim(x)) -> broadcast_in_dim(slice(x)): along what is repeated,
+    there is less of it."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: SliceOp, rewriter: PatternRewriter) -> None:
+        source = op.inputs[0].owner
+        if not (isinstance(source, BroadcastInDimOp) and _merges(op, source)):
+            return
+        if not _is_known(source) or not is_static(tensor_type_of(op.result.type)):
+            return
+        bounds = op.start_indices, op.limit_indices, op.strides
+        kept = list(
+            zip(*(n.get_values() for n in bounds), value_shape(op.result), strict=True)
+        )
+        x, dims = source.inputs[0], source.broadcast_dimensions.get_values()
+        taken = [
+            (0, 1, 1, 1) if size == 1 else kept[dim]
+            for size, dim in zip(value_shape(x), dims, strict=True)
+        ]
+        starts, limits, strides, shape = ([n[i] for n in taken] for i in range(4))
+        part = SliceOp(
+            source.inputs,
+            result_types=[with_shape(tensor_type_of(x.type), shape)],
+            properties={
+                "start_indices": ints(starts),
+                "limit_indices": ints(limits),
+                "strides": ints(strides),
+            },
+        )
+        _insert_before(rewriter, op, part)
+        repeated = BroadcastInDimOp(
+            part.results, result_types=(op.result.type,), properties=source.properties
+        )
+        _merge(rewriter, op, source, repeated)
+
+
 class SlicesOfConcatenation(RewritePattern):
     """concatenate -> slices of it -> slices of operands, if that is all it is for."""
 

@@ -53,6 +53,7 @@ REWRITES.update(
         SliceOp: (
             c.DropIdentity(),
             c.MergeSlices(),
+            c.SliceOfBroadcast(),
             c.ShapeOfSplat(),
             c.NumberOfConstant(),
             c.SlicesOfDynamicSlice(),

@@ -168,6 +168,17 @@ func.func @of_repeated_otherwise(%x: tensor<64xf32>, %y: tensor<64xf32>) -> tens
   func.return %2 : tensor<64x64xf32>
 }
 
+// A slice takes less of what is repeated, and a part of the rest.
+// CHECK-LABEL: func.func @slice_of_repeated
+// CHECK-NEXT:    %0 = tgraph.slice %x {start_indices = array<i64: 0, 2>, limit_indices = array<i64: 1, 7>, strides = array<i64: 1, 2>} : (tensor<1x8xf32>) -> tensor<1x3xf32>
+// CHECK-NEXT:    %1 = tgraph.broadcast_in_dim %0 {broadcast_dimensions = array<i64: 1, 2>} : (tensor<1x3xf32>) -> tensor<2x5x3xf32>
+// CHECK-NEXT:    return
+func.func @slice_of_repeated(%x: tensor<1x8xf32>) -> tensor<2x5x3xf32> {
+  %0 = tgraph.broadcast_in_dim %x {broadcast_dimensions = array<i64: 1, 2>} : (tensor<1x8xf32>) -> tensor<4x9x8xf32>
+  %1 = tgraph.slice %0 {start_indices = array<i64: 1, 3, 2>, limit_indices = array<i64: 3, 8, 7>, strides = array<i64: 1, 1, 2>} : (tensor<4x9x8xf32>) -> tensor<2x5x3xf32>
+  func.return %1 : tensor<2x5x3xf32>
+}
+
 // CHECK-LABEL: func.func @transposed_broadcast
 // CHECK-NEXT:    %0 = tgraph.broadcast_in_dim %x {broadcast_dimensions = array<i64: 2, 0>} : (tensor<64x8xf32>) -> tensor<8x4x64xf32>
 // CHECK-NEXT:    func.return %0
