@@ -154,6 +154,14 @@ def _moved(op: Operation, of: "_Bytes") -> int:
     return sum(map(of, op.res or op.outs)) + sum(_read(op, of))
 
 
+def reads_part(op: Operation, value: SSAValue) -> bool:
+    """Whether an operation reads no more of an operand than what it takes from it, or
+    puts into it."""
+    taken = DynamicSliceOp, GatherOp, SliceOp
+    put_into = DynamicUpdateSliceOp, ScatterOp
+    return isinstance(op, (*taken, *put_into)) and value is op.inputs[0]
+
+
 def time(op: Operation) -> int:
     """Nanoseconds that an operation is estimated to take, those in regions included."""
     if isinstance(op, _CONTROL):
@@ -486,7 +494,7 @@ def _read(op: TensorOp, of: _Bytes) -> Iterator[int]:
 
 def _bytes_of_part(op: Operation, value: SSAValue, of: _Bytes) -> int:
     """How much of an operand an operation reads."""
-    if isinstance(op, DynamicSliceOp | GatherOp | SliceOp) and value is op.inputs[0]:
+    if isinstance(op, TensorOp) and reads_part(op, value):
         return of((op.res or op.outs)[0])
     return of(value)
 

@@ -340,6 +340,15 @@ def chain(x: Any, w: Any) -> Any:
     return x.sum()
 
 
+def bag(table: Any, ids: Any, weights: Any) -> Any:
+    """Few rows of a large table, in sums, and their gradient."""
+
+    def loss(table: Any, weights: Any) -> Any:
+        return (jnp.einsum("bkd,bk->bd", table[ids], weights) ** 2).sum()
+
+    return jax.grad(loss, (0, 1))(table, weights)
+
+
 def enlarged(x: Any, w: Any) -> Any:
     """Each pixel four times, between convolutions."""
     x = jnp.repeat(jnp.repeat(x, 2, 1), 2, 2)
@@ -372,6 +381,11 @@ def shape(*sizes: int, dtype: str = "float32") -> Any:
         (rows, [shape(4096, 512), shape(6, 512)], 2_000_000),
         (nearest, [shape(1024, 32), shape(2048, 32)], 300_000),
         (enlarged, [shape(16, 32, 32, 16), shape(3, 3, 16, 3)], 400_000),
+        (
+            bag,
+            [shape(10000, 64), shape(256, 32, dtype="int32"), shape(256, 32)],
+            200_000,
+        ),
     ],
 )
 def test_a_loop_needs_the_memory_of_a_tile(

@@ -10,7 +10,7 @@ from math import prod
 
 from xdsl.ir import SSAValue
 
-from ....analysis.cost import LAUNCH, time_to_move
+from ....analysis.cost import LAUNCH, reads_part, time_to_move
 from ....analysis.memory_graph import MemoryGraph
 from ....dialects.tgraph.base import VariableType, element_bytes, tensor_type_of
 from ....planning.scheduling import Task, TaskGraph, profile
@@ -120,7 +120,7 @@ def longer(region: TileableRegion, tiles: int) -> int:
                 sum(
                     _bytes(value)
                     for value, along in zip(op.operands, region.needs[op], strict=True)
-                    if along is None
+                    if along is None and not reads_part(op, value)
                 )
             )
     return (tiles - 1) * again

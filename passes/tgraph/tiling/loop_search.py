@@ -12,10 +12,11 @@ from typing import cast
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from ....analysis.cost import times
+from ....analysis.cost import reads_part, times
 from ....analysis.functions import blocks_within
 from ....analysis.memory_graph import memory_graph
 from ....dialects.tgraph.base import TensorOp
+from ....dialects.tgraph.indexing import ScatterOp
 from ....dialects.tgraph.structure import AssignOp, IfOp, WhileOp
 from ..shared.fitting import is_static_block, live_bytes
 from ..shared.ungrouping import ungroup
@@ -330,9 +331,10 @@ def again(loop: TiledLoop) -> int:
         bytes_of(value)
         for op in loop.members
         for value, along in zip(op.operands, loop.needs[op], strict=True)
-        if along is None
+        if along is None and not reads_part(op, value)
     )
-    bytes += sum(2 * bytes_of(op.results[0]) for op in loop.parts)
+    added = (op for op in loop.parts if not isinstance(op, ScatterOp))
+    bytes += sum(2 * bytes_of(op.results[0]) for op in added)
     return bytes // BYTES_PER_NS if bytes > 2 * IN_CACHE else 0
 
 
