@@ -164,6 +164,48 @@ LOOPS: Sequence[ModulePass] = (
 )
 
 
+def markov(rows: Any, table: Any) -> Any:
+    """Scores of all pairs follow from the state before, a table, and maxima."""
+    jax = pytest.importorskip("jax")
+
+    def step(state: Any, row: Any) -> Any:
+        scores = state[:, :, None] + table
+        return jax.nn.logsumexp(scores, 1) + row, None
+
+    return jax.lax.scan(step, rows[0], rows[1:])[0].sum()
+
+
+def selective(rows: Any, table: Any) -> Any:
+    """How fast each state decays follows from a row of what is given, and a table."""
+    jax = pytest.importorskip("jax")
+
+    def step(state: Any, row: Any) -> Any:
+        state = state * jax.numpy.exp(row[:, :, None] * table) + row[:, :, None]
+        return state, state.sum(2)
+
+    begun = jax.numpy.zeros((*rows.shape[1:], table.shape[1]), "float32")
+    return (jax.lax.scan(step, begun, rows)[1] ** 2).sum()
+
+
+@pytest.mark.parametrize(("function", "stacks"), [(markov, 0), (selective, 1)])
+def test_wide_values_follow_from_narrow_ones(function: Any, stacks: int) -> None:
+    """Of a state for each pair of 32, `stacks` are kept for each step."""
+    jax = pytest.importorskip("jax")
+    rng = np.random.default_rng(0)
+    rows, table = (
+        rng.standard_normal(shape).astype("float32") / 2
+        for shape in ((24, 4, 32), (32, 32))
+    )
+    gradient = jax.grad(function, (0, 1))
+    planned = tensorplan.plan(tensorplan.from_jax(gradient, rows, table))
+    pools = tensorplan.report(planned)["pools"]
+    a_stack = 24 * 4 * 32 * 32 * 4
+    assert sum(pool["bytes"] for pool in pools) < (stacks + 0.5) * a_stack
+    want = gradient(rows, table)
+    for a, b in zip(tensorplan.compile(planned)(rows, table), want, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4)
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize(("trips", "first"), [(5, 0), (8, 2)])
 @pytest.mark.parametrize(

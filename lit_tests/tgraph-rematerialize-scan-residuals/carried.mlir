@@ -9,8 +9,8 @@
 // CHECK:         } do {
 // CHECK:           [[V:%[a-z0-9_]+]] = tgraph.read
 // CHECK:           [[ROW:%[a-z0-9_]+]] = tgraph.dynamic_slice %{{.*}}, %at, %c0
-// CHECK:           tgraph.reshape [[V]]
 // CHECK:           [[NEW:%[a-z0-9_]+]] = tgraph.reshape [[ROW]]
+// CHECK:           tgraph.reshape [[V]]
 // CHECK:           tgraph.assign %{{.*}}, [[NEW]]
 func.func @carried(%x: tensor<8xf32>, %w: tensor<4x8xf32>) -> tensor<8xf32> {
   %zero = tgraph.constant<0 : i32> : tensor<i32>

@@ -8,9 +8,10 @@
 // CHECK-NOT:       tgraph.subtract
 // CHECK:           tgraph.assign
 // CHECK:         tgraph.while {{.*}}, [[S]] : (tensor<i32>, tensor<8xf32>, tensor<4x8xf32>) -> (tensor<i32>, tensor<8xf32>)
-// CHECK:           [[Y:%[a-z0-9_]+]] = tgraph.dynamic_slice
-// CHECK:           [[ONE:%[a-z0-9_]+]] = tgraph.constant<1.000000e+00 : f32> : tensor<1x8xf32>
-// CHECK-NEXT:      [[D:%[a-z0-9_]+]] = tgraph.subtract [[ONE]], [[Y]] : tensor<1x8xf32>
+// CHECK:           [[ROW:%[a-z0-9_]+]] = tgraph.dynamic_slice
+// CHECK:           [[Y:%[a-z0-9_]+]] = tgraph.reshape [[ROW]]
+// CHECK:           [[ONE:%[a-z0-9_]+]] = tgraph.constant<1.000000e+00 : f32> : tensor<8xf32>
+// CHECK-NEXT:      [[D:%[a-z0-9_]+]] = tgraph.subtract [[ONE]], [[Y]] : tensor<8xf32>
 // CHECK:           tgraph.reshape [[D]]
 func.func @derived(%x: tensor<8xf32>) -> tensor<8xf32> {
   %zero = tgraph.constant<0 : i32> : tensor<i32>

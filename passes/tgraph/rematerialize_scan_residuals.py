@@ -13,10 +13,12 @@ In a recurrent network, one or two operations compute many of these values, such
 derivatives of the gates, from the others. The pass no longer stacks them. Each
 iteration of the backward loop recomputes them instead, with bitwise identical results:
 
- * values that follow elementwise from the others;
- * the part of a tensor that iteration i takes, such as the weights of a layer, if the
-   first loop receives the tensor and the part's place is a linear function of i, and
-   integers that are linear functions of i themselves;
+ * values that follow from the others elementwise, repeated or under another shape;
+ * values that follow so from narrower ones, such as the scores of all pairs of states
+   from the states: the loop stacks these instead, if they have a fourth of the bytes;
+ * what the first loop is given, and the part of it that iteration i takes, such as the
+   weights of a layer, if the part's place is a linear function of i;
+ * integers that are linear functions of i themselves;
  * the values that one iteration passes to the next, if the loop also stacks them as the
    next iteration's inputs. If the second loop begins with the last row, it carries that
    row.
@@ -35,12 +37,12 @@ than a few operations for a value.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, BlockArgument, SSAValue
-from xdsl.rewriter import Rewriter
+from xdsl.ir import Attribute, Block, BlockArgument, OpResult, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.transforms.common_subexpression_elimination import cse
 
 from ...analysis.functions import tensor_blocks
@@ -59,7 +61,6 @@ from ...analysis.scans import (
 )
 from ...dialects.diagnostics import remark
 from ...dialects.tgraph.base import (
-    AnyTensor,
     Shape,
     TensorOp,
     VariableType,
@@ -67,18 +68,24 @@ from ...dialects.tgraph.base import (
     shape_of,
     tensor_type_of,
     typical_bytes,
+    value_shape,
     with_shape,
 )
+from ...dialects.tgraph.elements import number_of
 from ...dialects.tgraph.elementwise import ElementwiseOp
 from ...dialects.tgraph.indexing import DynamicSliceOp
 from ...dialects.tgraph.shaping import BroadcastInDimOp, ConstantOp, ReshapeOp, ViewOp
 from ...dialects.tgraph.structure import AssignOp, ReadOp, WhileOp
 from ..optional import OptionalPass
 from .shared.loops import rewrite_loops
-from .shared.unrolled import place_at, row_by_row
+from .shared.unrolled import place_at, put_row, row_by_row
 
 MOST = 4
 """Operations that are repeated for a value, at most."""
+
+NARROW = 4
+"""Times the bytes of values that are stacked instead, a value has that follows from
+them."""
 
 FEW = 4
 """Rows of a stack that is worth less than what a loop carries instead."""
@@ -143,46 +150,40 @@ class _Reader(NamedTuple):
                 return False
         return True
 
-    def part(self, part: "_Part") -> SSAValue:
-        """A part of another tensor, in the shape of a row; the loop is given it if it
-        is not."""
+    def part(self, part: "_Part", type: Attribute) -> SSAValue:
+        """A part of another tensor, of a type; the loop is given it if it is not."""
         whole = given(self.slice, part.whole)
+        if part.sizes == shape_of(tensor_type_of(whole.type)):
+            return self.shaped(whole, type)
         starts = [place_at(s, self.slice.inputs[1], self.slice) for s in part.starts]
         slice = DynamicSliceOp(
             [whole, *starts],
             result_types=[with_shape(tensor_type_of(whole.type), part.sizes)],
             properties={"slice_sizes": ints(part.sizes)},
         )
-        return self.shaped(self.insert(slice))
+        return self.shaped(self.insert(slice), type)
 
-    def shaped(self, value: SSAValue) -> SSAValue:
-        """A value in the shape of a row."""
-        type = self._row_type(value)
+    def shaped(self, value: SSAValue, type: Attribute) -> SSAValue:
+        """The same elements in a type's shape."""
         if type == value.type:
             return value
         return self.insert(ReshapeOp([value], result_types=[type]))
 
-    def number(self, place: Linear) -> SSAValue:
-        """What is linear in the row that it takes, in the shape of a row."""
+    def number(self, place: Linear, type: Attribute) -> SSAValue:
+        """What is linear in the row that it takes, of a type."""
         number = place_at(place, self.slice.inputs[1], self.slice)
         how = {"broadcast_dimensions": ints(())}
-        type = self._row_type(number)
         return self.insert(
             BroadcastInDimOp([number], result_types=[type], properties=how)
         )
 
     def like(self, op: TensorOp, operands: Sequence[SSAValue]) -> SSAValue:
-        """What an operation computes, of rows."""
-        type = self._row_type(op.results[0])
-        properties = op.properties
+        """What an operation computes of other operands."""
+        types, properties = [op.results[0].type], op.properties
         new = op.__class__.create(
-            operands=operands, result_types=[type], properties=properties
+            operands=operands, result_types=types, properties=properties
         )
         return self.insert(new)
-
-    def _row_type(self, like: SSAValue) -> AnyTensor:
-        shape = shape_of(tensor_type_of(self.slice.result.type))
-        return with_shape(tensor_type_of(like.type), shape)
 
     def insert(self, op: TensorOp) -> SSAValue:
         op.attributes |= self.slice.attributes
@@ -191,7 +192,8 @@ class _Reader(NamedTuple):
         return op.results[0]
 
     def replace(self, value: SSAValue) -> None:
-        self.slice.result.replace_all_uses_with(value)
+        row = self.shaped(value, self.slice.result.type)
+        self.slice.result.replace_all_uses_with(row)
         Rewriter.erase_op(self.slice)
 
 
@@ -202,7 +204,7 @@ class _Part(NamedTuple):
     starts: Sequence[Linear]
     sizes: Shape
 
-    def by(self, number: Linear) -> "_Part":
+    def of(self, number: Linear) -> "_Part":
         """By the number that this one is linear in."""
         return self._replace(starts=[start.of(number) for start in self.starts])
 
@@ -233,20 +235,25 @@ class _Residuals:
         self, whole: SSAValue, put: Put, readers: Sequence[_Reader]
     ) -> bool:
         leaves: dict[SSAValue, _Leaf] = {}
-        chain = self._chain(put.value, leaves)
-        if chain is None or not leaves:
+        narrow: dict[SSAValue, None] = {}
+        chain = self._chain(put, leaves, narrow)
+        if chain is None or not (leaves or narrow):
             return False
-        iteration = put.place.inverse()
-        of_row = {
-            value: leaf.of(iteration)
-            if isinstance(leaf, Linear)
-            else leaf.by(iteration)
-            for value, leaf in leaves.items()
-        }
+        if NARROW * sum(map(_bytes, narrow)) > _bytes(put.value):
+            return False
         if not all(self._is_kept(leaf, whole) for leaf in leaves.values()):
             return False
+        iteration = put.place.inverse()
+        of_row = {value: leaf.of(iteration) for value, leaf in leaves.items()}
         if not all(reader.can_have(of_row) for reader in readers):
             return False
+        if narrow:
+            for value in narrow:
+                self._stack(value, put)
+            for value in (*leaves, *narrow):  # of the loop as it is now
+                leaf = self._leaf(value)
+                assert leaf is not None
+                of_row[value] = leaf.of(iteration)
         for reader in readers:
             _compute(reader, put.value, chain, of_row)
         return True
@@ -259,28 +266,58 @@ class _Residuals:
         bytes, instead = map(typical_bytes, types)
         return _is_anyhow_there(leaf.whole) or bytes <= instead
 
+    def _stack(self, value: SSAValue, put: Put) -> None:
+        """Has the loop stack a value as it stacks another one."""
+        type, number = tensor_type_of(value.type), len(self.loop.res)
+        row = (1, *type.get_shape())
+        stack = with_shape(type, (value_shape(put.update.result)[0], *row[1:]))
+        begun = ConstantOp(number_of(0, type.element_type), stack)
+        begun.location = self.loop.location
+        Rewriter.insert_op(begun, InsertPoint.before(self.loop))
+        self.loop = extended(self.loop, [begun.result], ())
+        self.kept = {
+            stacked: part._replace(
+                whole=self.loop.res[cast(OpResult, part.whole).index]
+            )
+            for stacked, part in self.kept.items()
+        }
+        index, others = put.update.inputs[2], len(row) - 1
+        starts = [index, *[place_at(Linear(0, 0), index, put.update)] * others]
+        put_row(self.loop, number, (value, row), starts, (put.update, put.update))
+        places = [put.place, *[Linear(0, 0)] * others]
+        self.kept[value] = _Part(self.loop.res[number], places, row)
+
     def _chain(
-        self, value: SSAValue, leaves: dict[SSAValue, _Leaf]
+        self,
+        put: Put,
+        leaves: dict[SSAValue, _Leaf],
+        narrow: dict[SSAValue, None],
     ) -> Sequence[TensorOp] | None:
-        """The operations that compute a value from leaves, which it finds, in order."""
+        """The operations that compute what is put from leaves, which it finds, and from
+        narrower values, in order."""
         found: dict[TensorOp, None] = {}
 
         def visit(value: SSAValue) -> bool:
             op = value.owner
-            if value in leaves or op in found:
+            if value in leaves or value in narrow or op in found:
                 return True
             if (leaf := self._leaf(value)) is not None:
                 leaves[value] = leaf
                 return True
-            if not isinstance(op, ElementwiseOp):
-                if not isinstance(op, ConstantOp) or op.splat is None:
-                    return False
-            elif len(found) >= 2 * MOST or not all(map(visit, op.inputs)):
+            if isinstance(op, ConstantOp) and op.splat is not None:
+                found[op] = None
+                return True
+            if NARROW * _bytes(value) <= _bytes(put.value):
+                narrow[value] = None
+                return True
+            if not isinstance(op, ElementwiseOp | BroadcastInDimOp | ReshapeOp):
+                return False
+            if len(found) >= 2 * MOST or not all(map(visit, op.inputs)):
                 return False
             found[op] = None
             return True
 
-        is_found = visit(value)
+        is_found = visit(put.value)
         count = sum(isinstance(op, ElementwiseOp) for op in found)
         return list(found) if is_found and count <= MOST else None
 
@@ -291,7 +328,11 @@ class _Residuals:
         return self.kept.get(value) or self._given(value)
 
     def _given(self, value: SSAValue) -> _Part | None:
-        """The part that a value is of what the loop is given."""
+        """What a value is of what the loop is given: all of it, or a part."""
+        if isinstance(value, BlockArgument):
+            shape = shape_of(tensor_type_of(value.type))
+            whole = self.loop.inputs[value.index]
+            return _Part(whole, [Linear(0, 0)] * len(shape), shape)
         op = unshaped(value).owner
         if not isinstance(op, DynamicSliceOp) or op.outs:
             return None
@@ -330,10 +371,10 @@ class _Residuals:
                 or counted.trips != trips
                 or reader.block is not reader.loop.body.block
                 or iteration.of(row) != Linear(-1, trips - 1)
-                or not reader.can_have({put.value: before.by(iteration)})
+                or not reader.can_have({put.value: before.of(iteration)})
             ):
                 return False
-        _carry(readers, self.loop.res[number], before.by(iteration))
+        _carry(readers, self.loop.res[number], before.of(iteration))
         return True
 
     def _begun(self, value: SSAValue) -> tuple[int, _Part] | None:
@@ -375,7 +416,7 @@ def _rewritten(loop: WhileOp) -> WhileOp:
     )
     for block in filter(None, blocks):  # several readers compute the same
         cse(block)
-    return loop
+    return residuals.loop
 
 
 def _is_anyhow_there(value: SSAValue) -> bool:
@@ -384,6 +425,10 @@ def _is_anyhow_there(value: SSAValue) -> bool:
     if isinstance(op, ViewOp) and not op.outs:
         return _is_anyhow_there(op.inputs[0])
     return isinstance(op, ReadOp | Block)
+
+
+def _bytes(value: SSAValue) -> int:
+    return typical_bytes(tensor_type_of(value.type))
 
 
 def _readers(stack: SSAValue) -> Sequence[_Reader]:
@@ -399,7 +444,9 @@ def _compute(
 ) -> None:
     """Computes what is read of a stack from its leaves, given by the row."""
     new = {
-        leaf: reader.number(place) if isinstance(place, Linear) else reader.part(place)
+        leaf: reader.number(place, leaf.type)
+        if isinstance(place, Linear)
+        else reader.part(place, leaf.type)
         for leaf, place in leaves.items()
     }
     for op in chain:
@@ -415,16 +462,13 @@ def _carry(readers: Sequence[_Reader], last: SSAValue, before: _Part) -> None:
     variable = loop.body.block.args[number]
     type = tensor_type_of(last.type)
     first = readers[0]
-    row = first.part(before)
     read = ReadOp(variable)
-    taken = ReshapeOp([row], result_types=[type])
-    assign = AssignOp(variable, taken.result)
+    assign = AssignOp(variable, first.part(before, type))
     block = first.block
     assert block.first_op is not None
     assert block.last_op is not None
     block.insert_op_before(read, block.first_op)
-    for op in (taken, assign):
-        op.location = first.slice.location
-        block.insert_op_before(op, block.last_op)
+    assign.location = first.slice.location
+    block.insert_op_before(assign, block.last_op)
     for reader in readers:
-        reader.replace(reader.shaped(read.result))
+        reader.replace(read.result)
