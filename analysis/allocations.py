@@ -32,7 +32,7 @@ from xdsl.dialects.builtin import (
     i32,
 )
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 from xdsl.traits import IsTerminator
 from xdsl.utils.exceptions import VerifyException
@@ -330,7 +330,7 @@ def _allocation(
     for alias in trace.aliases:
         if _is_beyond(alias, size):
             raise _NotPlannable(f"{alias.type} extends beyond it")
-    if not all(_is_before_next(op, alloc) for op, _ in trace.compared):
+    if not all(_is_before_next(op, alias) for op, alias in trace.compared):
         raise _NotPlannable("its address escapes")
     if trace.freed_copies:
         raise _NotPlannable("memory that may alias it is freed as well")
@@ -487,9 +487,10 @@ def _is_within(
     return outer is not None and flow.step[outer] < flow.step[last]
 
 
-def _is_before_next(op: Operation, alloc: Operation) -> bool:
-    """Whether an operation surely runs before the allocation may run again."""
-    block = alloc.parent_block()
+def _is_before_next(op: Operation, alias: SSAValue) -> bool:
+    """Whether an operation surely runs before a value may be bound to other memory."""
+    owner = alias.owner
+    block = owner if isinstance(owner, Block) else owner.parent_block()
     while block is not None and block.find_ancestor_op_in_block(op) is None:
         outer = block.parent_op()
         assert outer is not None

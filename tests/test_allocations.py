@@ -45,6 +45,10 @@ def reverse(source: str, target: str) -> str:
     return f"tgraph.reverse %{source} outs(%{target}) {dims} : {M}"
 
 
+def address(of: str, name: str) -> str:
+    return f"%{name} = memref.extract_aligned_pointer_as_index %{of} : {M} -> index"
+
+
 def accesses(uses: Uses) -> str:
     found = sorted(uses.accesses.items())
     return " ".join(f"{step}!" if whole else str(step) for step, whole in found)
@@ -80,6 +84,13 @@ PLACED = {
             "tgraph.constant<0.0 : f32> outs(%v) : memref<?xf32>",
         ],
         {"%a": "2 3"},
+    ),
+    "an address that is compared later": (
+        [
+            *(A, copy("x", "a"), address("a", "q"), copy("x", "y")),
+            "%e = arith.cmpi eq, %q, %n : index",
+        ],
+        {"%a": "1! 2 4"},
     ),
     "a view that is only made": (
         [A, f"%v = memref.cast %a : {M} to memref<?xf32>"],
@@ -366,6 +377,19 @@ HANDED_ON = {
         ],
         1,
     ),
+    "compared with the one before, which keeps its bytes": (
+        [
+            *(f"%r = {FOR} iter_args(%k = %x) -> ({M}) {{", A, copy("k", "a")),
+            *(
+                address("k", "o"),
+                address("a", "q"),
+                "%e = arith.cmpi eq, %o, %q : index",
+            ),
+            *(f"scf.yield %a : {M}", "}", address("r", "l"), address("x", "m")),
+            "%g = arith.cmpi eq, %l, %m : index",
+        ],
+        2,
+    ),
     "computed over the one before, by blocks": (
         [
             *(f"cf.br ^h(%x : {M})", f"^h(%k: {M}):", A, copy("k", "a")),
@@ -454,8 +478,16 @@ LEFT = {
     ),
     "its address": (
         [
-            *(A, f"%q = memref.extract_aligned_pointer_as_index %a : {M} -> index"),
-            '"other.op"(%q) : (index) -> ()',
+            *(A, address("a", "q"), '"other.op"(%q) : (index) -> ()'),
+        ],
+        ["its address escapes"],
+    ),
+    "its address, compared after other iterations": (
+        [
+            *("%t = memref.alloca() : memref<1xindex>", f"{FOR} {{", A, copy("x", "a")),
+            *(address("a", "q"), "memref.store %q, %t[%n] : memref<1xindex>", "}"),
+            "%o = memref.load %t[%n] : memref<1xindex>",
+            *(address("y", "r"), "%e = arith.cmpi eq, %o, %r : index"),
         ],
         ["its address escapes"],
     ),
