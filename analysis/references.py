@@ -33,9 +33,10 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import MemRefType, UnrankedMemRefType
 from xdsl.ir import Block, Operation, SSAValue
 
+from ..dialects.diagnostics import name_of
 from ..dialects.memory import is_view
 from ..planning.problem import Steps, common
-from .control_flow import ControlFlow, is_carried, moves
+from .control_flow import CHOICES, ControlFlow, is_carried, moves
 from .liveness import Uses, live_steps
 from .overwriting import meet
 
@@ -194,7 +195,7 @@ def slots(references: References, uses: Mapping[SSAValue, Uses]) -> int | None:
     ):
         return 1
     ages = ages_in_loop(references)
-    loop = alloc.parent_op()
+    loop = loop_around(alloc)
     if ages is None or loop is None or loop.next_op is None:
         return None
     step = references.flow.step
@@ -218,13 +219,21 @@ def _meet(live: Mapping[SSAValue, Sequence[Steps]], a: SSAValue, b: SSAValue) ->
     return bool(common(live.get(a, ()), live.get(b, ())))
 
 
+def loop_around(alloc: Operation) -> scf.ForOp | scf.WhileOp | None:
+    """The loop of `scf` that allocates something once, at most, in each iteration."""
+    loop = alloc.parent_op()
+    while loop is not None and name_of(loop) in CHOICES:
+        loop = loop.parent_op()
+    return loop if isinstance(loop, scf.ForOp | scf.WhileOp) else None
+
+
 def ages_in_loop(references: References) -> Ages | None:
-    """The ages of what is allocated once in each iteration of a loop of `scf`; None if
-    it is not, or may get too old."""
+    """The ages of what a loop of `scf` allocates in each iteration; None if no loop
+    does, or if it may get too old."""
     alloc = references.source.owner
     assert isinstance(alloc, Operation)
-    loop = alloc.parent_op()
-    if not isinstance(loop, scf.ForOp | scf.WhileOp):
+    loop = loop_around(alloc)
+    if loop is None:
         return None
     back = loop.regions[-1].block.last_op
     ages: dict[SSAValue, set[int]] = {references.source: {0}}

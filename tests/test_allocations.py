@@ -352,6 +352,17 @@ HANDED_ON = {
         ],
         2,
     ),
+    "on each path of an iteration": (
+        [
+            *(
+                f"%r = {FOR} iter_args(%k = %x) -> ({M}) {{",
+                f"%s = scf.if %p -> ({M}) {{",
+            ),
+            *(A, reverse("k", "a"), f"scf.yield %a : {M}", "} else {"),
+            *(f"scf.yield %y : {M}", "}", f"scf.yield %s : {M}", "}"),
+        ],
+        2,
+    ),
     "in the second region of a while": (
         [
             f"%r = scf.while (%k = %x) : ({M}) -> {M} {{",

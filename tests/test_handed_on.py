@@ -153,6 +153,37 @@ PROGRAMS = {
         ],
         128,
     ),
+    "replaced on each path of an iteration": (
+        [
+            FIRST,
+            loop(
+                f"%now = scf.if %p -> ({M}) {{",
+                *(alloc("a"), step("was", "a"), f"scf.yield %a : {M}", "} else {"),
+                *(alloc("b"), add("was", "x", "b"), step("b", "z"), step("was", "b")),
+                *(f"scf.yield %b : {M}", "}", free("was"), f"scf.yield %now : {M}"),
+                starts="%was = %first",
+            ),
+            LAST,
+        ],
+        128,
+    ),
+    "replaced on a path inside a path, with another": (
+        [
+            FIRST,
+            loop(
+                f"%now = scf.if %p -> ({M}) {{",
+                *(alloc("a"), step("was", "a"), "%q = arith.cmpi eq, %n, %c1 : index"),
+                *(f"%inner = scf.if %q -> ({M}) {{", alloc("b"), step("a", "b")),
+                *(add("was", "b", "b"), free("a"), f"scf.yield %b : {M}", "} else {"),
+                *(f"scf.yield %a : {M}", "}", f"scf.yield %inner : {M}", "} else {"),
+                *(alloc("d"), step("was", "d"), f"scf.yield %d : {M}", "}"),
+                *(free("was"), f"scf.yield %now : {M}"),
+                starts="%was = %first",
+            ),
+            LAST,
+        ],
+        256,
+    ),
     "one of two paths replaces it": (
         [
             *(FIRST, f"%last = scf.if %p -> ({M}) {{", copy("first", "z")),

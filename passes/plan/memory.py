@@ -82,7 +82,7 @@ from ...analysis.banks import banks_of
 from ...analysis.control_flow import ControlFlow, ends
 from ...analysis.frees import uses_after_free
 from ...analysis.functions import argument_bytes
-from ...analysis.references import MOST_SLOTS
+from ...analysis.references import MOST_SLOTS, loop_around
 from ...analysis.sizes import SizeReader
 from ...checking.plan_check import check_plan
 from ...dialects.diagnostics import LocatedError, remark
@@ -377,7 +377,7 @@ def _rewrite(
             ((slot, offset),) = places[allocation]
             made = view(slot, offset, given, alloc, alloc.dynamic_sizes)
         else:
-            loop = alloc.parent_op()
+            loop = loop_around(alloc)
             assert loop is not None
             bytes_ = MemRefType(i8, [allocation.size], NoneAttr(), given.memory_space)
             views = [view(*place, bytes_, loop, ()) for place in places[allocation]]

@@ -3,7 +3,8 @@
 Allocations that the same value refers to, on one path each, share a slot unless both
 are live at once, other than while the one is computed over the other
 (analysis/overwriting.py). What a loop hands on has as many slots as there are of it at
-a time. The loop carries them as bytes, and each iteration takes the next:
+a time. The loop carries them as bytes, and each iteration takes the next. Allocations
+on different paths of an iteration take turns in the same slots:
 
     %slot = memref.view %arena[%c0][] : memref<128xi8> to memref<64xi8>
     %slot_1 = memref.view %arena[%c64][] : memref<128xi8> to memref<64xi8>
@@ -17,7 +18,8 @@ a time. The loop carries them as bytes, and each iteration takes the next:
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
 
 from xdsl.dialects import memref
 from xdsl.ir import SSAValue
@@ -27,7 +29,7 @@ from ....analysis.allocations import Allocation
 from ....analysis.control_flow import ControlFlow
 from ....analysis.liveness import for_all_agents, live_steps, merged
 from ....analysis.overwriting import meet
-from ....analysis.references import Ages, ages_in_loop
+from ....analysis.references import Ages, ages_in_loop, loop_around
 from ....planning.problem import Steps, common
 
 Live = Mapping[SSAValue, Sequence[Steps]]
@@ -53,6 +55,8 @@ class Slot:
         """Joins what lies in another slot, if the two are never live at once."""
         if not self._may_take(other, flow):
             return False
+        if self.rotation:
+            self.rotation = self.rotation.together(other)
         self.allocations += other.allocations
         self.live += other.live
         self.alignment = max(self.alignment, other.alignment)
@@ -63,10 +67,9 @@ class Slot:
         if one.size != another.size:
             return False
         if self.rotation:
-            first, *rest = self.live
-            return all(map(self.rotation.admits, other.allocations)) and all(
-                self.rotation.is_apart(first, live)
-                and all(_is_apart(each, live) for each in rest)
+            return self.rotation.admits(other) and all(
+                self.rotation.together(other).is_apart(mine, live)
+                for mine in self.live
                 for live in other.live
             )
         pairs = [(a, b) for a in self.live for b in other.live]
@@ -88,32 +91,44 @@ class Rotation:
     ages: Ages
     position: int  # among the slots, when the loop begins
 
-    def admits(self, other: Allocation) -> bool:
-        """Whether a loop begins with the other as if it came from the iterations before
-        the first, in this slot."""
-        loop = self.allocation.alloc.parent_op()
+    def admits(self, other: Slot) -> bool:
+        """Whether the loop turns the other's allocations in this slot, too, or begins
+        with them as if they came from the iterations before the first."""
+        loop, count = loop_around(self.allocation.alloc), self.allocation.slots
+        if turn := other.rotation:
+            is_same = loop_around(turn.allocation.alloc) is loop
+            turns = turn.allocation.slots, turn.position
+            return is_same and turns == (count, self.position)
         entries = [
             self.ages.get(move.target, set())
-            for move in other.references.moves
+            for allocation in other.allocations
+            for move in allocation.references.moves
             if move.op is loop and move.target.owner is not loop
         ]
-        known = [age for ages in entries for age in ages]
-        return len(known) == 1 and -known[0] % self.allocation.slots == self.position
+        known = {-age % count for ages in entries for age in ages}
+        return known == {self.position}
 
-    def is_apart(self, mine: Live, other: Live) -> bool:
-        """Whether the two are not live at once where the loop does not keep them in
-        different slots."""
-        of_mine = {r: steps for r, steps in mine.items() if r not in self.ages}
-        of_other = {r: steps for r, steps in other.items() if r not in self.ages}
-        return _is_apart(mine, of_other) and _is_apart(of_mine, other)
+    def together(self, other: Slot) -> "Rotation":
+        """The same with what the other slot has as well."""
+        if not other.rotation:
+            return self
+        mine, theirs = self.ages, other.rotation.ages
+        both = {r: mine.get(r, set()) | theirs.get(r, set()) for r in (*mine, *theirs)}
+        return replace(self, ages=both)
 
+    def is_apart(self, a: Live, b: Live) -> bool:
+        """Whether two allocations are live in the same step through the same value
+        only, which is either of them, or through values that are never in one slot."""
+        return not any(
+            common(x, y)
+            for r, x in a.items()
+            for s, y in b.items()
+            if r is not s and not self._differ(r, s)
+        )
 
-def _is_apart(a: Live, b: Live) -> bool:
-    """Whether two allocations are live in the same step through the same value only:
-    which is either of them."""
-    return not any(
-        common(x, y) for r, x in a.items() for s, y in b.items() if r is not s
-    )
+    def _differ(self, one: SSAValue, another: SSAValue) -> bool:
+        ages = list(product(self.ages.get(one, ()), self.ages.get(another, ())))
+        return bool(ages) and all((x - y) % self.allocation.slots for x, y in ages)
 
 
 def find_slots(
@@ -126,7 +141,7 @@ def find_slots(
     `is_joined`."""
     every = [uses for a in allocations for uses in a.uses_by.values()]
     ranges = iter(for_all_agents(flow, live_steps(flow, every)))
-    slots: list[Slot] = []
+    turning: list[list[Slot]] = []
     others: list[Slot] = []
     for allocation, alignment in zip(allocations, alignments, strict=True):
         live = {reference: next(ranges) for reference in allocation.uses_by}
@@ -134,9 +149,13 @@ def find_slots(
             others.append(Slot([allocation], [live], alignment))
             continue
         ages = ages_in_loop(allocation.references) or {}
-        for position in range(allocation.slots):
-            rotation = Rotation(allocation, ages, position)
-            slots.append(Slot([allocation], [live], alignment, rotation))
+        turns = [
+            Slot([allocation], [live], alignment, Rotation(allocation, ages, position))
+            for position in range(allocation.slots)
+        ]
+        if not (is_joined and any(_take_all(group, turns, flow) for group in turning)):
+            turning.append(turns)
+    slots = [slot for turns in turning for slot in turns]
     for other in others:
         handed_on = other.allocations[0].references.moves
         if not (
@@ -146,9 +165,17 @@ def find_slots(
     return slots
 
 
+def _take_all(group: Sequence[Slot], turns: Sequence[Slot], flow: ControlFlow) -> bool:
+    """Joins the slots of one rotation with those of another, all or none."""
+    first, *_ = turns
+    return group[0].take(first, flow) and all(
+        mine.take(turn, flow) for mine, turn in zip(group[1:], turns[1:], strict=True)
+    )
+
+
 def carry(alloc: memref.AllocOp, slots: Sequence[SSAValue]) -> SSAValue:
     """Makes the loop around an allocation carry its slots; the one to take."""
-    loop = alloc.parent_op()
+    loop = loop_around(alloc)
     assert loop is not None
     taken: list[SSAValue] = []
     for region in loop.regions:
@@ -158,7 +185,7 @@ def carry(alloc: memref.AllocOp, slots: Sequence[SSAValue]) -> SSAValue:
         is_back = region is loop.regions[-1]
         passed = [*args[1:], args[0]] if is_back else args
         last.operands = [*last.operands, *passed]
-        if block is alloc.parent:
+        if block.find_ancestor_op_in_block(alloc):
             taken += args
     carrying = type(loop).create(
         operands=[*loop.operands, *slots],
