@@ -21,19 +21,17 @@ import re
 import struct
 from collections.abc import Mapping
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import Any
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from ..dialects.diagnostics import LocatedError, depth_limited
 from ..dialects.garbage import seldom_collected
+from ..model import Model
 from ..support.extras import missing
 from . import onnx, tflite
 from .mlir_text import parse_module, permissive
-
-if TYPE_CHECKING:
-    from ..support.arrays import Array  # NumPy, which text does not need
 
 _BYTECODE = b"ML\xefR"
 _STABLEHLO = re.compile(
@@ -41,9 +39,14 @@ _STABLEHLO = re.compile(
 )
 
 
+def read(data: bytes, name: str, ctx: Context, **options: Any) -> ModuleOp:
+    """The program of `read_model`, without values of its parameters."""
+    return read_model(data, name, ctx, **options).module
+
+
 @depth_limited()
 @seldom_collected()
-def read(
+def read_model(
     data: bytes,
     name: str,
     ctx: Context,
@@ -51,8 +54,9 @@ def read(
     first_line: int = 1,
     sizes: Mapping[str, int] | None = None,
     trusted: bool = False,
-) -> ModuleOp:
-    """The module in the contents `data` of a file called `name`.
+) -> Model:
+    """The program in the contents `data` of a file called `name`, with the parameters
+    whose values it holds.
 
     `first_line` is the number of the first line, where text is a part of a file;
     `sizes` are those of the dimensions that an ONNX model leaves open. Bytecode that is
@@ -66,12 +70,15 @@ def read(
         reader = _jaxlib_reader(name, "bytecode")
         if not trusted:
             reader.bytecode.check(bytecode, name)
-        return reader.read_bytecode(bytecode, name, ctx)
+        return Model(reader.read_bytecode(bytecode, name, ctx), {})
     if tflite.is_model(data):
-        return tflite.import_model(data, name).module
+        return tflite.import_model(data, name)
     if onnx.is_model(data):
-        return onnx.import_model(data, name, sizes).module
-    text = decode(data, name)
+        return onnx.import_model(data, name, sizes)
+    return Model(_read_text(decode(data, name), name, ctx, first_line), {})
+
+
+def _read_text(text: str, name: str, ctx: Context, first_line: int) -> ModuleOp:
     if (operation := _STABLEHLO.search(text)) is None:
         return parse_module(text, name, ctx, first_line=first_line)
     is_generic = bool(operation.group(1))
@@ -89,13 +96,6 @@ def read(
             raise
         return parse_module(text, name, permissive(ctx), first_line=first_line)
     return reader.read_text(text, name, ctx, first_line=first_line)
-
-
-def parameters(data: bytes, name: str) -> "Mapping[str, Array]":
-    """The values that a model gives its parameters, by name; none for other formats."""
-    if tflite.is_model(data):
-        return tflite.parameters(data, name)
-    return onnx.parameters(data, name)
 
 
 def decode(data: bytes, name: str) -> str:

@@ -640,6 +640,29 @@ def test_the_tools_read_models(
     assert "argument --sizes: '3', expected NAME=N" in capfd.readouterr().err
 
 
+def test_plan_run_simplifies_like_from_onnx(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    weights = {"w": normal(4, 6), "v": normal(6, 5)}
+    nodes = [
+        node("Exp", "w", "e"),
+        node("MatMul", "x e", "a"),
+        node("MatMul", "a v", "y"),
+    ]
+    data = model_of(nodes, {"x": normal(3, 4)}, ["y"], weights)
+    file = tmp_path / "model"
+    file.write_bytes(data)
+    bytes = [
+        tensorplan.report(tensorplan.plan(model))["pools"][0]["bytes"]
+        for model in (
+            tensorplan.from_onnx(data, simplify=simplify) for simplify in (True, False)
+        )
+    ]
+    assert bytes[0] < bytes[1]  # which stores the exponentials
+    assert plan_run.main([str(file)]) == 0
+    assert f"cpu:0: {bytes[0]} bytes" in capfd.readouterr().out
+
+
 def test_group_normalization() -> None:
     inputs, weights = {"x": IMAGE}, {"scale": normal(4), "bias": normal(4)}
     layer = node("GroupNormalization", "x scale bias", "y", num_groups=2)

@@ -5,6 +5,7 @@ import shlex
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from tempfile import gettempdir
@@ -16,6 +17,7 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import ShrinkException, VerifyException
 
 from ..frontends import reading
+from ..model import Model
 from ..passes import driver
 from .common import USER_ERRORS, InternalError, Source, bug_message, this_command
 
@@ -26,17 +28,23 @@ class ToolPipeline:
     def __init__(self, tool: str, ctx: Context):
         self.tool = tool
         self.ctx = ctx
-        self.source = Source("", b"")
+        self._again: Callable[[], Model] = partial(_read, Source("", b""), ctx, False)
         self.reading = 0.0  # seconds of CPU time, as all times
         self.steps: list[tuple[ModulePass, float]] = []
         self.verifying = 0.0
 
     def read(self, source: Source) -> ModuleOp:
         """The program; starts the times anew. Raises one of `USER_ERRORS`."""
-        self.source, self.steps, self.verifying = source, [], 0.0
+        return self.read_model(source).module
+
+    def read_model(self, source: Source, *, simplify: bool = False) -> Model:
+        """The program with its parameters, simplified as by `from_onnx` if that is
+        asked for; otherwise like `read`."""
+        self._again = partial(_read, source, self.ctx, simplify)
+        self.steps, self.verifying = [], 0.0
         start = time.process_time()
         try:
-            return _read(source, self.ctx)
+            return self._again()
         finally:
             self.reading = time.process_time() - start
 
@@ -108,7 +116,7 @@ class ToolPipeline:
     def _before_failure(self) -> ModuleOp | None:
         """The IR that the failing pass was given, made a second time."""
         with suppress(Exception):
-            module = _read(self.source, self.ctx)
+            module = self._again().module
             for pass_, _ in self.steps:
                 pass_.apply(self.ctx, module)
             return module
@@ -133,11 +141,16 @@ class ToolPipeline:
         return f"{message}\nnote: to reproduce: {command}"
 
 
-def _read(source: Source, ctx: Context) -> ModuleOp:
-    return reading.read(
+def _read(source: Source, ctx: Context, simplify: bool) -> Model:
+    model = reading.read_model(
         source.data,
         source.name,
         ctx,
         first_line=source.first_line,
         sizes=source.sizes,
     )
+    if not simplify:
+        return model
+    from ..passes.inference import simplified  # which loads NumPy
+
+    return simplified(ctx, model)

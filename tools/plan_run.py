@@ -24,7 +24,8 @@ In npz files, inputs are called arg0, arg1, ... in signature order, or by the na
 the program's arguments. Outputs have the names of the model's results, or out0, out1,
 ... A variable (a donated argument) is an input; its final contents are the output that
 it is donated to. The parameters of an ONNX or LiteRT model are read from its file and
-are not inputs.
+are not inputs. What depends on them alone is computed before the plan is made,
+and scales are folded into them; --level=reference interprets the model as it is.
 """
 
 

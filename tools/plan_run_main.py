@@ -14,12 +14,11 @@ from xdsl.dialects.builtin import MemRefType, ModuleOp
 from xdsl.passes import ModulePass
 
 from ..analysis.allocations import is_planned
-from ..analysis.functions import argument_names, is_tensor
+from ..analysis.functions import is_tensor
 from ..dialects import get_all_dialects
 from ..dialects.diagnostics import LocatedError, held_back, name_of
 from ..dialects.sizes.symbolic import TYPICAL
 from ..dialects.tgraph.base import is_static, tensor_type_of
-from ..frontends import reading
 from ..passes import driver
 from ..passes.driver import flatten
 from ..passes.plan.check import PlanCheck
@@ -64,8 +63,8 @@ def run(options: argparse.Namespace) -> int:
         ctx.register_dialect(name, factory)
     compiler = ToolPipeline("plan-run", ctx)
     source = read_source(options.file, options.sizes)
-    module = compiler.read(source)
-    known = argument_names(module, options.entry).values()
+    model = compiler.read_model(source, simplify=options.level == "planned")
+    module = model.module
     passes = passes_for(options)
     compiler.run(module, ())
     if options.level == "planned" and is_planned(module):
@@ -84,15 +83,13 @@ def run(options: argparse.Namespace) -> int:
         program = module = with_sizes(module, io, options)
         io = signature(module, options.entry)
     _check_sizes(module)
-    parameters = reading.parameters(source.data, source.name)
-    given = [parameters[name] for name in known if name in parameters]
-    inputs = io.inputs[: len(io.inputs) - len(given)]
+    inputs = io.inputs[: len(io.inputs) - len(model.parameters)]
     if options.inputs:
         names = io.input_names[: len(inputs)]
         values = arrays.load_inputs(options.inputs, inputs, names)
     else:
         values = arrays.random_inputs(inputs, options.seed)
-    values += given
+    values += model.parameters.values()
     step, beside, pools, profile = make_step(module, options)
     results: list[Array] = []
     start = time.perf_counter()

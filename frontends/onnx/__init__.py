@@ -29,14 +29,12 @@ Opsets 6 to 28. Does not: support sequences, or sizes computed at run time.
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...dialects.diagnostics import depth_limited
 from ...model import Model
-from .reading import OPSETS, array_of, check_opset, is_model, parse
-
-if TYPE_CHECKING:
-    from ...dialects.dtypes import Array
+from .reading import OPSETS, check_opset, parse
+from .reading import is_model as is_model
 
 
 @depth_limited()
@@ -67,11 +65,3 @@ def import_model(
     importer = Importer(name, opset, sizes or {}, values or {})
     module = importer.module(model)
     return Model(module, importer.parameters)
-
-
-def parameters(data: bytes, name: str) -> "Mapping[str, Array]":
-    """The values that an ONNX model gives its parameters, by name; none for others."""
-    if not is_model(data):
-        return {}
-    initializers = parse(data, name).graph.initializer
-    return {tensor.name: array_of(tensor, name) for tensor in initializers}

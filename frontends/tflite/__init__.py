@@ -28,16 +28,9 @@ Does not: support variables in branches and loops, strings, custom operations, o
 computed at run time. Sizes that the model leaves open are those that the file has.
 """
 
-from typing import TYPE_CHECKING
-
 from ...dialects.diagnostics import depth_limited
 from ...model import Model
 from ..plans.tflite import IDENTIFIER
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ...dialects.dtypes import Array
 
 
 def is_model(data: bytes) -> bool:
@@ -57,8 +50,3 @@ def import_model(data: bytes, name: str) -> Model:
 
     importer = Importer(name, parse(data, name))
     return Model(importer.module(), importer.parameters)
-
-
-def parameters(data: bytes, name: str) -> "Mapping[str, Array]":
-    """The values that a LiteRT model gives its parameters and variables, by name."""
-    return import_model(data, name).parameters
