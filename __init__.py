@@ -584,7 +584,8 @@ def jit(
 
     The arguments and the result are pytrees of arrays of JAX or NumPy, and of numbers.
     Each combination of trees, shapes, types, and values of the arguments in
-    `static_argnums` is compiled once. Results are NumPy arrays. An argument in
+    `static_argnums` is compiled once. Results are NumPy arrays, except for keys of
+    random numbers (`jax.random.key`), which stay arrays of JAX. An argument in
     `donate_argnums` is state: if its arrays are writable arrays of NumPy, a call
     overwrites them and returns them. So a loop that passes on the state that it is
     given copies nothing after its first call. The options are those of `compile`.

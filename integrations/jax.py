@@ -1,7 +1,8 @@
 """`tensorplan.jit`: a JAX function that is planned and compiled when it is called.
 
 Each combination of trees, types of arrays and static arguments has a program of its
-own, whose arguments and results are the leaves of the trees. JAX's transformations see
+own, whose arguments and results are the leaves of the trees; keys of random numbers
+(`jax.random.key`) go as the integers that they consist of. JAX's transformations see
 a callback to it that has its own gradient. The forward and the backward pass are in one
 plan, and it runs
 
@@ -13,7 +14,7 @@ plan, and it runs
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -29,6 +30,8 @@ Leaves: TypeAlias = Sequence[Any]
 """Arrays or Python numbers, flat."""
 Function: TypeAlias = Callable[..., Sequence[Any]]
 """Of leaves, returns leaves."""
+Keys: TypeAlias = Mapping[int, Any]
+"""The implementations of leaves that are keys of random numbers, by number."""
 Build: TypeAlias = Callable[[Function, Leaves, Sequence[int]], "Executable"]
 """Compiles a function for leaves like the given ones, of which some are donated."""
 
@@ -60,8 +63,9 @@ class Jitted:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves, program = self._program_for(args, kwargs)
-        results = program.traced(*leaves) if _is_traced(leaves) else program(leaves)
-        return program.tree.unflatten(results)
+        given = _without_keys(leaves, program.keys)
+        results = program.traced(*given) if _is_traced(given) else program(given)
+        return program.tree.unflatten(_with_keys(results, program.new_keys))
 
     def compiled(self, *args: Any, **kwargs: Any) -> Executable:
         """The program for arguments like these: of the leaves of the arguments that are
@@ -144,8 +148,13 @@ class _Program:
     ):
         self.tree: Any = None
         """The tree of the result."""
+        self.keys = _keys_in(like)
+        """What JAX calls the kinds of the leaves that are keys of random numbers."""
+        self.new_keys: Keys = {}
+        """The same of the results."""
         self._called = called
         self._name = name
+        like = _without_keys(like, self.keys)
         self._like = [_struct(leaf) for leaf in like]
         self._build = build
         self._gradients: dict[tuple[int, ...], Executable] = {}
@@ -212,7 +221,7 @@ class _Program:
         def function(*chosen: Any) -> Leaves:
             for n, leaf in zip(wanted, chosen, strict=True):
                 leaves[n] = leaf
-            results, _ = self._called(leaves)
+            results, _ = self._called(_with_keys(leaves, self.keys))
             return [results[n] for n in self._floats]
 
         results, pull_back = jax.vjp(function, *(leaves[n] for n in wanted))
@@ -221,8 +230,9 @@ class _Program:
         return [*results, *pull_back([jax.numpy.ones_like(results[0])])]
 
     def _function(self, *leaves: Any) -> Leaves:
-        results, self.tree = self._called(leaves)
-        return results
+        results, self.tree = self._called(_with_keys(leaves, self.keys))
+        self.new_keys = _keys_in(results)
+        return _without_keys(results, self.new_keys)
 
     def _built(
         self, function: Function, like: Leaves, donated: Sequence[int] = ()
@@ -232,6 +242,36 @@ class _Program:
 
         named.__name__ = named.__qualname__ = self._name
         return self._build(named, like, donated)
+
+
+def _keys_in(leaves: Leaves) -> Keys:
+    jax = import_jax()
+    kind = jax.dtypes.prng_key
+    return {
+        n: jax.random.key_impl(leaf)
+        for n, leaf in enumerate(leaves)
+        if jax.dtypes.issubdtype(getattr(leaf, "dtype", np.int32), kind)
+    }
+
+
+def _without_keys(leaves: Leaves, keys: Keys) -> Leaves:
+    """The leaves with the integers that keys consist of."""
+    if not keys:
+        return leaves
+    data = import_jax().random.key_data
+    return [data(leaf) if n in keys else leaf for n, leaf in enumerate(leaves)]
+
+
+def _with_keys(leaves: Leaves, keys: Keys) -> Leaves:
+    """The leaves with keys made of their integers, which a later call may overwrite."""
+    if not keys:
+        return leaves
+    jax = import_jax()
+    key = jax.random.wrap_key_data
+    return [
+        key(jax.numpy.array(leaf), impl=keys[n]) if n in keys else leaf
+        for n, leaf in enumerate(leaves)
+    ]
 
 
 def _struct(leaf: Any) -> Any:

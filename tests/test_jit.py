@@ -39,6 +39,35 @@ def test_trees_of_both_kinds_of_arrays() -> None:
     check(LAYER(jax.tree.map(jnp.asarray, PARAMS), x=X), expected)
 
 
+@pytest.mark.parametrize("impl", ["threefry2x32", "rbg"])
+def test_keys_of_random_numbers_are_state(impl: str) -> None:
+    def step(state: Any, x: Any) -> Any:
+        key, own = jax.random.split(state["key"])
+        kept = jnp.where(jax.random.bernoulli(own, 0.5, x.shape), x, 0)
+        return {"key": key, "sum": state["sum"] + kept.sum()}, own
+
+    jitted = tensorplan.jit(step, donate_argnums=0)
+    ours = {"key": jax.random.key(3, impl=impl), "sum": np.float32(0)}
+    theirs, keys = ours, list[Any]()
+    for _ in range(3):
+        (ours, own), (theirs, expected) = jitted(ours, X), step(theirs, X)
+        assert own == expected
+        np.testing.assert_allclose(ours["sum"], theirs["sum"], rtol=1e-5)
+        keys.append((ours["key"], theirs["key"]))
+    assert all(got == want for got, want in keys)  # later calls leave them as they are
+
+
+def test_keys_of_random_numbers_under_transformations() -> None:
+    def noisy(key: Any, x: Any) -> Any:
+        return (x * jax.random.normal(key, x.shape)).sum()
+
+    jitted, key = tensorplan.jit(noisy), jax.random.key(0)
+    keys = jax.random.split(key, 3)
+    check(jax.grad(jitted, 1)(key, X), jax.grad(noisy, 1)(key, X))
+    check(jax.vmap(jitted, (0, None))(keys, X), jax.vmap(noisy, (0, None))(keys, X))
+    check(jax.jit(jitted)(key, X), noisy(key, X))
+
+
 def test_each_kind_of_arguments_is_compiled_once() -> None:
     power = tensorplan.jit(lambda x, n: x**n, static_argnums=1)
     for arguments in (
