@@ -80,8 +80,17 @@ def leaves_of(
 
 
 def _value(leaf: Any) -> object:
-    """None for a `ShapeDtypeStruct`."""
-    return None if isinstance(leaf, import_jax().ShapeDtypeStruct) else leaf
+    """None for a `ShapeDtypeStruct`, and the integers of a key of random numbers."""
+    jax = import_jax()
+    if isinstance(leaf, jax.ShapeDtypeStruct):
+        return None
+    return jax.random.key_data(leaf) if is_key(leaf) else leaf
+
+
+def is_key(leaf: Any) -> bool:
+    """Whether it is a key of random numbers, as `jax.random.key` makes them."""
+    dtypes: Any = import_jax().dtypes
+    return dtypes.issubdtype(getattr(leaf, "dtype", bool), dtypes.prng_key)
 
 
 def _has_symbols(args: Sequence[Any]) -> bool:

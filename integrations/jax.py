@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
-from ..frontends.jax import import_jax, numbers_of
+from ..frontends.jax import import_jax, is_key, numbers_of
 
 if TYPE_CHECKING:
     from ..runtime.executor import Executable
@@ -245,13 +245,8 @@ class _Program:
 
 
 def _keys_in(leaves: Leaves) -> Keys:
-    jax = import_jax()
-    kind = jax.dtypes.prng_key
-    return {
-        n: jax.random.key_impl(leaf)
-        for n, leaf in enumerate(leaves)
-        if jax.dtypes.issubdtype(getattr(leaf, "dtype", np.int32), kind)
-    }
+    kind = import_jax().random.key_impl
+    return {n: kind(leaf) for n, leaf in enumerate(leaves) if is_key(leaf)}
 
 
 def _without_keys(leaves: Leaves, keys: Keys) -> Leaves:

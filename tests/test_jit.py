@@ -68,6 +68,15 @@ def test_keys_of_random_numbers_under_transformations() -> None:
     check(jax.jit(jitted)(key, X), noisy(key, X))
 
 
+def test_keys_of_random_numbers_are_parameters() -> None:
+    def noisy(params: Any, x: Any) -> Any:
+        return params["scale"] * x + jax.random.normal(params["key"], x.shape)
+
+    params = {"key": jax.random.key(0), "scale": np.float32(2)}
+    model = tensorplan.from_jax(noisy, params, X, parameter_argnums=0)
+    check(tensorplan.compile(model)(X), [noisy(params, X)])
+
+
 def test_each_kind_of_arguments_is_compiled_once() -> None:
     power = tensorplan.jit(lambda x, n: x**n, static_argnums=1)
     for arguments in (
