@@ -248,9 +248,12 @@ def _write(
 
 
 def lowest(estimate: Estimate, tile_bytes: int) -> Proposal | None:
-    """The loop with which the least lives, if that is a tenth less than without."""
+    """The loop with which the least lives, if that is a tenth less than without.
+
+    Values that were taken into the loop around another one are tried, too: the loops
+    around them may take in something else, and be the only ones that meet a budget.
+    """
     best: Proposal | None = None
-    tried: list[tuple[Mapping[Operation, int], Sequence[int]]] = []
     for value in estimate.largest[:SEEDS]:
         seed = value.owner
         if isinstance(seed, Operation) and is_remade(seed):
@@ -261,11 +264,8 @@ def lowest(estimate: Estimate, tile_bytes: int) -> Proposal | None:
             continue
         for dim in range(len(shape_of(seed.results[0]))):
             numbers = _numbers(seed.results[0], dim, tile_bytes)
-            if any(dims.get(seed) == dim and numbers == n for dims, n in tried):
-                continue  # it would grow to the same loop
             limit = best.peak if best else estimate.peak * 9 // 10
             for found in _around(estimate, seed, dim, tile_bytes, numbers, limit):
-                tried.append((found.loop.dims, numbers))
                 if found.peak >= limit:
                     continue
                 if best is None or found.bytes < best.bytes:
