@@ -10,9 +10,10 @@ cache line, and in a large array the page, after each.
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from ....analysis.cost import BYTES_PER_NS
-from ....support.arrays import Array, strided
+from ....support.arrays import Array, DType, Shape, strided
 from ...calls import Call
 from ..jit import llvm
 from ..jit.records import ArrayRecord, parallel
@@ -20,6 +21,9 @@ from ..parts import cut
 from .code import LlvmFunction, Value
 from .elements import load, store
 from .nests import Loops, merged
+
+KEPT = 64
+"""Texts: parts of one array are alike."""
 
 WIDE = 4
 """Blocks of columns that a pass over all rows takes."""
@@ -42,8 +46,8 @@ def calls_of(out: Array, x: Array, threads: int) -> list[Call]:
     parts: list[list[Call]] = []
     for span in spans:
         place = (*[slice(None)] * divided, span)
-        arrays = source[place], target[place]
-        text = _Lowering(*arrays, columns, rows).text()
+        arrays = x, out = source[place], target[place]
+        text = _text(x.dtype, x.shape, x.strides, out.strides, columns, rows)
         parts.append([(ArrayRecord(llvm.compiler().function(text), arrays), ())])
     return parallel(parts, threads)
 
@@ -79,19 +83,34 @@ def _plan(out: Array, x: Array) -> tuple[Array, Array, int, int] | None:
     return source, target, columns, rows
 
 
-class _Lowering:
-    """Words are the addresses of the source and of the target."""
+@lru_cache(KEPT)
+def _text(
+    dtype: DType, shape: Shape, read: Shape, written: Shape, columns: int, rows: int
+) -> str:
+    return _Lowering(dtype, shape, read, written, columns, rows).text()
 
-    def __init__(self, x: Array, out: Array, columns: int, rows: int):
+
+class _Lowering:
+    """Words are the addresses of the source and of the target, whose strides are `read`
+    and `written`."""
+
+    def __init__(
+        self,
+        dtype: DType,
+        shape: Shape,
+        read: Shape,
+        written: Shape,
+        columns: int,
+        rows: int,
+    ):
         self._code = LlvmFunction()
-        self._dtype, self._size = x.dtype, x.itemsize
-        self._side = side(x.itemsize)
-        self._columns, self._rows = x.shape[columns], x.shape[rows]
-        self._row = x.strides[rows]  # bytes from row to row of the source
-        self._column = out.strides[columns]
+        self._dtype, self._size = dtype, dtype.itemsize
+        self._side = side(dtype.itemsize)
+        self._columns, self._rows = shape[columns], shape[rows]
+        self._row, self._column = read[rows], written[columns]
         self._around: Loops = [
-            (x.shape[d], (x.strides[d], out.strides[d]))
-            for d in range(x.ndim)
+            (n, steps)
+            for d, (n, *steps) in enumerate(zip(shape, read, written, strict=True))
             if d not in (columns, rows)
         ]
 
