@@ -71,12 +71,12 @@ from ...dialects.tgraph.base import (
     value_shape,
     with_shape,
 )
-from ...dialects.tgraph.elements import number_of
 from ...dialects.tgraph.elementwise import ElementwiseOp
 from ...dialects.tgraph.indexing import DynamicSliceOp
 from ...dialects.tgraph.shaping import BroadcastInDimOp, ConstantOp, ReshapeOp, ViewOp
 from ...dialects.tgraph.structure import AssignOp, ReadOp, WhileOp
 from ..optional import OptionalPass
+from .shared.constants import filled
 from .shared.loops import rewrite_loops
 from .shared.unrolled import place_at, put_row, row_by_row
 
@@ -271,10 +271,11 @@ class _Residuals:
         type, number = tensor_type_of(value.type), len(self.loop.res)
         row = (1, *type.get_shape())
         stack = with_shape(type, (value_shape(put.update.result)[0], *row[1:]))
-        begun = ConstantOp(number_of(0, type.element_type), stack)
-        begun.location = self.loop.location
+        begun = filled(0, stack)
+        for op in begun:
+            op.location = self.loop.location
         Rewriter.insert_op(begun, InsertPoint.before(self.loop))
-        self.loop = extended(self.loop, [begun.result], ())
+        self.loop = extended(self.loop, [begun[-1].result], ())
         self.kept = {
             stacked: part._replace(
                 whole=self.loop.res[cast(OpResult, part.whole).index]

@@ -26,8 +26,7 @@ from ....dialects.tgraph.base import (
     tensor_type_of,
     with_element,
 )
-from ....dialects.tgraph.elements import is_complex, number_of, real_element
-from ....dialects.tgraph.shaping import ConstantOp
+from ..shared.constants import filled
 
 Op = TypeVar("Op", bound=TensorOp)
 Term: TypeAlias = terms.Term[SSAValue]
@@ -108,12 +107,10 @@ class GradientSite(terms.TermBuilder[SSAValue], Generic[Op]):
 
     def splat(self, number: float, type: AnyTensor) -> Term:
         """A constant with one number for all elements."""
-        if is_complex(type.element_type):
-            part = with_element(type, real_element(type.element_type))
-            parts = [self.splat(number, part), self.splat(0.0, part)]
-            return self.emit(ew.ComplexOp, *parts)
-        value = number_of(number, type.element_type)
-        return self.emit(ConstantOp, type=type, value=value)
+        *parts, last = filled(number, type)
+        for op in parts:
+            self.insert(op)
+        return self.insert(last)
 
     def insert(self, op: TensorOp) -> Term:
         op.location = backward(self.op.location)

@@ -2,6 +2,7 @@
 
 candidates.py   lowerings that are tried on copies of the program, and which is best
 channels.py     for inference: parameters, values along few dimensions
+constants.py    tensors with one number for all elements
 fitting.py      how few bytes have to be live to meet a budget
 iterations.py   iterations of loops in which several rows are computed, and after them
 kept_rows.py    loops that carry the rows of a stack that are read, where few are

@@ -56,7 +56,7 @@ from ....dialects.tgraph.base import (
     with_element,
     with_shape,
 )
-from ....dialects.tgraph.elements import holds, identity, is_float, number_of
+from ....dialects.tgraph.elements import holds, identity, is_float
 from ....dialects.tgraph.indexing import (
     DynamicSliceOp,
     DynamicUpdateSliceOp,
@@ -72,6 +72,7 @@ from ....dialects.tgraph.shaping import (
     ReshapeOp,
 )
 from ....dialects.tgraph.structure import AssignOp, ReadOp, WhileOp, YieldOp
+from ..shared.constants import filled
 from .dimensions import is_repeated, shape_of
 from .loops import Needed, TiledLoop
 from .rewriting import in_tile, resized, slice_of
@@ -172,6 +173,12 @@ class _Writer:
         self.insert(op)
         return op.result
 
+    def _filled(self, number: float, type: AnyTensor) -> SSAValue:
+        *parts, last = filled(number, type)
+        for op in parts:
+            self.insert(op)
+        return self.before(last)
+
     def constant(self, number: int) -> ConstantOp:
         return ConstantOp(IntegerAttr(number, i32), self.number)
 
@@ -188,21 +195,20 @@ class _Writer:
         type = tensor_type_of(value.type)
         if not self.loop.is_peeled:
             type = self.with_tiles(type, self.loop.dim(value))
-        return self.before(ConstantOp(number_of(0, type.element_type), type))
+        return self._filled(0, type)
 
     def _first_sum(self, op: Operation) -> SSAValue:
         """What parts are combined with, first."""
         if isinstance(op, ScatterOp):
             return op.inputs[0]
         type, kind = _sum_type(op, self.loop), self.loop.parts[op].kind
-        number = number_of(identity(kind, type.element_type), type.element_type)
-        return self.before(ConstantOp(number, type))
+        return self._filled(identity(kind, type.element_type), type)
 
     def _first_line(self, op: Operation) -> SSAValue:
         """What the first tile's last rows are put into."""
         type = tensor_type_of(op.results[0].type)
         type = resized(type, self.loop.dims[op], self.loop.kept[op])
-        return self.before(ConstantOp(number_of(0, type.element_type), type))
+        return self._filled(0, type)
 
     def _whole(self, value: SSAValue, result: SSAValue) -> SSAValue:
         """A member's result, from what is carried."""

@@ -32,7 +32,7 @@ from . import indexing, integers, pooling, scans, selection, strips, windows
 from .bodies import reduce_by
 from .functions import Nests, copy_of, nested
 from .graphs import NoLoopNest, by_result, graph_of, views
-from .products import as_sum
+from .products import as_sum, converted
 
 
 def calls_of(
@@ -199,6 +199,9 @@ def _product(
     if calls is None:
         scratch.mark = mark
         calls = strips.calls_of(op, inputs, out, scratch)
+    if calls is None:
+        scratch.mark = mark
+        calls = converted(op, inputs, out, scratch)
     return calls or kernel_of(op)(op, inputs, [out], scratch)
 
 

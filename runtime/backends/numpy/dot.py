@@ -7,8 +7,9 @@ f32 are multiplied as f32; integers as floats, too, where these hold all sums. O
 is to be converted a part at a time is, so that it stays in the cache.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
+from typing import TypeAlias
 
 import numpy as np
 
@@ -19,6 +20,13 @@ from ...pool import Scratch
 from ..arrays import copy, try_reshape
 from ..contraction import matrices
 from .base import check_types, kernel
+
+Convert: TypeAlias = Callable[[Array, Array], Sequence[Call]]
+"""`out[...] = x`, from one type to another."""
+
+Multiply: TypeAlias = Callable[[Array, Array, Array, Scratch], Sequence[Call]]
+"""The product of two matrices, of the type in which they are multiplied, into one of
+any type."""
 
 PART = 1 << 16
 """Elements of an operand that are converted at a time: 256 KiB of f32."""
@@ -34,7 +42,18 @@ def dot_general(
     outs: Sequence[Array],
     scratch: Scratch,
 ) -> list[Call]:
-    (out,) = outs
+    return multiplied(op, inputs, outs[0], scratch, copy, product)
+
+
+def multiplied(
+    op: DotGeneralOp,
+    inputs: Sequence[Array],
+    out: Array,
+    scratch: Scratch,
+    convert: Convert,
+    multiply: Multiply,
+) -> list[Call]:
+    """The calls for a product, by the functions that convert and multiply matrices."""
     lhs, made_lhs = matrices(op, 0, inputs[0], scratch)
     rhs, made_rhs = matrices(op, 1, inputs[1], scratch)
     dtype = multiplied_in(out.dtype, inputs, lhs.shape[-1])
@@ -48,10 +67,10 @@ def dot_general(
     if lhs.dtype == rhs.dtype == dtype:
         lhs, copied_lhs = for_blas(lhs, scratch)
         rhs, copied_rhs = for_blas(rhs, scratch)
-        product = [*copied_lhs, *copied_rhs, *_product(lhs, rhs, target, scratch)]
+        calls = [*copied_lhs, *copied_rhs, *multiply(lhs, rhs, target, scratch)]
     else:
-        product = _in_parts(lhs, rhs, target, dtype, scratch)
-    return [*made_lhs, *made_rhs, *product, *result]
+        calls = _in_parts(lhs, rhs, target, dtype, scratch, convert, multiply)
+    return [*made_lhs, *made_rhs, *calls, *result]
 
 
 def multiplied_in(out: DType, inputs: Sequence[Array], count: int) -> DType:
@@ -69,7 +88,7 @@ def multiplied_in(out: DType, inputs: Sequence[Array], count: int) -> DType:
     return out
 
 
-def _product(lhs: Array, rhs: Array, out: Array, scratch: Scratch) -> list[Call]:
+def product(lhs: Array, rhs: Array, out: Array, scratch: Scratch) -> list[Call]:
     """Of matrices that BLAS takes, into any."""
     if out.dtype == lhs.dtype and is_blasable(out):
         return [(np.matmul, (lhs, rhs, out))]
@@ -78,7 +97,13 @@ def _product(lhs: Array, rhs: Array, out: Array, scratch: Scratch) -> list[Call]
 
 
 def _in_parts(
-    lhs: Array, rhs: Array, out: Array, dtype: DType, scratch: Scratch
+    lhs: Array,
+    rhs: Array,
+    out: Array,
+    dtype: DType,
+    scratch: Scratch,
+    convert: Convert,
+    multiply: Multiply,
 ) -> list[Call]:
     """The product of matrices of which one, or both, are multiplied in another type."""
     *batch, rows, count = lhs.shape
@@ -98,7 +123,7 @@ def _in_parts(
         if x.dtype == dtype:
             return x
         buffer = buffers[side][: x.size].reshape(x.shape)
-        calls.extend(copy(buffer, x))
+        calls.extend(convert(buffer, x))
         return buffer
 
     start = scratch.mark
@@ -113,7 +138,7 @@ def _in_parts(
                 other = converted(y[:, inner] if is_by_row else x[inner], is_by_row)
                 left, right = (fixed, other) if is_by_row else (other, fixed)
                 at = (outer, inner) if is_by_row else (inner, outer)
-                calls += _product(left, right, to[at], scratch)
+                calls += multiply(left, right, to[at], scratch)
                 scratch.mark = start
     return calls
 

@@ -15,7 +15,7 @@ from ...pool import Scratch
 from ..contraction import Contraction
 from ..jit import llvm
 from .convolution import convolution
-from .dot import dot
+from .dot import dot, product
 from .epilogue import Epilogue
 from .library import Refused, library
 
@@ -84,6 +84,20 @@ def compiled(
         if isinstance(op, DotGeneralOp):
             return dot(op, inputs, out, epilogue, scratch)
         return convolution(op, inputs, out, epilogue, scratch)
+    except Refused:
+        scratch.mark = mark
+        return None
+
+
+def matmul(
+    lhs: Array, rhs: Array, out: Array, scratch: Scratch
+) -> Sequence[Call] | None:
+    """The product of matrices of f32; None if oneDNN has no fast primitive for it."""
+    if not is_available():
+        return None
+    mark = scratch.mark
+    try:
+        return product(lhs, rhs, out, scratch)
     except Refused:
         scratch.mark = mark
         return None

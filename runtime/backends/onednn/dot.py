@@ -1,8 +1,7 @@
 """`dot_general` as oneDNN's matmul, whatever memory the operands lie in."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from math import prod
 from typing import NamedTuple
 
 from ....dialects.tgraph.reducing import DotGeneralOp
@@ -57,16 +56,32 @@ def dot(
     if target is None or len(shape) > MAX_DIMS or is_of_vector:
         raise Refused
 
-    def product(block: Block, scratch: Scratch) -> list[Call]:
+    def after(block: Block) -> Attributes:
+        return epilogue.attributes(partial(_arranged, shape, block))
+
+    return [*made_lhs, *made_rhs, *product(lhs, rhs, target, scratch, after)]
+
+
+def product(
+    lhs: Array,
+    rhs: Array,
+    target: Array,
+    scratch: Scratch,
+    after: Callable[[Block], Attributes] = lambda _: Attributes(),
+) -> list[Call]:
+    """Of matrices, in parts for threads. Raises `Refused`.
+
+    after: what is done to a block of the target.
+    """
+
+    def of_block(block: Block, scratch: Scratch) -> list[Call]:
         *batch, rows, columns = block
         part = _Matrices(lhs[*batch, rows, :], rhs[*batch, :, columns], target[block])
-        attributes = epilogue.attributes(partial(_arranged, shape, block))
-        return _product(part, attributes, scratch)
+        return _product(part, after(block), scratch)
 
-    is_long = prod(shape) * lhs.shape[-1] >= LONG
-    parts = _blocks(lhs, rhs, shape, scratch.threads)
-    calls = in_parts(product, parts, scratch, alike=not is_long)
-    return [*made_lhs, *made_rhs, *calls]
+    is_long = target.size * lhs.shape[-1] >= LONG
+    parts = _blocks(lhs, rhs, target.shape, scratch.threads)
+    return in_parts(of_block, parts, scratch, alike=not is_long)
 
 
 def _blocks(lhs: Array, rhs: Array, shape: Shape, threads: int) -> Sequence[Block]:
