@@ -260,10 +260,11 @@ class ElementwiseOfBroadcasts(RewritePattern):
         repeated = [s for s in sources if isinstance(s, BroadcastInDimOp)]
         if not repeated or len(sources) < len(owners):
             return
-        first = max(repeated, key=lambda s: prod(value_shape(s.inputs[0])))
-        shape, whole = value_shape(first.inputs[0]), tensor_type_of(op.result.type)
+        whole = tensor_type_of(op.result.type)
         if not is_static(whole) or not all(map(_is_known, repeated)):
             return
+        first = max(repeated, key=lambda s: prod(value_shape(s.inputs[0])))
+        shape = value_shape(first.inputs[0])
         if prod(shape) >= prod(value_shape(op.result)):
             return
         if not all(_is_repeated_as(first, s) and _merges(op, s) for s in sources):

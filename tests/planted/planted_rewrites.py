@@ -88,22 +88,27 @@ def two_buffers_exchanged(func: FuncOp, random: Random) -> bool:
 
 
 def an_operation_later(func: FuncOp, random: Random) -> bool:
-    """Past others that have none of its buffers."""
+    """Past others that have none of its buffers: that which gets the furthest."""
     blocks = [b for op in func.walk() for region in op.regions for b in region.blocks]
     steps = [op for op in random.choice(blocks).ops if _is_step(op)]
-    if not steps:
+    random.shuffle(steps)
+    passed = {step: _passed(step) for step in steps}
+    step = max(steps, key=lambda step: sum(map(_is_step, passed[step])), default=None)
+    if step is None or not any(map(_is_step, passed[step])):
         return False
-    step = random.choice(steps)
+    step.detach()
+    Rewriter.insert_op(step, InsertPoint.after(passed[step][-1]))
+    return True
+
+
+def _passed(step: Operation) -> Sequence[Operation]:
+    """The operations after a step that have none of its buffers."""
     mine, passed = _memories(step), list[Operation]()
     for op in _after(step):
         if isinstance(op, memref.DeallocOp) or _ends(op) or mine & _memories(op):
             break
         passed.append(op)
-    if not any(map(_is_step, passed)):
-        return False
-    step.detach()
-    Rewriter.insert_op(step, InsertPoint.after(passed[-1]))
-    return True
+    return passed
 
 
 def an_arena_freed_early(func: FuncOp, random: Random) -> bool:

@@ -194,7 +194,8 @@ class _Lowering:
             self._elements(loops, [whole, window])
             return
         (size, steps), *rest = loops
-        if not rest and steps[1] == self._where.whole.itemsize:
+        itemsize = self._where.whole.itemsize
+        if not rest and steps[1] == itemsize <= 8:
             self._look_up(size, steps, pointers)
             return
         with self._loop(loops[0], pointers) as inner:
