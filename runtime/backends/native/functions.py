@@ -25,6 +25,9 @@ from .nests import LoopNest, divided, nest_of
 CHUNK = 1 << 18
 """Bytes that are brought in order at a time: they are read from a core's L2 cache."""
 
+LARGEST_CHUNK = 1 << 22
+"""Bytes of other memory for that at most: rows may be long."""
+
 LARGEST = 1000
 """Nodes of a graph: from there on LLVM's time grows with the square of them."""
 
@@ -42,15 +45,16 @@ def nested(graph: ElementGraph, scratch: Scratch) -> list[Call]:
     for number, x in enumerate(graph.arrays[:-1]):
         out = graph.arrays[-1]
         if not np.may_share_memory(x, out) and transposing.is_of_use(out, x):
-            return _in_order(graph, number, scratch)
+            if (calls := _in_order(graph, number, scratch)) is not None:
+                return calls
     nests = divided(nest_of(graph), scratch.threads)
     return parallel([[_call(nest, scratch)] for nest in nests], scratch.threads)
 
 
-def _in_order(graph: ElementGraph, number: int, scratch: Scratch) -> list[Call]:
+def _in_order(graph: ElementGraph, number: int, scratch: Scratch) -> list[Call] | None:
     """The same, for an array that lies in another order than the output: a part of it
     after the other is brought in order, where the output will be if no other array lies
-    there, and read from there."""
+    there, and read from there. None if that takes too much other memory."""
     *inputs, out = graph.arrays
     x, threads = inputs[number], scratch.threads
     if graph.root.array == number:
@@ -61,6 +65,8 @@ def _in_order(graph: ElementGraph, number: int, scratch: Scratch) -> list[Call]:
     unit = transposing.side(x.itemsize) if x.strides[dim] == x.itemsize else 1
     bytes = x.itemsize * x.size // x.shape[dim]  # of what has the same place along it
     step = max(CHUNK // bytes // unit, 1) * unit if kept else x.shape[dim]
+    if not is_free and min(step, x.shape[dim]) * bytes > LARGEST_CHUNK:
+        return None
     time = 2 * x.nbytes / BYTES_PER_NS
     _, spans = cut([x.shape[dim]], [step], time, threads)
     parts: list[list[Call]] = []
