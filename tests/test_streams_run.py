@@ -4,7 +4,10 @@ The reference is the same planned program in one thread, which other tests compa
 the interpreter.
 """
 
+import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -301,6 +304,15 @@ def test_an_error_reaches_the_caller_and_the_next_run_is_right() -> None:
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="needs POSIX signals")
 def test_an_interrupt_ends_the_run() -> None:
+    """In a process of its own: libraries that other tests load do not bear a signal."""
+    found = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, __file__], env=found, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def interrupted() -> None:
     planned = tensorplan.plan(branches(8), streams=2)
     want = run(Executable(planned))
     executable = Executable(planned, threads=2, concurrent=True)
@@ -352,3 +364,7 @@ def test_a_sanitized_run_is_one_step_after_the_other() -> None:
     assert type(Executable(planned, sanitize=True)._runner) is Serial
     with pytest.raises(ValueError, match="cannot be combined with concurrent"):
         Executable(planned, sanitize=True, concurrent=True)
+
+
+if __name__ == "__main__":
+    interrupted()
