@@ -8,6 +8,7 @@ import pytest
 from modules import parse
 
 import tensorplan
+from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 from tensorplan.runtime.executor import Executable
 
 jax: Any = pytest.importorskip("jax")
@@ -51,7 +52,8 @@ def test_native_code_computes_complex_numbers(name: str, bits: int) -> None:
 
 def test_native_exponentials_end_as_those_of_c() -> None:
     ends = [0.0, -0.0, 1.0, -1.5, 88.9, 90.0, -104.0, np.inf, -np.inf]
-    parts = [(real, imag) for real in ends for imag in (0.0, -0.0, 1.0, 1.5, 1e5)]
+    turns = (0.0, -0.0, 1.0, 1.5, 1e5, np.inf, -np.inf, np.nan)
+    parts = [(real, imag) for real in ends for imag in turns]
     x = np.array([complex(*part) for part in parts], np.complex64)
     t = f"tensor<{len(x)}xcomplex<f32>>"
     module = parse(f"""func.func @main(%x: {t}) -> {t} {{
@@ -59,7 +61,45 @@ def test_native_exponentials_end_as_those_of_c() -> None:
   func.return %0 : {t}
 }}""")
     (got,) = tensorplan.compile(module)(x)
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         want = np.exp(x)
     for part in (np.real, np.imag):
         np.testing.assert_allclose(part(got), part(want), 2e-6, 1e-38)
+
+
+LEFT = {  # to NumPy's kernels
+    "maximum": (
+        """%0 = tgraph.maximum %x, %y : tensor<3xcomplex<f32>>""",
+        "tensor<3xcomplex<f32>>",
+    ),
+    "scatter": (
+        """%i = tgraph.constant<dense<1> : tensor<1x1xi32>> : tensor<1x1xi32>
+  %u = tgraph.slice %y {start_indices = array<i64: 0>, limit_indices = array<i64: 1>,
+      strides = array<i64: 1>} : (tensor<3xcomplex<f32>>) -> tensor<1xcomplex<f32>>
+  %0 = tgraph.scatter %x, %i, %u {kind = "maximum", update_window_dims = array<i64>,
+      inserted_window_dims = array<i64: 0>, index_vector_dim = 1 : i64,
+      scatter_dims_to_operand_dims = array<i64: 0>}
+      : (tensor<3xcomplex<f32>>, tensor<1x1xi32>, tensor<1xcomplex<f32>>)
+      -> tensor<3xcomplex<f32>>""",
+        "tensor<3xcomplex<f32>>",
+    ),
+    "bits": (
+        "%0 = tgraph.bitcast_convert %x : (tensor<3xcomplex<f32>>) -> tensor<3xi64>",
+        "tensor<3xi64>",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_what_native_code_leaves_to_numpy(name: str) -> None:
+    body, result = LEFT[name]
+    t = "tensor<3xcomplex<f32>>"
+    module = parse(f"""func.func @main(%x: {t}, %y: {t}) -> {result} {{
+  {body}
+  func.return %0 : {result}
+}}""")
+    x = np.array([1 + 2j, 3 - 1j, 0], np.complex64)
+    y = np.array([5 + 5j, 1, -1j], np.complex64)
+    (got,) = tensorplan.compile(module)(x, y)
+    (want,) = run_reference(module, [x, y])
+    np.testing.assert_array_equal(got, want)

@@ -7,6 +7,7 @@ import pytest
 from modules import parse
 
 import tensorplan
+from tensorplan.runtime.backends import parts
 from tensorplan.runtime.backends.native import transposing
 from tensorplan.support.arrays import Array
 
@@ -49,6 +50,16 @@ def test_threads_share_a_matrix() -> None:
     out = np.empty((900, 700), "f4")
     assert copied(out, x.T, threads=3)
     np.testing.assert_array_equal(out, x.T)
+
+
+def test_a_part_may_be_narrower_than_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "GRAIN", 1e-3)
+    x = np.arange(800, dtype="f4").reshape(40, 20)
+    memory = np.full(864, -1, "f4")
+    out = memory[:800].reshape(20, 40).T
+    assert copied(out, x, threads=2)
+    np.testing.assert_array_equal(out, x)
+    assert (memory[800:] == -1).all()
 
 
 def test_what_is_left_to_others() -> None:

@@ -104,4 +104,8 @@ def exp(x: Complex) -> Complex:
     root = math.exp(x.real * 0.5)
     real, imag = (root * f(x.imag) * root for f in (math.cosine, math.sine))
     is_real = x.imag.compare("oeq", 0.0)  # and stays so, if the exponential is infinite
-    return Complex(real, x.code.select(is_real, x.imag, imag))
+    choose = x.code.select
+    imag = choose(is_real, x.imag, imag)
+    is_turned = x.imag.call("fabs").compare("olt", inf)
+    is_end = _is_infinite(x.real) & ~is_turned  # 0, or infinite with an unknown sign
+    return Complex(choose(is_end, root, real), choose(is_end, root * 0.0, imag))

@@ -130,6 +130,8 @@ def _moved(where: _Windows) -> list[Call]:
     arrays = [where.whole, where.windows, *where.entries]
     if not all(has_registers(x.dtype) for x in arrays):
         raise NoLoopNest
+    if where.whole.dtype.kind == "c" and where.kind in ("maximum", "minimum"):
+        raise NoLoopNest
     if not where.windows.size:
         return []
     function = llvm.compiler().function(_Lowering(where).text())

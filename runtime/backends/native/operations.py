@@ -15,7 +15,6 @@ from ....dialects.dtypes import DType, is_float, numpy_dtype
 from ....dialects.tgraph import elementwise as ops
 from ....dialects.tgraph.base import TensorOp, tensor_type_of
 from ....dialects.tgraph.formulas import (
-    ANY,
     BITS,
     COMPLEX,
     FLOAT,
@@ -121,8 +120,8 @@ FORMS: Forms = {
         COMPLEX: _plain(Complex.__truediv__),
     },
     ops.FloorOp: {FLOAT: _intrinsic("floor")},
-    ops.MaximumOp: {ANY: extreme("maximum")},
-    ops.MinimumOp: {ANY: extreme("minimum")},
+    ops.MaximumOp: {BITS + FLOAT: extreme("maximum")},
+    ops.MinimumOp: {BITS + FLOAT: extreme("minimum")},
     ops.MultiplyOp: _arithmetic(Value.__mul__, Complex.__mul__),
     ops.NegateOp: {FLOAT: _plain(Value.__neg__), COMPLEX: _plain(Complex.__neg__)},
     ops.OrOp: {BITS: _plain(Value.__or__)},
@@ -201,7 +200,8 @@ class _Writer(Scalars[Any]):
         are_integers = source.kind in "iu" and target.kind in "iu"
         # In registers, small floats are f32.
         is_alike = are_integers or target.itemsize >= 4
-        if source.itemsize != target.itemsize or not is_alike:
+        is_complex = "c" in source.kind + target.kind
+        if is_complex or source.itemsize != target.itemsize or not is_alike:
             raise NoForm(ops.BitcastConvertOp.name)
         to = register_type(target)
         assert to is not None

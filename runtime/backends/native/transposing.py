@@ -162,8 +162,9 @@ class _Lowering:
                 place = self._at(read, written, str(number * side))
                 self._block(*place, rows, active)
 
-        with code.loop("0", str(whole), side) as row:
-            blocks(row, side)
+        if whole:  # a part for a thread may be narrower than a block
+            with code.loop("0", str(whole), side) as row:
+                blocks(row, side)
         if whole < self._rows:
             blocks(str(whole), self._rows - whole)
 
