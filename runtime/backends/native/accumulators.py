@@ -1,6 +1,7 @@
 """Keeps the partial results of reductions in registers, one for each lane."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ....dialects.dtypes import DType, identity, is_float
 from ....dialects.tgraph.reducing import ReduceOp
@@ -117,36 +118,28 @@ class Accumulator:
         return value
 
 
+@dataclass(frozen=True)
 class ComplexSum:
     """The same for sums of complex numbers: each part is a sum of its own."""
 
-    def __init__(
-        self,
-        code: LlvmFunction,
-        node: ElementNode,
-        widths: Sequence[int],
-        across: bool,
-        long: bool,
-    ):
-        self._real, self._imag = (
-            Accumulator(code, node, widths, across, long) for _ in range(2)
-        )
+    real: Accumulator
+    imag: Accumulator
 
     @property
     def has_totals(self) -> bool:
-        return self._real.has_totals
+        return self.real.has_totals
 
     def take(self, value: Value | Complex, lanes: int, active: int) -> None:
         assert isinstance(value, Complex)
-        self._real.take(value.real, lanes, active)
-        self._imag.take(value.imag, lanes, active)
+        self.real.take(value.real, lanes, active)
+        self.imag.take(value.imag, lanes, active)
 
     def flush(self) -> None:
-        self._real.flush()
-        self._imag.flush()
+        self.real.flush()
+        self.imag.flush()
 
     def result(self) -> Complex:
-        return Complex(self._real.result(), self._imag.result())
+        return Complex(self.real.result(), self.imag.result())
 
 
 def combined(kind: str, dtype: DType, x: Value, y: Value) -> Value:

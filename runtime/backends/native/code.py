@@ -11,6 +11,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
+from math import inf
 from typing import TypeAlias, Union
 
 from ..jit.inlining import HEAD
@@ -89,6 +90,10 @@ class Value:
     @property
     def is_nan(self) -> "Value":
         return self.compare("uno", self)
+
+    @property
+    def is_infinite(self) -> "Value":
+        return self.call("fabs").compare("oeq", inf)
 
     def cast(self, instruction: str, element: str) -> "Value":
         """`sext`, `fptrunc`, `bitcast`, ..., element by element."""

@@ -48,7 +48,7 @@ class Complex:
     @property
     def is_infinite(self) -> Value:
         """Whether a part is."""
-        return _is_infinite(self.real) | _is_infinite(self.imag)
+        return self.real.is_infinite | self.imag.is_infinite
 
     @property
     def is_finite(self) -> Value:
@@ -65,10 +65,6 @@ class Complex:
 def select(condition: Value, x: Complex, y: Complex) -> Complex:
     choose = condition.code.select
     return Complex(choose(condition, x.real, y.real), choose(condition, x.imag, y.imag))
-
-
-def _is_infinite(x: Value) -> Value:
-    return x.call("fabs").compare("oeq", inf)
 
 
 def _as_in_c(x: Complex, y: Complex, quotient: Complex) -> Complex:
@@ -93,7 +89,7 @@ def _direction(x: Complex) -> Complex:
     code, element = x.code, x.real.element
     one, zero = code.number(1.0, element), code.number(0.0, element)
     real, imag = (
-        code.select(_is_infinite(part), one, zero).call("copysign", part)
+        code.select(part.is_infinite, one, zero).call("copysign", part)
         for part in (x.real, x.imag)
     )
     return select(x.is_infinite, Complex(real, imag), x)
@@ -107,5 +103,5 @@ def exp(x: Complex) -> Complex:
     choose = x.code.select
     imag = choose(is_real, x.imag, imag)
     is_turned = x.imag.call("fabs").compare("olt", inf)
-    is_end = _is_infinite(x.real) & ~is_turned  # 0, or infinite with an unknown sign
+    is_end = x.real.is_infinite & ~is_turned  # 0, or infinite with an unknown sign
     return Complex(choose(is_end, root, real), choose(is_end, root * 0.0, imag))

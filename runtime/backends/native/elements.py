@@ -5,7 +5,7 @@ booleans are one byte in memory and `i1` in registers. Integers of less than a b
 its lowest bits, and `i8` in registers. Complex numbers are two values in registers.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cache
 
 import numpy as np
@@ -114,7 +114,6 @@ def load(
         lanes = 1
         raw = code.op(f"load {element}, ptr {pointer}, align 1", element, 1)
         return _expanded(raw, dtype)
-    type = vector(element, lanes)
     gap, rest = divmod(stride, dtype.itemsize)
     if gap != 1 and abs(gap) in CLOSE and not rest:
         raw = _load_apart(code, pointer, gap, element, lanes, active)
@@ -122,16 +121,24 @@ def load(
     if stride != dtype.itemsize:
         at = _pointers(code, pointer, stride, lanes)
         return _expanded(_gathered(code, at, element, lanes, active), dtype)
-    if active < lanes:
-        name = f"llvm.masked.load.{suffix(element, lanes)}.p0"
-        code.declare(f"{type} @{name}(ptr, <{lanes} x i1>, {type})")
-        text = (
-            f"call {type} @{name}(ptr align 1 {pointer}, {_typed_mask(lanes, active)}, "
-            f"{type} zeroinitializer)"
-        )
-    else:
-        text = f"load {type}, ptr {pointer}, align 1"
-    return _expanded(code.op(text, element, lanes), dtype)
+    return _expanded(_side_by_side(code, pointer, element, lanes, range(active)), dtype)
+
+
+def _side_by_side(
+    code: LlvmFunction, pointer: str, element: str, lanes: int, wanted: Collection[int]
+) -> Value:
+    """Lanes that lie together, of which those that are not wanted are not accessed."""
+    type = vector(element, lanes)
+    if len(wanted) == lanes:
+        return code.op(f"load {type}, ptr {pointer}, align 1", element, lanes)
+    name = f"llvm.masked.load.{suffix(element, lanes)}.p0"
+    code.declare(f"{type} @{name}(ptr, <{lanes} x i1>, {type})")
+    mask = _listed("i1", [int(lane in wanted) for lane in range(lanes)])
+    text = (
+        f"call {type} @{name}(ptr align 1 {pointer}, <{lanes} x i1> {mask}, "
+        f"{type} zeroinitializer)"
+    )
+    return code.op(text, element, lanes)
 
 
 CLOSE = (1, 2, 4)
@@ -172,18 +179,8 @@ def _load_apart(
     if gap < 0:
         pointer = code.moved(pointer, str(lanes - 1), gap * size)
     wanted = set(places[:active])
-    mask = _listed("i1", [int(lane in wanted) for lane in range(step * lanes)])
-    type, count = vector(element, step * lanes), step * lanes
-    if len(wanted) == count:
-        text = f"load {type}, ptr {pointer}, align 1"
-    else:
-        name = f"llvm.masked.load.{suffix(element, count)}.p0"
-        code.declare(f"{type} @{name}(ptr, <{count} x i1>, {type})")
-        text = (
-            f"call {type} @{name}(ptr align 1 {pointer}, <{count} x i1> {mask}, "
-            f"{type} zeroinitializer)"
-        )
-    return code.shuffled(code.op(text, element, count), places)
+    read = _side_by_side(code, pointer, element, step * lanes, wanted)
+    return code.shuffled(read, places)
 
 
 def store(

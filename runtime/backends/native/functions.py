@@ -16,11 +16,11 @@ from ...pool import Scratch
 from ..jit import llvm
 from ..jit.records import ArrayRecord, parallel
 from ..parts import cut
-from . import transposing
 from .elements import has_registers
 from .graphs import ElementGraph, ElementNode, NoLoopNest, graph_of
 from .loops import lower
 from .nests import LoopNest, divided, nest_of
+from .transposing import side, transpose
 
 CHUNK = 1 << 18
 """Bytes that are brought in order at a time: they are read from a core's L2 cache."""
@@ -44,7 +44,9 @@ def nested(graph: ElementGraph, scratch: Scratch) -> list[Call]:
         raise NoLoopNest
     for number, x in enumerate(graph.arrays[:-1]):
         out = graph.arrays[-1]
-        if not np.may_share_memory(x, out) and transposing.is_of_use(out, x):
+        if not np.may_share_memory(x, out) and (whole := transpose(out, x)):
+            if graph.root.array == number:
+                return whole.calls(scratch.threads)
             if (calls := _in_order(graph, number, scratch)) is not None:
                 return calls
     nests = divided(nest_of(graph), scratch.threads)
@@ -57,12 +59,10 @@ def _in_order(graph: ElementGraph, number: int, scratch: Scratch) -> list[Call] 
     there, and read from there. None if that takes too much other memory."""
     *inputs, out = graph.arrays
     x, threads = inputs[number], scratch.threads
-    if graph.root.array == number:
-        return transposing.calls_of(out, x, threads)
     is_free = not any(np.may_share_memory(y, out) for y in inputs)
     kept = [d for d, n in enumerate(x.shape) if n > 1 and d not in graph.reduced]
     dim = max(kept, key=lambda d: abs(out.strides[d]), default=0)
-    unit = transposing.side(x.itemsize) if x.strides[dim] == x.itemsize else 1
+    unit = side(x.itemsize) if x.strides[dim] == x.itemsize else 1
     bytes = x.itemsize * x.size // x.shape[dim]  # of what has the same place along it
     step = max(CHUNK // bytes // unit, 1) * unit if kept else x.shape[dim]
     if not is_free and min(step, x.shape[dim]) * bytes > LARGEST_CHUNK:
@@ -80,8 +80,8 @@ def _in_order(graph: ElementGraph, number: int, scratch: Scratch) -> list[Call] 
                 place = (*[slice(None)] * dim, slice(at, min(at + step, stop)))
                 arrays = [array[place] for array in graph.arrays]
                 target = arrays[-1] if is_free else _like(arrays[-1], scratch)
-                if transposing.is_of_use(target, arrays[number]):  # few may be left
-                    calls += transposing.calls_of(target, arrays[number], 1)
+                if copying := transpose(target, arrays[number]):  # few may be left
+                    calls += copying.calls(1)
                     arrays[number] = target
                 part = replace(graph, shape=target.shape, arrays=arrays)
                 calls.append(_call(nest_of(part), scratch))

@@ -19,6 +19,7 @@ each lane, and then added up in f64: errors are below those of NumPy's pairwise 
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import TypeAlias
 
@@ -217,8 +218,9 @@ class _Lowering:
             iterations //= self.wide[self.stage]
         widths = self.widths if self.is_across else [scope.lanes]
         is_long = iterations > 2 * BLOCK
-        kind = ComplexSum if node.dtype.kind == "c" else Accumulator
-        return kind(self.code, node, widths, self.is_across, is_long)
+        across = self.is_across
+        make = partial(Accumulator, self.code, node, widths, across, is_long)
+        return ComplexSum(make(), make()) if node.dtype.kind == "c" else make()
 
     def _inner(
         self, scope: _Scope, loop: int, made: Mapping[ElementNode, _Reduction]

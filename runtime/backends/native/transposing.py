@@ -10,7 +10,9 @@ cache line, and in a large array the page, after each.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from ....analysis.cost import BYTES_PER_NS
 from ....support.arrays import Array, DType, Shape, strided
@@ -29,39 +31,48 @@ WIDE = 4
 """Blocks of columns that a pass over all rows takes."""
 
 
-def is_of_use(out: Array, x: Array) -> bool:
-    """Whether `x`, which has the same shape, lies in another order than `out`, so that
-    it pays to copy it as `calls_of` does."""
-    return _plan(out, x) is not None
+class _Layout(NamedTuple):
+    """All that the code of a transpose depends on."""
+
+    dtype: DType
+    shape: Shape
+    read: Shape  # the strides of the source
+    written: Shape  # and of the target
+    columns: int  # the dimension along which elements lie together in the source
+    rows: int  # and in the target
 
 
-def calls_of(out: Array, x: Array, threads: int) -> list[Call]:
-    """`out[...] = x`, for what `is_of_use`."""
-    plan = _plan(out, x)
-    assert plan is not None
-    source, target, columns, rows = plan
-    shape, block = source.shape, side(x.itemsize)
-    units = [block if d in (columns, rows) else 1 for d in range(len(shape))]
-    divided, spans = cut(shape, units, 2 * x.nbytes / BYTES_PER_NS, threads)
-    parts: list[list[Call]] = []
-    for span in spans:
-        place = (*[slice(None)] * divided, span)
-        arrays = x, out = source[place], target[place]
-        text = _text(x.dtype, x.shape, x.strides, out.strides, columns, rows)
-        parts.append([(ArrayRecord(llvm.compiler().function(text), arrays), ())])
-    return parallel(parts, threads)
+@dataclass(frozen=True)
+class Transpose:
+    """A copy into another order of dimensions, which are as few as possible. Elements
+    are integers of their size."""
+
+    source: Array
+    target: Array
+    columns: int
+    rows: int
+
+    def calls(self, threads: int) -> list[Call]:
+        shape, block = self.source.shape, side(self.source.itemsize)
+        along = self.columns, self.rows
+        units = [block if d in along else 1 for d in range(len(shape))]
+        time = 2 * self.source.nbytes / BYTES_PER_NS
+        divided, spans = cut(shape, units, time, threads)
+        parts: list[list[Call]] = []
+        for span in spans:
+            place = (*[slice(None)] * divided, span)
+            x, out = self.source[place], self.target[place]
+            text = _text(_Layout(x.dtype, x.shape, x.strides, out.strides, *along))
+            record = ArrayRecord(llvm.compiler().function(text), [x, out])
+            parts.append([(record, ())])
+        return parallel(parts, threads)
 
 
-def side(size: int) -> int:
-    """Of a block of elements of this size: what is in a vector, but no more than 16."""
-    return 16 if size < 8 else 8
-
-
-def _plan(out: Array, x: Array) -> tuple[Array, Array, int, int] | None:
-    """The source and the target, in few dimensions and as integers, and along which of
-    these elements lie together in the one and in the other."""
+def transpose(out: Array, x: Array) -> Transpose | None:
+    """`out[...] = x`, for arrays of one shape; None unless they lie in orders so
+    different that it pays to exchange blocks."""
     size = x.itemsize
-    if x.dtype != out.dtype or size not in (1, 2, 4, 8):
+    if x.strides == out.strides or x.dtype != out.dtype or size not in (1, 2, 4, 8):
         return None
     order = sorted(range(x.ndim), key=lambda d: -abs(out.strides[d]))
     loops = merged(x.shape, order, list(zip(x.strides, out.strides, strict=True)))
@@ -80,30 +91,25 @@ def _plan(out: Array, x: Array) -> tuple[Array, Array, int, int] | None:
         strided(array, shape, [steps[number] for _, steps in loops]).view(f"u{size}")
         for number, array in enumerate((x, out))
     )
-    return source, target, columns, rows
+    return Transpose(source, target, columns, rows)
+
+
+def side(size: int) -> int:
+    """Of a block of elements of this size: what is in a vector, but no more than 16."""
+    return 16 if size < 8 else 8
 
 
 @lru_cache(KEPT)
-def _text(
-    dtype: DType, shape: Shape, read: Shape, written: Shape, columns: int, rows: int
-) -> str:
-    return _Lowering(dtype, shape, read, written, columns, rows).text()
+def _text(layout: _Layout) -> str:
+    return _Lowering(layout).text()
 
 
 class _Lowering:
-    """Words are the addresses of the source and of the target, whose strides are `read`
-    and `written`."""
+    """Words are the addresses of the source and of the target."""
 
-    def __init__(
-        self,
-        dtype: DType,
-        shape: Shape,
-        read: Shape,
-        written: Shape,
-        columns: int,
-        rows: int,
-    ):
+    def __init__(self, layout: _Layout):
         self._code = LlvmFunction()
+        dtype, shape, read, written, columns, rows = layout
         self._dtype, self._size = dtype, dtype.itemsize
         self._side = side(dtype.itemsize)
         self._columns, self._rows = shape[columns], shape[rows]

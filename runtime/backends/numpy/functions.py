@@ -143,8 +143,9 @@ def _fourier() -> ModuleType | None:
 
 
 def transform(name: str, x: Array, out: Array, axis: int) -> None:
-    """A Fourier transform; `out` may be `x`. SciPy and NumPy 1 allocate results, where
-    numbers are real or become so."""
+    """A Fourier transform; `out` may be `x`. `rfft` and `irfft` are along the last
+    dimension. NumPy 1 allocates the result. SciPy does where numbers are real or become
+    so."""
     library = _fourier()
     if library is None:
         function = getattr(np.fft, name)
