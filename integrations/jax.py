@@ -245,15 +245,34 @@ class _Program:
 
 
 def _keys_in(leaves: Leaves) -> Keys:
-    kind = import_jax().random.key_impl
-    return {n: kind(leaf) for n, leaf in enumerate(leaves) if is_key(leaf)}
+    return {n: _implementation(leaf) for n, leaf in enumerate(leaves) if is_key(leaf)}
+
+
+def _implementation(key: Any) -> Any:
+    """What `jax.random.key_impl` says, of a `ShapeDtypeStruct`, too."""
+    jax = import_jax()
+    if not isinstance(key, jax.ShapeDtypeStruct):
+        return jax.random.key_impl(key)
+    found: list[Any] = []
+
+    def ask(traced: Any) -> None:
+        found.append(jax.random.key_impl(traced))
+
+    jax.eval_shape(ask, key)
+    return found[0]
 
 
 def _without_keys(leaves: Leaves, keys: Keys) -> Leaves:
     """The leaves with the integers that keys consist of."""
     if not keys:
         return leaves
-    data = import_jax().random.key_data
+    jax = import_jax()
+
+    def data(key: Any) -> Any:
+        is_type = isinstance(key, jax.ShapeDtypeStruct)
+        read = jax.random.key_data
+        return jax.eval_shape(read, key) if is_type else read(key)
+
     return [data(leaf) if n in keys else leaf for n, leaf in enumerate(leaves)]
 
 

@@ -68,6 +68,14 @@ def test_keys_of_random_numbers_under_transformations() -> None:
     check(jax.jit(jitted)(key, X), noisy(key, X))
 
 
+@pytest.mark.parametrize("impl", ["threefry2x32", "rbg"])
+def test_keys_of_random_numbers_may_be_types(impl: str) -> None:
+    key = jax.random.key(5, impl=impl)
+    jitted = tensorplan.jit(lambda key: jax.random.normal(key, (4,)))
+    run = jitted.compiled(jax.ShapeDtypeStruct((), key.dtype))
+    check(run(np.asarray(jax.random.key_data(key))), [jitted(key)])
+
+
 def test_keys_of_random_numbers_are_parameters() -> None:
     def noisy(params: Any, x: Any) -> Any:
         return params["scale"] * x + jax.random.normal(params["key"], x.shape)
