@@ -92,6 +92,15 @@ TRANSPOSE = text(
     "%x: tensor<6x50x33xf32>",
     "tensor<33x6x50xf32>",
 )
+TURNED = text(
+    """
+    %t = tgraph.transpose %x {permutation = array<i64: 1, 0>}
+      : (tensor<300x310xf32>) -> tensor<310x300xf32>
+    %a = tgraph.tanh %t : tensor<310x300xf32>
+    %r = tgraph.sine %a : tensor<310x300xf32>""",
+    "%x: tensor<300x310xf32>",
+    "tensor<310x300xf32>",
+)
 CHAIN = text(
     """
     %a = tgraph.tanh %x : tensor<1003xf32>
@@ -379,6 +388,17 @@ def test_without_it_there_is_a_thread_for_each_processor(
     monkeypatch.delenv("TENSORPLAN_THREADS", raising=False)
     monkeypatch.setattr("os.sched_getaffinity", lambda process: {0, 3, 5})
     assert available() == 3
+
+
+def test_what_reads_in_another_order_is_divided_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By what its functions take, which is more than bringing the operand in order."""
+    monkeypatch.undo()
+    one, two = (compiled(TURNED, threads) for threads in (1, 2))
+    (call,) = parallel_calls(two)
+    assert len(call.tapes) == 2
+    assert is_same(run(two, 2), run(one, 2))
 
 
 def test_small_operations_stay_whole(monkeypatch: pytest.MonkeyPatch) -> None:

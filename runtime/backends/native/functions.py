@@ -15,11 +15,11 @@ from ...calls import Call
 from ...pool import Scratch
 from ..jit import llvm
 from ..jit.records import ArrayRecord, parallel
-from ..parts import cut
+from ..parts import GRAIN, cut
 from .elements import has_registers
 from .graphs import ElementGraph, ElementNode, NoLoopNest, graph_of
 from .loops import lower
-from .nests import LoopNest, divided, nest_of
+from .nests import LoopNest, divided, nest_of, time_of
 from .transposing import side, transpose
 
 CHUNK = 1 << 18
@@ -64,10 +64,11 @@ def _in_order(graph: ElementGraph, number: int, scratch: Scratch) -> list[Call] 
     dim = max(kept, key=lambda d: abs(out.strides[d]), default=0)
     unit = side(x.itemsize) if x.strides[dim] == x.itemsize else 1
     bytes = x.itemsize * x.size // x.shape[dim]  # of what has the same place along it
-    step = max(CHUNK // bytes // unit, 1) * unit if kept else x.shape[dim]
+    time = 2 * x.nbytes / BYTES_PER_NS + time_of(nest_of(graph))
+    most = min(CHUNK / bytes, GRAIN * x.shape[dim] / time)  # for any number of threads
+    step = max(int(most / unit), 1) * unit if kept else x.shape[dim]
     if not is_free and min(step, x.shape[dim]) * bytes > LARGEST_CHUNK:
         return None
-    time = 2 * x.nbytes / BYTES_PER_NS
     _, spans = cut([x.shape[dim]], [step], time, threads)
     parts: list[list[Call]] = []
     with scratch.in_one_thread():

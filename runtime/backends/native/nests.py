@@ -143,7 +143,7 @@ def divided(nest: LoopNest, threads: int) -> Sequence[LoopNest]:
     same time; itself if that does not pay. Each element is computed as by the whole
     nest, in the same order: what decides that, vectors and passes, stays."""
     units = [LANES if loop == nest.lane else 1 for loop in range(nest.kept)]
-    loop, spans = cut(nest.sizes[: nest.kept], units, _time(nest), threads)
+    loop, spans = cut(nest.sizes[: nest.kept], units, time_of(nest), threads)
     return [_part(nest, loop, x) for x in spans] if len(spans) > 1 else [nest]
 
 
@@ -157,7 +157,7 @@ def _part(nest: LoopNest, loop: int, span: slice) -> LoopNest:
     return replace(nest, graph=replace(nest.graph, arrays=arrays), sizes=sizes)
 
 
-def _time(nest: LoopNest) -> float:
+def time_of(nest: LoopNest) -> float:
     """The nanoseconds that it takes, estimated as in analysis/cost.py."""
     ops = [node.op for node in nest.graph.nodes if node.op is not None]
     flops = sum(POLYNOMIALS.get(type(op), 1) for op in ops)
