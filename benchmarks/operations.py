@@ -302,6 +302,8 @@ CASES: Mapping[str, Case] = {
     "top_k 100 of a line": Case(
         lambda x: lax.top_k(x, 100), line, (10_000, 100_000, 1_000_000)
     ),
+    "sort of rows": Case(lambda x: jnp.sort(x), rows, (100, 1000, 10_000)),
+    "sort by two keys": Case(lambda x, y: jnp.lexsort((x, jnp.round(y))), lines, LINES),
     "real Fourier transform": Case(jnp.fft.rfft, rows, (100, 1000, 4096)),
     "complex product": Case(
         lambda x, y: (lax.complex(x, y) * lax.complex(y, x + 1)).real, lines, LINES

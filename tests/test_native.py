@@ -7,6 +7,7 @@ import sys
 import tracemalloc
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import product
 from math import prod
 from pathlib import Path
@@ -41,7 +42,10 @@ from tensorplan.runtime.backends.jit.records import (
 )
 from tensorplan.runtime.backends.native import backend as native
 from tensorplan.runtime.backends.native import functions as made
+from tensorplan.runtime.backends.native import sorting
+from tensorplan.runtime.backends.numpy.functions import order_packed
 from tensorplan.runtime.backends.onednn import backend as onednn
+from tensorplan.runtime.calls import Call
 from tensorplan.runtime.devices.local import Serial
 from tensorplan.runtime.executor import Executable
 from tensorplan.runtime.pool import Scratch
@@ -631,46 +635,99 @@ def test_the_largest_and_its_number(
         assert_same(result, wanted)
 
 
-FIRST = """
+SORT = """
 !x = memref<DIMxX>
 !k = memref<KIMxX>
-func.func @main(%x: !x, %n: memref<DIMxi32>, %v: !k, %m: memref<KIMxi32>) {
-  tgraph.sort %x, %n outs(%v, %m) {count = COUNT : i64, dimension = AXIS : i64}
-      : (!x, memref<DIMxi32>) -> (!k, memref<KIMxi32>) {
-  ^bb0(%a: tensor<X>, %b: tensor<X>, %i: tensor<i32>, %j: tensor<i32>):
+!i = memref<DIMxi32>
+!j = memref<KIMxi32>
+func.func @main(%x: !x, %y: !i, %n: !i, %v: !k, %w: !j, %m: !j) {
+  tgraph.sort %x, %y, %n outs(%v, %w, %m) {count = COUNT : i64, dimension = AXIS : i64}
+      : (!x, !i, !i) -> (!k, !j, !j) {
+  ^bb0(%a: tensor<X>, %b: tensor<X>, %c: tensor<i32>, %d: tensor<i32>,
+       %i: tensor<i32>, %j: tensor<i32>):
     %0 = tgraph.compare %a, %b {direction = "WAY"}
         : (tensor<X>, tensor<X>) -> tensor<i1>
-    tgraph.yield %0 : tensor<i1>
+    %1 = tgraph.compare %a, %b {direction = "EQ"}
+        : (tensor<X>, tensor<X>) -> tensor<i1>
+    %2 = tgraph.compare %c, %d {direction = "LT"}
+        : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    %3 = tgraph.and %1, %2 : (tensor<i1>, tensor<i1>) -> tensor<i1>
+    %4 = tgraph.or %0, %3 : (tensor<i1>, tensor<i1>) -> tensor<i1>
+    tgraph.yield %KEYS : tensor<i1>
   }
   func.return
 }"""
 
 
-@pytest.mark.parametrize("way", ["LT", "GT"])
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int32", "uint8"])
-@pytest.mark.parametrize(("axis", "count"), [(0, 1), (1, 1), (1, 7), (1, 64), (2, 2)])
-def test_the_first_of_a_sort(way: str, dtype: str, axis: int, count: int) -> None:
+@pytest.mark.parametrize("keys", [1, 2])
+@pytest.mark.parametrize("direction", ["LT", "GT"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int32", "uint8"])
+@pytest.mark.parametrize(
+    ("size", "axis", "count"),
+    [
+        *((150, 0, 1), (150, 1, 1), (150, 1, 7), (150, 1, 64), (150, 2, 2)),
+        *((150, 1, 150), (2, 1, 2), (8, 1, 8), (9, 1, 9), (17, 1, 16), (150, 2, 4)),
+    ],
+)
+def test_sorts(
+    monkeypatch: pytest.MonkeyPatch,
+    keys: int,
+    direction: str,
+    dtype: str,
+    size: int,
+    axis: int,
+    count: int,
+) -> None:
     """Many elements are equal: numbers tell whether they stay in order."""
     rng = np.random.default_rng(0)
-    shape = [3, 150, 4]
+    shape = [3, size, 4]
     kept = [count if d == axis else n for d, n in enumerate(shape)]
-    words = {"COUNT": count, "AXIS": axis, "WAY": way}
+    words = {"COUNT": count, "AXIS": axis, "WAY": direction, "X": TYPES[dtype]}
     words |= {"DIM": "x".join(map(str, shape)), "KIM": "x".join(map(str, kept))}
-    text = FIRST
-    for word, value in {**words, "X": TYPES[dtype]}.items():
+    text = SORT.replace("%KEYS", "%0" if keys == 1 else "%4")
+    for word, value in words.items():
         text = text.replace(word, str(value))
     module = Parser(tensorplan.context(), text).parse_module()
     op = next(op for op in module.walk() if isinstance(op, SortOp))
     x = rng.integers(0, 50, shape).astype(numbers(rng, [], dtype).dtype)
-    inputs = [x, np.arange(x.size, dtype=np.int32).reshape(shape)]
-    got, want = ([np.empty(kept, y.dtype) for y in inputs] for _ in range(2))
-    calls = native.calls_of(op, inputs, got, Scratch("cpu:0"))
-    assert calls is not None
-    calls += compile_call(op, inputs, want, Scratch("cpu:0"), native=False)
-    for function, arguments in calls:
-        function(*arguments)
-    for result, wanted in zip(got, want, strict=True):
-        assert_same(result, wanted)
+    y = rng.integers(0, 4, shape).astype(np.int32)
+    inputs = [x, y, np.arange(x.size, dtype=np.int32).reshape(shape)]
+    key = x.astype(float) * (1 if direction == "LT" else -1) + (keys - 1) * y / 4
+    order = np.argsort(key, axis, "stable").take(range(count), axis)
+    want = [np.take_along_axis(z, order, axis) for z in inputs]
+
+    def check(compiled: Callable[..., Sequence[Call] | None]) -> None:
+        got = [np.empty(kept, z.dtype) for z in inputs]
+        calls = compiled(op, inputs, got, Scratch("cpu:0"))
+        assert calls is not None
+        for function, arguments in calls:
+            function(*arguments)
+        for result, wanted in zip(got, want, strict=True):
+            assert_same(result, wanted)
+
+    check(partial(compile_call, native=False))
+    monkeypatch.setattr(sorting, "has_short_key", lambda _: False)
+    monkeypatch.setattr(sorting, "_is_inserted", lambda *_: False)
+    check(native.calls_of)
+    if count < shape[axis]:
+        monkeypatch.setattr(sorting, "_is_inserted", lambda *_: True)
+        check(native.calls_of)
+
+
+@pytest.mark.parametrize("is_descending", [False, True])
+@pytest.mark.parametrize("count", [1, 30, 300])
+def test_order_of_packed_keys(is_descending: bool, count: int) -> None:
+    """Zeros of both signs are equal, and NaN comes after all others."""
+    rng = np.random.default_rng(0)
+    some = np.array([0.0, -0.0, np.nan, -np.nan, np.inf, -np.inf, 1e-40, -3, 5], "f4")
+    x = some[rng.integers(0, len(some), (2, 300))]
+    packed = np.empty(x.shape, np.int64)
+    order = order_packed(x.copy(), is_descending, packed, count)[:, :count]
+    if is_descending:
+        want = 299 - np.argsort(x[:, ::-1], 1, "stable")[:, ::-1]
+    else:
+        want = np.argsort(x, 1, "stable")
+    assert_same(order, want[:, :count])
 
 
 INTEGERS = [("int32",) * 2, ("int64",) * 2, ("int32", "int64"), ("bool",) * 2]

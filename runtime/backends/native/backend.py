@@ -28,7 +28,7 @@ from ..jit import llvm
 from ..numpy.base import kernel_of
 from ..numpy.reducing import scan_of
 from ..onednn import backend as onednn
-from . import indexing, integers, pooling, scans, selection, strips, windows
+from . import indexing, integers, pooling, scans, sorting, strips, windows
 from .bodies import reduce_by
 from .functions import Nests, copy_of, nested
 from .graphs import NoLoopNest, by_result, graph_of, views
@@ -52,7 +52,7 @@ def calls_of(
                 x, source = inputs
                 return pooling.select_and_scatter(op, x, source, outs[0], scratch)
             case SortOp():
-                return selection.calls_of(op, inputs, outs)
+                return sorting.calls_of(op, inputs, outs, scratch)
             case CopyOp():
                 return [copy_of(outs[0], inputs[0], scratch)]
             case FusionOp():

@@ -272,7 +272,7 @@ class LlvmFunction:
     def index(self, instruction: str, x: str, y: str | int) -> str:
         return self.name(f"{instruction} i64 {x}, {y}")
 
-    def smaller(self, x: str, step: int, limit: int) -> str:
+    def smaller(self, x: str, step: str | int, limit: int) -> str:
         """The smaller of `x + step` and `limit`."""
         end = self.index("add", x, step)
         return self.name(f"call i64 @llvm.smin.i64(i64 {end}, i64 {limit})")
@@ -313,7 +313,7 @@ class LlvmFunction:
     # Control
 
     @contextmanager
-    def loop(self, start: str, stop: str, step: int) -> Generator[str]:
+    def loop(self, start: str, stop: str, step: str | int) -> Generator[str]:
         """Runs its body once or more: for `start`, `start + step`, ... below `stop`."""
         number = next(self._names)
         before, body, after = self._block, f"body{number}", f"after{number}"

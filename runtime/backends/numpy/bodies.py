@@ -4,8 +4,8 @@ Both work on whole arrays: a region is computed for many elements at a time, as 
 is (elementwise.py).
 
 A reduction combines neighbours, then neighbours of these, and so on: some log2(n)
-rounds. Sorting by keys, where the region compares the same function of both elements,
-is NumPy's `argsort`; else a network of compare-exchange rounds (K. Batcher's odd-even
+rounds. If the region compares the same function of both elements, its values are keys,
+which NumPy sorts; else a network of compare-exchange rounds does (K. Batcher's odd-even
 merge sort, 1968), made stable by the elements' numbers.
 """
 
@@ -16,7 +16,7 @@ from typing import cast
 import numpy as np
 from xdsl.ir import Block, SSAValue
 
-from ....dialects.dtypes import Array, constant, numpy_dtype
+from ....dialects.dtypes import Array, DType, constant, numpy_dtype
 from ....dialects.tgraph.base import TensorOp, tensor_type_of
 from ....dialects.tgraph.bodies import ReduceByOp, SortOp
 from ....dialects.tgraph.elementwise import CompareOp
@@ -125,11 +125,26 @@ def sort(
     op: SortOp, inputs: Sequence[Array], outs: Sequence[Array], scratch: Scratch
 ) -> list[Call]:
     axis = op.dimension.value.data
-    columns = [np.moveaxis(x, axis, 0) for x in with_positions(op, inputs)]
-    results = [np.moveaxis(x, axis, 0) for x in outs]
-    if key := _key(op):
+    inputs = with_positions(op, inputs)
+    to = -1 if (key := _key(op)) else 0
+    columns, results = ([np.moveaxis(x, axis, to) for x in xs] for xs in (inputs, outs))
+    if key:
         return _sort_by_key(op, *key, columns, results, scratch)
     return _sort_by_network(op, columns, results, scratch)
+
+
+def has_short_key(op: SortOp) -> bool:
+    """Whether NumPy sorts in vectors (`order_packed`)."""
+    key = _key(op)
+    return key is not None and _is_short(_dtype_of(key[0], op))
+
+
+def _is_short(dtype: DType) -> bool:
+    return dtype == np.float32 or (dtype.kind in "biu" and dtype.itemsize <= 4)
+
+
+def _dtype_of(value: SSAValue, op: SortOp) -> DType:
+    return numpy_dtype(tensor_type_of(value.type).element_type, op)
 
 
 def _key(op: SortOp) -> tuple[SSAValue, bool] | None:
@@ -183,11 +198,12 @@ def _sort_by_key(
     results: Sequence[Array],
     scratch: Scratch,
 ) -> list[Call]:
-    dtype = numpy_dtype(tensor_type_of(key.type).element_type, op)
-    keys = scratch.take(columns[0].shape, dtype)
+    keys = scratch.take(columns[0].shape, _dtype_of(key, op))
+    is_short = _is_short(keys.dtype)
+    packed = scratch.take(keys.shape, np.dtype(np.int64)) if is_short else None
     pairs = [x for x in columns for _ in range(2)]
     calls = on_elements(op.comparator.block, pairs, [key], [keys], scratch)
-    return [*calls, (take_sorted, (keys, is_descending, columns, results))]
+    return [*calls, (take_sorted, (keys, is_descending, packed, columns, results))]
 
 
 def _sort_by_network(

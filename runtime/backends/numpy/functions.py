@@ -5,7 +5,7 @@ from functools import cache
 from importlib import import_module
 from math import prod
 from types import ModuleType
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -116,16 +116,62 @@ def combine_slices(
 
 
 def take_sorted(
-    keys: Array, is_descending: bool, columns: Sequence[Array], results: Sequence[Array]
+    keys: Array,
+    is_descending: bool,
+    packed: Array | None,
+    columns: Sequence[Array],
+    results: Sequence[Array],
 ) -> None:
-    """Allocates index arrays, and another array for each column."""
-    if is_descending:  # equal elements stay in order
-        order = np.argsort(keys[::-1], 0, "stable")[::-1]
-        order = len(keys) - 1 - order
+    """Sorts along the last dimension, by keys, and takes the first elements: as many as
+    results have. Equal elements stay in order. Overwrites the keys.
+
+    packed: an array of int64 of the shape of the keys, for `order_packed`; None
+        for other keys, whose order is allocated.
+    """
+    count, size = results[0].shape[-1], keys.shape[-1]
+    if not results[0].size:
+        return
+    if packed is not None:
+        order = order_packed(keys, is_descending, packed, count)
+    elif is_descending:  # equal elements stay in order
+        order = size - 1 - np.argsort(keys[..., ::-1], -1, "stable")[..., ::-1]
     else:
-        order = np.argsort(keys, 0, "stable")
+        order = np.argsort(keys, -1, "stable")
+    order = order[..., :count]
+    rows = cast(Array, np.arange(0, keys.size, size))
+    places: Array = order + rows.reshape(*keys.shape[:-1], 1)
     for column, result in zip(columns, results, strict=True):
-        result[...] = np.take_along_axis(column, order[: len(result)], 0)
+        if column.flags.c_contiguous:
+            result[...] = column.reshape(-1).take(places)
+        else:
+            result[...] = np.take_along_axis(column, order, -1)
+
+
+def order_packed(keys: Array, is_descending: bool, packed: Array, count: int) -> Array:
+    """The numbers of the first elements in each row's order, in `packed`.
+
+    A key of at most 32 bits and the number of its element fit one integer of 64 bits.
+    So equal elements stay in order without a stable sort, and NumPy sorts such integers
+    in vectors. As in NumPy's order, a NaN comes after all other keys.
+    """
+    if keys.dtype.kind == "f":
+        is_nan = np.isnan(keys)
+        np.add(keys, 0, out=keys)  # -0 equals 0
+        keys = keys.view(np.int32)
+        np.bitwise_xor(keys, 0x7FFFFFFF, out=keys, where=keys < 0)
+        keys[is_nan] = 0x7FFFFFFF
+    size = keys.shape[-1]
+    packed[...] = keys
+    if is_descending:
+        np.invert(packed, out=packed)  # -1 - key
+    np.left_shift(packed, 32, out=packed)
+    np.bitwise_or(packed, cast(Array, np.arange(size)), out=packed)
+    first = packed[..., :count]
+    if count < size:
+        packed.partition(count - 1, -1)
+    first.sort(-1)
+    np.bitwise_and(first, 0xFFFFFFFF, out=first)
+    return packed
 
 
 PART = 1 << 18

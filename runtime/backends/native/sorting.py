@@ -1,0 +1,269 @@
+"""Sorts columns by any function that compares two elements, or finds the first few.
+
+The first few are found by insertion:
+
+    for each column:
+        the first `count` elements are sorted in the result
+        for many of the others at a time:
+            if any comes before the last that is kept:
+                for each of these:
+                    it takes the last one's place, and moves to its own
+
+Most elements are only compared, in vectors: of a column of n elements in random order,
+some count * (1 + log(n / count)) are inserted.
+
+All are sorted by merging, bottom up:
+
+    for each column:
+        runs of a few elements are sorted in a buffer, by insertion
+        until there is one run:
+            each two runs are merged into another buffer, without branches
+        the first `count` elements are copied to the result
+
+Columns whose order NumPy finds in vectors (numpy/bodies.py) are left to it.
+"""
+
+from collections.abc import Sequence
+from math import log
+from typing import TypeAlias
+
+import numpy as np
+
+from ....dialects.dtypes import Array
+from ....dialects.tgraph.bodies import SortOp
+from ....dialects.tgraph.formulas import NoForm
+from ....dialects.tgraph.structure import yielded
+from ...calls import Call
+from ...pool import Scratch
+from ..arrays import with_positions
+from ..jit import llvm
+from ..jit.records import ArrayRecord
+from ..numpy.bodies import has_short_key
+from .bodies import on_elements
+from .code import LlvmFunction, Value
+from .elements import load, register_type, store
+from .graphs import NoLoopNest
+from .loops import VECTOR
+from .math import any_lane
+from .nests import Loops, merged
+
+RUN = 8
+"""Elements that are sorted by insertion before runs are merged."""
+
+PASSED, SORTED, START = 1.6, 1.5, 15_000
+"""Nanoseconds: for each two elements that an inserted one passes, for each element that
+NumPy sorts, and for NumPy to start."""
+
+
+def calls_of(
+    op: SortOp, inputs: Sequence[Array], outs: Sequence[Array], scratch: Scratch
+) -> list[Call]:
+    """Raises `NoLoopNest` for what is left to NumPy."""
+    axis = op.dimension.value.data
+    inputs = with_positions(op, inputs)
+    size, count = inputs[0].shape[axis], outs[0].shape[axis]
+    if size < 2 or not outs[0].size:
+        raise NoLoopNest
+    if any(register_type(x.dtype) is None for x in inputs):
+        raise NoLoopNest
+    is_inserted = count < size and _is_inserted(size, count, outs[0].size // count)
+    if not is_inserted and has_short_key(op):
+        raise NoLoopNest
+    arrays = [np.moveaxis(x, axis, -1) for x in (*inputs, *outs)]
+    try:
+        if is_inserted:
+            text = _Insertion(op, arrays).text()
+        else:
+            text = _Merging(op, arrays).text()
+            types = [x.dtype for x in inputs]
+            arrays += [scratch.take((size + 1,), t) for t in types + types]
+    except NoForm:
+        raise NoLoopNest from None
+    return [(ArrayRecord(llvm.compiler().function(text), arrays), ())]
+
+
+def _is_inserted(size: int, count: int, columns: int) -> bool:
+    """Whether insertion finds the first `count` elements faster than sorting does."""
+    inserted = count * (1 + log(size / count))
+    return PASSED * inserted * count < SORTED * size + START / columns
+
+
+Side: TypeAlias = Sequence[tuple[str, Array]]
+"""The addresses of columns, results or buffers, with arrays of such elements; the
+column, result or buffer is along the last dimension."""
+
+
+class _Sort:
+    """Words are the addresses of the columns, then of the results, then of buffers."""
+
+    def __init__(self, op: SortOp, arrays: Sequence[Array]):
+        self._op = op
+        self._code = LlvmFunction()
+        self._arrays = arrays
+        self._inputs = len(arrays) // 2
+        self._size, self._count = (arrays[n].shape[-1] for n in (0, self._inputs))
+
+    def text(self) -> str:
+        pointers = [self._code.word(n) for n in range(len(self._arrays))]
+        strides = [x.strides for x in self._arrays]
+        shape = self._arrays[0].shape[:-1]
+        loops = merged(shape, range(len(shape)), list(zip(*strides, strict=True)))
+        self._around(loops, pointers)
+        return self._code.function()
+
+    def _around(self, loops: Loops, pointers: Sequence[str]) -> None:
+        if not loops:
+            columns = list(zip(pointers, self._arrays, strict=True))
+            self._column(columns[: self._inputs], columns[self._inputs :])
+            return
+        (size, steps), *rest = loops
+        with self._code.loop("0", str(size), 1) as index:
+            inner = zip(pointers, steps, strict=True)
+            self._around(rest, [self._code.moved(p, index, step) for p, step in inner])
+
+    def _column(self, sources: Side, results: Side) -> None:
+        raise NotImplementedError
+
+    def _settle(self, kept: Side, last: str, one: Sequence[Value]) -> None:
+        """Moves the last of sorted elements, `one`, to its place among them: each one
+        that it comes before takes the next place."""
+        code = self._code
+        with code.loop("0", last, 1) as step:
+            place = code.index("sub", last, step)
+            lower = self._taken(kept, code.index("sub", place, 1), 1)
+            comes = self._before(one, lower)
+            stays = self._first(one, self._taken(kept, place, 1))
+            pairs = zip(lower, stays, strict=True)
+            self._put(kept, place, [code.select(comes, x, y) for x, y in pairs])
+        self._put(kept, "0", self._first(one, self._taken(kept, "0", 1)))
+
+    def _first(self, xs: Sequence[Value], ys: Sequence[Value]) -> list[Value]:
+        comes = self._before(xs, ys)
+        return [self._code.select(comes, x, y) for x, y in zip(xs, ys, strict=True)]
+
+    def _before(self, xs: Sequence[Value], ys: Sequence[Value]) -> Value:
+        """What the comparator says of these two."""
+        pairs = [x for pair in zip(xs, ys, strict=True) for x in pair]
+        known = on_elements(self._code, self._op.comparator.block, pairs)
+        return known[yielded(self._op.comparator)[0]]
+
+    def _taken(self, side: Side, place: str, lanes: int) -> list[Value]:
+        code, taken = self._code, list[Value]()
+        for pointer, array in side:
+            step = array.strides[-1]
+            at = code.moved(pointer, place, step)
+            taken.append(load(code, at, step, array.dtype, lanes, lanes))
+        return taken
+
+    def _put(self, side: Side, place: str, values: Sequence[Value]) -> None:
+        for value, (pointer, array) in zip(values, side, strict=True):
+            at = self._code.moved(pointer, place, array.strides[-1])
+            store(value, at, 0, array.dtype, 1, 1)
+
+
+class _Insertion(_Sort):
+    """Keeps the first elements in the results."""
+
+    def _column(self, sources: Side, results: Side) -> None:
+        code = self._code
+        self._put(results, "0", self._taken(sources, "0", 1))
+        if self._count > 1:
+            with code.loop("1", str(self._count), 1) as place:
+                one = self._taken(sources, place, 1)
+                self._put(results, place, one)
+                self._settle(results, place, one)
+        widest = max(x.itemsize for x in self._arrays)
+        start = self._count
+        for lanes in (VECTOR // widest, 1):
+            stop = start + (self._size - start) // lanes * lanes
+            if stop > start:
+                with code.loop(str(start), str(stop), lanes) as place:
+                    self._insert_some(sources, results, place, lanes)
+            start = stop
+
+    def _insert_some(
+        self, sources: Side, results: Side, place: str, lanes: int
+    ) -> None:
+        code, last = self._code, str(self._count - 1)
+        some = self._taken(sources, place, lanes)
+        comes = self._before(some, self._taken(results, last, 1))
+        with code.when(any_lane(comes)):
+            with code.loop("0", str(lanes), 1) as lane:
+                at = code.index("add", place, lane)
+                one = self._taken(sources, at, 1)
+                with code.when(self._before(one, self._taken(results, last, 1))):
+                    self._put(results, last, one)
+                    if self._count > 1:
+                        self._settle(results, last, one)
+
+
+class _Merging(_Sort):
+    """Sorts all elements in buffers, two for each column: first one for each, then the
+    other ones. They have room for one element more, which is read but not used."""
+
+    def _column(self, sources: Side, results: Side) -> None:
+        code, count = self._code, self._inputs
+        types: list[Array] = [np.empty(1, x.dtype) for _, x in sources]
+        words = [code.word(2 * count + n) for n in range(2 * count)]
+        buffers: Sequence[Sequence[str]] = words[:count], words[count:]
+        self._make_runs(sources, list(zip(buffers[0], types, strict=True)))
+        rounds: int = (-(-self._size // RUN) - 1).bit_length()
+        if rounds:
+            with code.loop("0", str(rounds), 1) as number:
+                sides = (
+                    self._either(number, *buffers),
+                    self._either(number, *buffers[::-1]),
+                )
+                runs, longer = (list(zip(x, types, strict=True)) for x in sides)
+                self._merge_runs(runs, longer, code.index("shl", str(RUN), number))
+        last = list(zip(buffers[rounds % 2], types, strict=True))
+        with code.loop("0", str(self._count), 1) as place:
+            self._put(results, place, self._taken(last, place, 1))
+
+    def _either(
+        self, number: str, evens: Sequence[str], odds: Sequence[str]
+    ) -> Sequence[str]:
+        """Some of these pointers, as a number is even or odd."""
+        is_odd = self._code.name(f"trunc i64 {number} to i1")
+        return [
+            self._code.name(f"select i1 {is_odd}, ptr {odd}, ptr {even}")
+            for even, odd in zip(evens, odds, strict=True)
+        ]
+
+    def _make_runs(self, sources: Side, runs: Side) -> None:
+        """Copies a column, and sorts each few elements of it."""
+        code = self._code
+        with code.loop("0", str(self._size), RUN) as start:
+            run = [(code.moved(p, start, x.itemsize), x) for p, x in runs]
+            self._put(run, "0", self._taken(sources, start, 1))
+            more = code.index("sub", code.smaller(start, RUN, self._size), start)
+            with code.when(self._number(more).compare("sgt", 1)):
+                with code.loop("1", more, 1) as place:
+                    at = code.index("add", start, place)
+                    one = self._taken(sources, at, 1)
+                    self._put(run, place, one)
+                    self._settle(run, place, one)
+
+    def _merge_runs(self, runs: Side, longer: Side, length: str) -> None:
+        """Merges each two runs of a length. The last ones may be shorter."""
+        code = self._code
+        with code.loop("0", str(self._size), code.index("shl", length, 1)) as start:
+            middle = code.smaller(start, length, self._size)
+            stop = code.smaller(middle, length, self._size)
+            slots = [code.slot(self._number(x)) for x in (start, middle)]
+            with code.loop(start, stop, 1) as place:
+                left, right = (code.get(x, "i64", 1) for x in slots)
+                xs, ys = (self._taken(runs, x.text, 1) for x in (left, right))
+                is_next = left.compare("sge", self._number(middle)) | self._before(
+                    ys, xs
+                )
+                takes_right = is_next & right.compare("slt", self._number(stop))
+                both = zip(xs, ys, strict=True)
+                one = [code.select(takes_right, y, x, random=True) for x, y in both]
+                self._put(longer, place, one)
+                step = takes_right.cast("zext", "i64")
+                code.set(slots[0], left + 1 - step)
+                code.set(slots[1], right + step)
+
+    def _number(self, index: str) -> Value:
+        return Value(self._code, index, "i64", 1)
