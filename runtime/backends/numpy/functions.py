@@ -160,6 +160,9 @@ def order_packed(keys: Array, is_descending: bool, packed: Array, count: int) ->
         keys = keys.view(np.int32)
         np.bitwise_xor(keys, 0x7FFFFFFF, out=keys, where=keys < 0)
         keys[is_nan] = 0x7FFFFFFF
+    elif keys.dtype == np.uint32:
+        np.bitwise_xor(keys, 0x80000000, out=keys)
+        keys = keys.view(np.int32)
     size = keys.shape[-1]
     packed[...] = keys
     if is_descending:
