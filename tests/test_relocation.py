@@ -123,6 +123,38 @@ def test_watched_steps_are_made_anew() -> None:
     assert len(profile.to_json()) > 100
 
 
+BRANCHES = """
+!t = tensor<12xf32>
+func.func @main(%p: tensor<i1>, %x: !t) -> !t {
+  %y = tgraph.if %p, %x : (tensor<i1>, !t) -> !t {
+  ^bb0(%a: !t):
+    %s = tgraph.sort %a {dimension = 0 : i64} : !t {
+    ^bb1(%b: tensor<f32>, %c: tensor<f32>):
+      %less = tgraph.compare %b, %c {direction = "LT"}
+        : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      tgraph.yield %less : tensor<i1>
+    }
+    tgraph.yield %s : !t
+  } else {
+  ^bb2(%d: !t):
+    %n = tgraph.negate %d : !t
+    tgraph.yield %n : !t
+  }
+  func.return %y : !t
+}
+"""
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_branches_follow(monkeypatch: pytest.MonkeyPatch, native: bool) -> None:
+    run = Executable(tensorplan.plan(tensorplan.read(BRANCHES)), native=native)
+    monkeypatch.setattr(Step, "remake", _unwanted)
+    for seed in range(4):
+        x = squares(seed).reshape(-1)[:12].copy()
+        want = np.sort(x) if seed % 2 else -x
+        np.testing.assert_array_equal(run(np.array(seed % 2 == 1), x)[0], want)
+
+
 def copied(memory: MemoryBlock, offset: int = 0) -> Array:
     return np.ndarray(4, np.float32, memory.bytes, offset)
 

@@ -140,8 +140,11 @@ class _Search:
                 return self._partial(cast("partial[Any]", value))
             case BuiltinMethodType() | MethodWrapperType():
                 return self._method(value)
-            case FunctionType() if not value.__closure__ and not value.__defaults__:
-                return None
+            case FunctionType() if not value.__closure__:
+                defaults = [value.__defaults__ or (), value.__kwdefaults__ or {}]
+                if self._parts(defaults) is None:
+                    return None
+                raise Hidden
             case _ if isinstance(value, _PLAIN):
                 return None
             case _:
