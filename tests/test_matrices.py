@@ -62,6 +62,12 @@ CASES = {
     "eig": ("", "2x4x4xE", "2x4xC 2x4x4xC 2x4x4xC"),
     "svd": ("", "2x5x3xE", "2x5x3xE 2x3xR 2x3x3xE"),
     "svd full": ("full_matrices = true", "3x5xE", "3x3xE 3xR 5x5xE"),
+    "svd values": ("wanted = array<i64: 1>", "2x5x3xE", "2x3xR"),
+    "svd left": ("wanted = array<i64: 0, 1>", "5x3xE", "5x3xE 3xR"),
+    "eigh values": ("wanted = array<i64: 1>", "2x4x4xE", "2x4xR"),
+    "eig values": ("wanted = array<i64: 0>", "2x4x4xE", "2x4xC"),
+    "eig right": ("wanted = array<i64: 0, 2>", "4x4xE", "4xC 4x4xC"),
+    "lu without an order": ("wanted = array<i64: 0, 1>", "5x3xE", "5x3xE 3xi32"),
     "triangular_solve": ("", "2x4x4xE 2x4x3xE", "2x4x3xE"),
     "triangular_solve right": (
         'left_side = false, lower = false, transpose_a = "ADJOINT"',
@@ -174,6 +180,13 @@ def test_shapes_that_do_not_fit(name: str, shapes: str, message: str) -> None:
     operands, results = shapes.split("|")
     with pytest.raises(Exception, match=message):
         parse(program(name, "", operands, results, "f32")).verify()
+
+
+@pytest.mark.parametrize("wanted", ["", ": 3", ": 1, 0", ": 0, 0"])
+def test_factors_that_there_are_not(wanted: str) -> None:
+    text = program("svd", f"wanted = array<i64{wanted}>", "2x2xf32", "2xf32", "f32")
+    with pytest.raises(Exception, match=r"expected some of \[0, 1, 2\], in this order"):
+        parse(text).verify()
 
 
 def test_an_unknown_transposition() -> None:

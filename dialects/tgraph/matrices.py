@@ -2,6 +2,13 @@
 
 Matrices are the last two dimensions; those before are batches. Results are LAPACK's. A
 matrix that LAPACK fails on gives NaN, as in XLA; the others of its batch do not.
+
+    %s = tgraph.svd %x {wanted = array<i64: 1>}
+        : (tensor<5x3xf32>) -> tensor<3xf32>
+
+An operation with several factors as results has those in `wanted` alone, if it has this
+attribute. LAPACK then computes neither eigenvectors nor singular vectors that are not
+wanted.
 """
 
 from collections.abc import Sequence
@@ -10,12 +17,14 @@ from typing import ClassVar, cast
 from xdsl.dialects.builtin import (
     BoolAttr,
     ComplexType,
+    DenseArrayBase,
     Float32Type,
     Float64Type,
     StringAttr,
     i32,
+    i64,
 )
-from xdsl.irdl import irdl_op_definition, prop_def
+from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def
 from xdsl.utils.exceptions import VerifyException
 
 from ...support.choices import one_of
@@ -28,7 +37,23 @@ TRANSPOSES = ("NO_TRANSPOSE", "TRANSPOSE", "ADJOINT")
 
 
 class MatrixOp(TensorOp):
-    """An operation on matrices of f32 or f64, or of complex numbers of these."""
+    """An operation on matrices of f32 or f64, or of complex numbers of these.
+
+    `wanted` has the numbers of those factors that are results, ascending; without, all
+    are.
+    """
+
+    RESULTS: ClassVar = None
+    FACTORS: ClassVar = 1
+
+    wanted = opt_prop_def(DenseArrayBase.constr(i64))
+
+    @property
+    def numbers(self) -> Sequence[int]:
+        """For each result, the number of the factor."""
+        if self.wanted is None:
+            return range(self.FACTORS)
+        return self.wanted.get_values()
 
     def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
         for index, type in enumerate(inputs):
@@ -42,7 +67,14 @@ class MatrixOp(TensorOp):
             raise VerifyException(
                 f"operand 0 has type {bare(inputs[0])}, expected two dimensions or more"
             )
-        return self.factors(*inputs)
+        numbers = list(self.numbers)
+        if not numbers or numbers != sorted({*numbers} & {*range(self.FACTORS)}):
+            raise VerifyException(
+                f"wanted has {numbers}, expected some of {list(range(self.FACTORS))}, "
+                "in this order"
+            )
+        factors = self.factors(*inputs)
+        return [factors[number] for number in numbers]
 
     def factors(self, x: AnyTensor, *others: AnyTensor) -> Sequence[AnyTensor]:
         """The shape rule for matrices."""
@@ -128,7 +160,7 @@ class LuOp(MatrixOp):
 
     name = "tgraph.lu"
     ARITY: ClassVar = 1
-    RESULTS: ClassVar = 3
+    FACTORS: ClassVar = 3
 
     def factors(self, x: AnyTensor, *others: AnyTensor) -> Sequence[AnyTensor]:
         order = with_shape(x, shape_of(x)[:-1])
@@ -142,7 +174,7 @@ class QrOp(MatrixOp):
 
     name = "tgraph.qr"
     ARITY: ClassVar = 1
-    RESULTS: ClassVar = 2
+    FACTORS: ClassVar = 2
 
     def factors(self, x: AnyTensor, *others: AnyTensor) -> Sequence[AnyTensor]:
         return [x, _vectors(x)]
@@ -176,7 +208,7 @@ class EighOp(MatrixOp):
 
     name = "tgraph.eigh"
     ARITY: ClassVar = 1
-    RESULTS: ClassVar = 2
+    FACTORS: ClassVar = 2
     DEFAULTS: ClassVar = {"lower": YES}
 
     lower = prop_def(BoolAttr)
@@ -192,7 +224,7 @@ class EigOp(MatrixOp):
 
     name = "tgraph.eig"
     ARITY: ClassVar = 1
-    RESULTS: ClassVar = 3
+    FACTORS: ClassVar = 3
 
     def factors(self, x: AnyTensor, *others: AnyTensor) -> Sequence[AnyTensor]:
         part = cast(Float32Type | Float64Type, real_element(x.element_type))
@@ -208,7 +240,7 @@ class SvdOp(MatrixOp):
 
     name = "tgraph.svd"
     ARITY: ClassVar = 1
-    RESULTS: ClassVar = 3
+    FACTORS: ClassVar = 3
     DEFAULTS: ClassVar = {"full_matrices": NO}
 
     full_matrices = prop_def(BoolAttr)

@@ -1,9 +1,12 @@
-"""What loops and branches compute for nobody is taken out.
+"""What operations with several results compute for nobody is taken out.
 
     %i, %last, %rows = tgraph.while %c0, %x, %stack, %w ...  // nobody reads %rows or %w
  -> %i, %last = tgraph.while %c0, %x ...
 
 A variable from which only its own next value is computed is for nobody, too.
+
+    %u, %s, %v = tgraph.svd %x  // nobody reads %u or %v
+ -> %s = tgraph.svd %x {wanted = array<i64: 1>}
 """
 
 from collections.abc import Sequence
@@ -18,7 +21,8 @@ from xdsl.pattern_rewriter import (
 )
 
 from ..compatibility import erase, replace
-from .base import TensorOp, VariableType
+from .base import TensorOp, VariableType, ints
+from .matrices import MatrixOp
 from .structure import AssignOp, IfOp, ReadOp, RegionOp, WhileOp, YieldOp, yielded
 
 _Op = TypeVar("_Op", WhileOp, IfOp)
@@ -52,6 +56,28 @@ class DropUnusedOfBranches(RewritePattern):
             inputs = [op.inputs[0], *(op.inputs[1 + number] for number in given)]
             types = [op.declared[number] for number in results]
             rebuilt(op, inputs, types, results, rewriter)
+
+
+class DropUnusedFactors(RewritePattern):
+    """A factorization has the factors that somebody reads."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: MatrixOp, rewriter: PatternRewriter) -> None:
+        kept = [number for number, result in enumerate(op.res) if result.uses]
+        if op.outs or not kept or len(kept) == len(op.res):
+            return
+        wanted = ints([op.numbers[number] for number in kept])
+        new = type(op).create(
+            operands=op.operands,
+            result_types=[op.res[number].type for number in kept],
+            properties={**op.properties, "wanted": wanted},
+            attributes=op.attributes,
+            location=op.location,
+        )
+        replaced: list[SSAValue | None] = [None] * len(op.res)
+        for number, result in zip(kept, new.res, strict=True):
+            replaced[number] = result
+        replace(rewriter, op, new, replaced)
 
 
 def without_unused(loop: WhileOp, rewriter: PatternRewriter | None = None) -> WhileOp:

@@ -90,3 +90,16 @@ func.func @branches(%p: tensor<i1>, %x: tensor<4xf32>, %y: tensor<4xf32>, %z: te
   }
   func.return %r#1 : tensor<4xf32>
 }
+
+// Nobody reads vectors: LAPACK need not compute them.
+
+// CHECK-LABEL: func.func @factors
+// CHECK-NEXT:    %s = tgraph.svd %x {wanted = array<i64: 1>} : (tensor<5x3xf32>) -> tensor<3xf32>
+// CHECK-NEXT:    %w, %r = tgraph.eig %y {wanted = array<i64: 0, 2>} : (tensor<4x4xf32>) -> (tensor<4xcomplex<f32>>, tensor<4x4xcomplex<f32>>)
+// CHECK-NEXT:    func.return %s, %r, %w
+func.func @factors(%x: tensor<5x3xf32>, %y: tensor<4x4xf32>)
+    -> (tensor<3xf32>, tensor<4x4xcomplex<f32>>, tensor<4xcomplex<f32>>) {
+  %u, %s, %v = tgraph.svd %x : (tensor<5x3xf32>) -> (tensor<5x3xf32>, tensor<3xf32>, tensor<3x3xf32>)
+  %w, %l, %r = tgraph.eig %y : (tensor<4x4xf32>) -> (tensor<4xcomplex<f32>>, tensor<4x4xcomplex<f32>>, tensor<4x4xcomplex<f32>>)
+  func.return %s, %r, %w : tensor<3xf32>, tensor<4x4xcomplex<f32>>, tensor<4xcomplex<f32>>
+}

@@ -905,7 +905,7 @@ def _method(evaluate: Evaluate) -> Callable[..., PythonValues]:
 def _matrices(
     self: InterpreterFunctions,
     interpreter: Interpreter,
-    op: TensorOp,
+    op: matrices.MatrixOp,
     args: PythonValues,
 ) -> PythonValues:
     count = len(op.inputs)

@@ -13,13 +13,14 @@ from .. import matrices as m
 from ..base import TensorOp
 
 
-def evaluate_matrices(op: TensorOp, inputs: Sequence[Array]) -> list[Array]:
+def evaluate_matrices(op: m.MatrixOp, inputs: Sequence[Array]) -> list[Array]:
     """One matrix after the other; NaN for those that have no such factors."""
     types = op.declared
     results = [np.empty(t.get_shape(), numpy_dtype(t.element_type, op)) for t in types]
     for place in np.ndindex(inputs[0].shape[:-2]):
         try:
-            values = _FACTORS[type(op)](op, *(x[place] for x in inputs))
+            factors = _FACTORS[type(op)](op, *(x[place] for x in inputs))
+            values = [factors[number] for number in op.numbers]
         except np.linalg.LinAlgError:
             values = [_undefined(x) for x in results]
         for result, value in zip(results, values, strict=True):

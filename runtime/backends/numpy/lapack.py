@@ -5,13 +5,16 @@ overwrites it. SciPy allocates any other memory that a routine needs for one mat
 matrix that a routine fails on, or that is not finite, gives NaN.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ....support.arrays import Array, DType
+
+Factor: TypeAlias = Array | None
+"""Where a factor goes, if it is wanted."""
 
 
 def routine(name: str, dtype: DType) -> Callable[..., Any]:
@@ -26,11 +29,15 @@ def routine(name: str, dtype: DType) -> Callable[..., Any]:
     return getattr(library, letter + name)
 
 
-def _undefine(*factors: Array) -> None:
-    """NaN, in imaginary parts, too."""
-    for factor in factors:
-        is_complex = factor.dtype.kind == "c"
-        factor[...] = complex(np.nan, np.nan) if is_complex else np.nan
+def _store(
+    place: tuple[int, ...], factors: Sequence[Factor], found: Sequence[Any] | None
+) -> None:
+    """What has been found of a matrix; NaN, in imaginary parts, too, if nothing has."""
+    for number, factor in enumerate(factors):
+        if factor is None:
+            continue
+        nan = complex(np.nan, np.nan) if factor.dtype.kind == "c" else np.nan
+        factor[place] = nan if found is None else found[number]
 
 
 def cholesky(x: Array, out: Array, work: Array, lower: bool) -> None:
@@ -39,7 +46,7 @@ def cholesky(x: Array, out: Array, work: Array, lower: bool) -> None:
         work[...] = x[place]
         out[place], info = potrf(work, lower, overwrite_a=1)
         if info:
-            _undefine(out[place])
+            _store(place, [out], None)
 
 
 def triangular_solve(
@@ -52,23 +59,22 @@ def triangular_solve(
         out[place] = trsm(1, a[place], work, *flags, overwrite_b=1)
 
 
-def lu(x: Array, out: Array, pivots: Array, order: Array, work: Array) -> None:
+def lu(x: Array, out: Factor, pivots: Factor, order: Factor, work: Array) -> None:
     getrf = routine("getrf", x.dtype)
     for place in np.ndindex(x.shape[:-2]):
         work[...] = x[place]
-        out[place], rows, _ = getrf(work, overwrite_a=1)
-        pivots[place] = rows + 1
+        packed, rows, _ = getrf(work, overwrite_a=1)
         numbers = list(range(x.shape[-2]))
         for number, row in enumerate(rows):
             numbers[number], numbers[row] = numbers[row], numbers[number]
-        order[place] = numbers
+        _store(place, (out, pivots, order), (packed, rows + 1, numbers))
 
 
-def qr(x: Array, out: Array, scales: Array, work: Array) -> None:
+def qr(x: Array, out: Factor, scales: Factor, work: Array) -> None:
     geqrf = routine("geqrf", x.dtype)
     for place in np.ndindex(x.shape[:-2]):
         work[...] = x[place]
-        out[place], scales[place], _, _ = geqrf(work, overwrite_a=1)
+        _store(place, (out, scales), geqrf(work, overwrite_a=1)[:2])
 
 
 def householder_product(x: Array, scales: Array, out: Array, work: Array) -> None:
@@ -78,28 +84,31 @@ def householder_product(x: Array, scales: Array, out: Array, work: Array) -> Non
         out[place] = orgqr(work, scales[place], overwrite_a=1)[0]
 
 
-def eigh(x: Array, vectors: Array, values: Array, work: Array, lower: bool) -> None:
+def eigh(x: Array, vectors: Factor, values: Factor, work: Array, lower: bool) -> None:
     syevd = routine("syevd", x.dtype)
+    asked = vectors is not None
     for place in np.ndindex(x.shape[:-2]):
         work[...] = x[place]
-        _undefine(vectors[place], values[place])
+        found = None
         if np.isfinite(work).all():
-            found, columns, info = syevd(work, lower=lower, overwrite_a=1)
-            if not info:
-                values[place], vectors[place] = found, columns
+            w, v, info = syevd(work, compute_v=asked, lower=lower, overwrite_a=1)
+            found = None if info else (v, w)
+        _store(place, (vectors, values), found)
 
 
-def eig(x: Array, values: Array, left: Array, right: Array, work: Array) -> None:
+def eig(x: Array, values: Factor, left: Factor, right: Factor, work: Array) -> None:
     geev = routine("geev", x.dtype)
+    asked = {"compute_vl": left is not None, "compute_vr": right is not None}
     for place in np.ndindex(x.shape[:-2]):
         work[...] = x[place]
-        _undefine(values[place], left[place], right[place])
+        found = None
         if np.isfinite(work).all():
-            *found, of_left, of_right, info = geev(work, overwrite_a=1)
+            *parts, of_left, of_right, info = geev(work, **asked, overwrite_a=1)
             if not info:
-                values[place] = found[0] + 1j * found[1] if found[1:] else found[0]
-                left[place] = _complex(of_left, values[place])
-                right[place] = _complex(of_right, values[place])
+                w = parts[0] + 1j * parts[1] if parts[1:] else parts[0]
+                pairs = ((left, of_left), (right, of_right))
+                found = (w, *(None if f is None else _complex(v, w) for f, v in pairs))
+        _store(place, (values, left, right), found)
 
 
 def _complex(vectors: Array, values: Array) -> Array:
@@ -114,12 +123,16 @@ def _complex(vectors: Array, values: Array) -> Array:
     return result
 
 
-def svd(x: Array, u: Array, s: Array, vh: Array, work: Array, full: bool) -> None:
+def svd(
+    x: Array, u: Factor, s: Factor, vh: Factor, work: Array, full_matrices: bool
+) -> None:
     gesdd = routine("gesdd", x.dtype)
+    asked = u is not None or vh is not None
+    options = {"compute_uv": asked, "full_matrices": full_matrices}
     for place in np.ndindex(x.shape[:-2]):
         work[...] = x[place]
-        _undefine(u[place], s[place], vh[place])
+        found = None
         if np.isfinite(work).all():
-            *found, info = gesdd(work, full_matrices=full, overwrite_a=1)
-            if not info:
-                u[place], s[place], vh[place] = found
+            *found, info = gesdd(work, **options, overwrite_a=1)
+            found = None if info else found
+        _store(place, (u, s, vh), found)

@@ -52,4 +52,7 @@ def matrices(
         ) from None
     rows, columns = solved.shape[-2:]
     work = scratch.take((columns, rows), solved.dtype).T
-    return [(function, (*inputs, *outs, work, *options(op)))]
+    factors: list[Array | None] = [None] * op.FACTORS
+    for number, out in zip(op.numbers, outs, strict=True):
+        factors[number] = out
+    return [(function, (*inputs, *factors, work, *options(op)))]
