@@ -75,3 +75,12 @@ def test_integers_of_floats_that_have_none() -> None:
     ends = [0, -0.0, 1.9, -1.9, 2.0**31, -(2.0**31), 2.0**31 - 128, -(2.0**31) - 300]
     x = np.array([*ends, np.inf, -np.inf, np.nan, 1e30, -1e30] * 5, "f4")
     check(lambda x: [x.astype(t) for t in ("i4", "u4", "i2", "u1")], x)
+
+
+@pytest.mark.parametrize("shape", [(3, 5, 100), (300, 17), (2, 9, 3)])
+@pytest.mark.parametrize("dtype", ["f4", "u1", "i4", "f2"])
+def test_positions_along_every_dimension(shape: tuple[int, ...], dtype: str) -> None:
+    """Of the first of the largest: many elements are equal."""
+    x = RNG.integers(0, 5, shape).astype(dtype)
+    for axis in range(x.ndim):
+        check(lambda x, axis=axis: (jnp.argmax(x, axis), jnp.argmin(x, axis)), x)

@@ -89,8 +89,12 @@ class _Reduction:
         self._size, steps = reduced[0]
         self._steps = steps[: len(columns)]
         self._lanes = VECTOR // max(x.itemsize for x in columns)
-        sizes = [x.itemsize for x in (*columns, *outs)]
-        self._is_across = not self._kept or list(self._kept[-1][1]) != sizes
+        along = self._kept[-1][1] if self._kept else ()
+        self._along = along[: len(columns)]
+        self._is_across = not along or not all(
+            step == x.itemsize or (step == 0 and n < len(columns))
+            for n, (step, x) in enumerate(zip(along, (*columns, *outs), strict=True))
+        )
 
     def text(self) -> str:
         count = len(self._outs)
@@ -167,9 +171,11 @@ class _Reduction:
 
     def _elements(self, pointers: Sequence[str], place: str, lanes: int) -> list[Value]:
         code, elements = self._code, list[Value]()
-        for pointer, step, out in zip(pointers, self._steps, self._outs, strict=True):
+        steps = self._steps if self._is_across else self._along
+        for pointer, step, along, out in zip(
+            pointers, self._steps, steps, self._outs, strict=True
+        ):
             at = code.moved(pointer, place, step)
-            along = step if self._is_across else out.itemsize
             elements.append(load(code, at, along, out.dtype, lanes, lanes))
         return elements
 
