@@ -84,3 +84,21 @@ def test_positions_along_every_dimension(shape: tuple[int, ...], dtype: str) -> 
     x = RNG.integers(0, 5, shape).astype(dtype)
     for axis in range(x.ndim):
         check(lambda x, axis=axis: (jnp.argmax(x, axis), jnp.argmin(x, axis)), x)
+
+
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e5m2"])
+def test_floats_of_8_bits(name: str) -> None:
+    """Each one, what is in the middle of two, and any bits of an f32."""
+    dtype = np.dtype(getattr(ml_dtypes, name))
+    each = np.arange(256, dtype="u1").view(dtype)
+    check(lambda x: x.astype("f4"), each)
+    check(lambda x: x[::-1], each[~np.isnan(each.astype("f4"))])
+    finite = np.sort(each.astype("f4")[np.isfinite(each.astype("f4"))])
+    middle = (finite[1:] + finite[:-1]) / 2
+    around = [np.nextafter(middle, np.float32(end)) for end in (-np.inf, np.inf)]
+    random = RNG.integers(0, 1 << 32, 20_000).astype("u4").view("f4")
+    ends = np.array([np.inf, -np.inf, np.nan, -0.0, 448, 464, 465, 61440, 1e-45], "f4")
+    x = np.concatenate([finite, middle, *around, random, ends])
+    check(lambda x: x.astype(dtype).astype("f4"), x)
+    for source in ("i4", "f2", bool, ml_dtypes.bfloat16):
+        check(lambda x: x.astype(dtype), RNG.integers(-400, 400, 99).astype(source))

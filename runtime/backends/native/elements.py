@@ -1,12 +1,15 @@
 """Loads and stores elements of NumPy's types, and says what they are in registers.
 
-Small floats are computed on as f32 and rounded after every operation, as NumPy does;
+Small floats are computed on as f32 and rounded after every operation, as NumPy does,
+those of 8 bits after conversions, which are all that there is for them;
 booleans are one byte in memory and `i1` in registers. Integers of less than a byte are
 its lowest bits, and `i8` in registers. Complex numbers are two values in registers.
 """
 
 from collections.abc import Collection, Sequence
 from functools import cache
+from math import inf, nan
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,6 +19,26 @@ from .complexes import Complex
 
 _PARTS_OF_BYTES = {"int2": 2, "int4": 4, "uint2": 2, "uint4": 4}
 """Integers, and how many bits they have."""
+
+
+class _Float8(NamedTuple):
+    """A float of 8 bits. Its bits are those of an f16, moved, of the number / `scale`,
+    but for NaN."""
+
+    mantissa: int  # its bits
+    lowest: int  # the exponent of the smallest normal number
+    largest: float
+    beyond: float  # what larger numbers become
+    moved: int  # bits
+    scale: float
+
+
+_FLOATS_OF_BYTES = {
+    "float8_e4m3fn": _Float8(3, -6, 448.0, nan, 7, 256.0),
+    "float8_e5m2": _Float8(2, -14, 57344.0, inf, 8, 1.0),
+}
+"""As in the OCP's "8-bit Floating Point Specification" (2023). Without infinity, all
+other bits of a NaN are set."""
 
 
 def _kind(dtype: DType) -> str:
@@ -50,8 +73,9 @@ def register_type(dtype: DType) -> str | None:
         case "i" | "u":
             return f"i{8 * dtype.itemsize}"
         case _:
-            names = {"float64": "double", "float32": "float", "float16": "float"}
-            return {**names, "bfloat16": "float"}.get(name_of(dtype))
+            small = ("float16", "bfloat16", *_FLOATS_OF_BYTES)
+            names = {"float64": "double", "float32": "float"}
+            return {**names, **dict.fromkeys(small, "float")}.get(name_of(dtype))
 
 
 def _memory_type(dtype: DType) -> str:
@@ -59,6 +83,8 @@ def _memory_type(dtype: DType) -> str:
         return "i8"
     if name_of(dtype) in ("float16", "bfloat16"):
         return "i16"
+    if name_of(dtype) in _FLOATS_OF_BYTES:
+        return "i8"
     element = register_type(dtype)
     assert element is not None
     return element
@@ -250,6 +276,8 @@ def _expanded(raw: Value, dtype: DType) -> Value:
         return raw.cast("bitcast", "half").cast("fpext", "float")
     if name_of(dtype) == "bfloat16":
         return (raw.cast("zext", "i32") << 16).cast("bitcast", "float")
+    if form := _FLOATS_OF_BYTES.get(name_of(dtype)):
+        return _float_of_byte(raw, form)
     return _lowest_bits(raw, dtype)
 
 
@@ -270,6 +298,8 @@ def _shortened(value: Value, dtype: DType) -> Value:
         return value.cast("fptrunc", "half").cast("bitcast", "i16")
     if name_of(dtype) == "bfloat16":
         return value.cast("bitcast", "i32").logical_shift(16).cast("trunc", "i16")
+    if form := _FLOATS_OF_BYTES.get(name_of(dtype)):
+        return _byte_of_float(value, form)
     if name_of(dtype) in _PARTS_OF_BYTES:
         return value & ((1 << _PARTS_OF_BYTES[name_of(dtype)]) - 1)
     return value
@@ -283,8 +313,54 @@ def rounded(value: Value, dtype: DType) -> Value:
         bits = value.cast("bitcast", "i32")
         odd = bits.logical_shift(16) & 1
         short = ((bits + odd + 0x7FFF) & -0x10000).cast("bitcast", "float")
-        return value.code.select(value.is_nan, float("nan"), short)
+        return value.code.select(value.is_nan, nan, short)
+    if form := _FLOATS_OF_BYTES.get(name_of(dtype)):
+        return _rounded_to_byte(value, form)
     return value
+
+
+def _float_of_byte(raw: Value, form: _Float8) -> Value:
+    bits = raw.cast("zext", "i16")
+    moved = ((bits & 0x7F) << form.moved) | ((bits & 0x80) << 8)
+    value = moved.cast("bitcast", "half").cast("fpext", "float") * form.scale
+    if form.beyond == inf:
+        return value
+    is_nan = (raw & 0x7F).compare("eq", 0x7F)
+    return value.code.select(is_nan, _with_sign(nan, value), value)
+
+
+def _byte_of_float(value: Value, form: _Float8) -> Value:
+    """Of a number that is rounded."""
+    half = (value / form.scale).cast("fptrunc", "half").cast("bitcast", "i16")
+    sign = half.logical_shift(8) & 0x80
+    bits = half.logical_shift(form.moved) & 0x7F
+    if form.beyond != inf:
+        bits = value.code.select(value.is_nan, 0x7F, bits)
+    return (sign | bits).cast("trunc", "i8")
+
+
+def _rounded_to_byte(value: Value, form: _Float8) -> Value:
+    """The nearest one: as integers where the numbers are normal; below, where all are
+    equally far apart, as a sum with one that f32 has so far apart."""
+    code = value.code
+    rest = 23 - form.mantissa
+    bits = value.cast("bitcast", "i32")
+    odd = bits.logical_shift(rest) & 1
+    mask = -1 << rest
+    near = ((bits + odd + ((1 << (rest - 1)) - 1)) & mask).cast("bitcast", "float")
+    size = value.call("fabs")
+    far = 2.0 ** (form.lowest + rest)
+    small = _with_sign((size + far) - far, value)
+    near = code.select(size.compare("olt", 2.0**form.lowest), small, near)
+    is_beyond = near.call("fabs").compare("ogt", form.largest)
+    near = code.select(is_beyond, _with_sign(form.beyond, value), near)
+    return code.select(value.is_nan, _with_sign(nan, value), near)
+
+
+def _with_sign(size: Value | float, like: Value) -> Value:
+    if not isinstance(size, Value):
+        size = like.code.number(size, like.element)
+    return size.call("copysign", like)
 
 
 def converted(value: Value, source: DType, target: DType) -> Value | None:

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias, cast
 
-import numpy as np
 from xdsl.ir import SSAValue
 
 from ....dialects.dtypes import Array, DType, constant, numpy_dtype
@@ -19,6 +18,7 @@ from ....dialects.tgraph import shaping
 from ....dialects.tgraph.base import AnyTensor, Shape, TensorOp
 from ....dialects.tgraph.elementwise import CompareOp, ElementwiseOp
 from ....dialects.tgraph.reducing import ReduceOp
+from ....support.arrays import strided
 from ..arrays import iota, viewed
 from .code import Number
 from .elements import has_registers, number_of
@@ -221,7 +221,7 @@ class _Builder:
         for size, stride, dim in zip(array.shape, array.strides, mapped, strict=True):
             if size > 1 and dim is not None:
                 strides[dim] = stride
-        return np.lib.stride_tricks.as_strided(array, self._shape, strides)
+        return strided(array, self._shape, strides)
 
 
 def _shape(value: SSAValue) -> Shape:

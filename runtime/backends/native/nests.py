@@ -11,10 +11,9 @@ from dataclasses import dataclass, field, replace
 from math import prod
 from typing import TypeAlias
 
-from numpy.lib.stride_tricks import as_strided
-
 from ....analysis.cost import BYTES_PER_NS, OTHERS_PER_NS, POLYNOMIALS
 from ....dialects.tgraph.base import Shape
+from ....support.arrays import strided
 from ..parts import LANES, cut
 from .graphs import ElementGraph, ElementNode, description
 from .operations import COSTLY
@@ -150,7 +149,7 @@ def divided(nest: LoopNest, threads: int) -> Sequence[LoopNest]:
 def _part(nest: LoopNest, loop: int, span: slice) -> LoopNest:
     place = (*[slice(None)] * loop, span)
     arrays = [
-        as_strided(array, nest.sizes, steps)[place]
+        strided(array, nest.sizes, steps)[place]
         for array, steps in zip(nest.graph.arrays, nest.strides, strict=True)
     ]
     sizes = [*nest.sizes[:loop], span.stop - span.start, *nest.sizes[loop + 1 :]]

@@ -11,13 +11,13 @@ from itertools import product
 from math import prod
 from typing import NamedTuple
 
-import numpy as np
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Block, SSAValue
 
 from ....dialects.dtypes import Array
 from ....dialects.tgraph.base import ints, tensor_type_of, with_shape
 from ....dialects.tgraph.reducing import ReduceOp, ReduceWindowOp
+from ....support.arrays import strided
 from .graphs import NoLoopNest
 
 MOST = 9
@@ -47,7 +47,7 @@ def parts(op: ReduceWindowOp, x: Array, out: Array) -> Iterator[Part]:
             *(s.size for s in spans),
         )
         first = x[*(slice(s.element, None) for s in spans)]
-        view = np.lib.stride_tricks.as_strided(first, shape, steps)
+        view = strided(first, shape, steps)
         type_ = tensor_type_of(op.inputs[0].type)
         target = out[*(s.places for s in spans)]
         operand = Block(arg_types=[with_shape(type_, shape)]).args[0]
