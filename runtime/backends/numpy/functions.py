@@ -138,13 +138,17 @@ def take_sorted(
     else:
         order = np.argsort(keys, -1, "stable")
     order = order[..., :count]
-    rows = cast(Array, np.arange(0, keys.size, size))
-    places: Array = order + rows.reshape(*keys.shape[:-1], 1)
-    for column, result in zip(columns, results, strict=True):
-        if column.flags.c_contiguous:
-            result[...] = column.reshape(-1).take(places)
-        else:
+    pairs = list(zip(columns, results, strict=True))
+    for column, result in pairs:
+        if not column.flags.c_contiguous:
             result[...] = np.take_along_axis(column, order, -1)
+    rows = cast(Array, np.arange(0, keys.size, size))
+    np.add(order, rows.reshape(*keys.shape[:-1], 1), out=order)
+    for column, result in pairs:
+        if column.flags.c_contiguous and result.flags.c_contiguous:
+            column.reshape(-1).take(order, out=result, mode="clip")
+        elif column.flags.c_contiguous:
+            result[...] = column.reshape(-1).take(order)
 
 
 def order_packed(keys: Array, is_descending: bool, packed: Array, count: int) -> Array:
