@@ -421,6 +421,36 @@ def test_a_budget_makes_tiles_smaller() -> None:
     assert pool["bytes"] <= 160 * 1024
 
 
+def gravity(x: Any, mass: Any) -> Any:
+    apart = x[None] - x[:, None]
+    square = (apart**2).sum(-1) + 0.01
+    return (apart * (mass / (square * jnp.sqrt(square)))[..., None]).sum(1)
+
+
+def mixture_of_experts(x: Any, gate: Any, up: Any, down: Any) -> Any:
+    most, chosen = jax.lax.top_k(jax.nn.softmax(x @ gate), 2)
+    shares = (jax.nn.one_hot(chosen, 8) * most[..., None]).sum(1)
+    hidden = jax.nn.silu(jnp.einsum("td,edf->tef", x, up))
+    return (jnp.einsum("tef,efd->ted", hidden, down) * shares[..., None]).sum(1)
+
+
+def test_tiles_are_smaller_where_that_takes_no_time() -> None:
+    """A matrix of 4 MiB lives in tiles of less than a fourth of IN_CACHE."""
+    x, mass = normal(1024, 3), np.abs(normal(1024))
+    planned = tensorplan.plan(tensorplan.from_jax(gravity, x, mass))
+    assert planned_bytes(planned.module) <= IN_CACHE // 4
+    (got,) = tensorplan.compile(planned)(x, mass)
+    np.testing.assert_allclose(got, gravity(x, mass), rtol=2e-4, atol=2e-3)
+
+
+def test_a_little_more_to_read_again_makes_no_larger_tiles() -> None:
+    """Weights of as many bytes as the cache has stay there: a gate's beside them make
+    its tiles no larger."""
+    sizes = ((1024, 64), (64, 8), (8, 64, 256), (8, 256, 64))
+    model = tensorplan.from_jax(mixture_of_experts, *(normal(*size) for size in sizes))
+    assert planned_bytes(tensorplan.plan(model).module) <= IN_CACHE * 3 // 4
+
+
 def test_tiles_take_no_more_time_than_is_allowed() -> None:
     model = tensorplan.from_jax(chain, shape(8192, 256), shape(256, 256))
     ready = run(model.module, ConvertStablehloToTGraph(), *READY, TGraphSchedule())

@@ -12,7 +12,7 @@ from typing import cast
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from ....analysis.cost import reads_part, times
+from ....analysis.cost import LAUNCH, reads_part, time_to_start_library, times
 from ....analysis.functions import blocks_within
 from ....analysis.memory_graph import memory_graph
 from ....dialects.tgraph.base import TensorOp
@@ -46,6 +46,13 @@ BYTES_PER_NS = 16
 AGAIN = 4
 """The part of a block's time that its tiles may take to read anew what each reads all
 of, and to add to sums: a fourth."""
+
+FINER = 16
+"""The part of the bytes that a tile may use, down to which tiles are smaller where that
+takes next to no time."""
+
+A_TWENTIETH = 20
+"""The part of a block's time that smaller tiles may take to start."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +126,14 @@ class Estimate:
         inside = max(_profile(steps, tiled), default=0)
         inside += sum(map(bytes_of, loop.sliced)) + 2 * loop.tiles * _of_lines(loop)
         return max(outside), outside[at], inside
+
+    def time_to_start(self, loop: TiledLoop) -> int:
+        """Nanoseconds that each tile takes, however small: to start the operations
+        that store something, and to read what it has no tiles of. Libraries pack that
+        for each tile again, even if it is in the cache."""
+        starts = (op for op in loop.members if self._steps[op].writes)
+        starting = sum(LAUNCH + time_to_start_library(op) for op in starts)
+        return starting + _again(loop) // BYTES_PER_NS
 
 
 def _live(
@@ -307,14 +322,20 @@ def _around(
         yield Proposal(loop, max(outside, during), during, inside // tiles)
         if outside >= limit:
             break
-        wanted = max(tile_bytes, outside // A_SIXTH)
         most = estimate.time // AGAIN // max(again(loop), 1)
         numbers = [n for n in numbers if n <= most] or numbers[:1]
-        enough = (n for n in numbers if inside <= n * wanted)
-        more = next(enough, numbers[-1])
+        more = _enough(numbers, inside, max(tile_bytes, outside // A_SIXTH))
+        finer = _enough(numbers, inside, max(tile_bytes // FINER, outside // A_SIXTH))
+        cheap = estimate.time // A_TWENTIETH // max(estimate.time_to_start(loop), 1)
+        more = max([more, *(n for n in numbers if n <= min(cheap, finer))])
         if loop.is_peeled:  # smaller tiles take in less
             more = next((n for n in numbers if tiles < n <= more), tiles)
         tiles = more if more > tiles else None
+
+
+def _enough(numbers: Sequence[int], inside: int, wanted: int) -> int:
+    """The first number of tiles that need no more than `wanted` each; else the last."""
+    return next((n for n in numbers if inside <= n * wanted), numbers[-1])
 
 
 def _of_lines(loop: TiledLoop) -> int:
@@ -326,7 +347,14 @@ def _of_lines(loop: TiledLoop) -> int:
 
 
 def again(loop: TiledLoop) -> int:
-    """Nanoseconds for what each tile reads and writes, but has no tiles."""
+    """Nanoseconds for what each tile reads and writes, but has no tiles, as far as it
+    has left the cache: all of it, if that is twice as large."""
+    bytes, cache = _again(loop), 2 * IN_CACHE
+    return max(min(bytes, 2 * (bytes - cache)), 0) // BYTES_PER_NS
+
+
+def _again(loop: TiledLoop) -> int:
+    """Bytes that each tile reads and writes, but has no tiles of."""
     bytes = sum(
         bytes_of(value)
         for op in loop.members
@@ -334,8 +362,7 @@ def again(loop: TiledLoop) -> int:
         if along is None and not reads_part(op, value)
     )
     added = (op for op in loop.parts if not isinstance(op, ScatterOp))
-    bytes += sum(2 * bytes_of(op.results[0]) for op in added)
-    return bytes // BYTES_PER_NS if bytes > 2 * IN_CACHE else 0
+    return bytes + sum(2 * bytes_of(op.results[0]) for op in added)
 
 
 def _divisors(size: int) -> Sequence[int]:
