@@ -451,6 +451,23 @@ def test_a_little_more_to_read_again_makes_no_larger_tiles() -> None:
     assert planned_bytes(tensorplan.plan(model).module) <= IN_CACHE * 3 // 4
 
 
+def discrepancy(x: Any, y: Any) -> Any:
+    def similarity(a: Any, b: Any) -> Any:
+        return jnp.exp(-((a[:, None] - b[None]) ** 2).sum(-1)).mean()
+
+    return similarity(x, x) + similarity(y, y) - 2 * similarity(x, y)
+
+
+def test_equal_peaks_have_a_loop_each() -> None:
+    """No loop around one of three matrices of 4 MiB lowers the peak alone."""
+    x, y = normal(1024, 8), normal(1024, 8) + np.float32(0.25)
+    planned = tensorplan.plan(tensorplan.from_jax(discrepancy, x, y))
+    assert str(planned.module).count("tgraph.tiles") == 3
+    assert planned_bytes(planned.module) <= IN_CACHE // 4
+    (got,) = tensorplan.compile(planned)(x, y)
+    np.testing.assert_allclose(got, discrepancy(x, y), rtol=1e-4, atol=1e-6)
+
+
 def test_tiles_take_no_more_time_than_is_allowed() -> None:
     model = tensorplan.from_jax(chain, shape(8192, 256), shape(256, 256))
     ready = run(model.module, ConvertStablehloToTGraph(), *READY, TGraphSchedule())

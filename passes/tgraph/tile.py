@@ -41,7 +41,8 @@ The second form is a loop, which can also sum over the dimension:
 
 A loop contains every operation around one of the largest values at the peak that can be
 computed tile by tile along one dimension: the forward and backward passes of layers by
-rows or by batch (gradient accumulation), or attention by queries. The loop carries sums
+rows or by batch (gradient accumulation), or attention by queries. Where as much lives
+elsewhere, as in equal layers, each of these peaks gets a loop. A loop carries sums
 over the dimension, those of bf16 and f16 in f32, and adds them in the order of the
 tiles. The same holds for products, maxima, minima, contractions, convolutions, and
 scatters that add. Results that have the dimension are assembled from the tiles. A loop

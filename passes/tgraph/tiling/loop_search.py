@@ -6,6 +6,7 @@ So the outcome is a proposal, which is to be measured.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import isqrt, prod
 from typing import cast
 
@@ -99,14 +100,16 @@ class Estimate:
         steps = list(self._steps.values())
         during = _profile(steps, sizes)
         self.peak = max(during, default=0)
+        self.enough = self.peak * 9 // 10
+        """More than this is live at a peak."""
+        self.peaks = _peaks(during, self.enough)
         self.largest: Sequence[SSAValue] = ()
         """What is live at the peak, the largest first."""
         if during:
             self.largest = _live(steps, sizes, during.index(self.peak))
 
-    def with_loop(self, loop: TiledLoop) -> tuple[int, int, int]:
-        """What is live at most with a loop, but for what is in it, and while it runs;
-        and how much would be in one tile for all."""
+    def with_loop(self, loop: TiledLoop) -> "_WithLoop":
+        """What is live with a loop."""
         position = self.around.position
         members = set(loop.members)
         remade = {op for op in self._remade if members.issuperset(users(op.results[0]))}
@@ -125,7 +128,12 @@ class Estimate:
         tiled = {v: n for v, n in self.sizes.items() if v in made and v not in kept}
         inside = max(_profile(steps, tiled), default=0)
         inside += sum(map(bytes_of, loop.sliced)) + 2 * loop.tiles * _of_lines(loop)
-        return max(outside), outside[at], inside
+        return _WithLoop(outside, at, inside)
+
+    def is_lower(self, peak: int, peaks: int) -> bool:
+        """Whether a tenth less is live at most, or no more and at fewer peaks: those of
+        equal layers need a loop each."""
+        return peak < self.enough or (peak <= self.peak and peaks < self.peaks)
 
     def time_to_start(self, loop: TiledLoop) -> int:
         """Nanoseconds that each tile takes, however small: to start the operations
@@ -172,18 +180,44 @@ def is_given(value: SSAValue) -> bool:
 
 
 @dataclass(frozen=True)
+class _WithLoop:
+    """Bytes that are live with a loop.
+
+    outside: in each step, without those in the loop.
+    at: which step the loop is.
+    inside: in the loop, were all one tile.
+    """
+
+    outside: Sequence[int]
+    at: int
+    inside: int
+
+    def during(self, tiles: int) -> Sequence[int]:
+        """In each step, with so many tiles."""
+        loop = self.outside[self.at] + self.inside // tiles
+        return [*self.outside[: self.at], loop, *self.outside[self.at + 1 :]]
+
+
+def _peaks(during: Sequence[int], enough: int) -> int:
+    """How often more than `enough` is live, for however many steps."""
+    is_above = [False, *(live > enough for live in during)]
+    return sum(now and not before for before, now in pairwise(is_above))
+
+
+@dataclass(frozen=True)
 class Proposal:
     """A loop, and the bytes that live with it, while it runs, and in it, at most."""
 
     loop: TiledLoop
     peak: int
+    peaks: int  # that are left
     during: int
     inside: int
 
     @property
-    def bytes(self) -> tuple[int, int]:
+    def bytes(self) -> tuple[int, int, int]:
         """What to have as few of as possible."""
-        return self.peak, self.during
+        return self.peak, self.peaks, self.during
 
 
 _Peaks = tuple[int, int]
@@ -263,7 +297,8 @@ def _write(
 
 
 def lowest(estimate: Estimate, tile_bytes: int) -> Proposal | None:
-    """The loop with which the least lives, if that is a tenth less than without.
+    """The loop with which the least lives, if that is a tenth less than without, or if
+    one of several peaks goes.
 
     Values that were taken into the loop around another one are tried, too: the loops
     around them may take in something else, and be the only ones that meet a budget.
@@ -279,9 +314,9 @@ def lowest(estimate: Estimate, tile_bytes: int) -> Proposal | None:
             continue
         for dim in range(len(shape_of(seed.results[0]))):
             numbers = _numbers(seed.results[0], dim, tile_bytes)
-            limit = best.peak if best else estimate.peak * 9 // 10
+            limit = best.peak if best else estimate.peak
             for found in _around(estimate, seed, dim, tile_bytes, numbers, limit):
-                if found.peak >= limit:
+                if not estimate.is_lower(found.peak, found.peaks):
                     continue
                 if best is None or found.bytes < best.bytes:
                     best = found
@@ -308,7 +343,7 @@ def _around(
     limit: int,
 ) -> Iterator[Proposal]:
     """Loops around a seed along a dimension, in no more tiles than they need; no more
-    of them when so much lives around one, which more tiles do not change."""
+    of them when too much lives around one, which more tiles do not change."""
     loop: TiledLoop | None = None
     tiles = next(iter(numbers), None)
     while tiles is not None:
@@ -317,11 +352,16 @@ def _around(
         )
         if loop is None:
             break
-        outside, around, inside = estimate.with_loop(loop)
-        during = around + inside // tiles
-        yield Proposal(loop, max(outside, during), during, inside // tiles)
-        if outside >= limit:
+        live = estimate.with_loop(loop)
+        inside, outside = live.inside, max(live.outside)
+        during = live.during(tiles)
+        peaks = _peaks(during, estimate.enough)
+        yield Proposal(loop, max(during), peaks, during[live.at], inside // tiles)
+        peaks = _peaks(live.outside, estimate.enough)
+        if outside > limit or not estimate.is_lower(outside, peaks):
             break
+        if outside > estimate.enough:  # at other peaks, which get loops of their own
+            outside = live.outside[live.at]
         most = estimate.time // AGAIN // max(again(loop), 1)
         numbers = [n for n in numbers if n <= most] or numbers[:1]
         more = _enough(numbers, inside, max(tile_bytes, outside // A_SIXTH))
