@@ -468,6 +468,21 @@ def test_equal_peaks_have_a_loop_each() -> None:
     np.testing.assert_allclose(got, discrepancy(x, y), rtol=1e-4, atol=1e-6)
 
 
+def test_small_values_have_loops_where_these_take_no_time() -> None:
+    """Three matrices of 256 KiB; but not the layers of a network, whose tiles would
+    all read the weights."""
+    x, y = normal(256, 8), normal(256, 8)
+    planned = tensorplan.plan(tensorplan.from_jax(discrepancy, x, y))
+    assert planned_bytes(planned.module) <= IN_CACHE // 16
+
+    def network(x: Any, w: Any, u: Any) -> Any:
+        return jnp.tanh(x @ w) @ u
+
+    weights = normal(784, 512), normal(512, 512)
+    planned = tensorplan.plan(tensorplan.from_jax(network, normal(128, 784), *weights))
+    assert "tgraph.tiles" not in str(planned.module)
+
+
 def test_tiles_take_no_more_time_than_is_allowed() -> None:
     model = tensorplan.from_jax(chain, shape(8192, 256), shape(256, 256))
     ready = run(model.module, ConvertStablehloToTGraph(), *READY, TGraphSchedule())

@@ -51,9 +51,10 @@ value of the chain, because that value is stored: in a quantized network, the by
 between two layers. A tile uses up to half of a core's L2 cache, or more if that raises
 the peak only slightly or if each tile rereads a lot of data. It uses as little as a
 sixteenth of that where the operations of all tiles start in a twentieth of the block's
-time: rows of a pairwise kernel, but not of a product with a large matrix. The pass
-builds a loop on a copy of the program whose fusions are taken apart, then fuses and
-schedules the copy again.
+time: rows of a pairwise kernel, but not of a product with a large matrix. Only then is
+there a loop around a value that is smaller than a tile may be, but at least a fourth of
+that. The pass builds a loop on a copy of the program whose fusions are taken apart,
+then fuses and schedules the copy again.
 
 The pass tiles convolutions and pooling by rows, with tiles large enough that a window
 spans at most two of them. The rows that the next tile reads again are kept (Alwani et
@@ -99,7 +100,7 @@ from .shared.fitting import Peaks, PlannedBytes, is_static_block
 from .shared.streams import has_streams
 from .tiling.bytes import Lifetimes
 from .tiling.dimensions import bytes_of
-from .tiling.loop_search import IN_CACHE, written
+from .tiling.loop_search import IN_CACHE, least_bytes, written
 from .tiling.regions import Rules
 from .tiling.rewriting import write
 from .tiling.search import Search
@@ -187,7 +188,7 @@ class TGraphTile(OptionalPass, Placing):
     def _has_large_values(self, func: FuncOp) -> bool:
         """Whether there is what a loop could begin with."""
         return self.tile_bytes > 0 and any(
-            bytes_of(value) >= self.tile_bytes
+            bytes_of(value) >= least_bytes(self.tile_bytes)
             for block in blocks_within(func.body.block)
             for op in block.ops
             for value in op.results

@@ -52,8 +52,12 @@ FINER = 16
 """The part of the bytes that a tile may use, down to which tiles are smaller where that
 takes next to no time."""
 
+LEAST = 4
+"""The part of the bytes that a tile may use, from which on a value gets a loop. If it
+does not fill a tile, it does so only where tiles take next to no time."""
+
 A_TWENTIETH = 20
-"""The part of a block's time that smaller tiles may take to start."""
+"""Next to no time: the part of a block's that tiles may take to start."""
 
 
 @dataclass(frozen=True)
@@ -296,6 +300,11 @@ def _write(
     return peak, estimate.peak
 
 
+def least_bytes(tile_bytes: int) -> int:
+    """That a value has which gets a loop around it."""
+    return max(tile_bytes // LEAST, 1)
+
+
 def lowest(estimate: Estimate, tile_bytes: int) -> Proposal | None:
     """The loop with which the least lives, if that is a tenth less than without, or if
     one of several peaks goes.
@@ -310,12 +319,15 @@ def lowest(estimate: Estimate, tile_bytes: int) -> Proposal | None:
             seed = next(users(value), seed)
         if not isinstance(seed, Operation) or not estimate.around.may_join(seed):
             continue
-        if estimate.sizes[value] < tile_bytes:
+        if estimate.sizes[value] < least_bytes(tile_bytes):
             continue
+        is_small = estimate.sizes[value] < tile_bytes
         for dim in range(len(shape_of(seed.results[0]))):
             numbers = _numbers(seed.results[0], dim, tile_bytes)
             limit = best.peak if best else estimate.peak
-            for found in _around(estimate, seed, dim, tile_bytes, numbers, limit):
+            for found in _around(
+                estimate, seed, dim, tile_bytes, numbers, limit, is_small
+            ):
                 if not estimate.is_lower(found.peak, found.peaks):
                     continue
                 if best is None or found.bytes < best.bytes:
@@ -341,9 +353,14 @@ def _around(
     tile_bytes: int,
     numbers: Sequence[int],
     limit: int,
+    is_small: bool,
 ) -> Iterator[Proposal]:
     """Loops around a seed along a dimension, in no more tiles than they need; no more
-    of them when too much lives around one, which more tiles do not change."""
+    of them when too much lives around one, which more tiles do not change.
+
+    is_small: whether the seed's value fits into a tile. Then there are only loops that
+        take next to no time.
+    """
     loop: TiledLoop | None = None
     tiles = next(iter(numbers), None)
     while tiles is not None:
@@ -351,6 +368,9 @@ def _around(
             estimate.around, seed, dim, tiles
         )
         if loop is None:
+            break
+        cheap = estimate.time // A_TWENTIETH // max(estimate.time_to_start(loop), 1)
+        if is_small and tiles > cheap:
             break
         live = estimate.with_loop(loop)
         inside, outside = live.inside, max(live.outside)
@@ -366,7 +386,6 @@ def _around(
         numbers = [n for n in numbers if n <= most] or numbers[:1]
         more = _enough(numbers, inside, max(tile_bytes, outside // A_SIXTH))
         finer = _enough(numbers, inside, max(tile_bytes // FINER, outside // A_SIXTH))
-        cheap = estimate.time // A_TWENTIETH // max(estimate.time_to_start(loop), 1)
         more = max([more, *(n for n in numbers if n <= min(cheap, finer))])
         if loop.is_peeled:  # smaller tiles take in less
             more = next((n for n in numbers if tiles < n <= more), tiles)
