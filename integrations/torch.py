@@ -4,8 +4,9 @@ AOTAutograd divides each graph of TorchDynamo into a forward and a backward pass
 cut with the fewest bytes to keep. Each pass is a program of its own: saved tensors are
 results of the first, and arguments of the second. In a graph without gradients,
 parameters and buffers are weights (torch_weights.py). A graph whose sizes are symbolic
-is compiled for each set of sizes that it is called with. A graph with an operation that
-tensorplan lacks is run by PyTorch, and a warning lists the operations.
+is compiled for each set of sizes that it is called with. PyTorch runs the operations
+that tensorplan lacks, and a warning lists them. The others are as few programs as their
+order allows. PyTorch also draws the random numbers, with its own generator.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache, partial
 from importlib import import_module
-from operator import methodcaller
+from operator import getitem, methodcaller
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from warnings import warn
 
@@ -22,7 +23,7 @@ import numpy as np
 from .. import compile as compiled
 from ..dialects.diagnostics import LocatedError
 from ..frontends.torch import import_graph
-from ..frontends.torch.program import array_of
+from ..frontends.torch.program import UnsupportedNodes, array_of
 from .torch_weights import Unweighted, Weighted
 
 if TYPE_CHECKING:
@@ -53,12 +54,16 @@ def backend(
     torch: Any = import_module("torch")
     functorch: Any = import_module("functorch.compile")
 
-    def compiler(graph: Graph, example_inputs: Sequence[Any]) -> Call:
-        return functorch.make_boxed_func(_call(graph, options or {}))
+    def compiler(
+        graph: Graph, example_inputs: Sequence[Any], weights: Collection[int] = ()
+    ) -> Call:
+        # Constants of the graph are real tensors.
+        with import_module("torch._subclasses.fake_tensor").unset_fake_temporarily():
+            call = _call(graph, options or {}, weights)
+        return functorch.make_boxed_func(call)
 
     def inference_compiler(graph: Graph, example_inputs: Sequence[Any]) -> Call:
-        call = _call(graph, options or {}, _weights(graph))
-        return functorch.make_boxed_func(call)
+        return compiler(graph, example_inputs, _weights(graph))
 
     aot = import_module("torch._dynamo.backends.common").aot_autograd(
         fw_compiler=compiler,
@@ -81,10 +86,31 @@ _POOL = (
 
 @cache
 def _decompositions() -> Mapping[Any, Callable[..., Any]]:
-    """To core operations. A maximum pool's backward pass finds the largest elements
-    again: where they are is no result of ours."""
+    """To core operations.
+
+    A maximum pool's backward pass finds the largest elements again: where they are is
+    no result of ours. Random numbers that depend on a tensor's shape alone do not read
+    the tensor, so that all can be drawn before the program runs.
+    """
     torch: Any = import_module("torch")
     aten: Any = torch.ops.aten
+
+    def dropout(x: Any, p: float, train: bool | None) -> tuple[Any, Any]:
+        kind = {"dtype": torch.bool, "device": x.device}
+        if train is False or p == 0:
+            return x.clone(), torch.ones(x.shape, **kind)
+        if p == 1:
+            return x * 0, torch.zeros(x.shape, **kind)
+        kept = aten.bernoulli.p(torch.empty(x.shape, **kind), 1 - p)
+        return x * kept * (1 / (1 - p)), kept
+
+    def drawn_like(draw: Any, x: Any, **given: Any) -> Any:
+        """`NotImplemented` where the order of drawing is another one."""
+        given = {name: value for name, value in given.items() if value is not None}
+        layout = given.pop("memory_format", torch.preserve_format)
+        if not x.is_contiguous() or layout != torch.preserve_format:
+            return NotImplemented
+        return draw(x.shape, **{"dtype": x.dtype, "device": x.device, **given})
 
     def pool_backward(head: Any, x: Any, *window: Any) -> Any:
         _, indices = aten.max_pool2d_with_indices(x, *window)
@@ -101,7 +127,13 @@ def _decompositions() -> Mapping[Any, Callable[..., Any]]:
     op = define(pool_backward)
     op.register_fake(like_input)
     core: Any = import_module("torch._decomp").core_aten_decompositions()
-    return {**core, aten.max_pool2d_with_indices_backward.default: without_indices}
+    return {
+        **core,
+        aten.max_pool2d_with_indices_backward.default: without_indices,
+        aten.native_dropout.default: dropout,
+        aten.rand_like.default: partial(drawn_like, torch.rand),
+        aten.randn_like.default: partial(drawn_like, torch.randn),
+    }
 
 
 def _weights(graph: Graph) -> Collection[int]:
@@ -139,9 +171,84 @@ def _call(graph: Graph, options: Options, weights: Collection[int] = ()) -> Call
         return _BySizes(graph, options, weights)
     try:
         return _Program(graph, options, weights)
+    except UnsupportedNodes as error:
+        if not all(map(_is_random, error.nodes)):
+            warn(f"PyTorch runs what tensorplan cannot: {error}", stacklevel=2)
+        return _divided(graph, _left(graph, error.nodes), options, weights)
     except LocatedError as error:
         warn(f"PyTorch runs a graph that tensorplan cannot: {error}", stacklevel=2)
         return graph
+
+
+def _is_random(node: Any) -> bool:
+    torch: Any = import_module("torch")
+    return torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
+
+
+def _left(graph: Graph, refused: Sequence[Any]) -> Collection[Any]:
+    """The nodes that PyTorch runs: those refused, what picks a result of theirs or is a
+    constant for them alone, and those that call other graphs, whole."""
+    left = dict.fromkeys(refused)
+    for node in graph.graph.nodes:
+        inputs = node.all_input_nodes
+        picks = node.target is getitem and inputs[0] in left
+        calls = any(x.op == "get_attr" and "val" not in x.meta for x in inputs)
+        if node.op == "call_function" and (picks or calls):
+            left[node] = None
+    for node in reversed(graph.graph.nodes):
+        is_constant = node.op == "call_function" and not node.all_input_nodes
+        if is_constant and all(user in left for user in node.users):
+            left[node] = None
+    return left
+
+
+_VIEWS = "alias expand permute select slice squeeze unsqueeze view".split()
+
+
+def _divided(
+    graph: Graph, left: Collection[Any], options: Options, weights: Collection[int]
+) -> Call:
+    """A graph in which PyTorch runs what is left to it, and programs all else. PyTorch
+    also runs an operation that stands alone, and views around it."""
+    passes = "torch.fx.passes"
+    partitioner: Any = import_module(f"{passes}.infra.partitioner")
+    support: Any = import_module(f"{passes}.operator_support")
+
+    def is_ours(_: Any, node: Any) -> bool:
+        return node.op == "call_function" and node not in left
+
+    given = _placeholders(graph)
+    held = {given[n] for n in weights}
+    parts = partitioner.CapabilityBasedPartitioner(
+        graph,
+        support.create_op_support(is_ours),
+        non_compute_ops=[f"torch.ops.aten.{name}.default" for name in _VIEWS],
+    )
+    count = len(found := parts.propose_partitions())
+    parts.fuse_partitions(found, "program_")
+    for name in (f"program_{n}" for n in range(count)):
+        (call,) = graph.graph.find_nodes(op="call_module", target=name)
+        numbers = [n for n, node in enumerate(call.args) if node in held]
+        _run_in(getattr(graph, name), options, numbers)
+    graph.recompile()
+    return graph
+
+
+def _run_in(part: Graph, options: Options, weights: Collection[int]) -> None:
+    """Has a graph, which may return one value, be a program."""
+    (output,) = part.graph.find_nodes(op="output")
+    returned = output.args[0]
+    if is_one := _is_node(returned):
+        output.args = ((returned,),)
+        part.recompile()
+    interpreter: Any = import_module("torch.fx").Interpreter
+    call = _call(part, options, weights)
+
+    def forward(*given: Any) -> Any:
+        results = interpreter(part).run(*given) if call is part else call(*given)
+        return results[0] if is_one else results
+
+    part.forward = forward
 
 
 def _is_symbolic(example: Any) -> bool:

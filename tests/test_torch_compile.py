@@ -4,7 +4,7 @@
 
 import copy
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -14,12 +14,13 @@ import torch_models  # noqa: E402
 from processors import multiplies_packed  # noqa: E402
 from torch import Tensor, nn  # noqa: E402
 
+from tensorplan.integrations import torch as integration  # noqa: E402
 from tensorplan.integrations import torch_weights  # noqa: E402
 from tensorplan.integrations.torch import backend  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore",
-    "error:PyTorch runs a graph",  # the rest is PyTorch's own
+    "error:PyTorch runs",  # the rest is PyTorch's own
 )
 
 
@@ -329,10 +330,29 @@ def test_symbolic_sizes() -> None:
         assert torch.allclose(have, want, rtol=2e-4)
 
 
-def test_what_is_not_supported_runs_in_pytorch() -> None:
-    def function(x: Tensor) -> Tensor:
-        return torch.special.airy_ai(x.sin()) + torch.special.bessel_j0(x)
+def programs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Of each call of a program from now on, the number of arguments."""
+    made: list[int] = []
+    call = integration._Program.__call__
 
+    def counted(program: Any, *given: Any) -> Any:
+        made.append(len(given))
+        return call(program, *given)
+
+    monkeypatch.setattr(integration._Program, "__call__", counted)
+    return made
+
+
+def test_what_is_not_supported_runs_in_pytorch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And only that: a program before it, and one after it."""
+
+    def function(x: Tensor) -> Tensor:
+        y = torch.special.airy_ai(x.sin() * 2) + torch.special.bessel_j0(x)
+        return torch.exp(y) + 1
+
+    called = programs(monkeypatch)
     compiled = torch.compile(function, backend=backend)
     x = torch.randn(8)
     with warnings.catch_warnings(record=True) as given:
@@ -342,6 +362,137 @@ def test_what_is_not_supported_runs_in_pytorch() -> None:
     assert "test_torch_compile.py:" in message
     assert "aten::special_airy_ai is not supported" in message
     assert "aten::special_bessel_j0 is not supported" in message
+    assert called == [1, 2]
+
+
+def test_nothing_supported() -> None:
+    compiled = torch.compile(torch.special.airy_ai, backend=backend)
+    x = torch.randn(8)
+    with pytest.warns(UserWarning, match="special_airy_ai is not supported"):
+        assert torch.equal(compiled(x), torch.special.airy_ai(x))
+
+
+def test_weights_beside_what_runs_in_pytorch() -> None:
+    class Module(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv, self.norm = nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8)
+
+        def forward(self, x: Tensor) -> Tensor:
+            x = torch.special.bessel_j0(x * 2 + 1)
+            return torch.relu(self.norm(self.conv(x)))
+
+    module = Module().eval()
+    compiled = torch.compile(module, backend=backend)
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for _ in range(3):
+            x = torch.randn(2, 3, 6, 6)
+            assert torch.allclose(compiled(x), module(x), rtol=2e-4, atol=1e-5)
+            module.conv.weight.data.mul_(2)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_dropout(dynamic: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyTorch draws, in eager order; all else is one program for each pass."""
+    module = nn.Sequential(
+        nn.Linear(8, 16),
+        nn.Dropout(0.4),
+        nn.Dropout(0.0),
+        nn.Linear(16, 8),
+        nn.Dropout(0.3),
+        nn.Linear(8, 8),
+        nn.Dropout(1.0),
+    )
+    ours = copy.deepcopy(module)
+    compiled = torch.compile(ours, backend=backend, dynamic=dynamic)
+    called = programs(monkeypatch)
+    for size in (4, 6, 4):
+        x = torch.randn(size, 8)
+        for net, call in ((module, module), (ours, compiled)):
+            torch.manual_seed(size)
+            net.zero_grad()
+            weighted(call(x)[:, None] + net[:4](x)).backward()
+        for own, want in zip(ours.parameters(), module.parameters(), strict=True):
+            assert torch.allclose(own.grad, want.grad, rtol=2e-4, atol=1e-5)
+    assert len(called) == 6
+
+
+def test_random_numbers_are_those_of_pytorch() -> None:
+    def function(x: Tensor) -> Sequence[Tensor]:
+        drawn = torch.rand_like(x) * torch.randn(4, 4) + torch.randn_like(x)
+        chances = torch.sigmoid(nn.functional.dropout(x, 0.5))
+        whole = torch.randint(0, 9, (4,)) * torch.randperm(4)
+        return drawn, torch.bernoulli(chances) * 2, whole, torch.rand_like(x.t()) + 1
+
+    compiled = torch.compile(function, backend=backend)
+    x = torch.randn(4, 4)
+    for seed in range(2):
+        torch.manual_seed(seed)
+        want = function(x)
+        torch.manual_seed(seed)
+        assert all(map(torch.allclose, compiled(x), want))
+
+
+def test_autocast() -> None:
+    """Norms of bf16 with scales of f32."""
+
+    class Module(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = nn.Conv2d(3, 8, 3, bias=False)
+            self.norms = nn.Sequential(nn.BatchNorm2d(8), nn.GroupNorm(2, 8))
+            self.head = nn.Sequential(nn.LayerNorm(8), nn.Linear(8, 4))
+
+        def forward(self, x: Tensor) -> Tensor:
+            with torch.autocast("cpu", torch.bfloat16):
+                return self.head(self.norms(self.conv(x)).relu().mean((2, 3)))
+
+    module = Module()
+    ours = copy.deepcopy(module)
+    compiled = torch.compile(ours, backend=backend)
+    for _ in range(2):
+        x = torch.randn(16, 3, 8, 8)
+        have, want = compiled(x), module(x)
+        assert have.dtype == want.dtype == torch.bfloat16
+        assert torch.allclose(have, want, rtol=0.05, atol=0.05)
+        have.float().pow(2).sum().backward()
+        want.float().pow(2).sum().backward()
+    for own, other in zip(ours.parameters(), module.parameters(), strict=True):
+        scale = float(other.grad.abs().max())
+        assert torch.allclose(own.grad, other.grad, rtol=0.1, atol=0.05 * scale)
+    for own, other in zip(ours.buffers(), module.buffers(), strict=True):
+        assert torch.allclose(own, other, rtol=0.01, atol=0.01)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_constants_assigned_to_parts(dynamic: bool) -> None:
+    def function(x: Tensor) -> Tensor:
+        x = x.clone()
+        x[:, 0] = 7
+        row, column = torch.tril_indices(3, 3, -1)
+        upper = torch.triu_indices(3, 4, 1, dtype=torch.int32)
+        return (x[:, row] * x[:, column]).sum(1) + upper.sum()
+
+    compiled = torch.compile(function, backend=backend, dynamic=dynamic)
+    x = torch.randn(2, 3)
+    assert torch.allclose(compiled(x), function(x))
+
+
+@pytest.mark.parametrize("name", ["AdamW", "RMSprop", "Adagrad"])
+def test_compiled_optimizers(name: str) -> None:
+    weights = [torch.randn(4, 4, requires_grad=True) for _ in range(2)]
+    ours = [w.detach().clone().requires_grad_() for w in weights]
+    optimizers = [getattr(torch.optim, name)(w, lr=0.01) for w in (weights, ours)]
+    step = torch.compile(optimizers[1].step, backend=backend)
+    for _ in range(3):
+        for own, other in zip(ours, weights, strict=True):
+            other.grad = torch.randn(4, 4)
+            own.grad = other.grad.clone()
+        optimizers[0].step()
+        step()
+        for own, other in zip(ours, weights, strict=True):
+            assert torch.allclose(own, other, rtol=2e-4, atol=1e-6)
 
 
 def test_options_are_those_of_compile() -> None:

@@ -96,7 +96,8 @@ def import_graph(graph_module: Any, results: Iterable[Any]) -> "ModuleOp":
     """The program of a functional graph of core ATen operations, as AOTAutograd makes
     it. Its arguments are the placeholders that are tensors; `results` are nodes.
 
-    Raises `LocatedError` that lists all operations that are not supported.
+    Raises `UnsupportedNodes` (a `LocatedError`) that lists all operations that are not
+    supported.
     """
     from .program import Importer
 

@@ -65,6 +65,11 @@ def _add(c: AtenCall) -> SSAValue:
     return c.apply(e.OrOp if c.element == i1 else e.AddOp, c.tensor(), other)
 
 
+def _multiply_add(c: AtenCall) -> SSAValue:
+    product = c.apply(e.MultiplyOp, c.tensor("a"), c.operand("b"))
+    return c.apply(e.AddOp, product, c.operand("c"))
+
+
 def _subtract(c: AtenCall) -> SSAValue:
     other = _scaled(c, c.operand("other"), c["alpha"])
     return c.apply(e.SubtractOp, c.tensor(), other)
@@ -254,6 +259,7 @@ CONVERSIONS: Mapping[str, Conversion] = {
     "_to_copy": lambda c: c.tensor(),
     "acos": _arc(False),
     "add": _add,
+    "prims::fma": _multiply_add,
     "asin": _arc(True),
     "atan": lambda c: c.apply(e.Atan2Op, c.tensor(), 1.0),
     "bitwise_and": _bits(e.AndOp),

@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import (
     TensorType,
     UnitAttr,
     UnknownLoc,
+    UnrealizedConversionCastOp,
 )
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
@@ -62,10 +63,21 @@ _REASONS = {
     "aten::nonzero": ", whose shape depends on values,",
     **{
         f"aten::{name}": ", which draws random numbers,"
-        for name in ("native_dropout", "rand", "randn", "randperm")
+        for name in ("bernoulli", "native_dropout", "rand", "randn", "randperm")
     },
 }
 """Why operations are not supported, where it is more than that nobody wrote it."""
+
+
+class UnsupportedNodes(LocatedError):
+    """One error for all operations of a graph that are not supported; `nodes` are
+    these, with those that cannot do without them."""
+
+    def __init__(self, found: Sequence[tuple[Operation, str]], nodes: Sequence[Any]):
+        error = errors_at(found)
+        super().__init__(error.message, found[0][0])
+        self.nodes = nodes
+
 
 _PLACE = re.compile(r'File "([^"]+)", line (\d+)')
 
@@ -80,6 +92,7 @@ class Importer:
         self._values: dict[str, Any] = {}  # of the graph's nodes
         self._variables: dict[str, SSAValue] = {}  # by the name in the PyTorch module
         self._unsupported: list[tuple[Operation, str]] = []
+        self._refused: list[Any] = []  # nodes
         self.parameters: dict[str, Array] = {}
 
     def module(self, *, gradients: bool, learning_rate: float | None) -> ModuleOp:
@@ -109,7 +122,7 @@ class Importer:
         self._convert(self._program.graph)
         results = self._results(nodes)
         if self._unsupported:
-            raise errors_at(self._unsupported)
+            raise UnsupportedNodes(self._unsupported, self._refused)
         if gradients or learning_rate is not None:
             results += self._train(results, trained, learning_rate)
         block.add_ops([*self._ops, ReturnOp(*results)])
@@ -196,6 +209,8 @@ class Importer:
 
     def _type(self, example: Any, what: str) -> AnyTensor:
         try:
+            if not hasattr(example, "dtype"):
+                raise Unsupported("that is no tensor")
             element = element_of(example.dtype)
             return with_shape(TensorType(element, []), self._sizes.shape(example))
         except Unsupported as reason:
@@ -212,7 +227,8 @@ class Importer:
             self._values[node.name] = [_TOKEN]
             return
         if schema and schema.name in _REASONS:
-            self._refuse(node, schema.name, _REASONS[schema.name])
+            reason = _REASONS[schema.name]
+            self._refuse(node, f"{schema.name}{reason} is not supported")
             return
         if (size := self._sizes.call(node)) is not None:
             self._values[node.name] = size
@@ -230,63 +246,68 @@ class Importer:
         domain, _, name = str(schema.name).partition("::")
         if domain == "aten" and name in _CHECKS:
             return
-        if domain not in ("aten", "tensorplan") or name not in _CONVERSIONS:
-            self._refuse(node, schema.name, "")
+        if domain not in ("aten", "tensorplan"):
+            name = str(schema.name)
+        if name not in _CONVERSIONS:
+            self._refuse(node, f"{schema.name} is not supported")
             return
         arguments, examples = _arguments(node, schema, self._values)
         if any(value is None for value in _missing(node, self._values)):
-            return  # an argument is not supported
+            self._refused.append(node)  # an argument is not supported
+            return
         try:
-            many = isinstance(node.meta["val"], list | tuple)
-            outputs: list[Any] = list(node.meta["val"]) if many else [node.meta["val"]]
-            types = [
-                self._type(out, f"result of {schema.name}")
-                for out in outputs
-                if out is not None
-            ]
+            many, outputs, types = self._result_types(node, schema.name)
             used = {u.args[1] for u in node.users if u.target is getitem}
             call = AtenCall(
                 self._ops, _place(node), name, arguments, examples, types, used
             )
             results = _CONVERSIONS[name](call)
         except Unsupported as reason:
-            self._refuse(node, schema.name, f" {reason}")
+            self._refuse(node, f"{schema.name} {reason} is not supported")
             return
         except (VerifyException, ValueError) as error:
-            raise LocatedError(f"{schema.name}: {error}", at(_place(node))) from None
+            self._refuse(node, f"{schema.name}: {error}")
+            return
         if not many and not isinstance(results, SSAValue):
             (results,) = results
         returned = cast(Sequence[Any], results if many else [results])
         left = [n for n in used if returned[n] is None and outputs[n] is not None]
         if left:
-            self._refuse(node, schema.name, f" with its result {left[0]}")
+            self._refuse(
+                node, f"{schema.name} with its result {left[0]} is not supported"
+            )
             return
         pairs = zip(returned, outputs, strict=False)
-        self._check(node, [value for value, out in pairs if out is not None], types)
+        present = [value for value, out in pairs if out is not None]
+        if wrong := _unlike(present, types):
+            self._refuse(node, f"{node.target}: {wrong}")
+            return
         self._values[node.name] = results
+
+    def _result_types(
+        self, node: Any, name: str
+    ) -> tuple[bool, Sequence[Any], Sequence[AnyTensor]]:
+        """Whether a node gives many results; PyTorch's examples of them, and the types
+        of those that are there."""
+        example = node.meta.get("val")
+        many = isinstance(example, list | tuple)
+        outputs = list(cast(Sequence[Any], example)) if many else [example]
+        what = f"result of {name}"
+        return many, outputs, [self._type(x, what) for x in outputs if x is not None]
 
     def _control(self, node: Any) -> None:
         name = node.target.__name__
         self._values[node.name] = None
         if name not in CONTROL:
-            self._refuse(node, name, "")
+            self._refuse(node, f"{name} is not supported")
         elif None not in _missing(node, self._values):
             given = _mapped(node.args, self._values)
             try:
                 results = CONTROL[name](self._builder(node), self._subgraph, *given)
             except Unsupported as reason:
-                self._refuse(node, name, f" {reason}")
+                self._refuse(node, f"{name} {reason} is not supported")
             else:
                 self._values[node.name] = results
-
-    def _check(self, node: Any, results: Any, types: Sequence[AnyTensor]) -> None:
-        """That the types are what PyTorch has found."""
-        for value, type in zip(results, types, strict=False):
-            if value is not None and value.type != type:
-                raise LocatedError(
-                    f"{node.target}: result has type {value.type}, expected {type}",
-                    at(_place(node)),
-                )
 
     def _results(self, nodes: Mapping[str, Any]) -> list[SSAValue]:
         """The program's results, with what is assigned to variables."""
@@ -345,9 +366,28 @@ class Importer:
             self._ops.append(AssignOp(variable, lower))
         return []
 
-    def _refuse(self, node: Any, name: str, reason: str) -> None:
+    def _refuse(self, node: Any, message: str) -> None:
+        """Notes an operation that cannot be converted. Another one stands for its
+        results, so that what reads them is looked at, too."""
+        self._unsupported.append((at(_place(node)), message))
+        self._refused.append(node)
         self._values[node.name] = None
-        self._unsupported.append((at(_place(node)), f"{name}{reason} is not supported"))
+        try:
+            many, outputs, types = self._result_types(node, node.name)
+        except (LocatedError, Unsupported):  # not of tensors that a program can have
+            return
+        stand_in = UnrealizedConversionCastOp(operands=[[]], result_types=[types])
+        results = iter(stand_in.results)
+        values = [None if out is None else next(results) for out in outputs]
+        self._values[node.name] = values if many else values[0]
+
+
+def _unlike(results: Sequence[Any], types: Sequence[AnyTensor]) -> str | None:
+    """How types differ from what PyTorch has found."""
+    for value, type in zip(results, types, strict=False):
+        if value is not None and value.type != type:
+            return f"result has type {value.type}, expected {type}"
+    return None
 
 
 def _is_missing(result: Any) -> bool:

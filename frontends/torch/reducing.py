@@ -163,61 +163,73 @@ def _layer_norm(c: AtenCall) -> Results:
     rank = len(shape_of(x))
     axes = range(rank - len(c["normalized_shape"]), rank)
     y, average, inverse = normalized(c, _wide(c, x), list(axes), c["eps"])
-    y = c.convert(y, c.element)
+    element = type_of(y).element_type
     if c["weight"] is not None:
-        y = c.apply(e.MultiplyOp, y, c["weight"])
+        y = c.apply(e.MultiplyOp, y, c.operand("weight", element))
     if c["bias"] is not None:
-        y = c.apply(e.AddOp, y, c["bias"])
-    statistics = (average, inverse)
-    return [y, *(c.convert(v, c.types[1].element_type) for v in statistics)]
+        y = c.apply(e.AddOp, y, c.operand("bias", element))
+    return _as_typed(c, [y, average, inverse])
 
 
 def _group_norm(c: AtenCall) -> Results:
     x = c["input"]
     shape = shape_of(x)
     y, average, inverse = group_normalized(c, _wide(c, x), c["group"], c["eps"])
-    y = c.convert(y, c.element)
+    element = type_of(y).element_type
     if c["weight"] is not None:
-        y = c.apply(e.MultiplyOp, y, per_channel(c, c["weight"], shape))
+        weight = c.operand("weight", element)
+        y = c.apply(e.MultiplyOp, y, per_channel(c, weight, shape))
     if c["bias"] is not None:
-        y = c.apply(e.AddOp, y, per_channel(c, c["bias"], shape))
+        y = c.apply(e.AddOp, y, per_channel(c, c.operand("bias", element), shape))
     statistics = [c.reshape(v, shape_of(v)[:2]) for v in (average, inverse)]
-    return [y, *(c.convert(v, c.types[1].element_type) for v in statistics)]
+    return _as_typed(c, [y, *statistics])
+
+
+def _as_typed(c: AtenCall, results: Sequence[SSAValue]) -> Sequence[SSAValue]:
+    """The results with the elements that PyTorch gives them."""
+    pairs = zip(results, c.types, strict=True)
+    return [c.convert(value, type.element_type) for value, type in pairs]
 
 
 def _batch_norm(
-    c: AtenCall, average: SSAValue, variance: SSAValue
+    c: AtenCall, x: SSAValue, average: SSAValue, variance: SSAValue
 ) -> tuple[SSAValue, SSAValue]:
     """The result, and 1 / deviation."""
-    x = c["input"]
+    element = type_of(x).element_type
+    average, variance = (c.convert(v, element) for v in (average, variance))
     inverse = c.emit(e.RsqrtOp, c.apply(e.AddOp, variance, c["eps"]))
-    ones = type_of(average)
-    scale = c["weight"] if c["weight"] is not None else c.splat(1, ones)
-    bias = c["bias"] if c["bias"] is not None else c.splat(0, ones)
+    scale, bias = (
+        c.splat(default, type_of(average))
+        if c[name] is None
+        else c.operand(name, element)
+        for name, default in (("weight", 1), ("bias", 0))
+    )
     return batch_normalized(c, x, scale, bias, average, inverse), inverse
 
 
 def _batch_norm_known(c: AtenCall) -> Sequence[SSAValue | None]:
     """The statistics of the batch are empty."""
-    y, _ = _batch_norm(c, c["running_mean"], c["running_var"])
+    x = _wide(c, c["input"])
+    y, _ = _batch_norm(c, x, c["running_mean"], c["running_var"])
+    y = c.convert(y, c.element)
     others = enumerate(c.types[1:3], 1)
     return [y, *(c.splat(0, type) if n in c.used else None for n, type in others)]
 
 
 def _batch_norm_training(c: AtenCall) -> Sequence[SSAValue]:
     """The result, and the statistics of this batch."""
-    x = c["input"]
+    x = _wide(c, c["input"])
     axes = [d for d in range(len(shape_of(x))) if d != 1]
     average = mean(c, x, axes, keep=False)
     centred = c.apply(e.SubtractOp, x, per_channel(c, average, shape_of(x)))
     squares = c.apply(e.MultiplyOp, centred, centred)
     variance = mean(c, squares, axes, keep=False)
-    y, inverse = _batch_norm(c, average, variance)
+    y, inverse = _batch_norm(c, x, average, variance)
     return [y, average, inverse, variance]
 
 
 def _batch_norm_plain(c: AtenCall) -> Results:
-    return _batch_norm_training(c)[:3]
+    return _as_typed(c, _batch_norm_training(c)[:3])
 
 
 def _batch_norm_running(c: AtenCall) -> Results:
@@ -229,10 +241,11 @@ def _batch_norm_running(c: AtenCall) -> Results:
     count: Any = prod(size for d, size in enumerate(shape_of(x)) if d != 1)
     unbiased = c.apply(e.MultiplyOp, variance, count / (count - 1))
     new = _moved(c, c["running_mean"], average), _moved(c, c["running_var"], unbiased)
-    return [*results, *new]
+    return _as_typed(c, [*results, *new])
 
 
 def _moved(c: AtenCall, running: SSAValue, new: SSAValue) -> SSAValue:
+    running = c.convert(running, type_of(new).element_type)
     kept = c.apply(e.MultiplyOp, running, 1 - c["momentum"])
     return c.apply(e.AddOp, kept, c.apply(e.MultiplyOp, new, c["momentum"]))
 

@@ -1,6 +1,6 @@
 """ATen operations that make or move elements → tgraph."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 from math import prod
 from typing import Any, cast
@@ -163,6 +163,14 @@ def _copy(c: AtenCall) -> SSAValue:
     return c.broadcast(c.tensor("src"), c.shape)
 
 
+def _triangle(indices: Callable[..., Sequence[Any]]) -> Conversion:
+    def convert(c: AtenCall) -> SSAValue:
+        places = np.stack(indices(c["row"], c["offset"], c["col"]))
+        return c.convert(c.constant(places.astype(np.int64)), c.element)
+
+    return convert
+
+
 CONVERSIONS: Mapping[str, Conversion] = {
     **{name: _view for name in ("squeeze", "unsqueeze", "view")},
     "alias": lambda c: c["self"],
@@ -174,11 +182,14 @@ CONVERSIONS: Mapping[str, Conversion] = {
     "copy": _copy,
     "diagonal": _diagonal,
     "empty": _filled(0),
+    "empty_permuted": _filled(0),
     "empty_strided": _filled(0),
     "expand": _expand,
     "flip": _flip,
     "full": _filled("fill_value"),
     "full_like": _filled("fill_value"),
+    "lift_fresh_copy": lambda c: c["self"],
+    "new_empty_strided": _filled(0),
     "permute": _permute,
     "repeat": _repeat,
     "scalar_tensor": _filled("s"),
@@ -186,4 +197,6 @@ CONVERSIONS: Mapping[str, Conversion] = {
     "slice": _slice,
     "slice_scatter": _slice_scatter,
     "split_with_sizes": _split,
+    "tril_indices": _triangle(np.tril_indices),
+    "triu_indices": _triangle(np.triu_indices),
 }
