@@ -508,6 +508,7 @@ def frontier(
 @dataclass(frozen=True, kw_only=True)
 class _RunOptions(PlanOptions):
     workspaces: str = "native"
+    pools: tuple[Any, ...] = ()
 
 
 @_takes(_RunOptions)
@@ -524,8 +525,10 @@ def compile(
     Symbolic sizes are those of the arrays in each call. The options are those of
     `plan`; they do not change a program that is already planned. `threads` is the
     number of threads that a call uses, as in `Executable`; by default one per processor
-    that the process may run on. A plan that took half a second or more is kept on disk
-    for other processes that compile the same program.
+    that the process may run on. With the `pools` of other programs, the program uses
+    their arenas, which are then as large as the largest program needs, and the programs
+    run one at a time. A plan that took half a second or more is kept on disk for other
+    processes that compile the same program.
 
     Raises what `plan` raises, and `LocatedError` for devices other than processors
     (`cpu:0`, `cpu:1`, ...), which can be planned for but not run on. If the machine is
@@ -543,6 +546,7 @@ def compile(
     if not is_runnable(options.device):
         raise ValueError(f"device is {options.device!r}, expected {RUNNABLE} to run")
     module = _module_of(program)
+    pools, options = options.pools, replace(options, pools=())
     with seldom_collected():
         if replace(options, threads=None) == _RunOptions() and is_planned(module):
             driver.check(module)
@@ -552,8 +556,12 @@ def compile(
             planned = _cached(module, options)
         parameters = program.inputs() if isinstance(program, Model) else {}
         if not is_dynamic(planned):
-            return Executable(planned, threads=options.threads, parameters=parameters)
-        run = DynamicExecutable(planned, specialized, threads=options.threads)
+            return Executable(
+                planned, threads=options.threads, parameters=parameters, pools=pools
+            )
+        run = DynamicExecutable(
+            planned, specialized, threads=options.threads, pools=pools
+        )
         run.bind(parameters)
         return run
 

@@ -120,13 +120,13 @@ def compare(name: str, train: bool) -> bool:
 def recorded() -> Generator[list[Any]]:
     """The programs that the backend compiles."""
     programs: list[Any] = []
-    compiled: Callable[..., Any] = integration.compiled
+    build: Callable[..., Any] = integration.Builder.__call__
 
-    def recording(*given: Any, **options: Any) -> Any:
-        programs.append(compiled(*given, **options))
+    def recording(*given: Any) -> Any:
+        programs.append(build(*given))
         return programs[-1]
 
-    with patch.object(integration, "compiled", recording):
+    with patch.object(integration.Builder, "__call__", recording):
         yield programs
 
 

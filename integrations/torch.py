@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
     from ..runtime.executor import Executable
+    from ..runtime.pool import Pool
     from ..support.arrays import Array
 
 Graph: TypeAlias = Any
@@ -53,13 +54,14 @@ def backend(
     """
     torch: Any = import_module("torch")
     functorch: Any = import_module("functorch.compile")
+    build = Builder(options or {})
 
     def compiler(
         graph: Graph, example_inputs: Sequence[Any], weights: Collection[int] = ()
     ) -> Call:
         # Constants of the graph are real tensors.
         with import_module("torch._subclasses.fake_tensor").unset_fake_temporarily():
-            call = _call(graph, options or {}, weights)
+            call = _call(graph, build, weights)
         return functorch.make_boxed_func(call)
 
     def inference_compiler(graph: Graph, example_inputs: Sequence[Any]) -> Call:
@@ -75,6 +77,27 @@ def backend(
     # Of attention, only this form consists of core operations.
     with attention.sdpa_kernel(attention.SDPBackend.MATH):
         return aot(graph, example_inputs)
+
+
+class Builder:
+    """Compiles the programs of a graph: the forward and the backward pass, those for
+    other sizes, those around what PyTorch runs. They share arenas, as one runs after
+    the other, so the largest of each counts."""
+
+    def __init__(self, options: Options):
+        self.freezing = options.get(FREEZING, False)
+        if not isinstance(self.freezing, bool):
+            raise TypeError(f"{FREEZING} is {self.freezing!r}, expected bool")
+        self._options = {x: options[x] for x in options if x != FREEZING}
+        self._pools: list[Pool] = []
+
+    def __call__(self, module: ModuleOp) -> Executable:
+        options: Options = {"pools": tuple(self._pools), **self._options}
+        made = compiled(module, **options)
+        run = cast("Executable", made)  # all sizes are known
+        devices = {pool.device for pool in self._pools}
+        self._pools += [pool for pool in run.pools if pool.device not in devices]
+        return run
 
 
 _POOL = (
@@ -165,16 +188,16 @@ def _placeholders(graph: Graph) -> Sequence[Any]:
     return [node for node in graph.graph.nodes if node.op == "placeholder"]
 
 
-def _call(graph: Graph, options: Options, weights: Collection[int] = ()) -> Call:
+def _call(graph: Graph, build: Builder, weights: Collection[int] = ()) -> Call:
     """What runs a graph: a program if there can be one."""
     if any(_is_symbolic(node.meta.get("val")) for node in _placeholders(graph)):
-        return _BySizes(graph, options, weights)
+        return _BySizes(graph, build, weights)
     try:
-        return _Program(graph, options, weights)
+        return _Program(graph, build, weights)
     except UnsupportedNodes as error:
         if not all(map(_is_random, error.nodes)):
             warn(f"PyTorch runs what tensorplan cannot: {error}", stacklevel=2)
-        return _divided(graph, _left(graph, error.nodes), options, weights)
+        return _divided(graph, _left(graph, error.nodes), build, weights)
     except LocatedError as error:
         warn(f"PyTorch runs a graph that tensorplan cannot: {error}", stacklevel=2)
         return graph
@@ -206,7 +229,7 @@ _VIEWS = "alias expand permute select slice squeeze unsqueeze view".split()
 
 
 def _divided(
-    graph: Graph, left: Collection[Any], options: Options, weights: Collection[int]
+    graph: Graph, left: Collection[Any], build: Builder, weights: Collection[int]
 ) -> Call:
     """A graph in which PyTorch runs what is left to it, and programs all else. PyTorch
     also runs an operation that stands alone, and views around it."""
@@ -229,12 +252,12 @@ def _divided(
     for name in (f"program_{n}" for n in range(count)):
         (call,) = graph.graph.find_nodes(op="call_module", target=name)
         numbers = [n for n, node in enumerate(call.args) if node in held]
-        _run_in(getattr(graph, name), options, numbers)
+        _run_in(getattr(graph, name), build, numbers)
     graph.recompile()
     return graph
 
 
-def _run_in(part: Graph, options: Options, weights: Collection[int]) -> None:
+def _run_in(part: Graph, build: Builder, weights: Collection[int]) -> None:
     """Has a graph, which may return one value, be a program."""
     (output,) = part.graph.find_nodes(op="output")
     returned = output.args[0]
@@ -242,7 +265,7 @@ def _run_in(part: Graph, options: Options, weights: Collection[int]) -> None:
         output.args = ((returned,),)
         part.recompile()
     interpreter: Any = import_module("torch.fx").Interpreter
-    call = _call(part, options, weights)
+    call = _call(part, build, weights)
 
     def forward(*given: Any) -> Any:
         results = interpreter(part).run(*given) if call is part else call(*given)
@@ -260,9 +283,9 @@ def _is_symbolic(example: Any) -> bool:
 class _BySizes:
     """A graph with symbolic sizes: a program for each set of them."""
 
-    def __init__(self, graph: Graph, options: Options, weights: Collection[int]):
+    def __init__(self, graph: Graph, build: Builder, weights: Collection[int]):
         self._graph = graph
-        self._options = options
+        self._build = build
         self._weights = weights
         self._calls: dict[tuple[Any, ...], Call] = {}
 
@@ -272,7 +295,7 @@ class _BySizes:
             tracing: Any = import_module("torch.fx.experimental.proxy_tensor")
             trace = tracing.make_fx(self._graph, tracing_mode="fake")
             graph = trace(*given)
-            self._calls[key] = _call(graph, self._options, self._weights)
+            self._calls[key] = _call(graph, self._build, self._weights)
         return self._calls[key](*given)
 
 
@@ -283,7 +306,7 @@ class _Program:
     returns twice is one.
     """
 
-    def __init__(self, graph: Graph, options: Options, weights: Collection[int]):
+    def __init__(self, graph: Graph, build: Builder, weights: Collection[int]):
         given = _placeholders(graph)
         (output,) = graph.graph.find_nodes(op="output")
         self._returned: Sequence[Any] = output.args[0]
@@ -295,12 +318,8 @@ class _Program:
         self._writes = [_writer(node) for node in self._computed]
         program = import_graph(graph, self._computed)
         numbers = [k for k, n in enumerate(self._tensors) if n in weights]
-        freezing = options.get(FREEZING, False)
-        if not isinstance(freezing, bool):
-            raise TypeError(f"{FREEZING} is {freezing!r}, expected bool")
-        build = partial(_compiled, {x: options[x] for x in options if x != FREEZING})
         self._run = (
-            Weighted(program, reads, numbers, build, freezing)
+            Weighted(program, reads, numbers, build, build.freezing)
             if numbers
             else Unweighted(program, reads, build)
         )
@@ -311,10 +330,6 @@ class _Program:
         values = dict[Any, Any](zip(self._computed, written, strict=True))
         values |= {node: given[n] for node, n in self._given.items()}
         return [values[x] if _is_node(x) else x for x in self._returned]
-
-
-def _compiled(options: Options, module: ModuleOp) -> Executable:
-    return cast("Executable", compiled(module, **options))  # all sizes are known
 
 
 def _is_node(returned: Any) -> bool:

@@ -1,6 +1,7 @@
 """Programs without a plan, served by allocators; and several programs in one pool."""
 
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from xdsl.parser import Parser
 import tensorplan
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.dtypes import Array
+from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 from tensorplan.runtime.allocators import ALLOCATORS
 from tensorplan.runtime.executor import Executable, PlanViolation
 from tensorplan.runtime.pool import ALIGNMENT, Pool, Scratch
@@ -139,6 +141,23 @@ def test_programs_share_the_largest_arena(sanitize: bool) -> None:
     sums = pool.memory[:64].view(np.float32)
     if not sanitize:
         assert (sums == 5).all()  # all of them are in the one arena
+
+
+def test_compile_takes_pools() -> None:
+    module = tensorplan.read(Path("examples/classifier.mlir").read_text())
+    first = tensorplan.compile(module)
+    second = tensorplan.compile(module, pools=tuple(first.pools))
+    assert second.pools == first.pools
+    assert first.pools[0].bytes > 0
+    arrays = [np.random.default_rng(0).random(x.shape, x.dtype) for x in first.inputs]
+    other = [2 - array for array in arrays]
+    want = run_reference(module, arrays)[0]
+    for _ in range(2):
+        second(*other)
+        assert np.allclose(first(*arrays)[0], want, rtol=1e-5)
+        assert np.allclose(second(*arrays)[0], want, rtol=1e-5)
+    with pytest.raises(TypeError, match="pools is 3, expected tuple"):
+        tensorplan.compile(module, pools=3)  # pyright: ignore
 
 
 def test_programs_of_other_devices_do_not_share() -> None:

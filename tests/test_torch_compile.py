@@ -343,6 +343,33 @@ def programs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return made
 
 
+def test_the_programs_of_a_graph_share_an_arena(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Passes of several sizes may interleave."""
+    made: list[Any] = []
+    build = integration.Builder.__call__
+
+    def building(self: Any, module: Any) -> Any:
+        made.append(build(self, module))
+        return made[-1]
+
+    monkeypatch.setattr(integration.Builder, "__call__", building)
+    module = nn.Sequential(nn.Linear(8, 32), nn.Softmax(1), nn.Linear(32, 4), nn.ELU())
+    ours = copy.deepcopy(module)
+    compiled = torch.compile(ours, backend=backend, dynamic=True)
+    inputs = [torch.randn(size, 8) for size in (3, 7, 5, 3)]
+    for call in (module, compiled):
+        losses = [weighted(call(x)) for x in inputs]
+        for loss in reversed(losses):
+            loss.backward()
+    for own, want in zip(ours.parameters(), module.parameters(), strict=True):
+        assert torch.allclose(own.grad, want.grad, rtol=2e-4, atol=1e-5)
+    assert len(made) == 6
+    (pool,) = {pool for run in made for pool in run.pools}
+    assert pool.bytes > 0
+
+
 def test_what_is_not_supported_runs_in_pytorch(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -259,6 +259,7 @@ CONVERSIONS: Mapping[str, Conversion] = {
     "_to_copy": lambda c: c.tensor(),
     "acos": _arc(False),
     "add": _add,
+    "prims::convert_element_type": lambda c: c.tensor("a"),
     "prims::fma": _multiply_add,
     "asin": _arc(True),
     "atan": lambda c: c.apply(e.Atan2Op, c.tensor(), 1.0),
