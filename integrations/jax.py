@@ -10,11 +10,14 @@ plan, and it runs
    gradients, and multiplies them by the loss's own gradient.
  * with the backward pass otherwise. JAX keeps the arguments, and the forward pass is
    computed a second time.
+
+Called by another function of `tensorplan.jit`, it is a part of that one's program.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextvars import ContextVar
 from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -34,6 +37,10 @@ Keys: TypeAlias = Mapping[int, Any]
 """The implementations of leaves that are keys of random numbers, by number."""
 Build: TypeAlias = Callable[[Function, Leaves, Sequence[int]], "Executable"]
 """Compiles a function for leaves like the given ones, of which some are donated."""
+
+
+_is_part = ContextVar("is_part", default=False)
+"""Whether a function of `tensorplan.jit` is traced: those that it calls are parts."""
 
 
 class Jitted:
@@ -62,6 +69,8 @@ class Jitted:
         return f"<tensorplan.jit {self.__name__}: {len(self._programs)} programs>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if _is_part.get():
+            return self.__wrapped__(*args, **kwargs)
         leaves, program = self._program_for(args, kwargs)
         given = _without_keys(leaves, program.keys)
         results = program.traced(*given) if _is_traced(given) else program(given)
@@ -241,7 +250,11 @@ class _Program:
             return function(*leaves)
 
         named.__name__ = named.__qualname__ = self._name
-        return self._build(named, like, donated)
+        around = _is_part.set(True)
+        try:
+            return self._build(named, like, donated)
+        finally:
+            _is_part.reset(around)
 
 
 def _keys_in(leaves: Leaves) -> Keys:

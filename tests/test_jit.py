@@ -164,6 +164,23 @@ def test_inside_of_jit_and_vmap() -> None:
     check(*vmapped)
 
 
+def test_a_call_in_another_is_part_of_its_program() -> None:
+    inner = tensorplan.jit(lambda x, n: jnp.sin(x) * n, static_argnums=1)
+
+    def outer(x: Any) -> Any:
+        halves = jax.lax.map(lambda row: inner(row, 2), x)
+        return jax.jit(lambda y: inner(y, 3))(x) + halves + inner(np.ones(5), 1)
+
+    own = tensorplan.jit(outer)
+    want = jnp.sin(X) * 5 + jnp.sin(1.0)
+    check(own(X), want)
+    check(jax.grad(lambda x: own(x).sum())(X), jnp.cos(X) * 5)
+    check(jax.jit(own)(X), want)
+    assert "0 programs" in repr(inner)
+    check(inner(X, 2), jnp.sin(X) * 2)
+    assert "1 programs" in repr(inner)
+
+
 def test_donation_has_no_effect_under_transformations() -> None:
     jitted = tensorplan.jit(lambda x: x + 1, donate_argnums=0)
     assert jax.jit(lambda x: jitted(x) + x)(jnp.ones(2)).tolist() == [3, 3]
