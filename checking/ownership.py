@@ -357,20 +357,16 @@ class _Walk:
                 "its arena was freed",
                 op,
             )
-        overwritten = [
-            number
-            for number in access.overwritten
-            if not references.aliases[number] & reached & ~state.stale
-        ]
+        overwritten = bits_of(access.overwritten)  # a reference to one lost what it did
+        if missed := reached & lost & ~overwritten:
+            raise self._fault(op, missed, used & ~lost)
         if overwritten:
-            lost &= ~self._same(bits_of(overwritten), state)
-        if reached & lost:
-            raise self._fault(op, reached & lost, used & ~lost)
+            lost &= ~self._same(overwritten, state)
         for number, is_whole in access.read.items():
             if fault := self._unwritten(number, is_whole, state):
                 self._refuse(f"{name_of(op)} reads {fault}", number, op)
         others = given = 0
-        handed_over = self._handed_over(access, overwritten, state)
+        handed_over = self._handed_over(access, state)
         for number in access.touched:
             if reached >> number & 1:
                 shared = self._others(number, state)
@@ -386,7 +382,7 @@ class _Walk:
             self._compare(op, value, state)
         if others & reached:
             raise self._fault(op, others & reached, reached)
-        for number in overwritten:
+        for number in access.overwritten:
             given |= handed_over.get(number, 0)
         others |= references.expanded(access.taken)
         return state._replace(
@@ -427,23 +423,21 @@ class _Walk:
                     is_apart = not mine & theirs
                     self.apart[pair] = self.apart.get(pair, True) and is_apart
 
-    def _handed_over(
-        self, access: Access, overwritten: Sequence[int], state: _State
-    ) -> Mapping[int, int]:
+    def _handed_over(self, access: Access, state: _State) -> Mapping[int, int]:
         """Buffers that an operation overwrites, or only reads, and references that it
         only reads, each with those at the same place that it does the other with, as
         bits."""
         found: dict[int, int] = {}
         memories, references = self.memories, self.references
-        for target in overwritten:
+        for target in access.overwritten:
             place = memories.places[target]
             if place[0] not in memories.of_caller and not self._is_placed:
                 continue
-            near = self.sharing.with_(target)
+            near, same = self.sharing.with_(target), self._same(1 << target, state)
             sources = near & ~access.begun & bits_of(access.read)
             for value in access.handed_on:
                 reached = references.reach[value] & state.held
-                reached &= references.expanded(near | 1 << target)
+                reached &= references.expanded(near | 1 << target) & ~same
                 if reached and value not in access.rewritten:
                     sources |= reached
                     self.given[memories.buffers[target].value, value] = None

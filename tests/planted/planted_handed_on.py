@@ -264,3 +264,41 @@ def computed_over_the_other_path_which_is_read_later(body: str) -> str:
         *(view("b"), body, f"scf.yield %b : {M}"),
         *("} else {", f"scf.yield %a : {M}", "}", copy("r", "y"), free()),
     )
+
+
+def written_again(*body: str, yielded: str = "other") -> str:
+    """Each iteration writes all of %first, which %was is in the first one."""
+    return program(
+        *(arena(), view("first"), view("other", "%c128")),
+        *(copy("x", "first"), copy("x", "other")),
+        f"%last = scf.for %t = %c0 to %n step %c1 iter_args(%was = %first) -> ({M}) {{",
+        *(*body, f"scf.yield %{yielded} : {M}", "}"),
+        *(copy("last", "y"), free()),
+    )
+
+
+AGAIN = each("was", "first")
+
+
+@plant(sound="other", faulty="first")
+def written_again_from_itself_after_another_had_its_bytes(yielded: str) -> str:
+    another = (view("b"), each("x", "b"), copy("b", "z"))
+    return written_again(AGAIN, *another, yielded=yielded)
+
+
+@plant(sound="%c64", faulty="%c0")
+def written_again_while_another_that_is_read_later_has_its_bytes(at: str) -> str:
+    another = (view("b", at), each("x", "b"), AGAIN, copy("b", "z"))
+    return written_again(*another)
+
+
+@plant(sound="%c64", faulty="%c0")
+def written_again_over_what_it_is_computed_of_in_another_order(at: str) -> str:
+    last = (copy("first", "z"), view("now", at), each("x", "now"))
+    return written_again(each("was", "first", read=TURN), *last, yielded="now")
+
+
+@plant(sound=lines(READ, AGAIN), faulty=lines(AGAIN, READ))
+def written_again_over_what_is_read_later(body: str) -> str:
+    last = (view("now"), each("x", "now"))
+    return written_again(body, *last, yielded="now")
