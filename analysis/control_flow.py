@@ -160,6 +160,11 @@ class ControlFlow:
 _STRUCTURED = frozenset((*CHOICES, *SCOPES, *LOOPS, WHILE))
 
 
+def is_structured(op: Operation) -> bool:
+    """Whether the operations in the regions of one are steps of their own."""
+    return bool(op.regions) and name_of(op) in _STRUCTURED
+
+
 def moves(use: Use) -> Sequence[SSAValue] | None:
     """The values that may be the used memref, or a view of it, because of this use.
 

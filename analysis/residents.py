@@ -3,16 +3,21 @@
     %a = memref.alloc()
     linalg.exp ins(%x) outs(%a)        the first resident: written here,
     linalg.add ins(%a, %x) outs(%b)    and read here
+    scf.for %i = ... {                 all that the loop does is one more use of it
+      linalg.add ins(%a, %x) outs(%b)  which is this, of what passes through the body
+    }
     linalg.mul ins(%b, %b) outs(%a)    the second one: nothing of the first is left
     linalg.exp ins(%a) outs(%y)
     memref.dealloc %a
 
-The uses are operations of the allocation's block, with all that is in their regions.
-Each may be given other memory of the same type instead, for itself alone: what is known
-of the buffer are the operations that use it, and views of it in that block.
+The uses are operations of one block, with all that is in their regions: the innermost
+block that the contents do not outlive. So what each iteration of a loop writes anew is
+a resident of its body, wherever the buffer is allocated. Each use may be given other
+memory of the same type instead, for itself alone: what is known of the buffer are the
+operations that use it, and views of it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import memref
@@ -23,7 +28,7 @@ from ..dialects.memory import effects_on, freed, is_done_at_its_end, is_view
 from ..dialects.tgraph.base import TensorOp
 from ..planning.problem import Steps
 from .allocations import Allocation
-from .control_flow import ControlFlow, moves
+from .control_flow import ControlFlow, is_structured, moves
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +40,8 @@ class ResidentUse:
     end: int  # that of the next operation, after all that is inside
     accesses: Sequence[tuple[Operation, SSAValue]]
     """It, or operations inside it, each with the view that it accesses."""
+    inside: Sequence["Resident"] = ()
+    """What passes through the blocks of its regions."""
 
     @property
     def reads(self) -> bool:
@@ -47,72 +54,139 @@ class ResidentUse:
 
 @dataclass(frozen=True, slots=True)
 class Resident:
-    """Contents of a buffer that nothing follows from what was there before."""
+    """Contents of a buffer, in a block."""
 
     allocation: Allocation
+    block: Block
     views: Sequence[SSAValue]
-    """The allocation, and its views in the block."""
+    """The allocation, and its views in the block and in those around it."""
     uses: Sequence[ResidentUse]  # in order
+    enters: bool = False  # whether the contents are from before the block
+    leaves: bool = False  # whether they are needed after it
+
+    @property
+    def is_own(self) -> bool:
+        """Whether nothing of them is from before the block, or needed after it."""
+        return not (self.enters or self.leaves)
 
 
 def residents(
     allocation: Allocation, live: Sequence[Steps], flow: ControlFlow
 ) -> list[Resident]:
-    """What an allocation holds in the steps in which it is live, one after the other;
-    nothing if its uses can't be told apart."""
-    alloc = allocation.alloc
-    block = alloc.parent
+    """What an allocation holds in the steps in which it is live, one after the other,
+    each in the innermost block for which it `is_own`; nothing if its uses can't be told
+    apart."""
+    block = allocation.alloc.parent
     if block is None or allocation.slots != 1:
         return []
-    views = _views(allocation, block)
-    if views is None or not all(_is_over(op) for op, _ in allocation.accesses):
+    if not all(_is_over(op) for op, _ in allocation.accesses):
         return []
-    accesses: dict[Operation, list[tuple[Operation, SSAValue]]] = {}
-    for op, view in allocation.accesses:
-        outer = block.find_ancestor_op_in_block(op)
-        assert outer is not None
-        accesses.setdefault(outer, []).append((op, view))
-    uses: list[ResidentUse] = []
-    for op in sorted(accesses, key=flow.step.__getitem__):
-        assert op.next_op is not None
-        uses.append(ResidentUse(op, flow.step[op], flow.step[op.next_op], accesses[op]))
-    found: list[list[ResidentUse]] = []
-    for use, is_new in zip(uses, _begins(uses, live), strict=True):
-        if is_new:
-            found.append([])
-        found[-1].append(use)
-    return [Resident(allocation, views, each) for each in found]
+    return [
+        each for each in _Residents(allocation, live, flow).of(block) if each.is_own
+    ]
 
 
-def _begins(uses: Sequence[ResidentUse], live: Sequence[Steps]) -> Iterator[bool]:
-    """Whether the buffer is not live before each use."""
-    yield from [True] * bool(uses)
-    for use in uses[1:]:
-        yield not any(start < use.at < end for start, end in live)
+class _Residents:
+    """Of one allocation."""
 
+    def __init__(
+        self, allocation: Allocation, live: Sequence[Steps], flow: ControlFlow
+    ):
+        self.allocation = allocation
+        self.live = live
+        self.flow = flow
 
-def _views(allocation: Allocation, block: Block) -> Sequence[SSAValue] | None:
-    """The allocation and its views in the block; None if other values there may be its
-    memory."""
-    alloc = allocation.alloc
-    views: list[SSAValue] = [alloc.memref]
-    for value in views:  # grows
-        for use in value.uses:
-            op = use.operation
-            if use.index in freed(op):
-                if not isinstance(op, memref.DeallocOp) or op.parent is not block:
-                    return None
-            elif is_view(op) and op.parent is block:
-                if use.index or not _is_plain_view(op, alloc):
-                    return None
-                views.append(op.results[0])
-            else:
+    def of(self, block: Block, around: Sequence[SSAValue] = ()) -> list[Resident]:
+        """Those in a block, and those of their own in the blocks inside; `around` are
+        the views outside. Nothing if other values in the block may be the memory."""
+        views = self._views(block, around)
+        if views is None:
+            return []
+        found: list[Resident] = []
+        uses: list[ResidentUse] = []
+        for op, accesses in self._accesses(block).items():
+            inside: list[Resident] = []
+            if op in self.flow.step and is_structured(op):
+                for inner in [b for region in op.regions for b in region.blocks]:
+                    inside += self.of(inner, views)
+            found += (own := [each for each in inside if each.is_own])
+            done = {access for each in own for u in each.uses for access in u.accesses}
+            if left := [access for access in accesses if access not in done]:
+                passing = [each for each in inside if not each.is_own]
+                assert op.next_op is not None
+                span = self.flow.step[op], self.flow.step[op.next_op]
+                uses.append(ResidentUse(op, *span, left, passing))
+        return [*self._groups(block, views, uses), *found]
+
+    def _accesses(
+        self, block: Block
+    ) -> Mapping[Operation, Sequence[tuple[Operation, SSAValue]]]:
+        """By operation of a block, in order: what it accesses, or operations inside."""
+        found: dict[Operation, list[tuple[Operation, SSAValue]]] = {}
+        for op, view in self.allocation.accesses:
+            if outer := block.find_ancestor_op_in_block(op):
+                found.setdefault(outer, []).append((op, view))
+        return {op: found[op] for op in sorted(found, key=self.flow.step.__getitem__)}
+
+    def _groups(
+        self, block: Block, views: Sequence[SSAValue], uses: Sequence[ResidentUse]
+    ) -> Iterator[Resident]:
+        """The uses of the same contents. Contents that only pass through the block have
+        none."""
+        assert block.first_op is not None
+        assert block.last_op is not None
+        first, last = (self.flow.step[op] for op in (block.first_op, block.last_op))
+        groups: list[list[ResidentUse]] = [] if uses else [[]]
+        for use in uses:
+            if not groups or not self._enters(use.at):
+                groups.append([])
+            groups[-1].append(use)
+        for group in groups:
+            enters = group is groups[0] and self._enters(first)
+            leaves = group is groups[-1] and self._is_live(last)
+            if group or enters:
+                yield Resident(self.allocation, block, views, group, enters, leaves)
+
+    def _enters(self, step: int) -> bool:
+        """Whether the buffer has contents that are needed when a step begins. They may
+        come from any step, not just from that before it in the text."""
+        is_whole = self.allocation.uses.accesses.get(step, False)
+        return self._is_live(step) and not (
+            is_whole and any(start == step for start, _ in self.live)
+        )
+
+    def _is_live(self, step: int) -> bool:
+        return any(start <= step < end for start, end in self.live)
+
+    def _views(
+        self, block: Block, around: Sequence[SSAValue]
+    ) -> Sequence[SSAValue] | None:
+        """The views around a block and in it, with the allocation; None if other values
+        there may be its memory."""
+        alloc = self.allocation.alloc
+        views = [*around] or [alloc.memref]
+        for value in views:  # grows
+            for use in value.uses:
+                op = use.operation
                 outer = block.find_ancestor_op_in_block(op)
-                if outer is None or any(map(_is_memref, outer.results)):
+                if use.index in freed(op):
+                    if (
+                        not isinstance(op, memref.DeallocOp)
+                        or op.parent is not alloc.parent
+                    ):
+                        return None
+                elif outer is None:
+                    if not around:
+                        return None
+                elif op is outer and is_view(op):
+                    if use.index or not _is_plain_view(op, alloc):
+                        return None
+                    views.append(op.results[0])
+                elif any(map(_is_memref, outer.results)):
                     return None
-                if op is outer and moves(use) is not None:  # its block hands it on
+                elif op is outer and moves(use) is not None:  # its block hands it on
                     return None
-    return views
+        return views
 
 
 def _is_plain_view(op: Operation, alloc: memref.AllocOp) -> bool:

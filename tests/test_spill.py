@@ -19,7 +19,7 @@ from upstream import with_each_mlir
 from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import ModuleOp, NoneAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.printer import Printer
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -55,6 +55,13 @@ def function_of(module: ModuleOp) -> FuncOp:
     return function
 
 
+WHILE = [
+    "%again = scf.while (%go = %c) : (i1) -> i1 {",
+    "scf.condition(%go) %go : i1\n} do {\n^body(%goes: i1):",
+]
+"""A loop of which one region is tested before the other one is run."""
+
+
 def straight_program(random: Random) -> str:
     """Buffers that live long, written as a whole and in parts, by operations of two
     kinds, some of them in loops and branches."""
@@ -76,12 +83,15 @@ def straight_program(random: Random) -> str:
         kinds = ["new", "new", "copy", "part", "loop", "branch", "body"]
         match random.choice(kinds):
             case "body" if not is_inside:  # what it allocates is its own
-                outside = {type: list(known) for type, known in there.items()}
-                yield f"scf.for {next(names)} = %zero to %n step %one {{"
-                for _ in range(random.randint(3, 9)):
-                    yield from step(is_inside=True)
-                yield "}"
-                there.update(outside)
+                loop = f"scf.for {next(names)} = %zero to %n step %one {{"
+                starts = random.choice([[loop], ["scf.if %c {", "} else {"], WHILE])
+                for start in starts:
+                    outside = {type: list(known) for type, known in there.items()}
+                    yield start.replace("%again", next(names))
+                    for _ in range(random.randint(3, 9)):
+                        yield from step(is_inside=True)
+                    there.update(outside)
+                yield "scf.yield %c : i1\n}" if starts is WHILE else "}"
             case "new":
                 target = next(names)
                 yield f"{target} = memref.alloc() : {type}"
@@ -130,7 +140,7 @@ def straight_program(random: Random) -> str:
 def assert_same_bytes(module: ModuleOp, other: ModuleOp) -> None:
     for path in range(4):
         before, after = (
-            run_memrefs(function_of(each), path) for each in (module, other)
+            run_memrefs(function_of(each), path, 10**5) for each in (module, other)
         )
         for number, bytes in before.items():
             for x, y in zip(bytes, after[number], strict=True):
@@ -169,7 +179,7 @@ def test_random_programs(random: Random) -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("seed", [4, 9, 13, 17])  # which fit
+@pytest.mark.parametrize("seed", [1, 14, 43, 50])  # which fit
 def test_other_offsets_are_refused_or_do_no_harm(seed: int) -> None:
     """Each buffer of a plan at the offset of each other one."""
     _, spilled = fitted(Random(seed))
@@ -321,6 +331,190 @@ def test_what_a_loop_allocates_leaves_in_its_body(first: str, last: str) -> None
     copies = [op for op in loop.body.block.ops if isinstance(op, memref.CopyOp)]
     assert len(copies) == 2
     assert str(run(spilled, PlanSpill())) == str(spilled)
+
+
+def copies_in(op: Operation) -> list[tuple[str, ...]]:
+    """The memories from which and to which each copy inside goes, in order."""
+    return [
+        tuple(
+            str(cast(AnyMemRef, v.type).memory_space).strip('"') for v in copy.operands
+        )
+        for copy in op.walk()
+        if isinstance(copy, memref.CopyOp)
+    ]
+
+
+OUT, BACK = ("none", "slow"), ("slow", "none")
+
+
+def in_a_loop_of(kind: str, body: str) -> str:
+    """What uses %a and %b, made before; two of three buffers fit."""
+    start, end = {
+        "for": ("scf.for %i = %zero to %n step %one {", "}"),
+        "while": (
+            "%r = scf.while (%go = %c) : (i1) -> i1 {\nscf.condition(%go) %go : i1\n"
+            "} do {\n^body(%goes: i1):",
+            "scf.yield %c : i1\n}",
+        ),
+        "branch": ("scf.if %c {\nlinalg.exp ins(%a : !t) outs(%y : !t)\n} else {", "}"),
+    }[kind]
+    return f"""
+    !t = memref<64xf32>
+    func.func @f(%n: index, %c: i1, %x: !t, %y: !t) {{
+      %zero = arith.constant 0 : index
+      %one = arith.constant 1 : index
+      %a = memref.alloc() : !t
+      linalg.exp ins(%x : !t) outs(%a : !t)
+      %b = memref.alloc() : !t
+      linalg.exp ins(%a : !t) outs(%b : !t)
+      {start}
+        {body}
+      {end}
+      linalg.add ins(%a, %b : !t, !t) outs(%y : !t)
+      func.return
+    }}"""
+
+
+READS = """
+  %d = memref.alloc() : !t
+  linalg.exp ins(%a : !t) outs(%d : !t)
+  linalg.add ins(%b, %d : !t, !t) outs(%y : !t)"""
+WRITES = """
+  %d = memref.alloc() : !t
+  linalg.exp ins(%x : !t) outs(%d : !t)
+  linalg.add ins(%b, %d : !t, !t) outs(%b : !t)"""
+
+
+@pytest.mark.parametrize("kind", ["for", "while"])
+@pytest.mark.parametrize(
+    ("body", "inside"),
+    [(READS, [BACK, BACK]), (WRITES, [])],
+    ids=["both are read", "one is not used"],
+)
+def test_what_an_outer_buffer_lacks_room_for_comes_back_in_each_iteration(
+    kind: str, body: str, inside: list[tuple[str, ...]]
+) -> None:
+    module = on(in_a_loop_of(kind, body), 4 * 256, '"memref.copy"')
+    assert peak(on(str(in_a_loop_of(kind, body)), 1 << 20, "")) == 3 * 256
+    spilled = run(module, PlanSpill())
+    assert peak(spilled) == 2 * 256
+    assert_same_bytes(module, run(spilled, PlanMemory()))
+    (loop,) = (op for op in spilled.walk() if isinstance(op, scf.ForOp | scf.WhileOp))
+    assert copies_in(loop) == inside
+
+
+def test_what_an_iteration_has_written_is_stored_in_each() -> None:
+    """%a, which is of no use between, is in the slower memory in all iterations."""
+    body = """
+      %d = memref.alloc() : !t
+      linalg.exp ins(%b : !t) outs(%d : !t)
+      linalg.add ins(%b, %d : !t, !t) outs(%b : !t)
+      linalg.add ins(%a, %x : !t, !t) outs(%a : !t)"""
+    module = on(in_a_loop_of("for", body), 4 * 256, '"memref.copy"')
+    spilled = run(module, PlanSpill())
+    assert peak(spilled) == 2 * 256
+    assert_same_bytes(module, run(spilled, PlanMemory()))
+    (loop,) = (op for op in spilled.walk() if isinstance(op, scf.ForOp))
+    assert copies_in(loop) == [BACK, OUT]
+    assert copies_in(spilled) == [OUT, BACK, OUT, BACK]
+
+
+def test_what_the_condition_of_a_while_writes_is_there_after_it() -> None:
+    """The step before in the text is in its body, where it is of no use."""
+    text = """
+    !t = memref<64xf32>
+    func.func @f(%c: i1, %x: !t, %y: !t) {
+      %a = memref.alloc() : !t
+      %r = scf.while (%go = %c) : (i1) -> i1 {
+        linalg.exp ins(%x : !t) outs(%a : !t)
+        scf.condition(%go) %go : i1
+      } do {
+      ^body(%goes: i1):
+        scf.yield %c : i1
+      }
+      linalg.exp ins(%a : !t) outs(%y : !t)
+      func.return
+    }"""
+    module = on(text, 2 * 256 + 64, '"memref.copy"')
+    assert_same_bytes(module, run(module, PlanSpill()))
+
+
+def test_what_passes_through_a_branch_leaves_there() -> None:
+    body = """
+      %d = memref.alloc() : !t
+      linalg.exp ins(%b : !t) outs(%d : !t)
+      linalg.add ins(%b, %d : !t, !t) outs(%y : !t)"""
+    module = on(in_a_loop_of("branch", body), 4 * 256, '"memref.copy"')
+    spilled = run(module, PlanSpill())
+    assert peak(spilled) == 2 * 256
+    assert_same_bytes(module, run(spilled, PlanMemory()))
+    (branch,) = (op for op in spilled.walk() if isinstance(op, scf.IfOp))
+    assert copies_in(branch) == [OUT, BACK]
+    assert copies_in(spilled) == [OUT, BACK]
+
+
+def test_what_each_iteration_writes_anew_leaves_in_its_body() -> None:
+    """Wherever it is allocated."""
+    text = """
+    !t = memref<64xf32>
+    func.func @f(%n: index, %x: !t, %y: !t) {
+      %zero = arith.constant 0 : index
+      %one = arith.constant 1 : index
+      %a = memref.alloc() : !t
+      %b = memref.alloc() : !t
+      %c = memref.alloc() : !t
+      scf.for %i = %zero to %n step %one {
+        linalg.exp ins(%x : !t) outs(%a : !t)
+        linalg.exp ins(%a : !t) outs(%b : !t)
+        linalg.exp ins(%b : !t) outs(%c : !t)
+        linalg.add ins(%b, %c : !t, !t) outs(%y : !t)
+        linalg.add ins(%a, %y : !t, !t) outs(%y : !t)
+      }
+      memref.dealloc %a : !t
+      memref.dealloc %b : !t
+      memref.dealloc %c : !t
+      func.return
+    }"""
+    module = on(text, 4 * 256, '"memref.copy"')
+    spilled = run(module, PlanSpill())
+    assert peak(spilled) == 2 * 256
+    assert_same_bytes(module, run(spilled, PlanMemory()))
+    assert copies_in(spilled) == [OUT, BACK]
+
+
+@pytest.mark.parametrize(
+    ("trips", "moved"), [("%one", "%s"), ("%many", "%a"), ("%n", "%a")]
+)
+def test_copies_weigh_as_often_as_their_block_runs(
+    trips: str, moved: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Either %a leaves once, or %s, which is smaller, in each iteration."""
+    text = f"""
+    !t = memref<64xf32>
+    !s = memref<48xf32>
+    func.func @f(%n: index, %x: !t, %u: !s, %y: !t) {{
+      %zero = arith.constant 0 : index
+      %one = arith.constant 1 : index
+      %many = arith.constant 100 : index
+      %a = memref.alloc() : !t
+      linalg.exp ins(%x : !t) outs(%a : !t)
+      scf.for %i = %zero to {trips} step %one {{
+        %s = memref.alloc() : !s
+        linalg.exp ins(%u : !s) outs(%s : !s)
+        %b = memref.alloc() : !t
+        linalg.exp ins(%x : !t) outs(%b : !t)
+        linalg.exp ins(%b : !t) outs(%y : !t)
+        linalg.exp ins(%s : !s) outs(%u : !s)
+      }}
+      linalg.add ins(%a, %y : !t, !t) outs(%y : !t)
+      func.return
+    }}"""
+    module = on(text, 2 * 256 + 192 + 512, '"memref.copy"')
+    with caplog.at_level("INFO"):
+        spilled = run(module, PlanSpill())
+    (record,) = caplog.records
+    assert f"of {moved} are in slow" in record.getMessage()
+    assert_same_bytes(module, spilled)
 
 
 def test_what_a_branch_hands_on_stays(caplog: pytest.LogCaptureFixture) -> None:

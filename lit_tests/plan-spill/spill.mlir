@@ -9,6 +9,8 @@
 // REMARK:      :[[#]]:8: remark: 16384 bytes of %a are in psram between linalg.add ({{.*}}:[[#]]:3) and linalg.add ({{.*}}:[[#]]:3)
 // REMARK-NEXT: :[[#]]:8: remark: 16384 bytes of %p are in psram between linalg.exp ({{.*}}:[[#]]:3) and linalg.matmul ({{.*}}:[[#]]:3)
 // REMARK-NEXT: :[[#]]:8: remark: 16384 bytes of %s are in psram between scf.for ({{.*}}:[[#]]:3) and linalg.exp ({{.*}}:[[#]]:3)
+// REMARK-NEXT: :[[#]]:8: remark: 16384 bytes of %w are in psram between linalg.exp ({{.*}}:[[#]]:3) and scf.for ({{.*}}:[[#]]:3)
+// REMARK-NEXT: :[[#]]:8: remark: 16384 bytes of %w are in psram between linalg.sub ({{.*}}:[[#]]:5) and the next iteration's linalg.sub ({{.*}}:[[#]]:5)
 !t = memref<64x64xf32, "sram">
 
 // CHECK-LABEL: func.func @copied
@@ -64,7 +66,7 @@ func.func @read_there(%x: !t, %y: !t) {
   func.return
 }
 
-// A loop is one use, and a view is made again where it is needed.
+// What a loop writes leaves after it, and a view is made again where it is needed.
 // CHECK-LABEL: func.func @in_a_loop
 func.func @in_a_loop(%x: !t, %y: !t) {
   %c0 = arith.constant 0 : index
@@ -89,5 +91,36 @@ func.func @in_a_loop(%x: !t, %y: !t) {
   // CHECK-NEXT: linalg.exp ins([[VIEW]]
   linalg.exp ins(%v : memref<?x64xf32, "sram">) outs(%q : !t)
   linalg.add ins(%u, %q : !t, !t) outs(%y : !t)
+  func.return
+}
+
+// What the loop only reads is stored once, and comes back in each iteration.
+// CHECK-LABEL: func.func @weights
+func.func @weights(%x: !t, %y: !t) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %w = memref.alloc() : !t
+  linalg.exp ins(%x : !t) outs(%w : !t)
+  // CHECK:      "memref.copy"(%w, [[AWAY:%w_[0-9]+]])
+  // CHECK-NEXT: memref.dealloc %w
+  // CHECK-NEXT: scf.for
+  scf.for %i = %c0 to %c64 step %c1 {
+    %p = memref.alloc() : !t
+    linalg.exp ins(%y : !t) outs(%p : !t)
+    %q = memref.alloc() : !t
+    linalg.add ins(%p, %x : !t, !t) outs(%q : !t)
+    // CHECK:      linalg.mul
+    %s = memref.alloc() : !t
+    linalg.mul ins(%p, %q : !t, !t) outs(%s : !t)
+    %r = memref.alloc() : !t
+    // CHECK:      [[BACK:%w_[0-9]+]] = memref.alloc()
+    // CHECK-NEXT: "memref.copy"([[AWAY]], [[BACK]])
+    // CHECK-NEXT: linalg.sub ins([[BACK]], %s
+    // CHECK-NEXT: memref.dealloc [[BACK]]
+    linalg.sub ins(%w, %s : !t, !t) outs(%r : !t)
+    linalg.add ins(%r, %s : !t, !t) outs(%y : !t)
+  }
+  // CHECK:      memref.dealloc [[AWAY]]
   func.return
 }

@@ -23,42 +23,57 @@ For each memory that has copies to a larger one (dialects/target_memory.py), the
 asks plan-memory for the arena. If it takes more than the capacity, less the bytes of
 arguments there, the contents of some buffers leave between two uses. An operation that
 may access the slower memory, as the target says, uses them there: a buffer may lie
-there all the time. A loop or a branch is one use of what is allocated outside; what it
-allocates inside leaves between two operations of its body. For the others they are
-copied, out only if they have been written since the last time.
-planning/scheduling/residency.py chooses what leaves so that this takes the least time,
-as it does for tgraph-offload; here all copies are memref.copy, which stop all else.
-Contents that follow one another in a buffer get memory of their own. Where no placement
-is found, more leaves. Remarks say what moves.
+there all the time. For the others they are copied, out only if they have been written
+since the last time. planning/scheduling/residency.py chooses what leaves so that this
+takes the least time, as it does for tgraph-offload; here all copies are memref.copy,
+which stop all else. What is in the body of a loop counts as often as the loop runs.
+
+Contents that follow one another in a buffer get memory of their own, in the innermost
+block that they do not outlive. What a loop or a branch uses of outside leaves in its
+blocks, too. It may be away from the last use in an iteration to the first one in the
+next:
+
+    memref.copy %w, %0                       // %w is only read in the loop
+    scf.for ... {
+      %1 = memref.alloc() : memref<4096xf32, "sram">
+      memref.copy %0, %1
+      linalg.matmul ins(%1, ...) outs(%b)
+      memref.dealloc %1
+      ...
+    }
+
+Where no placement is found, more leaves. Remarks say what moves.
 
 Needs: level 2, and a target.
 Leaves: level 2.
-Does not: move arguments, buffers that control flow hands on, or that are not used and
-freed in the block that allocates them, or buffers of symbolic size; change functions
-with streams, or with barriers; count how often a loop copies; copy while other
-operations run; or fail if the arena does not fit whatever moves. It then leaves the
-fewest bytes, which plan-memory refuses.
+Does not: move arguments, buffers that control flow hands on, that are accessed in
+several blocks of a function, or that are not freed in the block that allocates them, or
+buffers of symbolic size; change functions with streams, or with barriers; copy while
+other operations run; or fail if the arena does not fit whatever moves. It then leaves
+the fewest bytes, which plan-memory refuses.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from typing import cast
 
 from xdsl.context import Context
-from xdsl.dialects import memref
-from xdsl.dialects.builtin import MemRefType, ModuleOp
+from xdsl.dialects import memref, scf
+from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.test_value import create_ssa_value
 
 from ...analysis.allocations import has_plan
-from ...analysis.control_flow import ControlFlow
+from ...analysis.control_flow import LOOPS, WHILE, ControlFlow
 from ...analysis.liveness import buffer_of, without
+from ...analysis.loops import TRIP_COUNT
 from ...analysis.residents import Resident, ResidentUse, residents
+from ...checking.ranges import most_iterations
 from ...dialects.diagnostics import (
     LocatedError,
     held_back,
@@ -66,7 +81,7 @@ from ...dialects.diagnostics import (
     place_of,
     remark,
 )
-from ...dialects.memory import says_effects
+from ...dialects.memory import is_view, says_effects
 from ...dialects.target_memory import (
     Copies,
     TargetMemory,
@@ -76,7 +91,7 @@ from ...dialects.target_memory import (
 from ...dialects.tgraph.base import AnyMemRef
 from ...planning import Buffer, Problem
 from ...planning.arena import solve_arena
-from ...planning.problem import Steps
+from ...planning.problem import Steps, common
 from ...planning.scheduling.residency import (
     Choice,
     Gap,
@@ -86,6 +101,9 @@ from ...planning.scheduling.residency import (
 from ..options import MemoryOptions
 from .memory import PlanMemory
 from .placement.arena import Arena
+
+ITERATIONS = 10
+"""Of a loop whose number of iterations is not known, as Chaitin (1982) has it."""
 
 ROUNDS = 8
 """Choices whose placement is tried."""
@@ -147,6 +165,10 @@ class _Route:
                 return f"{COPY} may not access {memory.name}"
         return None
 
+    def times(self, size: int) -> tuple[int, int]:
+        """Of a copy out, and back; at least 1."""
+        return 1 + self.out.time(size), 1 + self.back.time(size)
+
     def is_direct(self, use: ResidentUse) -> bool:
         """Whether an operation may use what is in the slower memory."""
         name, slower = name_of(use.op), self.slower
@@ -192,45 +214,108 @@ def _in_space(given: Attribute, space: Attribute) -> AnyMemRef:
     return MemRefType(type.element_type, type.shape, type.layout, space)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Moving:
     """What may leave, and when it does."""
 
     buffer: int  # in the pool
     resident: Resident
+    runs: int  # how often its block runs
     direct: Sequence[bool]  # of each use
+    inside: Sequence[Sequence["_Moving"]]  # of each use: what passes through it
+    span: Steps  # the steps of its block, or of the loop
+    loop: ResidentUse | None  # whose iterations hand it on
     is_apart: bool  # whether the buffer holds other contents before or after
-    away: list[bool] = field(default_factory=list[bool])  # between two uses
+    away: list[bool] = field(init=False)
+    """Whether it is, before the first use, between two, and after the last one. What
+    has all its uses in the block is nowhere before and after them."""
+
+    def __post_init__(self) -> None:
+        self.away = [False] * (len(self.direct) + 1)
+
+    @property
+    def all(self) -> Iterator["_Moving"]:
+        """It, and what passes through its uses."""
+        yield self
+        for each in self.inside:
+            for inner in each:
+                yield from inner.all
+
+    @property
+    def gaps(self) -> Sequence[int]:
+        """The positions in `away` in which it may be away."""
+        outer = int(self.resident.is_own)
+        return range(outer, len(self.away) - outer)
 
     def is_away_at(self, use: int) -> bool:
-        """Whether a use accesses the slower memory."""
-        around = self.away[max(use - 1, 0) : use + 1]
+        """Whether a use accesses the slower memory, or brings back what it uses."""
+        if any(inner.wraps for inner in self.inside[use]):
+            return True
+        around = [self.away[gap] for gap in (use, use + 1) if gap in self.gaps]
         return self.direct[use] and bool(around) and all(around)
 
     @property
+    def is_own(self) -> bool:
+        """Whether it has other memory each time that it comes back."""
+        return self.resident.is_own or self.wraps
+
+    @property
+    def wraps(self) -> bool:
+        """Whether it is away when an iteration of its loop begins."""
+        return self.loop is not None and self.away[0]
+
+    @property
     def is_changed(self) -> bool:
-        """Whether it gets memory of its own."""
-        return self.is_apart or any(self.away)
+        """Whether it gets memory of its own, or is copied."""
+        return self.is_apart or any(any(each.away) for each in self.all)
 
     @property
     def absences(self) -> Iterator[tuple[int, int]]:
-        """The uses between which it is away, one time after the other."""
-        start = 0
-        for use, is_away in enumerate([*self.away, False]):
-            if not is_away:
-                if start < use:
-                    yield start, use
-                start = use + 1
+        """The first and the last position of each time away: uses may be in between."""
+        start = None
+        for gap, is_away in enumerate([*self.away, False]):
+            if start is not None and not (is_away and self.is_away_at(gap - 1)):
+                yield start, gap - 1
+                start = None
+            if is_away and start is None:
+                start = gap
 
     @property
     def stays(self) -> Iterator[tuple[int, int]]:
         """The first and the last use of each time in the faster memory."""
         start = 0
-        for use, leaves in enumerate([*self.away, True]):
+        for use, leaves in enumerate([*self.away[1:-1], True]):
             if leaves:
                 if not self.is_away_at(use):
                     yield start, use
                 start = use + 1
+
+    def steps(self, gap: int) -> Steps:
+        """In which it may be away, at a position."""
+        uses, (start, end) = self.resident.uses, self.span
+        return (
+            uses[gap - 1].end if gap else start,
+            uses[gap].at if gap < len(uses) else end,
+        )
+
+    @property
+    def memories(self) -> Iterator[Sequence[Steps]]:
+        """The steps in which it needs each memory of its own, at most."""
+        uses = self.resident.uses
+        for start, end in self.stays if self.is_own else ():
+            inside = (x for use in self.inside[start : end + 1] for x in use)
+            free = [steps for each in inside for steps in each.free]
+            yield without([(uses[start].at, uses[end].end)], free)
+        for each in self.inside:
+            for inner in each:
+                yield from inner.memories
+
+    @property
+    def free(self) -> Iterator[Steps]:
+        """The steps in which it is away, in its block or in one inside."""
+        for each in self.all:
+            for first, last in each.absences:
+                yield each.steps(first)[0], each.steps(last)[1]
 
 
 class _Spilling:
@@ -244,60 +329,124 @@ class _Spilling:
         self.exact = exact
         self.strategy = strategy
         self.capacity = max(arena.left or 0, 0)
-        flow = ControlFlow(func)
-        self.ops = flow.ops
-        self.moving: list[_Moving] = []
+        self.flow = flow = ControlFlow(func)
+        self.own: list[_Moving] = []
+        """What gets memory of its own; what is in a body comes after what is around."""
         for index in arena.rest:
             slot = arena.pool.slots[index]
             if len(slot.allocations) > 1:
                 continue
             found = residents(slot.allocations[0], slot.steps, flow)
-            for each in found:
-                direct = list(map(route.is_direct, each.uses))
-                self.moving.append(_Moving(index, each, direct, len(found) > 1))
+            is_apart = len(found) > 1
+            self.own += [self._moving(index, each, is_apart) for each in found]
+        self.moving = [inner for each in self.own for inner in each.all]
+
+    def _moving(
+        self,
+        buffer: int,
+        resident: Resident,
+        is_apart: bool,
+        loop: ResidentUse | None = None,
+    ) -> _Moving:
+        block, uses = resident.block, resident.uses
+        assert block.first_op is not None
+        assert block.last_op is not None
+        span = self.flow.step[block.first_op], self.flow.step[block.last_op]
+        return _Moving(
+            buffer,
+            resident,
+            _runs(block),
+            list(map(self.route.is_direct, uses)),
+            [
+                [self._moving(buffer, each, False, around) for each, around in inner]
+                for inner in map(_passing, uses)
+            ],
+            span if loop is None else (loop.at, loop.end),
+            loop,
+            is_apart or block is not resident.allocation.alloc.parent,
+        )
 
     def run(self) -> None:
         problem, gaps = self._problem()
         if problem.lowest > self.capacity:
             self._explain_the_least(problem)
         for chosen in self._choices(problem):
-            away = {gaps[index] for index in chosen}
-            for number, each in enumerate(self.moving):
-                pairs = range(len(each.direct) - 1)
-                each.away = [(number, pair) in away for pair in pairs]
+            self._take(gaps[index] for index in chosen)
             if self._peak() <= self.capacity:
                 break
         self._explain()
-        moved = [each for each in self.moving if each.is_changed]
-        for each in moved:
+        moved = [each for each in self.own if each.is_changed]
+        for each in reversed(moved):  # those in a body before those around it
             _Rewriting(each, self.route.slower).run()
-        for resident in {each.buffer: each.resident for each in moved}.values():
-            _erase_unused(resident)
+        for allocation in {
+            each.buffer: each.resident.allocation for each in moved
+        }.values():
+            _erase_unused(allocation.alloc.memref)
 
-    def _problem(self) -> tuple[ResidencyProblem, Sequence[tuple[int, int]]]:
-        """What may be away; and of each gap what it is of, and after which use."""
+    def _take(self, gaps: Iterable[tuple[_Moving, int]]) -> None:
+        """What is away when an iteration ends is so when the next one begins, and
+        before the loop and after it."""
+        for each in self.moving:
+            each.away = [False] * len(each.away)
+        for each, gap in gaps:
+            each.away[gap] = True
+        for each in reversed(self.moving):  # those inside first
+            for use, inside in enumerate(each.inside):
+                if any(inner.wraps for inner in inside):
+                    for gap in {use, use + 1}.intersection(each.gaps):
+                        each.away[gap] = True
+            if each.loop is not None:
+                each.away[0] = each.away[-1] = each.away[0] or each.away[-1]
+
+    def _problem(self) -> tuple[ResidencyProblem, Sequence[tuple[_Moving, int]]]:
+        """What may be away; and of each gap what it is of, and its position."""
         sizes: list[int] = []
         first: list[int] = []
         gaps: list[Gap] = []
-        after: list[tuple[int, int]] = []
+        found: list[tuple[_Moving, int]] = []
+        begin: dict[_Moving, int] = {}  # what it is when it passes into a block
         for number, each in enumerate(self.moving):
             size, uses = each.resident.allocation.size, each.resident.uses
             sizes.append(size)
-            back = 1 + self.route.back.time(size)
-            for at, (use, next) in enumerate(pairwise(uses)):
-                if not at or use.writes:
-                    first.append(1 + self.route.out.time(size))
-                direct = (each.direct[at], each.direct[at + 1])
-                if any(direct) or next.at > use.end:
-                    steps = (use.end, next.at)
-                    gaps.append(Gap(number, *steps, back, len(first) - 1, direct))
-                    after.append((number, at))
+            out, back = (time * each.runs for time in self.route.times(size))
+            contents = begin.get(each)
+            if contents is None or (each.loop is not None and each.loop.writes):
+                first.append(out)
+                contents = len(first) - 1
+            if each.loop is not None:
+                first.append(self._around(each.loop, size, each.runs))
+            around = len(first) - 1
+            for gap in range(len(each.away)):
+                if gap:
+                    begin.update(dict.fromkeys(each.inside[gap - 1], contents))
+                    is_begun = gap == 1 and each.resident.is_own
+                    if uses[gap - 1].writes and not is_begun:
+                        first.append(out)
+                        contents = len(first) - 1
+                direct = (
+                    gap > 0 and each.direct[gap - 1],
+                    gap < len(uses) and each.direct[gap],
+                )
+                start, end = each.steps(gap)
+                if gap in each.gaps and (any(direct) or start < end):
+                    is_around = each.loop is not None and gap in (0, len(uses))
+                    cost, what = (0, around) if is_around else (back, contents)
+                    gaps.append(Gap(number, start, end, cost, what, direct))
+                    found.append((each, gap))
         live = self._live()
-        return ResidencyProblem(live, self.capacity, sizes, first, gaps), after
+        return ResidencyProblem(live, self.capacity, sizes, first, gaps), found
+
+    def _around(self, loop: ResidentUse, size: int, runs: int) -> int:
+        """What it costs to be away when iterations begin and end: a copy in for each,
+        and one out if the loop writes; and one each before the loop and after it."""
+        assert loop.op.parent is not None
+        outer = _runs(loop.op.parent)
+        out, back = self.route.times(size)
+        return (runs + outer) * back + (runs * loop.writes + outer) * out
 
     def _live(self) -> list[int]:
         """The bytes that are live in each step."""
-        change = [0] * (len(self.ops) + 1)
+        change = [0] * (len(self.flow.ops) + 1)
         for index in self.arena.rest:
             buffer = self.arena.pool.buffers[index]
             for start, end in buffer.live:
@@ -331,25 +480,22 @@ class _Spilling:
 
     def _buffers(self) -> Iterator[Buffer]:
         """What the arena will hold."""
-        moved: dict[int, list[_Moving]] = {}
-        for each in self.moving:
-            if each.is_changed:
-                moved.setdefault(each.buffer, []).append(each)
+        own: dict[int, list[_Moving]] = {}
+        for each in self.own:
+            own.setdefault(each.buffer, []).insert(0, each)
         for index in self.arena.rest:
             buffer = self.arena.pool.buffers[index]
             left = [*buffer.live]
-            for each in moved.get(index, ()):
-                left = without(left, [self._steps(each, 0, len(each.away))])
-                for stay in each.stays:
-                    start, end = self._steps(each, *stay)
-                    yield replace(buffer, start=start, end=end, gaps=())
+            for each in own.get(index, ()):  # those in a body before those around it
+                if not each.is_changed:
+                    continue
+                uses = each.resident.uses
+                for steps in each.memories:
+                    if live := common(left, steps):
+                        yield buffer_of(buffer.id, buffer.size, live, buffer.alignment)
+                left = without(left, [(uses[0].at, uses[-1].end)])
             if left:
                 yield buffer_of(buffer.id, buffer.size, left, buffer.alignment)
-
-    def _steps(self, each: _Moving, first: int, last: int) -> Steps:
-        """From the one use to the end of the other."""
-        uses = each.resident.uses
-        return uses[first].at, uses[last].end
 
     def _explain_the_least(self, problem: ResidencyProblem) -> None:
         """Says which operation needs more than there is, whatever moves."""
@@ -359,19 +505,65 @@ class _Spilling:
             f"whatever moves to {self.route.slower.name}, {live.excess(step)} bytes "
             f"are live in {self.route.memory.name} here, expected at most "
             f"{self.arena.left}",
-            self.ops[step],
+            self.flow.ops[step],
         )
 
     def _explain(self) -> None:
         for each in self.moving:
-            allocation, uses = each.resident.allocation, each.resident.uses
+            allocation = each.resident.allocation
             what = f"{allocation.size} bytes of {allocation.name}"
             for start, end in each.absences:
+                if each.wraps and start == 0 and end + 1 < len(each.away):
+                    continue  # as after the last use
                 remark(
-                    f"{what} are in {self.route.slower.name} between "
-                    f"{_described(uses[start].op)} and {_described(uses[end].op)}",
+                    f"{what} are in {self.route.slower.name} {_when(each, start, end)}",
                     allocation.alloc,
                 )
+
+
+def _when(each: _Moving, first: int, last: int) -> str:
+    """From which use to which, one position to another."""
+    uses = each.resident.uses
+    around = each.resident.block.parent_op()
+    assert around is not None
+    if not uses:
+        return f"in a branch of {_described(around)}"
+    if first == 0 and last == len(uses):
+        return f"during {_described(around)}"
+    if first == 0:
+        return (
+            f"from the beginning of {_described(around)} to {_described(uses[last].op)}"
+        )
+    start = _described(uses[first - 1].op)
+    if last < len(uses):
+        return f"between {start} and {_described(uses[last].op)}"
+    if not each.wraps:
+        return f"from {start} to the end of {_described(around)}"
+    wrapped = next(end for begin, end in each.absences if begin == 0)
+    return f"between {start} and the next iteration's {_described(uses[wrapped].op)}"
+
+
+def _passing(use: ResidentUse) -> Sequence[tuple[Resident, ResidentUse | None]]:
+    """What passes through the regions of a use, and whether that is a loop, which hands
+    it on."""
+    if isinstance(use.op, scf.WhileOp):  # if only the body uses it
+        return [(each, use) for each in use.inside[1:] if not use.inside[0].uses]
+    is_loop = name_of(use.op) in LOOPS
+    return [(each, use if is_loop else None) for each in use.inside]
+
+
+def _runs(block: Block) -> int:
+    """How often a block runs, as far as that is known."""
+    runs, op = 1, block.parent_op()
+    while op is not None and not isinstance(op, FuncOp):
+        if name_of(op) in (*LOOPS, WHILE):
+            given = op.attributes.get(TRIP_COUNT)
+            known = most_iterations(op)
+            if isinstance(given, IntegerAttr):
+                known = given.value.data
+            runs *= ITERATIONS if known is None else known
+        op = op.parent_op()
+    return runs
 
 
 def _described(op: Operation) -> str:
@@ -387,59 +579,106 @@ class _Rewriting:
         self.alloc = each.resident.allocation.alloc
         self.slower = slower
         self.there: SSAValue | None = None  # the memory in the slower one
-        self.is_stored = False  # whether it has what was written last
-        self.views: dict[tuple[SSAValue, SSAValue], SSAValue] = {}
-        """Of new memory, by that and the view of the buffer that it is instead of."""
+        self.use = self.end = each.resident.uses[0].op
+        """The use of the outermost block that is being changed, and the last of them
+        that needs what is in the slower memory."""
+        self.views: dict[tuple[SSAValue, SSAValue, Block | None], SSAValue] = {}
+        """Of new memory in a block, by that and the view of the buffer that it is
+        instead of."""
         self.last: dict[Operation, Operation] = {}
         """The last of what was put after an operation."""
 
     def run(self) -> None:
-        each, uses = self.each, self.each.resident.uses
-        here: SSAValue | None = None
-        end = uses[0].op  # after which nobody needs what is in the slower memory
-        for number, use in enumerate(uses):
-            op, writes = use.op, use.writes or not number
+        self._change(self.each, is_stored=False)
+        if self.there is not None:
+            self._after(self.end, memref.DeallocOp.get(self.there))
+
+    def _change(self, each: _Moving, is_stored: bool) -> bool:
+        """Copies what is in a block where it leaves or comes back. Returns whether the
+        slower memory has the contents at the end, given whether it has them before.
+
+        What only passes through the block stays in the same memory, which the use
+        around it is given.
+        """
+        resident, memory = each.resident, self.alloc.memref
+        here = None if each.is_own or each.away[0] else memory
+        if each.away[0] and not each.wraps and not is_stored:
+            assert resident.block.first_op is not None
+            self._before(resident.block.first_op, memref.CopyOp(memory, self._slow()))
+            is_stored = True
+        for number, use in enumerate(resident.uses):
+            op = use.op
+            if each is self.each:
+                self.use = op
             if each.is_away_at(number):
-                self._give(use, self._slow(op))
-                self.is_stored |= writes
-                end = op
+                if each.direct[number]:
+                    self._give(resident, op, self._slow())
+                is_stored = self._pass(each, number, None, is_stored)
+                is_stored |= use.writes or not number
                 continue
             if here is None:
-                here = self._allocate(self.alloc.memref.type.memory_space, op)
-                if number:
-                    end = self._before(op, memref.CopyOp(self._slow(op), here))
-            self._give(use, here)
-            self.is_stored &= not writes
-            leaves = number < len(each.away) and each.away[number]
-            if leaves and not self.is_stored:
-                self._after(op, memref.CopyOp(here, self._slow(op)))
-                self.is_stored = True
-            if leaves or use is uses[-1]:
+                here = self._allocate(op) if each.is_own else memory
+                if number or not resident.is_own:
+                    back = memref.CopyOp(self._slow(), here)
+                    self._before(op, back)
+                    if each is self.each:
+                        self.end = back
+            is_stored = self._pass(each, number, here, is_stored)
+            if each.is_own:
+                self._give(resident, op, here)
+            leaves = each.away[number + 1]
+            if leaves and not is_stored:
+                self._after(op, memref.CopyOp(here, self._slow()))
+                is_stored = True
+            if each.is_own and (leaves or use is resident.uses[-1]):
                 self._after(op, memref.DeallocOp.get(here))
+            if leaves:
                 here = None
-        if self.there is not None:
-            self._after(end, memref.DeallocOp.get(self.there))
+        if here is None and not each.is_own:
+            assert resident.block.last_op is not None
+            self._before(resident.block.last_op, memref.CopyOp(self._slow(), memory))
+        return is_stored
 
-    def _slow(self, op: Operation) -> SSAValue:
-        """The memory in the slower one, for this operation and later ones."""
+    def _pass(
+        self, each: _Moving, number: int, here: SSAValue | None, is_stored: bool
+    ) -> bool:
+        """Changes what passes through blocks inside a use. Returns whether the slower
+        memory has the contents afterwards, given whether it has them before."""
+        use, inside = each.resident.uses[number], each.inside[number]
+        changed = [inner for inner in inside if inner.is_changed]
+        is_loop = any(inner.loop is not None for inner in changed)
+        wraps = any(inner.wraps for inner in changed)
+        if here is not None and is_loop and not use.writes and not is_stored:
+            self._before(use.op, memref.CopyOp(here, self._slow()))  # once for all
+            is_stored = True
+        for inner in changed:
+            self._change(inner, is_stored and (wraps or not (is_loop and use.writes)))
+        return is_stored and (wraps or not use.writes)
+
+    def _slow(self) -> SSAValue:
+        """The memory in the slower one, for the use that is being changed and later
+        ones."""
+        self.end = self.use
         if self.there is None:
-            self.there = self._allocate(self.slower.memory_space, op)
+            self.there = self._allocate(self.use, self.slower.memory_space)
         return self.there
 
-    def _allocate(self, space: Attribute, op: Operation) -> SSAValue:
+    def _allocate(self, op: Operation, space: Attribute | None = None) -> SSAValue:
+        """Memory as the buffer's, in its memory space or another one."""
         given = self.alloc
-        type = _in_space(given.memref.type, space)
-        made = self._before(op, memref.AllocOp((), (), type, given.alignment))
-        made.results[0].name_hint = given.memref.name_hint
-        return made.results[0]
+        type = given.memref.type
+        if space is not None:
+            type = _in_space(type, space)
+        made = memref.AllocOp(given.dynamic_sizes, (), type, given.alignment)
+        self._before(op, made)
+        made.memref.name_hint = given.memref.name_hint
+        return made.memref
 
-    def _give(self, use: ResidentUse, memory: SSAValue) -> None:
-        """Lets an operation, with all inside it, use this memory."""
-        for inner in use.op.walk():
+    def _give(self, resident: Resident, op: Operation, memory: SSAValue) -> None:
+        """Lets a use, with all inside it, have this memory."""
+        for inner in op.walk():
             inner.operands = [
-                self._view(value, memory, use.op)
-                if value in self.each.resident.views
-                else value
+                self._view(value, memory, op) if value in resident.views else value
                 for value in inner.operands
             ]
 
@@ -447,7 +686,8 @@ class _Rewriting:
         """The same view of other memory, for this operation and later ones."""
         if view is self.alloc.memref:
             return memory
-        if (view, memory) not in self.views:
+        key = view, memory, op.parent
+        if key not in self.views:
             maker = view.owner
             assert isinstance(maker, Operation)
             space = cast(AnyMemRef, memory.type).memory_space
@@ -460,13 +700,12 @@ class _Rewriting:
             )
             self._before(op, made)
             made.results[0].name_hint = view.name_hint
-            self.views[view, memory] = made.results[0]
-        return self.views[view, memory]
+            self.views[key] = made.results[0]
+        return self.views[key]
 
-    def _before(self, op: Operation, made: Operation) -> Operation:
+    def _before(self, op: Operation, made: Operation) -> None:
         made.location = self.alloc.location
         Rewriter.insert_op(made, InsertPoint.before(op))
-        return made
 
     def _after(self, op: Operation, made: Operation) -> None:
         made.location = self.alloc.location
@@ -474,11 +713,13 @@ class _Rewriting:
         self.last[op] = made
 
 
-def _erase_unused(resident: Resident) -> None:
-    """Erases a buffer that only its deallocation uses, and views that nothing uses."""
-    for view in reversed(resident.views):
-        users = [use.operation for use in view.uses]
-        if all(isinstance(user, memref.DeallocOp) for user in users):
-            for op in (*users, view.owner):
-                assert isinstance(op, Operation)
-                Rewriter.erase_op(op)
+def _erase_unused(buffer: SSAValue) -> None:
+    """Erases what only its deallocation uses, and views that nothing uses."""
+    for user in [use.operation for use in buffer.uses]:
+        if is_view(user):
+            _erase_unused(user.results[0])
+    users = [use.operation for use in buffer.uses]
+    if all(isinstance(user, memref.DeallocOp) for user in users):
+        for op in (*users, buffer.owner):
+            assert isinstance(op, Operation)
+            Rewriter.erase_op(op)
