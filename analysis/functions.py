@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from math import prod
 from typing import NamedTuple, cast
 
 from xdsl.dialects.builtin import (
@@ -26,10 +25,8 @@ from ..dialects.tgraph.base import (
     PARAMETER,
     RESULT,
     VARIABLE,
-    AnyMemRef,
     TensorOp,
     VariableType,
-    element_bytes,
 )
 from ..dialects.tgraph.structure import IfOp, WhileOp
 
@@ -162,21 +159,6 @@ def caller_memories(func: FuncOp) -> Iterator[CallerMemory]:
             yield CallerMemory(argument, title, is_given=False, is_kept=True)
         elif DONATED in attributes and PARAMETER not in attributes:
             yield CallerMemory(argument, title, is_given=True, is_kept=False)
-
-
-def argument_bytes(func: FuncOp, space: Attribute) -> int:
-    """What the memrefs take that a function is given in a memory space, as far as
-    their sizes are known."""
-    types = [
-        cast(AnyMemRef, type)
-        for type in func.function_type.inputs
-        if isinstance(type, MemRefType)
-    ]
-    return sum(
-        prod(type.get_shape()) * element_bytes(type.element_type)
-        for type in types
-        if type.memory_space == space and type.has_static_shape()
-    )
 
 
 def arena_alignment(value: SSAValue) -> int | None:

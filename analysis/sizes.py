@@ -16,6 +16,7 @@ has no expression. As a buffer's size it stands for a name, which is worth at le
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, reduce
+from math import isinf
 from operator import add, mul, sub
 from typing import cast
 
@@ -33,6 +34,7 @@ from xdsl.traits import is_side_effect_free, is_speculatable
 
 from ..dialects.diagnostics import LocatedError, name_of
 from ..dialects.sizes.dims import BOUNDS, DIMS, HINTS, named_sizes, numbers_in
+from ..dialects.sizes.intervals import interval
 from ..dialects.sizes.symbolic import (
     TYPICAL,
     Atom,
@@ -48,7 +50,7 @@ from ..dialects.sizes.symbolic import (
     substitute,
     symbol,
 )
-from ..dialects.tgraph.base import AnyMemRef
+from ..dialects.tgraph.base import AnyMemRef, element_bytes
 from .functions import argument_attributes
 
 
@@ -65,6 +67,28 @@ def argument_sizes(func: FuncOp) -> list[Sequence[Size]]:
         shape = cast(AnyMemRef, type).get_shape()
         shapes.append(named_sizes(shape, attrs.get(DIMS), argument.index))
     return shapes
+
+
+def argument_bytes(
+    func: FuncOp, space: Attribute, bounds: Mapping[str, int]
+) -> tuple[int, bool]:
+    """The bytes of the memrefs that a function is given in a memory space, at most for
+    sizes up to their bounds; and whether these are all: a memref counts as nothing if
+    its size has no bound."""
+    bytes, are_all = 0, True
+    for argument, shape in zip(func.args, argument_sizes(func), strict=True):
+        type: Attribute = argument.type
+        if not isinstance(type, MemRefType) or type.memory_space != space:
+            continue
+        size: Size = element_bytes(cast(AnyMemRef, type).element_type)
+        for dim in shape:
+            size *= dim
+        _, most = interval(size, bounds)
+        if isinf(most):
+            are_all = False
+        else:
+            bytes += int(most)
+    return bytes, are_all
 
 
 def counted_sizes(func: FuncOp) -> dict[str, int]:

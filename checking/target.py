@@ -12,9 +12,10 @@ from typing import cast
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
-from ..analysis.functions import argument_bytes
+from ..analysis.sizes import argument_bytes
 from ..dialects.diagnostics import LocatedError, name_of
 from ..dialects.memory import effects_on, freed, is_view, says_effects
+from ..dialects.sizes.dims import BOUNDS, numbers_in
 from ..dialects.target_memory import TargetMemories, TargetMemory, target_memories
 from ..dialects.tgraph.base import AnyMemRef
 from .arenas import place_of
@@ -31,7 +32,7 @@ def check_target(
     memories = target_memories(func)
     for memory in memories.values():
         here = [p for p in pools if _space(p) == memory.memory_space and not p.caller]
-        _check_pools(func, memory, here)
+        _check_pools(func, memory, here, unchecked)
     if memories:
         for op in operations_in(func):
             _check_accesses(op, memories, unchecked)
@@ -42,11 +43,19 @@ def _space(pool: MemoryPool) -> object:
 
 
 def _check_pools(
-    func: FuncOp, memory: TargetMemory, pools: Sequence[MemoryPool]
+    func: FuncOp,
+    memory: TargetMemory,
+    pools: Sequence[MemoryPool],
+    unchecked: Unchecked,
 ) -> None:
-    given = argument_bytes(func, memory.memory_space)
-    bytes = given + sum(p.size for p in pools if isinstance(p.value.owner, Operation))
-    if pools and bytes > memory.capacity:
+    bounds = numbers_in(func.attributes.get(BOUNDS))
+    given, are_all = argument_bytes(func, memory.memory_space, bounds)
+    sized = [p for p in pools if _is_static(p)]
+    bytes = given + sum(p.size for p in sized if isinstance(p.value.owner, Operation))
+    if pools and not (are_all and sized == pools):
+        what = f"arenas in {memory.name}, whose capacity is not proved to suffice"
+        unchecked.add(f"{what}: sizes have no bounds", maker_of(pools[0].value))
+    if sized and bytes > memory.capacity:
         raise LocatedError(
             f"function @{func.sym_name.data} has {bytes} bytes in {memory.name}, "
             f"{given} of them arguments', expected at most its {memory.capacity}",
@@ -60,6 +69,10 @@ def _check_pools(
                 f"the address of {memory.name}, {memory.base:#x}",
                 maker_of(pool.value),
             )
+
+
+def _is_static(pool: MemoryPool) -> bool:
+    return cast(AnyMemRef, pool.value.type).has_static_shape()
 
 
 def _check_address(pool: MemoryPool, memory: TargetMemory) -> None:

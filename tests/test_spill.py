@@ -24,7 +24,7 @@ from xdsl.printer import Printer
 from xdsl.rewriter import InsertPoint, Rewriter
 
 import tensorplan
-from tensorplan.analysis.functions import argument_bytes
+from tensorplan.analysis.sizes import argument_bytes
 from tensorplan.checking.plan_check import check_plan
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.target_memory import TARGET, target_memories
@@ -159,7 +159,7 @@ def fitted(random: Random) -> tuple[ModuleOp, ModuleOp]:
     text = straight_program(random)
     accesses = '"memref.copy"' + ', "linalg.copy"' * random.randint(0, 1)
     module = on(text, 1 << 20, accesses)
-    given = argument_bytes(function_of(module), NoneAttr())
+    given, _ = argument_bytes(function_of(module), NoneAttr(), {})
     module = on(text, given + peak(module) * random.randint(3, 9) // 10 + 1, accesses)
     return module, run(module, PlanSpill())
 
@@ -540,6 +540,42 @@ def test_what_a_branch_hands_on_stays(caplog: pytest.LogCaptureFixture) -> None:
     assert "512 bytes are live in fast here, expected at most 256" in caplog.text
 
 
+SYMBOLIC = (
+    LINEAR.replace("64xf32", "?x4xf32")
+    .replace("%x: !t, %y: !t", "%x: !t {tgraph.dims = #tgraph.dims<n>}, %y: !t")
+    .replace("alloc()", "alloc(%n)")
+    .replace(
+        "%zero =",
+        "%axis = arith.constant 0 : index\n  %n = memref.dim %x, %axis : !t\n  %zero =",
+    )
+    .replace("%y: !t)", "%y: !t {tgraph.dims = #tgraph.dims<n>})")
+)
+
+
+def symbolic(capacity: int) -> ModuleOp:
+    text = SYMBOLIC.replace("FIRST", FILL).replace("SECOND", READ)
+    return on(text.replace("THIRD", READ), capacity, '"memref.copy"')
+
+
+def test_symbolic_sizes_count_as_their_bounds() -> None:
+    spilled = run(symbolic(4 * 256), PlanSpill(bounds="n<=16"))
+    text = str(spilled)
+    assert (text.count(STORE), text.count('"memref.copy"(%a_1, ')) == (1, 2)
+    assert 'memref.alloc(%n) : memref<?x4xf32, "slow">' in text
+    planned = run(spilled, PlanMemory(bounds="n<=16"))
+    sizes = {p.device: p.size for p in check_plan(planned) if not p.argument}
+    assert sizes == {"": 512, "slow": 256}
+
+
+def test_symbolic_sizes_without_bounds_stay(caplog: pytest.LogCaptureFixture) -> None:
+    module = symbolic(4 * 256)
+    with caplog.at_level("INFO"):
+        assert str(run(module, PlanSpill())) == str(module)
+        run(module, PlanMemory())
+    assert "nothing moves to slow: sizes in fast have no bounds" in caplog.text
+    assert "capacity is not proved to suffice: sizes have no bounds: 1" in caplog.text
+
+
 @pytest.mark.skipif(not mlir_programs.LIBRARIES, reason="no libmlir_runner_utils")
 @with_each_mlir
 @pytest.mark.parametrize(("name", "bytes"), [("line_10", 819), ("line_11", 896)])
@@ -561,7 +597,7 @@ def check_values(name: str, bytes: int, tools: Tools) -> None:
     module = tensorplan.read(path)
     functions = [op for op in module.ops if isinstance(op, FuncOp)]
     given = max(
-        argument_bytes(f, NoneAttr()) for f in functions if not f.is_declaration
+        argument_bytes(f, NoneAttr(), {})[0] for f in functions if not f.is_declaration
     )
     target = on("func.func private @x()", given + bytes, '"memref.copy"').attributes[
         TARGET

@@ -192,6 +192,26 @@ def test_plan_check_refuses_what_the_target_does_not_have(name: str) -> None:
         check_plan(on(str(planned), **properties))
 
 
+def test_arguments_of_symbolic_size_count_as_their_bounds() -> None:
+    named = "{tgraph.dims = #tgraph.dims<n>}"
+    text = f"""
+    !t = memref<?xf32, "sram">
+    func.func @f(%x: !t {named}, %y: !t {named}) {{
+      %zero = arith.constant 0 : index
+      %n = memref.dim %x, %zero : !t
+      %a = memref.alloc(%n) : !t
+      linalg.exp ins(%x : !t) outs(%a : !t)
+      linalg.exp ins(%a : !t) outs(%y : !t)
+      func.return
+    }}"""
+    planner = PlanMemory(bounds="n<=64")
+    planned = run(on(text, capacity=768), planner)
+    with pytest.raises(LocatedError, match="768 bytes in sram, 512 of them arguments'"):
+        check_plan(on(str(planned), capacity=767))
+    with pytest.raises(LocatedError, match="has 767, 512 of them arguments'"):
+        run(on(text, capacity=767), planner)
+
+
 def test_a_plan_for_a_target_of_the_python_api(tmp_path: Path) -> None:
     program = """
     func.func @main(%x: tensor<16xf32>) -> tensor<16xf32> {

@@ -81,9 +81,8 @@ from ...analysis.allocations import Allocation, erase_deallocs, find_allocations
 from ...analysis.banks import banks_of
 from ...analysis.control_flow import ControlFlow, ends
 from ...analysis.frees import uses_after_free
-from ...analysis.functions import argument_bytes
 from ...analysis.references import MOST_SLOTS, loop_around
-from ...analysis.sizes import SizeReader
+from ...analysis.sizes import SizeReader, argument_bytes
 from ...checking.plan_check import check_plan
 from ...dialects.diagnostics import LocatedError, remark
 from ...dialects.memory import ALIGNMENT
@@ -200,7 +199,8 @@ class PlanMemory(ModulePass, MemoryOptions, Arenas, Banking):
             memory = memories.get(space)
             given = self.alignment if memory is None else memory.alignment
             alignments = _alignments(allocations, given)
-            left = memory and memory.capacity - argument_bytes(func, space)
+            taken, _ = argument_bytes(func, space, self.largest)
+            left = memory and memory.capacity - taken
             solve = partial(solve_arena, strategy=self.strategy, capacity=left)
             is_symbolic = any(isinstance(a.size, Symbolic) for a in allocations)
             measured = [self._measured(a, self.largest) for a in allocations]

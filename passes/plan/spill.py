@@ -48,9 +48,9 @@ Needs: level 2, and a target.
 Leaves: level 2.
 Does not: move arguments, buffers that control flow hands on, that are accessed in
 several blocks of a function, or that are not freed in the block that allocates them, or
-buffers of symbolic size; change functions with streams, or with barriers; copy while
-other operations run; or fail if the arena does not fit whatever moves. It then leaves
-the fewest bytes, which plan-memory refuses.
+buffers of symbolic size without bounds; change functions with streams, or with
+barriers; copy while other operations run; or fail if the arena does not fit whatever
+moves. It then leaves the fewest bytes, which plan-memory refuses.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -137,6 +137,13 @@ class PlanSpill(ModulePass, MemoryOptions):
         space = route.memory.memory_space
         with held_back():  # what plan-memory is going to say
             arena = next((a for a in planner.arenas(func) if a.space == space), None)
+        if arena is not None and arena.dynamic is not None:
+            remark(
+                f"nothing moves to {route.slower.name}: sizes in {route.memory.name} "
+                "have no bounds",
+                func,
+            )
+            return
         if arena is None or arena.left is None or arena.plan.peak <= arena.left:
             return
         if reason := route.why_not(func, arena):
