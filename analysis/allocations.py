@@ -75,7 +75,7 @@ from .functions import (
     tensor_functions,
 )
 from .liveness import Uses, live_steps, merged, without
-from .references import MOST_SLOTS, References, slots
+from .references import MOST_SLOTS, References, loops_of, slots
 from .sizes import SizeReader
 
 _STORES = ("memref.store", "affine.store")
@@ -106,6 +106,7 @@ class Allocation:
     accesses: Sequence[tuple[Operation, SSAValue]]
     """The operations that access it, each with the memref that it has for that."""
     slots: int = 1  # how many of it there may be at a time, in a loop that hands it on
+    loops: int = 1  # how many loops do, one in the other
 
     @property
     def deallocs(self) -> Sequence[Operation]:
@@ -364,7 +365,7 @@ def _allocation(
     alignment = max(asked, element_alignment(alloc.memref.type.element_type))
     return Allocation(
         *(alloc, trace.deallocs, size, alignment, uses, references, by_reference),
-        *(trace.accesses, count),
+        *(trace.accesses, count, len(loops_of(references))),
     )
 
 

@@ -21,7 +21,8 @@ is. A view is no reference of its own: it is live with what it views.
 
 What a loop hands on is allocated again while it is live. It needs as many slots as
 there are of it at a time: one if %old is dead when %new is first accessed, or if %new
-is computed over it (overwriting.py), here two.
+is computed over it (overwriting.py), here two. If the loop is in another one, which
+hands on its results, the slots go on to turn where the last run has left them.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
@@ -194,12 +195,11 @@ def slots(references: References, uses: Mapping[SSAValue, Uses]) -> int | None:
         for a, b in pairs
     ):
         return 1
-    ages = ages_in_loop(references)
-    loop = loop_around(alloc)
-    if ages is None or loop is None or loop.next_op is None:
+    loops, ages = loops_of(references), ages_in_loops(references)
+    if ages is None or (after := loops[-1].next_op) is None:
         return None
-    step = references.flow.step
-    whole = [(step[loop] + 1, step[loop.next_op])]
+    loop, step = loops[-1], references.flow.step
+    whole = [(step[loop] + 1, step[after])]
     outside = [r for r in live if r not in ages or r.owner is loop]
     if any(common(live[reference], whole) for reference in outside):
         return None
@@ -219,30 +219,50 @@ def _meet(live: Mapping[SSAValue, Sequence[Steps]], a: SSAValue, b: SSAValue) ->
     return bool(common(live.get(a, ()), live.get(b, ())))
 
 
-def loop_around(alloc: Operation) -> scf.ForOp | scf.WhileOp | None:
-    """The loop of `scf` that allocates something once, at most, in each iteration."""
+Loop = scf.ForOp | scf.WhileOp
+
+
+def loops_around(alloc: Operation, count: int) -> Sequence[Loop]:
+    """The innermost loops of `scf` around an allocation, `count` at most. It runs once
+    at most in an iteration of the first; each other one is directly around the next."""
     loop = alloc.parent_op()
     while loop is not None and name_of(loop) in CHOICES:
         loop = loop.parent_op()
-    return loop if isinstance(loop, scf.ForOp | scf.WhileOp) else None
+    loops: list[Loop] = []
+    while isinstance(loop, Loop) and len(loops) < count:
+        loops.append(loop)
+        loop = loop.parent_op()
+    return loops
 
 
-def ages_in_loop(references: References) -> Ages | None:
-    """The ages of what a loop of `scf` allocates in each iteration; None if no loop
-    does, or if it may get too old."""
+def loops_of(references: References) -> Sequence[Loop]:
+    """The loops that hand on what is allocated in each iteration of the first one, and
+    from one run of it to the next; none if something else does, or if a run ends with
+    an iteration that has not handed on what it has allocated."""
     alloc = references.source.owner
     assert isinstance(alloc, Operation)
-    loop = loop_around(alloc)
-    if loop is None:
+    count = 1
+    loops = loops_around(alloc, count)
+    while loops and any(move.op is loops[-1] for move in references.moves):
+        count += 1
+        loops = loops_around(alloc, count)
+        if len(loops) < count or not loops[0].regions[-1].is_ancestor(alloc):
+            return ()
+    return loops
+
+
+def ages_in_loops(references: References) -> Ages | None:
+    """The ages of what loops hand on; None if none does, or if it may get too old."""
+    loops = loops_of(references)
+    if not loops:
         return None
-    back = loop.regions[-1].block.last_op
+    outermost = loops[-1]
+    back = loops[0].regions[-1].block.last_op
     ages: dict[SSAValue, set[int]] = {references.source: {0}}
     pending = [references.source]
     for reference in pending:  # grows
         for move in references.moves:
-            if move.op is loop:  # from one run of the loop to the next
-                return None
-            if move.source is not reference or not _is_of(move.target, loop):
+            if move.source is not reference or not _is_of(move.target, outermost):
                 continue
             moved = {age + (move.op is back) for age in ages[reference]}
             known = ages.setdefault(move.target, set())

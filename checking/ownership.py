@@ -67,6 +67,10 @@ class _State(NamedTuple):
         return _State(*(a | b for a, b in zip(self, other, strict=True)))
 
 
+_States = Sequence[_State]
+"""After paths that have met: one for each rotation of slots."""
+
+
 class Ownership(NamedTuple):
     """How a function uses its buffers."""
 
@@ -117,7 +121,7 @@ class _Walk:
         self._is_placed = sharing is None  # at offsets that are numbers
         self.unchecked = unchecked
         self.references = accesses.references
-        self.states: dict[tuple[Region, _State], _State] = {}
+        self.states: dict[tuple[Region, _State], _States] = {}
         self.apart: dict[tuple[SSAValue, SSAValue], bool] = {}
         """Whether two operands, one of which is handed on, have no byte in common."""
         self.given: dict[tuple[SSAValue, SSAValue], None] = {}
@@ -133,8 +137,8 @@ class _Walk:
         used = self.memories.given & ~blank
         return _State(used=used, blank=blank, missing=missing)
 
-    def region(self, region: Region, state: _State) -> _State:
-        """The state after a region, given that before it.
+    def region(self, region: Region, state: _State) -> _States:
+        """The states after a region, given that before it.
 
         Each loop looks at its body until nothing new comes out: loops within loops
         would be walked twice as often with each level, were the states not kept.
@@ -144,14 +148,14 @@ class _Walk:
             self.states[key] = self._region(region, state)
         return self.states[key]
 
-    def _region(self, region: Region, state: _State) -> _State:
+    def _region(self, region: Region, state: _State) -> _States:
         first = region.first_block
         if first is None:
-            return state
+            return [state]
         if first.next_block is None:
             return self._end(first, self._block(first, state))
         before = {(first, self._rotation(state)): state}
-        end: _State | None = None
+        ends: list[_State] = []
         pending = list(before)
         while pending:
             key = pending.pop()
@@ -159,57 +163,58 @@ class _Walk:
             after = self._block(block, before[key])
             terminator = block.last_op
             if terminator is None or not terminator.successors:
-                after = self._end(block, after)
-                end = after if end is None else end.united(after)
+                ends += self._end(block, after)
                 continue
             for successor, passed in passed_on(terminator):
                 values = [terminator.operands[index] for index in passed]
-                entering = self._bind(after, successor.args, values)
-                key = successor, self._rotation(entering)
-                known = before.get(key)
-                met = entering if known is None else known.united(entering)
-                if met != known:
-                    before[key] = met
-                    pending.append(key)
-        return end or state
+                for each in after:
+                    entering = self._bind(each, successor.args, values)
+                    key = successor, self._rotation(entering)
+                    known = before.get(key)
+                    met = entering if known is None else known.united(entering)
+                    if met != known:
+                        before[key] = met
+                        pending.append(key)
+        return self._met(ends) or [state]
 
-    def _end(self, block: Block, state: _State) -> _State:
+    def _end(self, block: Block, states: _States) -> _States:
         """After a block that is the last of its region to run."""
         op, last = block.parent_op(), block.last_op
         if op is None or last is None or name_of(op) not in ONE_REGION_RUNS:
-            return state
-        return self._bind(state, op.results, last.operands)
+            return states
+        return self._met([self._bind(s, op.results, last.operands) for s in states])
 
-    def _block(self, block: Block, state: _State) -> _State:
+    def _block(self, block: Block, state: _State) -> _States:
+        states: _States = [state]
         for op in block.ops:
-            name = name_of(op) if op.regions else ""
-            if name in ONE_REGION_RUNS:
-                first, *others = (self.region(region, state) for region in op.regions)
-                state = first
-                for other in others:
-                    state = state.united(other)
-            elif name in LOOPS:
-                after = self._loop(op, state)
-                skipped = self._bind(state, op.results, initial(op))
-                state = after if surely_runs(op) else skipped.united(after)
-            elif name == "scf.while":
-                state = self._loop(op, state)
-            elif op in self.memories.makes:
-                state = self._make(op, state)
-            elif op in self.memories.allocates:
-                state = self._allocate(op, state)
-            elif isinstance(op, memref.DeallocOp) and op.memref in self.accesses.frees:
-                state = self._free(op, state)
-            else:
-                if self.memories.allocated_in(op):
-                    for region in op.regions:
-                        self.region(region, state)
-                state = self._access(op, state)
-                if op.results and any(r in self.references.of for r in op.results):
-                    state = self._derive(op, state)
-        return state
+            states = self._met([after for s in states for after in self._op(op, s)])
+        return states
 
-    def _loop(self, loop: Operation, state: _State) -> _State:
+    def _op(self, op: Operation, state: _State) -> _States:
+        name = name_of(op) if op.regions else ""
+        if name in ONE_REGION_RUNS:
+            return [s for region in op.regions for s in self.region(region, state)]
+        if name in LOOPS:
+            after = self._loop(op, state)
+            skipped = self._bind(state, op.results, initial(op))
+            return after if surely_runs(op) else [skipped, *after]
+        if name == "scf.while":
+            return self._loop(op, state)
+        if op in self.memories.makes:
+            return [self._make(op, state)]
+        if op in self.memories.allocates:
+            return [self._allocate(op, state)]
+        if isinstance(op, memref.DeallocOp) and op.memref in self.accesses.frees:
+            return [self._free(op, state)]
+        if self.memories.allocated_in(op):
+            for region in op.regions:
+                self.region(region, state)
+        state = self._access(op, state)
+        if op.results and any(r in self.references.of for r in op.results):
+            state = self._derive(op, state)
+        return [state]
+
+    def _loop(self, loop: Operation, state: _State) -> _States:
         """After a loop that runs once at least, with each rotation of its slots."""
         first, *then = loop.regions
         heads: dict[int, _State] = {}
@@ -222,20 +227,30 @@ class _Walk:
             if state == known:
                 continue
             heads[key] = state
-            state = self.region(first, state)
+            states = self.region(first, state)
             for region in then:
-                entered = self._bind(state, region.block.args, yielded(first))
-                state = self.region(region, entered)
-            last = then[-1] if then else first
-            pending.append(self._bind(state, carried(loop), yielded(last)))
-        ends = [
-            self._bind(self.region(first, head), loop.results, yielded(first))
-            for head in heads.values()
+                args = region.block.args
+                entered = [self._bind(s, args, yielded(first)) for s in states]
+                states = [after for s in entered for after in self.region(region, s)]
+            last = yielded(then[-1] if then else first)
+            pending += [self._bind(s, carried(loop), last) for s in states]
+        ends = (end for head in heads.values() for end in self.region(first, head))
+        outside = ~self.references.inside(loop)
+        return [
+            end._replace(held=end.held & outside)
+            for end in (self._bind(s, loop.results, yielded(first)) for s in ends)
         ]
-        state = ends[0]
-        for end in ends[1:]:
-            state = state.united(end)
-        return state
+
+    def _met(self, states: _States) -> _States:
+        """Those in which the same slots hold the same bytes as one."""
+        if len(states) < 2:
+            return states
+        found: dict[int, _State] = {}
+        for state in states:
+            key = self._rotation(state)
+            known = found.get(key)
+            found[key] = state if known is None else known.united(state)
+        return list(found.values())
 
     def _rotation(self, state: _State) -> int:
         """Which slots hold which bytes."""

@@ -38,7 +38,7 @@ def may_be(
     while pending:
         value = pending.pop()
         for use in value.uses:
-            for target in _targets(use.operation, use.index):
+            for target in targets(use.operation, use.index):
                 if target in apart:
                     continue
                 known = found.setdefault(target, [])
@@ -49,7 +49,7 @@ def may_be(
     return found
 
 
-def _targets(op: Operation, index: int) -> Iterator[SSAValue]:
+def targets(op: Operation, index: int) -> Iterator[SSAValue]:
     """The memrefs that may be one, or a view of one, that is this operand."""
     if op.successors:
         for successor, passed in passed_on(op):

@@ -19,7 +19,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ..dialects.diagnostics import name_of
 from ..dialects.memory import is_view
-from .pointees import LOOPS, ONE_REGION_RUNS, may_be, operations_in
+from .pointees import LOOPS, ONE_REGION_RUNS, may_be, operations_in, targets
 
 _WALKED = (*LOOPS, *ONE_REGION_RUNS, "scf.while")
 
@@ -56,7 +56,9 @@ class References:
         self.reach = {v: _united(bits[n] for n in of) for v, of in sources.items()}
         """By memref: the buffers and references that it may be, as bits."""
         self.slots = self._slots(body)
-        """The references of values that a view makes buffers of, as bits."""
+        """The references of values that are, or will be, what a view makes a buffer of,
+        as bits."""
+        self._inside: dict[Operation, int] = {}
 
     def _add(self, value: SSAValue, buffers: Sequence[int]) -> None:
         self.by_value[value] = {}
@@ -69,14 +71,35 @@ class References:
             self.of[value] |= 1 << number
 
     def _slots(self, body: Region) -> int:
-        """Those of the bytes that a view makes a buffer of."""
+        """Those of the bytes that a view makes a buffer of, or that are handed on to
+        become these."""
         function = body.parent_op()
         assert function is not None
-        return _united(
-            self.of[op.source]
+        slots = {
+            op.source: None
             for op in (operations_in(function) if self.of else ())
             if isinstance(op, memref.ViewOp) and op.source in self.of
-        )
+        }
+        sources: dict[SSAValue, list[SSAValue]] = {}
+        for value in self.of if slots else ():
+            for use in value.uses:
+                for target in targets(use.operation, use.index):
+                    sources.setdefault(target, []).append(value)
+        pending = list(slots)
+        for target in pending:  # grows
+            new = [v for v in sources.get(target, ()) if v not in slots]
+            slots.update(dict.fromkeys(new))
+            pending += new
+        return _united(self.of[value] for value in slots)
+
+    def inside(self, op: Operation) -> int:
+        """The references of values that are there in the regions of an operation only,
+        as bits."""
+        if op not in self._inside:
+            self._inside[op] = _united(
+                bits for value, bits in self.of.items() if _is_inside(value, op)
+            )
+        return self._inside[op]
 
     def expanded(self, buffers: int) -> int:
         """The buffers, and the references that may be one of them."""
@@ -103,6 +126,14 @@ def is_slot(value: SSAValue) -> bool:
     if isinstance(owner, Operation):
         return bool(owner.regions)
     return bool(owner.prev_block) or not isinstance(owner.parent_op(), FuncOp)
+
+
+def _is_inside(value: SSAValue, op: Operation) -> bool:
+    owner = value.owner
+    around = owner if isinstance(owner, Operation) else owner.parent_op()
+    return around is not None and (
+        op.is_ancestor(around) and (around is not op or isinstance(owner, Block))
+    )
 
 
 def _united(sets: Iterable[int]) -> int:

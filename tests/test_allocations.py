@@ -540,11 +540,23 @@ LEFT = {
         ],
         [NEXT],
     ),
-    "carried from one run of the loop to the next": (
+    "carried from one run of the loop to the next by a branch": (
         [
             f"%r = {FOR} iter_args(%o = %x) -> ({M}) {{",
+            f"%b = scf.if %p -> ({M}) {{",
             f"%s = {FOR.replace('%i', '%j')} iter_args(%k = %o) -> ({M}) {{",
             *(A, reverse("k", "a"), f"scf.yield %a : {M}", "}"),
+            *(f"scf.yield %s : {M}", "} else {", f"scf.yield %o : {M}", "}"),
+            *(f"scf.yield %b : {M}", "}"),
+        ],
+        [NEXT],
+    ),
+    "carried from one run to the next, allocated before the condition": (
+        [
+            f"%r = {FOR} iter_args(%o = %x) -> ({M}) {{",
+            f"%s = scf.while (%k = %o) : ({M}) -> {M} {{",
+            *(A, reverse("o", "a"), f"scf.condition(%p) %a : {M}"),
+            *("} do {", f"^body(%l: {M}):", f"scf.yield %l : {M}", "}"),
             *(f"scf.yield %s : {M}", "}"),
         ],
         [NEXT],

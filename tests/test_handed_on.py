@@ -49,6 +49,11 @@ REPLACED = loop(
     starts="%was = %first",
 )
 LAST = lines(copy("last", "y"), free("last"))
+RUN = loop(
+    *(alloc("now"), step("was", "now"), free("was"), f"scf.yield %now : {M}"),
+    starts="%was = %begin",
+    name="run",
+)
 
 PROGRAMS = {
     "replaced in each iteration": ([FIRST, REPLACED, LAST], 128),
@@ -56,6 +61,68 @@ PROGRAMS = {
         [
             "scf.for %k = %c0 to %n step %c1 {",
             *(FIRST, REPLACED, LAST, "}"),
+        ],
+        128,
+    ),
+    "handed on from one run of a loop to the next": (
+        [FIRST, loop(RUN, f"scf.yield %run : {M}", starts="%begin = %first"), LAST],
+        128,
+    ),
+    "handed on from one run to the next, and read between": (
+        [
+            FIRST,
+            loop(
+                *(RUN, each("run", "z"), add("run", "z", "run")),
+                f"scf.yield %run : {M}",
+                starts="%begin = %first",
+            ),
+            LAST,
+        ],
+        128,
+    ),
+    "handed on through three loops": (
+        [
+            FIRST,
+            loop(
+                loop(RUN, f"scf.yield %run : {M}", starts="%begin = %k", name="all"),
+                f"scf.yield %all : {M}",
+                starts="%k = %first",
+            ),
+            LAST,
+        ],
+        128,
+    ),
+    "handed on from one run to the next, with the one before": (
+        [
+            *(FIRST, alloc("second"), each("x", "second")),
+            loop(
+                loop(
+                    *(alloc("now"), step("was", "now"), add("now", "before", "now")),
+                    f"scf.yield %now, %was : {MM}",
+                    starts="%was = %begin, %before = %older",
+                    types=MM,
+                    name="run",
+                ),
+                f"scf.yield %run#0, %run#1 : {MM}",
+                starts="%begin = %first, %older = %second",
+                types=MM,
+            ),
+            copy("last#0", "y"),
+        ],
+        192,
+    ),
+    "handed on from one run to the next of a loop in a while": (
+        [
+            FIRST,
+            "%end:2 = scf.while (%i = %c0, %begin = %first) : "
+            f"(index, {M}) -> (index, {M}) {{",
+            "%more = arith.cmpi slt, %i, %n : index",
+            f"scf.condition(%more) %i, %begin : index, {M}",
+            f"}} do {{\n^bb0(%j: index, %kept: {M}):",
+            RUN.replace("%was = %begin", "%was = %kept"),
+            "%next = arith.addi %j, %c1 : index",
+            f"scf.yield %next, %run : index, {M}\n}}",
+            *(copy("end#1", "y"), free("end#1")),
         ],
         128,
     ),

@@ -81,7 +81,7 @@ from ...analysis.allocations import Allocation, erase_deallocs, find_allocations
 from ...analysis.banks import banks_of
 from ...analysis.control_flow import ControlFlow, ends
 from ...analysis.frees import uses_after_free
-from ...analysis.references import MOST_SLOTS, loop_around
+from ...analysis.references import MOST_SLOTS, loops_around
 from ...analysis.sizes import SizeReader, argument_bytes
 from ...checking.plan_check import check_plan
 from ...dialects.diagnostics import LocatedError, remark
@@ -377,14 +377,13 @@ def _rewrite(
             ((slot, offset),) = places[allocation]
             made = view(slot, offset, given, alloc, alloc.dynamic_sizes)
         else:
-            loop = loop_around(alloc)
-            assert loop is not None
+            loop = loops_around(alloc, allocation.loops)[-1]
             bytes_ = MemRefType(i8, [allocation.size], NoneAttr(), given.memory_space)
             views = [view(*place, bytes_, loop, ()) for place in places[allocation]]
             Rewriter.insert_op(views, InsertPoint.before(loop))
             for each in views:
                 each.result.name_hint = "slot"
-            source = carry(alloc, [each.result for each in views])
+            source = carry(allocation, [each.result for each in views])
             zero = constants.before(alloc, 0)
             made = memref.ViewOp(source, zero, alloc.dynamic_sizes, given)
         made.location = alloc.location

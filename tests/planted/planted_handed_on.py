@@ -78,6 +78,39 @@ def a_slot_that_is_too_small(type: str) -> str:
     return rotating([STEP], "%c64", "%c0", first="%c128", type=type)
 
 
+def in_two_loops(started: str = "%t0, %t1", passed: str = "%end#1, %end#2") -> str:
+    """A loop hands on what another one has made in its last iteration."""
+    types = f"{M}, {BYTES}, {BYTES}"
+    values = [f"%s0 = {started[:3]}", f"%s1 = {started[5:]}"]
+    return program(
+        *(arena(), view("first", "%c0"), copy("x", "first"), slots("%c64", "%c0")),
+        "%last:3 = scf.for %r = %c0 to %n step %c1 iter_args("
+        f"%begin = %first, %t0 = %slot0, %t1 = %slot1) -> ({types}) {{",
+        "%end:3 = scf.for %t = %c0 to %n step %c1 iter_args("
+        f"%was = %begin, {', '.join(values)}) -> ({types}) {{",
+        *(view("now", of="s0", arena=BYTES), STEP),
+        f"scf.yield %now, %s1, %s0 : {types}\n}}",
+        f"scf.yield %end#0, {passed} : {types}\n}}",
+        f'"memref.copy"(%last#0, %y) : ({M}, {M}) -> ()',
+        free(),
+    )
+
+
+@plant(sound="%end#1, %end#2", faulty="%end#2, %end#1")
+def slots_that_the_loop_around_swaps(passed: str) -> str:
+    return in_two_loops(passed=passed)
+
+
+@plant(sound="%end#1, %end#2", faulty="%t0, %t1")
+def slots_that_the_loop_around_turns_back(passed: str) -> str:
+    return in_two_loops(passed=passed)
+
+
+@plant(sound="%t0, %t1", faulty="%t1, %t0")
+def slots_that_each_run_begins_with_in_the_wrong_order(started: str) -> str:
+    return in_two_loops(started=started)
+
+
 def of_three(*places: str, passed: str = "%s1, %s2, %s0") -> str:
     """Each iteration reads the two before it."""
     types = ", ".join((M, M, BYTES, BYTES, BYTES))

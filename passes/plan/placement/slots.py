@@ -15,21 +15,28 @@ on different paths of an iteration take turns in the same slots:
       ...
       scf.yield %new, %b, %a
     }
+
+Loops around it that hand on what it returns carry the slots as it has left them.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
-from xdsl.dialects import memref
-from xdsl.ir import SSAValue
+from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import Rewriter
 
 from ....analysis.allocations import Allocation
 from ....analysis.control_flow import ControlFlow
 from ....analysis.liveness import for_all_agents, live_steps, merged
 from ....analysis.overwriting import meet
-from ....analysis.references import Ages, ages_in_loop, loop_around
+from ....analysis.references import (
+    Ages,
+    Loop,
+    ages_in_loops,
+    loops_around,
+    loops_of,
+)
 from ....planning.problem import Steps, common
 
 Live = Mapping[SSAValue, Sequence[Steps]]
@@ -94,9 +101,10 @@ class Rotation:
     def admits(self, other: Slot) -> bool:
         """Whether the loop turns the other's allocations in this slot, too, or begins
         with them as if they came from the iterations before the first."""
-        loop, count = loop_around(self.allocation.alloc), self.allocation.slots
+        loops, count = loops_of(self.allocation.references), self.allocation.slots
+        loop = loops[-1]
         if turn := other.rotation:
-            is_same = loop_around(turn.allocation.alloc) is loop
+            is_same = loops_of(turn.allocation.references) == loops
             turns = turn.allocation.slots, turn.position
             return is_same and turns == (count, self.position)
         entries = [
@@ -148,7 +156,7 @@ def find_slots(
         if allocation.slots == 1:
             others.append(Slot([allocation], [live], alignment))
             continue
-        ages = ages_in_loop(allocation.references) or {}
+        ages = ages_in_loops(allocation.references) or {}
         turns = [
             Slot([allocation], [live], alignment, Rotation(allocation, ages, position))
             for position in range(allocation.slots)
@@ -173,23 +181,34 @@ def _take_all(group: Sequence[Slot], turns: Sequence[Slot], flow: ControlFlow) -
     )
 
 
-def carry(alloc: memref.AllocOp, slots: Sequence[SSAValue]) -> SSAValue:
-    """Makes the loop around an allocation carry its slots; the one to take."""
-    loop = loop_around(alloc)
-    assert loop is not None
-    taken: list[SSAValue] = []
+def carry(allocation: Allocation, slots: Sequence[SSAValue]) -> SSAValue:
+    """Makes the loops around an allocation carry its slots; the one to take."""
+    alloc, count = allocation.alloc, len(slots)
+    loops = loops_around(alloc, allocation.loops)
+    values = slots
+    for loop in reversed(loops):
+        carrying = _carrying(loop, values)
+        if loop is not loops[-1]:  # the one around goes on where this ends
+            _pass(carrying.parent, carrying.results[-count:])
+        (block,) = (r.block for r in carrying.regions if r.is_ancestor(alloc))
+        values = block.args[-count:]
+        if loop is loops[0]:
+            last = carrying.regions[-1].block
+            first, *others = last.args[-count:]
+            _pass(last, [*others, first])
+    return values[0]
+
+
+def _carrying(loop: Loop, values: Sequence[SSAValue]) -> Loop:
+    """The loop with more values that it carries; iterations leave them as they are."""
     for region in loop.regions:
         block, last = region.block, region.block.last_op
         assert last is not None
-        args = [block.insert_arg(slot.type, len(block.args)) for slot in slots]
-        is_back = region is loop.regions[-1]
-        passed = [*args[1:], args[0]] if is_back else args
-        last.operands = [*last.operands, *passed]
-        if block.find_ancestor_op_in_block(alloc):
-            taken += args
+        args = [block.insert_arg(value.type, len(block.args)) for value in values]
+        last.operands = [*last.operands, *args]
     carrying = type(loop).create(
-        operands=[*loop.operands, *slots],
-        result_types=[*loop.result_types, *(slot.type for slot in slots)],
+        operands=[*loop.operands, *values],
+        result_types=[*loop.result_types, *(value.type for value in values)],
         attributes=loop.attributes,
         properties=loop.properties,
         regions=[loop.detach_region(region) for region in list(loop.regions)],
@@ -198,4 +217,11 @@ def carry(alloc: memref.AllocOp, slots: Sequence[SSAValue]) -> SSAValue:
     for old, new in zip(loop.results, carrying.results, strict=False):
         new.name_hint = old.name_hint
     Rewriter.replace_op(loop, carrying, carrying.results[: len(loop.results)])
-    return taken[0]
+    return carrying
+
+
+def _pass(block: Block | None, values: Sequence[SSAValue]) -> None:
+    """Lets a block of a loop end with other values, in place of its last operands."""
+    last = block.last_op if block is not None else None
+    assert last is not None
+    last.operands = [*last.operands[: -len(values)], *values]
