@@ -196,14 +196,18 @@ def slots(references: References, uses: Mapping[SSAValue, Uses]) -> int | None:
     ):
         return 1
     loops, ages = loops_of(references), ages_in_loops(references)
-    if ages is None or (after := loops[-1].next_op) is None:
+    if ages is None:
         return None
-    loop, step = loops[-1], references.flow.step
-    whole = [(step[loop] + 1, step[after])]
-    outside = [r for r in live if r not in ages or r.owner is loop]
-    if any(common(live[reference], whole) for reference in outside):
-        return None
-    results = combinations((r for r in outside if r.owner is loop), 2)
+    step = references.flow.step
+    for loop in loops:  # in which what is outside gets older in each iteration
+        assert loop.next_op is not None
+        whole = [(step[loop] + 1, step[loop.next_op])]
+        outside = [
+            r for r in live if r not in ages or not _is_of(r, loop) or r.owner is loop
+        ]
+        if any(common(live[reference], whole) for reference in outside):
+            return None
+    results = combinations((r for r in live if r.owner is loops[-1]), 2)
     if any(_meet(live, a, b) for a, b in results):  # no path says which has which slot
         return None
     young = [r for r in ages if 0 in ages[r]]

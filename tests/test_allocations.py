@@ -551,6 +551,15 @@ LEFT = {
         ],
         [NEXT],
     ),
+    "carried from one run to the next, and read in all iterations": (
+        [
+            f"%r = {FOR} iter_args(%o = %x) -> ({M}) {{",
+            f"%s = {FOR.replace('%i', '%j')} iter_args(%k = %o) -> ({M}) {{",
+            *(A, reverse("o", "a"), f"scf.yield %a : {M}", "}"),
+            *(f"scf.yield %s : {M}", "}"),
+        ],
+        [NEXT],
+    ),
     "carried from one run to the next, allocated before the condition": (
         [
             f"%r = {FOR} iter_args(%o = %x) -> ({M}) {{",
