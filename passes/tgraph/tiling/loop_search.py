@@ -145,7 +145,7 @@ class Estimate:
         for each tile again, even if it is in the cache."""
         starts = (op for op in loop.members if self._steps[op].writes)
         starting = sum(LAUNCH + time_to_start_library(op) for op in starts)
-        return starting + _again(loop) // BYTES_PER_NS
+        return starting + _bytes_again(loop) // BYTES_PER_NS
 
 
 def _live(
@@ -408,11 +408,11 @@ def _of_lines(loop: TiledLoop) -> int:
 def again(loop: TiledLoop) -> int:
     """Nanoseconds for what each tile reads and writes, but has no tiles, as far as it
     has left the cache: all of it, if that is twice as large."""
-    bytes, cache = _again(loop), 2 * IN_CACHE
+    bytes, cache = _bytes_again(loop), 2 * IN_CACHE
     return max(min(bytes, 2 * (bytes - cache)), 0) // BYTES_PER_NS
 
 
-def _again(loop: TiledLoop) -> int:
+def _bytes_again(loop: TiledLoop) -> int:
     """Bytes that each tile reads and writes, but has no tiles of."""
     bytes = sum(
         bytes_of(value)
