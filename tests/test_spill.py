@@ -634,6 +634,38 @@ def test_what_can_not_fit_is_refused_with_the_minimum(
     ) in caplog.text
 
 
+HANDED_ON = """
+!t = memref<64xf32>
+func.func @f(%c: i1, %x: !t, %y: !t) {
+  %r = scf.if %c -> (!t) {
+    %a = memref.alloc() : !t
+    linalg.exp ins(%x : !t) outs(%a : !t)
+    scf.yield %a : !t
+  } else {
+    %a = memref.alloc() : !t
+    linalg.log ins(%x : !t) outs(%a : !t)
+    scf.yield %a : !t
+  }
+  %b = memref.alloc() : !t
+  linalg.exp ins(%x : !t) outs(%b : !t)
+  linalg.add ins(%b, %y : !t, !t) outs(%y : !t)
+  linalg.add ins(%r, %y : !t, !t) outs(%y : !t)
+  memref.dealloc %b : !t
+  memref.dealloc %r : !t
+  func.return
+}
+"""
+
+
+def test_what_stays_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("INFO"):
+        run(on(HANDED_ON, 3 * 256, '"memref.copy"'), PlanSpill())
+    assert (
+        "whatever moves to slow, 512 bytes are live in fast here, expected at most "
+        "256; 256 of these are %a, which stay"
+    ) in caplog.text
+
+
 STREAM = "tgraph.negate %x outs(%a) {tgraph.stream = 0 : i32} : !t"
 BARRIER = '"snax.cluster_sync_op"() : () -> ()'
 

@@ -505,15 +505,31 @@ class _Spilling:
                 yield buffer_of(buffer.id, buffer.size, left, buffer.alignment)
 
     def _explain_the_least(self, problem: ResidencyProblem) -> None:
-        """Says which operation needs more than there is, whatever moves."""
+        """Says which operation needs more than there is, whatever moves, and what of
+        that the pass cannot move."""
         live = Choice(replace(problem, capacity=0), range(len(problem.gaps)))
         step = max((at for at, b in enumerate(problem.live) if b), key=live.excess)
+        pool, fixed = self.arena.pool, self._fixed_at(step)
+        held = (x.name for index in fixed for x in pool.slots[index].allocations)
+        names = ", ".join(dict.fromkeys(held))
+        never = sum(pool.buffers[index].size for index in fixed)
         remark(
             f"whatever moves to {self.route.slower.name}, {live.excess(step)} bytes "
             f"are live in {self.route.memory.name} here, expected at most "
-            f"{self.arena.left}",
+            f"{self.arena.left}"
+            + (f"; {never} of these are {names}, which stay" if fixed else ""),
             self.flow.ops[step],
         )
+
+    def _fixed_at(self, step: int) -> Sequence[int]:
+        """The buffers that are live in a step and never move."""
+        movable = {each.buffer for each in self.own}
+        return [
+            index
+            for index in self.arena.rest
+            if index not in movable
+            and any(a <= step < b for a, b in self.arena.pool.buffers[index].live)
+        ]
 
     def _explain(self) -> None:
         for each in self.moving:
