@@ -586,13 +586,16 @@ def jit(
     *,
     donate_argnums: int | Sequence[int] = (),
     static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
     **options: Any,
 ) -> Jitted:
     """A function of JAX that is planned and compiled by its first call, like `jax.jit`.
 
     The arguments and the result are pytrees of arrays of JAX or NumPy, and of numbers.
     Each combination of trees, shapes, types, and values of the arguments in
-    `static_argnums` is compiled once. Results are NumPy arrays, except for keys of
+    `static_argnums` or `static_argnames` is compiled once. As in JAX, negative numbers
+    count from the last argument, and who gives an argument by its name may count it or
+    name it in the options. Results are NumPy arrays, except for keys of
     random numbers (`jax.random.key`), which stay arrays of JAX. An argument in
     `donate_argnums` is state: if its arrays are writable arrays of NumPy, a call
     overwrites them and returns them. So a loop that passes on the state that it is
@@ -615,7 +618,7 @@ def jit(
         model = from_jax(function, *like, donate_argnums=donated)
         return cast("Executable", compile(model, **options))  # all sizes are known
 
-    return Jitted(fn, donate_argnums, static_argnums, build)
+    return Jitted(fn, donate_argnums, static_argnums, static_argnames, build)
 
 
 def save(

@@ -19,6 +19,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextvars import ContextVar
 from functools import cache, cached_property, partial
+from inspect import Parameter, signature
+from types import MethodType
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
@@ -51,14 +53,15 @@ class Jitted:
         fn: Callable[..., Any],
         donate_argnums: int | Sequence[int],
         static_argnums: int | Sequence[int],
+        static_argnames: str | Sequence[str],
         build: Build,
     ):
         self.__wrapped__ = fn
         self.__name__: str = getattr(fn, "__name__", type(fn).__name__)
         self.__doc__ = fn.__doc__
-        self._donated = numbers_of(donate_argnums)
-        self._static = numbers_of(static_argnums)
-        if both := self._donated & self._static:
+        self._donated = _chosen(fn, donate_argnums)
+        self._static = _chosen(fn, static_argnums, static_argnames)
+        if both := [n for n in self._donated & self._static if isinstance(n, int)]:
             raise ValueError(f"argument {min(both)} is both donated and static")
         self._build = build
         self._flatten: Callable[[Any], tuple[Leaves, Any]]
@@ -67,6 +70,9 @@ class Jitted:
 
     def __repr__(self) -> str:
         return f"<tensorplan.jit {self.__name__}: {len(self._programs)} programs>"
+
+    def __get__(self, instance: Any, owner: object = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if _is_part.get():
@@ -84,12 +90,17 @@ class Jitted:
     def _program_for(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[Leaves, _Program]:
-        static: dict[int, Any] = {}
+        static: dict[int | str, Any] = {}
         kinds: list[Hashable] = []  # 2 == 2.0
         if self._static:
-            static = {n: arg for n, arg in enumerate(args) if n in self._static}
-            kinds = [(type(value), value) for value in static.values()]
+            static = {
+                name: value
+                for name, value in (*enumerate(args), *sorted(kwargs.items()))
+                if name in self._static
+            }
+            kinds = [(name, type(value), value) for name, value in static.items()]
             args = tuple(None if n in static else arg for n, arg in enumerate(args))
+            kwargs = {n: None if n in static else arg for n, arg in kwargs.items()}
         leaves, tree = self._flatten((args, kwargs))
         may_donate = bool(self._donated) and not _is_traced(leaves)
         key = (*kinds, tree, may_donate, *map(_type_of, leaves))
@@ -98,33 +109,72 @@ class Jitted:
         except TypeError as error:
             raise TypeError(f"a static argument is not hashable: {error}") from None
         if program is None:
-            self._check_count(len(args))
-            donated = self._donated_leaves(args) if may_donate else []
+            self._check_count(max(len(args), len(_parameters(self.__wrapped__)[0])))
+            donated = self._donated_leaves(args, kwargs) if may_donate else []
             called = partial(self._called, static, tree)
             program = _Program(called, self.__name__, leaves, donated, self._build)
             self._programs[key] = program
         return leaves, program
 
     def _check_count(self, count: int) -> None:
-        for n in sorted(self._static | self._donated):
+        numbers = (n for n in self._static | self._donated if isinstance(n, int))
+        for n in sorted(numbers):
             if not 0 <= n < count:
                 raise ValueError(f"there is no argument {n}, expected 0 to {count - 1}")
 
-    def _donated_leaves(self, args: tuple[Any, ...]) -> list[int]:
+    def _donated_leaves(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> list[int]:
         flags = [
-            n in self._donated
-            for n, arg in enumerate(args)
+            name in self._donated
+            for name, arg in (*enumerate(args), *sorted(kwargs.items()))
             for _ in self._flatten(arg)[0]
         ]
         return [n for n, is_donated in enumerate(flags) if is_donated]
 
     def _called(
-        self, static: dict[int, Any], tree: Any, leaves: Leaves
+        self, static: dict[int | str, Any], tree: Any, leaves: Leaves
     ) -> tuple[Leaves, Any]:
         """The leaves of the function's result, and its tree."""
         args, kwargs = tree.unflatten(leaves)
         args = [static.get(n, arg) for n, arg in enumerate(args)]
+        kwargs = {name: static.get(name, arg) for name, arg in kwargs.items()}
         return self._flatten(self.__wrapped__(*args, **kwargs))
+
+
+def _chosen(
+    fn: Callable[..., Any],
+    argnums: int | Sequence[int],
+    argnames: str | Sequence[str] = (),
+) -> frozenset[int | str]:
+    """Arguments by number, from the first one on, and by name: calls may give them
+    either way."""
+    positional, others = _parameters(fn)
+    names = {argnames} if isinstance(argnames, str) else {*argnames}
+    if others is not None and (unknown := names.difference(positional, others)):
+        known = ", ".join((*positional, *others))
+        raise ValueError(f"there is no argument {min(unknown)!r}, expected {known}")
+    count = len(positional)
+    numbers = {n + count * (n < 0) for n in numbers_of(argnums)}
+    numbers |= {n for n, name in enumerate(positional) if name in names}
+    names |= {positional[n] for n in numbers if 0 <= n < count}
+    return frozenset[int | str]({*numbers, *names})
+
+
+def _parameters(fn: Callable[..., Any]) -> tuple[list[str], list[str] | None]:
+    """The names of arguments that may be given by position, and of others; None for
+    these if there may be any."""
+    try:
+        found = signature(fn).parameters.values()
+    except (TypeError, ValueError):  # of some builtin functions
+        return [], None
+    kinds = {p.name: p.kind for p in found}
+    positional = Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD
+    others = [name for name, kind in kinds.items() if kind is Parameter.KEYWORD_ONLY]
+    is_open = Parameter.VAR_KEYWORD in kinds.values()
+    return [n for n, kind in kinds.items() if kind in positional], (
+        None if is_open else others
+    )
 
 
 def _type_of(leaf: Any) -> Hashable:

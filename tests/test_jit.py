@@ -1,6 +1,7 @@
 """`tensorplan.jit`: trees, caching, state in place, and JAX's transformations."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -83,6 +84,38 @@ def test_keys_of_random_numbers_are_parameters() -> None:
     params = {"key": jax.random.key(0), "scale": np.float32(2)}
     model = tensorplan.from_jax(noisy, params, X, parameter_argnums=0)
     check(tensorplan.compile(model)(X), [noisy(params, X)])
+
+
+@pytest.mark.parametrize(
+    "options", [{"static_argnums": -1}, {"static_argnums": 1}, {"static_argnames": "n"}]
+)
+def test_arguments_by_number_and_by_name(options: Any) -> None:
+    def power(x: Any, n: int = 2) -> Any:
+        return x * x if n == 2 else x**n  # no array can be compared here
+
+    jitted = tensorplan.jit(power, **options)
+    for call in (lambda f: f(X), lambda f: f(X, 3), lambda f: f(n=3, x=X)):
+        np.testing.assert_allclose(call(jitted), call(power), rtol=1e-5)
+
+
+def test_donated_arguments_by_name() -> None:
+    step = tensorplan.jit(lambda state, x: state + x, donate_argnums=0)
+    state = np.zeros_like(X)
+    assert step(x=X, state=state) is state
+    np.testing.assert_array_equal(state, X)
+
+
+def test_methods() -> None:
+    class Model:
+        def __init__(self, scale: float):
+            self.scale = scale
+
+        @partial(tensorplan.jit, static_argnums=0)
+        def __call__(self, x: Any) -> Any:
+            return self.scale * jnp.sin(x)
+
+    for scale in (2, 3):
+        np.testing.assert_allclose(Model(scale)(X), scale * np.sin(X), rtol=1e-5)
 
 
 def test_each_kind_of_arguments_is_compiled_once() -> None:
@@ -208,6 +241,16 @@ def test_options_are_those_of_compile() -> None:
             lambda: tensorplan.jit(loss, donate_argnums=2)(PARAMS, X),
             ValueError,
             "there is no argument 2, expected 0 to 1",
+        ),
+        (
+            lambda: tensorplan.jit(loss, donate_argnums=-3)(PARAMS, X),
+            ValueError,
+            "there is no argument -1, expected 0 to 1",
+        ),
+        (
+            lambda: tensorplan.jit(loss, static_argnames="n"),
+            ValueError,
+            "there is no argument 'n', expected params, x",
         ),
         (
             lambda: tensorplan.jit(loss, static_argnums=1)(PARAMS, X),
