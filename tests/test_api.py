@@ -196,7 +196,7 @@ def test_nothing_is_no_program(text: str) -> None:
         (tensorplan.plan, {}),
         (tensorplan.explain, {"limit": 60.0}),
         (tensorplan.frontier, {"points": 20}),
-        (tensorplan.compile, {"workspaces": "native"}),
+        (tensorplan.compile, {"workspaces": "native", "pools": ()}),
     ],
 )
 def test_keywords_are_the_options_of_the_pass(
