@@ -68,13 +68,20 @@ def _approx_top_k(c: Conversion) -> Values:
     )
 
 
+_CALLBACK = r"xla_.*python_[a-z]+_callback"
+
+
 def _custom_call(c: Conversion) -> Values:
     target = c.attribute("call_target_name")
     name = target.data if isinstance(target, StringAttr) else ""
     routine = re.fullmatch(ROUTINE, name)
     convert = ROUTINES.get(routine[1]) if routine else _TARGETS.get(name)
     if convert is None:
-        raise Unsupported(f"@{name}" if name else "")
+        is_python = re.fullmatch(_CALLBACK, name)
+        what = ", a call of Python (jax.debug.print, jax.pure_callback)," * bool(
+            is_python
+        )
+        raise Unsupported(f"@{name}{what}" if name else "")
     return convert(c)
 
 
