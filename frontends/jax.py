@@ -12,6 +12,7 @@ computes, and `linecache` has the source, that of a notebook's cells too.
 import ast
 import linecache
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from functools import cache, partial
 from importlib import import_module
 from io import BytesIO
@@ -102,6 +103,14 @@ def _has_symbols(args: Sequence[Any]) -> bool:
     )
 
 
+_is_lowering = ContextVar("_is_lowering", default=False)
+
+
+def is_lowering() -> bool:
+    """Whether a function is traced for a program: those that it calls are parts."""
+    return _is_lowering.get()
+
+
 def lower(
     fn: Callable[..., Any], *args: Any, donate_argnums: int | Sequence[int] = ()
 ) -> bytes:
@@ -122,11 +131,16 @@ def lower(
         if hasattr(fn, "lower")
         else jax.jit(fn, donate_argnums=donate_argnums, keep_unused=True)
     )
-    if _has_symbols(args):
-        return import_module("jax.export").export(jitted)(*args).mlir_module_serialized
-    with catch_warnings():
-        filterwarnings("ignore", "Some donated buffers were not usable")
-        lowered = _lowered(jitted, args)
+    around = _is_lowering.set(True)
+    try:
+        if _has_symbols(args):
+            exported = import_module("jax.export").export(jitted)(*args)
+            return exported.mlir_module_serialized
+        with catch_warnings():
+            filterwarnings("ignore", "Some donated buffers were not usable")
+            lowered = _lowered(jitted, args)
+    finally:
+        _is_lowering.reset(around)
     module = lowered.compiler_ir("stablehlo")
     _name_values(module)
     _mark_donors(module, [leaf.donated for leaf in jax.tree.leaves(lowered.args_info)])

@@ -11,13 +11,12 @@ plan, and it runs
  * with the backward pass otherwise. JAX keeps the arguments, and the forward pass is
    computed a second time.
 
-Called by another function of `tensorplan.jit`, it is a part of that one's program.
+Where another program is made of a function that calls it, it is a part of that one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from contextvars import ContextVar
 from functools import cache, cached_property, partial
 from inspect import Parameter, signature
 from types import MethodType
@@ -25,7 +24,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
-from ..frontends.jax import import_jax, is_key, numbers_of
+from ..frontends.jax import import_jax, is_key, is_lowering, numbers_of
 
 if TYPE_CHECKING:
     from ..runtime.executor import Executable
@@ -39,10 +38,6 @@ Keys: TypeAlias = Mapping[int, Any]
 """The implementations of leaves that are keys of random numbers, by number."""
 Build: TypeAlias = Callable[[Function, Leaves, Sequence[int]], "Executable"]
 """Compiles a function for leaves like the given ones, of which some are donated."""
-
-
-_is_part = ContextVar("is_part", default=False)
-"""Whether a function of `tensorplan.jit` is traced: those that it calls are parts."""
 
 
 class Jitted:
@@ -63,6 +58,9 @@ class Jitted:
         self._static = _chosen(fn, static_argnums, static_argnames)
         if both := [n for n in self._donated & self._static if isinstance(n, int)]:
             raise ValueError(f"argument {min(both)} is both donated and static")
+        options = {"static_argnums": static_argnums, "static_argnames": static_argnames}
+        self._part: Callable[..., Any] = import_jax().jit(fn, **options)
+        """As part of another program."""
         self._build = build
         self._flatten: Callable[[Any], tuple[Leaves, Any]]
         self._flatten = import_jax().tree_util.tree_flatten
@@ -75,8 +73,8 @@ class Jitted:
         return self if instance is None else MethodType(self, instance)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if _is_part.get():
-            return self.__wrapped__(*args, **kwargs)
+        if is_lowering():
+            return self._part(*args, **kwargs)
         leaves, program = self._program_for(args, kwargs)
         given = _without_keys(leaves, program.keys)
         results = program.traced(*given) if _is_traced(given) else program(given)
@@ -300,11 +298,7 @@ class _Program:
             return function(*leaves)
 
         named.__name__ = named.__qualname__ = self._name
-        around = _is_part.set(True)
-        try:
-            return self._build(named, like, donated)
-        finally:
-            _is_part.reset(around)
+        return self._build(named, like, donated)
 
 
 def _keys_in(leaves: Leaves) -> Keys:

@@ -214,6 +214,27 @@ def test_a_call_in_another_is_part_of_its_program() -> None:
     assert "1 programs" in repr(inner)
 
 
+def test_parts_take_what_whole_programs_take() -> None:
+    """Arrays of NumPy and numbers are JAX's, and stay as they are."""
+    table = np.zeros(5, np.float32)
+
+    def change(a: Any, b: Any) -> Any:
+        a += b
+        return a.at[0].set(5.0) + jnp.zeros(5, b.dtype)
+
+    inner = tensorplan.jit(change)
+    for outer in (tensorplan.jit, lambda f: lambda x: run_once(f, x)):
+        result = outer(lambda x: inner(table, 2.0) + x)(X[0])
+        np.testing.assert_array_equal(
+            result, change(jnp.zeros(5), jnp.array(2.0)) + X[0]
+        )
+        assert not table.any()
+
+
+def run_once(function: Callable[..., Any], x: Any) -> Any:
+    return tensorplan.compile(tensorplan.from_jax(function, x))(x)[0]
+
+
 def test_donation_has_no_effect_under_transformations() -> None:
     jitted = tensorplan.jit(lambda x: x + 1, donate_argnums=0)
     assert jax.jit(lambda x: jitted(x) + x)(jnp.ones(2)).tolist() == [3, 3]

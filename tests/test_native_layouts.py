@@ -62,7 +62,7 @@ def test_lookups_in_each_row() -> None:
 
 def test_the_first_of_a_long_sort() -> None:
     x = RNG.integers(0, 5000, 66_000).astype("f4")
-    check(lambda x: lax.top_k(x, 65), x)
+    check(lambda x: lax.top_k(x, 60), x)
 
 
 def test_sorts_by_several_keys() -> None:

@@ -6,9 +6,9 @@ matrix that LAPACK fails on gives NaN, as in XLA; the others of its batch do not
     %s = tgraph.svd %x {wanted = array<i64: 1>}
         : (tensor<5x3xf32>) -> tensor<3xf32>
 
-An operation with several factors as results has those in `wanted` alone, if it has this
-attribute. LAPACK then computes neither eigenvectors nor singular vectors that are not
-wanted.
+A factorization has the factors in `wanted` alone as results, if it has this attribute.
+LAPACK then computes no eigenvectors that are not wanted, and no singular vectors if
+neither `u` nor `v^H` is.
 """
 
 from collections.abc import Sequence
@@ -37,23 +37,14 @@ TRANSPOSES = ("NO_TRANSPOSE", "TRANSPOSE", "ADJOINT")
 
 
 class MatrixOp(TensorOp):
-    """An operation on matrices of f32 or f64, or of complex numbers of these.
+    """An operation on matrices of f32 or f64, or of complex numbers of these."""
 
-    `wanted` has the numbers of those factors that are results, ascending; without, all
-    are.
-    """
-
-    RESULTS: ClassVar = None
     FACTORS: ClassVar = 1
-
-    wanted = opt_prop_def(DenseArrayBase.constr(i64))
 
     @property
     def numbers(self) -> Sequence[int]:
         """For each result, the number of the factor."""
-        if self.wanted is None:
-            return range(self.FACTORS)
-        return self.wanted.get_values()
+        return range(self.FACTORS)
 
     def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
         for index, type in enumerate(inputs):
@@ -67,18 +58,35 @@ class MatrixOp(TensorOp):
             raise VerifyException(
                 f"operand 0 has type {bare(inputs[0])}, expected two dimensions or more"
             )
-        numbers = list(self.numbers)
-        if not numbers or numbers != sorted({*numbers} & {*range(self.FACTORS)}):
-            raise VerifyException(
-                f"wanted has {numbers}, expected some of {list(range(self.FACTORS))}, "
-                "in this order"
-            )
-        factors = self.factors(*inputs)
-        return [factors[number] for number in numbers]
+        return self.factors(*inputs)
 
     def factors(self, x: AnyTensor, *others: AnyTensor) -> Sequence[AnyTensor]:
         """The shape rule for matrices."""
         raise NotImplementedError
+
+
+class FactorizationOp(MatrixOp):
+    """An operation with several factors.
+
+    `wanted` has the numbers of those that are results, ascending; without, all are.
+    """
+
+    RESULTS: ClassVar = None
+
+    wanted = opt_prop_def(DenseArrayBase.constr(i64))
+
+    @property
+    def numbers(self) -> Sequence[int]:
+        return super().numbers if self.wanted is None else self.wanted.get_values()
+
+    def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
+        numbers, known = list(self.numbers), list(range(self.FACTORS))
+        if not numbers or numbers != sorted({*numbers}.intersection(known)):
+            raise VerifyException(
+                f"wanted has {numbers}, expected some of {known}, in this order"
+            )
+        factors = super().result_types_of(inputs)
+        return [factors[number] for number in numbers]
 
 
 def _square(x: AnyTensor) -> AnyTensor:
@@ -153,7 +161,7 @@ class TriangularSolveOp(MatrixOp):
 
 
 @irdl_op_definition
-class LuOp(MatrixOp):
+class LuOp(FactorizationOp):
     """The factors `l` and `u` of `p l u` in one matrix, without the diagonal of `l`,
     which is ones; the row that each row was exchanged with, from 1 on; and the rows of
     the operand in the order of `l u`, from 0 on."""
@@ -168,7 +176,7 @@ class LuOp(MatrixOp):
 
 
 @irdl_op_definition
-class QrOp(MatrixOp):
+class QrOp(FactorizationOp):
     """The factor `r` of `q r`, with Householder's vectors for `q` below the diagonal;
     and their scales."""
 
@@ -202,7 +210,7 @@ class HouseholderProductOp(MatrixOp):
 
 
 @irdl_op_definition
-class EighOp(MatrixOp):
+class EighOp(FactorizationOp):
     """The eigenvectors of Hermitian matrices, in columns, and the eigenvalues, in
     ascending order. Reads only the triangle that `lower` names."""
 
@@ -218,7 +226,7 @@ class EighOp(MatrixOp):
 
 
 @irdl_op_definition
-class EigOp(MatrixOp):
+class EigOp(FactorizationOp):
     """The eigenvalues of matrices, and the left and the right eigenvectors, in columns;
     all complex."""
 
@@ -234,7 +242,7 @@ class EigOp(MatrixOp):
 
 
 @irdl_op_definition
-class SvdOp(MatrixOp):
+class SvdOp(FactorizationOp):
     """`u`, `s` and `v^H` of the singular value decomposition `u s v^H`, with `s` in
     descending order; `u` and `v` are square if `full_matrices`."""
 

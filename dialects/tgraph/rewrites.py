@@ -11,7 +11,7 @@ from .bodies import ElementsOp
 from .elementwise import ElementwiseOp
 from .folding import FoldElementwise
 from .indexing import DynamicSliceOp, DynamicUpdateSliceOp
-from .matrices import MatrixOp
+from .matrices import FactorizationOp
 from .narrowing import NarrowOperands
 from .reducing import ConvolutionOp, DotGeneralOp, ReduceOp
 from .shaping import (
@@ -64,7 +64,7 @@ REWRITES.update(
         ConcatenateOp: (c.DropIdentity(),),
         PadOp: (c.DropIdentity(),),
         DeviceCopyOp: (c.DropCopyHome(), c.CopyOfConstant()),
-        MatrixOp: (unused.DropUnusedFactors(),),
+        FactorizationOp: (unused.DropUnusedFactors(),),
         WhileOp: (unused.DropUnusedOfLoop(),),
         IfOp: (unused.DropUnusedOfBranches(),),
     }

@@ -22,7 +22,7 @@ from xdsl.pattern_rewriter import (
 
 from ..compatibility import erase, replace
 from .base import TensorOp, VariableType, ints
-from .matrices import MatrixOp
+from .matrices import FactorizationOp
 from .structure import AssignOp, IfOp, ReadOp, RegionOp, WhileOp, YieldOp, yielded
 
 _Op = TypeVar("_Op", WhileOp, IfOp)
@@ -59,12 +59,17 @@ class DropUnusedOfBranches(RewritePattern):
 
 
 class DropUnusedFactors(RewritePattern):
-    """A factorization has the factors that somebody reads."""
+    """A factorization has the factors that somebody reads. If there is another one of
+    the same matrices, cse may make both of them one, with all that is read of either.
+    """
 
     @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: MatrixOp, rewriter: PatternRewriter) -> None:
+    def match_and_rewrite(self, op: FactorizationOp, rewriter: PatternRewriter) -> None:
         kept = [number for number, result in enumerate(op.res) if result.uses]
         if op.outs or not kept or len(kept) == len(op.res):
+            return
+        others = (use.operation for use in op.inputs[0].uses)
+        if any(type(other) is type(op) and other is not op for other in others):
             return
         wanted = ints([op.numbers[number] for number in kept])
         new = type(op).create(

@@ -103,3 +103,14 @@ func.func @factors(%x: tensor<5x3xf32>, %y: tensor<4x4xf32>)
   %w, %l, %r = tgraph.eig %y : (tensor<4x4xf32>) -> (tensor<4xcomplex<f32>>, tensor<4x4xcomplex<f32>>, tensor<4x4xcomplex<f32>>)
   func.return %s, %r, %w : tensor<3xf32>, tensor<4x4xcomplex<f32>>, tensor<4xcomplex<f32>>
 }
+
+// Both are one for cse, which computes all factors that somebody reads.
+
+// CHECK-LABEL: func.func @the_same_matrices
+// CHECK-NEXT:    %u, %s, %v = tgraph.svd %x
+// CHECK-NEXT:    %u_1, %s_1, %v_1 = tgraph.svd %x
+func.func @the_same_matrices(%x: tensor<3x3xf32>) -> (tensor<3xf32>, tensor<3x3xf32>) {
+  %u, %s, %v = tgraph.svd %x : (tensor<3x3xf32>) -> (tensor<3x3xf32>, tensor<3xf32>, tensor<3x3xf32>)
+  %u_1, %s_1, %v_1 = tgraph.svd %x : (tensor<3x3xf32>) -> (tensor<3x3xf32>, tensor<3xf32>, tensor<3x3xf32>)
+  func.return %s, %v_1 : tensor<3xf32>, tensor<3x3xf32>
+}

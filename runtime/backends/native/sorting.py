@@ -10,7 +10,8 @@ The first few are found by insertion:
                     it takes the last one's place, and moves to its own
 
 Most elements are only compared, in vectors: of a column of n elements in random order,
-some count * (1 + log(n / count)) are inserted.
+some count * (1 + log(n / count)) are inserted. In the worst order all are, so `count`
+has a limit.
 
 All are sorted by merging, bottom up:
 
@@ -20,7 +21,7 @@ All are sorted by merging, bottom up:
             each two runs are merged into another buffer, without branches
         the first `count` elements are copied to the result
 
-Columns whose order NumPy finds in vectors (numpy/bodies.py) are left to it.
+Where elements are compared by a key, NumPy sorts (numpy/bodies.py).
 """
 
 from collections.abc import Sequence
@@ -38,7 +39,7 @@ from ...pool import Scratch
 from ..arrays import with_positions
 from ..jit import llvm
 from ..jit.records import ArrayRecord
-from ..numpy.bodies import has_short_key
+from ..numpy.bodies import has_key
 from .bodies import on_elements
 from .code import LlvmFunction, Value
 from .elements import load, register_type, store
@@ -49,6 +50,9 @@ from .nests import Loops, merged
 
 RUN = 8
 """Elements that are sorted by insertion before runs are merged."""
+
+MOST = 64
+"""Elements that are found by insertion."""
 
 PASSED, SORTED, START = 1.6, 1.5, 15_000
 """Nanoseconds: for each two elements that an inserted one passes, for each element that
@@ -67,7 +71,7 @@ def calls_of(
     if any(register_type(x.dtype) is None for x in inputs):
         raise NoLoopNest
     is_inserted = count < size and _is_inserted(size, count, outs[0].size // count)
-    if not is_inserted and has_short_key(op):
+    if not is_inserted and has_key(op):
         raise NoLoopNest
     arrays = [np.moveaxis(x, axis, -1) for x in (*inputs, *outs)]
     try:
@@ -85,7 +89,7 @@ def calls_of(
 def _is_inserted(size: int, count: int, columns: int) -> bool:
     """Whether insertion finds the first `count` elements faster than sorting does."""
     inserted = count * (1 + log(size / count))
-    return PASSED * inserted * count < SORTED * size + START / columns
+    return count <= MOST and PASSED * inserted * count < SORTED * size + START / columns
 
 
 Side: TypeAlias = Sequence[tuple[str, Array]]

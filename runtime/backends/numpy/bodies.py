@@ -133,14 +133,10 @@ def sort(
     return _sort_by_network(op, columns, results, scratch)
 
 
-def has_short_key(op: SortOp) -> bool:
-    """Whether NumPy sorts in vectors (`order_packed`)."""
-    key = _key(op)
-    return key is not None and _is_short(_dtype_of(key[0], op))
-
-
-def _is_short(dtype: DType) -> bool:
-    return dtype == np.float32 or (dtype.kind in "biu" and dtype.itemsize <= 4)
+def has_key(op: SortOp) -> bool:
+    """Whether NumPy sorts by a key: in vectors (`order_packed`), or numbers of 8 and 16
+    bits by radix."""
+    return _key(op) is not None
 
 
 def _dtype_of(value: SSAValue, op: SortOp) -> DType:
@@ -199,7 +195,7 @@ def _sort_by_key(
     scratch: Scratch,
 ) -> list[Call]:
     keys = scratch.take(columns[0].shape, _dtype_of(key, op))
-    is_short = _is_short(keys.dtype)
+    is_short = keys.dtype.kind in "iuf" and keys.dtype.itemsize == 4
     packed = scratch.take(keys.shape, np.dtype(np.int64)) if is_short else None
     pairs = [x for x in columns for _ in range(2)]
     calls = on_elements(op.comparator.block, pairs, [key], [keys], scratch)
