@@ -541,12 +541,15 @@ def compile(
     from .passes.specialize.sizes import specialized
     from .runtime.dynamic import DynamicExecutable, is_dynamic
     from .runtime.executor import Executable
+    from .runtime.pool import Pool
     from .runtime.runnable import RUNNABLE, is_runnable
 
     if not is_runnable(options.device):
         raise ValueError(f"device is {options.device!r}, expected {RUNNABLE} to run")
     module = _module_of(program)
     pools, options = options.pools, replace(options, pools=())
+    if wrong := [pool for pool in pools if not isinstance(pool, Pool)]:
+        raise TypeError(f"pools have {wrong[0]!r}, expected a program's `pools`")
     with seldom_collected():
         if replace(options, threads=None) == _RunOptions() and is_planned(module):
             driver.check(module)

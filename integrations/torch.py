@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache, partial
 from importlib import import_module
 from operator import getitem, methodcaller
+from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from warnings import warn
 
@@ -113,9 +114,11 @@ def _decompositions() -> Mapping[Any, Callable[..., Any]]:
 
     A maximum pool's backward pass finds the largest elements again: where they are is
     no result of ours. Random numbers that depend on a tensor's shape alone do not read
-    the tensor, so that all can be drawn before the program runs.
+    the tensor, so that all can be drawn before the program runs; in the order of its
+    memory, as eager PyTorch draws them.
     """
     torch: Any = import_module("torch")
+    prims: Any = import_module("torch._prims_common")
     aten: Any = torch.ops.aten
 
     def dropout(x: Any, p: float, train: bool | None) -> tuple[Any, Any]:
@@ -124,7 +127,11 @@ def _decompositions() -> Mapping[Any, Callable[..., Any]]:
             return x.clone(), torch.ones(x.shape, **kind)
         if p == 1:
             return x * 0, torch.zeros(x.shape, **kind)
-        kept = aten.bernoulli.p(torch.empty(x.shape, **kind), 1 - p)
+        order, _ = prims.compute_elementwise_output_logical_to_physical_perm(x)
+        drawn = aten.bernoulli.p(
+            torch.empty([x.shape[dim] for dim in order], **kind), 1 - p
+        )
+        kept = drawn.permute([order.index(dim) for dim in range(x.dim())])
         return x * kept * (1 / (1 - p)), kept
 
     def drawn_like(draw: Any, x: Any, **given: Any) -> Any:
@@ -188,12 +195,19 @@ def _placeholders(graph: Graph) -> Sequence[Any]:
     return [node for node in graph.graph.nodes if node.op == "placeholder"]
 
 
-def _call(graph: Graph, build: Builder, weights: Collection[int] = ()) -> Call:
-    """What runs a graph: a program if there can be one."""
+def _call(
+    graph: Graph,
+    build: Builder,
+    weights: Collection[int] = (),
+    *,
+    strided: bool = False,
+) -> Call:
+    """What runs a graph: a program if there can be one. If `strided`, its results have
+    the strides that PyTorch has found for them."""
     if any(_is_symbolic(node.meta.get("val")) for node in _placeholders(graph)):
-        return _BySizes(graph, build, weights)
+        return _BySizes(graph, build, weights, strided)
     try:
-        return _Program(graph, build, weights)
+        return _Program(graph, build, weights, strided)
     except UnsupportedNodes as error:
         if not all(map(_is_random, error.nodes)):
             warn(f"PyTorch runs what tensorplan cannot: {error}", stacklevel=2)
@@ -258,17 +272,17 @@ def _divided(
 
 
 def _run_in(part: Graph, build: Builder, weights: Collection[int]) -> None:
-    """Has a graph, which may return one value, be a program."""
+    """Has a graph, which may return one value, be a program. What PyTorch runs next may
+    look at strides."""
     (output,) = part.graph.find_nodes(op="output")
     returned = output.args[0]
     if is_one := _is_node(returned):
         output.args = ((returned,),)
-        part.recompile()
-    interpreter: Any = import_module("torch.fx").Interpreter
-    call = _call(part, build, weights)
+    inner = import_module("torch.fx").GraphModule(part, part.graph)
+    call = _call(inner, build, weights, strided=True)
 
     def forward(*given: Any) -> Any:
-        results = interpreter(part).run(*given) if call is part else call(*given)
+        results = call(*given)
         return results[0] if is_one else results
 
     part.forward = forward
@@ -280,23 +294,33 @@ def _is_symbolic(example: Any) -> bool:
     return any(type(size).__name__.startswith("Sym") for size in sizes)
 
 
+_tracing = RLock()
+"""PyTorch traces one graph at a time."""
+
+
 class _BySizes:
     """A graph with symbolic sizes: a program for each set of them."""
 
-    def __init__(self, graph: Graph, build: Builder, weights: Collection[int]):
+    def __init__(
+        self, graph: Graph, build: Builder, weights: Collection[int], strided: bool
+    ):
         self._graph = graph
+        self._strided = strided
         self._build = build
         self._weights = weights
         self._calls: dict[tuple[Any, ...], Call] = {}
 
     def __call__(self, *given: Any) -> Sequence[Any]:
         key = tuple(getattr(x, "shape", x) for x in given)
-        if key not in self._calls:
-            tracing: Any = import_module("torch.fx.experimental.proxy_tensor")
-            trace = tracing.make_fx(self._graph, tracing_mode="fake")
-            graph = trace(*given)
-            self._calls[key] = _call(graph, self._build, self._weights)
+        with _tracing:
+            if key not in self._calls:
+                self._calls[key] = self._made(given)
         return self._calls[key](*given)
+
+    def _made(self, given: Sequence[Any]) -> Call:
+        tracing: Any = import_module("torch.fx.experimental.proxy_tensor")
+        graph = tracing.make_fx(self._graph, tracing_mode="fake")(*given)
+        return _call(graph, self._build, self._weights, strided=self._strided)
 
 
 class _Program:
@@ -306,7 +330,9 @@ class _Program:
     returns twice is one.
     """
 
-    def __init__(self, graph: Graph, build: Builder, weights: Collection[int]):
+    def __init__(
+        self, graph: Graph, build: Builder, weights: Collection[int], strided: bool
+    ):
         given = _placeholders(graph)
         (output,) = graph.graph.find_nodes(op="output")
         self._returned: Sequence[Any] = output.args[0]
@@ -316,6 +342,11 @@ class _Program:
         self._tensors = [n for n, node in enumerate(given) if _is_tensor(node)]
         reads = [_reader(given[n]) for n in self._tensors]
         self._writes = [_writer(node) for node in self._computed]
+        if strided:
+            self._writes = [
+                _restrided(node.meta["val"], write)
+                for node, write in zip(self._computed, self._writes, strict=True)
+            ]
         program = import_graph(graph, self._computed)
         numbers = [k for k, n in enumerate(self._tensors) if n in weights]
         self._run = (
@@ -330,6 +361,19 @@ class _Program:
         values = dict[Any, Any](zip(self._computed, written, strict=True))
         values |= {node: given[n] for node, n in self._given.items()}
         return [values[x] if _is_node(x) else x for x in self._returned]
+
+
+def _restrided(example: Any, write: Callable[[Array], Any]) -> Callable[[Array], Any]:
+    """With the strides of an example."""
+    if not hasattr(example, "stride") or example.is_contiguous():
+        return write
+    shape, strides = tuple(example.shape), tuple(example.stride())
+
+    def written(array: Array) -> Any:
+        result = write(array)
+        return result.new_empty_strided(shape, strides).copy_(result)
+
+    return written
 
 
 def _is_node(returned: Any) -> bool:

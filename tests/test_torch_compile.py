@@ -5,6 +5,7 @@
 import copy
 import warnings
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -443,6 +444,58 @@ def test_dropout(dynamic: bool, monkeypatch: pytest.MonkeyPatch) -> None:
         for own, want in zip(ours.parameters(), module.parameters(), strict=True):
             assert torch.allclose(own.grad, want.grad, rtol=2e-4, atol=1e-5)
     assert len(called) == 6
+
+
+def test_dropout_of_tensors_in_another_order() -> None:
+    """Each element has the number that it has without `torch.compile`."""
+
+    def dropped(x: Tensor) -> Tensor:
+        return nn.functional.dropout(x.sin().transpose(0, 1) * 2)
+
+    x = torch.randn(6, 8, 4)
+    for given in (x, x.permute(2, 0, 1), x[:, ::2]):
+        results = []
+        for function in (dropped, torch.compile(dropped, backend="tensorplan")):
+            torch.manual_seed(0)
+            results.append(function(given))
+        torch.testing.assert_close(*results)
+
+
+def test_strides_that_pytorch_reads() -> None:
+    def strided(x: Tensor) -> Tensor:
+        return ((x.t() * 2).sin() * 3).as_strided((3, 4), (1, 8), 0) * 2
+
+    x = torch.randn(6, 8)
+    with pytest.warns(UserWarning, match="as_strided"):
+        result = torch.compile(strided, backend="tensorplan")(x)
+    torch.testing.assert_close(result, strided(x), rtol=1e-4, atol=1e-5)
+
+
+@torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True)
+def test_sizes_that_depend_on_values() -> None:
+    def positive(x: Tensor) -> Tensor:
+        return x[x > 0].sin() * 2
+
+    compiled = torch.compile(positive, backend="tensorplan")
+    for _ in range(3):
+        x = torch.randn(9, 4)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            result = compiled(x)
+        torch.testing.assert_close(result, positive(x), rtol=1e-4, atol=1e-5)
+
+
+def test_new_sizes_in_several_threads() -> None:
+    net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
+    compiled = torch.compile(net, backend="tensorplan", dynamic=True)
+    compiled(torch.randn(3, 4))
+
+    def run(count: int) -> None:
+        x = torch.randn(count, 4)
+        torch.testing.assert_close(compiled(x), net(x), rtol=1e-4, atol=1e-5)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(run, range(4, 16)))
 
 
 def test_random_numbers_are_those_of_pytorch() -> None:
