@@ -8,7 +8,7 @@ version, and compiling stays cheap.
 
 import struct
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import count
 from math import inf
@@ -329,6 +329,19 @@ class LlvmFunction:
         again = self.name(f"icmp slt i64 {following}, {stop}")
         self.line(f"br i1 {again}, label %{body}, label %{after}")
         self._start(after)
+
+    @contextmanager
+    def nest(
+        self, loops: Sequence[tuple[int, Sequence[int]]], pointers: Sequence[str]
+    ) -> Generator[Sequence[str]]:
+        """Runs its body in loops of these sizes, the first one outermost, each of which
+        moves the pointers by its strides."""
+        with ExitStack() as stack:
+            for size, steps in loops:
+                index = stack.enter_context(self.loop("0", str(size), 1))
+                pairs = zip(pointers, steps, strict=True)
+                pointers = [self.moved(p, index, step) for p, step in pairs]
+            yield pointers
 
     @contextmanager
     def when(self, condition: Value) -> Generator[None]:

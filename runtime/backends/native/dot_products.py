@@ -26,7 +26,7 @@ The code is
 Where the left side does not depend on o (products of matrices), it is broadcast.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache, lru_cache
 
 import numpy as np
@@ -158,21 +158,9 @@ class _Lowering:
         words = [self._code.word(n) for n in range(3)]
         groups = [loop for loop in loops if loop[1][1]]
         places = [loop for loop in loops if not loop[1][1]] or [(1, (0, 0, 0))]
-        self._around(groups, words, lambda words: self._panels(places, words))
+        with self._code.nest(groups, words) as moved:
+            self._panels(places, moved)
         return self._code.function()
-
-    def _around(
-        self,
-        loops: Loops,
-        words: Sequence[str],
-        body: Callable[[Sequence[str]], None],
-    ) -> None:
-        if not loops:
-            body(words)
-            return
-        (size, steps), *rest = loops
-        with self._code.loop("0", str(size), 1) as index:
-            self._around(rest, self._moved(words, index, steps), body)
 
     def _moved(
         self, words: Sequence[str], index: str, steps: Sequence[int]
@@ -210,17 +198,16 @@ class _Lowering:
         size, steps = cut
         rows = tile(size)
 
-        def body(words: Sequence[str]) -> None:
+        others = [loop for loop in loops if loop is not cut]
+        with self._code.nest(others, words) as moved:
             if rows == size:
-                self._tile(words, rows, steps, vectors, active)
+                self._tile(moved, rows, steps, vectors, active)
                 return
             with self._code.loop("0", str(size), rows) as index:
                 # The last tile ends with the loop: it repeats some of the one before.
                 start = self._code.smaller(index, 0, size - rows)
-                at = self._moved(words, start, steps)
+                at = self._moved(moved, start, steps)
                 self._tile(at, rows, steps, vectors, active)
-
-        self._around([loop for loop in loops if loop is not cut], words, body)
 
     def _tile(
         self,
@@ -235,8 +222,8 @@ class _Lowering:
         of_rights = [self._zero() for _ in range(vectors * self._moves_left)]
         of_lefts = [self._zero() for _ in range(rows * self._moves_right)]
 
-        def add(words: Sequence[str]) -> None:
-            left, right, _ = words
+        # In longer code, LLVM reorders the sums and runs out of registers.
+        with self._code.nest(self.sums, words) as (left, right, _):
             factors = [self.right(right, vector) for vector in range(vectors)]
             for slot, factor in zip(of_rights, factors, strict=False):
                 self._add(slot, self._bytes(0x80), factor)
@@ -250,8 +237,6 @@ class _Lowering:
                 if of_lefts and value is not None:
                     self._add(of_lefts[row], value, self._bytes(1))
 
-        # In longer code, LLVM reorders the sums and runs out of registers.
-        self._around(self.sums, words, add)
         for row in range(rows):
             target = code.moved(words[2], str(row), steps[2])
             for vector in range(vectors):

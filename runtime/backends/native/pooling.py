@@ -185,7 +185,8 @@ class _Lowering(ABC):
 
     def text(self) -> str:
         words = [self.code.word(n) for n in range(len(self.arrays))]
-        self._batch(self._around, words)
+        with self.code.nest(self._around, words) as pointers:
+            self._places([], pointers)
         return self.code.function()
 
     @abstractmethod
@@ -194,15 +195,6 @@ class _Lowering(ABC):
     ) -> None:
         """What is done in so many places at a time. `pointers` are where the operand
         starts, the place, and where others start."""
-
-    def _batch(self, loops: Loops, pointers: Sequence[str]) -> None:
-        if not loops:
-            self._places([], pointers)
-            return
-        (size, steps), *rest = loops
-        with self.code.loop("0", str(size), 1) as index:
-            inner = zip(pointers, steps, strict=True)
-            self._batch(rest, [self.code.moved(p, index, step) for p, step in inner])
 
     def _places(self, spans: Sequence[_Span], pointers: Sequence[str]) -> None:
         if len(spans) == len(self.moving):

@@ -20,7 +20,7 @@ from .accumulators import combined
 from .code import LlvmFunction
 from .elements import load, register_type, store
 from .loops import UNROLLED, VECTOR
-from .nests import Loops, merged
+from .nests import merged
 
 
 def calls_of(op: ReduceWindowOp, x: Array, out: Array) -> list[Call] | None:
@@ -54,17 +54,10 @@ class _Lowering:
         self._batch = merged(x.shape, range(axis), strides)
 
     def text(self) -> str:
-        self._around(self._batch, [self._code.word(n) for n in range(2)])
-        return self._code.function()
-
-    def _around(self, loops: Loops, pointers: Sequence[str]) -> None:
-        if not loops:
+        words = [self._code.word(n) for n in range(2)]
+        with self._code.nest(self._batch, words) as pointers:
             self._all_columns(pointers)
-            return
-        (size, steps), *rest = loops
-        with self._code.loop("0", str(size), 1) as index:
-            inner = zip(pointers, steps, strict=True)
-            self._around(rest, [self._code.moved(p, index, step) for p, step in inner])
+        return self._code.function()
 
     def _all_columns(self, pointers: Sequence[str]) -> None:
         code, size = self._code, self._dtype.itemsize

@@ -46,7 +46,7 @@ from .elements import load, register_type, store
 from .graphs import NoLoopNest
 from .loops import VECTOR
 from .math import any_lane
-from .nests import Loops, merged
+from .nests import merged
 
 RUN = 8
 """Elements that are sorted by insertion before runs are merged."""
@@ -112,18 +112,10 @@ class _Sort:
         strides = [x.strides for x in self._arrays]
         shape = self._arrays[0].shape[:-1]
         loops = merged(shape, range(len(shape)), list(zip(*strides, strict=True)))
-        self._around(loops, pointers)
-        return self._code.function()
-
-    def _around(self, loops: Loops, pointers: Sequence[str]) -> None:
-        if not loops:
-            columns = list(zip(pointers, self._arrays, strict=True))
+        with self._code.nest(loops, pointers) as moved:
+            columns = list(zip(moved, self._arrays, strict=True))
             self._column(columns[: self._inputs], columns[self._inputs :])
-            return
-        (size, steps), *rest = loops
-        with self._code.loop("0", str(size), 1) as index:
-            inner = zip(pointers, steps, strict=True)
-            self._around(rest, [self._code.moved(p, index, step) for p, step in inner])
+        return self._code.function()
 
     def _column(self, sources: Side, results: Side) -> None:
         raise NotImplementedError

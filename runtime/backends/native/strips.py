@@ -25,7 +25,7 @@ from ..jit.records import ArrayRecord
 from .code import LlvmFunction, Value
 from .elements import load, store
 from .loops import COLUMNS, VECTOR
-from .nests import Loops, merged
+from .nests import merged
 
 ROWS = 8
 VECTORS = 2
@@ -72,17 +72,10 @@ class _Lowering:
         self._batch = merged(shape, range(len(shape)), list(strides))
 
     def text(self) -> str:
-        self._around(self._batch, [self._code.word(n) for n in range(3)])
-        return self._code.function()
-
-    def _around(self, loops: Loops, pointers: Sequence[str]) -> None:
-        if not loops:
+        words = [self._code.word(n) for n in range(3)]
+        with self._code.nest(self._batch, words) as pointers:
             self._strips(*pointers)
-            return
-        (size, steps), *rest = loops
-        with self._code.loop("0", str(size), 1) as index:
-            inner = zip(pointers, steps, strict=True)
-            self._around(rest, [self._code.moved(p, index, step) for p, step in inner])
+        return self._code.function()
 
     def _strips(self, vector: str, matrix: str, out: str) -> None:
         code, (by, down) = self._code, self._steps

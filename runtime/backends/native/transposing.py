@@ -121,21 +121,10 @@ class _Lowering:
         ]
 
     def text(self) -> str:
-        self._batch(self._around, self._code.word(0), self._code.word(1))
-        return self._code.function()
-
-    def _batch(self, loops: Loops, source: str, target: str) -> None:
-        if not loops:
+        words = [self._code.word(n) for n in range(2)]
+        with self._code.nest(self._around, words) as (source, target):
             self._matrix(source, target)
-            return
-        (size, (read, written)), *rest = loops
-        code = self._code
-        with code.loop("0", str(size), 1) as index:
-            self._batch(
-                rest,
-                code.moved(source, index, read),
-                code.moved(target, index, written),
-            )
+        return self._code.function()
 
     def _matrix(self, source: str, target: str) -> None:
         code, start = self._code, 0
