@@ -375,6 +375,18 @@ def in_a_loop_of(kind: str, body: str) -> str:
     }}"""
 
 
+def spilled_in(kind: str, body: str) -> tuple[ModuleOp, Operation]:
+    """Such a program where two buffers fit, with the values as before; and its loop or
+    branch."""
+    module = on(in_a_loop_of(kind, body), 4 * 256, '"memref.copy"')
+    spilled = run(module, PlanSpill())
+    assert peak(spilled) == 2 * 256
+    assert_same_bytes(module, run(spilled, PlanMemory()))
+    kinds = {"for": scf.ForOp, "while": scf.WhileOp, "branch": scf.IfOp}
+    (op,) = (op for op in spilled.walk() if isinstance(op, kinds[kind]))
+    return spilled, op
+
+
 READS = """
   %d = memref.alloc() : !t
   linalg.exp ins(%a : !t) outs(%d : !t)
@@ -394,12 +406,8 @@ WRITES = """
 def test_what_an_outer_buffer_lacks_room_for_comes_back_in_each_iteration(
     kind: str, body: str, inside: list[tuple[str, ...]]
 ) -> None:
-    module = on(in_a_loop_of(kind, body), 4 * 256, '"memref.copy"')
     assert peak(on(str(in_a_loop_of(kind, body)), 1 << 20, "")) == 3 * 256
-    spilled = run(module, PlanSpill())
-    assert peak(spilled) == 2 * 256
-    assert_same_bytes(module, run(spilled, PlanMemory()))
-    (loop,) = (op for op in spilled.walk() if isinstance(op, scf.ForOp | scf.WhileOp))
+    _, loop = spilled_in(kind, body)
     assert copies_in(loop) == inside
 
 
@@ -410,11 +418,7 @@ def test_what_an_iteration_has_written_is_stored_in_each() -> None:
       linalg.exp ins(%b : !t) outs(%d : !t)
       linalg.add ins(%b, %d : !t, !t) outs(%b : !t)
       linalg.add ins(%a, %x : !t, !t) outs(%a : !t)"""
-    module = on(in_a_loop_of("for", body), 4 * 256, '"memref.copy"')
-    spilled = run(module, PlanSpill())
-    assert peak(spilled) == 2 * 256
-    assert_same_bytes(module, run(spilled, PlanMemory()))
-    (loop,) = (op for op in spilled.walk() if isinstance(op, scf.ForOp))
+    spilled, loop = spilled_in("for", body)
     assert copies_in(loop) == [BACK, OUT]
     assert copies_in(spilled) == [OUT, BACK, OUT, BACK]
 
@@ -444,11 +448,7 @@ def test_what_passes_through_a_branch_leaves_there() -> None:
       %d = memref.alloc() : !t
       linalg.exp ins(%b : !t) outs(%d : !t)
       linalg.add ins(%b, %d : !t, !t) outs(%y : !t)"""
-    module = on(in_a_loop_of("branch", body), 4 * 256, '"memref.copy"')
-    spilled = run(module, PlanSpill())
-    assert peak(spilled) == 2 * 256
-    assert_same_bytes(module, run(spilled, PlanMemory()))
-    (branch,) = (op for op in spilled.walk() if isinstance(op, scf.IfOp))
+    spilled, branch = spilled_in("branch", body)
     assert copies_in(branch) == [OUT, BACK]
     assert copies_in(spilled) == [OUT, BACK]
 
