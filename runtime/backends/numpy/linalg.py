@@ -14,7 +14,6 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import (
     DenseArrayBase,
@@ -32,6 +31,7 @@ from xdsl.ir.affine import (
 
 from ....dialects.diagnostics import LocatedError, name_of
 from ....dialects.dtypes import Array, constant, numpy_dtype
+from ....support.arrays import strided
 from ...calls import Call
 from .numbers import function_of
 
@@ -220,7 +220,7 @@ def _spread(array: Array, map: AffineMap, shape: Sequence[int], op: Operation) -
         unit = map.eval([int(d == e) for e in range(len(shape))], [])
         ends = zip(first, unit, array.strides, strict=True)
         strides.append(sum((end - start) * stride for start, end, stride in ends))
-    return as_strided(part, shape, strides)
+    return strided(part, shape, strides)
 
 
 def _is_linear(expr: AffineExpr) -> bool:
