@@ -312,9 +312,10 @@ class _BySizes:
 
     def __call__(self, *given: Any) -> Sequence[Any]:
         key = tuple(getattr(x, "shape", x) for x in given)
-        with _tracing:
-            if key not in self._calls:
-                self._calls[key] = self._made(given)
+        if key not in self._calls:
+            with _tracing:
+                if key not in self._calls:  # still, after another thread's turn
+                    self._calls[key] = self._made(given)
         return self._calls[key](*given)
 
     def _made(self, given: Sequence[Any]) -> Call:
