@@ -706,7 +706,7 @@ def test_sorts(
             assert_same(result, wanted)
 
     check(partial(compile_call, native=False))
-    monkeypatch.setattr(sorting, "has_key", lambda _: False)
+    monkeypatch.setattr(sorting, "key_of", lambda _: None)
     monkeypatch.setattr(sorting, "_is_inserted", lambda *_: False)
     check(native.calls_of)
     if count < shape[axis]:

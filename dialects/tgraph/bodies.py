@@ -203,8 +203,7 @@ class SortOp(ElementsOp):
 
     The region takes two elements of each tensor, and returns whether the first ones
     come before the second ones. That has to be a strict order: `LT`, not `LE`. With
-    `count`, each result has only the first elements
-    of each column.
+    `count`, each result has only the first elements of each column.
     """
 
     name = "tgraph.sort"

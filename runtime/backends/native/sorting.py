@@ -39,7 +39,7 @@ from ...pool import Scratch
 from ..arrays import with_positions
 from ..jit import llvm
 from ..jit.records import ArrayRecord
-from ..numpy.bodies import has_key
+from ..numpy.bodies import key_of
 from .bodies import on_elements
 from .code import LlvmFunction, Value
 from .elements import load, register_type, store
@@ -71,7 +71,7 @@ def calls_of(
     if any(register_type(x.dtype) is None for x in inputs):
         raise NoLoopNest
     is_inserted = count < size and _is_inserted(size, count, outs[0].size // count)
-    if not is_inserted and has_key(op):
+    if not is_inserted and key_of(op) is not None:
         raise NoLoopNest
     arrays = [np.moveaxis(x, axis, -1) for x in (*inputs, *outs)]
     try:

@@ -16,7 +16,7 @@ from typing import cast
 import numpy as np
 from xdsl.ir import Block, SSAValue
 
-from ....dialects.dtypes import Array, DType, constant, numpy_dtype
+from ....dialects.dtypes import Array, constant, numpy_dtype
 from ....dialects.tgraph.base import TensorOp, tensor_type_of
 from ....dialects.tgraph.bodies import ReduceByOp, SortOp
 from ....dialects.tgraph.elementwise import CompareOp
@@ -126,25 +126,16 @@ def sort(
 ) -> list[Call]:
     axis = op.dimension.value.data
     inputs = with_positions(op, inputs)
-    to = -1 if (key := _key(op)) else 0
+    to = -1 if (key := key_of(op)) else 0
     columns, results = ([np.moveaxis(x, axis, to) for x in xs] for xs in (inputs, outs))
     if key:
         return _sort_by_key(op, *key, columns, results, scratch)
     return _sort_by_network(op, columns, results, scratch)
 
 
-def has_key(op: SortOp) -> bool:
-    """Whether NumPy sorts by a key: in vectors (`order_packed`), or numbers of 8 and 16
-    bits by radix."""
-    return _key(op) is not None
-
-
-def _dtype_of(value: SSAValue, op: SortOp) -> DType:
-    return numpy_dtype(tensor_type_of(value.type).element_type, op)
-
-
-def _key(op: SortOp) -> tuple[SSAValue, bool] | None:
-    """A function of the first elements, if its values are compared; if descending."""
+def key_of(op: SortOp) -> tuple[SSAValue, bool] | None:
+    """A function of the first elements, if its values are compared; if descending.
+    NumPy sorts by it, in vectors (`order_packed`), or 8 and 16 bits by radix."""
     (condition,) = yielded(op.comparator)
     compare = condition.owner
     if not isinstance(compare, CompareOp) or compare.direction.data not in ("LT", "GT"):
@@ -194,8 +185,9 @@ def _sort_by_key(
     results: Sequence[Array],
     scratch: Scratch,
 ) -> list[Call]:
-    keys = scratch.take(columns[0].shape, _dtype_of(key, op))
-    is_short = keys.dtype.kind in "iuf" and keys.dtype.itemsize == 4
+    dtype = numpy_dtype(tensor_type_of(key.type).element_type, op)
+    keys = scratch.take(columns[0].shape, dtype)
+    is_short = dtype.kind in "iuf" and dtype.itemsize == 4
     packed = scratch.take(keys.shape, np.dtype(np.int64)) if is_short else None
     pairs = [x for x in columns for _ in range(2)]
     calls = on_elements(op.comparator.block, pairs, [key], [keys], scratch)

@@ -125,8 +125,8 @@ def take_sorted(
     """Sorts along the last dimension, by keys, and takes the first elements: as many as
     results have. Equal elements stay in order. Overwrites the keys.
 
-    packed: an array of int64 of the shape of the keys, for `order_packed`; None
-        for other keys, whose order is allocated.
+    packed: an array of int64 of the shape of the keys, for `order_packed`; None for
+        other keys, whose order is allocated.
     """
     count, size = results[0].shape[-1], keys.shape[-1]
     if not results[0].size:
@@ -145,10 +145,8 @@ def take_sorted(
     rows = cast(Array, np.arange(0, keys.size, size))
     np.add(order, rows.reshape(*keys.shape[:-1], 1), out=order)
     for column, result in pairs:
-        if column.flags.c_contiguous and result.flags.c_contiguous:
+        if column.flags.c_contiguous:
             column.reshape(-1).take(order, out=result, mode="clip")
-        elif column.flags.c_contiguous:
-            result[...] = column.reshape(-1).take(order)
 
 
 def order_packed(keys: Array, is_descending: bool, packed: Array, count: int) -> Array:
