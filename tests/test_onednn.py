@@ -19,7 +19,7 @@ from tensorplan.dialects.tgraph.structure import FusionOp
 from tensorplan.runtime.backends.contraction import BLOCK
 from tensorplan.runtime.backends.dispatch import compile_call
 from tensorplan.runtime.backends.native import backend as native
-from tensorplan.runtime.backends.native import strips
+from tensorplan.runtime.backends.native import strips, widening
 from tensorplan.runtime.backends.onednn import backend as onednn
 from tensorplan.runtime.backends.onednn.primitives import Execution, is_reorder
 from tensorplan.runtime.calls import Call
@@ -421,6 +421,35 @@ def test_convolutions_of_narrow_elements(lhs: str, rhs: str, out: str) -> None:
         }}""",
     )
     check_narrow(op, [narrow((2, 9, 9, 8)), narrow((3, 3, 8, 16))])
+
+
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+@pytest.mark.parametrize("is_flipped", [False, True])
+@pytest.mark.parametrize("element", ["f16", "f32"])
+def test_convolutions_are_computed_as_f32(
+    monkeypatch, name: str, is_flipped: bool, element: str
+) -> None:
+    """Of f16, and of f16 and f32: most in several blocks."""
+    monkeypatch.setattr(widening, "BLOCK", 300)
+    given, shapes = convolution(**CONVOLUTIONS[name])
+    text = str(given.parent_op()).replace("f32", "f16")
+    _, k, r = (tensor(shape).replace("f32", "f16") for shape in shapes)
+    if element == "f32":
+        text = text.replace(k, tensor(shapes[1])).replace(r, tensor(shapes[2]))
+    op = operation(ConvolutionOp, text)
+    inputs = [
+        normal(*shape).astype(numpy_dtype(x.type.element_type))
+        for shape, x in zip(shapes, op.inputs, strict=False)
+    ]
+    if is_flipped:
+        spatial = [d for d, label in enumerate(op.labels[1]) if label.isdigit()]
+        inputs[1] = np.flip(inputs[1], tuple(spatial))
+    out = np.empty(shapes[2], numpy_dtype(op.result.type.element_type))
+    assert run(lambda s: widening.calls_of(op, inputs, out, s))
+    want = np.empty_like(out)
+    run(lambda s: compile_call(op, inputs, [want], s, native=False))
+    tolerance = 1e-5 if element == "f32" else 1e-2
+    np.testing.assert_allclose(out, want, tolerance, tolerance * np.abs(want).max())
 
 
 def check_narrow(op: Any, inputs: Sequence[np.ndarray]) -> None:

@@ -58,6 +58,13 @@ def reshaped(x: Array, shape: Shape, scratch: Scratch) -> tuple[Array, list[Call
     return buffer.reshape(shape), copy(buffer, x)
 
 
+def alike(x: Array, dtype: DType, scratch: Scratch) -> Array:
+    """Memory of `x`'s shape, with the dimensions in the same order, without gaps."""
+    order = sorted(range(x.ndim), key=lambda d: -abs(x.strides[d]))
+    buffer = scratch.take(tuple(x.shape[d] for d in order), dtype)
+    return buffer.transpose([order.index(d) for d in range(x.ndim)])
+
+
 def tiles(shape: Shape, limit: int) -> Iterator[tuple[slice, ...]]:
     """Cuts an iteration space along its leading dimensions into like parts.
 

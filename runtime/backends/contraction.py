@@ -55,7 +55,7 @@ def contraction(
         scratch.mark = mark
         return [*calls, *loop({**sides, result: target}, out)]
     calls: list[Call] = []
-    for block in _blocks(op, out.shape, limit):
+    for block in blocks(op, out.shape, limit):
         start = scratch.mark
         part_of_out = out[*block, ...]  # a view even of what has no dimensions
         target = scratch.take(part_of_out.shape, dtype)
@@ -68,7 +68,17 @@ def contraction(
     return calls
 
 
-def _blocks(op: Contraction, shape: Shape, limit: int) -> Iterator[tuple[slice, ...]]:
+def terms(op: Contraction, inputs: Sequence[Array]) -> int:
+    """How many products of two elements are added up for each element of the result."""
+    if isinstance(op, DotGeneralOp):
+        return prod(inputs[0].shape[d] for d in op.contracting[0])
+    labels = op.labels[1]
+    pairs = zip(labels, inputs[1].shape, strict=True)
+    return prod(size for label, size in pairs if label != "o")
+
+
+def blocks(op: Contraction, shape: Shape, limit: int) -> Iterator[tuple[slice, ...]]:
+    """Parts of a contraction's result, each of at most `limit` elements or one row."""
     if isinstance(op, DotGeneralOp):
         yield from tiles(shape, limit)
         return

@@ -28,11 +28,20 @@ from ..jit import llvm
 from ..numpy.base import kernel_of
 from ..numpy.reducing import scan_of
 from ..onednn import backend as onednn
-from . import indexing, integers, pooling, scans, sorting, strips, windows
+from . import (
+    indexing,
+    integers,
+    pooling,
+    scans,
+    sorting,
+    strips,
+    widening,
+    windows,
+)
 from .bodies import reduce_by
 from .functions import Nests, copy_of, nested
 from .graphs import NoLoopNest, by_result, graph_of, views
-from .products import as_sum, converted
+from .products import as_sum
 
 
 def calls_of(
@@ -201,7 +210,7 @@ def _product(
         calls = strips.calls_of(op, inputs, out, scratch)
     if calls is None:
         scratch.mark = mark
-        calls = converted(op, inputs, out, scratch)
+        calls = widening.calls_of(op, inputs, out, scratch)
     return calls or kernel_of(op)(op, inputs, [out], scratch)
 
 

@@ -13,6 +13,7 @@ from ....dialects.tgraph.base import Shape, TensorOp
 from ....support.arrays import address, strided
 from ...calls import Call
 from ...pool import Scratch
+from ..arrays import alike
 from ..jit import llvm
 from ..jit.records import ArrayRecord, parallel
 from ..parts import GRAIN, cut
@@ -80,7 +81,9 @@ def _in_order(graph: ElementGraph, number: int, scratch: Scratch) -> list[Call] 
                 scratch.mark = first
                 place = (*[slice(None)] * dim, slice(at, min(at + step, stop)))
                 arrays = [array[place] for array in graph.arrays]
-                target = arrays[-1] if is_free else _like(arrays[-1], scratch)
+                target = arrays[-1]
+                if not is_free:
+                    target = alike(target, target.dtype, scratch)
                 if copying := transpose(target, arrays[number]):  # few may be left
                     calls += copying.calls(1)
                     arrays[number] = target
@@ -90,13 +93,6 @@ def _in_order(graph: ElementGraph, number: int, scratch: Scratch) -> list[Call] 
             scratch.mark = most
             parts.append(calls)
     return parallel(parts, threads)
-
-
-def _like(array: Array, scratch: Scratch) -> Array:
-    """Memory of the same shape, with the dimensions in the same order, without gaps."""
-    order = sorted(range(array.ndim), key=lambda d: -abs(array.strides[d]))
-    made = scratch.take(tuple(array.shape[d] for d in order), array.dtype)
-    return made.transpose([order.index(d) for d in range(array.ndim)])
 
 
 class Nests:

@@ -1,5 +1,5 @@
 """Computes products as sums in a loop nest: those with a vector, those of integers, and
-small ones of complex numbers. Has others converted for oneDNN: those of two types.
+small ones of complex numbers.
 
     out[b, i, j] = sum over k of lhs[b, i, k] * rhs[b, j, k]
 
@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from math import prod
 
 import numpy as np
-from xdsl.dialects.builtin import StringAttr, TensorType, f32
-from xdsl.ir import Attribute, Block, SSAValue
+from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import Block, SSAValue
 
-from ....dialects.dtypes import Array, DType, is_float, numpy_dtype
+from ....dialects.dtypes import Array, is_float, numpy_dtype
 from ....dialects.tgraph.base import (
     TensorOp,
     ints,
@@ -25,13 +25,8 @@ from ....dialects.tgraph.base import (
 )
 from ....dialects.tgraph.elementwise import ConvertOp, MultiplyOp
 from ....dialects.tgraph.reducing import DotGeneralOp, ReduceOp
-from ...calls import Call
-from ...pool import Scratch
 from ..contraction import Contraction
-from ..numpy.dot import multiplied, multiplied_in, product
-from ..onednn import backend as onednn
-from .functions import nested
-from .graphs import graph_of
+from ..numpy.dot import multiplied_in
 
 SMALL = 1 << 18
 """Multiplications of complex numbers, up to which a nest is faster than a library."""
@@ -71,44 +66,6 @@ def as_sum(
         },
     )
     return {**{op.result: op for op in ops}, result: total}, arrays
-
-
-def converted(
-    op: Contraction, inputs: Sequence[Array], out: Array, scratch: Scratch
-) -> list[Call] | None:
-    """The calls for a product of elements that are multiplied as f32; None if they are
-    f32, or are not."""
-    if not isinstance(op, DotGeneralOp):
-        return None
-    count = prod(inputs[0].shape[d] for d in op.contracting[0])
-    arrays = (*inputs, out)
-    if multiplied_in(out.dtype, inputs, count) != np.float32 or all(
-        x.dtype == np.float32 for x in arrays
-    ):
-        return None
-    types = [*map(tensor_type_of, (x.type for x in op.inputs)), op.declared[0]]
-    elements: dict[DType, Attribute] = {np.dtype(np.float32): f32}
-    for x, type in zip(arrays, types, strict=True):
-        elements[x.dtype] = type.element_type
-
-    def convert(out: Array, x: Array) -> list[Call]:
-        block = Block(arg_types=[TensorType(elements[x.dtype], x.shape)])
-        (given,) = block.args
-        made = TensorType(elements[out.dtype], out.shape)
-        change = ConvertOp([given], result_types=[made])
-        graph = graph_of({change.result: change}, change.result, {given: x}, out)
-        return nested(graph, scratch)
-
-    def multiply(
-        lhs: Array, rhs: Array, out: Array, scratch: Scratch
-    ) -> Sequence[Call]:
-        if out.dtype == np.float32:
-            made = onednn.matmul(lhs, rhs, out, scratch)
-            return product(lhs, rhs, out, scratch) if made is None else made
-        target = scratch.take(out.shape, np.dtype(np.float32))
-        return [*multiply(lhs, rhs, target, scratch), *convert(out, target)]
-
-    return multiplied(op, inputs, out, scratch, convert, multiply)
 
 
 def _free(op: DotGeneralOp, inputs: Sequence[Array], side: int) -> list[int]:

@@ -17,7 +17,7 @@ from ....dialects.tgraph.reducing import ConvolutionOp
 from ....support.arrays import Array, Shape
 from ...calls import Call
 from ...pool import Scratch
-from ..arrays import copy
+from ..arrays import alike, copy
 from ..contraction import by_labels, operands
 from ..parts import LANES, blocks
 from .epilogue import Epilogue
@@ -302,7 +302,5 @@ def _not_flipped(x: Array, scratch: Scratch) -> tuple[Array, list[Call]]:
     turned when they are packed."""
     if not _is_flipped(x) or scratch.constant(x):
         return x, []
-    order = sorted(range(x.ndim), key=lambda d: -abs(x.strides[d]))
-    buffer = scratch.take(tuple(x.shape[d] for d in order), x.dtype)
-    buffer = buffer.transpose([order.index(d) for d in range(x.ndim)])
+    buffer = alike(x, x.dtype, scratch)
     return buffer, copy(buffer, x)
