@@ -3,12 +3,14 @@ reversed order, and looked up in columns."""
 
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import Mock
 
 import ml_dtypes
 import numpy as np
 import pytest
 
 import tensorplan
+from tensorplan.runtime.backends.native import loops
 from tensorplan.runtime.executor import Executable
 
 jax: Any = pytest.importorskip("jax")
@@ -37,6 +39,30 @@ def test_gaps(step: int, dtype: Any) -> None:
         lambda *xs: [jnp.where(x[:, ::step] == 0, x[:, :1], x[:, ::step]) for x in xs],
         *arrays,
     )
+
+
+@pytest.mark.parametrize("dtype", [*TYPES, "u1", "f2", "i4"], ids=str)
+@pytest.mark.parametrize("places", [64, 131])
+def test_rows_that_fill_no_vector(monkeypatch, dtype: Any, places: int) -> None:
+    """With a row and a column for all, into rows and into columns."""
+    made = Mock(side_effect=loops.load_rows)
+    monkeypatch.setattr(loops, "load_rows", made)
+    for n in (2, 3, 5, 6, 12, 15):
+        x, y, z = (
+            (2 * RNG.standard_normal(shape)).astype(dtype)
+            for shape in ((places, n), (n,), (places, 1))
+        )
+        check(
+            lambda x, y, z: (
+                jnp.where(x == y, z, x),
+                jnp.where(x == z, y, x).T,
+                jnp.where(x.T == y[:, None], x.T, z.T),
+                jnp.where(x.T == z.T, y[:, None], x.T).T,
+            ),
+            *(x, y, z),
+        )
+        check(lambda x, z: jnp.where(x == z.T, x, z.T).T, x.T.copy(), z)
+    assert made.called
 
 
 @pytest.mark.parametrize("dtype", TYPES, ids=str)

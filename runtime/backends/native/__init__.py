@@ -10,6 +10,7 @@ graphs.py       what an operation or fusion computes, over one iteration space
 accumulators.py   reductions under way, in registers
 nests.py        the loops for that: order, vectors, passes
 loops.py        loops to LLVM IR
+interleaving.py   vectors of short rows, such as the colors of pixels
 functions.py    the calls of loop nests
 integers.py     products and convolutions of 8-bit integers
 dot_products.py   sums of products of them, two or four at a time

@@ -167,7 +167,7 @@ def _side_by_side(
     return code.op(text, element, lanes)
 
 
-CLOSE = (1, 2, 4)
+CLOSE = (1, 2, 3, 4)
 """Elements from one to the next, at which those between share a cache line."""
 
 

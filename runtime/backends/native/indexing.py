@@ -47,8 +47,8 @@ from .elements import (
     store_element,
 )
 from .graphs import NoLoopNest
-from .loops import UNROLLED, VECTOR
-from .nests import Loops, merged
+from .loops import UNROLLED
+from .nests import VECTOR, Loops, merged
 from .operations import extreme
 
 OPS = (DynamicSliceOp, DynamicUpdateSliceOp, GatherOp, ScatterOp)

@@ -20,10 +20,10 @@ each lane, and then added up in f64: errors are below those of NumPy's pairwise 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import prod
+from math import gcd, prod
 from typing import TypeAlias
 
-from ....dialects.dtypes import DType, is_float
+from ....dialects.dtypes import DType
 from ....dialects.tgraph.formulas import NoForm
 from . import operations
 from .accumulators import BLOCK, Accumulator, ComplexSum
@@ -31,10 +31,8 @@ from .code import LlvmFunction, Value
 from .complexes import Complex
 from .elements import load_element, register_type, store_element
 from .graphs import ElementNode, NoLoopNest
-from .nests import LoopNest, computed, reductions, targets
-
-VECTOR = 64
-"""Bytes of a vector register. LLVM divides vectors that are too large."""
+from .interleaving import Rows, load_rows, store_rows
+from .nests import VECTOR, LoopNest, computed, reductions, targets
 
 UNROLLED = 4
 """Vectors that are worked on side by side: what one waits for, others do meanwhile."""
@@ -78,12 +76,15 @@ class _Lowering:
     def __init__(self, nest: LoopNest):
         self.nest = nest
         self.code = LlvmFunction()
-        widest = max(
-            4 if is_float(n.dtype) and n.dtype.itemsize < 4 else n.dtype.itemsize
-            for n in nest.graph.nodes
-        )
+        self.whole = VECTOR // nest.widest
+        """Lanes of a vector."""
         size = nest.sizes[nest.lane]
-        self.narrow = min(VECTOR // widest, 1 << (size - 1).bit_length())
+        self.narrow = min(self.whole, 1 << (size - 1).bit_length())
+        self.within = 1
+        """Lanes for each place of the loop that is vectorized."""
+        if nest.short >= 0:
+            self.within = nest.sizes[nest.short]
+            self.narrow = self.whole // gcd(self.whole, self.within)
         self.is_across = nest.lane >= nest.kept
         """Whether reductions are over the lanes of vectors."""
         self.stage = 0
@@ -104,11 +105,13 @@ class _Lowering:
             self.wide = [self._width(passes)] * len(passes)
 
     def _width(self, passes: Sequence[int]) -> int:
-        """Lanes for passes."""
+        """Places of the vectorized loop for passes."""
         nodes = {n for stage in passes for n in computed(self.nest, stage)}
         vectors = UNROLLED
         if not self.is_across and self.nest.graph.reduced and len(nodes) < 4:
             vectors = COLUMNS
+        if self.within > 1:
+            vectors = max(UNROLLED * self.whole // (self.narrow * self.within), 1)
         size = self.nest.sizes[self.nest.lane]
         while vectors > 1 and vectors * self.narrow > size:
             vectors //= 2
@@ -116,7 +119,7 @@ class _Lowering:
 
     @property
     def widths(self) -> Sequence[int]:
-        """The lanes that this pass takes at a time: first many, then few."""
+        """The places that this pass takes at a time: first many, then few."""
         return list(dict.fromkeys((self.wide[self.stage], self.narrow)))
 
     def _buffer_strides(self, node: ElementNode) -> list[int]:
@@ -141,6 +144,9 @@ class _Lowering:
         if loop == self.nest.kept:
             self._passes(scope)
             return
+        if loop == self.nest.short:  # in the vectors of another loop
+            self._outer(scope, loop + 1)
+            return
         for inner in self._loop(scope, loop):
             self._outer(inner, loop + 1)
 
@@ -157,13 +163,15 @@ class _Lowering:
                 yield self._at(scope, loop, index, scope.lanes, scope.active)
             return
         start = 0
-        for lanes in self.widths:
-            stop = start + (size - start) // lanes * lanes
-            for index in self._iterations(start, stop, lanes, sums):
+        for places in self.widths:
+            stop = start + (size - start) // places * places
+            lanes = places * self.within
+            for index in self._iterations(start, stop, places, sums):
                 yield self._at(scope, loop, index, lanes, lanes)
             start = stop
         if start < size:
-            yield self._at(scope, loop, str(start), self.narrow, size - start)
+            lanes, active = self.narrow * self.within, (size - start) * self.within
+            yield self._at(scope, loop, str(start), lanes, active)
 
     def _iterations(
         self,
@@ -194,6 +202,8 @@ class _Lowering:
             for array, pointer in scope.pointers.items()
         }
         entered = scope.entered | {loop}
+        if loop == self.nest.lane and self.nest.short >= 0:
+            entered |= {self.nest.short}
         return _Scope(pointers, scope.values.copy(), entered, lanes, active)
 
     # Passes
@@ -303,9 +313,10 @@ class _Lowering:
         pointer = scope.pointers[array]
         if stride == node.dtype.itemsize:
             self._read_ahead(array, stride * scope.lanes, scope)
-        return load_element(
-            self.code, pointer, stride, node.dtype, scope.lanes, scope.active
-        )
+        lanes, active = scope.lanes, scope.active
+        if rows := self._rows(array, scope):
+            return load_rows(self.code, pointer, rows, node.dtype, lanes, active)
+        return load_element(self.code, pointer, stride, node.dtype, lanes, active)
 
     def _read_ahead(self, array: int, size: int, scope: _Scope) -> None:
         """In columns, has `size` bytes of a later row fetched: rows that are far from
@@ -325,7 +336,17 @@ class _Lowering:
     ) -> None:
         stride = self._lane_stride(array, scope)
         pointer = scope.pointers[array]
+        if rows := self._rows(array, scope):
+            store_rows(value, pointer, rows, dtype, scope.lanes, scope.active)
+            return
         store_element(value, pointer, stride, dtype, scope.lanes, scope.active)
+
+    def _rows(self, array: int, scope: _Scope) -> Rows | None:
+        """How the rows lie that vectors have here, if they have rows."""
+        nest, strides = self.nest, self.strides[array]
+        if nest.short not in scope.entered:
+            return None
+        return Rows(self.within, strides[nest.lane], strides[nest.short])
 
     def _lane_stride(self, array: int, scope: _Scope) -> int:
         lane = self.nest.lane

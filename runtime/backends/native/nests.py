@@ -3,20 +3,29 @@
 Loops over the kept dimensions come first, ordered by the output's strides; then those
 over the reduced dimensions, ordered by what they read. Dimensions that all arrays step
 through as if they were one are one loop. The vectorized loop, `lane`, is the innermost
-of the kept ones or the innermost of all.
+of the kept ones or the innermost of all. Where that would fill no vector, as over the
+three colors of pixels, vectors have all of it for some places of another loop.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from math import prod
+from math import gcd, prod
 from typing import TypeAlias
 
 from ....analysis.cost import BYTES_PER_NS, OTHERS_PER_NS, POLYNOMIALS
+from ....dialects.dtypes import is_float
 from ....dialects.tgraph.base import Shape
 from ....support.arrays import strided
 from ..parts import LANES, cut
 from .graphs import ElementGraph, ElementNode, description
+from .interleaving import Rows
 from .operations import COSTLY
+
+VECTOR = 64
+"""Bytes of a vector register. LLVM divides vectors that are too large."""
+
+MOST = 8
+"""Vectors that hold some rows of a short loop: there are 32 registers, or 16."""
 
 
 @dataclass
@@ -30,6 +39,8 @@ class LoopNest:
     """The loop that is vectorized."""
     strides: list[list[int]]
     """For each array, in bytes for each loop."""
+    short: int = -1
+    """The loop of which vectors have all for each place of `lane`, if any."""
     saved: list[ElementNode] = field(default_factory=list[ElementNode])
     """Nodes kept from one pass over a row for the next, in buffers of a row."""
 
@@ -51,12 +62,20 @@ class LoopNest:
             for node in self.graph.nodes
         )
         strides = tuple(map(tuple, self.strides))
-        return nodes, tuple(self.sizes), self.kept, self.lane, strides
+        return nodes, tuple(self.sizes), self.kept, self.lane, self.short, strides
 
     @property
     def fills_rows(self) -> bool:
         """Whether the output has elements along reduced dimensions."""
         return any(self.strides[-1][self.kept :])
+
+    @property
+    def widest(self) -> int:
+        """Bytes of the widest element in a register."""
+        return max(
+            4 if is_float(n.dtype) and n.dtype.itemsize < 4 else n.dtype.itemsize
+            for n in self.graph.nodes
+        )
 
     def is_inner(self, node: ElementNode) -> bool:
         """Whether it differs within a row, that is, along reduced dimensions."""
@@ -84,7 +103,7 @@ def nest_of(graph: ElementGraph) -> LoopNest:
     loops = [*outer, *inner]
     strides = [list(column) for column in zip(*(s for _, s in loops), strict=True)]
     nest = LoopNest(graph, [size for size, _ in loops], len(outer), 0, strides)
-    nest.lane = _lane(nest)
+    nest.lane, nest.short = _interleaved(nest) or (_lane(nest), -1)
     for node in graph.nodes:
         if node.array >= 0:
             steps = strides[node.array]
@@ -137,11 +156,42 @@ def _lane(nest: LoopNest) -> int:
     return outer if gaps(outer) < gaps(last) else last
 
 
+def _interleaved(nest: LoopNest) -> tuple[int, int] | None:
+    """A loop, and one too short for a vector, such that vectors of all arrays can have
+    the elements of the short loop for each place of the other; None if there are none,
+    or no array lies so.
+
+        out[i, j] = x[i, j] - mean[j]        lane i, short j
+        out[j, i] = x[i, j]
+    """
+    if nest.kept < len(nest.sizes):
+        return None
+    lanes = VECTOR // nest.widest
+    arrays = list(zip(nest.strides, nest.graph.arrays, strict=True))
+    for lane, size in enumerate(nest.sizes):
+        for short, count in enumerate(nest.sizes):
+            if short == lane or count >= lanes or size < lanes:
+                continue
+            if count // gcd(count, lanes) > MOST:
+                continue
+            rows = [
+                (Rows(count, steps[lane], steps[short]), x.itemsize)
+                for steps, x in arrays
+            ]
+            if all(row.can_be_read(bytes) for row, bytes in rows) and any(
+                row.are_joined(bytes) for row, bytes in rows
+            ):
+                return lane, short
+    return None
+
+
 def divided(nest: LoopNest, threads: int) -> Sequence[LoopNest]:
     """The nest in parts of one loop over a kept dimension, that threads can run at the
     same time; itself if that does not pay. Each element is computed as by the whole
     nest, in the same order: what decides that, vectors and passes, stays."""
     units = [LANES if loop == nest.lane else 1 for loop in range(nest.kept)]
+    if nest.short >= 0:
+        units[nest.short] = nest.sizes[nest.short]
     loop, spans = cut(nest.sizes[: nest.kept], units, time_of(nest), threads)
     return [_part(nest, loop, x) for x in spans] if len(spans) > 1 else [nest]
 

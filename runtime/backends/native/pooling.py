@@ -40,8 +40,8 @@ from .accumulators import combined
 from .code import LlvmFunction, Value
 from .elements import load, number_of, register_type, rounded, store
 from .graphs import NoLoopNest
-from .loops import UNROLLED, VECTOR
-from .nests import Loops, merged
+from .loops import UNROLLED
+from .nests import VECTOR, Loops, merged
 from .operations import extreme, is_better
 
 FEW = 9

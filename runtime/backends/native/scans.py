@@ -19,8 +19,8 @@ from ..numpy.reducing import accumulated, scan_of
 from .accumulators import combined
 from .code import LlvmFunction
 from .elements import load, register_type, store
-from .loops import UNROLLED, VECTOR
-from .nests import merged
+from .loops import UNROLLED
+from .nests import VECTOR, merged
 
 
 def calls_of(op: ReduceWindowOp, x: Array, out: Array) -> list[Call] | None:
