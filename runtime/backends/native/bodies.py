@@ -6,7 +6,8 @@
             partial = body(partial, elements)
         result = the lanes of partial, combined in halves
 
-Where elements lie together along a kept dimension, lanes are along that.
+Where elements lie together along a kept dimension, lanes are along that. So are those
+for rows that fill no vector.
 """
 
 from collections.abc import Mapping, Sequence
@@ -89,12 +90,16 @@ class _Reduction:
         self._size, steps = reduced[0]
         self._steps = steps[: len(columns)]
         self._lanes = VECTOR // max(x.itemsize for x in columns)
-        along = self._kept[-1][1] if self._kept else ()
+        rows, along = self._kept[-1] if self._kept else (1, [0] * (2 * len(outs)))
         self._along = along[: len(columns)]
-        self._is_across = not along or not all(
-            step == x.itemsize or (step == 0 and n < len(columns))
-            for n, (step, x) in enumerate(zip(along, (*columns, *outs), strict=True))
+        steps_of_outs = zip(along[len(columns) :], outs, strict=True)
+        is_beside = all(step == x.itemsize for step, x in steps_of_outs)
+        has_gaps = any(
+            step not in (0, x.itemsize)
+            for step, x in zip(self._along, columns, strict=True)
         )
+        is_short = self._size < min(self._lanes, rows)
+        self._is_across = not is_beside or (has_gaps and not is_short)
 
     def text(self) -> str:
         count = len(self._outs)
