@@ -1,5 +1,7 @@
 """Linear algebra: kernels against the reference, and what LAPACK fails on."""
 
+from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +11,12 @@ from modules import parse, run
 import tensorplan
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.dtypes import Array
+from tensorplan.dialects.tgraph.matrices import TRANSPOSES, MatrixOp
 from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 from tensorplan.passes.convert.tgraph_to_linalg import ConvertTGraphToLinalg
+from tensorplan.runtime.backends.dispatch import compile_call
+from tensorplan.runtime.backends.native import lapack
+from tensorplan.runtime.pool import Scratch
 
 pytest.importorskip("scipy")
 
@@ -119,6 +125,49 @@ def test_kernels_are_as_the_reference(name: str, element: str) -> None:
         np.testing.assert_allclose(x, y, rtol, rtol)
     for x, y in zip(got, want, strict=True):
         assert (x.dtype, x.shape) == (y.dtype, y.shape)
+
+
+LAYOUTS: dict[str, Callable[[Array], Array]] = {
+    "rows": np.copy,
+    "columns": lambda x: np.swapaxes(np.swapaxes(x, -1, -2).copy(), -1, -2),
+    "parts of rows": lambda x: np.repeat(x, 2, -2)[..., ::2, :],
+    "gaps": lambda x: np.repeat(x, 2, -1)[..., ::2],
+    "batches inside": lambda x: np.moveaxis(np.moveaxis(x, 0, -1).copy(), -1, 0),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("other", LAYOUTS)
+@pytest.mark.parametrize("element", ["f32", "complex<f64>"])
+def test_triangles_in_any_memory(layout: str, other: str, element: str) -> None:
+    """Native calls against NumPy's: `a` lies as `layout`, `b` and `x` as `other`."""
+    pytest.importorskip("llvmlite")
+    for size in ((5, 3), (3, 1), (1, 4)):
+        for left, lower, unit, transposed in product((0, 1), (0, 1), (0, 1), "NTA"):
+            name = next(x for x in TRANSPOSES if x[0] == transposed)
+            side = size[0] if left else size[1]
+            text = program(
+                "triangular_solve",
+                f"left_side = {bool(left)}, lower = {bool(lower)}, "
+                f'unit_diagonal = {bool(unit)}, transpose_a = "{name}"'.lower().replace(
+                    name.lower(), name
+                ),
+                f"2x{side}x{side}xE 2x{size[0]}x{size[1]}xE",
+                f"2x{size[0]}x{size[1]}xE",
+                element,
+            )
+            op = next(x for x in parse(text).walk() if isinstance(x, MatrixOp))
+            a = numbers((2, side, side), element) + 2 * np.eye(side)
+            a = LAYOUTS[layout](a.astype(ELEMENTS[element]))
+            b, got, want = (LAYOUTS[other](numbers((2, *size), element)) for _ in "123")
+            scratch = Scratch("cpu:0")
+            lapack.calls_of(op, [a, b], [got], scratch)
+            scratch.reset()
+            calls = lapack.calls_of(op, [a, b], [got], scratch)
+            calls += compile_call(op, [a, b], [want], Scratch("cpu:0"), native=False)
+            for function, arguments in calls:
+                function(*arguments)
+            np.testing.assert_allclose(got, want, 2e-5, 2e-5)
 
 
 @pytest.mark.parametrize("name", ["eig", "eigh", "svd"])

@@ -110,8 +110,11 @@ def _functions(objects_of: Mapping[str, str], files: Files) -> Mapping[str, Any]
         digest: compiler().linked(digest, objects[name])
         for digest, name in objects_of.items()
     }
-    for function in functions.values():  # here, as it may be damaged
-        compiler().link(function)
+    try:
+        for function in functions.values():  # here, as it may be damaged
+            compiler().link(function)
+    except ImportError:
+        raise _Elsewhere("calls LAPACK, expected the extra linalg to run it") from None
     return functions
 
 

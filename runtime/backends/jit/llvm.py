@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from ....support import cache, processor
 from ....version import VERSION
+from . import externals
 
 _compiler: "Compiler | None" = None
 _lock = Lock()
@@ -129,6 +130,10 @@ class Compiler:
         with self.lock:
             name, code = function.code
             if name not in self._linked:
+                for routine in externals.declared_in(code):
+                    self._llvm.add_symbol(
+                        f"{externals.PREFIX}{routine}", externals.address_of(routine)
+                    )
                 self._engine.add_object_file(self._llvm.ObjectFileRef.from_data(code))
                 self._engine.finalize_object()
                 self._linked.add(name)

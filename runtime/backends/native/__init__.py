@@ -23,6 +23,7 @@ transposing.py  copies into another order of dimensions
 windows.py      reductions in windows that are views
 pooling.py      those over holes, and gradients of maximum pooling
 scans.py        cumulative sums of columns
+lapack.py       LAPACK on batches of matrices
 sorting.py      sorts by any comparator, and the first of a sort
 
 oneDNN or NumPy computes other contractions in a fusion. The rest needs llvmlite (extra

@@ -12,6 +12,7 @@ from ....dialects.tgraph.base import TensorOp, shape_of
 from ....dialects.tgraph.bodies import ReduceByOp, SortOp
 from ....dialects.tgraph.elementwise import ElementwiseOp
 from ....dialects.tgraph.fusing import CONTRACTIONS
+from ....dialects.tgraph.matrices import MatrixOp
 from ....dialects.tgraph.reducing import (
     ConvolutionOp,
     DotGeneralOp,
@@ -31,6 +32,7 @@ from ..onednn import backend as onednn
 from . import (
     indexing,
     integers,
+    lapack,
     pooling,
     scans,
     sorting,
@@ -62,6 +64,8 @@ def calls_of(
                 return pooling.select_and_scatter(op, x, source, outs[0], scratch)
             case SortOp():
                 return sorting.calls_of(op, inputs, outs, scratch)
+            case MatrixOp():
+                return lapack.calls_of(op, inputs, outs, scratch)
             case CopyOp():
                 return [copy_of(outs[0], inputs[0], scratch)]
             case FusionOp():
@@ -221,6 +225,7 @@ _SUPPORTED = (
     DotGeneralOp,
     ElementwiseOp,
     FusionOp,
+    MatrixOp,
     ReduceByOp,
     ReduceOp,
     ReduceWindowOp,

@@ -17,16 +17,20 @@ Factor: TypeAlias = Array | None
 """Where a factor goes, if it is wanted."""
 
 
+def name_for(name: str, dtype: DType) -> str:
+    """LAPACK's name, or BLAS's, of a routine for elements of this type."""
+    unitary = {"orgqr": "ungqr", "syevd": "heevd"}
+    named = unitary.get(name, name) if dtype.kind == "c" else name
+    return {"f4": "s", "f8": "d", "c8": "c", "c16": "z"}[dtype.str[1:]] + named
+
+
 def routine(name: str, dtype: DType) -> Callable[..., Any]:
     """A routine of LAPACK, or of BLAS, for elements of this type.
 
     Raises `ImportError` without SciPy.
     """
-    named = {"orgqr": "ungqr", "syevd": "heevd"}.get(name, name)
-    name = named if dtype.kind == "c" else name
-    letter = {"f4": "s", "f8": "d", "c8": "c", "c16": "z"}[dtype.str[1:]]
     library = import_module(f"scipy.linalg.{'blas' if name == 'trsm' else 'lapack'}")
-    return getattr(library, letter + name)
+    return getattr(library, name_for(name, dtype))
 
 
 def _store(
