@@ -65,6 +65,35 @@ def test_rows_that_fill_no_vector(monkeypatch, dtype: Any, places: int) -> None:
     assert made.called
 
 
+@pytest.mark.parametrize("columns", [3, 33])
+def test_what_is_added_to_products_has_gaps(columns: int) -> None:
+    """For each column of a product, for each feature of a convolution, for each row."""
+    x, y, image, kernel, b = (
+        RNG.integers(-9, 9, shape).astype("f4")
+        for shape in (
+            *((40, 5), (5, columns), (2, 6, 6, 4), (3, 3, 4, columns)),
+            (2 * columns + 80, columns),
+        )
+    )
+
+    for side in (
+        lambda b: b[:columns, 1],
+        lambda b: b[: 2 * columns : 2, 0],
+        lambda b: b[0, ::-1],
+        lambda b: b[:40, 1:2],
+        lambda b: b[:80:2, :1],
+    ):
+        check(lambda x, y, b, side=side: x @ y + side(b), x, y, b)
+        check(lambda x, y, b, side=side: (x @ y) * side(b), x, y, b)
+
+    def convolved(x: Any, y: Any) -> Any:
+        dims = ("NHWC", "HWIO", "NHWC")
+        return lax.conv_general_dilated(x, y, (1, 1), "SAME", None, None, dims)
+
+    check(lambda x, y, b: convolved(x, y) + b[:columns, 2], image, kernel, b)
+    check(lambda x, y, b: convolved(x, y) * b[: 2 * columns : 2, 1], image, kernel, b)
+
+
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
 @pytest.mark.parametrize("n", [1, 7, 16, 50])
 def test_lookups_in_columns(n: int, dtype: Any) -> None:

@@ -257,9 +257,12 @@ class Attributes:
         self.post_ops.append(("eltwise", kind, alpha, beta))
 
     def binary(self, kind: int, array: Array) -> None:
-        """With an array of the target's shape, or a broadcast."""
-        array = array[*(slice(0, None if s else 1) for s in array.strides), ...]
-        layout = describe(array)
+        """With an array of the target's shape, or a broadcast. Of the latter oneDNN
+        reads elements that lie together, whatever it is told: `Refused` for others."""
+        repeated = array[*(slice(0, None if s else 1) for s in array.strides), ...]
+        if repeated.shape != array.shape and not repeated.flags.c_contiguous:
+            raise Refused
+        array, layout = repeated, describe(repeated)
         self.post_ops.append(("binary", kind, layout))
         place = POST_OP * len(self.post_ops) | SECOND_SOURCE
         self.operands[place] = Operand(layout, array)
