@@ -342,13 +342,14 @@ class _Program:
         self._computed = [node for node in returned if node not in given]
         self._tensors = [n for n, node in enumerate(given) if _is_tensor(node)]
         reads = [_reader(given[n]) for n in self._tensors]
-        self._writes = [_writer(node) for node in self._computed]
-        if strided:
-            self._writes = [
-                _restrided(node.meta["val"], write)
-                for node, write in zip(self._computed, self._writes, strict=True)
-            ]
-        program = import_graph(graph, self._computed)
+        with graph.graph.inserting_before(output):
+            stored = [_Stored(node, strided) for node in self._computed]
+        self._writes = [result.written for result in stored]
+        try:
+            program = import_graph(graph, [result.node for result in stored])
+        finally:
+            for result in stored:
+                result.erase()
         numbers = [k for k, n in enumerate(self._tensors) if n in weights]
         self._run = (
             Weighted(program, reads, numbers, build, build.freezing)
@@ -364,17 +365,56 @@ class _Program:
         return [values[x] if _is_node(x) else x for x in self._returned]
 
 
-def _restrided(example: Any, write: Callable[[Array], Any]) -> Callable[[Array], Any]:
-    """With the strides of an example."""
-    if not hasattr(example, "stride") or example.is_contiguous():
-        return write
-    shape, strides = tuple(example.shape), tuple(example.stride())
+class _Stored:
+    """A result as a program computes it, row by row in the order in which its elements
+    lie: what PyTorch gives to its reader is a view of that.
 
-    def written(array: Array) -> Any:
-        result = write(array)
-        return result.new_empty_strided(shape, strides).copy_(result)
+    node: what the program computes, made of operations before the graph's output.
+    strided: whether memory between rows is left as PyTorch would.
+    """
 
-    return written
+    def __init__(self, node: Any, strided: bool):
+        self._write = _writer(node)
+        self._added: list[Any] = []
+        self.node = node
+        value: Any = node.meta["val"]
+        self._gaps: Sequence[int] | None = None
+        self._order: Sequence[int] | None = None
+        if not hasattr(value, "stride") or value.is_contiguous():
+            return
+        aten = import_module("torch").ops.aten
+        self._shape = tuple(value.shape)
+        for d, (size, stride) in enumerate(
+            zip(value.shape, value.stride(), strict=True)
+        ):
+            if stride == 0 and size > 1:
+                self._add(aten.slice.Tensor, d, 0, 1)
+        strides = self.node.meta["val"].stride()
+        order = sorted(range(len(strides)), key=lambda d: -strides[d])
+        self._order = [order.index(d) for d in range(len(order))]
+        self._add(aten.permute.default, order)
+        if strided and not self.node.meta["val"].is_contiguous():
+            self._gaps = self.node.meta["val"].stride()
+
+    def _add(self, function: Any, *arguments: Any) -> None:
+        node = self.node.graph.call_function(function, (self.node, *arguments))
+        node.meta["val"] = function(self.node.meta["val"], *arguments)
+        self._added.append(node)
+        self.node = node
+
+    def erase(self) -> None:
+        """Takes the operations out of the graph."""
+        for node in reversed(self._added):
+            node.graph.erase_node(node)
+
+    def written(self, array: Array) -> Any:
+        """The result, of what the program has computed."""
+        result = self._write(array)
+        if self._order is None:
+            return result
+        if self._gaps is not None:
+            result = result.new_empty_strided(result.shape, self._gaps).copy_(result)
+        return result.permute(self._order).expand(self._shape)
 
 
 def _is_node(returned: Any) -> bool:

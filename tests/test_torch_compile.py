@@ -471,6 +471,29 @@ def test_strides_that_pytorch_reads() -> None:
     torch.testing.assert_close(result, strided(x), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("training", [False, True])
+def test_results_lie_in_memory_as_without(training: bool) -> None:
+    """In any order of dimensions, and broadcast; but without gaps."""
+
+    def ordered(x: Tensor) -> tuple[Tensor, ...]:
+        y = x.sin()
+        last = y.to(memory_format=torch.channels_last)
+        return (
+            *(y.permute(2, 0, 3, 1), last * 2, y.transpose(1, 3).exp()),
+            *(y.sum(1, keepdim=True).expand(2, 5, 3, 4).transpose(0, 1), y[:, 1:]),
+        )
+
+    x = torch.randn(2, 5, 3, 4, requires_grad=training)
+    results = torch.compile(ordered, backend="tensorplan")(x)
+    for result, want in zip(results, ordered(x), strict=True):
+        torch.testing.assert_close(result, want)
+        has_gaps = 0 not in want.stride() and want.untyped_storage().nbytes() > (
+            want.nbytes
+        )
+        assert has_gaps or result.stride() == want.stride()
+    results[1].permute(0, 2, 3, 1).view(24, 5)
+
+
 @torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True)
 def test_sizes_that_depend_on_values() -> None:
     def positive(x: Tensor) -> Tensor:
