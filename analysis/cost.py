@@ -16,11 +16,15 @@ gather or an update in place counts only the part of the operand that it touches
 
 Time follows the roofline model (Williams, Waterman and Patterson, 2009): the longer of
 moving the bytes and computing the FLOPs, plus a constant to start. A library starts a
-contraction, and each matrix of its batch, later than a loop nest starts. A processor
-computes and moves whole vectors: time counts output features of a convolution, and
-elements of a row that lies apart from the next, up to a multiple of a vector. The
-constants were measured on one core by `benchmarks/cost.py`, which compares the
-estimates with kernels. Symbolic sizes count as typical ones.
+contraction, and each matrix of its batch, later than a loop nest starts. Before it
+multiplies, it packs the right matrix, and the left one if that is transposed: it copies
+them into the order in which it reads them (Goto and van de Geijn, "Anatomy of
+high-performance matrix multiplication", 2008). A processor
+computes and moves whole vectors: time counts columns of a product, output features of a
+convolution, and elements of a row that lies apart from the next, up to a multiple of
+them. A gather reads whole lines of a cache. The constants were measured on one core by
+`benchmarks/cost.py`, which compares the estimates with kernels. Symbolic sizes count as
+typical ones.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -91,6 +95,13 @@ MATRIX = 400
 
 LANES = 8
 """Elements of a vector."""
+
+LINE = 16
+"""Elements of a line of a cache, which a gather reads as a whole."""
+
+COLUMNS = 16
+"""Columns of a product, or features of a convolution, that a library computes at once:
+fewer take as long."""
 
 SELECTED, SELECTED_ALONE = 0.1, 1.2
 """Nanoseconds that the gradient of pooling takes to compare an element of a window, in
@@ -175,29 +186,62 @@ def time_without_library(op: Operation) -> int:
         return 0
     if isinstance(op, _CONTROL):
         return _over_regions(op, time_without_library)
-    moving = time_to_move(_moved(op, _bytes_in_vectors))
-    return LAUNCH + max(moving, arithmetic(op))
+    bytes = _moved(op, _bytes_in_vectors) + sum(map(_beside_slices, _inside(op)))
+    moving = time_to_move(bytes)
+    packing = sum(map(_packing, _inside(op)))
+    return LAUNCH + max(moving, arithmetic(op)) + packing
 
 
 def time_to_start_library(op: Operation) -> int:
     """Nanoseconds that libraries take to start the contractions of a group."""
-    inside = op.body.block.ops if isinstance(op, FusionOp) else (op,)
-    return sum(map(_of_library, inside))
+    return sum(map(_of_library, _inside(op)))
+
+
+def _inside(op: Operation) -> Iterable[Operation]:
+    return op.body.block.ops if isinstance(op, FusionOp) else (op,)
 
 
 def _of_library(op: Operation) -> int:
     match op:
         case DotGeneralOp():
-            batch = prod(_shape_of(op.inputs[0])[dim] for dim in op.batching[0])
-            is_sum = any(  # over a vector: a loop nest (native/products.py)
-                _size(value) == batch * prod(_shape_of(value)[dim] for dim in summed)
-                for value, summed in zip(op.inputs, op.contracting, strict=True)
-            )
-            return 0 if is_sum else LIBRARY + batch * MATRIX
+            return 0 if _is_nest(op) else LIBRARY + _batch(op) * MATRIX
         case ConvolutionOp():
             return LIBRARY + MATRIX
         case _:
             return 0
+
+
+def time_to_pack(op: Operation, value: SSAValue) -> int:
+    """Nanoseconds that libraries take to pack an operand of an operation or group
+    before they multiply."""
+    if isinstance(op, FusionOp):
+        arguments = zip(op.inputs, op.body.block.args, strict=True)
+        inside = [a for operand, a in arguments if operand is value]
+        users = ((use.operation, a) for a in inside for use in a.uses)
+        return sum(time_to_pack(user, argument) for user, argument in users)
+    if not isinstance(op, DotGeneralOp) or _is_nest(op):
+        return 0
+    left, right = op.inputs
+    is_transposed = len(_shape_of(left)) - 1 not in op.contracting[0]
+    is_packed = value is right or (value is left and is_transposed)
+    return time_to_move(2 * _bytes(value)) if is_packed else 0
+
+
+def _packing(op: Operation) -> int:
+    return sum(time_to_pack(op, value) for value in dict.fromkeys(op.operands))
+
+
+def _is_nest(op: DotGeneralOp) -> bool:
+    """Whether it sums over a vector: that is a loop nest (native/products.py)."""
+    return any(
+        _size(value) == _batch(op) * prod(_shape_of(value)[dim] for dim in summed)
+        for value, summed in zip(op.inputs, op.contracting, strict=True)
+    )
+
+
+def _batch(op: DotGeneralOp) -> int:
+    """How many matrices it multiplies."""
+    return prod(_shape_of(op.inputs[0])[dim] for dim in op.batching[0])
 
 
 def times(
@@ -229,8 +273,7 @@ def _picoseconds(op: Operation) -> int:
         return _over_regions(op, _picoseconds)
     if isinstance(op, SelectAndScatterOp):
         return _selecting(op)
-    wider = _in_vectors(_features(op)) if isinstance(op, ConvolutionOp) else 1
-    contracted = wider * _contracted(op) / CONTRACTED_PER_NS
+    contracted = _in_columns(op) * _contracted(op) / CONTRACTED_PER_NS
     return round(1000 * (contracted + _others(op) / OTHERS_PER_NS))
 
 
@@ -354,9 +397,18 @@ def _contracted(op: Operation) -> int:
             return 0
 
 
-def _features(op: ConvolutionOp) -> int:
-    """How many features the result has."""
-    return _shape(op.declared[0])[op.labels[2].index("f")]
+def _in_columns(op: Operation) -> float:
+    """How many columns or features a library computes, relative to those that the
+    result has."""
+    match op:
+        case DotGeneralOp() if not _is_nest(op):
+            summed = prod(_shape_of(op.inputs[1])[dim] for dim in op.contracting[1])
+            columns = _size(op.inputs[1]) // max(summed * _batch(op), 1)
+        case ConvolutionOp():
+            columns = _shape(op.declared[0])[op.labels[2].index("f")]
+        case _:
+            return 1
+    return _in_whole(columns, COLUMNS)
 
 
 def _of_convolution(op: ConvolutionOp) -> int:
@@ -507,7 +559,13 @@ def _bytes_in_vectors(value: SSAValue) -> int:
 
 def _in_vectors(elements: int) -> float:
     """How many elements whole vectors have, relative to those in them."""
-    return -(-elements // LANES) * LANES / max(elements, 1)
+    return _in_whole(elements, LANES)
+
+
+def _in_whole(elements: int, together: int) -> float:
+    """How many elements there are where some are computed together, relative to those
+    that are wanted."""
+    return -(-elements // together) * together / max(elements, 1)
 
 
 def _row(value: SSAValue) -> int:
@@ -529,12 +587,26 @@ def _row(value: SSAValue) -> int:
         return length
     if (whole := _whole(value)) is value:
         return prod(shape)
+    return _run(shape, _shape_of(whole))
+
+
+def _run(part: Shape, whole: Shape) -> int:
+    """The elements of a part of a tensor that lie one after the other."""
     length = 1
-    for size, all in reversed(list(zip(shape, _shape_of(whole), strict=True))):
+    for size, all in reversed(list(zip(part, whole, strict=True))):
         length *= size
         if size != all:
             break
     return length
+
+
+def _beside_slices(op: Operation) -> int:
+    """The bytes in the lines that a gather reads, but beside its slices."""
+    if not isinstance(op, GatherOp):
+        return 0
+    sizes = tuple(map(typical, op.sizes_in("slice_sizes")))
+    run = _run(sizes, _shape_of(op.inputs[0]))
+    return round(_bytes((op.res or op.outs)[0]) * (_in_whole(run, LINE) - 1))
 
 
 def _whole(value: SSAValue) -> SSAValue:

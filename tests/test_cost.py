@@ -20,6 +20,7 @@ from tensorplan.analysis.cost import (
     time,
     time_to_copy,
     time_to_move,
+    time_to_pack,
     times,
     window_meets,
 )
@@ -65,7 +66,8 @@ def test_a_library_starts_later_than_a_loop_nest() -> None:
     """Products with a vector are loop nests."""
 
     def to_start(op: Operation) -> int:
-        return time(op) - max(time_to_move(moved(op)), arithmetic(op))
+        packing = sum(time_to_pack(op, value) for value in op.operands)
+        return time(op) - max(time_to_move(moved(op)), arithmetic(op)) - packing
 
     one = product("", "4x8", "8x4", "4x4")
     many = product(": 0", "6x4x8", "6x8x4", "6x4x4")
@@ -74,6 +76,54 @@ def test_a_library_starts_later_than_a_loop_nest() -> None:
     assert to_start(one) == to_start(group) == LAUNCH + LIBRARY + MATRIX
     assert to_start(many) == LAUNCH + LIBRARY + 6 * MATRIX
     assert to_start(vector) == LAUNCH
+
+
+def test_a_library_packs_the_right_matrix_and_the_left_one_if_it_is_transposed() -> (
+    None
+):
+    op = product("", "4x512", "512x1024", "4x1024")
+    left, right = op.operands
+    assert time_to_pack(op, left) == 0
+    assert time_to_pack(op, right) == time_to_move(2 * 4 * 512 * 1024)
+    assert time(op) > max(time_to_move(moved(op)), arithmetic(op)) + time_to_pack(
+        op, right
+    )
+    transposed = only(
+        parsed(
+            "%a: tensor<512x4xf32>, %b: tensor<512x8xf32>",
+            """%r = tgraph.dot_general %a, %b {
+              lhs_contracting_dimensions = array<i64: 0>,
+              rhs_contracting_dimensions = array<i64: 0>}
+              : (tensor<512x4xf32>, tensor<512x8xf32>) -> tensor<4x8xf32>""",
+        ),
+        "dot_general",
+    )
+    assert time_to_pack(transposed, transposed.operands[0]) == time_to_move(16384)
+    vector = product("", "512x512", "512x1", "512x1")
+    assert not any(time_to_pack(vector, value) for value in vector.operands)
+
+
+def test_columns_of_a_product_are_computed_together() -> None:
+    few, more, most = (
+        product("", "4096x64", f"64x{n}", f"4096x{n}") for n in (3, 16, 32)
+    )
+    assert arithmetic(few) == arithmetic(more) == arithmetic(most) // 2
+
+
+@pytest.mark.parametrize(("columns", "read_as"), [(3, 16), (16, 16), (40, 48)])
+def test_a_gather_reads_whole_lines(columns: int, read_as: int) -> None:
+    module = parsed(
+        f"%a: tensor<999x{columns}xf32>, %i: tensor<4096x1xi32>",
+        f"""%r = tgraph.gather %a, %i {{offset_dims = array<i64: 1>,
+          collapsed_slice_dims = array<i64: 0>, start_index_map = array<i64: 0>,
+          index_vector_dim = 1 : i64, slice_sizes = array<i64: 1, {columns}>}}
+          : (tensor<999x{columns}xf32>, tensor<4096x1xi32>)
+          -> tensor<4096x{columns}xf32>""",
+    )
+    gather = only(module, "gather")
+    assert moved(gather) == 4096 * 4 * (columns + columns + 1)
+    bytes = 4096 * 4 * (columns + read_as + 1)
+    assert time(gather) == LAUNCH + time_to_move(bytes)
 
 
 def convolution(
@@ -125,9 +175,9 @@ def test_a_group_of_a_convolution_sees_its_own_features_only() -> None:
 
 def test_features_of_a_convolution_fill_vectors() -> None:
     few, more, most = (
-        convolution("2x64x64x16", f"3x3x16x{n}", f"2x64x64x{n}") for n in (3, 8, 16)
+        convolution("2x64x64x16", f"3x3x16x{n}", f"2x64x64x{n}") for n in (3, 16, 32)
     )
-    assert flops(few) * 8 == flops(more) * 3
+    assert flops(few) * 16 == flops(more) * 3
     assert time(few) == time(more) < time(most)
 
 

@@ -451,6 +451,18 @@ def test_a_little_more_to_read_again_makes_no_larger_tiles() -> None:
     assert planned_bytes(tensorplan.plan(model).module) <= IN_CACHE * 3 // 4
 
 
+def test_tiles_have_whole_vectors_of_columns() -> None:
+    """Nothing else divides the rows, of which there is a prime number."""
+
+    def gated(x: Any, w: Any) -> Any:
+        return (jnp.tanh(x @ w) * jax.nn.softmax(x @ w, 0)).sum()
+
+    planned = tensorplan.plan(
+        tensorplan.from_jax(gated, normal(4099, 32), normal(32, 32))
+    )
+    assert "tgraph.tiles" not in str(planned.module)
+
+
 def discrepancy(x: Any, y: Any) -> Any:
     def similarity(a: Any, b: Any) -> Any:
         return jnp.exp(-((a[:, None] - b[None]) ** 2).sum(-1)).mean()

@@ -10,7 +10,7 @@ from math import prod
 
 from xdsl.ir import SSAValue
 
-from ....analysis.cost import LAUNCH, reads_part, time_to_move
+from ....analysis.cost import LAUNCH, reads_part, time_to_move, time_to_pack
 from ....analysis.memory_graph import MemoryGraph
 from ....dialects.tgraph.base import VariableType, element_bytes, tensor_type_of
 from ....planning.scheduling import Task, TaskGraph, profile
@@ -110,18 +110,17 @@ def _taken_over(task: Task, freed: Sequence[int], sizes: dict[int, int]) -> int:
 def longer(region: TileableRegion, tiles: int) -> int:
     """How many nanoseconds longer a region takes in tiles.
 
-    Each tile starts its operations anew, and reads anew what it needs all of.
+    Each tile starts its operations anew, and reads anew what it needs all of, or packs
+    it for a product.
     """
     again = 0
     for op in region.dims:
         if not is_repeated(op):
             again += LAUNCH
-            again += time_to_move(
-                sum(
-                    _bytes(value)
-                    for value, along in zip(op.operands, region.needs[op], strict=True)
-                    if along is None and not reads_part(op, value)
-                )
+            again += sum(
+                max(time_to_move(_bytes(value)), time_to_pack(op, value))
+                for value, along in zip(op.operands, region.needs[op], strict=True)
+                if along is None and not reads_part(op, value)
             )
     return (tiles - 1) * again
 
