@@ -451,6 +451,24 @@ def test_a_little_more_to_read_again_makes_no_larger_tiles() -> None:
     assert planned_bytes(tensorplan.plan(model).module) <= IN_CACHE * 3 // 4
 
 
+def filtered(up: Any, down: Any, places: Any, states: Any, source: Any, to: Any) -> Any:
+    """The sum of the squares of messages, which depend on distances."""
+    apart = places[source] - places[to]
+    distances = jnp.sqrt((apart * apart).sum(-1) + 1e-3)
+    near = jnp.exp(-((distances[:, None] - jnp.linspace(0, 3, 32)) ** 2))
+    messages = states[source] * (jax.nn.softplus(near @ up) @ down)
+    return (jax.ops.segment_sum(messages, to, len(states)) ** 2).sum()
+
+
+def test_loops_that_save_little_may_take_little_longer() -> None:
+    """Loops would save an eighth of the bytes for a tenth of the time."""
+    arrays = normal(32, 64), normal(64, 64), normal(256, 3), normal(256, 64)
+    ends = np.random.default_rng(0).integers(0, 256, (2, 4096), np.int32)
+    gradient = jax.grad(filtered, (0, 1))
+    planned = tensorplan.plan(tensorplan.from_jax(gradient, *arrays, *ends))
+    assert "tgraph.tiles" not in str(planned.module)
+
+
 def test_tiles_have_whole_vectors_of_columns() -> None:
     """Nothing else divides the rows, of which there is a prime number."""
 

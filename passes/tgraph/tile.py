@@ -67,7 +67,9 @@ The pass lowers the peak as far as possible. It changes the program only if the 
 is at least a tenth below the arena that plan-memory needs for the original. Data that
 all tiles read, such as weights, is read again by each of them; `max-slowdown` limits
 the estimated cost. That leaves out what a library takes to start contractions, so that
-networks of small ones are computed in tiles, too; tgraph-fit counts it.
+networks of small ones are computed in tiles, too; tgraph-fit counts it. Loops that
+halve the bytes may take several times as much longer, those that save less may take
+less.
 
 Needs: level 1, in the order in which the program will run: after tgraph-schedule.
 Leaves: level 1.
@@ -78,6 +80,7 @@ operations have streams, which could run the tiles in parallel.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import log2
 from typing import NamedTuple
 
 from xdsl.context import Context
@@ -111,9 +114,11 @@ ROUNDS = 3
 """In which loops get larger tiles, as they take too long."""
 
 UNSEEN = 7
-"""Times what slices may, loops may take longer by the estimate. It sees neither that
-tiles stay in a core's cache, nor that in a loop of native calls an operation starts at
-once: layer norms that should take a tenth longer take half as long."""
+"""Times what slices may, loops that halve the bytes may take longer by the estimate. It
+sees neither that tiles stay in a core's cache, nor that in a loop of native calls an
+operation starts at once: layer norms that should take a tenth longer take half as long.
+Those that save less may take less: in proportion to the logarithm of the bytes, down to
+what slices may."""
 
 FAR = 2.5
 """Times the bytes needed, an estimate with loops makes these not worth a try: no
@@ -202,12 +207,18 @@ class TGraphTile(OptionalPass, Placing):
         assert before is not None
         enough = before * 9 // 10
         took, coarser = 0, 1.0
+        tried: Sequence[tuple[int, int]] = ()
         for _ in range(ROUNDS):
             copy = given.clone()
             bytes = int(coarser * self.tile_bytes)
             loops = written(copy, self.alignment, bytes, FAR * before)
+            sizes = [(loop.tiles, len(loop.members)) for loop in loops]
             if not loops:
                 return
+            if sizes == tried:
+                coarser *= 2
+                continue
+            tried = sizes
             module = ModuleOp([copy])
             again = [
                 TGraphEliminateAssigns(),
@@ -223,7 +234,8 @@ class TGraphTile(OptionalPass, Placing):
                 return
             took = took or duration(given, time_without_library)
             longer = duration(copy, time_without_library) / took - 1
-            if longer <= (allowed := UNSEEN * self.max_slowdown):
+            allowed = _unseen(before, after) * self.max_slowdown
+            if longer <= allowed:
                 break
             coarser *= max(longer / max(allowed, LITTLE), 2)
         else:
@@ -308,6 +320,12 @@ class TGraphTile(OptionalPass, Placing):
             passed=True,
         )
         return _Cut(after, cut.given or original)
+
+
+def _unseen(before: int, after: int) -> float:
+    """Times what slices may, a loop may take longer that changes the bytes so."""
+    halvings = min(log2(before / max(after, 1)), 1)
+    return 1 + (UNSEEN - 1) * halvings
 
 
 def _blocks(func: FuncOp) -> Sequence[Block]:
