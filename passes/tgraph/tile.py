@@ -67,9 +67,8 @@ The pass lowers the peak as far as possible. It changes the program only if the 
 is at least a tenth below the arena that plan-memory needs for the original. Data that
 all tiles read, such as weights, is read again by each of them; `max-slowdown` limits
 the estimated cost. That leaves out what a library takes to start contractions, so that
-networks of small ones are computed in tiles, too; tgraph-fit counts it. Loops that
-halve the bytes may take several times as much longer, those that save less may take
-less.
+networks of small ones are computed in tiles, too; tgraph-fit counts it. Loops may
+take several times as much longer, depending on how often they halve the bytes.
 
 Needs: level 1, in the order in which the program will run: after tgraph-schedule.
 Leaves: level 1.
@@ -113,12 +112,11 @@ MOST_TILES = 1024
 ROUNDS = 3
 """In which loops get larger tiles, as they take too long."""
 
-UNSEEN = 7
-"""Times what slices may, loops that halve the bytes may take longer by the estimate. It
-sees neither that tiles stay in a core's cache, nor that in a loop of native calls an
-operation starts at once: layer norms that should take a tenth longer take half as long.
-Those that save less may take less: in proportion to the logarithm of the bytes, down to
-what slices may."""
+UNSEEN, MOST_UNSEEN = 6, 9
+"""Times what slices may, loops may take longer by the estimate: more for each time that
+they halve the bytes, and at most. The estimate sees neither that tiles stay in a core's
+cache, nor that in a loop of native calls an operation starts at once: layer norms that
+should take a tenth longer take half as long."""
 
 FAR = 2.5
 """Times the bytes needed, an estimate with loops makes these not worth a try: no
@@ -323,9 +321,8 @@ class TGraphTile(OptionalPass, Placing):
 
 
 def _unseen(before: int, after: int) -> float:
-    """Times what slices may, a loop may take longer that changes the bytes so."""
-    halvings = min(log2(before / max(after, 1)), 1)
-    return 1 + (UNSEEN - 1) * halvings
+    """Times what slices may, loops may take longer that change the bytes so."""
+    return min(1 + UNSEEN * log2(before / max(after, 1)), MOST_UNSEEN)
 
 
 def _blocks(func: FuncOp) -> Sequence[Block]:
