@@ -8,7 +8,7 @@ convolution has no products with padding or with the holes of a dilation. A redu
 has one for each element but the first. An elementwise operation has one for each
 element, or as many as the polynomial that its kernel evaluates. An operation that only
 moves data has none. A group has the FLOPs of its body. A loop has those of one
-iteration times its trip count, or times one if that is unknown (loops.py). A branch has
+iteration times its trip count, or times ten if that is unknown (loops.py). A branch has
 those of the larger side.
 
 Bytes are those that are read and written in memory, each operand once. A slice, a
@@ -35,7 +35,6 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     DenseArrayBase,
-    IntegerAttr,
     IntegerType,
     MemRefType,
     ModuleOp,
@@ -81,7 +80,7 @@ from ..dialects.tgraph.structure import FusionOp, IfOp, WhileOp
 from ..planning.scheduling.makespan import BESIDE
 from .concatenations import is_in_place
 from .dependencies import queue_of, runs
-from .loops import TRIP_COUNT, counter
+from .loops import iterations
 
 LAUNCH = 100
 """Nanoseconds that an operation takes to start: 13 in a tape of native calls, 3,000 for
@@ -299,7 +298,7 @@ def time_to_copy(bytes: int) -> int:
 
 
 def repetitions(op: Operation) -> int:
-    """How often an operation runs in a run of its function, as far as that is known."""
+    """How often an operation runs in a run of its function, about."""
     around = op.parent_op()
     return _rounds(around) * repetitions(around) if around else 1
 
@@ -347,7 +346,7 @@ def _of_block(block: Block, of: Callable[[Operation], int]) -> int:
 
 # Regions
 
-_CONTROL = ModuleOp | FuncOp | WhileOp | IfOp | scf.WhileOp | scf.IfOp
+_CONTROL = ModuleOp | FuncOp | WhileOp | IfOp | scf.WhileOp | scf.ForOp | scf.IfOp
 
 
 def _over_regions(op: Operation, figure: Callable[[Operation], int]) -> int:
@@ -362,21 +361,15 @@ def _over_regions(op: Operation, figure: Callable[[Operation], int]) -> int:
 
 
 def _rounds(op: Operation) -> int:
-    """How often its regions run when an operation runs, 1 where that is not known."""
+    """How often its regions run when an operation runs."""
     match op:
-        case WhileOp():
-            counted = counter(op)
-            return counted.trips if counted else 1
-        case scf.WhileOp():
-            count = op.attributes.get(TRIP_COUNT)
-            return count.value.data if isinstance(count, IntegerAttr) else 1
         case ReduceByOp():
             return _combined(op)
         case SortOp():
             length = _shape_of(op.inputs[0])[op.dimension.value.data]
             return _size(op.inputs[0]) * max(length - 1, 0).bit_length()
         case _:
-            return 1
+            return iterations(op)
 
 
 # FLOPs

@@ -1,4 +1,4 @@
-"""How often loops run, where their text says it.
+"""How often loops run: what their text says, else an estimate.
 
 %c = tgraph.compare %i, %iterations {direction = "LT"}    // the condition
 ...
@@ -6,18 +6,76 @@
 tgraph.assign %vi, %n
 """
 
+from math import prod
 from typing import NamedTuple
 
-from xdsl.dialects.builtin import IntegerAttr
-from xdsl.ir import BlockArgument, SSAValue
+from xdsl.dialects import affine, arith, scf
+from xdsl.dialects.builtin import AffineMapAttr, IntegerAttr
+from xdsl.ir import BlockArgument, Operation, SSAValue
 
+from ..dialects.diagnostics import name_of
 from ..dialects.tgraph.base import TensorOp
 from ..dialects.tgraph.elementwise import AddOp, CompareOp
 from ..dialects.tgraph.shaping import ConstantOp
 from ..dialects.tgraph.structure import AssignOp, FusionOp, ReadOp, WhileOp, yielded
+from .control_flow import CONCURRENT, LOOPS, WHILE
 
 TRIP_COUNT = "tgraph.trip_count"
 """Integer attribute of a loop on memrefs: how often its body runs."""
+
+ITERATIONS = 10
+"""Of a loop that does not say how often it runs, as Chaitin (1982) has it."""
+
+
+def iterations(op: Operation) -> int:
+    """How often the regions of an operation run when it runs: once if it is no loop,
+    `ITERATIONS` times if it is one that does not say."""
+    if isinstance(op, WhileOp):
+        counted = counter(op)
+        return counted.trips if counted else ITERATIONS
+    if name_of(op) not in (*LOOPS, *CONCURRENT, WHILE):
+        return 1
+    given = op.attributes.get(TRIP_COUNT)
+    if isinstance(given, IntegerAttr):
+        return given.value.data
+    trips = _constant_trips(op)
+    return ITERATIONS if trips is None else trips
+
+
+def _constant_trips(op: Operation) -> int | None:
+    """How often a loop runs whose bounds and steps are constants."""
+    match op:
+        case scf.ForOp():
+            bounds = [(op.lb, op.ub, op.step)]
+        case scf.ParallelOp():
+            bounds = list(zip(op.lowerBound, op.upperBound, op.step, strict=True))
+        case affine.ForOp():
+            first, end = map(_constant_of, (op.lowerBoundMap, op.upperBoundMap))
+            return _trips(first, end, op.step.value.data)
+        case _:
+            return None
+    trips = [_trips(*map(_constant, each)) for each in bounds]
+    return None if None in trips else prod(n for n in trips if n is not None)
+
+
+def _trips(first: int | None, end: int | None, step: int | None) -> int | None:
+    if first is None or end is None or step is None or step < 1:
+        return None
+    return max(0, -((first - end) // step))
+
+
+def _constant(value: SSAValue) -> int | None:
+    op = value.owner
+    if isinstance(op, arith.ConstantOp) and isinstance(op.value, IntegerAttr):
+        return op.value.value.data
+    return None
+
+
+def _constant_of(bound: AffineMapAttr) -> int | None:
+    map = bound.data
+    if map.num_dims or map.num_symbols or len(map.results) != 1:
+        return None
+    return map.eval([], [])[0]
 
 
 class Counter(NamedTuple):

@@ -24,6 +24,7 @@ from tensorplan.analysis.cost import (
     times,
     window_meets,
 )
+from tensorplan.analysis.loops import ITERATIONS
 
 
 def parsed(arguments: str, body: str) -> ModuleOp:
@@ -389,9 +390,9 @@ def loop(direction: str) -> ModuleOp:
     return Parser(tensorplan.context(), text).parse_module()
 
 
-@pytest.mark.parametrize("trips", [1, 500])
+@pytest.mark.parametrize("trips", [ITERATIONS, 500])
 def test_a_loop_costs_its_iterations_on_every_level(trips: int) -> None:
-    """How often `NE` ends is not asked: one iteration counts."""
+    """When `NE` ends is not asked."""
     module = loop("LT" if trips == 500 else "NE")
     assert flops(module) == trips * (1 + 1 + 8)
     assert repetitions(only(module, "sqrt")) == trips
@@ -399,6 +400,52 @@ def test_a_loop_costs_its_iterations_on_every_level(trips: int) -> None:
     planned = tensorplan.plan(module)
     assert flops(planned) == trips * (1 + 1 + 8)
     assert tensorplan.report(planned)["flops"] == trips * (1 + 1 + 8)
+
+
+def parallel(end: str) -> str:
+    """Over 3 iterations and some more."""
+    types = ", ".join(6 * ["index"])
+    return f"""
+      "scf.parallel"(%2, %2, %9, {end}, %3, %2) <{{
+        operandSegmentSizes = array<i32: 2, 2, 2, 0>}}> ({{
+      ^body(%i: index, %j: index):
+        REPEATED
+        scf.reduce
+      }}) : ({types}) -> ()"""
+
+
+@pytest.mark.parametrize(
+    ("loop", "trips"),
+    [
+        ("scf.for %i = %2 to %9 step %3 { REPEATED }", 3),
+        ("scf.for %i = %9 to %2 step %3 { REPEATED }", 0),
+        ("scf.for %i = %2 to %n step %3 { REPEATED }", ITERATIONS),
+        ("scf.for %i = %2 to %9 step %n { REPEATED }", ITERATIONS),
+        ("affine.for %i = 1 to 8 step 2 { REPEATED }", 4),
+        ("affine.for %i = 0 to %n { REPEATED }", ITERATIONS),
+        (parallel("%9"), 12),
+        (parallel("%n"), ITERATIONS),
+        (
+            "scf.for %i = %2 to %9 step %3 { affine.for %j = 0 to %n { REPEATED } }",
+            3 * ITERATIONS,
+        ),
+        ("scf.if %c { REPEATED }", 1),
+    ],
+)
+def test_loops_of_upstream_run_as_often_as_their_bounds_say(
+    loop: str, trips: int
+) -> None:
+    repeated = "tgraph.exponential %x outs(%y) : memref<8xf32>"
+    module = parsed(
+        "%c: i1, %n: index, %x: memref<8xf32>, %y: memref<8xf32>",
+        f"""%2 = arith.constant 2 : index
+        %3 = arith.constant 3 : index
+        %9 = arith.constant 9 : index
+        {loop.replace("REPEATED", repeated)}""",
+    )
+    op = only(module, "exponential")
+    assert repetitions(op) == trips
+    assert flops(module) == trips * flops(op)
 
 
 def test_a_branch_costs_its_larger_side() -> None:

@@ -60,7 +60,7 @@ from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects import memref, scf
-from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp
+from xdsl.dialects.builtin import MemRefType, ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
@@ -69,11 +69,10 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.test_value import create_ssa_value
 
 from ...analysis.allocations import has_plan
-from ...analysis.control_flow import LOOPS, WHILE, ControlFlow
+from ...analysis.control_flow import LOOPS, ControlFlow
+from ...analysis.cost import repetitions
 from ...analysis.liveness import buffer_of, without
-from ...analysis.loops import TRIP_COUNT
 from ...analysis.residents import Resident, ResidentUse, residents
-from ...checking.ranges import most_iterations
 from ...dialects.diagnostics import (
     LocatedError,
     held_back,
@@ -101,9 +100,6 @@ from ...planning.scheduling.residency import (
 from ..options import MemoryOptions
 from .memory import PlanMemory
 from .placement.arena import Arena
-
-ITERATIONS = 10
-"""Of a loop whose number of iterations is not known, as Chaitin (1982) has it."""
 
 ROUNDS = 8
 """Choices whose placement is tried."""
@@ -362,7 +358,7 @@ class _Spilling:
         return _Moving(
             buffer,
             resident,
-            _runs(block),
+            repetitions(block.last_op),
             list(map(self.route.is_direct, uses)),
             [
                 [self._moving(buffer, each, False, around) for each, around in inner]
@@ -446,8 +442,7 @@ class _Spilling:
     def _around(self, loop: ResidentUse, size: int, runs: int) -> int:
         """What it costs to be away when iterations begin and end: a copy in for each,
         and one out if the loop writes; and one each before the loop and after it."""
-        assert loop.op.parent is not None
-        outer = _runs(loop.op.parent)
+        outer = repetitions(loop.op)
         out, back = self.route.times(size)
         return (runs + outer) * back + (runs * loop.writes + outer) * out
 
@@ -573,20 +568,6 @@ def _passing(use: ResidentUse) -> Sequence[tuple[Resident, ResidentUse | None]]:
         return [(each, use) for each in use.inside[1:] if not use.inside[0].uses]
     is_loop = name_of(use.op) in LOOPS
     return [(each, use if is_loop else None) for each in use.inside]
-
-
-def _runs(block: Block) -> int:
-    """How often a block runs, as far as that is known."""
-    runs, op = 1, block.parent_op()
-    while op is not None and not isinstance(op, FuncOp):
-        if name_of(op) in (*LOOPS, WHILE):
-            given = op.attributes.get(TRIP_COUNT)
-            known = most_iterations(op)
-            if isinstance(given, IntegerAttr):
-                known = given.value.data
-            runs *= ITERATIONS if known is None else known
-        op = op.parent_op()
-    return runs
 
 
 def _described(op: Operation) -> str:
