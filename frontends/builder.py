@@ -170,11 +170,16 @@ class TensorBuilder:
     def filled(
         self, number: float, element: Attribute, shape: Sequence[int]
     ) -> SSAValue:
-        """The same, for such elements and sizes."""
+        """The same, for such elements and sizes.
+
+        Raises `Unsupported` for a fraction among integers.
+        """
         if is_complex(element):
             part = self.filled(number, real_element(element), shape)
             zero = self.filled(0, real_element(element), shape)
             return self.emit(ComplexOp, part, zero)
+        if not isinstance(element, AnyFloat) and number != int(number):
+            raise Unsupported(f"with {number} among elements of type {element}")
         value = (
             FloatAttr(float(number), element)
             if isinstance(element, AnyFloat)

@@ -13,10 +13,12 @@ from ..dialects.dtypes import Array, identity, numpy_dtype
 from ..dialects.tgraph import elementwise as e
 from ..dialects.tgraph import shaping
 from ..dialects.tgraph.base import ints
+from ..dialects.tgraph.elements import is_float
 from ..dialects.tgraph.reducing import ConvolutionOp, ReduceWindowOp
 from .builder import TensorBuilder, check_table, counted, shape_of, type_of
 from .formulas import index_of
 from .indices import take_along
+from .unsupported import Unsupported
 
 
 @dataclass(frozen=True)
@@ -266,9 +268,14 @@ def take_places(b: TensorBuilder, x: SSAValue, axis: int, indices: Array) -> SSA
 
 
 def interpolate(b: TensorBuilder, x: SSAValue, axis: int, weights: Array) -> SSAValue:
-    """A product with a matrix of weights, a row for each new element of the axis."""
-    matrix = b.constant(weights.astype(np.float32))
-    matrix = b.convert(matrix, type_of(x).element_type)
+    """A product with a matrix of weights, a row for each new element of the axis.
+
+    Raises `Unsupported` for integers with weights that are no integers.
+    """
+    element = type_of(x).element_type
+    if not is_float(element) and (weights != np.rint(weights)).any():
+        raise Unsupported(f"between elements of type {element}")
+    matrix = b.convert(b.constant(weights.astype(np.float32)), element)
     product = b.dot(matrix, x, ([1], [axis]))
     rank = len(shape_of(x))
     return b.transpose(product, [*range(1, axis + 1), 0, *range(axis + 1, rank)])

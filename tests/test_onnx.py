@@ -539,6 +539,14 @@ def test_sizes_that_there_are_not(layer: Any, given: Any, reason: str) -> None:
         tensorplan.from_onnx(model_of([layer], {"x": X}, ["y"], used))
 
 
+def test_fractions_among_integers_are_refused() -> None:
+    matrices = {"a": np.ones((2, 3), "i4"), "b": np.ones((3, 4), "i4")}
+    data = model_of([node("Gemm", "a b", "y", alpha=0.5)], matrices, ["y"])
+    reason = "Gemm with 0.5 among elements of type i32 is not supported"
+    with pytest.raises(LocatedError, match=reason):
+        tensorplan.from_onnx(data)
+
+
 @pytest.mark.parametrize("size", [-3, "n"])
 def test_inputs_have_sizes_that_there_are(size: int | str) -> None:
     data = model_of([node("Neg", "x", "y")], {"x": X}, ["y"], shapes={"x": [2, size]})

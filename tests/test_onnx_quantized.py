@@ -109,6 +109,25 @@ def test_operations_of_one_tensor(
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int8"])
+@pytest.mark.parametrize(
+    ("coordinates", "size", "most"),
+    [("half_pixel", (12, 10), 0), ("asymmetric", (3, 20), 0), ("align_corners", 0, 1)],
+)
+def test_images_of_another_size(
+    coordinates: str, size: Any, most: int, dtype: str
+) -> None:
+    """Where weights are powers of two, values are exact; fractions are dropped."""
+    inputs = {"x": bytes_of((1, 2, 6, 5), dtype)}
+    sizes = {"s": np.zeros(0, "f4"), "z": np.array([1, 2, *(size or (7, 9))])}
+    how = {"coordinate_transformation_mode": coordinates, "mode": "linear"}
+    data = single("Resize", inputs, sizes, "x s s z", **how)
+    (want,) = peer(data, inputs)
+    difference = np.abs(both(data, inputs).astype(int) - want)
+    assert difference.max() <= most
+    assert (difference > 0).mean() < 0.05
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
 @pytest.mark.parametrize("name", ["QLinearAdd", "QLinearMul", "QLinearConcat"])
 def test_operations_of_two_tensors(name: str, dtype: str) -> None:
     """On all pairs of numbers; powers of two make many of the sums ties."""

@@ -1,7 +1,8 @@
 """ONNX's Resize → tgraph: along one axis after the other, by indices or by weights.
 
 Scales and places are f32, as in the model and in onnxruntime: 10 elements by 0.7 are 7,
-and a place that is half between two elements rounds as there.
+and a place that is half between two elements rounds as there. What lies between
+integers is computed in f32, and its fraction is dropped.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -9,10 +10,12 @@ from math import floor
 from typing import NamedTuple
 
 import numpy as np
+from xdsl.dialects.builtin import f32
 from xdsl.ir import SSAValue
 
 from ...dialects.dtypes import Array
 from ...dialects.tgraph import elementwise as e
+from ...dialects.tgraph.elements import is_float
 from ..builder import axis_of, counted, shape_of, type_of
 from ..operators import Value
 from ..windows import (
@@ -42,10 +45,13 @@ def _resize(n: OnnxNode) -> Sequence[Value]:
     x = n.value(0)
     mode = n.text("mode", "nearest")
     n.expect("mode", mode, "nearest", "linear", "cubic")
+    element = type_of(x).element_type
+    if mode != "nearest" and not is_float(element):
+        x = n.convert(x, f32)
     for one in _axes(n, shape_of(x)):
         if one.after != one.before or one.scale != 1 or one.region != (0, 1):
             x = _along(n, x, mode, one)
-    return [x]
+    return [n.convert(x, element)]
 
 
 def _axes(n: OnnxNode, shape: Sequence[int]) -> Sequence[_Axis]:
