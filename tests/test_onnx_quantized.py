@@ -13,7 +13,7 @@ from tensorplan.runtime.executor import Executable
 
 onnx = pytest.importorskip("onnx")
 ort = pytest.importorskip("onnxruntime")
-from onnx import helper, numpy_helper  # noqa: E402
+from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 from onnx_models import IMAGE, Arrays, X, model_of  # noqa: E402
 from quantized_models import NETWORKS, WAYS, images, quantized  # noqa: E402
 
@@ -38,6 +38,7 @@ def peer(data: bytes, inputs: Arrays, *, optimized: bool = True) -> Any:
     integers only where it is told to (and on processors that are not x86)."""
     options = ort.SessionOptions()
     options.log_severity_level = 3
+    options.intra_op_num_threads = 1  # each thread quantizes its rows of a state
     options.add_session_config_entry("session.qdqisint8allowed", "1")
     if not optimized:
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
@@ -59,22 +60,31 @@ def scale(number: float) -> np.ndarray:
 
 
 def single(
-    name: str, inputs: Arrays, constants: Arrays, order: str, **attributes: Any
+    name: str,
+    inputs: Arrays,
+    constants: Arrays,
+    order: str,
+    result: Any = None,
+    **attributes: Any,
 ) -> bytes:
-    """A model of one operation, the names of whose inputs are letters or `x`, `s`, `z`
-    with a number."""
+    """A model of one operation, the names of whose inputs are letters, `_` for none.
+    Its result has elements of the type `result`, or of that of the first input."""
     domain, _, kind = name.rpartition(".")
-    node = helper.make_node(kind, order.split(), ["y"], domain=domain, **attributes)
+    names = ["" if name == "_" else name for name in order.split()]
+    node = helper.make_node(kind, names, ["y"], domain=domain, **attributes)
     of = helper.np_dtype_to_tensor_dtype
     values = [
         helper.make_tensor_value_info(name, of(array.dtype), array.shape)
         for name, array in inputs.items()
     ]
-    result = helper.make_tensor_value_info(
-        "y", values[0].type.tensor_type.elem_type, None
-    )
-    given = [numpy_helper.from_array(array, name) for name, array in constants.items()]
-    graph = helper.make_graph([node], "g", values, [result], given)
+    element = result or values[0].type.tensor_type.elem_type
+    y = helper.make_tensor_value_info("y", element, None)
+    given = [
+        numpy_helper.from_array(array, name)
+        for name, array in constants.items()
+        if name in names
+    ]
+    graph = helper.make_graph([node], "g", values, [y], given)
     imports = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
     model = helper.make_model(graph, opset_imports=imports, ir_version=9)
     return model.SerializeToString()
@@ -197,6 +207,68 @@ def test_products_of_matrices_with_a_bias(transposed: int) -> None:
 
 
 # Between DequantizeLinear and QuantizeLinear
+
+
+@pytest.mark.parametrize("weights", ["uint8", "int8"])
+@pytest.mark.parametrize("columns", [False, True])
+def test_products_of_floats_with_8_bits(weights: str, columns: bool) -> None:
+    """The range of the floats is found at run time, or given."""
+    spread = RNG.uniform(0.01, 0.05, 5 if columns else 1).astype("f4")
+    b = weights_of((7, 5), weights)
+    zero = np.zeros(5 if columns else 1, weights) if columns else b[0, :1]
+    given = {"b": b, "s": spread, "z": zero, "c": RNG.standard_normal(5).astype("f4")}
+    inputs: Arrays = {"x": X[..., :1].repeat(7, -1) * RNG.standard_normal(7, "f4")}
+    data = single("com.microsoft.DynamicQuantizeMatMul", inputs, given, "x b s z c")
+    np.testing.assert_allclose(both(data, inputs), peer(data, inputs)[0], rtol=1e-6)
+    x = bytes_of((4, 7))
+    given |= {"t": scale(0.25), "u": np.array(9, "uint8")}
+    data = single(
+        *("com.microsoft.MatMulIntegerToFloat", {"x": x}, given, "x b t s u z c"),
+        result=TensorProto.FLOAT,
+    )
+    np.testing.assert_allclose(both(data, {"x": x}), peer(data, {"x": x})[0], rtol=1e-6)
+
+
+def test_ranges_that_are_found_at_run_time() -> None:
+    node = helper.make_node("DynamicQuantizeLinear", ["x"], ["q", "s", "z"])
+    for numbers in ([0, 0, 0], [1, 2, 3], [-3, -1, -2], [-0.5, 0.5, 1]):
+        x = {"x": np.array(numbers, "f4")}
+        data = model_of([node], x, ["q", "s", "z"])
+        got = tensorplan.compile(tensorplan.from_onnx(data))(x["x"])
+        for own, other in zip(got, peer(data, x), strict=True):
+            np.testing.assert_array_equal(own, other)
+
+
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+@pytest.mark.parametrize("weights", ["uint8", "int8", "int8 columns", "lengths"])
+def test_lstm(direction: str, weights: str) -> None:
+    """State is quantized in each step, by the range that it has then."""
+    count, inputs, size = 1 + (direction == "bidirectional"), 6, 5
+    dtype = "uint8" if weights == "uint8" else "int8"
+    shape = [count, 4 * size] if "columns" in weights else [count]
+    numbers = np.full(shape, 0 if "columns" in weights else 5, dtype)
+    constants = {
+        "w": weights_of((count, inputs, 4 * size), dtype),
+        "r": weights_of((count, size, 4 * size), dtype),
+        "b": RNG.standard_normal((count, 8 * size)).astype("f4"),
+        "l": np.array([3, 7, 1], "i4"),
+        "h": RNG.standard_normal((count, 3, size)).astype("f4"),
+        "p": RNG.uniform(0.01, 0.02, shape).astype("f4"),
+        "q": RNG.uniform(0.01, 0.02, shape).astype("f4"),
+        "z": numbers,
+        "u": numbers,
+    }
+    lengths = "l" if weights == "lengths" else ""
+    order = f"x w r b {lengths or '_'} h h _ p z q u"
+    x = {"x": RNG.standard_normal((7, 3, inputs)).astype("f4")}
+    name = "com.microsoft.DynamicQuantizeLSTM"
+    data = single(name, x, constants, order, direction=direction, hidden_size=size)
+    model = tensorplan.from_onnx(data)
+    (got,) = run_reference(model.module, [x["x"], *model.parameters.values()])
+    for want in (peer(data, x)[0], tensorplan.compile(model)(x["x"])[0]):
+        difference = np.abs(got - want)
+        assert difference.max() < 0.02  # a rounding may go the other way
+        assert np.median(difference) < 1e-6
 
 
 def between(

@@ -10,19 +10,21 @@ from typing import cast
 
 import numpy as np
 from onnx import helper
-from xdsl.dialects.builtin import IntegerType, f32, f64
+from xdsl.dialects.builtin import IntegerType, Signedness, f32, f64
 from xdsl.ir import Attribute, SSAValue
 
 from ...dialects.dtypes import AnyInteger
 from ...dialects.tgraph import elementwise as e
 from ...dialects.tgraph.elements import is_float, is_stored, limits
 from ..builder import axis_of, element_type, shape_of, type_of
-from ..formulas import clamp
+from ..formulas import clamp, compare
 from ..operators import Value
 from ..unsupported import Unsupported
 from . import elementwise, reducing, shaping
 from .elementwise import converted
 from .node import Conversion, OnnxNode
+
+_UNSIGNED = IntegerType(8, Signedness.UNSIGNED)
 
 
 def _along(n: OnnxNode, x: SSAValue, values: SSAValue) -> SSAValue:
@@ -86,6 +88,25 @@ def _dequantize(n: OnnxNode) -> Sequence[Value]:
     if number := n.integer("output_dtype", 0):
         y = n.convert(y, element_type(helper.tensor_dtype_to_np_dtype(number)))
     return [y]
+
+
+def by_own_range(n: OnnxNode, x: SSAValue) -> tuple[SSAValue, SSAValue, SSAValue]:
+    """Unsigned 8-bit numbers, their scale and their zero point. Their range has 0 and
+    all of the tensor; the scale is 1 where that is nothing but 0, as in onnxruntime."""
+    axes = range(len(shape_of(x)))
+    least = n.apply(e.MinimumOp, n.reduce("minimum", x, axes), 0)
+    most = n.apply(e.MaximumOp, n.reduce("maximum", x, axes), 0)
+    scale = n.apply(e.DivideOp, n.apply(e.SubtractOp, most, least), 255)
+    one = n.splat(1, type_of(scale))
+    scale = n.apply(e.SelectOp, compare(n, scale, "EQ", 0), one, scale)
+    first = n.apply(e.NegateOp, n.apply(e.DivideOp, least, scale))
+    zero = _saturated(n, n.emit(e.RoundNearestEvenOp, first), _UNSIGNED)
+    scaled = n.apply(e.DivideOp, x, scale)
+    return rounded(n, scaled, n.broadcast(zero, shape_of(x))), scale, zero
+
+
+def _dynamic(n: OnnxNode) -> Sequence[Value]:
+    return by_own_range(n, n.value(0))
 
 
 # Operations on real numbers
@@ -171,6 +192,7 @@ def _multiply(n: OnnxNode) -> Sequence[Value]:
 
 CONVERSIONS: Mapping[str, Conversion] = {
     "DequantizeLinear": _dequantize,
+    "DynamicQuantizeLinear": _dynamic,
     "QuantizeLinear": _quantize,
     "com.microsoft.DequantizeLinear": _dequantize,
     "com.microsoft.QLinearAdd": _add,

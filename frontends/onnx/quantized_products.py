@@ -7,7 +7,7 @@ taken off instead, in 32 bits: sums of windows would be as many as the results. 
 of a window is a product with ones.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
@@ -32,11 +32,11 @@ from ..zero_points import (
     without_zeros,
 )
 from .node import Conversion, OnnxNode
-from .quantized import quantized, rounded, zero_point
+from .quantized import by_own_range, quantized, rounded, zero_point
 from .windows import counted_pads, window_of
 
 
-def _signed(n: OnnxNode, index: int, zero: int) -> OnnxNode:
+def signed(n: OnnxNode, index: int, zero: int) -> OnnxNode:
     """The node with signed numbers as an input and as its zero point, if that input is
     constant."""
     given = n.inputs[index]
@@ -49,8 +49,11 @@ def _signed(n: OnnxNode, index: int, zero: int) -> OnnxNode:
 
 
 def _zero(n: OnnxNode, index: int) -> Value | None:
+    return _wide(n, n.inputs[index] if n.has(index) else None)
+
+
+def _wide(n: OnnxNode, value: Value | None) -> Value | None:
     """A zero point in 32 bits; None for 0."""
-    value = n.inputs[index] if n.has(index) else None
     if isinstance(value, Known):
         return Known(value.array.astype(np.int32)) if value.array.any() else None
     return value and n.convert(value, i32)
@@ -70,7 +73,7 @@ def _sums_of_matrices(
 ) -> SSAValue:
     """The product of two inputs. The first may have a zero point for each row, the
     second one for each column."""
-    n = _signed(n, operands[1], zeros[1])
+    n = signed(n, operands[1], zeros[1])
     a, b = map(n.value, operands)
     own, other = (_zero(n, zero) for zero in zeros)
     sums = matmul(n, n.convert(a, i32), n.convert(b, i32))
@@ -83,6 +86,48 @@ def _sums_of_matrices(
         lambda: summed(n, n.given(operands[0]), [last]),
         shape_of(a)[last],
     )
+
+
+def dynamic_product(
+    n: OnnxNode, weight: SSAValue, scale: SSAValue, zero: Value
+) -> Callable[[OnnxNode, SSAValue], SSAValue]:
+    """Floats → their product with a matrix of 8-bit numbers, as 8-bit numbers with the
+    range that they have together. The matrix may have a scale and a zero point for each
+    column."""
+    alone = summed(n, weight, [0])
+    other = _wide(n, zero)
+    count = shape_of(weight)[0]
+
+    def product(n: OnnxNode, x: SSAValue) -> SSAValue:
+        numbers, own_scale, own = by_own_range(n, x)
+        sums = matmul(n, n.convert(numbers, i32), n.convert(weight, i32))
+        sums = without_zeros(
+            *(n, sums, (n.convert(own, i32), other), lambda: alone),
+            *(lambda: summed(n, numbers, [len(shape_of(x)) - 1]), count),
+        )
+        factor = n.apply(e.MultiplyOp, own_scale, scale)
+        return n.apply(e.MultiplyOp, n.convert(sums, f32), factor)
+
+    return product
+
+
+def _dynamic_matmul(n: OnnxNode) -> Sequence[Value]:
+    n = signed(n, 1, 3)
+    zero = n.inputs[3] if n.has(3) else None
+    product = dynamic_product(
+        n, n.value(1), n.value(2), zero or Known(np.zeros((), np.int8))
+    )
+    return [_with_bias(n, product(n, n.value(0)), 4)]
+
+
+def _matmul_to_floats(n: OnnxNode) -> Sequence[Value]:
+    sums = _sums_of_matrices(n, (0, 1), (4, 5))
+    scales = n.apply(e.MultiplyOp, n.materialize(_column(n, n.value(2))), n.value(3))
+    return [_with_bias(n, n.apply(e.MultiplyOp, n.convert(sums, f32), scales), 6)]
+
+
+def _with_bias(n: OnnxNode, x: SSAValue, index: int) -> SSAValue:
+    return n.apply(e.AddOp, x, n.value(index)) if n.has(index) else x
 
 
 def _integer_matmul(n: OnnxNode) -> Sequence[Value]:
@@ -143,7 +188,7 @@ def _sums_of_windows(
     channel."""
     groups = n.integer("group", 1)
     if groups == 1:
-        n = _signed(n, operands[1], zeros[1])
+        n = signed(n, operands[1], zeros[1])
     kernel = n.given(operands[1])
     channels, *read = sizes_of(kernel)
     own, other = (_zero(n, zero) for zero in zeros)
@@ -236,6 +281,8 @@ CONVERSIONS: Mapping[str, Conversion] = {
     "MatMulInteger": _integer_matmul,
     "QLinearConv": _quantized_convolution,
     "QLinearMatMul": _quantized_matmul,
+    "com.microsoft.DynamicQuantizeMatMul": _dynamic_matmul,
+    "com.microsoft.MatMulIntegerToFloat": _matmul_to_floats,
     "com.microsoft.QGemm": _quantized_gemm,
     "com.microsoft.QLinearAveragePool": _quantized_average,
     "com.microsoft.QLinearGlobalAveragePool": _quantized_global_average,

@@ -5,10 +5,14 @@
 
 so that what the loop carries (state and Y) is updated in place. Where sequences have
 lengths of their own, a step past the end of one keeps its state, and its row is zero.
+
+Of 8-bit weights (DynamicQuantizeLSTM), both products are of integers: x has one scale
+for all steps, and h one for each step.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import cast
 
 from xdsl.dialects.builtin import IntegerAttr, TensorType, i32, i64
@@ -26,6 +30,7 @@ from . import elementwise
 from .control import Loop
 from .indexing import reverse_sequence
 from .node import Conversion, OnnxNode
+from .quantized_products import dynamic_product, signed
 
 Values = Sequence[SSAValue]
 
@@ -36,10 +41,11 @@ _COUNTER = TensorType(i32, [])
 class _Cell:
     """What each step of one direction takes, besides its row of products and the state.
 
-    `bias` is that of the new gate of a GRU with `linear_before_reset`.
+    `products` are those with R, for each group of gates. `bias` is that of the new gate
+    of a GRU with `linear_before_reset`.
     """
 
-    weight: SSAValue
+    products: Sequence["Product"]
     functions: Sequence["_Function"]
     bias: SSAValue | None = None
     peepholes: Values = ()
@@ -61,12 +67,26 @@ class _Cell:
         return n.apply(e.AddOp, gate, seen)
 
 
+Product = Callable[[OnnxNode, SSAValue], SSAValue]
+"""Rows times a matrix of weights: x or h → what it adds to gates."""
+
 Step = Callable[[OnnxNode, _Cell, SSAValue, Values], Values]
 """A step: the cell, its row of products, the state (h first) → the new state."""
 
 
-def _gates(n: OnnxNode, x: SSAValue, h: SSAValue, weight: SSAValue) -> SSAValue:
-    return n.apply(e.AddOp, x, n.dot(h, weight, ([1], [1])))
+@dataclass(frozen=True)
+class _Kind:
+    """A kind of cell, the gates of each of its products with h, how many states it has,
+    and its usual functions."""
+
+    step: Step
+    gates: Sequence[int]
+    states: int
+    functions: Sequence[str]
+
+
+def _gates(n: OnnxNode, x: SSAValue, h: SSAValue, product: Product) -> SSAValue:
+    return n.apply(e.AddOp, x, product(n, h))
 
 
 def _split(n: OnnxNode, x: SSAValue, axis: int, count: int) -> Values:
@@ -75,12 +95,12 @@ def _split(n: OnnxNode, x: SSAValue, axis: int, count: int) -> Values:
 
 
 def _rnn_step(n: OnnxNode, cell: _Cell, x: SSAValue, state: Values) -> Values:
-    return [cell.activated(n, 0, _gates(n, x, state[0], cell.weight))]
+    return [cell.activated(n, 0, _gates(n, x, state[0], cell.products[0]))]
 
 
 def _lstm_step(n: OnnxNode, cell: _Cell, x: SSAValue, state: Values) -> Values:
     h, c = state
-    enter, leave, forget, new = _split(n, _gates(n, x, h, cell.weight), 1, 4)
+    enter, leave, forget, new = _split(n, _gates(n, x, h, cell.products[0]), 1, 4)
     enter, forget = cell.peeped(n, 0, enter, c), cell.peeped(n, 2, forget, c)
     enter = cell.activated(n, 0, enter)
     if n.integer("input_forget", 0):
@@ -96,16 +116,15 @@ def _lstm_step(n: OnnxNode, cell: _Cell, x: SSAValue, state: Values) -> Values:
 def _gru_step(n: OnnxNode, cell: _Cell, x: SSAValue, state: Values) -> Values:
     (h,) = state
     size = shape_of(h)[1]
-    w_gates = n.part(cell.weight, 0, 0, 2 * size)
-    w_new = n.part(cell.weight, 0, 2 * size, 3 * size)
-    gates = _gates(n, n.part(x, 1, 0, 2 * size), h, w_gates)
+    of_gates, of_new = cell.products
+    gates = _gates(n, n.part(x, 1, 0, 2 * size), h, of_gates)
     update, reset = (cell.activated(n, 0, g) for g in _split(n, gates, 1, 2))
     x_new = n.part(x, 1, 2 * size, 3 * size)
     if cell.bias is not None:  # linear_before_reset
-        inner = n.apply(e.AddOp, n.dot(h, w_new, ([1], [1])), cell.bias)
+        inner = n.apply(e.AddOp, of_new(n, h), cell.bias)
         new = n.apply(e.AddOp, x_new, n.apply(e.MultiplyOp, reset, inner))
     else:
-        new = _gates(n, x_new, n.apply(e.MultiplyOp, reset, h), w_new)
+        new = _gates(n, x_new, n.apply(e.MultiplyOp, reset, h), of_new)
     new = cell.activated(n, 1, new)
     moved = n.apply(e.MultiplyOp, update, n.apply(e.SubtractOp, h, new))
     return [n.apply(e.AddOp, new, moved)]
@@ -155,21 +174,16 @@ _FUNCTIONS: Mapping[str, tuple[_Function, Sequence[str]]] = {
 """Each function, and which of the numbers `activation_alpha` and `activation_beta` it
 takes."""
 
-_USUAL = {
-    "GRU": ["Sigmoid", "Tanh"],
-    "LSTM": ["Sigmoid", "Tanh", "Tanh"],
-    "RNN": ["Tanh"],
-}
 
-
-def _functions(n: OnnxNode, directions: int) -> Sequence[Sequence[_Function]]:
+def _functions(
+    n: OnnxNode, usual: Sequence[str], directions: int
+) -> Sequence[Sequence[_Function]]:
     """The functions of the gates, for each direction.
 
     A function takes the next of the numbers, or has its operator's default.
     """
-    usual = _USUAL[n.op_type]
     given = [name.decode() for name in n.attributes.get("activations", [])]
-    names = given or usual * directions
+    names = given or [*usual] * directions
     if len(names) != directions * len(usual):
         expected = f"{len(usual)} for each direction"
         raise Unsupported(f"with activations {names}, expected {expected}")
@@ -232,7 +246,48 @@ def _scan(
     return y, state
 
 
-def _recurrent(step: Step, gates: int, states: int) -> Conversion:
+Weights = Callable[[OnnxNode, int, int, Sequence[int]], Sequence[Product]]
+"""The products with an input of weights: its index, the number of a direction, and how
+many rows each of them has."""
+
+
+def _floats(
+    n: OnnxNode, index: int, number: int, rows: Sequence[int]
+) -> Sequence[Product]:
+    weight = _own(n, n.value(index), number)
+    parts = zip(accumulate(rows, initial=0), accumulate(rows), strict=False)
+    return [_multiplied(n.part(weight, 0, low, high)) for low, high in parts]
+
+
+def _multiplied(weight: SSAValue) -> Product:
+    return lambda n, x: n.dot(x, weight, ([len(shape_of(x)) - 1], [1]))
+
+
+def _integers(
+    n: OnnxNode, index: int, number: int, rows: Sequence[int]
+) -> Sequence[Product]:
+    """Weights of 8 bits are transposed; their scales and zero points are the inputs 8
+    to 11."""
+    assert len(rows) == 1
+    scale, zero = 6 + 2 * index, 7 + 2 * index
+    n = signed(n, index, zero)
+    weight, scales = (_own(n, n.value(at), number) for at in (index, scale))
+    zeros = n.given(zero)
+    if isinstance(zeros, Known):
+        own: Value = Known(zeros.array[number])
+    else:
+        own = _own(n, zeros, number)
+    return [dynamic_product(n, weight, scales, own)]
+
+
+def _own(n: OnnxNode, value: SSAValue, number: int) -> SSAValue:
+    """What a direction has of an input."""
+    return n.reshape(n.part(value, 0, number, number + 1), shape_of(value)[1:])
+
+
+def _recurrent(kind: _Kind, weights: Weights = _floats) -> Conversion:
+    states = kind.states
+
     def convert(n: OnnxNode) -> Sequence[Value]:
         layout = n.integer("layout", 0)
         x = n.value(0)
@@ -244,11 +299,13 @@ def _recurrent(step: Step, gates: int, states: int) -> Conversion:
         directions = {"bidirectional": ["forward", "reverse"]}.get(first, [first])
         ys: list[SSAValue] = []
         ends: list[list[SSAValue]] = [[] for _ in range(states)]
-        functions = _functions(n, len(directions))
+        functions = _functions(n, kind.functions, len(directions))
         lengths = _lengths(n, shape_of(x)[0])
         for number, direction in enumerate(directions):
-            cell, row, state = _cell(n, gates, number, x, start, functions[number])
-            y, last = _run(n, step, cell, row, state, lengths, direction)
+            cell, row, state = _cell(
+                *(n, kind, weights, number, x, start, functions[number])
+            )
+            y, last = _run(n, kind.step, cell, row, state, lengths, direction)
             steps, batch, size = shape_of(y)
             shape = [batch, steps, 1, size] if layout else [steps, 1, batch, size]
             y = n.transpose(y, [1, 0, 2]) if layout else y
@@ -275,7 +332,8 @@ def _lengths(n: OnnxNode, steps: int) -> SSAValue | None:
 
 def _cell(
     n: OnnxNode,
-    gates: int,
+    kind: _Kind,
+    weights: Weights,
     number: int,
     x: SSAValue,
     start: Sequence[SSAValue | None],
@@ -284,12 +342,12 @@ def _cell(
     """A direction's cell, the products of its rows, and the state that it starts in."""
 
     def own(value: SSAValue) -> SSAValue:
-        part = n.part(value, 0, number, number + 1)
-        return n.reshape(part, shape_of(value)[1:])
+        return _own(n, value, number)
 
-    weight = own(n.value(2))
-    size = shape_of(weight)[1]
-    row = n.dot(x, own(n.value(1)), ([2], [1]))
+    gates = sum(kind.gates)
+    size = max(shape_of(n.value(2))[1:]) // gates
+    (of_x,) = weights(n, 1, number, [gates * size])
+    row = of_x(n, x)
     before_reset = bool(n.integer("linear_before_reset", 0))
     bias, inner = _biases(n, own(n.value(3)) if n.has(3) else None, gates, size)
     of_new = None
@@ -303,7 +361,8 @@ def _cell(
     nothing = with_shape(type_of(x), [shape_of(x)[1], size])
     state = [n.splat(0, nothing) if s is None else own(s) for s in start]
     peepholes = _split(n, own(n.value(7)), 0, 3) if n.has(7) else ()
-    return _Cell(weight, functions, of_new, peepholes), row, state
+    of_h = weights(n, 2, number, [count * size for count in kind.gates])
+    return _Cell(of_h, functions, of_new, peepholes), row, state
 
 
 def _run(
@@ -346,8 +405,11 @@ def _joined(n: OnnxNode, parts: Values, axis: int) -> SSAValue:
     return n.emit(shaping.ConcatenateOp, *parts, dimension=dimension)
 
 
+_LSTM = _Kind(_lstm_step, [4], 2, ["Sigmoid", "Tanh", "Tanh"])
+
 CONVERSIONS: Mapping[str, Conversion] = {
-    "GRU": _recurrent(_gru_step, 3, 1),
-    "LSTM": _recurrent(_lstm_step, 4, 2),
-    "RNN": _recurrent(_rnn_step, 1, 1),
+    "GRU": _recurrent(_Kind(_gru_step, [2, 1], 1, ["Sigmoid", "Tanh"])),
+    "LSTM": _recurrent(_LSTM),
+    "RNN": _recurrent(_Kind(_rnn_step, [1], 1, ["Tanh"])),
+    "com.microsoft.DynamicQuantizeLSTM": _recurrent(_LSTM, _integers),
 }
