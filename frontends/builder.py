@@ -371,20 +371,24 @@ class TensorBuilder:
             rhs_contracting_dimensions=ints(contracting[1]),
         )
 
-    def take(self, x: SSAValue, indices: SSAValue, axis: int) -> SSAValue:
-        """NumPy's `take` along an axis; indices are not negative."""
-        shape, rank = shape_of(x), len(shape_of(indices))
+    def take(
+        self, x: SSAValue, indices: SSAValue, axis: int, batch: int = 0
+    ) -> SSAValue:
+        """NumPy's `take` along an axis; indices are not negative. The first `batch`
+        dimensions of both go together, and come before that axis."""
+        shape, rank = shape_of(x), len(shape_of(indices)) - batch
+        one = [1 if d < batch or d == axis else s for d, s in enumerate(shape)]
         return self.emit(
             GatherOp,
             x,
             indices,
             offset_dims=ints(
-                [*range(axis), *range(axis + rank, len(shape) + rank - 1)]
+                [*range(batch, axis), *range(axis + rank, len(shape) + rank - 1)]
             ),
             collapsed_slice_dims=ints([axis]),
-            operand_batching_dims=ints(()),
-            start_indices_batching_dims=ints(()),
+            operand_batching_dims=ints(range(batch)),
+            start_indices_batching_dims=ints(range(batch)),
             start_index_map=ints([axis]),
-            index_vector_dim=IntegerAttr(rank, i64),
-            slice_sizes=ints([*shape[:axis], 1, *shape[axis + 1 :]]),
+            index_vector_dim=IntegerAttr(batch + rank, i64),
+            slice_sizes=ints(one),
         )

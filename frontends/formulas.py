@@ -134,15 +134,22 @@ def index_of(
 
 
 def cumulative(
-    b: TensorBuilder, kind: str, x: SSAValue, axis: int, *, reverse: bool = False
+    b: TensorBuilder,
+    kind: str,
+    x: SSAValue,
+    axis: int,
+    *,
+    reverse: bool = False,
+    exclusive: bool = False,
 ) -> SSAValue:
-    """The sums ("add") or products ("multiply") of the elements up to each one."""
+    """The sums ("add") or products ("multiply") of the elements up to each one, which
+    may be left out itself."""
     shape = shape_of(x)
     along = np.arange(len(shape)) == axis
     ones = ints([1] * len(shape))
     before = (along * (shape[axis] - 1)).tolist()
     nothing = [0] * len(shape)
-    return b.emit(
+    total = b.emit(
         ReduceWindowOp,
         x,
         kind=StringAttr(kind),
@@ -153,6 +160,11 @@ def cumulative(
         base_dilations=ones,
         window_dilations=ones,
     )
+    if not exclusive:
+        return total
+    shift = along.astype(int) * (-1 if reverse else 1)
+    neutral = b.filled(int(kind == "multiply"), type_of(x).element_type, ())
+    return b.pad(total, shift.tolist(), (-shift).tolist(), neutral)
 
 
 # Normalisations.

@@ -229,15 +229,18 @@ def convolve_transposed(
     kernel: SSAValue,
     window: SpatialWindow,
     extra: Sequence[int],
-    groups: int,
+    groups: int = 1,
+    *,
+    images: str = "bf#",
+    kernels: str = "io#",
 ) -> SSAValue:
     """A convolution of the image with zeros between its elements, the kernel turned.
 
     The window's pads are cut off from the full result, which `extra` elements are
-    added to at its end. Kernels in the order input, output, space.
+    added to at its end. The orders of dimensions are as for `convolve`; with several
+    groups, kernels have the order input, output, space.
     """
-    inputs, outputs, *size = shape_of(kernel)
-    rank = len(size)
+    size, rank = window.size, len(window.size)
     reach = [(k - 1) * d for k, d in zip(size, window.dilations, strict=True)]
     padded = SpatialWindow(
         size,
@@ -246,13 +249,17 @@ def convolve_transposed(
         [far - cut for far, cut in zip(reach, window.low, strict=True)],
         [f - c + more for f, c, more in zip(reach, window.high, extra, strict=True)],
     )
-    turned = b.emit(shaping.ReverseOp, kernel, dimensions=ints(range(2, rank + 2)))
+    first = kernels.index("#")
+    space = ints(range(first, first + rank))
+    turned = b.emit(shaping.ReverseOp, kernel, dimensions=space)
     if groups > 1:  # input features of a group, then all output features
+        inputs, outputs, *_ = shape_of(kernel)
         turned = b.reshape(turned, [groups, inputs // groups, outputs, *size])
         turned = b.transpose(turned, [1, 0, *range(2, rank + 3)])
         turned = b.reshape(turned, [inputs // groups, groups * outputs, *size])
     ones = [1] * rank
-    return _convolve(b, x, turned, "bf#_io#->bf#", padded, ones, window.strides, groups)
+    labels = f"{images}_{kernels}->{images}"
+    return _convolve(b, x, turned, labels, padded, ones, window.strides, groups)
 
 
 def take_places(b: TensorBuilder, x: SSAValue, axis: int, indices: Array) -> SSAValue:

@@ -204,6 +204,57 @@ def test_products_of_16_bits() -> None:
     check(n.model(result), inputs_of(n, ([1, 6, 6, 300], "int16")))
 
 
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("channels", [True, False])
+def test_fully_connected_of_16_bits(channels: bool, bias: bool) -> None:
+    """Sums are scaled in double precision."""
+    n = Network()
+    x, y = n.input([99, 40], "int16", 0.001), n.tensor([99, 7], "int16", 0.04)
+    scales = n.rng.uniform(0.001, 0.02, 7 if channels else 1)
+    inputs = [x, n.random(7, 40, scale=scales), -1]
+    if bias:
+        numbers = n.rng.integers(-50000, 50000, 7)
+        inputs[2] = n.constant(numbers, np.broadcast_to(0.001 * scales, 7))
+    n.op("FULLY_CONNECTED", inputs, y, table="FullyConnectedOptions")
+    check(n.model(y), inputs_of(n, ([99, 40], "int16")))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "int16"])
+@pytest.mark.parametrize(
+    ("padding", "stride", "kernel", "size"),
+    [
+        (0, 2, 3, 10),
+        (0, 2, 3, 9),
+        (0, 2, 4, 10),
+        (0, 3, 2, 15),
+        (1, 2, 3, 11),
+        (1, 3, 2, 14),
+        (0, 1, 1, 5),
+    ],
+)
+def test_transposed_convolutions(
+    padding: int, stride: int, kernel: int, size: int, dtype: str
+) -> None:
+    """Also of parts that the kernel does not reach, and with an activation."""
+    n = Network()
+    quantized, scales = dtype != "float32", n.rng.uniform(0.001, 0.02, 4)
+    zeros = (-5, 7) if dtype == "int8" else (0, 0)
+    x = n.input([2, 5, 5, 6], dtype, *((0.02, zeros[0]) if quantized else ()))
+    w = n.random(4, kernel, kernel, 6, scale=scales if quantized else None)
+    inputs = [n.constant(i32(2, size, size, 4)), w, x]
+    numbers = n.rng.integers(-5000, 5000, 4)
+    if quantized:
+        wide = numbers.astype("i4" if dtype == "int8" else "i8")
+        inputs.append(n.constant(wide, 0.02 * scales))
+    else:
+        inputs.append(n.constant((numbers / 5000).astype("f4")))
+    y = n.tensor([2, size, size, 4], dtype, *((0.1, zeros[1]) if quantized else ()))
+    strides = {"strideH": stride, "strideW": stride, "fusedActivationFunction": 1}
+    options = {"table": "TransposeConvOptions", "padding": padding, **strides}
+    n.op("TRANSPOSE_CONV", inputs, y, **options)
+    check(n.model(y), inputs_of(n, ([2, 5, 5, 6], dtype)))
+
+
 @pytest.mark.parametrize("kind", ["ADD", "SUB", "MUL"])
 def test_two_tensors_of_16_bits(kind: str) -> None:
     n = Network()
@@ -211,6 +262,34 @@ def test_two_tensors_of_16_bits(kind: str) -> None:
     y = n.tensor([5, 40], "int16", 0.03 if kind == "MUL" else 0.0023)
     n.op(kind, [a, b], y)
     check(n.model(y), inputs_of(n, ([5, 40], "int16"), ([40], "int16")))
+
+
+@pytest.mark.parametrize("scale", [1 / 4096, 1 / 2048, 1 / 8192, 1 / 3000, 7e-6])
+@pytest.mark.parametrize("kind", ["LOGISTIC", "TANH"])
+def test_all_numbers_of_16_bits(kind: str, scale: float) -> None:
+    """Those that are powers of two LiteRT scales in another way."""
+    n = Network()
+    x, y = n.input([1 << 16], "int16", scale), n.tensor([1 << 16], "int16", 2**-15)
+    n.op(kind, [x], y)
+    check(n.model(y), [np.arange(-(1 << 15), 1 << 15).astype("i2")])
+
+
+@pytest.mark.parametrize("length", [1, 2, 12, 1000])
+def test_a_softmax_of_16_bits(length: int) -> None:
+    n = Network()
+    shape = [80, length]
+    x, y = n.input(shape, "int16", 0.0003), n.tensor(shape, "int16", 2**-15)
+    n.op("SOFTMAX", [x], y, table="SoftmaxOptions", beta=0.7)
+    check(n.model(y), inputs_of(n, (shape, "int16")))
+
+
+@pytest.mark.parametrize("shape", [[3, 7, 5, 4], [2, 1, 1, 3]])
+def test_means_of_16_bits(shape: list[int]) -> None:
+    n = Network()
+    x = n.input(shape, "int16", 0.001)
+    y = n.tensor([shape[0], shape[3]], "int16", 0.0004)
+    n.op("MEAN", [x, n.constant(i32(1, 2))], y, table="ReducerOptions")
+    check(n.model(y), inputs_of(n, (shape, "int16")))
 
 
 def test_one_tensor_of_16_bits() -> None:
@@ -472,6 +551,8 @@ def test_a_softmax_of_unsigned_numbers() -> None:
         ("PAD", [1, 7, 5, 7], [i32([0, 0], [1, 2], [0, 0], [0, 1])], {}),
         ("GATHER", [1, 4, 3, 6], [i32(4, 0, 0)], {"table": "GatherOptions", "axis": 2}),
         ("TILE", [2, 4, 5, 18], [i32(2, 1, 1, 3)], {}),
+        ("REVERSE_V2", [1, 4, 5, 6], [i32(2)], {}),
+        ("REVERSE_V2", [1, 4, 5, 6], [i32(-1)], {}),
         (
             *("MIRROR_PAD", [1, 7, 5, 8], [i32([0, 0], [1, 2], [0, 0], [2, 0])]),
             {"table": "MirrorPadOptions", "mode": 1},
@@ -492,6 +573,44 @@ def test_moves(
 ) -> None:
     shape = [1, 4, 5, 6]
     run_one(kind, [shape], result, *constants, dtype=dtype, out=None, **options)
+
+
+@DTYPES
+def test_the_largest(dtype: str) -> None:
+    n = Network()
+    quantized = (0.03, -3) if dtype == "int8" else ()
+    x, values = n.input([3, 40], dtype, *quantized), n.tensor([3, 5], dtype, *quantized)
+    places = n.tensor([3, 5], "int32")
+    n.op("TOPK_V2", [x, n.constant(np.array(5, "i4"))], values, places)
+    check(n.model(values, places), inputs_of(n, ([3, 40], dtype)))
+
+
+@DTYPES
+@pytest.mark.parametrize(
+    ("shape", "axis", "batch", "result"),
+    [([2, 3], 1, 1, [2, 3, 6]), ([2, 4, 3], 2, 2, [2, 4, 3]), ([2], 2, 1, [2, 4])],
+)
+def test_elements_of_each_batch(
+    shape: list[int], axis: int, batch: int, result: list[int], dtype: str
+) -> None:
+    n = Network()
+    quantized = (0.03, -3) if dtype == "int8" else ()
+    x = n.input([2, 4, 6], dtype, *quantized)
+    indices = n.constant(n.rng.integers(0, 4, shape, "i4"))
+    y = n.tensor(result, dtype, *quantized)
+    n.op("GATHER", [x, indices], y, table="GatherOptions", axis=axis, batchDims=batch)
+    check(n.model(y), inputs_of(n, ([2, 4, 6], dtype)))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+@pytest.mark.parametrize("exclusive", [True, False])
+@pytest.mark.parametrize("reverse", [True, False])
+def test_running_sums(reverse: bool, exclusive: bool, dtype: str) -> None:
+    n = Network()
+    x, y = n.input([3, 7, 2], dtype), n.tensor([3, 7, 2], dtype)
+    options = {"table": "CumsumOptions", "exclusive": exclusive, "reverse": reverse}
+    n.op("CUMSUM", [x, n.constant(np.array(1, "i4"))], y, **options)
+    check(n.model(y), inputs_of(n, ([3, 7, 2], dtype)))
 
 
 @DTYPES
@@ -516,7 +635,7 @@ def test_parts_and_wholes(dtype: str) -> None:
 
 
 @pytest.mark.thorough
-@DTYPES
+@pytest.mark.parametrize("dtype", ["int8", "int16", "float32"])
 @pytest.mark.parametrize("kind", ["BILINEAR", "NEAREST_NEIGHBOR"])
 @pytest.mark.parametrize(
     "options", [{}, {"alignCorners": True}, {"halfPixelCenters": True}], ids=str
@@ -529,6 +648,7 @@ def test_resizing(
     run_one(
         *(f"RESIZE_{kind}", [[1, 4, 5, 3]], [1, *size, 3], i32(*size)),
         dtype=dtype,
+        zeros=(0 if dtype == "int16" else -3,),
         out=None,
         table=table,
         **options,
@@ -618,11 +738,11 @@ def test_all_that_is_not_supported_is_listed() -> None:
     n = Network()
     x, y, z = (n.tensor([4], "float32") for _ in range(3))
     x = n.input([4], "float32")
-    n.op("CUMSUM", [x, n.constant(np.array(0, "i4"))], y)
-    n.op("REVERSE_V2", [y, n.constant(i32(0))], z)
+    n.op("RANDOM_UNIFORM", [x], y)
+    n.op("SIGN", [y], z)
     message = refused(n.model(z))
-    assert "operation CUMSUM is not supported" in message
-    assert "note: operation REVERSE_V2 is not supported" in message
+    assert "operation RANDOM_UNIFORM is not supported" in message
+    assert "note: operation SIGN is not supported" in message
     assert "tflite#t1:1:1" in message
 
 
@@ -636,8 +756,12 @@ def test_what_a_model_lacks() -> None:
     assert "output 't1' is not computed" in refused(n.model(n.tensor([4], "float32")))
     n = Network()
     x, y = n.input([4], "int16", 0.1), n.tensor([4], "int16", 0.2)
+    n.op("RSQRT", [x], y)
+    assert "RSQRT with quantized elements of type INT16 is not" in refused(n.model(y))
+    n = Network()
+    x, y = n.input([4], "int16", 0.1, 3), n.tensor([4], "int16", 1 / (1 << 15))
     n.op("TANH", [x], y)
-    assert "TANH with quantized elements of type INT16 is not" in refused(n.model(y))
+    assert "TANH with zero points of 16-bit numbers is not" in refused(n.model(y))
     n = Network()
     x, y = n.input([4], "int16", 0.5), n.tensor([4], "int16", 0.25)
     n.op("SUB", [x, x], y)

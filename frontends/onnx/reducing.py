@@ -7,7 +7,6 @@ import numpy as np
 from xdsl.ir import SSAValue
 
 from ...dialects.tgraph import elementwise as e
-from ...dialects.tgraph.base import with_shape
 from ..builder import axis_of, element_type, shape_of, type_of
 from ..formulas import (
     batch_normalized,
@@ -84,19 +83,12 @@ def _arg(kind: str) -> Conversion:
     return convert
 
 
-def _cumulative(kind: str, neutral: int) -> Conversion:
+def _cumulative(kind: str) -> Conversion:
     def convert(n: OnnxNode) -> Sequence[Value]:
         x = n.value(0)
-        shape = shape_of(x)
-        axis = axis_of(int(n.known(1).item()), len(shape))
-        turned = bool(n.integer("reverse", 0))
-        total = cumulative(n, kind, x, axis, reverse=turned)
-        if n.integer("exclusive", 0):
-            along = np.arange(len(shape)) == axis
-            shift = along.astype(int) * (-1 if turned else 1)
-            first = n.splat(neutral, with_shape(type_of(x), ()))
-            total = n.pad(total, shift.tolist(), (-shift).tolist(), first)
-        return [total]
+        axis = axis_of(int(n.known(1).item()), len(shape_of(x)))
+        reverse, exclusive = (bool(n.integer(k, 0)) for k in ("reverse", "exclusive"))
+        return [cumulative(n, kind, x, axis, reverse=reverse, exclusive=exclusive)]
 
     return convert
 
@@ -204,8 +196,8 @@ CONVERSIONS: Mapping[str, Conversion] = {
     "ArgMax": _arg("maximum"),
     "ArgMin": _arg("minimum"),
     "BatchNormalization": _batch_normalization,
-    "CumProd": _cumulative("multiply", 1),
-    "CumSum": _cumulative("add", 0),
+    "CumProd": _cumulative("multiply"),
+    "CumSum": _cumulative("add"),
     "GroupNormalization": _group_normalization,
     "Hardmax": _along(_hardmax),
     "InstanceNormalization": _group_normalization,

@@ -19,6 +19,7 @@ number, from 1.
 reading.py      the file, as tensors and operators
 node.py         one operator, and what conversions share
 fixed_point.py  the rounding of quantized integers
+interpolation.py  functions of 16-bit numbers, by tables
 graph.py        the graphs: names, arguments, variables, errors
 control.py      branches and loops, whose bodies are graphs
 elementwise.py, normalization.py, products.py, reducing.py, resizing.py, shaping.py,

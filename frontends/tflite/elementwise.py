@@ -26,6 +26,7 @@ from .fixed_point import (
     scaled,
     table,
 )
+from .interpolation import sigmoid
 from .node import Conversion, TFLiteNode
 
 # Quantization
@@ -330,6 +331,15 @@ def _rsqrt(n: TFLiteNode) -> Sequence[Value]:
     return [table(n, function)]
 
 
+def _sigmoid(on_8_bits: Conversion, *, is_tanh: bool) -> Conversion:
+    def convert(n: TFLiteNode) -> Sequence[Value]:
+        if n.is_quantized and n.tensor(0).dtype == np.int16:
+            return [sigmoid(n, is_tanh=is_tanh)]
+        return on_8_bits(n)
+
+    return convert
+
+
 def _logistic(x: Array) -> Array:
     return (1 / (1 + np.exp(-x.astype(np.float64)))).astype(np.float32)
 
@@ -385,7 +395,7 @@ CONVERSIONS: Mapping[str, Conversion] = {
     "LOGICAL_AND": _binary(e.AndOp),
     "LOGICAL_NOT": _unary(_op(e.NotOp), np.logical_not),
     "LOGICAL_OR": _binary(e.OrOp),
-    "LOGISTIC": _unary(_op(e.LogisticOp), _logistic),
+    "LOGISTIC": _sigmoid(_unary(_op(e.LogisticOp), _logistic), is_tanh=False),
     "MAXIMUM": _extreme(e.MaximumOp),
     "MINIMUM": _extreme(e.MinimumOp),
     "MUL": _multiply,
@@ -406,5 +416,5 @@ CONVERSIONS: Mapping[str, Conversion] = {
     "SQUARE": _unary(_square, np.square),
     "SQUARED_DIFFERENCE": _squared_difference,
     "SUB": _sum(e.SubtractOp),
-    "TANH": _unary(_op(e.TanhOp), np.tanh),
+    "TANH": _sigmoid(_unary(_op(e.TanhOp), np.tanh), is_tanh=True),
 }

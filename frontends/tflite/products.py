@@ -19,7 +19,7 @@ from ..builder import shape_of, type_of
 from ..formulas import matmul
 from ..operators import Known, Value
 from ..unsupported import Unsupported
-from ..windows import SpatialWindow, convolve, padded_alike
+from ..windows import SpatialWindow, convolve, convolve_transposed, padded_alike
 from ..zero_points import HALF, centred, lowered, reshaped, summed, without_zeros
 from .fixed_point import expect_8_bits, multiplied, saturated, scaled, scaled_sums
 from .node import Conversion, TFLiteNode
@@ -65,11 +65,13 @@ def _product(
     bias: int = 2,
     is_grouped: bool = False,
     rescaled: Rescaled = scaled,
+    rescaled_long: Rescaled = scaled_sums,
 ) -> SSAValue:
     """The product of `x`, the first input, and the second one, plus a bias.
 
     zero: the zero point of `x`.
     channels: the dimension of the second input that is the last one of the product.
+    rescaled, rescaled_long: how sums are scaled, of 8-bit numbers and of 16-bit ones.
     is_grouped: whether each group has sums of its own of what it reads of `x`: as many
         as there are results, so that a kernel's zero point is taken off the kernel.
     """
@@ -85,7 +87,8 @@ def _product(
     shape = n.tensor(1).shape
     others = [d for d in range(len(shape)) if d != channels]
     if n.tensor(0).dtype == np.int16:
-        return _product_of_16_bits(n, x, kernel, product, bias)
+        sums = _sums_of_16_bits(n, x, kernel, product, bias)
+        return saturated(n, rescaled_long(n, sums, _factors(n)))
     wide = n.convert(x, i32)
     sums = without_zeros(
         n,
@@ -100,11 +103,11 @@ def _product(
     return saturated(n, rescaled(n, sums, _factors(n)))
 
 
-def _product_of_16_bits(
+def _sums_of_16_bits(
     n: TFLiteNode, x: SSAValue, kernel: Value, product: Product, bias: int
 ) -> SSAValue:
-    """Of 16-bit numbers and 8-bit ones, none of which has a zero point: summed in 64
-    bits. LiteRT's reference kernels take any bias for one of 64 bits."""
+    """Of 16-bit numbers and 8-bit ones, none of which has a zero point, with the bias:
+    in 64 bits. LiteRT's reference kernels take any bias for one of 64 bits."""
     zeros = [n.tensor(0), n.tensor(1), n.results[0]]
     if any(tensor.zeros.any() for tensor in zeros) or n.results[0].dtype != np.int16:
         raise Unsupported("with 16-bit numbers and others, or zero points")
@@ -114,8 +117,8 @@ def _product_of_16_bits(
             raise Unsupported(
                 f"with 16-bit numbers and a bias of {n.tensor(bias).kind}"
             )
-        sums = n.apply(e.AddOp, sums, n.value(bias))
-    return saturated(n, scaled_sums(n, sums, _factors(n)))
+        return n.apply(e.AddOp, sums, n.value(bias))
+    return sums
 
 
 def _product_of_floats(n: TFLiteNode, x: SSAValue, product: Product) -> SSAValue:
@@ -182,6 +185,32 @@ def _depthwise(n: TFLiteNode) -> Sequence[Value]:
     return [_product(n, x, zero, product, 3, is_grouped=True)]
 
 
+def _transposed_convolution(n: TFLiteNode) -> Sequence[Value]:
+    """The first input is the size of the result. Kernels are in the order output,
+    height, width, input."""
+    size, order = n.known_integers(0)[1:3], [2, 1, 3]
+    inputs, tensors = (
+        [values[at] if at < len(values) else None for at in order]
+        for values in (n.inputs, n.tensors)
+    )
+    n = replace(n, inputs=inputs, tensors=tensors)
+    image, reach = shape_of(n.value(0))[1:3], n.tensor(1).shape[1:3]
+    strides = [n.option("StrideH"), n.option("StrideW")]
+    full = [(i - 1) * s + k for i, s, k in zip(image, strides, reach, strict=True)]
+    more = [whole - given for whole, given in zip(full, size, strict=True)]
+    low = [0, 0] if n.option("Padding") else [max(m, 0) // 2 for m in more]
+    high = [max(m - below, 0) for m, below in zip(more, low, strict=True)]
+    extra = [max(-m, 0) for m in more]
+    window = SpatialWindow(reach, strides, [1, 1], low, high)
+
+    def product(image: SSAValue, kernel: SSAValue) -> SSAValue:
+        operands = image, kernel, window, extra
+        return convolve_transposed(n, *operands, images="b#f", kernels="o#i")
+
+    x = n.centred(0) if n.is_quantized else n.value(0)
+    return [_product(n, x, 0, product, 0, is_grouped=True)]
+
+
 # Matrices
 
 
@@ -198,7 +227,9 @@ def _fully_connected(n: TFLiteNode) -> Sequence[Value]:
     def product(rows: SSAValue, columns: SSAValue) -> SSAValue:
         return n.dot(rows, columns, ([1], [1]))
 
-    y = _product(n, rows, zero, product, 0, rescaled=multiplied)
+    y = _product(
+        *(n, rows, zero, product, 0), rescaled=multiplied, rescaled_long=multiplied
+    )
     return [n.reshape(y, [*kept, units])]
 
 
@@ -243,4 +274,5 @@ CONVERSIONS: Mapping[str, Conversion] = {
     "CONV_2D": _convolution,
     "DEPTHWISE_CONV_2D": _depthwise,
     "FULLY_CONNECTED": _fully_connected,
+    "TRANSPOSE_CONV": _transposed_convolution,
 }

@@ -9,7 +9,7 @@ from xdsl.ir import SSAValue
 
 from ...dialects.tgraph import elementwise as e
 from ..builder import axis_of, element_type, shape_of
-from ..formulas import index_of, mean
+from ..formulas import cumulative, index_of, mean
 from ..operators import Value
 from ..unsupported import Unsupported
 from .elementwise import expect_one_scale
@@ -59,7 +59,6 @@ def _mean(n: TFLiteNode) -> Sequence[Value]:
     axes = _axes(n)
     if not n.is_quantized:
         return [mean(n, n.value(0), axes, keep=bool(n.option("KeepDims")))]
-    expect_8_bits(n)
     count = prod(shape_of(n.value(0))[axis] for axis in axes)
     number, exponent = (int(part) for part in factored(_ratio(n)))
     shift = min(count.bit_length() - 1, 32, 31 + exponent)
@@ -77,9 +76,19 @@ def _argument(kind: str) -> Conversion:
     return convert
 
 
+def _cumulative(n: TFLiteNode) -> Sequence[Value]:
+    if n.is_quantized:
+        raise Unsupported("with quantized elements")
+    x = n.value(0)
+    axis = axis_of(n.known_integers(1)[0], len(shape_of(x)))
+    reverse, exclusive = (bool(n.option(name)) for name in ("Reverse", "Exclusive"))
+    return [cumulative(n, "add", x, axis, reverse=reverse, exclusive=exclusive)]
+
+
 CONVERSIONS: Mapping[str, Conversion] = {
     "ARG_MAX": _argument("maximum"),
     "ARG_MIN": _argument("minimum"),
+    "CUMSUM": _cumulative,
     "MEAN": _mean,
     "REDUCE_ALL": _reduce("and"),
     "REDUCE_ANY": _reduce("or"),

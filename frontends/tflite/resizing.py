@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from xdsl.dialects.builtin import i32
+from xdsl.dialects.builtin import i32, i64
 from xdsl.ir import SSAValue
 
 from ...dialects.dtypes import Array
 from ...dialects.tgraph import elementwise as e
-from ..builder import counted, element_type, shape_of
+from ..builder import counted, element_type, shape_of, type_of
 from ..formulas import compare
 from ..operators import Value
 from ..windows import interpolate, linear_weights, take_places
@@ -52,7 +52,8 @@ def _bilinear(n: TFLiteNode) -> Sequence[Value]:
     expect_one_scale(n, 0)
     x = n.value(0)
     if n.is_quantized:
-        return [_between_integers(n, n.convert(x, i32))]
+        is_short = n.tensor(0).dtype.itemsize > 1  # 36 bits, with fractions
+        return [_between_integers(n, n.convert(x, i64 if is_short else i32))]
     for axis, before, after in _axes(n):
         places = counted(after).astype(np.float32)
         scale = _scale(n, before, after)
@@ -68,9 +69,10 @@ def _between_integers(n: TFLiteNode, x: SSAValue) -> SSAValue:
     """Places have 10 bits of a fraction; the sum is rounded, ties away from 0."""
     for axis, before, after in _axes(n):
         x = interpolate(n, x, axis, _weights(n, before, after))
-    half = 1 << (2 * _BITS - 1)
+    nudge, element = 1 << (2 * _BITS - 1), type_of(x).element_type
     positive = compare(n, x, "GT", 0)
-    half = n.apply(e.SelectOp, positive, *(n.filled(s, i32, ()) for s in (half, -half)))
+    half = (n.filled(number, element, ()) for number in (nudge, -nudge))
+    half = n.apply(e.SelectOp, positive, *half)
     whole = n.apply(e.DivideOp, n.apply(e.AddOp, x, half), 1 << 2 * _BITS)
     return n.convert(whole, element_type(n.results[0].dtype))
 

@@ -9,14 +9,16 @@ from xdsl.ir import SSAValue
 
 from ...dialects.dtypes import Array
 from ...dialects.tgraph import shaping
+from ...dialects.tgraph.base import ints
 from ..builder import (
     axis_of,
     broadcast_shapes,
     counted,
+    element_type,
     shape_of,
     type_of,
 )
-from ..indices import take_ranges, tile
+from ..indices import largest_along, take_ranges, tile
 from ..operators import Known, Value
 from ..unsupported import Unsupported
 from .elementwise import expect_one_scale
@@ -190,11 +192,12 @@ def _mirror_pad(n: TFLiteNode) -> Sequence[Value]:
 
 
 def _gather(n: TFLiteNode) -> Sequence[Value]:
-    x = n.value(0)
-    if n.option("BatchDims"):
-        raise Unsupported(f"with {n.option('BatchDims')} dimensions of a batch")
+    x, indices, batch = n.value(0), n.value(1), n.option("BatchDims")
     axis = axis_of(n.option("Axis"), len(shape_of(x)))
-    return [n.take(x, n.value(1), axis)]
+    batch = batch + len(shape_of(indices)) if batch < 0 else batch
+    if not 0 <= batch <= min(axis, len(shape_of(indices))):
+        raise Unsupported(f"with {batch} dimensions of a batch, expected 0 to {axis}")
+    return [n.take(x, indices, axis, batch)]
 
 
 def _broadcast(n: TFLiteNode) -> Sequence[Value]:
@@ -282,6 +285,21 @@ def _batch_to_space(n: TFLiteNode) -> Sequence[Value]:
     return [n.slice(x, starts, limits)]
 
 
+def _reverse(n: TFLiteNode) -> Sequence[Value]:
+    expect_one_scale(n, 0)
+    x = n.value(0)
+    axes = sorted(axis_of(axis, len(shape_of(x))) for axis in n.known_integers(1))
+    return [n.emit(shaping.ReverseOp, x, dimensions=ints(axes))]
+
+
+def _top(n: TFLiteNode) -> Sequence[Value]:
+    """The largest along the last axis, and their indices."""
+    expect_one_scale(n, 0)
+    x, (count,) = n.value(0), n.known_integers(1)
+    values, indices = largest_along(n, x, len(shape_of(x)) - 1, count)
+    return [values, n.convert(indices, element_type(n.results[1].dtype))]
+
+
 CONVERSIONS: Mapping[str, Conversion] = {
     "BATCH_TO_SPACE_ND": _batch_to_space,
     "BROADCAST_TO": _broadcast,
@@ -297,6 +315,7 @@ CONVERSIONS: Mapping[str, Conversion] = {
     "RANGE": _range,
     "RANK": _rank,
     "RESHAPE": _reshape,
+    "REVERSE_V2": _reverse,
     "SHAPE": _shape,
     "SLICE": _slice,
     "SPACE_TO_BATCH_ND": _space_to_batch,
@@ -306,6 +325,7 @@ CONVERSIONS: Mapping[str, Conversion] = {
     "SQUEEZE": _squeeze,
     "STRIDED_SLICE": _strided_slice,
     "TILE": _tile,
+    "TOPK_V2": _top,
     "TRANSPOSE": _transpose,
     "UNPACK": _unpack,
     "ZEROS_LIKE": _zeros,

@@ -18,7 +18,8 @@ from ..formulas import clamp, log_softmax, softmax
 from ..operators import Value
 from ..unsupported import Unsupported
 from ..written import Writer
-from .fixed_point import BITS, Term, divided, factored, product, shifted
+from .fixed_point import BITS, Term, divided, factored, product, scaled, shifted
+from .interpolation import interpolated
 from .node import Conversion, TFLiteNode
 
 _DIFFERENCE_BITS = 26  # of a difference's fraction
@@ -93,9 +94,42 @@ def _of_integers(n: TFLiteNode, x: SSAValue, axis: int, beta: float) -> SSAValue
     return n.convert(y, element_type(result.dtype))
 
 
+_REACH = 10.0
+"""How far below the largest element 16-bit numbers count."""
+
+
+def _of_16_bits(n: TFLiteNode, x: SSAValue, axis: int, beta: float) -> SSAValue:
+    """Exponentials and the reciprocal of their sum are between entries of tables, in 15
+    bits."""
+    numbers, shape, top = n.convert(x, i32), shape_of(x), (1 << 15) - 1
+    largest = n.reduce("maximum", numbers, [axis], keep=True)
+    factor = float(n.tensor(0).scale) * beta / (_REACH / ((1 << 16) - 1))
+    steps = scaled(n, n.apply(e.SubtractOp, numbers, largest), factor)
+    steps = n.apply(e.AddOp, n.convert(steps, i32), top)
+    clamped = Writer(n).term(clamp(n, steps, -top - 1, top))
+    powers = interpolated(n, clamped, np.exp, -_REACH, 0)
+    total = n.reduce("add", powers.value, [axis], keep=True)
+    term = Writer(n).term
+    zeros = term(n.convert(n.emit(e.CountLeadingZerosOp, total), i64))
+    above = term(n.convert(total, i64)).apply(e.ShiftLeftOp, zeros - 1)
+    above = shifted(above + (1 << 13), 14) - ((1 << 15) + (1 << 16))
+    place = term(n.convert(clamp(n, above.value, -top - 1, top), i32))
+    inverse = interpolated(n, place, lambda x: 1 / (1 + x), 0, 1)
+    bits, inverse = (
+        term(n.broadcast(n.convert(value, i64), shape))
+        for value in ((31 - zeros).value, inverse.value)
+    )
+    half = shifted(bits.of(1).apply(e.ShiftLeftOp, bits), 1)
+    shares = term(n.convert(powers.value, i64)) * inverse
+    y = clamp(n, shifted(shares + half, bits).value, 0, top)
+    return n.convert(y, element_type(n.results[0].dtype))
+
+
 def _softmax(n: TFLiteNode) -> Sequence[Value]:
     x, beta = n.value(0), n.option("Beta")
     axis = len(shape_of(x)) - 1
+    if n.is_quantized and {n.tensor(0).kind, n.results[0].kind} == {"INT16"}:
+        return [_of_16_bits(n, x, axis, beta)]
     if n.is_quantized:
         return [_of_integers(n, x, axis, beta)]
     return [softmax(n, x if beta == 1 else n.apply(e.MultiplyOp, x, beta), axis)]
