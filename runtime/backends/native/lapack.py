@@ -5,9 +5,10 @@
         getrf(rows, columns, work, ..., info)
         results = work, or NaN if `info` says that there is none
 
-LAPACK has its workspaces from the program's, as long as it asks for when the program is
-compiled. What it fails on, and for some routines a matrix that is not finite, gives
-NaN. Eigenvalues of any matrices, in conjugate pairs, are left to NumPy.
+A routine's workspace is part of the program's: when the program is compiled, LAPACK
+says how long it has to be. A matrix that a routine fails on gives NaN; so does one that
+is not finite, where the routine might not end. NumPy's kernel computes eigenvalues of
+any matrices, which are conjugate pairs.
 """
 
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -157,7 +158,7 @@ class _Matrices:
                     passed.append(None)
         passed.append(byref(c_int()))
         CFUNCTYPE(None, *[c_void_p] * len(passed))(address)(*passed)
-        return [max(int(x[0].real), 1) for x in answers]
+        return [_length(x[0].real) for x in answers]
 
     @contextmanager
     def each(self) -> Generator[None]:
@@ -265,6 +266,13 @@ class _Matrices:
         """The bits of an element."""
         element = f"i{8 * dtype.itemsize}"
         return self.code.op(f"load {element}, ptr {pointer}, align 1", element, 1)
+
+
+def _length(answer: Any) -> int:
+    """Of a workspace. LAPACK may have rounded it down to a float (SciPy's way)."""
+    if answer.dtype.kind == "f":
+        answer = np.nextafter(answer, answer.dtype.type(np.inf))
+    return max(int(answer), 1)
 
 
 def _is_finite(bits: Value, dtype: DType) -> Value:
