@@ -51,7 +51,7 @@ def compile_once(source: Source) -> tuple[dict[str, float], int, ModuleOp]:
     for name, factory in (xdsl_dialects() | get_all_dialects()).items():
         ctx.register_dialect(name, factory)
     compiler = ToolPipeline("compile_time", ctx)
-    module = compiler.read(source)
+    module = compiler.read(source, simplify=False)
     ops = sum(isinstance(op, UnregisteredOp) for op in module.walk())
     compiler.run(module, list(flatten([PlanPipeline()])))
     return compiler.seconds(), ops, module

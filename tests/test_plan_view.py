@@ -289,6 +289,16 @@ def test_colors_have_meanings():
     assert by_name.name == "buffer"
 
 
+def test_a_model_is_planned_as_it_runs() -> None:
+    """As written, this one has three buffers less."""
+    pytest.importorskip("onnx")
+    path = MODELS / "onnx" / "unet.onnx"
+    (own,) = read(str(path))
+    planned = tensorplan.plan(tensorplan.from_onnx(path))
+    pools = tensorplan.report(planned)["pools"]
+    assert [len(pool.buffers) for pool in own.pools] == [p["buffers"] for p in pools]
+
+
 @pytest.mark.parametrize(
     ("id", "op", "location", "operation", "layer", "line"),
     [

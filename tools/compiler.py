@@ -33,13 +33,17 @@ class ToolPipeline:
         self.steps: list[tuple[ModulePass, float]] = []
         self.verifying = 0.0
 
-    def read(self, source: Source) -> ModuleOp:
-        """The program; starts the times anew. Raises one of `USER_ERRORS`."""
-        return self.read_model(source).module
+    def read(self, source: Source, *, simplify: bool) -> ModuleOp:
+        """The program; starts the times anew. Raises one of `USER_ERRORS`.
 
-    def read_model(self, source: Source, *, simplify: bool = False) -> Model:
-        """The program with its parameters, simplified as by `from_onnx` if that is
-        asked for; otherwise like `read`."""
+        simplify: whether a model with the values of its parameters becomes what
+        `from_onnx` makes of it: for who runs it, or shows what would run. It loses the
+        names of parameters, and who writes the program cannot write their new values.
+        """
+        return self.read_model(source, simplify=simplify).module
+
+    def read_model(self, source: Source, *, simplify: bool) -> Model:
+        """The program with its parameters; otherwise like `read`."""
         self._again = partial(_read, source, self.ctx, simplify)
         self.steps, self.verifying = [], 0.0
         start = time.process_time()
@@ -149,7 +153,7 @@ def _read(source: Source, ctx: Context, simplify: bool) -> Model:
         first_line=source.first_line,
         sizes=source.sizes,
     )
-    if not simplify:
+    if not simplify or not model.parameters:
         return model
     from ..passes.inference import simplified  # which loads NumPy
 

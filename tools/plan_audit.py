@@ -154,7 +154,7 @@ def _needed(path: str) -> int:
     from .compiler import ToolPipeline
 
     compiler = ToolPipeline("plan-audit", dialects.context())
-    module = compiler.read(read_source(path))
+    module = compiler.read(read_source(path), simplify=True)
     compiler.run(module, [PlanPipeline()])
     return outcome(module).total
 

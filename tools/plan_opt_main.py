@@ -149,7 +149,7 @@ class PlanOptMain(xDSLOptMain):
 
     def _read(self, source: Source) -> ModuleOp:
         if not self.args.no_implicit_module:
-            return self.compiler.read(source)
+            return self.compiler.read(source, simplify=False)
         text = decode(source.data, source.name)
         lines = "\n" * (source.first_line - 1)
         return Parser(self.ctx, lines + text, source.name).parse_module(False)

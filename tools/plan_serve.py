@@ -132,7 +132,7 @@ def _planned(
     for file in files:
         compiler = ToolPipeline("plan-serve", context)
         source = read_source(file)
-        module = compiler.read(source)
+        module = compiler.read(source, simplify=False)  # parameters by name
         given = PlanCheck(report=False) if is_planned(module) else pipeline
         compiler.run(module, [given])
         name = source.name if file == "-" else names[file]

@@ -51,7 +51,7 @@ def read(
     except OPTION_ERRORS as error:
         raise UsageError(str(error)) from None
     compiler = ToolPipeline("plan-view", dialects.context())
-    module = compiler.read(source)
+    module = compiler.read(source, simplify=True)
     compiler.run(module, ())
     title, explanation = source.name, None
     if not check_plan(module):
