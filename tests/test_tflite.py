@@ -421,6 +421,35 @@ def test_roots(scale: float, zero: int) -> None:
     check(n.model(y), [numbers])
 
 
+@pytest.mark.parametrize(
+    ("kind", "zeros"),
+    [("SQRT", (-128, -128)), ("SQRT", (-128, 5)), ("LOG", (-128, -9)), ("LOG", (0, 4))],
+)
+@pytest.mark.parametrize("scale", [0.03, 0.001])
+def test_functions_that_are_not_of_all_numbers(
+    kind: str, zeros: tuple[int, int], scale: float
+) -> None:
+    """Roots are rounded down, and there are exact ones; logarithms are -inf and NaN."""
+    n = Network()
+    x = n.input([256], "int8", scale, zeros[0])
+    y = n.tensor([256], "int8", scale * (5 / 3 if scale > 0.01 else 2), zeros[1])
+    n.op(kind, [x], y)
+    check(n.model(y), [np.arange(-128, 128).astype("i1")])
+
+
+@pytest.mark.parametrize("kind", ["LESS", "EQUAL", "GREATER_EQUAL"])
+@pytest.mark.parametrize("scales", [(0.03, 0.05), (0.5, 0.25), (0.001, 0.9)])
+def test_comparing_of_two_scales(kind: str, scales: tuple[float, float]) -> None:
+    """All pairs of numbers."""
+    n = Network()
+    shapes, numbers = ([256, 1], [1, 256]), np.arange(-128, 128).astype("i1")
+    a = n.input(shapes[0], "int8", scales[0], -5)
+    b = n.input(shapes[1], "int8", scales[1], 7)
+    y = n.tensor([256, 256], "bool")
+    n.op(kind, [a, b], y)
+    check(n.model(y), [numbers.reshape(shape) for shape in shapes])
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     "kind",

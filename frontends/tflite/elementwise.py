@@ -164,12 +164,26 @@ def expect_one_scale(n: TFLiteNode, *inputs: int) -> None:
             )
 
 
+_COMPARED_BITS = 8
+"""By how much 8-bit numbers are shifted up before they are compared by their scales."""
+
+
 def _compare(direction: str) -> Conversion:
     def convert(n: TFLiteNode) -> Sequence[Value]:
         a, b = n.tensor(0), n.tensor(1)
-        if a.is_quantized and (a.scale, a.zero) != (b.scale, b.zero):
+        if not a.is_quantized or (a.scale, a.zero) == (b.scale, b.zero):
+            return [compare(n, n.value(0), direction, n.value(1))]
+        if {a.dtype.itemsize, b.dtype.itemsize} != {1}:
             raise Unsupported(f"with different scales of {a.name!r} and {b.name!r}")
-        return [compare(n, n.value(0), direction, n.value(1))]
+        own, other = (
+            scaled(
+                n,
+                n.apply(e.MultiplyOp, n.centred(index), 1 << _COMPARED_BITS),
+                np.float64(tensor.scale),
+            )
+            for index, tensor in enumerate((a, b))
+        )
+        return [compare(n, own, direction, other)]
 
     return convert
 
@@ -311,6 +325,19 @@ def _gelu(n: TFLiteNode) -> Sequence[Value]:
     return [gelu(n, n.value(0), approximate)]
 
 
+def _sqrt(n: TFLiteNode) -> Sequence[Value]:
+    """Of integers: rounded down. Negative ones count as 0."""
+    if not n.is_quantized:
+        return [n.emit(e.SqrtOp, n.value(0))]
+    source, result = n.tensor(0), n.results[0]
+
+    def function(numbers: Array) -> Array:
+        x = source.scale * np.maximum(numbers - source.zero, 0).astype(np.float32)
+        return np.floor(np.sqrt(x) / result.scale).astype(np.int64) + result.zero
+
+    return [table(n, function)]
+
+
 _ROOT_BITS = 20
 
 
@@ -412,7 +439,7 @@ CONVERSIONS: Mapping[str, Conversion] = {
     "SELECT": _select,
     "SELECT_V2": _select_by_elements,
     "SIN": _unary(_op(e.SineOp), np.sin),
-    "SQRT": _unary(_op(e.SqrtOp), np.sqrt),
+    "SQRT": _sqrt,
     "SQUARE": _unary(_square, np.square),
     "SQUARED_DIFFERENCE": _squared_difference,
     "SUB": _sum(e.SubtractOp),

@@ -160,13 +160,17 @@ def table(n: TFLiteNode, function: Callable[[Array], Array]) -> SSAValue:
 def on_reals(
     n: TFLiteNode, function: Callable[[Array], Array]
 ) -> Callable[[Array], Array]:
-    """A function of floats as one of the integers that stand for them."""
+    """A function of floats as one of the integers that stand for them; where it has no
+    value, as the least of them."""
     source, result = n.tensor(0), n.results[0]
 
     def of_integers(numbers: Array) -> Array:
         real = source.scale * (numbers - source.zero).astype(np.float32)
-        steps = function(real).astype(np.float32) * (np.float32(1) / result.scale)
-        return round_away(steps) + result.zero
+        with np.errstate(all="ignore"):
+            steps = function(real).astype(np.float32) * (np.float32(1) / result.scale)
+        most = float(1 << BITS)
+        steps = np.nan_to_num(steps, nan=-most, posinf=most, neginf=-most)
+        return round_away(np.clip(steps, -most, most)) + result.zero
 
     return of_integers
 
