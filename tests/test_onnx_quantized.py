@@ -315,6 +315,19 @@ def test_moving_and_comparing_is_done_in_8_bits(
     assert not stores_floats(data)
 
 
+def test_conversions_of_older_opsets() -> None:
+    """For 4 or 16 bits in a model, the quantizer writes operations of Microsoft's."""
+    node = helper.make_node("Transpose", ["x"], ["y"], perm=[2, 0, 1])
+    model = onnx.load_model_from_string(between([node], {}))
+    for own in model.graph.node:
+        own.domain = "com.microsoft" if own.op_type.endswith("Linear") else ""
+    model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    data = model.SerializeToString()
+    (want,) = peer(data, {"input": X}, optimized=False)
+    np.testing.assert_array_equal(both(data, {"input": X}), want)
+    assert not stores_floats(data)
+
+
 WEIGHT = {"w": weights_of((4, 6)), "f": scale(0.02), "g": np.array(0, "i1")}
 PRODUCT = [
     helper.make_node("DequantizeLinear", ["w", "f", "g"], ["v"]),
@@ -329,7 +342,9 @@ def test_a_product_is_done_in_8_bits() -> None:
     assert not stores_floats(data)
 
 
-@pytest.mark.parametrize("reason", ["another reader", "another scale", "16 bits"])
+@pytest.mark.parametrize(
+    "reason", ["another reader", "another scale", "another type", "16 bits"]
+)
 def test_what_stays_in_floats(reason: str) -> None:
     """The values are those of the model as it is written."""
     extra, scales, nodes, constants = "", 0.05, PRODUCT, dict(WEIGHT)
@@ -338,6 +353,9 @@ def test_what_stays_in_floats(reason: str) -> None:
     elif reason == "another scale":
         scales = 0.04
         nodes, constants = [helper.make_node("Transpose", ["x"], ["y"])], {}
+    elif reason == "another type":
+        nodes = [helper.make_node("Transpose", ["x"], ["y"])]
+        constants = {"u": np.array(120, "i1")}
     else:
         constants = {**WEIGHT, "w": WEIGHT["w"].astype("i2"), "g": np.array(0, "i2")}
     data = between(nodes, constants, extra=extra, scales=scales)

@@ -40,6 +40,8 @@ _MOVING = {
     *("SpaceToDepth", "Squeeze", "Tile", "Transpose", "Unsqueeze"),
 }
 
+_CONVERSIONS = ("DequantizeLinear", "QuantizeLinear")
+
 _NEAR = 1e-5
 """How much the scale of a sum may differ from the product of its operands' scales."""
 
@@ -111,12 +113,12 @@ class _Rewriting:
         return new
 
     def _moved(self, node: onnx.NodeProto, result: _Integers) -> Sequence[str] | None:
-        source = self._operand(node.input[0])
-        if source is None or any(
-            not np.array_equal(self._array(own), self._array(other))
-            for own, other in zip(source[1:], result[1:], strict=True)
-        ):
+        if (source := self._operand(node.input[0])) is None:
             return None
+        for names in zip(source[1:], result[1:], strict=True):
+            own, other = map(self._array, names)
+            if own.dtype != other.dtype or not np.array_equal(own, other):
+                return None
         return [source.values, *node.input[1:]]
 
     def _inputs(self, node: onnx.NodeProto, result: _Integers) -> Sequence[str] | None:
@@ -187,8 +189,11 @@ class _Rewriting:
 
 
 def _is_of(node: onnx.NodeProto, *names: str) -> bool:
-    is_own = node.domain in ("", "ai.onnx") and len(node.output) == 1
-    return is_own and node.op_type in names
+    """In older opsets, conversions of 4 and 16 bits are operations of Microsoft's."""
+    is_own = node.domain in ("", "ai.onnx") or (
+        node.domain == "com.microsoft" and node.op_type in _CONVERSIONS
+    )
+    return is_own and node.op_type in names and len(node.output) == 1
 
 
 def _attribute(node: onnx.NodeProto, name: str, default: int) -> int:
