@@ -355,6 +355,68 @@ def test_copies_count_against_what_they_save() -> None:
     assert pool["bytes"] < 1.5 * (48 * 16 * 16 * 3 * 4)
 
 
+BIASED = """
+func.func @main(%q: tensor<2x64x256xf32>, %k: tensor<2x256x128xf32>,
+    %d: tensor<64x128xf32>, %s: tensor<128xf32>, %r: tensor<1x128xf32>,
+    %w: tensor<2x128x8xf32>) -> tensor<2x64x8xf32> {
+  BIAS
+  %scores = tgraph.dot_general %q, %k
+    {lhs_batching_dimensions = array<i64: 0>, rhs_batching_dimensions = array<i64: 0>,
+     lhs_contracting_dimensions = array<i64: 2>,
+     rhs_contracting_dimensions = array<i64: 1>}
+    : (tensor<2x64x256xf32>, tensor<2x256x128xf32>) -> tensor<2x64x128xf32>
+  %1 = tgraph.broadcast_in_dim %bias {broadcast_dimensions = array<i64: 1, 2>}
+    : (tensor<64x128xf32>) -> tensor<2x64x128xf32>
+  %2 = tgraph.add %scores, %1 : tensor<2x64x128xf32>
+  %3 = tgraph.dot_general %2, %w
+    {lhs_batching_dimensions = array<i64: 0>, rhs_batching_dimensions = array<i64: 0>,
+     lhs_contracting_dimensions = array<i64: 2>,
+     rhs_contracting_dimensions = array<i64: 1>}
+    : (tensor<2x64x128xf32>, tensor<2x128x8xf32>) -> tensor<2x64x8xf32>
+  func.return %3 : tensor<2x64x8xf32>
+}"""
+
+BIASES = {
+    "rows": """
+      %0 = tgraph.broadcast_in_dim %s {broadcast_dimensions = array<i64: 1>}
+        : (tensor<128xf32>) -> tensor<64x128xf32>
+      %bias = tgraph.multiply %d, %0 : tensor<64x128xf32>""",
+    "a row": """
+      %0 = tgraph.broadcast_in_dim %r {broadcast_dimensions = array<i64: 0, 1>}
+        : (tensor<1x128xf32>) -> tensor<64x128xf32>
+      %bias = tgraph.multiply %d, %0 : tensor<64x128xf32>""",
+    "distances": """
+      %i = tgraph.iota {dimension = 0 : i64} : tensor<64x128xf32>
+      %j = tgraph.iota {dimension = 0 : i64} : tensor<128xf32>
+      %0 = tgraph.broadcast_in_dim %j {broadcast_dimensions = array<i64: 1>}
+        : (tensor<128xf32>) -> tensor<64x128xf32>
+      %apart = tgraph.subtract %i, %0 : tensor<64x128xf32>
+      %bias = tgraph.multiply %d, %apart : tensor<64x128xf32>""",
+    "a transposition": """
+      %t = tgraph.reshape %d : (tensor<64x128xf32>) -> tensor<128x64xf32>
+      %0 = tgraph.negate %t : tensor<128x64xf32>
+      %bias = tgraph.transpose %0 {permutation = array<i64: 1, 0>}
+        : (tensor<128x64xf32>) -> tensor<64x128xf32>""",
+    "what is repeated too often": """
+      %e = tgraph.negate %s : tensor<128xf32>
+      %0 = tgraph.broadcast_in_dim %e {broadcast_dimensions = array<i64: 1>}
+        : (tensor<128xf32>) -> tensor<64x128xf32>
+      %bias = tgraph.multiply %d, %0 : tensor<64x128xf32>""",
+}
+
+
+@pytest.mark.parametrize("name", BIASES)
+def test_what_a_broadcast_repeats_is_computed_where_it_is_read(name: str) -> None:
+    module = parse(BIASED.replace("BIAS", BIASES[name]))
+    want = run_reference(module, inputs(module))
+    planned = run(module, *PLACE, TGraphFuse(), *REST)
+    is_stored = "to memref<64x128xf32" in str(planned)
+    assert is_stored == (name == "a transposition")
+    for native in (False, True):
+        (got,) = Executable(planned, sanitize=True, native=native)(*inputs(module))
+        np.testing.assert_allclose(got, want[0], rtol=1e-4, atol=1e-4)
+
+
 TWO_PRODUCTS = """
 func.func @main(%x: tensor<5x2xf32>, %w: tensor<2x2xf32>)
     -> (tensor<f32>, tensor<2x2xf32>, tensor<5x2xf32>) {

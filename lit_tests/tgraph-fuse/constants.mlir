@@ -1,10 +1,12 @@
 // RUN: plan-opt %s -p tgraph-fuse | filecheck %s
 
-// A constant of several numbers is not copied in the shape of what it is broadcast to.
+// A constant of several numbers is not copied in the shape of what it is broadcast to,
+// but broadcast to it.
 // CHECK-LABEL: func.func @offsets
-// CHECK-NEXT:    tgraph.constant<dense<[1, 9]> : tensor<2xui8>> : tensor<2xui8>
-// CHECK-NEXT:    %[[C:.*]] = tgraph.convert
-// CHECK-NEXT:    tgraph.fusion({{.*}} = %x, {{.*}} = %[[C]])
+// CHECK-NEXT:    %[[C:.*]] = tgraph.constant<dense<[1, 9]> : tensor<2xui8>> : tensor<2xui8>
+// CHECK-NEXT:    tgraph.fusion({{.*}} = %x, %[[B:.*]] = %[[C]])
+// CHECK:           %[[W:.*]] = tgraph.broadcast_in_dim %[[B]]
+// CHECK-NEXT:      tgraph.convert %[[W]] : (tensor<2x2xui8>) -> tensor<2x2xi32>
 func.func @offsets(%x: tensor<2x2xui8>, %w: tensor<2x2xi32>) -> tensor<2x2xi32> {
   %0 = tgraph.constant<dense<[1, 9]> : tensor<2xui8>> : tensor<2xui8>
   %1 = tgraph.convert %x : (tensor<2x2xui8>) -> tensor<2x2xi32>

@@ -7,8 +7,15 @@
     %y = multiply %d, %r
 
 Each group that reads them has copies of its own of the operations that compute them
-(`residuals.py` chooses these). Masks, computed of iotas and numbers alone, are computed
-in the shape that a broadcast gives them.
+(`residuals.py` chooses these). What a broadcast repeats a few times, and masks,
+computed of iotas and numbers alone, are computed in the shape that the broadcast gives
+them: a group cannot compute in a smaller one.
+
+    %b = multiply %d, %s           %y = fusion(%x, %d, %s) {
+    %c = broadcast_in_dim %b         %0 = broadcast_in_dim %d
+    %y = add %x, %c                  %1 = broadcast_in_dim %s
+                                     %b = multiply %0, %1
+                                     add %x, %b }
 """
 
 from collections.abc import (
@@ -21,14 +28,18 @@ from collections.abc import (
     Set,
 )
 from dataclasses import dataclass
+from math import prod
 from typing import NamedTuple, TypeAlias, TypeGuard
 
 from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from ....dialects.sizes.symbolic import Size, typical
 from ....dialects.tgraph.base import (
+    Shape,
     TensorOp,
+    ints,
     shape_of,
     tensor_type_of,
     with_shape,
@@ -36,10 +47,19 @@ from ....dialects.tgraph.base import (
 from ....dialects.tgraph.shaping import BroadcastInDimOp, ConstantOp, IotaOp
 from .groups import Function, Grouping
 from .peak import Peak
-from .residuals import Crossing, is_seen_through
+from .residuals import MOST, Crossing, is_seen_through, repeats
 
-_Shaped: TypeAlias = tuple[SSAValue, BroadcastInDimOp | None]
-"""A value, in the shape that a broadcast would give it if there is one."""
+
+class _Shape(NamedTuple):
+    """That a broadcast gives a value: its sizes, and which of its dimensions are those
+    of the value."""
+
+    sizes: Shape
+    dims: Sequence[int]
+
+
+_Shaped: TypeAlias = tuple[SSAValue, _Shape | None]
+"""A value, in the shape that broadcasts would give it if there are any."""
 
 
 class Unused(NamedTuple):
@@ -136,45 +156,71 @@ class _Copying:
         self, values: Iterable[SSAValue], made: Container[_Shaped]
     ) -> Sequence[_Shaped]:
         """What may have to be copied for these values, in order."""
-        found: dict[_Shaped, int] = {}
+        found: dict[_Shaped, tuple[int, bool]] = {}
         queue: list[_Shaped] = [(value, None) for value in values]
         for value, shape in queue:  # grows
             op = value.owner
             if (
-                isinstance(op, Operation)
-                and (value, shape) not in found
+                (value, shape) not in found
                 and (value, shape) not in made
-                and (shape or value in self._again or is_seen_through(op))
+                and (shape or value in self._again or _is_seen_through(op))
             ):
-                found[value, shape] = self._position[op]
-                queue += self._taken(op, shape)
+                position = self._position[op] if isinstance(op, Operation) else -1
+                found[value, shape] = position, shape is not None
+                queue += self._taken(value, shape)
         return sorted(found, key=lambda shaped: found[shaped])
 
-    def _taken(
-        self, op: Operation, shape: BroadcastInDimOp | None
-    ) -> Sequence[_Shaped]:
+    def _taken(self, value: SSAValue, shape: _Shape | None) -> Sequence[_Shaped]:
         """What a copy reads."""
-        if self._is_mask(op):
-            return [(op.operands[0], op)]
-        return [(value, shape) for value in op.operands]
+        op = value.owner
+        if isinstance(op, BroadcastInDimOp) and self._is_composed(op, shape):
+            return [(op.inputs[0], _composed(op, shape))]
+        if shape and not self._is_made_in(value, shape):
+            return [(value, None)]
+        assert isinstance(op, Operation)
+        return [(operand, shape) for operand in op.operands]
 
     def _make(
         self,
         value: SSAValue,
-        shape: BroadcastInDimOp | None,
+        shape: _Shape | None,
         before: Operation,
         made: dict[_Shaped, SSAValue],
     ) -> None:
         op = value.owner
-        assert isinstance(op, TensorOp)
-        operands = [made.get(taken, taken[0]) for taken in self._taken(op, shape)]
-        if self._is_mask(op):
+        operands = [made.get(taken, taken[0]) for taken in self._taken(value, shape)]
+        if isinstance(op, BroadcastInDimOp) and self._is_composed(op, shape):
             made[value, shape] = operands[0]
-        elif shape or value in self._again or operands != list(op.operands):
+            return
+        if shape and not self._is_made_in(value, shape):
+            copy = _broadcast(operands[0], shape)
+        else:
+            assert isinstance(op, TensorOp)
+            if not (shape or value in self._again or operands != list(op.operands)):
+                return
             copy = _like(op, operands, shape)
-            Rewriter.insert_op(copy, InsertPoint.before(before))
-            self.copies.append(copy)
-            made[value, shape] = copy.result
+        Rewriter.insert_op(copy, InsertPoint.before(before))
+        self.copies.append(copy)
+        made[value, shape] = copy.results[0]
+
+    def _is_made_in(self, value: SSAValue, shape: _Shape) -> bool:
+        """Whether a value is computed in a shape, rather than broadcast to it."""
+        match value.owner:
+            case ConstantOp() as op:
+                return op.splat is not None
+            case IotaOp() as op:
+                dim = op.dimension.value.data
+                return _size(value, dim) == shape.sizes[shape.dims[dim]]
+            case _:
+                return value in self._again
+
+    def _is_composed(self, op: BroadcastInDimOp, shape: _Shape | None) -> bool:
+        """Whether what a broadcast repeats is made in its shape, or in one that others
+        give it: what is not computed again, if others do."""
+        if op.inputs[0] not in self._again:
+            return shape is not None
+        elements = prod(map(typical, _composed(op, shape).sizes))
+        return repeats(op.inputs[0], elements) <= MOST or self._is_mask(op)
 
     def _is_mask(self, op: Operation) -> TypeGuard[BroadcastInDimOp]:
         """Whether it is a broadcast, without stretching, of what is computed of iotas
@@ -192,6 +238,14 @@ class _Copying:
         return not _stretches(op)
 
 
+def _size(value: SSAValue, dim: int) -> Size:
+    return shape_of(tensor_type_of(value.type))[dim]
+
+
+def _is_seen_through(op: Operation | Block) -> bool:
+    return isinstance(op, Operation) and is_seen_through(op)
+
+
 def _stretches(broadcast: BroadcastInDimOp) -> bool:
     """Whether it repeats dimensions of size 1: then an iota is none any more."""
     small = shape_of(tensor_type_of(broadcast.inputs[0].type))
@@ -200,16 +254,28 @@ def _stretches(broadcast: BroadcastInDimOp) -> bool:
     return any(size != large[dim] for size, dim in zip(small, dims, strict=True))
 
 
-def _like(
-    op: TensorOp, operands: Sequence[SSAValue], broadcast: BroadcastInDimOp | None
-) -> TensorOp:
+def _composed(broadcast: BroadcastInDimOp, shape: _Shape | None) -> _Shape:
+    """The shape that a broadcast gives its operand, or another one behind it."""
+    dims = broadcast.broadcast_dimensions.get_values()
+    if shape:
+        return _Shape(shape.sizes, tuple(shape.dims[dim] for dim in dims))
+    return _Shape(shape_of(tensor_type_of(broadcast.result.type)), tuple(dims))
+
+
+def _broadcast(value: SSAValue, shape: _Shape) -> BroadcastInDimOp:
+    type_ = with_shape(tensor_type_of(value.type), shape.sizes)
+    dims = {"broadcast_dimensions": ints(shape.dims)}
+    return BroadcastInDimOp([value], result_types=[type_], properties=dims)
+
+
+def _like(op: TensorOp, operands: Sequence[SSAValue], shape: _Shape | None) -> TensorOp:
     """The same operation on other operands, in the shape that a broadcast gives it."""
     type_, properties = op.result.type, dict(op.properties)
-    if broadcast:
-        type_ = with_shape(type_, shape_of(broadcast.result.type))
+    if shape:
+        type_ = with_shape(type_, shape.sizes)
         if isinstance(op, IotaOp):
-            dims = broadcast.broadcast_dimensions.get_values()
-            properties["dimension"] = IntegerAttr(dims[op.dimension.value.data], i64)
+            dim = shape.dims[op.dimension.value.data]
+            properties["dimension"] = IntegerAttr(dim, i64)
     copy = type(op).create(
         operands=operands,
         result_types=[type_],

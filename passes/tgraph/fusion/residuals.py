@@ -15,7 +15,7 @@ from xdsl.ir import Operation, OpResult, SSAValue
 
 from ....analysis.cost import time_to_move
 from ....dialects.contents import operands_of
-from ....dialects.tgraph.base import tensor_type_of, typical_bytes
+from ....dialects.tgraph.base import element_bytes, tensor_type_of, typical_bytes
 from ....dialects.tgraph.elementwise import ElementwiseOp
 from ....dialects.tgraph.reducing import ReduceOp
 from ....dialects.tgraph.shaping import ViewOp
@@ -24,7 +24,7 @@ from .groups import Grouping, has_destination, is_repeatable, place_of
 from .peak import Peak
 
 MOST = 8
-"""Groups that compute a value again."""
+"""Groups that compute a value again, and places in which one does."""
 
 LOWEST, PER_OCTAVE, NUMBERS = 0.01, 4, range(128)
 """Prices of time, in bytes for a nanosecond: the first, how many there are until they
@@ -34,6 +34,11 @@ double, and their numbers."""
 def is_seen_through(op: Operation) -> bool:
     """Whether another one, of a copy of its operand, costs nothing."""
     return (isinstance(op, ViewOp) and not has_destination(op)) or is_repeatable(op)
+
+
+def repeats(value: SSAValue, elements: int) -> int:
+    """How often each element of a value is repeated among so many."""
+    return elements // max(_elements(value), 1)
 
 
 def _sources(values: Iterable[SSAValue]) -> Iterable[SSAValue]:
@@ -62,6 +67,7 @@ class Crossing:
         self._peak = step
         self.readers: dict[int, list[Operation]] = {}
         self._groups: dict[SSAValue, set[int]] = {}  # that read a value, or its readers
+        self._repeats: dict[SSAValue, int] = {}  # of each of its elements in a copy
         self._stored: set[SSAValue] = set()  # for what is no part of a group
         self._works: dict[int, tuple[dict[SSAValue, None], int]] = {}
         for op in function.ops:
@@ -86,6 +92,7 @@ class Crossing:
         read = [v for v in _sources(operands_of(op)) if self._is_before(v)]
         for value in read:
             self._groups.setdefault(value, set()).add(group)
+            self._repeat(value, value if is_stored else op.results[0], 1)
         if is_stored:
             self._stored.update(read)
         if read:
@@ -104,7 +111,19 @@ class Crossing:
                     found.setdefault(source, None)
                     groups = self._groups.setdefault(source, set())
                     groups |= self._groups[value]
+                    self._repeat(source, value, self._repeats[value])
         return found
+
+    def _repeat(self, value: SSAValue, reader: SSAValue, times: int) -> None:
+        """Notes how often a copy computes each element of a value for one that is
+        computed from it so often: for each place to which a broadcast brings it."""
+        times *= repeats(value, _elements(reader))
+        known = self._repeats.get(value, 1)
+        self._repeats[value] = max(known, times if times <= MOST else 1)
+
+    def _again(self, value: SSAValue) -> int:
+        """Nanoseconds that it takes to compute a copy."""
+        return self._arithmetic_of(_maker(value)) * self._repeats[value]
 
     def _may_be_copied(self, op: Operation) -> bool:
         if not isinstance(op, ElementwiseOp) or not op.results or has_destination(op):
@@ -159,7 +178,7 @@ class Crossing:
             if read is None:
                 found.append((self._held(value), 0, None))
                 continue
-            again = self._arithmetic_of(_maker(value)) * len(self._groups[value])
+            again = self._again(value) * len(self._groups[value])
             again += self._time_to_store(value)
             found.append((self._held(value), again, [self._index[v] for v in read]))
         return found
@@ -210,7 +229,7 @@ class Crossing:
         for value in copied:
             read |= dict.fromkeys(self._values[value] or ())
         moving = _time_to_move(value for value in read if value not in copied)
-        again = sum(self._arithmetic_of(_maker(value)) for value in copied)
+        again = sum(map(self._again, copied))
         took = max(_time_to_move(before) if saves else moving, computing)
         longer = max(moving, computing + again) - took
         return longer + sum(map(self._time_to_store, copied))
@@ -232,6 +251,11 @@ class Crossing:
 
 def _time_to_move(values: Iterable[SSAValue]) -> int:
     return time_to_move(sum(typical_bytes(tensor_type_of(v.type)) for v in values))
+
+
+def _elements(value: SSAValue) -> int:
+    type = tensor_type_of(value.type)
+    return typical_bytes(type) // element_bytes(type.element_type)
 
 
 def _maker(value: SSAValue) -> Operation:
