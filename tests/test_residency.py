@@ -94,17 +94,43 @@ def cost(problem: ResidencyProblem, away: set[int]) -> int:
     return gaps + sum(problem.first[what] for what in contents)
 
 
+def has_all(problem: ResidencyProblem, away: set[int]) -> bool:
+    """Whether no gap is without one that it needs."""
+    return all(away.issuperset(problem.gaps[index].needs) for index in away)
+
+
 def least(problem: ResidencyProblem) -> int | None:
     """By trying all."""
     every = range(len(problem.gaps))
     choices = (
         set(away) for n in range(len(every) + 1) for away in combinations(every, n)
     )
-    return min((cost(problem, c) for c in choices if fits(problem, c)), default=None)
+    possible = (c for c in choices if has_all(problem, c) and fits(problem, c))
+    return min((cost(problem, choice) for choice in possible), default=None)
+
+
+@st.composite
+def problems_with_needs(draw: st.DrawFn) -> ResidencyProblem:
+    """Some gaps need others; what these need, too."""
+    problem = draw(problems())
+    random = draw(st.randoms(use_true_random=False))
+    needs: list[set[int]] = [set() for _ in problem.gaps]
+    for _ in range(random.randint(1, 4) if len(needs) > 1 else 0):
+        gap, other = random.sample(range(len(needs)), 2)
+        needs[gap].add(other)
+    for _ in needs:
+        for mine in needs:
+            mine.update(*(needs[other] for other in list(mine)))
+    gaps = [
+        replace(gap, needs=sorted(others - {index}))
+        for index, (gap, others) in enumerate(zip(problem.gaps, needs, strict=True))
+    ]
+    return replace(problem, gaps=gaps)
 
 
 def check(problem: ResidencyProblem, found: Residency) -> None:
     away = set(found.gaps)
+    assert has_all(problem, away)
     assert found.cost == cost(problem, away) == Choice(problem, found.gaps).cost
     assert found.fits == fits(problem, away)
 
@@ -121,8 +147,19 @@ def test_small_problems_are_solved(problem: ResidencyProblem) -> None:
     assert found == cheapest(problem)
 
 
+@settings(max_examples=examples(200))
+@given(problems_with_needs())
+def test_gaps_come_with_those_that_they_need(problem: ResidencyProblem) -> None:
+    found = cheapest(problem)
+    check(problem, found)
+    wanted = least(problem)
+    assert found.fits == (wanted is not None)
+    if wanted is not None:
+        assert found.bound <= wanted <= found.cost
+
+
 @settings(max_examples=examples(100))
-@given(problems())
+@given(st.one_of(problems(), problems_with_needs()))
 def test_the_optimum_is_proved(problem: ResidencyProblem) -> None:
     pytest.importorskip("ortools")
     from tensorplan.planning.scheduling.exact_residency import proved

@@ -1,9 +1,11 @@
 """What does not fit a memory moves to a slower one: the same bytes, and within it."""
 
+import importlib
 import json
 from collections.abc import Iterator, Sequence
 from io import StringIO
 from itertools import count, product
+from pathlib import Path
 from random import Random
 from typing import cast
 
@@ -32,8 +34,15 @@ from tensorplan.dialects.tgraph.base import AnyMemRef
 from tensorplan.passes.plan.memory import PlanMemory
 from tensorplan.passes.plan.spill import PlanSpill
 from tensorplan.passes.plan.strip_memory_spaces import PlanStripMemorySpaces
+from tensorplan.planning.scheduling.residency import (
+    Residency,
+    ResidencyProblem,
+    cheapest,
+)
 from tensorplan.runtime.backends.mlir.executable import Tools
 from tensorplan.runtime.executor import Executable
+
+ROOT = Path(__file__).parent.parent
 
 
 def on(text: str, capacity: int, accesses: str) -> ModuleOp:
@@ -421,6 +430,60 @@ def test_what_an_iteration_has_written_is_stored_in_each() -> None:
     spilled, loop = spilled_in("for", body)
     assert copies_in(loop) == [BACK, OUT]
     assert copies_in(spilled) == [OUT, BACK, OUT, BACK]
+
+
+def test_what_leaves_after_a_loop_is_not_stored_in_it() -> None:
+    """%a is written in each iteration, read in a loop inside, and away after them."""
+    text = """
+    !t = memref<64xf32>
+    func.func @f(%n: index, %x: !t, %y: !t) {
+      %zero = arith.constant 0 : index
+      %one = arith.constant 1 : index
+      %a = memref.alloc() : !t
+      linalg.exp ins(%x : !t) outs(%a : !t)
+      scf.for %i = %zero to %n step %one {
+        linalg.add ins(%a, %x : !t, !t) outs(%a : !t)
+        scf.for %j = %zero to %n step %one {
+          linalg.add ins(%a, %y : !t, !t) outs(%y : !t)
+        }
+      }
+      %b = memref.alloc() : !t
+      linalg.exp ins(%x : !t) outs(%b : !t)
+      %c = memref.alloc() : !t
+      linalg.exp ins(%b : !t) outs(%c : !t)
+      linalg.exp ins(%b : !t) outs(%c : !t)
+      linalg.add ins(%b, %c : !t, !t) outs(%y : !t)
+      linalg.exp ins(%a : !t) outs(%y : !t)
+      func.return
+    }"""
+    module = on(text, 4 * 256, '"memref.copy"')
+    spilled = run(module, PlanSpill())
+    assert peak(spilled) == 2 * 256
+    assert_same_bytes(module, run(spilled, PlanMemory()))
+    loop, _ = (op for op in spilled.walk() if isinstance(op, scf.ForOp))
+    assert copies_in(loop) == []
+    assert copies_in(spilled) == [OUT, BACK]
+
+
+@pytest.mark.thorough
+def test_the_cost_of_a_choice_is_what_moves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two loops write and read rows of buffers, which are away between iterations."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    benchmark = importlib.import_module("spilling_in_loops")
+    chosen: list[int] = []
+
+    def choose(problem: ResidencyProblem) -> Residency:
+        chosen.append((found := cheapest(problem)).cost)
+        return found
+
+    monkeypatch.setattr("tensorplan.passes.plan.spill.cheapest", choose)
+    module = benchmark.lowered(ROOT / "tests" / "models" / "lstm_scan_train.mlir")
+    sizes = (6096, 9_856), (5334, 21_888), (3810, 48_960), (3429, 58_912)
+    for capacity, moved in sizes:
+        found = benchmark.spilled(module, capacity)
+        assert benchmark.moved(found) == moved
+        # A nanosecond for each byte, and one for each copy.
+        assert chosen[-1] == moved + sum(each.executed for each in found)
 
 
 def test_what_the_condition_of_a_while_writes_is_there_after_it() -> None:

@@ -230,8 +230,9 @@ class _Moving:
     loop: ResidentUse | None  # whose iterations hand it on
     is_apart: bool  # whether the buffer holds other contents before or after
     away: list[bool] = field(init=False)
-    """Whether it is, before the first use, between two, and after the last one. What
-    has all its uses in the block is nowhere before and after them."""
+    """Whether it is, before the first use, between two, and after the last one. It may
+    be so before the first one only if it is from outside the block, and after the last
+    one only if it is needed there."""
 
     def __post_init__(self) -> None:
         self.away = [False] * (len(self.direct) + 1)
@@ -247,14 +248,33 @@ class _Moving:
     @property
     def gaps(self) -> Sequence[int]:
         """The positions in `away` in which it may be away."""
-        outer = int(self.resident.is_own)
-        return range(outer, len(self.away) - outer)
+        resident = self.resident
+        return range(not resident.enters, len(self.away) - (not resident.leaves))
+
+    def around(self, use: int) -> Sequence[int]:
+        """The positions before and after a use, of those in which it may be away."""
+        return [gap for gap in (use, use + 1) if gap in self.gaps]
+
+    def may_leave(self, gap: int) -> bool:
+        """Whether anything is won if it is away at a position."""
+        if gap not in self.gaps:
+            return False
+        start, end = self.steps(gap)
+        uses = [use for use in (gap - 1, gap) if 0 <= use < len(self.direct)]
+        is_at_loop = any(x.loop for use in uses for x in self.inside[use])
+        is_at_end = self.loop is not None and gap in (0, len(self.away) - 1)
+        return (
+            start < end
+            or is_at_loop
+            or is_at_end
+            or any(self.direct[use] for use in uses)
+        )
 
     def is_away_at(self, use: int) -> bool:
         """Whether a use accesses the slower memory, or brings back what it uses."""
         if any(inner.wraps for inner in self.inside[use]):
             return True
-        around = [self.away[gap] for gap in (use, use + 1) if gap in self.gaps]
+        around = [self.away[gap] for gap in self.around(use)]
         return self.direct[use] and bool(around) and all(around)
 
     @property
@@ -264,13 +284,17 @@ class _Moving:
 
     @property
     def wraps(self) -> bool:
-        """Whether it is away when an iteration of its loop begins."""
-        return self.loop is not None and self.away[0]
+        """Whether it is away when an iteration of its loop begins, or when one ends."""
+        return self.loop is not None and (self.away[0] or self.away[-1])
 
     @property
     def is_changed(self) -> bool:
         """Whether it gets memory of its own, or is copied."""
-        return self.is_apart or any(any(each.away) for each in self.all)
+        return self.is_apart or self.is_ever_away
+
+    @property
+    def is_ever_away(self) -> bool:
+        return any(any(each.away) for each in self.all)
 
     @property
     def absences(self) -> Iterator[tuple[int, int]]:
@@ -387,19 +411,10 @@ class _Spilling:
             _erase_unused(allocation.alloc.memref)
 
     def _take(self, gaps: Iterable[tuple[_Moving, int]]) -> None:
-        """What is away when an iteration ends is so when the next one begins, and
-        before the loop and after it."""
         for each in self.moving:
             each.away = [False] * len(each.away)
         for each, gap in gaps:
             each.away[gap] = True
-        for each in reversed(self.moving):  # those inside first
-            for use, inside in enumerate(each.inside):
-                if any(inner.wraps for inner in inside):
-                    for gap in {use, use + 1}.intersection(each.gaps):
-                        each.away[gap] = True
-            if each.loop is not None:
-                each.away[0] = each.away[-1] = each.away[0] or each.away[-1]
 
     def _problem(self) -> tuple[ResidencyProblem, Sequence[tuple[_Moving, int]]]:
         """What may be away; and of each gap what it is of, and its position."""
@@ -408,6 +423,8 @@ class _Spilling:
         gaps: list[Gap] = []
         found: list[tuple[_Moving, int]] = []
         begin: dict[_Moving, int] = {}  # what it is when it passes into a block
+        around: dict[_Moving, tuple[_Moving, int]] = {}  # the use that it is inside of
+        numbers: dict[tuple[_Moving, int], int] = {}  # of the gaps
         for number, each in enumerate(self.moving):
             size, uses = each.resident.allocation.size, each.resident.uses
             sizes.append(size)
@@ -416,9 +433,11 @@ class _Spilling:
             if contents is None or (each.loop is not None and each.loop.writes):
                 first.append(out)
                 contents = len(first) - 1
+            for use, inside in enumerate(each.inside):
+                around.update(dict.fromkeys(inside, (each, use)))
             if each.loop is not None:
-                first.append(self._around(each.loop, size, each.runs))
-            around = len(first) - 1
+                first.append(self._of_wrapping(each, *around[each]))
+            wrapping = len(first) - 1
             for gap in range(len(each.away)):
                 if gap:
                     begin.update(dict.fromkeys(each.inside[gap - 1], contents))
@@ -430,21 +449,45 @@ class _Spilling:
                     gap > 0 and each.direct[gap - 1],
                     gap < len(uses) and each.direct[gap],
                 )
+                if not each.may_leave(gap):
+                    continue
                 start, end = each.steps(gap)
-                if gap in each.gaps and (any(direct) or start < end):
-                    is_around = each.loop is not None and gap in (0, len(uses))
-                    cost, what = (0, around) if is_around else (back, contents)
-                    gaps.append(Gap(number, start, end, cost, what, direct))
-                    found.append((each, gap))
+                wraps = each.loop is not None and gap in (0, len(uses))
+                cost, what = (0, wrapping) if wraps else (back, contents)
+                numbers[each, gap] = len(gaps)
+                gaps.append(Gap(number, start, end, cost, what, direct))
+                found.append((each, gap))
+        for outer in self.moving:  # what is inside of another one comes after it
+            for use, inside in enumerate(outer.inside):
+                ends = [
+                    numbers[each, gap]
+                    for each in inside
+                    for gap in {0, len(each.away) - 1}.intersection(each.gaps)
+                    if each.loop is not None
+                ]
+                needs = list(ends)
+                for gap in outer.around(use) if ends else ():
+                    needs += [number := numbers[outer, gap], *gaps[number].needs]
+                for number in ends:
+                    others = [other for other in needs if other != number]
+                    gaps[number] = replace(gaps[number], needs=sorted({*others}))
         live = self._live()
         return ResidencyProblem(live, self.capacity, sizes, first, gaps), found
 
-    def _around(self, loop: ResidentUse, size: int, runs: int) -> int:
+    def _of_wrapping(self, each: _Moving, outer: _Moving, use: int) -> int:
         """What it costs to be away when iterations begin and end: a copy in for each,
-        and one out if the loop writes; and one each before the loop and after it."""
-        outer = repetitions(loop.op)
-        out, back = self.route.times(size)
-        return (runs + outer) * back + (runs * loop.writes + outer) * out
+        and one out if the loop writes. The copies in before the loop and out after it,
+        which being away there costs, are the first and the last of them."""
+        assert each.loop is not None
+        resident = each.resident
+        out, back = self.route.times(resident.allocation.size)
+        copies_in = each.runs * resident.enters
+        copies_out = each.runs * (resident.leaves and each.loop.writes)
+        if copies_in and use in outer.gaps:
+            copies_in -= outer.runs
+        if copies_out and use + 1 in outer.gaps:
+            copies_out -= outer.runs
+        return max(copies_in * back + copies_out * out, 0)
 
     def _live(self) -> list[int]:
         """The bytes that are live in each step."""
@@ -466,6 +509,7 @@ class _Spilling:
             choose = proved
         lowest = problem.lowest
         target = max(self.capacity, lowest)
+        margin = 0  # bytes, for what offsets need
         for _ in range(ROUNDS):
             try:
                 yield choose(replace(problem, capacity=target)).gaps
@@ -473,7 +517,8 @@ class _Spilling:
                 raise LocatedError(str(error)) from None
             if target == lowest:
                 break
-            target = max(target - (self._peak() - self.capacity), lowest)
+            margin = max(2 * margin, self._peak() - self.capacity)
+            target = max(self.capacity - margin, lowest)
 
     def _peak(self) -> int:
         """The bytes of the arena, with what stays."""
@@ -531,7 +576,8 @@ class _Spilling:
             allocation = each.resident.allocation
             what = f"{allocation.size} bytes of {allocation.name}"
             for start, end in each.absences:
-                if each.wraps and start == 0 and end + 1 < len(each.away):
+                wraps = each.wraps and each.away[-1]
+                if wraps and start == 0 and end + 1 < len(each.away):
                     continue  # as after the last use
                 remark(
                     f"{what} are in {self.route.slower.name} {_when(each, start, end)}",
@@ -555,9 +601,9 @@ def _when(each: _Moving, first: int, last: int) -> str:
     start = _described(uses[first - 1].op)
     if last < len(uses):
         return f"between {start} and {_described(uses[last].op)}"
-    if not each.wraps:
+    wrapped = next((end for begin, end in each.absences if begin == 0), None)
+    if not each.wraps or wrapped is None:
         return f"from {start} to the end of {_described(around)}"
-    wrapped = next(end for begin, end in each.absences if begin == 0)
     return f"between {start} and the next iteration's {_described(uses[wrapped].op)}"
 
 
@@ -622,7 +668,7 @@ class _Rewriting:
                 continue
             if here is None:
                 here = self._allocate(op) if each.is_own else memory
-                if number or not resident.is_own:
+                if number or resident.enters:
                     back = memref.CopyOp(self._slow(), here)
                     self._before(op, back)
                     if each is self.each:
@@ -649,7 +695,7 @@ class _Rewriting:
         """Changes what passes through blocks inside a use. Returns whether the slower
         memory has the contents afterwards, given whether it has them before."""
         use, inside = each.resident.uses[number], each.inside[number]
-        changed = [inner for inner in inside if inner.is_changed]
+        changed = [inner for inner in inside if inner.is_ever_away]
         is_loop = any(inner.loop is not None for inner in changed)
         wraps = any(inner.wraps for inner in changed)
         if here is not None and is_loop and not use.writes and not is_stored:

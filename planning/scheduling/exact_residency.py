@@ -35,6 +35,8 @@ def proved(problem: ResidencyProblem) -> Residency:
     first = {gap.contents: model.new_bool_var("") for gap in problem.gaps}
     for gap, is_away in zip(problem.gaps, away, strict=True):
         model.add_implication(is_away, first[gap.contents])
+        for other in gap.needs:
+            model.add_implication(is_away, away[other])
     for index, is_away in enumerate(away):
         model.add_hint(is_away, index in found.gaps)
     model.minimize(

@@ -17,6 +17,7 @@ allocators call this spilling; Belady's rule (1966) takes the value with the fur
 next use, which is optimal only for values of one size that need not be copied out.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
@@ -60,6 +61,9 @@ class Gap:
     contents: int  # what the value is since it was written last: a copy out stores that
     direct: tuple[bool, bool] = (False, False)
     """Whether the uses before and after it may access the value where it is away."""
+    needs: Sequence[int] = ()
+    """The gaps, by their number, that are chosen wherever this one is; with those that
+    they need. What is away when each iteration of a loop begins is so around it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +129,13 @@ class Choice:
         self.taken = [False] * len(problem.gaps)
         self.count = [0] * len(problem.first)
         self.cost = 0
+        self._needed_by: dict[int, list[int]] = {}
+        for index, gap in enumerate(problem.gaps):
+            for other in gap.needs:
+                self._needed_by.setdefault(other, []).append(index)
         for gap in gaps:
-            self.take(gap)
+            if not self.taken[gap]:
+                self.take(gap)
 
     def excess(self, step: int) -> int:
         """The bytes too many in a step that has too much without gaps."""
@@ -161,28 +170,64 @@ class Choice:
         last = len(self._before) - 1
         return self._before[max(start, 0)], self._before[min(end, last)]
 
+    def together(self, index: int) -> Sequence[int]:
+        """The gaps that are chosen, or given up, with one: that comes first."""
+        gap, is_taken = self.problem.gaps[index], self.taken[index]
+        others = self._needed_by.get(index, ()) if is_taken else gap.needs
+        return [index, *(i for i in others if self.taken[i] == is_taken)]
+
     def price(self, index: int) -> int:
-        """What a gap costs, given the others."""
+        """What a gap costs, with those that are chosen or given up with it, given the
+        others."""
+        first, *others = self.together(index)
+        if not others:
+            return self._price_alone(first)
+        gaps = [self.problem.gaps[i] for i in (first, *others)]
+        count = Counter(gap.contents for gap in gaps if self.taken[index])
+        stored = {
+            g.contents for g in gaps if self.count[g.contents] == count[g.contents]
+        }
+        return sum(g.cost for g in gaps) + sum(self.problem.first[c] for c in stored)
+
+    def _price_alone(self, index: int) -> int:
         gap = self.problem.gaps[index]
         is_first = self.count[gap.contents] == self.taken[index]
         return gap.cost + self.problem.first[gap.contents] * is_first
 
     def freed(self, index: int) -> int:
         """The bytes over all positions with too much that a gap would free."""
+        freed = 0
+        for each in self.together(index):
+            start, end = self.reach(each)
+            freed += int(self.over[start:end].clip(0, self.size(each)).sum())
+        return freed
+
+    def is_superfluous(self, index: int) -> bool:
+        """Whether the steps in which a gap that is taken frees bytes fit without it."""
+        together = self.together(index)
+        over = self.over if len(together) == 1 else self.over.copy()
+        for each in together[1:]:
+            start, end = self.reach(each)
+            over[start:end] += self.size(each)
+            if over[start:end].max(initial=0) > 0:
+                return False
         start, end = self.reach(index)
-        return int(self.over[start:end].clip(0, self.size(index)).sum())
+        size = self.size(index)
+        return bool(over[start:end].max(initial=-size) <= -size)
 
     def take(self, index: int) -> None:
-        self._change(index, -self.size(index))
-        self.cost += self.price(index)
-        self.taken[index] = True
-        self.count[self.problem.gaps[index].contents] += 1
+        for each in self.together(index):
+            self._change(each, -self.size(each))
+            self.cost += self._price_alone(each)
+            self.taken[each] = True
+            self.count[self.problem.gaps[each].contents] += 1
 
     def drop(self, index: int) -> None:
-        self.cost -= self.price(index)
-        self.taken[index] = False
-        self.count[self.problem.gaps[index].contents] -= 1
-        self._change(index, self.size(index))
+        for each in self.together(index):
+            self.cost -= self._price_alone(each)
+            self.taken[each] = False
+            self.count[self.problem.gaps[each].contents] -= 1
+            self._change(each, self.size(each))
 
     def _change(self, index: int, bytes: int) -> None:
         start, end = self.reach(index)
@@ -266,7 +311,7 @@ class _Search:
         for index in self.dual.ranked():
             if choice.fits:
                 break
-            if choice.freed(index):
+            if not choice.taken[index] and choice.freed(index):
                 choice.take(index)
         return _pruned(choice)
 
@@ -277,7 +322,8 @@ class _Search:
                 break
             choice = best.copy()
             for index in self._part(choice.gaps):
-                choice.drop(index)
+                if choice.taken[index]:
+                    choice.drop(index)
             for index in self._of_a_value():
                 if not choice.taken[index]:
                     choice.take(index)
@@ -316,10 +362,7 @@ def _pruned(choice: Choice) -> Choice:
         return -choice.price(index), choice.size(index) * (end - start), index
 
     for index in sorted(choice.gaps, key=rank):
-        start, end = choice.reach(index)
-        if choice.over[start:end].max(initial=-choice.size(index)) <= -choice.size(
-            index
-        ):
+        if choice.taken[index] and choice.is_superfluous(index):
             choice.drop(index)
     return choice
 

@@ -1,0 +1,203 @@
+"""Bytes that move where a program with loops does not fit the fast memory.
+
+    python benchmarks/spilling_in_loops.py tests/models/*.mlir
+
+What plan-spill makes of a program, what it makes with CP-SAT's choice and with Belady's
+rule, and what ExecuTorch's `banked_greedy` moves, which decides for a buffer's whole
+life. Each executed copy, and each read or write of a buffer in the slow memory, counts
+the bytes of the buffer. An iteration counts as often as its loop runs, ten times where
+that is not known. Bold is as few as CP-SAT's.
+
+Only copies access the slow memory. The capacity is half of the arena, or more where
+ours does not fit.
+"""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+from unittest.mock import patch
+
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Operation
+from xdsl.parser import Parser
+
+import tensorplan
+from tensorplan.analysis.allocations import find_allocations
+from tensorplan.analysis.control_flow import ControlFlow
+from tensorplan.analysis.cost import repetitions
+from tensorplan.analysis.sizes import argument_bytes
+from tensorplan.dialects.diagnostics import LocatedError, held_back
+from tensorplan.dialects.memory import effects_on
+from tensorplan.dialects.target_memory import TARGET
+from tensorplan.passes import driver
+from tensorplan.passes.plan.memory import PlanMemory
+from tensorplan.passes.plan.pipeline import PlanPipeline
+from tensorplan.passes.plan.placement.arena import Arena
+from tensorplan.passes.plan.spill import PlanSpill
+from tensorplan.planning.baselines.spilling import banked_greedy, furthest_next_use
+from tensorplan.planning.scheduling.residency import (
+    Residency,
+    ResidencyProblem,
+)
+
+SLOW = '"slow"'
+SHARES = 0.5, 0.6, 0.7, 0.8, 0.9
+
+
+class Accesses(NamedTuple):
+    """What a run of a function does with an allocation."""
+
+    size: int  # bytes
+    space: Attribute
+    steps: Sequence[int]  # of the function, in which it is accessed
+    executed: int  # reads and writes
+
+
+def accesses(func: FuncOp) -> dict[Operation, Accesses]:
+    """By allocation."""
+    flow = ControlFlow(func)
+    found: dict[Operation, Accesses] = {}
+    for allocation in find_allocations(func, flow, remarks=False):
+        effects: dict[int, tuple[bool, bool]] = {}
+        for op, view in allocation.accesses:
+            step, _ = flow.step_of(op)
+            before = effects.get(step, (False, False))
+            reads, writes = (
+                a or b for a, b in zip(before, effects_on(op, view), strict=True)
+            )
+            effects[step] = reads, writes
+        count = sum(sum(e) * repetitions(flow.ops[s]) for s, e in effects.items())
+        space = allocation.alloc.memref.type.memory_space
+        steps = sorted(effects)
+        found[allocation.alloc] = Accesses(allocation.size, space, steps, count)
+    return found
+
+
+def banked(func: FuncOp, arena: Arena, capacity: int) -> int:
+    """What ExecuTorch's rule moves: a buffer is in one memory for all its life."""
+    of = accesses(func)
+    slots = [arena.pool.slots[index].allocations for index in arena.rest]
+    buffers = [arena.pool.buffers[index] for index in arena.rest]
+    found = [[of[a.alloc] for a in allocations] for allocations in slots]
+    staged = [[step for each in slot for step in each.steps] for slot in found]
+    banks = banked_greedy(buffers, [capacity], staged)
+    return sum(
+        bank * sum(each.size * each.executed for each in slot)
+        for slot, bank in zip(found, banks, strict=True)
+    )
+
+
+class Row(NamedTuple):
+    share: float  # of the arena, that is the capacity
+    ours: int
+    exact: int | None  # None where it does not fit
+    furthest: int | None
+    banked: int
+
+    def __str__(self) -> str:
+        ours, *others = (
+            "does not fit" if moved is None else f"{moved:,}" for moved in self[1:]
+        )
+        ours = f"**{ours}**" if self.ours == self.exact else ours
+        return " | ".join((f"{self.share:.0%}", ours, *others))
+
+
+def lowered(source: Path) -> ModuleOp:
+    """A program on memrefs, before anything is planned."""
+    module = tensorplan.read(source)
+    passes = PlanPipeline().passes()
+    end = next(n for n, p in enumerate(passes) if isinstance(p, PlanSpill))
+    driver.run(tensorplan.context(), module, passes[:end])
+    return module
+
+
+def is_allocation(op: Operation) -> bool:
+    return isinstance(op, memref.AllocOp)
+
+
+def function(module: ModuleOp) -> FuncOp:
+    """The one that allocates the most."""
+    functions = [op for op in module.ops if isinstance(op, FuncOp)]
+    return max(functions, key=lambda f: sum(map(is_allocation, f.walk())))
+
+
+def on_target(module: ModuleOp, space: Attribute, capacity: int) -> ModuleOp:
+    """The program where one memory has this capacity, and another one is larger."""
+    text = f"""module attributes {{
+      {TARGET} = #dlti.target_system_spec<
+        "fast" = #dlti.target_device_spec<"capacity" = {capacity}, "space" = {space},
+          "copies" = #dlti.map<"slow" = #dlti.map<"bandwidth" = 1>>>,
+        "slow" = #dlti.target_device_spec<"capacity" = {1 << 40},
+          "readers" = ["memref.copy"], "writers" = ["memref.copy"],
+          "copies" = #dlti.map<"fast" = #dlti.map<"bandwidth" = 1>>>>}} {{}}"""
+    target = Parser(tensorplan.context(), text).parse_module()
+    found = module.clone()
+    found.attributes[TARGET] = target.attributes[TARGET]
+    return found
+
+
+def arena_of(module: ModuleOp) -> Arena:
+    """The largest one."""
+    arenas = PlanMemory(reuse_outputs=False).arenas(function(module))
+    return max(arenas, key=lambda arena: arena.plan.peak)
+
+
+def spilled(
+    module: ModuleOp, capacity: int, exact: bool = False
+) -> Sequence[Accesses] | None:
+    """What is in the slow memory once the arena has this capacity; None if it does not
+    fit."""
+    space = arena_of(module).space
+    given, _ = argument_bytes(function(module), space, {})
+    found = on_target(module, space, given + capacity)
+    context = tensorplan.context()
+    try:
+        with held_back():
+            driver.run(context, found, [PlanSpill(exact=exact, reuse_outputs=False)])
+            driver.run(context, found.clone(), [PlanMemory(reuse_outputs=False)])
+    except LocatedError:
+        return None
+    made = accesses(function(found)).values()
+    return [each for each in made if str(each.space) == SLOW]
+
+
+def moved(slow: Sequence[Accesses] | None) -> int | None:
+    """Bytes."""
+    return None if slow is None else sum(each.size * each.executed for each in slow)
+
+
+def by_furthest_next_use(problem: ResidencyProblem) -> Residency:
+    choice = furthest_next_use(problem)
+    return Residency(choice.gaps, choice.cost, 0, choice.fits)
+
+
+def compared(module: ModuleOp) -> Row | None:
+    arena = arena_of(module)
+    for share in SHARES:
+        capacity = int(arena.plan.peak * share)
+        ours = moved(spilled(module, capacity))
+        if ours is None:
+            continue
+        exact = moved(spilled(module, capacity, exact=True))
+        with patch("tensorplan.passes.plan.spill.cheapest", by_furthest_next_use):
+            furthest = moved(spilled(module, capacity))
+        whole = banked(function(module), arena, capacity)
+        return Row(share, ours, exact, furthest, whole)
+    return None
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("programs", nargs="+", type=Path, metavar="PROGRAM")
+    print("| program | capacity | ours | CP-SAT | Belady | banked_greedy |")
+    print("| --- | --: | --: | --: | --: | --: |")
+    for source in parser.parse_args().programs:
+        if row := compared(lowered(source)):
+            print(f"| {source.name.partition('.')[0]} | {row} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
