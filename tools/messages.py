@@ -110,11 +110,12 @@ def _unknown_operation(name: str, is_allowed: bool = False) -> str:
     message = f"operation {name} is not registered"
     if factory := (xdsl_dialects() | get_all_dialects()).get(dialect):
         known = [op.name.partition(".")[2] for op in factory().operations]
-        if (near := suggest(own, known)) or dialect in get_all_dialects():
-            return message + near
+        message += suggest(own, known)
+        if dialect in get_all_dialects():
+            return message
     return (
         f"{message}; lower it with mlir-opt to linalg on memrefs, or give "
-        "plan-opt --allow-unregistered-dialect"
+        "plan-opt --allow-unregistered-dialect and the generic form"
     )
 
 

@@ -1,0 +1,10 @@
+// RUN: not plan-opt %s 2>&1 | filecheck %s
+// RUN: mkdir -p %t && echo 'func.func @f() { "scf.forall"() ({}) : () -> () func.return }' > %t/generic.mlir
+// RUN: plan-opt --allow-unregistered-dialect %t/generic.mlir
+
+// CHECK: upstream-op.mlir:7:14: error: operation scf.forall is not registered; did you mean 'for'?; lower it with mlir-opt to linalg on memrefs, or give plan-opt --allow-unregistered-dialect and the generic form
+func.func @f() {
+  scf.forall (%i) in (8) {
+  }
+  func.return
+}
