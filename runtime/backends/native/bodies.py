@@ -26,7 +26,7 @@ from ..jit import llvm
 from ..jit.records import ArrayRecord
 from . import operations
 from .code import LlvmFunction, Value
-from .elements import load, number_of, register_type, store
+from .elements import load, mask_of, number_of, register_type, store
 from .graphs import NoLoopNest
 from .loops import VECTOR
 from .nests import Loops, merged
@@ -139,28 +139,28 @@ class _Reduction:
     ) -> None:
         """Results for so many kept elements side by side."""
         code, count = self._code, len(self._outs)
-        widths = (self._lanes, 1) if self._is_across else (kept_lanes,)
-        partials: list[list[Value]] = []
-        start = 0
-        for lanes in widths:
-            step = lanes if self._is_across else 1
-            stop = start + (self._size - start) // step * step
-            if stop > start:
-                slots = [code.slot(code.widened(x, lanes)) for x in starts]
-                with code.loop(str(start), str(stop), step) as place:
-                    elements = self._elements(pointers[:count], place, lanes)
-                    made = self._combined(self._got(slots, lanes), elements)
-                    for slot, value in zip(slots, made, strict=True):
-                        code.set(slot, code.widened(value, lanes))
-                partials.append(self._got(slots, lanes))
-            start = stop
-        result = partials[0]
+        lanes, step = (self._lanes,) * 2 if self._is_across else (kept_lanes, 1)
+        result = [code.widened(x, lanes) for x in starts]
+        stop = self._size // step * step
+        if stop > 0:
+            slots = list(map(code.slot, result))
+            with code.loop("0", str(stop), step) as place:
+                elements = self._elements(pointers[:count], place, lanes, lanes)
+                made = self._combined(self._got(slots, lanes), elements)
+                for slot, value in zip(slots, made, strict=True):
+                    code.set(slot, code.widened(value, lanes))
+            result = self._got(slots, lanes)
+        if active := self._size - stop:
+            elements = self._elements(pointers[:count], str(stop), lanes, active)
+            mask = Value(code, mask_of(lanes, active), "i1", lanes)
+            pairs = zip(elements, starts, strict=True)
+            chosen = [code.select(mask, x, start) for x, start in pairs]
+            made = self._combined(result, chosen)
+            result = [code.widened(x, lanes) for x in made]
         while self._is_across and result[0].lanes > 1:
             half = result[0].lanes // 2
             low, high = ([code.part(x, at, half) for x in result] for at in (0, half))
             result = self._combined(low, high)
-        for rest in partials[1:]:
-            result = self._combined(result, rest)
         for value, out, pointer in zip(
             result, self._outs, pointers[count:], strict=True
         ):
@@ -174,14 +174,16 @@ class _Reduction:
             got.append(self._code.get(slot, element, lanes))
         return got
 
-    def _elements(self, pointers: Sequence[str], place: str, lanes: int) -> list[Value]:
+    def _elements(
+        self, pointers: Sequence[str], place: str, lanes: int, active: int
+    ) -> list[Value]:
         code, elements = self._code, list[Value]()
         steps = self._steps if self._is_across else self._along
         for pointer, step, along, out in zip(
             pointers, self._steps, steps, self._outs, strict=True
         ):
             at = code.moved(pointer, place, step)
-            elements.append(load(code, at, along, out.dtype, lanes, lanes))
+            elements.append(load(code, at, along, out.dtype, lanes, active))
         return elements
 
     def _combined(self, xs: Sequence[Value], ys: Sequence[Value]) -> list[Value]:
