@@ -44,16 +44,16 @@ func.func @windows(%x: tensor<1x64x64x16xf32>, %w: tensor<3x3x16x16xf32>) -> ten
 // CHECK-LABEL: func.func @padded
 // CHECK-NOT:     tensor<1x66x66x16xf32>
 
-// CHECK:         tgraph.slice %x {start_indices = array<i64: 0, 0, 0, 0>, {{.*}} -> tensor<1x5x64x16xf32>
+// CHECK:         tgraph.slice %x {start_indices = array<i64: 0, 0, 0, 0>, {{.*}} -> tensor<1x3x64x16xf32>
 // CHECK-NEXT:    [[TANH:%[a-z0-9_]+]] = tgraph.tanh
-// CHECK:         tgraph.pad [[TANH]], {{.*}} {low = array<i64: 0, 1, 1, 0>, high = array<i64: 0, 0, 1, 0>, {{.*}} -> tensor<1x6x66x16xf32>
+// CHECK:         tgraph.pad [[TANH]], {{.*}} {low = array<i64: 0, 1, 1, 0>, high = array<i64: 0, 0, 1, 0>, {{.*}} -> tensor<1x4x66x16xf32>
 
 // CHECK:         tgraph.while
 // CHECK-NOT:     tensor<1x66x66x16xf32>
-// CHECK:           tgraph.pad {{.*}} {low = array<i64: 0, 0, 1, 0>, high = array<i64: 0, 0, 1, 0>, {{.*}} -> tensor<1x6x66x16xf32>
-// CHECK:           tgraph.convolution {{.*}} -> tensor<1x4x64x16xf32>
+// CHECK:           tgraph.pad {{.*}} {low = array<i64: 0, 0, 1, 0>, high = array<i64: 0, 0, 1, 0>, {{.*}} -> tensor<1x4x66x16xf32>
+// CHECK:           tgraph.convolution {{.*}} -> tensor<1x2x64x16xf32>
 
-// CHECK:         tgraph.pad {{.*}} {low = array<i64: 0, 0, 1, 0>, high = array<i64: 0, 1, 1, 0>, {{.*}} -> tensor<1x6x66x16xf32>
+// CHECK:         tgraph.pad {{.*}} {low = array<i64: 0, 0, 1, 0>, high = array<i64: 0, 1, 1, 0>, {{.*}} -> tensor<1x4x66x16xf32>
 // CHECK-NOT:     tensor<1x66x66x16xf32>
 // CHECK:         return
 func.func @padded(%x: tensor<1x64x64x16xf32>, %w: tensor<3x3x16x16xf32>) -> tensor<1x64x16xf32> {
