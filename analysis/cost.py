@@ -31,7 +31,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from math import gcd, prod
 
-from xdsl.dialects import scf
+from xdsl.dialects import affine, scf
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     DenseArrayBase,
@@ -346,7 +346,10 @@ def _of_block(block: Block, of: Callable[[Operation], int]) -> int:
 
 # Regions
 
-_CONTROL = ModuleOp | FuncOp | WhileOp | IfOp | scf.WhileOp | scf.ForOp | scf.IfOp
+_CONTROL = (
+    *(ModuleOp, FuncOp, WhileOp, IfOp, scf.WhileOp, scf.IfOp),
+    *(scf.ForOp, scf.ParallelOp, affine.ForOp),
+)
 
 
 def _over_regions(op: Operation, figure: Callable[[Operation], int]) -> int:

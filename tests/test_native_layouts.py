@@ -94,6 +94,24 @@ def test_what_is_added_to_products_has_gaps(columns: int) -> None:
     check(lambda x, y, b: convolved(x, y) * b[: 2 * columns : 2, 1], image, kernel, b)
 
 
+@pytest.mark.parametrize("images", [4, 6])
+@pytest.mark.parametrize("result", [bool, "f2", "i1"])
+def test_convolutions_in_groups_of_batches(images: int, result: Any) -> None:
+    """Whose result is converted as it is computed."""
+    x = RNG.integers(-3, 3, (images, 6, 6, 3)).astype("f4")
+    kernel = RNG.integers(-2, 2, (3, 3, 3, 8)).astype("f4")
+
+    def convolved(x: Any, kernel: Any) -> Any:
+        made = lax.conv_general_dilated(
+            *(x, kernel, (1, 1), "SAME", None, None, ("NHWC", "HWIO", "NHWC")),
+            batch_group_count=2,
+        )
+        return made > 0 if result is bool else made.astype(result)
+
+    run = tensorplan.compile(tensorplan.plan(tensorplan.from_jax(convolved, x, kernel)))
+    np.testing.assert_array_equal(run(x, kernel)[0], jax.jit(convolved)(x, kernel))
+
+
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
 @pytest.mark.parametrize("n", [1, 7, 16, 50])
 def test_lookups_in_columns(n: int, dtype: Any) -> None:

@@ -224,7 +224,7 @@ class Importer:
         if getattr(node.target, "__name__", "") == "with_effects" and (
             node.args[1]._schema.name.partition("::")[2] in _CHECKS
         ):
-            self._values[node.name] = [_TOKEN]
+            self._values[node.name] = [_TOKEN, None]
             return
         if schema and schema.name in _REASONS:
             reason = _REASONS[schema.name]

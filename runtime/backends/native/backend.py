@@ -215,7 +215,10 @@ def _product(
     if calls is None:
         scratch.mark = mark
         calls = widening.calls_of(op, inputs, out, scratch)
-    return calls or kernel_of(op)(op, inputs, [out], scratch)
+    if calls is None:
+        scratch.mark = mark
+        calls = kernel_of(op)(op, inputs, [out], scratch)
+    return calls
 
 
 _SUPPORTED = (
