@@ -4,19 +4,24 @@ LLVM IR declares them as `lapack.NAME`, by the names that LAPACK has for the typ
 elements. All arguments are addresses, as in Fortran.
 """
 
-import ctypes
 import re
 from collections.abc import Collection
+from ctypes import PYFUNCTYPE, c_char_p, c_void_p, py_object, pythonapi
 from functools import cache
 from importlib import import_module
 from typing import Any
 
 PREFIX = "lapack."
 
+_NAME = PYFUNCTYPE(c_char_p, py_object)(("PyCapsule_GetName", pythonapi))
+_POINTER = PYFUNCTYPE(c_void_p, py_object, c_char_p)(
+    ("PyCapsule_GetPointer", pythonapi)
+)
+
 
 def declared_in(code: bytes) -> Collection[str]:
     """The names that an object file has of such routines."""
-    found = re.findall(rf"\b{re.escape(PREFIX)}(\w+)".encode(), code)
+    found = re.findall(rf"{re.escape(PREFIX)}(\w+)".encode(), code)
     return sorted({name.decode() for name in found})
 
 
@@ -30,20 +35,5 @@ def address_of(name: str) -> int:
     ]
     for module in modules:
         if (capsule := module.__pyx_capi__.get(name)) is not None:
-            return _pointer()(capsule, _name()(capsule))
+            return _POINTER(capsule, _NAME(capsule))
     raise ImportError(f"SciPy has no {name}")
-
-
-@cache
-def _name() -> Any:
-    function = ctypes.pythonapi.PyCapsule_GetName
-    function.argtypes, function.restype = [ctypes.py_object], ctypes.c_char_p
-    return function
-
-
-@cache
-def _pointer() -> Any:
-    function = ctypes.pythonapi.PyCapsule_GetPointer
-    function.argtypes = [ctypes.py_object, ctypes.c_char_p]
-    function.restype = ctypes.c_void_p
-    return function

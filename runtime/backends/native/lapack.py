@@ -25,7 +25,7 @@ from ...calls import Call
 from ...pool import Scratch
 from ..jit import externals, llvm
 from ..jit.records import ArrayRecord
-from ..numpy.lapack import Factor, name_for
+from ..numpy.lapack import Factor, name_for, nan_of
 from .code import LlvmFunction, Value, typed
 from .elements import part_type
 from .graphs import NoLoopNest
@@ -126,9 +126,7 @@ class _Matrices:
             case int():
                 return code.slot(code.number(argument, "i32"))
             case float():
-                bits = int.from_bytes(
-                    np.array(argument, self.dtype).tobytes(), "little"
-                )
+                bits = _bits(argument, self.dtype)
                 return code.slot(code.number(bits, f"i{8 * self.dtype.itemsize}"))
 
     def _call(self, name: str, pointers: Sequence[str]) -> None:
@@ -210,7 +208,7 @@ class _Matrices:
         with code.nest(loops, (found.pointer, self.at(out))) as (source, target):
             value = self._load(source, out.dtype)
             if fails is not None:
-                nan = code.number(_bits(np.nan, out.dtype), value.element)
+                nan = code.number(_bits(nan_of(out.dtype), out.dtype), value.element)
                 value = code.select(fails, nan, value)
             code.line(f"store {typed(value)}, ptr {target}, align 1")
 
@@ -287,12 +285,9 @@ def _is_finite(bits: Value, dtype: DType) -> Value:
     return first
 
 
-def _bits(number: float, dtype: DType) -> int:
-    """Of an element, in both parts of a complex one."""
-    part = part_type(dtype)
-    return int.from_bytes(
-        np.full(dtype.itemsize // part.itemsize, number, part).tobytes(), "little"
-    )
+def _bits(number: complex, dtype: DType) -> int:
+    """Of an element."""
+    return int.from_bytes(np.array(number, dtype).tobytes(), "little")
 
 
 # The operations

@@ -33,6 +33,11 @@ def routine(name: str, dtype: DType) -> Callable[..., Any]:
     return getattr(library, name_for(name, dtype))
 
 
+def nan_of(dtype: DType) -> complex:
+    """NaN, in both parts of a complex number."""
+    return complex(np.nan, np.nan) if dtype.kind == "c" else np.nan
+
+
 def _store(
     place: tuple[int, ...], factors: Sequence[Factor], found: Sequence[Any] | None
 ) -> None:
@@ -40,8 +45,7 @@ def _store(
     for number, factor in enumerate(factors):
         if factor is None:
             continue
-        nan = complex(np.nan, np.nan) if factor.dtype.kind == "c" else np.nan
-        factor[place] = nan if found is None else found[number]
+        factor[place] = nan_of(factor.dtype) if found is None else found[number]
 
 
 def cholesky(x: Array, out: Array, work: Array, lower: bool) -> None:
