@@ -108,6 +108,13 @@ _POOL = (
 """PyTorch's `max_pool2d_with_indices_backward` without the indices."""
 
 
+def _order_of(tensor: Any) -> Sequence[int]:
+    """A tensor's dimensions in the order of its memory."""
+    prims: Any = import_module("torch._prims_common")
+    order, _ = prims.compute_elementwise_output_logical_to_physical_perm(tensor)
+    return order
+
+
 @cache
 def _decompositions() -> Mapping[Any, Callable[..., Any]]:
     """To core operations.
@@ -118,7 +125,6 @@ def _decompositions() -> Mapping[Any, Callable[..., Any]]:
     memory, as eager PyTorch draws them.
     """
     torch: Any = import_module("torch")
-    prims: Any = import_module("torch._prims_common")
     aten: Any = torch.ops.aten
 
     def dropout(x: Any, p: float, train: bool | None) -> tuple[Any, Any]:
@@ -127,7 +133,7 @@ def _decompositions() -> Mapping[Any, Callable[..., Any]]:
             return x.clone(), torch.ones(x.shape, **kind)
         if p == 1:
             return x * 0, torch.zeros(x.shape, **kind)
-        order, _ = prims.compute_elementwise_output_logical_to_physical_perm(x)
+        order = _order_of(x)
         drawn = aten.bernoulli.p(
             torch.empty([x.shape[dim] for dim in order], **kind), 1 - p
         )
@@ -389,9 +395,8 @@ class _Stored:
         ):
             if stride == 0 and size > 1:
                 self._add(aten.slice.Tensor, d, 0, 1)
-        strides = self.node.meta["val"].stride()
-        order = sorted(range(len(strides)), key=lambda d: -strides[d])
-        self._order = [order.index(d) for d in range(len(order))]
+        order = _order_of(self.node.meta["val"])
+        self._order = [order.index(dim) for dim in range(len(order))]
         self._add(aten.permute.default, order)
         if strided and not self.node.meta["val"].is_contiguous():
             self._gaps = self.node.meta["val"].stride()

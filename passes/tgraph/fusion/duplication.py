@@ -215,8 +215,8 @@ class _Copying:
                 return value in self._again
 
     def _is_composed(self, op: BroadcastInDimOp, shape: _Shape | None) -> bool:
-        """Whether what a broadcast repeats is made in its shape, or in one that others
-        give it: what is not computed again, if others do."""
+        """Whether a broadcast disappears: its operand is then made in its shape, if it
+        is computed again, or is broadcast by the one behind it."""
         if op.inputs[0] not in self._again:
             return shape is not None
         elements = prod(map(typical, _composed(op, shape).sizes))
