@@ -42,7 +42,8 @@ from tensorplan.runtime.backends.jit.records import (
 )
 from tensorplan.runtime.backends.native import backend as native
 from tensorplan.runtime.backends.native import functions as made
-from tensorplan.runtime.backends.native import sorting
+from tensorplan.runtime.backends.native import nests, sorting
+from tensorplan.runtime.backends.native.graphs import by_result, graph_of
 from tensorplan.runtime.backends.numpy.functions import order_packed
 from tensorplan.runtime.backends.onednn import backend as onednn
 from tensorplan.runtime.calls import Call
@@ -490,6 +491,39 @@ def test_softmax(shape: tuple[int, int], dim: int) -> None:
     np.testing.assert_array_equal(computed(op, [x], x), got)  # in place
 
 
+def nest_of_softmax(shape: tuple[int, int]) -> nests.LoopNest:
+    op, x = softmax(shape, 1), np.empty(shape, np.float32)
+    ops = by_result([o for o in op.body.block.ops if isinstance(o, TensorOp)])
+    arrays: dict[SSAValue, Array] = {op.body.block.args[0]: x}
+    return nests.nest_of(graph_of(ops, op.yielded[0], arrays, np.empty_like(x)))
+
+
+@pytest.mark.parametrize("length", [2, 15, 16, 17, 33, 128])
+@pytest.mark.parametrize("rows", [16, 17, 63, 64, 81, 130])
+def test_rows_that_are_turned_into_columns(
+    rows: int, length: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nests, "WORTH_TURNING", -np.inf)
+    assert nest_of_softmax((rows, length)).turned == [0, 1]
+    op, rng = softmax((rows, length), 1), np.random.default_rng(rows + length)
+    x = (rng.standard_normal((rows, length)) * 5).astype(np.float32)
+    x[1, 0] = np.nan
+    wide = np.full((rows + 1, length + 3), 7, np.float32)
+    got = computed(op, [x], wide[:rows, 1 : length + 1])
+    want = computed(op, [x], np.empty_like(x), by_numpy=True)
+    np.testing.assert_allclose(got, want, rtol=5e-6, atol=1e-37)
+    got[...] = 7
+    assert (wide == 7).all()  # beside it, too
+    np.testing.assert_allclose(computed(op, [x], x), want, rtol=5e-6, atol=1e-37)
+
+
+def test_rows_are_turned_where_that_pays() -> None:
+    assert nest_of_softmax((10_000, 10)).turned == [0, 1]
+    assert not nest_of_softmax((100, 10)).turned  # too few to pay for the code
+    assert not nest_of_softmax((10_000, 100)).turned
+    assert not nest_of_softmax((10, 10_000)).turned
+
+
 def test_a_row_of_nothing_but_masks_is_nan_as_in_numpy() -> None:
     x = np.full((2, 40), -np.inf, np.float32)
     x[0] = 1
@@ -609,12 +643,13 @@ func.func @main(%x: !x, %n: memref<DIMxI>, %low: memref<X>, %none: memref<I>,
 @pytest.mark.parametrize("index", ["int32", "int64"])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "uint8"])
 @pytest.mark.parametrize("axes", [(0,), (1,), (2,), (1, 2), (0, 1, 2)])
+@pytest.mark.parametrize("length", [3, 10, 20, 53])
 def test_the_largest_and_its_number(
-    axes: Sequence[int], dtype: str, index: str
+    length: int, axes: Sequence[int], dtype: str, index: str
 ) -> None:
     """Of equal elements the first, whichever are combined first."""
     rng = np.random.default_rng(0)
-    shape = [3, 41, 53]
+    shape = [3, 41, length]
     kept = [n for d, n in enumerate(shape) if d not in axes]
     text = LARGEST.replace("AXES", ", ".join(map(str, axes)))
     text = text.replace("DIM", "x".join(map(str, shape)))

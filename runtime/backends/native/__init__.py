@@ -19,7 +19,7 @@ widening.py     contractions of f16 and of two types, as f32 by oneDNN
 strips.py       a vector by a matrix with long rows
 indexing.py     gathers, scatters and dynamic slices
 bodies.py       reductions by any function
-transposing.py  copies into another order of dimensions
+transposing.py  copies into another order of dimensions, and rows into columns
 windows.py      reductions in windows that are views
 pooling.py      those over holes, and gradients of maximum pooling
 scans.py        cumulative sums of columns

@@ -56,7 +56,7 @@ def calls_of(
     try:
         match op:
             case ReduceByOp():
-                return reduce_by(op, inputs, outs)
+                return reduce_by(op, inputs, outs, scratch)
             case ReduceWindowOp():
                 return _windows(op, inputs[0], outs[0], scratch)
             case SelectAndScatterOp():

@@ -7,29 +7,37 @@
         result = the lanes of partial, combined in halves
 
 Where elements lie together along a kept dimension, lanes are along that. So are those
-for rows that fill no vector.
+for short rows, which are turned into columns.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 from xdsl.ir import Block, SSAValue
 
-from ....dialects.dtypes import Array, constant, numpy_dtype
-from ....dialects.tgraph.base import TensorOp
+from ....dialects.dtypes import Array, DType, constant, numpy_dtype
+from ....dialects.tgraph.base import Shape, TensorOp
 from ....dialects.tgraph.bodies import ReduceByOp
 from ....dialects.tgraph.formulas import NoForm
 from ....dialects.tgraph.shaping import ConstantOp
 from ....dialects.tgraph.structure import yielded
+from ...pool import Scratch
 from ..arrays import with_positions
 from ..interface import Call
 from ..jit import llvm
 from ..jit.records import ArrayRecord
 from . import operations
 from .code import LlvmFunction, Value
-from .elements import load, mask_of, number_of, register_type, store
+from .elements import CLOSE, load, mask_of, number_of, register_type, store
 from .graphs import NoLoopNest
-from .loops import VECTOR
-from .nests import Loops, merged
+from .nests import VECTOR, Loops, merged
+from .transposing import Matrix
+
+_Strides: TypeAlias = tuple[int, int]
+"""Bytes from an element that is reduced to the next, and from lane to lane."""
+
+SHORT = 3
+"""Vectors: the lanes of longer ones are combined in less time than rows are turned."""
 
 
 def on_elements(
@@ -56,7 +64,7 @@ def on_elements(
 
 
 def reduce_by(
-    op: ReduceByOp, inputs: Sequence[Array], outs: Sequence[Array]
+    op: ReduceByOp, inputs: Sequence[Array], outs: Sequence[Array], scratch: Scratch
 ) -> list[Call]:
     """Raises `NoLoopNest` where it has no such form."""
     inputs = with_positions(op, inputs)
@@ -66,15 +74,18 @@ def reduce_by(
     kept = [d for d in range(inputs[0].ndim) if d not in dims]
     columns = [x.transpose([*kept, *sorted(dims)]) for x in inputs[:count]]
     try:
-        text = _Reduction(op, columns, outs).text()
+        reduction = _Reduction(op, columns, outs)
+        text = reduction.text()
     except NoForm:
         raise NoLoopNest from None
-    arrays = [*inputs, *outs]
+    buffers = [scratch.take(shape, dtype) for shape, dtype in reduction.buffers]
+    arrays = [*inputs, *outs, *buffers]
     return [(ArrayRecord(llvm.compiler().function(text), arrays), ())]
 
 
 class _Reduction:
-    """Words are the addresses of the inputs, of the initial values, of the results."""
+    """Words are the addresses of the inputs, of the initial values, of the results, and
+    of buffers for rows that are turned into columns."""
 
     def __init__(self, op: ReduceByOp, columns: Sequence[Array], outs: Sequence[Array]):
         self._op, self._outs = op, outs
@@ -88,22 +99,40 @@ class _Reduction:
         if len(reduced) != 1:
             raise NoLoopNest
         self._size, steps = reduced[0]
-        self._steps = steps[: len(columns)]
         self._lanes = VECTOR // max(x.itemsize for x in columns)
         rows, along = self._kept[-1] if self._kept else (1, [0] * (2 * len(outs)))
-        self._along = along[: len(columns)]
         steps_of_outs = zip(along[len(columns) :], outs, strict=True)
         is_beside = all(step == x.itemsize for step, x in steps_of_outs)
         has_gaps = any(
-            step not in (0, x.itemsize)
-            for step, x in zip(self._along, columns, strict=True)
+            step not in (0, x.itemsize) for step, x in zip(along, columns, strict=False)
         )
-        is_short = self._size < min(self._lanes, rows)
+        is_short = self._size <= SHORT * self._lanes and rows >= self._lanes
         self._is_across = not is_beside or (has_gaps and not is_short)
+        lanes = steps if self._is_across else along
+        self._strides = list(zip(steps[: len(columns)], lanes, strict=False))
+        self._turned: list[int] = []
+        """The inputs whose rows are."""
+        if not self._is_across:
+            self._turned = [
+                number
+                for number, (x, (step, along)) in enumerate(
+                    zip(columns, self._strides, strict=True)
+                )
+                if step == x.itemsize and along // step not in (0, *CLOSE)
+            ]
+        self._buffers: list[str] = []
+
+    @property
+    def buffers(self) -> list[tuple[Shape, DType]]:
+        """The shapes and types of those for what is turned."""
+        shape = self._size, self._lanes
+        return [(shape, self._outs[number].dtype) for number in self._turned]
 
     def text(self) -> str:
         count = len(self._outs)
         words = [self._code.word(n) for n in range(3 * count)]
+        numbers = range(3 * count, 3 * count + len(self._turned))
+        self._buffers = [self._code.word(n) for n in numbers]
         starts = [
             load(self._code, pointer, 0, out.dtype, 1, 1)
             for pointer, out in zip(words[count : 2 * count], self._outs, strict=True)
@@ -115,7 +144,7 @@ class _Reduction:
         self, loops: Loops, pointers: Sequence[str], starts: Sequence[Value]
     ) -> None:
         if not loops:
-            self._column(pointers, starts, 1)
+            self._column(pointers, starts, 1, self._strides)
             return
         (size, steps), *rest = loops
         widths = (1,) if rest or self._is_across else (self._lanes, 1)
@@ -130,12 +159,30 @@ class _Reduction:
                     ]
                     if rest:
                         self._around(rest, inner, starts)
+                    elif lanes > 1 and self._turned:
+                        self._columns(inner, starts)
                     else:
-                        self._column(inner, starts, lanes)
+                        self._column(inner, starts, lanes, self._strides)
             start = stop
 
+    def _columns(self, pointers: Sequence[str], starts: Sequence[Value]) -> None:
+        """Results for vectors of rows, which are turned first."""
+        inside, strides = list(pointers), list(self._strides)
+        for number, buffer in zip(self._turned, self._buffers, strict=True):
+            size = self._outs[number].itemsize
+            row, column = strides[number][1], size * self._lanes
+            shape = self._lanes, self._size
+            matrix = Matrix(self._code, size, *shape, row, column, is_large=False)
+            matrix.copy(pointers[number], buffer)
+            inside[number], strides[number] = buffer, (column, size)
+        self._column(inside, starts, self._lanes, strides)
+
     def _column(
-        self, pointers: Sequence[str], starts: Sequence[Value], kept_lanes: int
+        self,
+        pointers: Sequence[str],
+        starts: Sequence[Value],
+        kept_lanes: int,
+        strides: Sequence[_Strides],
     ) -> None:
         """Results for so many kept elements side by side."""
         code, count = self._code, len(self._outs)
@@ -145,13 +192,16 @@ class _Reduction:
         if stop > 0:
             slots = list(map(code.slot, result))
             with code.loop("0", str(stop), step) as place:
-                elements = self._elements(pointers[:count], place, lanes, lanes)
+                elements = self._elements(
+                    pointers[:count], place, lanes, lanes, strides
+                )
                 made = self._combined(self._got(slots, lanes), elements)
                 for slot, value in zip(slots, made, strict=True):
                     code.set(slot, code.widened(value, lanes))
             result = self._got(slots, lanes)
         if active := self._size - stop:
-            elements = self._elements(pointers[:count], str(stop), lanes, active)
+            some = str(stop), lanes, active
+            elements = self._elements(pointers[:count], *some, strides)
             mask = Value(code, mask_of(lanes, active), "i1", lanes)
             pairs = zip(elements, starts, strict=True)
             chosen = [code.select(mask, x, start) for x, start in pairs]
@@ -175,12 +225,16 @@ class _Reduction:
         return got
 
     def _elements(
-        self, pointers: Sequence[str], place: str, lanes: int, active: int
+        self,
+        pointers: Sequence[str],
+        place: str,
+        lanes: int,
+        active: int,
+        strides: Sequence[_Strides],
     ) -> list[Value]:
         code, elements = self._code, list[Value]()
-        steps = self._steps if self._is_across else self._along
-        for pointer, step, along, out in zip(
-            pointers, self._steps, steps, self._outs, strict=True
+        for pointer, (step, along), out in zip(
+            pointers, strides, self._outs, strict=True
         ):
             at = code.moved(pointer, place, step)
             elements.append(load(code, at, along, out.dtype, lanes, active))

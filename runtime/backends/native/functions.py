@@ -176,8 +176,7 @@ def copy_of(out: Array, x: Array, scratch: Scratch) -> Call:
 
 def _call(nest: LoopNest, scratch: Scratch) -> Call:
     function = _function(nest)
-    sizes = tuple(nest.sizes[nest.kept :])
-    buffers = [scratch.take(sizes, node.dtype) for node in nest.saved]
+    buffers = [scratch.take(shape, dtype) for shape, dtype in nest.buffers]
     return ArrayRecord(function, [*nest.graph.arrays, *buffers]), ()
 
 

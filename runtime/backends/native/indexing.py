@@ -47,8 +47,7 @@ from .elements import (
     store_element,
 )
 from .graphs import NoLoopNest
-from .loops import UNROLLED
-from .nests import VECTOR, Loops, merged
+from .nests import UNROLLED, VECTOR, Loops, merged
 from .operations import extreme
 
 OPS = (DynamicSliceOp, DynamicUpdateSliceOp, GatherOp, ScatterOp)

@@ -18,7 +18,7 @@ each lane, and then added up in f64: errors are below those of NumPy's pairwise 
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import gcd, prod
 from typing import TypeAlias
@@ -32,10 +32,8 @@ from .complexes import Complex
 from .elements import load_element, register_type, store_element
 from .graphs import ElementNode, NoLoopNest
 from .interleaving import Rows, load_rows, store_rows
-from .nests import VECTOR, LoopNest, computed, reductions, targets
-
-UNROLLED = 4
-"""Vectors that are worked on side by side: what one waits for, others do meanwhile."""
+from .nests import UNROLLED, LoopNest, computed, reductions, targets
+from .transposing import Matrix
 
 COLUMNS = 16
 """The same where columns are reduced: more of each row is read at a time."""
@@ -54,7 +52,7 @@ _Reduction: TypeAlias = Accumulator | ComplexSum
 
 def lower(nest: LoopNest) -> str:
     """The text of a module with the function `{name}`. Its words are the addresses of
-    the nest's arrays, then of the buffers for what it saves."""
+    the nest's arrays, then of its buffers."""
     return _Lowering(nest).text()
 
 
@@ -76,7 +74,7 @@ class _Lowering:
     def __init__(self, nest: LoopNest):
         self.nest = nest
         self.code = LlvmFunction()
-        self.whole = VECTOR // nest.widest
+        self.whole = nest.lanes
         """Lanes of a vector."""
         size = nest.sizes[nest.lane]
         self.narrow = min(self.whole, 1 << (size - 1).bit_length())
@@ -93,11 +91,17 @@ class _Lowering:
         """The pass that saved a node."""
         arrays = len(nest.graph.arrays)
         self.out = arrays - 1
-        self.strides = dict(enumerate(nest.strides))
-        self.buffers: dict[ElementNode, int] = {}
-        for node in nest.saved:
-            self.buffers[node] = arrays + len(self.buffers)
-            self.strides[self.buffers[node]] = self._buffer_strides(node)
+        self.outer = dict(enumerate(nest.strides))
+        """The bytes from place to place of the loops over kept dimensions."""
+        numbers = range(arrays, arrays + len(nest.buffers))
+        of_buffers = [self._buffer_strides(dtype) for _, dtype in nest.buffers]
+        self.outer |= dict.fromkeys(numbers, [0] * nest.kept)
+        self.strides = self.outer | dict(zip(numbers, of_buffers, strict=True))
+        """The same inside of those."""
+        self.buffers = dict(zip(nest.saved, numbers, strict=False))
+        self.turned = dict(zip(nest.turned, numbers[len(nest.saved) :], strict=True))
+        for array, buffer in self.turned.items():
+            self.strides[array] = self.strides[buffer]
         passes = range(nest.root.stage + 1)
         if self.is_across:
             self.wide = [self._width([stage]) for stage in passes]
@@ -108,7 +112,8 @@ class _Lowering:
         """Places of the vectorized loop for passes."""
         nodes = {n for stage in passes for n in computed(self.nest, stage)}
         vectors = UNROLLED
-        if not self.is_across and self.nest.graph.reduced and len(nodes) < 4:
+        is_in_memory = not self.is_across and not self.turned
+        if is_in_memory and self.nest.graph.reduced and len(nodes) < 4:
             vectors = COLUMNS
         if self.within > 1:
             vectors = max(UNROLLED * self.whole // (self.narrow * self.within), 1)
@@ -119,12 +124,17 @@ class _Lowering:
 
     @property
     def widths(self) -> Sequence[int]:
-        """The places that this pass takes at a time: first many, then few."""
-        return list(dict.fromkeys((self.wide[self.stage], self.narrow)))
+        """The places that this pass takes at a time: first many, then few. To turn rows
+        takes LLVM longest: there is less code with vectors for all that are left."""
+        wide = self.wide[self.stage]
+        return [wide] if self.turned else list(dict.fromkeys((wide, self.narrow)))
 
-    def _buffer_strides(self, node: ElementNode) -> list[int]:
+    def _buffer_strides(self, dtype: DType) -> list[int]:
         strides = [0] * len(self.nest.sizes)
-        step = node.dtype.itemsize
+        step = dtype.itemsize
+        if self.nest.turned:
+            strides[self.nest.lane] = step
+            step *= UNROLLED * self.whole
         for loop in reversed(range(self.nest.kept, len(strides))):
             strides[loop] = step
             step *= self.nest.sizes[loop]
@@ -148,7 +158,29 @@ class _Lowering:
             self._outer(scope, loop + 1)
             return
         for inner in self._loop(scope, loop):
-            self._outer(inner, loop + 1)
+            if loop != self.nest.lane or not self.turned:
+                self._outer(inner, loop + 1)
+            else:
+                self._columns(inner)
+
+    def _columns(self, scope: _Scope) -> None:
+        """The same for as many rows as there are lanes, which are turned into columns
+        before, and back after that."""
+        rows, pointers, out = scope.active, scope.pointers, self.out
+        inside = pointers | {x: pointers[buffer] for x, buffer in self.turned.items()}
+        for array in self.turned:
+            if array != out:
+                self._matrix(array, rows).copy(pointers[array], inside[array])
+        self._outer(replace(scope, pointers=inside), self.nest.kept)
+        if out in self.turned:
+            self._matrix(out, rows).turned.copy(inside[out], pointers[out])
+
+    def _matrix(self, array: int, rows: int) -> Matrix:
+        """From an array to its buffer."""
+        size = self.nest.graph.arrays[array].itemsize
+        row, column = self.outer[array][self.nest.lane], self.strides[array][-1]
+        shape = rows, self.nest.sizes[-1]
+        return Matrix(self.code, size, *shape, row, column, is_large=False)
 
     def _loop(
         self, scope: _Scope, loop: int, sums: Collection[_Reduction] = ()
@@ -170,7 +202,10 @@ class _Lowering:
                 yield self._at(scope, loop, index, lanes, lanes)
             start = stop
         if start < size:
-            lanes, active = self.narrow * self.within, (size - start) * self.within
+            places = self.narrow
+            while places < size - start:
+                places *= 2
+            lanes, active = places * self.within, (size - start) * self.within
             yield self._at(scope, loop, str(start), lanes, active)
 
     def _iterations(
@@ -197,8 +232,9 @@ class _Lowering:
     def _at(
         self, scope: _Scope, loop: int, index: str, lanes: int, active: int
     ) -> _Scope:
+        strides = self.outer if loop < self.nest.kept else self.strides
         pointers = {
-            array: self.code.moved(pointer, index, self.strides[array][loop])
+            array: self.code.moved(pointer, index, strides[array][loop])
             for array, pointer in scope.pointers.items()
         }
         entered = scope.entered | {loop}

@@ -4,7 +4,9 @@ Loops over the kept dimensions come first, ordered by the output's strides; then
 over the reduced dimensions, ordered by what they read. Dimensions that all arrays step
 through as if they were one are one loop. The vectorized loop, `lane`, is the innermost
 of the kept ones or the innermost of all. Where that would fill no vector, as over the
-three colors of pixels, vectors have all of it for some places of another loop.
+three colors of pixels, vectors have all of it for some places of another loop. Where
+rows are reduced that are not much longer than a vector, vectors are of many rows, which
+are turned into columns: what is computed once for a row then fills vectors, too.
 """
 
 from collections.abc import Sequence
@@ -13,7 +15,7 @@ from math import gcd, prod
 from typing import TypeAlias
 
 from ....analysis.cost import BYTES_PER_NS, OTHERS_PER_NS, POLYNOMIALS
-from ....dialects.dtypes import is_float
+from ....dialects.dtypes import DType, is_float
 from ....dialects.tgraph.base import Shape
 from ....support.arrays import strided
 from ..parts import LANES, cut
@@ -23,6 +25,19 @@ from .operations import COSTLY
 
 VECTOR = 64
 """Bytes of a vector register. LLVM divides vectors that are too large."""
+
+UNROLLED = 4
+"""Vectors that are worked on side by side: what one waits for, others do meanwhile."""
+
+LONGEST = 128
+"""Elements of rows that are turned into columns, at most."""
+
+DIVISION, COMBINING, TURNING = 10, 10, 6
+"""Instructions, about, in the time of a division, in a reduction of a vector's lanes,
+and for what a row has of a block that is turned."""
+
+WORTH_TURNING = 1 << 13
+"""Instructions that have to be saved: LLVM takes some hundredths of a second longer."""
 
 MOST = 8
 """Vectors that hold some rows of a short loop: there are 32 registers, or 16."""
@@ -41,6 +56,8 @@ class LoopNest:
     """For each array, in bytes for each loop."""
     short: int = -1
     """The loop of which vectors have all for each place of `lane`, if any."""
+    turned: list[int] = field(default_factory=list[int])
+    """Arrays of which buffers have columns for the rows in memory."""
     saved: list[ElementNode] = field(default_factory=list[ElementNode])
     """Nodes kept from one pass over a row for the next, in buffers of a row."""
 
@@ -62,7 +79,24 @@ class LoopNest:
             for node in self.graph.nodes
         )
         strides = tuple(map(tuple, self.strides))
-        return nodes, tuple(self.sizes), self.kept, self.lane, self.short, strides
+        loops = tuple(self.sizes), self.kept, self.lane, self.short
+        return nodes, loops, tuple(self.turned), strides
+
+    @property
+    def buffers(self) -> list[tuple[Shape, DType]]:
+        """What the code needs beside the arrays: for what is saved, then for what is
+        turned."""
+        shape = tuple(self.sizes[self.kept :])
+        if self.turned:
+            shape = (*shape, UNROLLED * self.lanes)
+        arrays = self.graph.arrays
+        dtypes = [n.dtype for n in self.saved] + [arrays[n].dtype for n in self.turned]
+        return [(shape, dtype) for dtype in dtypes]
+
+    @property
+    def lanes(self) -> int:
+        """Of a vector of the widest elements."""
+        return VECTOR // self.widest
 
     @property
     def fills_rows(self) -> bool:
@@ -112,7 +146,9 @@ def nest_of(graph: ElementGraph) -> LoopNest:
             node.dims = frozenset(d for d in node.operands[0].dims if d < nest.kept)
         else:
             node.dims = frozenset[int]().union(*(x.dims for x in node.operands))
-    if nest.lane >= nest.kept:
+    if turned := _turned(nest):
+        nest.lane, nest.turned = nest.kept - 1, turned
+    if nest.lane >= nest.kept or nest.turned:
         nest.saved = _worth_saving(nest)
     return nest
 
@@ -166,7 +202,7 @@ def _interleaved(nest: LoopNest) -> tuple[int, int] | None:
     """
     if nest.kept < len(nest.sizes):
         return None
-    lanes = VECTOR // nest.widest
+    lanes = nest.lanes
     arrays = list(zip(nest.strides, nest.graph.arrays, strict=True))
     for lane, size in enumerate(nest.sizes):
         for short, count in enumerate(nest.sizes):
@@ -183,6 +219,45 @@ def _interleaved(nest: LoopNest) -> tuple[int, int] | None:
             ):
                 return lane, short
     return None
+
+
+def _turned(nest: LoopNest) -> list[int]:
+    """The arrays whose rows are turned into columns; none if that does not pay."""
+    if nest.kept != len(nest.sizes) - 1 or nest.kept == 0:
+        return []
+    if nest.sizes[-1] > LONGEST or nest.sizes[-2] < nest.lanes:
+        return []
+    turned: list[int] = []
+    for number, (array, steps) in enumerate(
+        zip(nest.graph.arrays, nest.strides, strict=True)
+    ):
+        if steps[-1] == 0 or steps[-2] in (0, array.itemsize):
+            continue
+        if steps[-1] != array.itemsize or array.dtype.kind == "c":
+            return []
+        turned.append(number)
+    saved = _saved_by_turning(nest, len(turned)) * prod(nest.sizes[: nest.kept])
+    return turned if turned and saved > WORTH_TURNING else []
+
+
+def _saved_by_turning(nest: LoopNest, turned: int) -> float:
+    """By how many instructions for a row, about, vectors of many rows are less than
+    vectors of each, if so many arrays have to be turned."""
+    within = once = combined = 0
+    for node in nest.graph.nodes:
+        if node.is_reduction:
+            combined += 1
+        elif node.op is not None:
+            at_least = DIVISION if isinstance(node.op, COSTLY) else 1
+            instructions = max(POLYNOMIALS.get(type(node.op), 1), at_least)
+            if nest.is_inner(node):
+                within += instructions
+            else:
+                once += instructions
+    length, lanes = nest.sizes[-1], nest.lanes
+    vectors = -(-length // lanes)
+    by_row = vectors * within + once + combined * COMBINING
+    return by_row - (length * within + once) / lanes - turned * vectors * TURNING
 
 
 def divided(nest: LoopNest, threads: int) -> Sequence[LoopNest]:

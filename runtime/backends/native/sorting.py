@@ -44,9 +44,8 @@ from .bodies import on_elements
 from .code import LlvmFunction, Value
 from .elements import load, register_type, store
 from .graphs import NoLoopNest
-from .loops import VECTOR
 from .math import any_lane
-from .nests import merged
+from .nests import VECTOR, merged
 
 RUN = 8
 """Elements that are sorted by insertion before runs are merged."""

@@ -24,8 +24,8 @@ from ..jit import llvm
 from ..jit.records import ArrayRecord
 from .code import LlvmFunction, Value
 from .elements import load, store
-from .loops import COLUMNS, VECTOR
-from .nests import merged
+from .loops import COLUMNS
+from .nests import VECTOR, merged
 
 ROWS = 8
 VECTORS = 2

@@ -2,17 +2,19 @@
 
     for 64 columns and 16 rows of the source at a time:
         vectors = 16 rows of 16 columns
-        exchange the blocks beside the diagonal, of 1, 2, 4 and 8 elements
+        four times: merge the first half of them with the second, element by element
         16 rows of 16 columns of the target = vectors
 
 Both are so read and written in whole cache lines. A loop over elements would leave a
 cache line, and in a large array the page, after each.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
+
+import numpy as np
 
 from ....analysis.cost import BYTES_PER_NS
 from ....support.arrays import Array, DType, Shape, strided
@@ -34,7 +36,7 @@ WIDE = 4
 class _Layout(NamedTuple):
     """All that the code of a transpose depends on."""
 
-    dtype: DType
+    size: int  # bytes of an element
     shape: Shape
     read: Shape  # the strides of the source
     written: Shape  # and of the target
@@ -62,7 +64,9 @@ class Transpose:
         for span in spans:
             place = (*[slice(None)] * divided, span)
             x, out = self.source[place], self.target[place]
-            text = _text(_Layout(x.dtype, x.shape, x.strides, out.strides, *along))
+            text = _lowered(
+                _Layout(x.itemsize, x.shape, x.strides, out.strides, *along)
+            )
             record = ArrayRecord(llvm.compiler().function(text), [x, out])
             parts.append([(record, ())])
         return parallel(parts, threads)
@@ -100,91 +104,109 @@ def side(size: int) -> int:
 
 
 @lru_cache(KEPT)
-def _text(layout: _Layout) -> str:
-    return _Lowering(layout).text()
+def _lowered(layout: _Layout) -> str:
+    """Its words are the addresses of the source and of the target."""
+    code = LlvmFunction()
+    size, shape, read, written, columns, rows = layout
+    around: Loops = [
+        (n, steps)
+        for d, (n, *steps) in enumerate(zip(shape, read, written, strict=True))
+        if d not in (columns, rows)
+    ]
+    matrix = Matrix(
+        code, size, shape[rows], shape[columns], read[rows], written[columns]
+    )
+    with code.nest(around, [code.word(0), code.word(1)]) as (source, target):
+        matrix.copy(source, target)
+    return code.function()
 
 
-class _Lowering:
-    """Words are the addresses of the source and of the target."""
+@dataclass(frozen=True)
+class Matrix:
+    """Code that copies a matrix of rows in memory into one of columns.
 
-    def __init__(self, layout: _Layout):
-        self._code = LlvmFunction()
-        dtype, shape, read, written, columns, rows = layout
-        self._dtype, self._size = dtype, dtype.itemsize
-        self._side = side(dtype.itemsize)
-        self._columns, self._rows = shape[columns], shape[rows]
-        self._row, self._column = read[rows], written[columns]
-        self._around: Loops = [
-            (n, steps)
-            for d, (n, *steps) in enumerate(zip(shape, read, written, strict=True))
-            if d not in (columns, rows)
-        ]
+    size: bytes of an element: 1, 2, 4 or 8.
+    row: the bytes from a row of the source to the next.
+    column: the bytes from a column of the target to the next.
+    is_large: whether whole cache lines are worth more code.
+    """
 
-    def text(self) -> str:
-        words = [self._code.word(n) for n in range(2)]
-        with self._code.nest(self._around, words) as (source, target):
-            self._matrix(source, target)
-        return self._code.function()
+    code: LlvmFunction
+    size: int
+    rows: int
+    columns: int
+    row: int
+    column: int
+    is_large: bool = True
 
-    def _matrix(self, source: str, target: str) -> None:
-        code, start = self._code, 0
-        for width in (WIDE * self._side, self._side, 1):
-            stop = start + (self._columns - start) // width * width
-            if width == 1 and stop > start:
-                self._pass(*self._at(source, target, str(start)), [stop - start])
-            elif stop > start:
-                active = [self._side] * (width // self._side)
-                with code.loop(str(start), str(stop), width) as column:
-                    self._pass(*self._at(source, target, column), active)
-            start = stop
+    @property
+    def turned(self) -> "Matrix":
+        """From the target to the source."""
+        back = self.columns, self.rows, self.column, self.row
+        return Matrix(self.code, self.size, *back, self.is_large)
+
+    @property
+    def _side(self) -> int:
+        return side(self.size)
+
+    @property
+    def _dtype(self) -> DType:
+        return np.dtype(f"u{self.size}")
+
+    def copy(self, source: str, target: str) -> None:
+        code, start = self.code, 0
+        if self.is_large:
+            width = WIDE * self._side
+            start = self.columns // width * width
+        if start:
+            with code.loop("0", str(start), WIDE * self._side) as column:
+                self._pass(*self._at(source, target, column), WIDE, self._side)
+        if start < self.columns:
+            for column, active in self._blocks(start, self.columns):
+                self._pass(*self._at(source, target, column), 1, active)
+
+    def _blocks(self, start: int, stop: int) -> Iterator[tuple[str, int]]:
+        """Where blocks begin, and what they have. The last one overlaps the one before,
+        so that it is whole, unless there is less than a block."""
+        if stop < self._side:
+            yield "0", stop
+            return
+        last = stop - self._side
+        with self.code.loop(str(min(start, last)), str(stop), self._side) as at:
+            yield (
+                self.code.smaller(at, 0, last) if stop % self._side else at,
+                self._side,
+            )
 
     def _at(self, source: str, target: str, column: str) -> tuple[str, str]:
-        code = self._code
+        code = self.code
         return (
-            code.moved(source, column, self._size),
-            code.moved(target, column, self._column),
+            code.moved(source, column, self.size),
+            code.moved(target, column, self.column),
         )
 
-    def _pass(self, source: str, target: str, columns: Sequence[int]) -> None:
-        """Over all rows, for blocks of so many columns each."""
-        code, side = self._code, self._side
-        whole = self._rows // side * side
-
-        def blocks(row: str, rows: int) -> None:
-            read = code.moved(source, row, self._row)
-            written = code.moved(target, row, self._size)
-            for number, active in enumerate(columns):
-                place = self._at(read, written, str(number * side))
-                self._block(*place, rows, active)
-
-        if whole:  # a part for a thread may be narrower than a block
-            with code.loop("0", str(whole), side) as row:
-                blocks(row, side)
-        if whole < self._rows:
-            blocks(str(whole), self._rows - whole)
+    def _pass(self, source: str, target: str, blocks: int, columns: int) -> None:
+        """Over all rows, for so many blocks of so many columns each."""
+        code = self.code
+        for row, rows in self._blocks(0, self.rows):
+            read = code.moved(source, row, self.row)
+            written = code.moved(target, row, self.size)
+            for number in range(blocks):
+                place = self._at(read, written, str(number * self._side))
+                self._block(*place, rows, columns)
 
     def _block(self, source: str, target: str, rows: int, columns: int) -> None:
-        code, side = self._code, self._side
+        code, side = self.code, self._side
         vectors: list[Value] = []
         for row in range(side):
-            at = code.moved(source, str(min(row, rows - 1)), self._row)
-            vectors.append(load(code, at, self._size, self._dtype, side, columns))
-        half = 1
-        while half < side:
-            for low in range(side):
-                if not low & half:
-                    x, y = vectors[low], vectors[low + half]
-                    vectors[low], vectors[low + half] = self._exchanged(x, y, half)
-            half *= 2
+            at = code.moved(source, str(min(row, rows - 1)), self.row)
+            vectors.append(load(code, at, self.size, self._dtype, side, columns))
+        half = side // 2
+        merged = [i // 2 + side * (i % 2) for i in range(2 * side)]
+        parts = merged[:side], merged[side:]
+        for _ in range(half.bit_length()):
+            pairs = list(zip(vectors[:half], vectors[half:], strict=True))
+            vectors = [code.shuffled(x, part, y) for x, y in pairs for part in parts]
         for column in range(columns):
-            at = code.moved(target, str(column), self._column)
-            store(vectors[column], at, self._size, self._dtype, side, rows)
-
-    def _exchanged(self, x: Value, y: Value, half: int) -> tuple[Value, Value]:
-        """Blocks of `half` elements: the second of each two of `x` and the first of
-        `y` change places."""
-        lanes = range(self._side)
-        first = [self._side + k - half if k & half else k for k in lanes]
-        second = [self._side + k if k & half else k + half for k in lanes]
-        shuffled = self._code.shuffled
-        return shuffled(x, first, y), shuffled(x, second, y)
+            at = code.moved(target, str(column), self.column)
+            store(vectors[column], at, self.size, self._dtype, side, rows)
