@@ -92,6 +92,10 @@ LIBRARY = 1_200
 MATRIX = 400
 """Nanoseconds that it takes to start each matrix of a batch."""
 
+SMALL_PRODUCT = 512
+"""Multiplications of two matrices, up to which a loop nest is faster than a library,
+which has to start."""
+
 LANES = 8
 """Elements of a vector."""
 
@@ -231,11 +235,14 @@ def _packing(op: Operation) -> int:
 
 
 def _is_nest(op: DotGeneralOp) -> bool:
-    """Whether it sums over a vector: that is a loop nest (native/products.py)."""
-    return any(
-        _size(value) == _batch(op) * prod(_shape_of(value)[dim] for dim in summed)
-        for value, summed in zip(op.inputs, op.contracting, strict=True)
+    """Whether it is a loop nest (native/products.py): one with a vector, or small."""
+    batch, summed = (
+        prod(_shape_of(op.inputs[0])[dim] for dim in dims)
+        for dims in (op.batching[0], op.contracting[0])
     )
+    multiplications = prod(_shape(op.declared[0])) * summed
+    is_small = multiplications <= SMALL_PRODUCT * batch
+    return is_small or any(_size(value) == batch * summed for value in op.inputs)
 
 
 def _batch(op: DotGeneralOp) -> int:

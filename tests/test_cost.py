@@ -64,19 +64,20 @@ def test_a_batch_multiplies_the_flops_of_a_product() -> None:
 
 
 def test_a_library_starts_later_than_a_loop_nest() -> None:
-    """Products with a vector are loop nests."""
+    """Products with a vector, and small ones, are loop nests."""
 
     def to_start(op: Operation) -> int:
         packing = sum(time_to_pack(op, value) for value in op.operands)
         return time(op) - max(time_to_move(moved(op)), arithmetic(op)) - packing
 
-    one = product("", "4x8", "8x4", "4x4")
-    many = product(": 0", "6x4x8", "6x8x4", "6x4x4")
+    one = product("", "9x8", "8x8", "9x8")
+    many = product(": 0", "6x9x8", "6x8x8", "6x9x8")
+    small = product(": 0", "6x8x8", "6x8x8", "6x8x8")
     vector = product("", "4x8", "8x1", "4x1")
     group = only(parsed("%a: tensor<64x8xf32>, %b: tensor<8x64xf32>", GROUP), "fusion")
     assert to_start(one) == to_start(group) == LAUNCH + LIBRARY + MATRIX
     assert to_start(many) == LAUNCH + LIBRARY + 6 * MATRIX
-    assert to_start(vector) == LAUNCH
+    assert to_start(vector) == to_start(small) == LAUNCH
 
 
 def test_a_library_packs_the_right_matrix_and_the_left_one_if_it_is_transposed() -> (

@@ -126,6 +126,29 @@ def test_products_with_vectors_are_loop_nests(shapes) -> None:
 @pytest.mark.parametrize(
     ("shapes", "batch", "contracting"),
     [
+        (((3, 3), (3, 3)), ((), ()), ((1,), (0,))),
+        (((100, 2, 2), (100, 2, 2)), ((0,), (0,)), ((2,), (1,))),
+        (((50, 3, 5), (50, 7, 5)), ((0,), (0,)), ((2,), (2,))),
+        (((9, 6, 4), (9, 6, 17)), ((0,), (0,)), ((1,), (1,))),
+        (((3, 8, 5, 2), (8, 2, 3, 4)), ((1, 0), (0, 2)), ((3,), (1,))),
+        (((40, 2, 3, 4), (3, 40, 4, 2)), ((0,), (1,)), ((1, 3), (3, 2))),
+    ],
+)
+def test_batches_of_small_products_are_loop_nests(
+    shapes, batch, contracting, monkeypatch
+) -> None:
+    monkeypatch.setattr(onednn, "compiled", None)  # not asked
+    op, sizes = dot(shapes, batch, contracting)
+    inputs = [normal(*shape) for shape in shapes]
+    out, want = np.empty(sizes, np.float32), np.empty(sizes, np.float32)
+    run(lambda s: compile_call(op, inputs, [want], s, native=False))
+    assert len(run(lambda s: native.calls_of(op, inputs, [out], s))) == 1
+    np.testing.assert_allclose(out, want, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "batch", "contracting"),
+    [
         (((1, 7), (7, 300)), ((), ()), ((1,), (0,))),
         (((29,), (29, 517)), ((), ()), ((0,), (0,))),
         (((3, 1, 16), (3, 16, 257)), ((0,), (0,)), ((2,), (1,))),

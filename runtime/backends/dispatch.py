@@ -26,7 +26,7 @@ from .onednn.backend import calls_of as onednn_calls
 from .onednn.backend import is_available
 from .onednn.library import library
 
-NATIVE: Sequence[Backend] = (onednn_calls, native_calls)
+NATIVE: Sequence[Backend] = (native_calls, onednn_calls)
 """The backends that are asked before NumPy, in this order."""
 
 

@@ -163,15 +163,14 @@ def _contraction(
     known = views(ops, arrays)
     inputs = [_stored(value, known) for value in first.inputs]
     after = [op for op in ops if op is not first and op.results[0] not in known]
+    if (summed := as_sum(first, inputs)) is not None:
+        if strips.calls_of(first, inputs, out, scratch) is None:
+            sums, factors = summed
+            made = {**by_result(after), **sums}
+            return _nest(made, result, {**known, **factors}, out, scratch)
     whole = onednn.compiled(first, inputs, out, scratch, after, result, known)
     if whole is not None:
         return whole
-    is_in_strips = strips.calls_of(first, inputs, out, scratch) is not None
-    if not is_in_strips and (summed := as_sum(first, inputs)) is not None:
-        sums, factors = summed
-        return _nest(
-            {**by_result(after), **sums}, result, {**known, **factors}, out, scratch
-        )
     read = {value for op in after for value in op.inputs}
     sides = {value: array for value, array in known.items() if value in read}
     if any(array.shape != out.shape for array in sides.values()):

@@ -44,6 +44,9 @@ AHEAD = 4
 FAR = 1 << 11
 """Bytes from row to row from which on that is of use."""
 
+MOST_OPERATIONS = 128
+"""That a loop may have in all its iterations to be written without a jump."""
+
 LINE = 64
 """Bytes of a cache line."""
 
@@ -102,6 +105,7 @@ class _Lowering:
         self.turned = dict(zip(nest.turned, numbers[len(nest.saved) :], strict=True))
         for array, buffer in self.turned.items():
             self.strides[array] = self.strides[buffer]
+        self.unrolled = self._unrolled()
         passes = range(nest.root.stage + 1)
         if self.is_across:
             self.wide = [self._width([stage]) for stage in passes]
@@ -128,6 +132,20 @@ class _Lowering:
         takes LLVM longest: there is less code with vectors for all that are left."""
         wide = self.wide[self.stage]
         return [wide] if self.turned else list(dict.fromkeys((wide, self.narrow)))
+
+    def _unrolled(self) -> frozenset[int]:
+        """The innermost loops, as far as that is not much code."""
+        nest, loops = self.nest, set[int]()
+        operations = sum(node.op is not None for node in nest.graph.nodes)
+        for loop in reversed(range(len(nest.sizes))):
+            size = nest.sizes[loop]
+            if loop == nest.lane:
+                size = -(-size // self.narrow)
+            operations *= size
+            if operations > MOST_OPERATIONS:
+                break
+            loops.add(loop)
+        return frozenset(loops)
 
     def _buffer_strides(self, dtype: DType) -> list[int]:
         strides = [0] * len(self.nest.sizes)
@@ -191,14 +209,14 @@ class _Lowering:
         """
         size = self.nest.sizes[loop]
         if loop != self.nest.lane:
-            for index in self._iterations(0, size, 1, sums):
+            for index in self._iterations(loop, 0, size, 1, sums):
                 yield self._at(scope, loop, index, scope.lanes, scope.active)
             return
         start = 0
         for places in self.widths:
             stop = start + (size - start) // places * places
             lanes = places * self.within
-            for index in self._iterations(start, stop, places, sums):
+            for index in self._iterations(loop, start, stop, places, sums):
                 yield self._at(scope, loop, index, lanes, lanes)
             start = stop
         if start < size:
@@ -210,14 +228,15 @@ class _Lowering:
 
     def _iterations(
         self,
+        loop: int,
         start: int,
         stop: int,
         step: int,
         sums: Collection[_Reduction],
     ) -> Iterator[str]:
-        """The index of a loop, which is none if there is but one iteration."""
-        if stop - start <= step:
-            yield from [str(start)] * (stop > start)
+        """The index of a loop, or of each of its iterations, if they are few."""
+        if stop - start <= step or loop in self.unrolled:
+            yield from map(str, range(start, stop, step))
         elif not sums or stop - start <= 2 * BLOCK * step:
             with self.code.loop(str(start), str(stop), step) as index:
                 yield index

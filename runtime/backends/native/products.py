@@ -1,11 +1,11 @@
 """Computes products as sums in a loop nest: those with a vector, those of integers, and
-small ones of complex numbers.
+small ones, alone or in a batch.
 
     out[b, i, j] = sum over k of lhs[b, i, k] * rhs[b, j, k]
 
 A product with a vector reads each element of the matrix once, so a loop nest reads them
-in the order of memory. No library multiplies wide integers. One that multiplies complex
-numbers is called from Python, for longer than a small product takes.
+in the order of memory. No library multiplies wide integers. For small matrices, to call
+one takes longer than to multiply them, above all for complex numbers, from Python.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,6 +15,7 @@ import numpy as np
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Block, SSAValue
 
+from ....analysis.cost import SMALL_PRODUCT
 from ....dialects.dtypes import Array, is_float, numpy_dtype
 from ....dialects.tgraph.base import (
     TensorOp,
@@ -86,4 +87,4 @@ def _is_for_nest(op: DotGeneralOp, inputs: Sequence[Array]) -> bool:
     sizes = [
         prod(x.shape[d] for d in _free(op, inputs, n)) for n, x in enumerate(inputs)
     ]
-    return is_same and 1 in sizes
+    return is_same and (1 in sizes or prod(sizes) * prod(summed) <= SMALL_PRODUCT)
