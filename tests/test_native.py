@@ -43,7 +43,13 @@ from tensorplan.runtime.backends.jit.records import (
 from tensorplan.runtime.backends.native import backend as native
 from tensorplan.runtime.backends.native import functions as made
 from tensorplan.runtime.backends.native import nests, sorting
-from tensorplan.runtime.backends.native.graphs import by_result, graph_of
+from tensorplan.runtime.backends.native.graphs import (
+    ElementGraph,
+    ElementNode,
+    by_result,
+    graph_of,
+)
+from tensorplan.runtime.backends.native.loops import lower
 from tensorplan.runtime.backends.numpy.functions import order_packed
 from tensorplan.runtime.backends.onednn import backend as onednn
 from tensorplan.runtime.calls import Call
@@ -1089,6 +1095,18 @@ def test_slices_agree_with_numpy(starts: str) -> None:
             got = computed(op, inputs, np.empty_like(like))
             want = computed(op, inputs, np.empty_like(like), by_numpy=True)
             assert_same(got, want)
+
+
+@pytest.mark.parametrize("step", [1, -1])
+def test_the_code_does_not_grow_with_the_array(step: int) -> None:
+    def text(rows: int) -> str:
+        x = np.empty((rows, 3), np.float32)[:, ::step]
+        node = ElementNode(x.dtype, array=0)
+        out = np.empty(x.shape, x.dtype)
+        graph = ElementGraph(x.shape, frozenset(), node, [x, out], [node])
+        return lower(nests.nest_of(graph))
+
+    assert len(text(100_000)) < 1.1 * len(text(1_000)) + 1_000
 
 
 def test_the_code_does_not_depend_on_hashes() -> None:

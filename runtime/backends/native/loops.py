@@ -136,7 +136,7 @@ class _Lowering:
     def _unrolled(self) -> frozenset[int]:
         """The innermost loops, as far as that is not much code."""
         nest, loops = self.nest, set[int]()
-        operations = sum(node.op is not None for node in nest.graph.nodes)
+        operations = len(nest.graph.nodes)  # those that load, too
         for loop in reversed(range(len(nest.sizes))):
             size = nest.sizes[loop]
             if loop == nest.lane:
