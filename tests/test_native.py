@@ -649,7 +649,7 @@ func.func @main(%x: !x, %n: memref<DIMxI>, %low: memref<X>, %none: memref<I>,
 @pytest.mark.parametrize("index", ["int32", "int64"])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "uint8"])
 @pytest.mark.parametrize("axes", [(0,), (1,), (2,), (1, 2), (0, 1, 2)])
-@pytest.mark.parametrize("length", [3, 10, 20, 53])
+@pytest.mark.parametrize("length", [1, 3, 10, 20, 53])
 def test_the_largest_and_its_number(
     length: int, axes: Sequence[int], dtype: str, index: str
 ) -> None:
@@ -1095,6 +1095,27 @@ def test_slices_agree_with_numpy(starts: str) -> None:
             got = computed(op, inputs, np.empty_like(like))
             want = computed(op, inputs, np.empty_like(like), by_numpy=True)
             assert_same(got, want)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "uint8", "float64"])
+@pytest.mark.parametrize("count", [1, 3, 16, 17, 40, 1025])
+def test_elements_of_rows_by_number(count: int, dtype: str) -> None:
+    """Those out of range are the nearest."""
+    rng = np.random.default_rng(count)
+    x = rng.integers(0, 200, (6, 40)).astype(dtype)
+    numbers = rng.integers(-3, 43, count).astype(np.int32)
+    properties: dict[str, Attribute] = {
+        "index_vector_dim": IntegerAttr(1, i64),
+        "offset_dims": ints([0]),
+        "collapsed_slice_dims": ints([1]),
+        "start_index_map": ints([1]),
+        "slice_sizes": ints([6, 1]),
+        "operand_batching_dims": ints([]),
+        "start_indices_batching_dims": ints([]),
+    }
+    op = one(indexing.GatherOp, [x, numbers], properties)
+    got = computed(op, [x, numbers], np.empty((6, count), dtype))
+    assert_same(got, x[:, np.clip(numbers, 0, 39)])
 
 
 @pytest.mark.parametrize("step", [1, -1])

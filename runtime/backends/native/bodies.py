@@ -95,7 +95,9 @@ class _Reduction:
         strides = [*(x.strides for x in columns), *((*x.strides, *none) for x in outs)]
         by_dim = list(zip(*strides, strict=True))
         self._kept = merged(shape, range(rank), by_dim)
-        reduced = merged(shape, range(rank, len(shape)), by_dim)
+        reduced = merged(shape, range(rank, len(shape)), by_dim) or [
+            (1, [0] * len(strides))
+        ]
         if len(reduced) != 1:
             raise NoLoopNest
         self._size, steps = reduced[0]
@@ -144,47 +146,53 @@ class _Reduction:
         self, loops: Loops, pointers: Sequence[str], starts: Sequence[Value]
     ) -> None:
         if not loops:
-            self._column(pointers, starts, 1, self._strides)
+            self._column(pointers, starts, 1, 1, self._strides)
             return
         (size, steps), *rest = loops
-        widths = (1,) if rest or self._is_across else (self._lanes, 1)
-        start = 0
-        for lanes in widths:
-            stop = start + (size - start) // lanes * lanes
-            if stop > start:
-                with self._code.loop(str(start), str(stop), lanes) as index:
-                    inner = [
-                        self._code.moved(pointer, index, step)
-                        for pointer, step in zip(pointers, steps, strict=True)
-                    ]
-                    if rest:
-                        self._around(rest, inner, starts)
-                    elif lanes > 1 and self._turned:
-                        self._columns(inner, starts)
-                    else:
-                        self._column(inner, starts, lanes, self._strides)
-            start = stop
+        lanes = 1 if rest or self._is_across else self._lanes
 
-    def _columns(self, pointers: Sequence[str], starts: Sequence[Value]) -> None:
-        """Results for vectors of rows, which are turned first."""
+        def some(index: str, lanes: int, active: int) -> None:
+            inner = [
+                self._code.moved(pointer, index, step)
+                for pointer, step in zip(pointers, steps, strict=True)
+            ]
+            if rest:
+                self._around(rest, inner, starts)
+            elif self._turned:
+                self._columns(inner, starts, active)
+            else:
+                self._column(inner, starts, lanes, active, self._strides)
+
+        stop = size // lanes * lanes
+        if stop:
+            with self._code.loop("0", str(stop), lanes) as index:
+                some(index, lanes, lanes)
+        if active := size - stop:
+            some(str(stop), 1 << (active - 1).bit_length(), active)
+
+    def _columns(
+        self, pointers: Sequence[str], starts: Sequence[Value], rows: int
+    ) -> None:
+        """Results for a vector of rows, which are turned first."""
         inside, strides = list(pointers), list(self._strides)
         for number, buffer in zip(self._turned, self._buffers, strict=True):
             size = self._outs[number].itemsize
             row, column = strides[number][1], size * self._lanes
-            shape = self._lanes, self._size
+            shape = rows, self._size
             matrix = Matrix(self._code, size, *shape, row, column, is_large=False)
             matrix.copy(pointers[number], buffer)
             inside[number], strides[number] = buffer, (column, size)
-        self._column(inside, starts, self._lanes, strides)
+        self._column(inside, starts, self._lanes, rows, strides)
 
     def _column(
         self,
         pointers: Sequence[str],
         starts: Sequence[Value],
         kept_lanes: int,
+        kept: int,
         strides: Sequence[_Strides],
     ) -> None:
-        """Results for so many kept elements side by side."""
+        """Results for so many kept elements side by side, the first of the lanes."""
         code, count = self._code, len(self._outs)
         lanes, step = (self._lanes,) * 2 if self._is_across else (kept_lanes, 1)
         result = [code.widened(x, lanes) for x in starts]
@@ -192,9 +200,8 @@ class _Reduction:
         if stop > 0:
             slots = list(map(code.slot, result))
             with code.loop("0", str(stop), step) as place:
-                elements = self._elements(
-                    pointers[:count], place, lanes, lanes, strides
-                )
+                some = place, lanes, step if self._is_across else kept
+                elements = self._elements(pointers[:count], *some, strides)
                 made = self._combined(self._got(slots, lanes), elements)
                 for slot, value in zip(slots, made, strict=True):
                     code.set(slot, code.widened(value, lanes))
@@ -214,7 +221,7 @@ class _Reduction:
         for value, out, pointer in zip(
             result, self._outs, pointers[count:], strict=True
         ):
-            store(value, pointer, out.itemsize, out.dtype, kept_lanes, kept_lanes)
+            store(value, pointer, out.itemsize, out.dtype, kept_lanes, kept)
 
     def _got(self, slots: Sequence[str], lanes: int) -> list[Value]:
         got: list[Value] = []

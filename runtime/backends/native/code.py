@@ -7,7 +7,7 @@ version, and compiling stays cheap.
 """
 
 import struct
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -310,7 +310,22 @@ class LlvmFunction:
     def set(self, slot: str, value: Value) -> None:
         self.line(f"store {typed(value)}, ptr {slot}")
 
+    def buffer(self, element: str, count: int) -> str:
+        """The address of so many elements of memory, as long as the function runs."""
+        name = f"%b{next(self._names)}"
+        self._slots.append(f"  {name} = alloca {element}, i64 {count}")
+        return name
+
     # Control
+
+    def indices(self, size: int, most: int) -> Iterator[str]:
+        """The index of a loop from 0 on; of each of its iterations, if they are no more
+        than `most`."""
+        if size <= most:
+            yield from map(str, range(size))
+        else:
+            with self.loop("0", str(size), 1) as index:
+                yield index
 
     @contextmanager
     def loop(self, start: str, stop: str, step: str | int) -> Generator[str]:

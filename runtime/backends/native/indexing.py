@@ -50,6 +50,12 @@ from .graphs import NoLoopNest
 from .nests import UNROLLED, VECTOR, Loops, merged
 from .operations import extreme
 
+FEW = 16
+"""Index vectors for which there is code each."""
+
+MOST_OFFSETS = 1024
+"""That are found once for all places: they fit into a core's first cache."""
+
 OPS = (DynamicSliceOp, DynamicUpdateSliceOp, GatherOp, ScatterOp)
 
 
@@ -194,39 +200,83 @@ class _Lowering:
                 whole = self._code.moved(whole, start, step)
             self._elements(loops, [whole, window])
             return
-        (size, steps), *rest = loops
-        itemsize = self._where.whole.itemsize
-        if not rest and steps[1] == itemsize <= 8:
-            self._look_up(size, steps, pointers)
-            return
+        *around, (size, steps) = loops
+        if steps[1] == self._where.whole.itemsize <= 8:
+            if not around:
+                self._look_up(size, steps, pointers)
+                return
+            if size <= MOST_OFFSETS and not any(any(x[2:]) for _, x in around):
+                self._look_up_again(around, size, steps, pointers)
+                return
         with self._loop(loops[0], pointers) as inner:
-            self._read(rest, inner)
+            self._read(loops[1:], inner)
 
     def _look_up(
         self, size: int, steps: Sequence[int], pointers: Sequence[str]
     ) -> None:
         """One element for each of index vectors, whose windows lie side by side."""
-        code, where, dtype = self._code, self._where, self._where.whole.dtype
-        lanes = VECTOR // dtype.itemsize if dtype.itemsize >= 4 else 1
-
-        def elements(index: str, lanes: int, active: int) -> None:
-            whole, window, *entries = (
-                code.moved(pointer, index, step)
-                for pointer, step in zip(pointers, steps, strict=True)
-            )
-            offset = multiples(code, steps[0], lanes)
-            for number, entry in enumerate(entries):
-                start = self._start(number, entry, steps[2 + number], lanes, active)
-                offset += start * where.whole.strides[where.dims[number]]
-            value = load_at(code, whole, code.widened(offset, lanes), dtype, active)
-            store(value, window, dtype.itemsize, dtype, lanes, active)
-
+        code, dtype = self._code, self._where.whole.dtype
+        lanes = VECTOR // dtype.itemsize
+        if dtype.itemsize < 4 or size < lanes:
+            for index in code.indices(size, FEW):
+                self._some(index, steps, pointers, 1, 1)
+            return
         stop = size // lanes * lanes
-        if stop:
-            with code.loop("0", str(stop), lanes) as index:
-                elements(index, lanes, lanes)
+        with code.loop("0", str(stop), lanes) as index:
+            self._some(index, steps, pointers, lanes, lanes)
         if stop < size:
-            elements(str(stop), lanes, size - stop)
+            self._some(str(stop), steps, pointers, lanes, size - stop)
+
+    def _some(
+        self,
+        index: str,
+        steps: Sequence[int],
+        pointers: Sequence[str],
+        lanes: int,
+        active: int,
+    ) -> None:
+        """Elements for so many index vectors, from `index` on."""
+        code, dtype = self._code, self._where.whole.dtype
+        whole, window, *entries = (
+            code.moved(pointer, index, step)
+            for pointer, step in zip(pointers, steps, strict=True)
+        )
+        offset = multiples(code, steps[0], lanes)
+        offset += self._starts(entries, steps, lanes, active)
+        value = load_at(code, whole, code.widened(offset, lanes), dtype, active)
+        store(value, window, dtype.itemsize, dtype, lanes, active)
+
+    def _look_up_again(
+        self, around: Loops, size: int, steps: Sequence[int], pointers: Sequence[str]
+    ) -> None:
+        """The same at many places, with offsets that are found once."""
+        code, dtype = self._code, self._where.whole.dtype
+        offsets = code.buffer("i64", size)
+        for index in code.indices(size, FEW):
+            entries = [
+                code.moved(pointer, index, step)
+                for pointer, step in zip(pointers[2:], steps[2:], strict=True)
+            ]
+            first = Value(code, code.index("mul", index, steps[0]), "i64", 1)
+            start = first + self._starts(entries, steps, 1, 1)
+            code.set(code.moved(offsets, index, 8), start)
+        outer = [(n, moves[:2]) for n, moves in around]
+        with code.nest(outer, pointers[:2]) as (whole, window):
+            for index in code.indices(size, FEW):
+                offset = code.get(code.moved(offsets, index, 8), "i64", 1)
+                value = load_at(code, whole, offset, dtype, 1)
+                at = code.moved(window, index, dtype.itemsize)
+                store(value, at, dtype.itemsize, dtype, 1, 1)
+
+    def _starts(
+        self, entries: Sequence[str], steps: Sequence[int], lanes: int, active: int
+    ) -> Value:
+        """How many bytes further than the first ones windows begin."""
+        where, total = self._where, self._code.number(0, "i64")
+        for number, entry in enumerate(entries):
+            start = self._start(number, entry, steps[2 + number], lanes, active)
+            total += start * where.whole.strides[where.dims[number]]
+        return total
 
     def _write(self, loops: Loops, pointers: Sequence[str]) -> None:
         """The loops over index vectors, in their order."""
