@@ -696,10 +696,12 @@ def test_reduce_window(seed: int, dtype: str) -> None:
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int32", "bool"])
 @pytest.mark.parametrize("kind", ["add", "multiply", "maximum", "minimum"])
 @pytest.mark.parametrize("forward", [True, False])
-def test_cumulative(kind: str, dtype: str, forward: bool) -> None:
+@pytest.mark.parametrize("shape", [(2, 17, 3), (2, 40, 70), (1, 70, 150)])
+def test_cumulative(
+    shape: tuple[int, ...], kind: str, dtype: str, forward: bool
+) -> None:
     """A window that reaches the first element from each place, or the last one."""
-    rng = np.random.default_rng(0)
-    shape, ones = (2, 17, 3), (1, 1, 1)
+    rng, ones = np.random.default_rng(0), (1, 1, 1)
     for axis in range(3):
         window = [n if d == axis else 1 for d, n in enumerate(shape)]
         before, none = [n - 1 for n in window], [0, 0, 0]

@@ -968,26 +968,40 @@ def cumulative(x: Array, kind: str, axis: int, forward: bool) -> TensorOp:
     return windowed(x, kind, ones | changed)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
-@pytest.mark.parametrize("kind", ["add", "multiply"])
+SCANS = [  # shapes and dimensions
+    ((2, 20, 3, 5), 1),
+    ((30, 100), 0),
+    ((1, 12, 64), 1),
+    ((2, 1100), 1),
+    ((40, 70), 1),
+    ((3, 5, 150), 2),
+    ((70, 1, 64), 2),
+]
+
+
+@pytest.mark.parametrize(
+    "dtype", ["float32", "float64", "float16", "bfloat16", "int32", "uint8"]
+)
+@pytest.mark.parametrize("kind", ["add", "multiply", "maximum", "minimum"])
 @pytest.mark.parametrize("forward", [True, False])
-@pytest.mark.parametrize("shape", [(2, 20, 3, 5), (30, 100), (1, 12, 64)])
-def test_cumulative_columns(
-    shape: tuple[int, ...], forward: bool, kind: str, dtype: str
+@pytest.mark.parametrize(("shape", "axis"), SCANS)
+def test_scans_of_columns_and_rows(
+    shape: tuple[int, ...], axis: int, forward: bool, kind: str, dtype: str
 ) -> None:
     """Every bit is as NumPy has it."""
     x = np.ascontiguousarray(numbers(np.random.default_rng(0), shape, dtype))
-    op = cumulative(x, kind, len(shape) - 2 if len(shape) < 4 else 1, forward)
-    out = np.empty_like(x)
+    op = cumulative(x, kind, axis, forward)
+    wide = np.zeros((shape[0] + 1, *shape[1:]), x.dtype)
     want = computed(op, [x], np.empty_like(x), by_numpy=True)
-    assert_same(computed(op, [x], out), want)
+    assert_same(computed(op, [x], wide[:-1]), want)
+    assert not wide[-1].any()
     assert_same(computed(op, [x], x), want)  # in place
 
 
-@pytest.mark.parametrize(("kind", "axis"), [("add", 1), ("maximum", 0)])
-def test_scans_without_a_native_form(kind: str, axis: int) -> None:
-    x = np.ones((30, 40), np.float32)
-    op = cumulative(x, kind, axis, forward=True)
+@pytest.mark.parametrize("shape", [(10_000,), (1, 10_000), (20, 20)])
+def test_scans_without_a_native_form(shape: tuple[int, ...]) -> None:
+    x = np.ones(shape, np.float32)
+    op = cumulative(x, "add", len(shape) - 1, forward=True)
     assert native.calls_of(op, [x], [np.empty_like(x)], Scratch("cpu:0")) is None
 
 

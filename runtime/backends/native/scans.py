@@ -1,91 +1,183 @@
-"""Computes cumulative sums and products of columns, many adjacent columns at a time.
+"""Computes cumulative sums, products and extremes, of many vectors' lanes at a time.
 
     for some columns:
         total = 0
         for each row:
             total = total + x; out = total
 
-Along rows nothing can run in parallel, and NumPy is as fast.
+Along rows nothing can run in parallel. There lanes are of many rows, which are turned
+into columns, a block after the other. A single row is NumPy's.
 """
 
 from collections.abc import Sequence
 
-from ....dialects.dtypes import Array
+from ....dialects.dtypes import Array, DType, identity
 from ....dialects.tgraph.reducing import ReduceWindowOp
 from ...calls import Call
 from ..jit import llvm
 from ..jit.records import ArrayRecord
 from ..numpy.reducing import accumulated, scan_of
+from . import operations
 from .accumulators import combined
-from .code import LlvmFunction
-from .elements import load, register_type, store
-from .loops import UNROLLED
-from .nests import VECTOR, merged
+from .code import LlvmFunction, Value
+from .elements import load, number_of, register_type, rounded, store
+from .nests import UNROLLED, VECTOR, merged
+from .transposing import Matrix
+
+BLOCK = 64
+"""Columns that rows are turned into at a time."""
+
+WORTH_TURNING = 1 << 11
+"""Elements: LLVM takes some hundredths of a second for code that turns rows."""
 
 
 def calls_of(op: ReduceWindowOp, x: Array, out: Array) -> list[Call] | None:
     """None for what is no such scan."""
     kind, scan = op.kind.data, scan_of(op, x.shape)
-    is_exact = x.dtype.kind in "fiu" and accumulated(kind, x.dtype) == x.dtype
-    if scan is None or kind not in ("add", "multiply") or not is_exact:
+    element = register_type(x.dtype)
+    is_exact = element == register_type(accumulated(kind, x.dtype))
+    if scan is None or element in (None, "i1") or not is_exact:
         return None
     axis, order = scan
-    ahead = (slice(None),) * axis + (slice(None, None, order), ...)
-    arrays = [x[ahead], out[ahead]]
-    strides = list(zip(*(a.strides for a in arrays), strict=True))
-    columns = merged(x.shape, range(axis + 1, x.ndim), strides)
     size = x.itemsize
-    if len(columns) != 1 or list(columns[0][1]) != [size, size]:
+    strides = list(zip(x.strides, out.strides, strict=True))
+    columns = merged(x.shape, range(axis + 1, x.ndim), strides)
+    if len(columns) == 1 and list(columns[0][1]) == [size, size]:
+        text = _Lowering(kind, [x, out], axis, order).of_columns(columns[0][0])
+    elif not columns and list(strides[axis]) == [size, size]:
+        rows = merged(x.shape, range(axis), strides)
+        if not rows or x.size < WORTH_TURNING:
+            return None
+        text = _Lowering(kind, [x, out], axis, order).of_rows()
+    else:
         return None
-    text = _Lowering(kind, arrays, axis, columns[0][0]).text()
-    return [(ArrayRecord(llvm.compiler().function(text), arrays), ())]
+    return [(ArrayRecord(llvm.compiler().function(text), [x, out]), ())]
 
 
 class _Lowering:
     """Words are the addresses of the operand and of the result."""
 
-    def __init__(self, kind: str, arrays: Sequence[Array], axis: int, columns: int):
+    def __init__(self, kind: str, arrays: Sequence[Array], axis: int, order: int):
         self._code = LlvmFunction()
         x, _ = arrays
-        self._kind, self._dtype = kind, x.dtype
-        self._rows, self._columns = x.shape[axis], columns
+        self._kind, self._dtype, self._order = kind, x.dtype, order
+        self._size, self._lanes = x.itemsize, VECTOR // x.itemsize
+        self._length = x.shape[axis]
         strides = list(zip(*(a.strides for a in arrays), strict=True))
         self._steps = strides[axis]
         self._batch = merged(x.shape, range(axis), strides)
 
-    def text(self) -> str:
-        words = [self._code.word(n) for n in range(2)]
-        with self._code.nest(self._batch, words) as pointers:
-            self._all_columns(pointers)
-        return self._code.function()
+    def of_columns(self, columns: int) -> str:
+        code = self._code
+        words = [code.word(n) for n in range(2)]
+        with code.nest(self._batch, words) as pointers:
+            start = 0
+            for lanes in (UNROLLED * self._lanes, self._lanes):
+                stop = start + (columns - start) // lanes * lanes
+                if stop > start:
+                    with code.loop(str(start), str(stop), lanes) as at:
+                        moved = [code.moved(p, at, self._size) for p in pointers]
+                        self._columns(moved, lanes, lanes)
+                start = stop
+            if start < columns:
+                moved = [code.moved(p, str(start), self._size) for p in pointers]
+                self._columns(moved, self._lanes, columns - start)
+        return code.function()
 
-    def _all_columns(self, pointers: Sequence[str]) -> None:
-        code, size = self._code, self._dtype.itemsize
-        start = 0
-        for lanes in (UNROLLED * VECTOR // size, VECTOR // size):
-            stop = start + (self._columns - start) // lanes * lanes
-            if stop > start:
-                with code.loop(str(start), str(stop), lanes) as at:
-                    moved = [code.moved(p, at, size) for p in pointers]
-                    self._some_columns(moved, lanes, lanes)
-            start = stop
-        if start < self._columns:
-            moved = [code.moved(p, str(start), size) for p in pointers]
-            self._some_columns(moved, VECTOR // size, self._columns - start)
+    def _columns(self, pointers: Sequence[str], lanes: int, active: int) -> None:
+        total = self._first(lanes)
+        self._along(self._length, total, pointers, self._steps, lanes, active)
 
-    def _some_columns(self, pointers: Sequence[str], lanes: int, active: int) -> None:
-        code, dtype = self._code, self._dtype
-        element = register_type(dtype)
-        assert element is not None
-        zero = code.number(0 if self._kind == "add" else 1, element)
-        total = code.slot(code.widened(zero, lanes))
-        with code.loop("0", str(self._rows), 1) as row:
-            x, out = (
-                code.moved(p, row, step)
-                for p, step in zip(pointers, self._steps, strict=True)
+    def of_rows(self) -> str:
+        code = self._code
+        words = [code.word(n) for n in range(2)]
+        *around, (rows, steps) = self._batch
+        lanes = min(UNROLLED * self._lanes, 1 << (rows - 1).bit_length())
+        block = code.buffer(f"[{self._size} x i8]", min(BLOCK, self._length) * lanes)
+        with code.nest(around, words) as pointers:
+            stop = rows // lanes * lanes
+            if stop:
+                with code.loop("0", str(stop), lanes) as row:
+                    moved = self._moved(pointers, row, steps)
+                    self._rows(moved, steps, lanes, lanes, block)
+            if stop < rows:
+                moved = self._moved(pointers, str(stop), steps)
+                self._rows(moved, steps, lanes, rows - stop, block)
+        return code.function()
+
+    def _rows(
+        self,
+        pointers: Sequence[str],
+        steps: Sequence[int],
+        lanes: int,
+        rows: int,
+        block: str,
+    ) -> None:
+        """For as many rows, `steps` bytes apart, in the first lanes."""
+        code, total, length = self._code, self._first(lanes), self._length
+
+        def some(first: str, columns: int) -> None:
+            """The columns from the first one on, in the order of the scan."""
+            x, out = self._moved(pointers, first, [self._size] * 2)
+            column = lanes * self._size
+            shape = self._size, rows, columns
+            read, written = (
+                Matrix(code, *shape, row, column, is_large=False) for row in steps
             )
+            read.copy(x, block)
+            self._along(columns, total, [block] * 2, [column] * 2, lanes, lanes)
+            written.turned.copy(block, out)
+
+        stop = length // BLOCK * BLOCK
+        if stop:
+            with code.loop("0", str(stop), BLOCK) as done:
+                last = str(length - BLOCK)
+                first = done if self._order > 0 else code.index("sub", last, done)
+                some(first, BLOCK)
+        if stop < length:
+            some(str(stop) if self._order > 0 else "0", length - stop)
+
+    def _along(
+        self,
+        length: int,
+        total: str,
+        pointers: Sequence[str],
+        steps: Sequence[int],
+        lanes: int,
+        active: int,
+    ) -> None:
+        """Adds so many vectors to the total, in the order of the scan, and stores each
+        sum."""
+        code, dtype = self._code, self._dtype
+        with code.loop("0", str(length), 1) as done:
+            is_ahead = self._order > 0
+            at = done if is_ahead else code.index("sub", str(length - 1), done)
+            x, out = self._moved(pointers, at, steps)
             new = load(code, x, dtype.itemsize, dtype, lanes, active)
-            so_far = code.get(total, element, lanes)
-            new = combined(self._kind, dtype, so_far, new)
+            so_far = code.get(total, new.element, lanes)
+            new = _added(self._kind, dtype, so_far, new)
             code.set(total, new)
-            store(new, out, dtype.itemsize, dtype, lanes, active)
+            store(rounded(new, dtype), out, dtype.itemsize, dtype, lanes, active)
+
+    def _first(self, lanes: int) -> str:
+        """A total before the first element."""
+        element = register_type(self._dtype)
+        assert element is not None
+        number = number_of(identity(self._kind, self._dtype))
+        return self._code.slot(
+            self._code.widened(self._code.number(number, element), lanes)
+        )
+
+    def _moved(
+        self, pointers: Sequence[str], index: str, steps: Sequence[int]
+    ) -> list[str]:
+        return [
+            self._code.moved(pointer, index, step)
+            for pointer, step in zip(pointers, steps, strict=True)
+        ]
+
+
+def _added(kind: str, dtype: DType, so_far: Value, new: Value) -> Value:
+    if kind in ("maximum", "minimum"):
+        return operations.extreme(kind)(dtype, so_far, new)
+    return combined(kind, dtype, so_far, new)
