@@ -6,8 +6,9 @@
 FLOPs are exact. A contraction has two FLOPs for each product that it sums; a
 convolution has no products with padding or with the holes of a dilation. A reduction
 has one for each element but the first. An elementwise operation has one for each
-element, or as many as the polynomial that its kernel evaluates. An operation that only
-moves data has none. A group has the FLOPs of its body. A loop has those of one
+element, or as many as the polynomial that its kernel evaluates. Complex numbers have
+eight for a product, and two or more for an element. An operation that only moves data
+has none. A group has the FLOPs of its body. A loop has those of one
 iteration times its trip count, or times ten if that is unknown (loops.py). A branch has
 those of the larger side.
 
@@ -58,6 +59,7 @@ from ..dialects.tgraph.base import (
     typical_bytes,
 )
 from ..dialects.tgraph.bodies import ReduceByOp, SortOp
+from ..dialects.tgraph.elements import is_complex
 from ..dialects.tgraph.elementwise import ElementwiseOp
 from ..dialects.tgraph.indexing import (
     DynamicSliceOp,
@@ -138,6 +140,26 @@ POLYNOMIALS: Mapping[type[Operation], int] = {
 }
 """FLOPs for an element where a processor has no instruction: the steps of the native
 kernels' polynomials (runtime/backends/native/math.py), or of the C library's, about."""
+
+COMPLEX: Mapping[type[Operation], int] = {
+    e.AbsOp: 4,
+    e.CosineOp: 100,
+    e.DivideOp: 40,
+    e.ExponentialMinusOneOp: 2_200,
+    e.ExponentialOp: 100,
+    e.LogOp: 2_500,
+    e.LogPlusOneOp: 1_200,
+    e.LogisticOp: 140,
+    e.MultiplyOp: 6,
+    e.PowerOp: 4_000,
+    e.RsqrtOp: 1_600,
+    e.SineOp: 100,
+    e.SqrtOp: 1_400,
+    e.TanhOp: 2_500,
+}
+"""FLOPs for an element of complex numbers, if more than two. An exponential is one of
+the real part, and a sine and a cosine. What has no native kernel takes as long as so
+many: NumPy computes one element after the other."""
 
 RANDOM = 40
 """FLOPs for a random number: the steps of Threefry's and Philox's rounds, about."""
@@ -393,7 +415,7 @@ def _contracted(op: Operation) -> int:
         case DotGeneralOp():
             shape = _shape_of(op.inputs[0])
             depth = prod(shape[dim] for dim in op.contracting[0])
-            return 2 * prod(_shape(op.declared[0])) * depth
+            return (8 if _is_complex(op) else 2) * prod(_shape(op.declared[0])) * depth
         case ConvolutionOp():
             return _of_convolution(op)
         case _:
@@ -441,7 +463,7 @@ def _others(op: Operation) -> int:
         case e.BitcastConvertOp():
             return 0
         case ElementwiseOp():
-            return prod(_shape(op.declared[0])) * POLYNOMIALS.get(type(op), 1)
+            return prod(_shape(op.declared[0])) * flops_of_element(op)
         case ReduceOp():
             return _combined(op)
         case ReduceWindowOp():
@@ -459,6 +481,20 @@ def _others(op: Operation) -> int:
             return RANDOM * _size((op.res or op.outs)[1])
         case _:
             return 0
+
+
+def flops_of_element(op: TensorOp) -> int:
+    """FLOPs of an elementwise operation for each element of its result."""
+    if _is_complex(op):
+        return COMPLEX.get(type(op), 2)
+    return POLYNOMIALS.get(type(op), 1)
+
+
+def _is_complex(op: TensorOp) -> bool:
+    """Whether it computes with complex numbers."""
+    return any(
+        is_complex(tensor_type_of(value.type).element_type) for value in op.inputs
+    )
 
 
 def _combined(op: ReduceOp | ReduceByOp) -> int:

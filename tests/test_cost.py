@@ -264,6 +264,31 @@ def test_other_operations(op: str, arguments: str, count: int, bytes: int) -> No
     assert (time(found) == 0) == (bytes == 0)
 
 
+@pytest.mark.parametrize(
+    ("op", "each"),
+    [
+        ("add %a, %a", 2),
+        ("multiply %a, %a", 6),
+        ("exponential %a", 20 + 40 + 40),  # of the real part, and a cosine and a sine
+    ],
+)
+def test_complex_numbers_have_more_flops(op: str, each: int) -> None:
+    type = "tensor<4x8xcomplex<f32>>"
+    name, _, _ = op.partition(" ")
+    body = f"%r = tgraph.{op} : {type}"
+    assert flops(only(parsed(f"%a: {type}", body), name)) == each * 32
+
+
+def test_a_product_of_complex_numbers_has_four_products_of_real_ones() -> None:
+    body = """%r = tgraph.dot_general %a, %b {
+      lhs_contracting_dimensions = array<i64: 1>,
+      rhs_contracting_dimensions = array<i64: 0>}
+      : (tensor<4x8xcomplex<f32>>, tensor<8x3xcomplex<f32>>)
+      -> tensor<4x3xcomplex<f32>>"""
+    arguments = "%a: tensor<4x8xcomplex<f32>>, %b: tensor<8x3xcomplex<f32>>"
+    assert flops(only(parsed(arguments, body), "dot_general")) == 8 * 4 * 8 * 3
+
+
 def test_one_of_operations_that_are_alike_is_asked_for_its_time() -> None:
     type = "tensor<512x5xf32>"
     module = parsed(

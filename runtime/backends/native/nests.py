@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from math import gcd, prod
 from typing import TypeAlias
 
-from ....analysis.cost import BYTES_PER_NS, OTHERS_PER_NS, POLYNOMIALS
+from ....analysis.cost import BYTES_PER_NS, OTHERS_PER_NS, flops_of_element
 from ....dialects.dtypes import DType, is_float
 from ....dialects.tgraph.base import Shape
 from ....support.arrays import strided
@@ -249,7 +249,7 @@ def _saved_by_turning(nest: LoopNest, turned: int) -> float:
             combined += 1
         elif node.op is not None:
             at_least = DIVISION if isinstance(node.op, COSTLY) else 1
-            instructions = max(POLYNOMIALS.get(type(node.op), 1), at_least)
+            instructions = max(flops_of_element(node.op), at_least)
             if nest.is_inner(node):
                 within += instructions
             else:
@@ -284,7 +284,7 @@ def _part(nest: LoopNest, loop: int, span: slice) -> LoopNest:
 def time_of(nest: LoopNest) -> float:
     """The nanoseconds that it takes, estimated as in analysis/cost.py."""
     ops = [node.op for node in nest.graph.nodes if node.op is not None]
-    flops = sum(POLYNOMIALS.get(type(op), 1) for op in ops)
+    flops = sum(map(flops_of_element, ops))
     moved = sum(
         array.itemsize * prod(nest.sizes[d] for d, step in enumerate(steps) if step)
         for array, steps in zip(nest.graph.arrays, nest.strides, strict=True)
