@@ -11,16 +11,25 @@
     tgraph.tanh %y outs(%1) : ...
 
 The memory of the result exists from the first operand on. Operands that lie elsewhere,
-such as arguments and constants, are copied into it.
+such as arguments and constants, are copied into it. What an operand is a reshape of is
+computed into it, too, if strides can say its shape there: what is stacked gets a
+dimension of size 1 first.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import TypeGuard
 
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
-from ..dialects.tgraph.base import IN_PLACE, TensorOp, shape_of, tensor_type_of
-from ..dialects.tgraph.shaping import ConcatenateOp, ConstantOp
-from ..dialects.tgraph.structure import IfOp, WhileOp
+from ..dialects.tgraph.base import IN_PLACE, Shape, TensorOp, shape_of, tensor_type_of
+from ..dialects.tgraph.fusing import CONTRACTIONS
+from ..dialects.tgraph.shaping import (
+    BroadcastInDimOp,
+    ConcatenateOp,
+    ConstantOp,
+    ReshapeOp,
+)
+from ..dialects.tgraph.structure import FusionOp, IfOp, WhileOp
 from .layout import Layout
 
 Part = tuple[ConcatenateOp, int]
@@ -37,10 +46,27 @@ def parts(block: Block) -> Mapping[SSAValue, Part]:
     found: dict[SSAValue, Part] = {}
     for op in block.ops:
         if isinstance(op, ConcatenateOp) and is_in_place(op):
-            for index, value in enumerate(op.inputs):
-                if is_computed(value, block):
+            for index in range(len(op.inputs)):
+                for value in computed(op, index, block):
                     found.setdefault(value, (op, index))
     return found
+
+
+def computed(op: ConcatenateOp, index: int, block: Block) -> Iterator[SSAValue]:
+    """The operand of a concatenation, and what it is a reshape of, as far as operations
+    can write them where the operand is to lie. Products and convolutions write rows of
+    adjacent elements."""
+    value = op.inputs[index]
+    part: Layout | None = None
+    while is_computed(value, block):
+        yield value
+        if not is_reshape(value.owner):
+            return
+        (value,) = value.owner.inputs
+        part = part or part_layout(Layout.contiguous(_shape(op.result)), (op, index))
+        layout = part.reshaped(_shape(value))
+        if layout is None or (_is_contracted(value) and not _has_rows(layout)):
+            return
 
 
 def is_computed(value: SSAValue, block: Block) -> bool:
@@ -54,11 +80,35 @@ def is_computed(value: SSAValue, block: Block) -> bool:
     )
 
 
+def is_reshape(op: Operation | Block) -> TypeGuard[ReshapeOp | BroadcastInDimOp]:
+    """Whether an operation gives the same elements another shape."""
+    if isinstance(op, BroadcastInDimOp):
+        return not op.outs and op.only_reshapes
+    return isinstance(op, ReshapeOp) and not op.outs
+
+
 def part_layout(whole: Layout, part: Part) -> Layout:
     """How an operand lies in the memory of its concatenation, which lies so."""
     op, index = part
     dim = op.dimension.value.data
-    shapes = [shape_of(tensor_type_of(value.type)) for value in op.inputs]
+    shapes = list(map(_shape, op.inputs))
     starts = [0] * len(whole.shape)
     starts[dim] = sum(shape[dim] for shape in shapes[:index])
     return whole.sliced(starts, [1] * len(starts), shapes[index])
+
+
+def _is_contracted(value: SSAValue) -> bool:
+    """Whether a product or convolution computes a value, or a group with one."""
+    op = value.owner
+    ops = op.body.block.ops if isinstance(op, FusionOp) else (op,)
+    return any(isinstance(inner, CONTRACTIONS) for inner in ops)
+
+
+def _has_rows(layout: Layout) -> bool:
+    """Whether the elements of the last dimension are adjacent."""
+    sizes = zip(layout.shape, layout.strides, strict=True)
+    return next((step for size, step in reversed([*sizes]) if size != 1), 1) == 1
+
+
+def _shape(value: SSAValue) -> Shape:
+    return shape_of(tensor_type_of(value.type))

@@ -76,11 +76,11 @@ from ..dialects.tgraph.reducing import (
     ReduceWindowOp,
     SelectAndScatterOp,
 )
-from ..dialects.tgraph.shaping import ConstantOp, DeviceCopyOp, SliceOp
+from ..dialects.tgraph.shaping import ConcatenateOp, ConstantOp, DeviceCopyOp, SliceOp
 from ..dialects.tgraph.spectral import FftOp
 from ..dialects.tgraph.structure import FusionOp, IfOp, WhileOp
 from ..planning.scheduling.makespan import BESIDE
-from .concatenations import is_in_place
+from .concatenations import is_in_place, is_reshape
 from .dependencies import queue_of, runs
 from .loops import iterations
 
@@ -283,7 +283,8 @@ def times(
         if isinstance(op, _CONTROL):
             return of(op)
         values = (*op.operands, *op.results)
-        key = keys.of(op), *(keys.number(_whole(value).type) for value in values)
+        around = (tensor for value in values for tensor in _part_and_whole(value))
+        key = keys.of(op), *(keys.number(tensor.type) for tensor in around)
         if key not in known:
             known[key] = of(op)
         return known[key]
@@ -624,9 +625,8 @@ def _row(value: SSAValue) -> int:
                 break
             length *= size
         return length
-    if (whole := _whole(value)) is value:
-        return prod(shape)
-    return _run(shape, _shape_of(whole))
+    part, whole = _part_and_whole(value)
+    return prod(shape) if part is whole else _run(_shape_of(part), _shape_of(whole))
 
 
 def _run(part: Shape, whole: Shape) -> int:
@@ -640,7 +640,13 @@ def _run(part: Shape, whole: Shape) -> int:
 
 
 def _beside_slices(op: Operation) -> int:
-    """The bytes in the lines that a gather reads, but beside its slices."""
+    """The bytes in the lines that a gather reads, but beside its slices, and in the
+    vectors that reach across the ends of rows which a concatenation writes."""
+    if isinstance(op, ConcatenateOp):
+        whole = _shape_of((op.res or op.outs)[0])
+        vectors = (_in_vectors(_run(_shape_of(part), whole)) for part in op.inputs)
+        each = zip(op.inputs, vectors, strict=True)
+        return sum(round(_bytes(part) * (vector - 1)) for part, vector in each)
     if not isinstance(op, GatherOp):
         return 0
     sizes = tuple(map(typical, op.sizes_in("slice_sizes")))
@@ -648,14 +654,20 @@ def _beside_slices(op: Operation) -> int:
     return round(_bytes((op.res or op.outs)[0]) * (_in_whole(run, LINE) - 1))
 
 
-def _whole(value: SSAValue) -> SSAValue:
-    """The tensor that a value is a part of in memory; itself, if it is no part."""
+def _part_and_whole(value: SSAValue) -> tuple[SSAValue, SSAValue]:
+    """The tensor that a value is a part of in memory, and the value as it is there:
+    perhaps a reshape of it. Twice the value, if it is no part."""
     if isinstance(value.owner, SliceOp) and not value.owner.outs:
-        return value.owner.inputs[0]
+        return value, value.owner.inputs[0]
     for use in value.uses:
-        if is_in_place(use.operation):
-            return use.operation.results[0]
-    return value
+        op = use.operation
+        if is_in_place(op):
+            return value, op.results[0]
+        if is_reshape(op):
+            part, whole = _part_and_whole(op.result)
+            if part is not whole:
+                return part, whole
+    return value, value
 
 
 def _bytes(value: SSAValue) -> int:

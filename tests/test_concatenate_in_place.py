@@ -24,3 +24,50 @@ def test_an_encoding_is_stored_once() -> None:
     assert planned_bytes(planned.module) == 4 * 64 * 64
     (result,) = tensorplan.compile(planned)(*arrays)
     np.testing.assert_allclose(result, field(*arrays), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("shape", [(512, 512), (33, 7), (1, 5), (0, 4)])
+def test_nothing_of_a_stack_is_stored(axis: int, shape: tuple[int, int]) -> None:
+    """What is stacked gets a dimension of size 1, and is computed through it."""
+    jax = pytest.importorskip("jax")
+    jnp = jax.numpy
+
+    def stack(x: Any) -> Any:
+        return jnp.stack([jnp.sin(x), jnp.cos(x)], axis)
+
+    x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    planned = tensorplan.plan(tensorplan.from_jax(stack, x))
+    assert planned_bytes(planned.module) == 0
+    (result,) = tensorplan.compile(planned)(x)
+    np.testing.assert_allclose(result, stack(x), rtol=1e-5, atol=1e-5)
+
+
+def test_detections_of_several_scales_are_written_in_place() -> None:
+    """Anchors go from features to places: reshapes that merge and split dimensions."""
+    jax = pytest.importorskip("jax")
+    jnp = jax.numpy
+
+    def heads(x: Any, y: Any, v: Any, w: Any) -> Any:
+        boxes = [(x @ v).reshape(-1, 4), jnp.tanh(y @ w).reshape(-1, 4)]
+        return jnp.concatenate(boxes, 0)
+
+    rng = np.random.default_rng(0)
+    shapes = (64, 8), (16, 8), (8, 12), (8, 24)
+    arrays = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
+    planned = tensorplan.plan(tensorplan.from_jax(heads, *arrays))
+    assert planned_bytes(planned.module) == 0
+    (result,) = tensorplan.compile(planned)(*arrays)
+    np.testing.assert_allclose(result, heads(*arrays), rtol=1e-4, atol=1e-4)
+
+
+def test_libraries_write_rows() -> None:
+    """A stack along the last dimension would take elements of products apart."""
+    jax = pytest.importorskip("jax")
+    jnp = jax.numpy
+    x = np.random.default_rng(0).standard_normal((32, 32)).astype(np.float32)
+    for axis, bytes in (0, 0), (-1, 2 * 4 * 32 * 32):
+        planned = tensorplan.plan(
+            tensorplan.from_jax(lambda x, at=axis: jnp.stack([x @ x, x @ x.T], at), x)
+        )
+        assert planned_bytes(planned.module) == bytes

@@ -1,5 +1,6 @@
 """Concatenations in place: values, and the bytes that the model reckons with."""
 
+import numpy as np
 from hypothesis import given, settings
 from levels import (
     READY,
@@ -17,9 +18,11 @@ import tensorplan
 from tensorplan.analysis.functions import tensor_functions
 from tensorplan.analysis.memory_graph import memory_graph
 from tensorplan.dialects.tgraph.base import IN_PLACE
+from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 from tensorplan.dialects.tgraph.shaping import ConcatenateOp
 from tensorplan.passes.tgraph.rematerialize import TGraphRematerialize
 from tensorplan.passes.tgraph.schedule import TGraphSchedule
+from tensorplan.runtime.executor import Executable
 
 
 def in_place(module: ModuleOp) -> ModuleOp:
@@ -71,3 +74,34 @@ def test_readers_come_after_the_parts_that_they_read():
     assert 1 in of_part.after
     assert 2 in of_whole.after
     assert {0, 1} <= set(concatenate.after)
+
+
+def test_a_value_of_two_shapes_is_computed_into_one_of_them():
+    module = parse("""
+      func.func @main(%x: tensor<4x6xf32>)
+          -> (tensor<2x4x6xf32>, tensor<4x6x2xf32>, tensor<8x6xf32>) {
+        %a = tgraph.exponential %x : tensor<4x6xf32>
+        %b = tgraph.tanh %x : tensor<4x6xf32>
+        %a1 = tgraph.reshape %a : (tensor<4x6xf32>) -> tensor<1x4x6xf32>
+        %b1 = tgraph.reshape %b : (tensor<4x6xf32>) -> tensor<1x4x6xf32>
+        %a2 = tgraph.reshape %a : (tensor<4x6xf32>) -> tensor<4x6x1xf32>
+        %b2 = tgraph.broadcast_in_dim %b {broadcast_dimensions = array<i64: 0, 1>}
+          : (tensor<4x6xf32>) -> tensor<4x6x1xf32>
+        %c = tgraph.concatenate %b1, %b1 {dimension = 0 : i64, tgraph.in_place}
+          : (tensor<1x4x6xf32>, tensor<1x4x6xf32>) -> tensor<2x4x6xf32>
+        %d = tgraph.concatenate %a2, %b2 {dimension = 2 : i64, tgraph.in_place}
+          : (tensor<4x6x1xf32>, tensor<4x6x1xf32>) -> tensor<4x6x2xf32>
+        %a3 = tgraph.reshape %a1 : (tensor<1x4x6xf32>) -> tensor<4x6xf32>
+        %e = tgraph.concatenate %b, %a3 {dimension = 0 : i64, tgraph.in_place}
+          : (tensor<4x6xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
+        func.return %c, %d, %e
+          : tensor<2x4x6xf32>, tensor<4x6x2xf32>, tensor<8x6xf32>
+      }
+    """)
+    x = np.random.default_rng(0).standard_normal((4, 6)).astype(np.float32)
+    expected = run_reference(module, [x])
+    planned = run(module, READY[0], *REST)
+    for native in (True, False):
+        results = Executable(planned, native=native)(x)
+        for result, value in zip(results, expected, strict=True):
+            np.testing.assert_allclose(result, value, rtol=1e-5, atol=1e-6)

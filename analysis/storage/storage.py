@@ -279,9 +279,7 @@ class _Block(Storage):
         for index, result in enumerate(op.results):
             if variables:
                 self.put(result, self.variables[variables[index]])
-            elif result in self._parts:
-                self.put(result, *self._part(result))
-            elif place := self._updated(result):
+            elif place := self._part(result) or self._updated(result):
                 self.put(result, *place)
             else:
                 taken = None if index else self._taken_over(overwritable)
@@ -442,8 +440,8 @@ class _Block(Storage):
         (source,) = self._inputs
         buffer, layout = self.places[source]
         layout = layout.viewed(op)
-        if op.result in self._parts:
-            self._fill(op, layout)
+        if part := self._part(op.result):
+            self._fill(op, part, layout)
             return
         if layout is not None:
             self.put(op.result, buffer, layout)
@@ -479,24 +477,34 @@ class _Block(Storage):
     def _join(self, op: ConcatenateOp) -> Place:
         """Where a concatenation lies, from its first operand on."""
         if op.result not in self._joined:
-            if op.result in self._parts:
-                place = self._part(op.result)
-            else:
+            place = self._part(op.result)
+            if place is None:
                 place = whole(self._destination(op.result), op.result)
             place.buffer.last = max(place.buffer.last, self._position[op])
             self._joined[op.result] = place
         return self._joined[op.result]
 
-    def _part(self, value: SSAValue) -> Place:
-        """Where the operand of a concatenation is to lie."""
-        op, index = self._parts[value]
-        buffer, layout = self._join(op)
-        return Place(buffer, part_layout(layout, (op, index)))
+    def _part(self, value: SSAValue) -> Place | None:
+        """Where the operand of a concatenation is to lie, or what it is a reshape of;
+        None if it is no part, or if no strides can say its shape there."""
+        if value not in self._parts:
+            return None
+        op, index = part = self._parts[value]
+        joined = self._join(op)
+        layout = part_layout(joined.layout, part)
+        if value is not op.inputs[index]:
+            layout = layout.reshaped(shape_of(tensor_type_of(value.type)))
+        return layout and Place(joined.buffer, layout)
 
-    def _fill(self, op: ViewOp, layout: Layout | None) -> None:
-        """Copies a view, which has this layout if any, to where it is to lie."""
-        source, part = op.inputs[0], self._part(op.result)
+    def _fill(self, op: ViewOp, part: Place, layout: Layout | None) -> None:
+        """Copies a view, which has this layout if any, to where it is to lie, unless
+        what it views has been computed there."""
+        source = op.inputs[0]
         place = self.places[source]
+        is_there = self._parts.get(source) == self._parts[op.result]
+        if is_there and place == self._part(source):
+            self.put(op.result, *part)
+            return
         if layout is not None:
             viewed = At(Place(place.buffer, layout), op.result)
         elif straight := part.layout.reshaped(place.layout.shape):

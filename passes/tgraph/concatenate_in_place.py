@@ -6,13 +6,14 @@
 
     %c = tgraph.concatenate %a, %b {dimension = 0 : i64, tgraph.in_place} : ...
 
-The operands are then computed straight into the result, instead of being stored and
-copied (`analysis/concatenations.py`). The memory of the result is live from the first
-of them on, for longer than that of an operand: where a U-Net keeps a level for later,
-this costs bytes. The pass finds the concatenations for which it lowers the arenas: it
-starts with none and with all, changes each once, beginning with the largest, where that
-takes fewer bytes, and keeps the better, if the estimated time is at most 2 % longer. It
-does not try a change that leaves as much live at the peak.
+The operands, and what they are reshapes of, are then computed straight into the result,
+instead of being stored and copied (`analysis/concatenations.py`). The memory of the
+result is live from the first of them on, for longer than that of an operand: where a
+U-Net keeps a level for later, this costs bytes. The pass finds the concatenations for
+which it lowers the arenas: it starts with none and with all, changes each once,
+beginning with the largest, where that takes fewer bytes, and keeps the better, if the
+estimated time is at most 2 % longer. It does not try a change that leaves as much live
+at the peak.
 
 Needs: level 1, in the order in which the program will run: last before
 tgraph-bufferize.
@@ -21,15 +22,15 @@ Does not: look at more than 16 concatenations of a function, the largest; or cha
 functions whose operations have streams.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation, OpResult
+from xdsl.ir import Operation
 
-from ...analysis.concatenations import is_computed
+from ...analysis.concatenations import computed, is_computed
 from ...analysis.cost import duration
 from ...analysis.functions import blocks_within, tensor_functions
 from ...dialects.diagnostics import remark
@@ -137,11 +138,21 @@ def _spans(
 
     return {
         op: range(
-            min(step_of(v.op) for v in op.inputs if isinstance(v, OpResult)),
+            min(step_of(maker) for maker in _makers(op)),
             step_of(op) + 1,
         )
         for op in found
     }
+
+
+def _makers(op: ConcatenateOp) -> Iterator[Operation]:
+    """What computes operands of a concatenation."""
+    block = op.parent
+    assert block is not None
+    for index in range(len(op.inputs)):
+        for value in computed(op, index, block):
+            assert isinstance(value.owner, Operation)
+            yield value.owner
 
 
 def _peaks(
