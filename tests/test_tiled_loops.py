@@ -23,6 +23,7 @@ from tensorplan.analysis.functions import tensor_functions
 from tensorplan.dialects.tgraph.base import tensor_type_of
 from tensorplan.dialects.tgraph.reducing import DotGeneralOp
 from tensorplan.dialects.tgraph.reference.interpreter import run_reference
+from tensorplan.dialects.tgraph.structure import FusionOp
 from tensorplan.passes.convert.stablehlo_to_tgraph import ConvertStablehloToTGraph
 from tensorplan.passes.tgraph.schedule import TGraphSchedule
 from tensorplan.passes.tgraph.tile import TGraphTile
@@ -530,3 +531,21 @@ def test_loops_that_need_too_much_are_not_written() -> None:
     assert "tgraph.while" in str(loops)
     assert not written(none, 64, IN_CACHE, most=0)
     assert "tgraph.while" not in str(none)
+
+
+def test_a_group_reads_a_transposed_tile_once() -> None:
+    """The group of a GELU has four operations that read what the product of all experts
+    is in another order: each would load it again."""
+
+    def experts(x: Any, w: Any, u: Any) -> Any:
+        hidden = jax.nn.gelu(jnp.einsum("td,edh->eth", x, w))
+        return jnp.einsum("eth,ehd->td", hidden, u)
+
+    arrays = normal(512, 64), normal(4, 64, 512), normal(4, 512, 64)
+    planned = tensorplan.plan(tensorplan.from_jax(experts, *arrays))
+    assert "tgraph.tiles" in str(planned.module)
+    groups = [op for op in planned.module.walk() if isinstance(op, FusionOp)]
+    (gelu,) = [op for op in groups if "tgraph.tanh" in str(op)]
+    assert len(gelu.inputs) == 1
+    (got,) = tensorplan.compile(planned)(*arrays)
+    np.testing.assert_allclose(got, experts(*arrays), rtol=1e-3, atol=1e-2)

@@ -70,6 +70,7 @@ from ....dialects.tgraph.shaping import (
     IotaOp,
     PadOp,
     ReshapeOp,
+    TransposeOp,
 )
 from ....dialects.tgraph.structure import AssignOp, ReadOp, WhileOp, YieldOp
 from ..shared.constants import filled
@@ -247,6 +248,9 @@ class _Tile(ABC):
         self.read: dict[tuple[SSAValue, int], SSAValue] = {}
         """What a member reads, slices and views; each has its own, so that none is kept
         for others."""
+        self.transposed: dict[tuple[SSAValue, Rows], SSAValue] = {}
+        """Rows of members in another order of dimensions. They take no memory, and a
+        group of several readers reads them once."""
         self.needed = writer.needed
 
     def write(self) -> None:
@@ -426,9 +430,18 @@ class _Tile(ABC):
             self.read[value, along] = self._view(op, along, rows, operands)
         tile = self.read.get((value, along)) or self._made(value, along, rows)
         for view, along, rows in reversed(views):
-            tile = self._view(view, along, rows, [tile])
+            tile = self._seen(view, along, rows, tile)
             self.read[view.result, along] = tile
         return tile
+
+    def _seen(self, view: TensorOp, along: int, rows: Rows, tile: SSAValue) -> SSAValue:
+        """Rows of a view of a tile; of a transposed member once for all readers."""
+        if not isinstance(view, TransposeOp) or view.inputs[0] not in self.tiles:
+            return self._view(view, along, rows, [tile])
+        key = view.result, rows
+        if key not in self.transposed:
+            self.transposed[key] = self._view(view, along, rows, [tile])
+        return self.transposed[key]
 
     def _made(self, value: SSAValue, along: int, rows: Rows) -> SSAValue:
         """Rows that a member has made."""
