@@ -271,6 +271,29 @@ def test_lstm(direction: str, weights: str) -> None:
         assert np.median(difference) < 1e-6
 
 
+@pytest.mark.parametrize("direction", ["forward", "reverse"])
+@pytest.mark.parametrize("lengths", [[4, 2, 3], [5, 1, 1], [0, 2, 0]])
+def test_lstm_ranges_leave_out_what_lies_past_the_ends(
+    direction: str, lengths: list[int]
+) -> None:
+    constants = {
+        "w": weights_of((1, 6, 20), "int8"),
+        "r": weights_of((1, 5, 20), "int8"),
+        "h": RNG.standard_normal((1, 3, 5)).astype("f4"),
+        "s": np.full(1, 0.005, "f4"),
+        "z": np.zeros(1, "i1"),
+    }
+    x = RNG.standard_normal((5, 3, 6)).astype("f4")
+    for sequence, length in enumerate(lengths):
+        x[length:, sequence] *= 10
+    inputs = {"x": x, "l": np.array(lengths, "i4")}
+    name = "com.microsoft.DynamicQuantizeLSTM"
+    order = "x w r _ l h h _ s z s z"
+    data = single(name, inputs, constants, order, direction=direction, hidden_size=5)
+    (got,) = tensorplan.compile(tensorplan.from_onnx(data))(*inputs.values())
+    np.testing.assert_allclose(got, peer(data, inputs)[0], atol=1e-5)
+
+
 def between(
     nodes: list[Any], constants: Arrays, *, extra: str = "", scales: float = 0.05
 ) -> bytes:

@@ -5,9 +5,12 @@
 
 so that what the loop carries (state and Y) is updated in place. Where sequences have
 lengths of their own, a step past the end of one keeps its state, and its row is zero.
+An empty one ends in zeros whatever its initial state, as in onnxruntime.
 
 Of 8-bit weights (DynamicQuantizeLSTM), both products are of integers: x has one scale
-for all steps, and h one for each step.
+for all steps, and h one for each step. The ranges have what onnxruntime passes to these
+products: of x the steps of the longest sequence, of h the row that Y has for the step
+before.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -49,6 +52,8 @@ class _Cell:
     functions: Sequence["_Function"]
     bias: SSAValue | None = None
     peepholes: Values = ()
+    lengths: SSAValue | None = None
+    """Those of sequences whose h is zero in products after the step past their end."""
 
     def activated(self, n: OnnxNode, which: int, gate: SSAValue) -> SSAValue:
         """`clip` bounds gates, but not the state of an LSTM, as in onnxruntime."""
@@ -227,11 +232,21 @@ def _scan(
         type=with_shape(type_of(x), one),
         slice_sizes=ints(one),
     )
-    following = step(body, cell, body.reshape(row, [batch, width]), state)
+
+    def within(direction: str, lengths: SSAValue) -> SSAValue:
+        """Of which sequences the step is, as batch x hidden size."""
+        counts = body.broadcast_in_dim(count, [batch], [])
+        inside = compare(body, counts, direction, lengths)
+        return body.broadcast_in_dim(inside, [batch, size], [0])
+
+    seen = state
+    if cell.lengths is not None:
+        h = body.apply(e.SelectOp, within("LE", cell.lengths), state[0], 0)
+        seen = [h, *state[1:]]
+    following = step(body, cell, body.reshape(row, [batch, width]), seen)
     h = following[0]
     if lengths is not None:
-        inside = compare(body, body.broadcast_in_dim(count, [batch], []), "LT", lengths)
-        inside = body.broadcast_in_dim(inside, [batch, size], [0])
+        inside = within("LT", lengths)
         h = body.apply(e.SelectOp, inside, h, body.splat(0, type_of(h)))
         following = [
             body.apply(e.SelectOp, inside, new, old)
@@ -285,8 +300,9 @@ def _own(n: OnnxNode, value: SSAValue, number: int) -> SSAValue:
     return n.reshape(n.part(value, 0, number, number + 1), shape_of(value)[1:])
 
 
-def _recurrent(kind: _Kind, weights: Weights = _floats) -> Conversion:
+def _recurrent(kind: _Kind, *, is_quantized: bool = False) -> Conversion:
     states = kind.states
+    weights = _integers if is_quantized else _floats
 
     def convert(n: OnnxNode) -> Sequence[Value]:
         layout = n.integer("layout", 0)
@@ -301,11 +317,17 @@ def _recurrent(kind: _Kind, weights: Weights = _floats) -> Conversion:
         ends: list[list[SSAValue]] = [[] for _ in range(states)]
         functions = _functions(n, kind.functions, len(directions))
         lengths = _lengths(n, shape_of(x)[0])
+        if lengths is not None and is_quantized:
+            x = _until_last_end(n, x, lengths)
         for number, direction in enumerate(directions):
             cell, row, state = _cell(
                 *(n, kind, weights, number, x, start, functions[number])
             )
+            if is_quantized:
+                cell = replace(cell, lengths=lengths)
             y, last = _run(n, kind.step, cell, row, state, lengths, direction)
+            if lengths is not None:
+                last = [_unless_empty(n, value, lengths) for value in last]
             steps, batch, size = shape_of(y)
             shape = [batch, steps, 1, size] if layout else [steps, 1, batch, size]
             y = n.transpose(y, [1, 0, 2]) if layout else y
@@ -328,6 +350,19 @@ def _lengths(n: OnnxNode, steps: int) -> SSAValue | None:
     if isinstance(given, Known) and (given.array == steps).all():
         return None
     return n.convert(n.value(4), i32)
+
+
+def _until_last_end(n: OnnxNode, x: SSAValue, lengths: SSAValue) -> SSAValue:
+    """Zeros in steps past the end of the longest sequence; steps come first."""
+    steps = n.iota(TensorType(i32, [shape_of(x)[0], 1, 1]), 0)
+    inside = compare(n, steps, "LT", n.reduce("maximum", lengths, [0]))
+    return n.apply(e.SelectOp, inside, x, 0)
+
+
+def _unless_empty(n: OnnxNode, state: SSAValue, lengths: SSAValue) -> SSAValue:
+    """The last state, one row for each sequence; zeros if that has no steps."""
+    rows = n.reshape(compare(n, lengths, "GT", 0), [shape_of(state)[0], 1])
+    return n.apply(e.SelectOp, rows, state, 0)
 
 
 def _cell(
@@ -411,5 +446,5 @@ CONVERSIONS: Mapping[str, Conversion] = {
     "GRU": _recurrent(_Kind(_gru_step, [2, 1], 1, ["Sigmoid", "Tanh"])),
     "LSTM": _recurrent(_LSTM),
     "RNN": _recurrent(_Kind(_rnn_step, [1], 1, ["Tanh"])),
-    "com.microsoft.DynamicQuantizeLSTM": _recurrent(_LSTM, _integers),
+    "com.microsoft.DynamicQuantizeLSTM": _recurrent(_LSTM, is_quantized=True),
 }
