@@ -145,6 +145,8 @@ def cumulative(
     """The sums ("add") or products ("multiply") of the elements up to each one, which
     may be left out itself."""
     shape = shape_of(x)
+    if not shape[axis]:  # a window has elements
+        return x
     along = np.arange(len(shape)) == axis
     ones = ints([1] * len(shape))
     before = (along * (shape[axis] - 1)).tolist()

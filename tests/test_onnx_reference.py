@@ -104,8 +104,9 @@ def test_attributes_left_at_their_defaults(
 def test_cumulative_products(axis: int, reverse: int, exclusive: int) -> None:
     attributes: dict[str, Any] = {"reverse": reverse, "exclusive": exclusive}
     node = helper.make_node("CumProd", ["x", "k"], ["y"], **attributes)
-    data = model_of([node], {"x": X}, ["y"], {"k": np.array(axis)}, opset=26)
-    check(data, {"x": X})
+    for x in (X, X[:, :0, :0]):
+        data = model_of([node], {"x": x}, ["y"], {"k": np.array(axis)}, opset=26)
+        check(data, {"x": x})
 
 
 @pytest.mark.parametrize("mode", ["linear", "circular"])

@@ -2,7 +2,9 @@
 
 Scales and places are f32, as in the model and in onnxruntime: 10 elements by 0.7 are 7,
 and a place that is half between two elements rounds as there. What lies between
-integers is computed in f32, and its fraction is dropped.
+integers is computed in f32. As in onnxruntime, `linear` drops the fraction, `antialias`
+rounds after each axis, the last one first. ONNX's reference rounds `cubic`, too, at the
+end. What is rounded is limited to the type.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,12 +13,13 @@ from typing import NamedTuple
 
 import numpy as np
 from xdsl.dialects.builtin import f32
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from ...dialects.dtypes import Array
 from ...dialects.tgraph import elementwise as e
-from ...dialects.tgraph.elements import is_float
+from ...dialects.tgraph.elements import is_float, limits
 from ..builder import axis_of, counted, shape_of, type_of
+from ..formulas import clamp
 from ..operators import Value
 from ..windows import (
     cubic,
@@ -46,12 +49,23 @@ def _resize(n: OnnxNode) -> Sequence[Value]:
     mode = n.text("mode", "nearest")
     n.expect("mode", mode, "nearest", "linear", "cubic")
     element = type_of(x).element_type
-    if mode != "nearest" and not is_float(element):
+    is_weighted = mode != "nearest" and not is_float(element)
+    is_smooth = bool(n.integer("antialias", 0))
+    if is_weighted:
         x = n.convert(x, f32)
-    for one in _axes(n, shape_of(x)):
+    for one in reversed(_axes(n, shape_of(x))):
         if one.after != one.before or one.scale != 1 or one.region != (0, 1):
             x = _along(n, x, mode, one)
+            if is_weighted and is_smooth:
+                x = _rounded(n, x, element)
+    if is_weighted and mode == "cubic" and not is_smooth:
+        x = _rounded(n, x, element)
     return [n.convert(x, element)]
+
+
+def _rounded(n: OnnxNode, x: SSAValue, element: Attribute) -> SSAValue:
+    """The nearest whole numbers that the type `element` has; ties away from 0."""
+    return clamp(n, n.emit(e.RoundNearestAfzOp, x), *limits(element))
 
 
 def _axes(n: OnnxNode, shape: Sequence[int]) -> Sequence[_Axis]:
