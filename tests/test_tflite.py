@@ -349,6 +349,19 @@ def test_products_of_matrices(dtype: str, turned: tuple[int, int]) -> None:
     )
 
 
+@pytest.mark.parametrize("turned", [(0, 0), (1, 0), (0, 1)])
+def test_products_of_matrices_of_16_bits(turned: tuple[int, int]) -> None:
+    """Sums take more than 32 bits."""
+    shapes = [[2, 4, 300] if not turned[0] else [2, 300, 4]]
+    shapes.append([2, 300, 6] if not turned[1] else [2, 6, 300])
+    n = Network()
+    a, b = (n.input(shape, "int16", 0.001) for shape in shapes)
+    y = n.tensor([2, 4, 6], "int16", 0.7)
+    flags = {"adjX": bool(turned[0]), "adjY": bool(turned[1])}
+    n.op("BATCH_MATMUL", [a, b], y, table="BatchMatMulOptions", **flags)
+    check(n.model(y), inputs_of(n, *((shape, "int16") for shape in shapes)))
+
+
 @pytest.mark.thorough
 @DTYPES
 @pytest.mark.parametrize(
@@ -396,6 +409,20 @@ def test_one_tensor(kind: str, out: tuple[float, int], options: dict[str, Any]) 
     x, y = n.input([256], "int8", 0.03, 5), n.tensor([256], "int8", *out)
     n.op(kind, [x], y, **options)
     check(n.model(y), [ALL])
+
+
+@pytest.mark.parametrize("scales", [(0.125, 1.0), (0.02, 0.07), (0.1, 0.1), (0.5, 0.3)])
+@pytest.mark.parametrize(("dtype", "zeros"), [("int8", (4, -9)), ("int16", (0, 0))])
+def test_distances_from_zero(
+    dtype: str, zeros: tuple[int, int], scales: tuple[float, float]
+) -> None:
+    """Ties are rounded as a product with a factor is."""
+    n, info = Network(), np.iinfo(dtype)
+    numbers = np.arange(info.min, info.max + 1).astype(dtype)
+    x = n.input(numbers.shape, dtype, scales[0], zeros[0])
+    y = n.tensor(numbers.shape, dtype, scales[1], zeros[1])
+    n.op("ABS", [x], y)
+    check(n.model(y), [numbers])
 
 
 @pytest.mark.parametrize("scale", [0.03, 0.004, 0.4])

@@ -209,6 +209,13 @@ def _op(op: type[TensorOp]) -> Callable[[TFLiteNode, SSAValue], SSAValue]:
     return lambda n, x: n.emit(op, x)
 
 
+def _abs(n: TFLiteNode) -> Sequence[Value]:
+    if not n.is_quantized:
+        return [n.emit(e.AbsOp, n.value(0))]
+    size = n.emit(e.AbsOp, n.centred(0))
+    return [saturated(n, scaled(n, size, n.tensor(0).scale / n.results[0].scale))]
+
+
 def _relu(low: float | None, high: float | None) -> Conversion:
     def convert(n: TFLiteNode) -> Sequence[Value]:
         if n.is_quantized:
@@ -397,7 +404,7 @@ def _square(n: TFLiteNode, x: SSAValue) -> SSAValue:
 
 
 CONVERSIONS: Mapping[str, Conversion] = {
-    "ABS": _unary(_op(e.AbsOp), np.abs),
+    "ABS": _abs,
     "ADD": _sum(e.AddOp),
     "CAST": _cast,
     "CEIL": _unary(_op(e.CeilOp), np.ceil),

@@ -108,9 +108,7 @@ def _sums_of_16_bits(
 ) -> SSAValue:
     """Of 16-bit numbers and 8-bit ones, none of which has a zero point, with the bias:
     in 64 bits. LiteRT's reference kernels take any bias for one of 64 bits."""
-    zeros = [n.tensor(0), n.tensor(1), n.results[0]]
-    if any(tensor.zeros.any() for tensor in zeros) or n.results[0].dtype != np.int16:
-        raise Unsupported("with 16-bit numbers and others, or zero points")
+    _expect_16_bits(n)
     sums = product(n.convert(x, i64), n.convert(n.materialize(kernel), i64))
     if n.has(bias):
         if n.tensor(bias).dtype != np.int64:
@@ -119,6 +117,13 @@ def _sums_of_16_bits(
             )
         return n.apply(e.AddOp, sums, n.value(bias))
     return sums
+
+
+def _expect_16_bits(n: TFLiteNode) -> None:
+    """Refuses zero points beside 16-bit numbers, and results of another type."""
+    tensors = [n.tensor(0), n.tensor(1), n.results[0]]
+    if any(tensor.zeros.any() for tensor in tensors) or n.results[0].dtype != np.int16:
+        raise Unsupported("with 16-bit numbers and others, or zero points")
 
 
 def _product_of_floats(n: TFLiteNode, x: SSAValue, product: Product) -> SSAValue:
@@ -240,13 +245,22 @@ def _matmul(n: TFLiteNode) -> Sequence[Value]:
             for index, name in enumerate(("AdjX", "AdjY"))
         )
         return [n.activated(matmul(n, n.materialize(x), n.materialize(y)))]
-    expect_8_bits(n)
     (first, own), (second, other) = n.steps(0), _kernel(n)
     x, y = (
         _turned(n, value) if n.option(name) else value
         for value, name in ((first, "AdjX"), (second, "AdjY"))
     )
-    wide = [n.convert(n.materialize(value), i32) for value in (x, y)]
+    is_long = n.tensor(0).dtype == np.int16
+    wide = [
+        n.convert(n.materialize(value), i64 if is_long else i32) for value in (x, y)
+    ]
+    # in single precision, as LiteRT computes it
+    steps = np.float64(n.tensor(0).scale * n.tensor(1).scale)
+    factor = steps / np.float64(n.results[0].scale)
+    if is_long:
+        _expect_16_bits(n)
+        return [saturated(n, scaled_sums(n, matmul(n, *wide), np.asarray(factor)))]
+    expect_8_bits(n)
     rank = [len(shape_of(value)) for value in wide]
     sums = without_zeros(
         n,
@@ -256,9 +270,7 @@ def _matmul(n: TFLiteNode) -> Sequence[Value]:
         lambda: summed(n, x, [rank[0] - 1]),
         shape_of(wide[0])[-1],
     )
-    # in single precision, as LiteRT computes it
-    product = np.float64(n.tensor(0).scale * n.tensor(1).scale)
-    return [saturated(n, scaled(n, sums, product / np.float64(n.results[0].scale)))]
+    return [saturated(n, scaled(n, sums, factor))]
 
 
 def _turned(n: TFLiteNode, value: Value) -> Value:
