@@ -23,7 +23,7 @@ qdq.py          quantized operations that are written in floats
 control.py      branches and loops
 elementwise.py, shaping.py, indexing.py, reducing.py, products.py, quantized.py,
 quantized_products.py, windows.py, unpooling.py, resizing.py, sampling.py, spectral.py,
-recurrent.py, optimizers.py   the conversions, by family
+recurrent.py, attention.py, fused.py, optimizers.py   the conversions, by family
 
 Opsets 6 to 28. Does not: support sequences, or sizes computed at run time.
 """

@@ -28,7 +28,9 @@ from ..entry import entry
 from ..operators import Known, Value
 from ..unsupported import Unsupported
 from . import (
+    attention,
     elementwise,
+    fused,
     indexing,
     optimizers,
     products,
@@ -61,7 +63,9 @@ from .qdq import on_integers
 from .reading import OPSETS, array_of
 
 CONVERSIONS: Mapping[str, Conversion] = {
+    **attention.CONVERSIONS,
     **elementwise.CONVERSIONS,
+    **fused.CONVERSIONS,
     **indexing.CONVERSIONS,
     **optimizers.CONVERSIONS,
     **products.CONVERSIONS,

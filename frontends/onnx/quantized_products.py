@@ -12,13 +12,14 @@ from dataclasses import replace
 from math import prod
 
 import numpy as np
-from xdsl.dialects.builtin import f32, i8, i32
+from xdsl.dialects.builtin import IntegerType, Signedness, f32, i8, i32
 from xdsl.ir import SSAValue
 
 from ...dialects.tgraph import elementwise as e
-from ..builder import shape_of
+from ..builder import shape_of, type_of
 from ..formulas import matmul, per_channel
 from ..operators import Known, Value
+from ..unsupported import Unsupported
 from ..windows import SpatialWindow, convolve, divided_by_counts
 from ..zero_points import (
     LEAST,
@@ -34,6 +35,8 @@ from ..zero_points import (
 from .node import Conversion, OnnxNode
 from .quantized import by_own_range, quantized, rounded, zero_point
 from .windows import counted_pads, window_of
+
+_BYTE = IntegerType(8, Signedness.UNSIGNED)
 
 
 def signed(n: OnnxNode, index: int, zero: int) -> OnnxNode:
@@ -178,6 +181,44 @@ def _times(n: OnnxNode, sums: SSAValue, factor: SSAValue, zero: int) -> SSAValue
     return rounded(n, scaled, n.broadcast(zero_point(n, zero), shape_of(scaled)))
 
 
+def _unpacked(n: OnnxNode, x: SSAValue, bits: int, count: int) -> SSAValue:
+    """Numbers of some bits, those of a byte along the last dimension, of which `count`
+    count."""
+    *outer, size = shape_of(x)
+    per = 8 // bits
+    shifts = n.convert(n.constant(np.arange(per, dtype=np.uint8) * bits), _BYTE)
+    bytes_ = n.broadcast_in_dim(x, [*outer, size, per], range(len(outer) + 1))
+    moved = n.apply(e.ShiftRightLogicalOp, bytes_, shifts)
+    numbers = n.apply(e.AndOp, moved, (1 << bits) - 1)
+    return n.part(n.reshape(numbers, [*outer, size * per]), len(outer), 0, count)
+
+
+def _matmul_of_blocks(n: OnnxNode) -> Sequence[Value]:
+    """Columns of 2, 4 or 8 bits, with a scale and a zero point for each block of them.
+    They become floats first, whatever `accuracy_level` allows."""
+    if n.has(4):
+        raise Unsupported(f"with input {n.names[4]!r}")
+    bits, size = n.integer("bits", 4), n.integer("block_size", 0)
+    n.expect("bits", bits, 2, 4, 8)
+    columns, blocks = shape_of(n.value(1))[:2]
+    rows, element = n.value(0), type_of(n.value(0)).element_type
+    if n.has(3) and type_of(n.value(3)).element_type == _BYTE:
+        packed = n.reshape(n.value(3), [columns, -(-blocks * bits // 8)])
+        zeros = n.convert(_unpacked(n, packed, bits, blocks), element)
+    elif n.has(3):
+        zeros = n.reshape(n.value(3), [columns, blocks])
+    else:
+        zeros = n.filled(1 << (bits - 1), element, [columns, blocks])
+    scales = n.reshape(n.value(2), [columns, blocks])
+    scales, zeros = (n.reshape(x, [columns, blocks, 1]) for x in (scales, zeros))
+    steps = n.convert(_unpacked(n, n.value(1), bits, size), element)
+    steps = n.apply(e.SubtractOp, steps, zeros)
+    weight = n.reshape(n.apply(e.MultiplyOp, steps, scales), [columns, blocks * size])
+    weight = n.part(weight, 1, 0, n.integer("K", 0))
+    product = n.dot(rows, weight, ([len(shape_of(rows)) - 1], [1]))
+    return [_with_bias(n, product, 5)]
+
+
 # Convolutions
 
 
@@ -283,6 +324,7 @@ CONVERSIONS: Mapping[str, Conversion] = {
     "QLinearMatMul": _quantized_matmul,
     "com.microsoft.DynamicQuantizeMatMul": _dynamic_matmul,
     "com.microsoft.MatMulIntegerToFloat": _matmul_to_floats,
+    "com.microsoft.MatMulNBits": _matmul_of_blocks,
     "com.microsoft.QGemm": _quantized_gemm,
     "com.microsoft.QLinearAveragePool": _quantized_average,
     "com.microsoft.QLinearGlobalAveragePool": _quantized_global_average,

@@ -66,6 +66,7 @@ def parse(data: bytes, name: str) -> "onnx.ModelProto":
     try:
         model = onnx.load_model_from_string(data)
         _check_texts(model)
+        _move_to_own_domain(model)
         external_data_helper.load_external_data_for_model(model, dirname(name))
         for output in model.graph.output:  # the checker wants types; we find our own
             output.type.tensor_type.elem_type = onnx.TensorProto.FLOAT
@@ -75,6 +76,38 @@ def parse(data: bytes, name: str) -> "onnx.ModelProto":
         message = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise LocatedError(f"{name} is not a valid ONNX model: {message}") from None
     return model
+
+
+_OWN = ("LayerNormalization", "SimplifiedLayerNormalization")
+"""What onnxruntime's optimizers write as ONNX's, also where ONNX does not have it."""
+
+OWN_DOMAIN = "com.microsoft"
+
+
+def _move_to_own_domain(model: "onnx.ModelProto") -> None:
+    """Gives these operations onnxruntime's domain if the model's opset lacks them."""
+    from onnx import defs
+
+    opsets = {opset.domain: opset.version for opset in model.opset_import}
+    opset = opsets.get("", opsets.get("ai.onnx", OPSETS[-1]))
+    missing = {
+        name
+        for name in _OWN
+        if not defs.has(name) or defs.get_schema(name).since_version > opset
+    }
+
+    def move(graph: "onnx.GraphProto") -> bool:
+        found = False
+        for node in graph.node:
+            if node.op_type in missing and node.domain in ("", "ai.onnx"):
+                node.domain, found = OWN_DOMAIN, True
+            for attribute in node.attribute:
+                for inner in (attribute.g, *attribute.graphs):
+                    found |= move(inner)
+        return found
+
+    if move(model.graph) and OWN_DOMAIN not in opsets:
+        model.opset_import.add(domain=OWN_DOMAIN, version=1)
 
 
 def _check_texts(message: Any) -> None:

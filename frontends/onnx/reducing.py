@@ -206,4 +206,5 @@ CONVERSIONS: Mapping[str, Conversion] = {
     "LogSoftmax": _along(log_softmax),
     "LpNormalization": _lp_normalization,
     "Softmax": _along(softmax),
+    "com.microsoft.LayerNormalization": _layer_normalization,
 }

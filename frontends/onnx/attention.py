@@ -1,0 +1,385 @@
+"""onnxruntime's attention → tgraph: softmax(scale * q k + bias) v, for each head.
+
+Heads are dimension 1: batch x heads x length x size. Caches of keys and values are
+results of their own, longer by the new ones. Masks add a number (-10000, unless
+`mask_filter_value` says another one); what a query may not see at all is -infinity.
+
+Does not: share the memory of a cache between input and result, packed queries, keys and
+values of rank 5, quantized caches, or the forms of beam search.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from math import sqrt
+
+from xdsl.dialects.builtin import IntegerAttr, TensorType, i32, i64
+from xdsl.ir import SSAValue
+
+from ...dialects.tgraph import elementwise as e
+from ...dialects.tgraph import shaping
+from ..builder import shape_of, type_of
+from ..formulas import clamp, compare, softmax
+from ..operators import Known, Value
+from ..unsupported import Unsupported
+from ..zero_points import sizes_of
+from . import quantized_products
+from .node import Conversion, OnnxNode
+
+
+def _split(n: OnnxNode, rows: SSAValue, heads: int) -> SSAValue:
+    batch, length, width = shape_of(rows)
+    apart = n.reshape(rows, [batch, length, heads, width // heads])
+    return n.transpose(apart, [0, 2, 1, 3])
+
+
+def _joined(n: OnnxNode, x: SSAValue) -> SSAValue:
+    """Rows that have all heads."""
+    batch, heads, length, size = shape_of(x)
+    return n.reshape(n.transpose(x, [0, 2, 1, 3]), [batch, length, heads * size])
+
+
+def _concatenated(n: OnnxNode, *parts: SSAValue, axis: int) -> SSAValue:
+    return n.emit(shaping.ConcatenateOp, *parts, dimension=IntegerAttr(axis, i64))
+
+
+def _extended(n: OnnxNode, past: SSAValue | None, new: SSAValue) -> SSAValue:
+    return new if past is None else _concatenated(n, past, new, axis=2)
+
+
+def _numbered(n: OnnxNode, shape: Sequence[int], axis: int) -> SSAValue:
+    return n.iota(TensorType(i32, shape), axis)
+
+
+def _scores(n: OnnxNode, query: SSAValue, key: SSAValue) -> SSAValue:
+    """Of each query and key, times the scale."""
+    size = shape_of(query)[3]
+    scale = n.number("scale", 0.0) or 1 / sqrt(size)
+    query = n.apply(e.MultiplyOp, query, scale)
+    return n.dot(query, key, ([3], [3]), ([0, 1], [0, 1]))
+
+
+def _weighed(n: OnnxNode, weights: SSAValue, value: SSAValue) -> SSAValue:
+    return n.dot(weights, value, ([3], [2]), ([0, 1], [0, 1]))
+
+
+def _added(n: OnnxNode, scores: SSAValue, index: int) -> SSAValue:
+    return n.apply(e.AddOp, scores, n.value(index)) if n.has(index) else scores
+
+
+def _masked(n: OnnxNode, scores: SSAValue, index: int) -> SSAValue:
+    """By an input that says which keys count: how many of each row, or from where to
+    where; or a number for each key, or for each query and key, which is positive."""
+    if not n.has(index):
+        return scores
+    mask = n.value(index)
+    batch, _, queries, keys = shape_of(scores)
+    shape = shape_of(mask)
+    if shape in ((batch,), (2 * batch,)):
+        places = _numbered(n, [1, keys], 1)
+        ends = n.reshape(n.part(mask, 0, 0, batch), [batch, 1])
+        counts = compare(n, places, "LT", n.convert(ends, i32))
+        if shape != (batch,):
+            starts = n.reshape(n.part(mask, 0, batch, 2 * batch), [batch, 1])
+            begun = compare(n, places, "GE", n.convert(starts, i32))
+            counts = n.apply(e.AndOp, counts, begun)
+    elif shape in ((batch, keys), (batch, queries, keys)):
+        counts = compare(n, mask, "GT", 0)
+    elif len(shape) == 2 and shape[1] == 1:  # of a pruned model
+        return scores
+    else:
+        listed = ", ".join(map(str, shape))
+        raise Unsupported(f"with a mask of shape [{listed}]")
+    own = shape_of(counts)
+    apart = n.reshape(counts, [own[0], *[1] * (4 - len(own)), *own[1:]])
+    less = n.number("mask_filter_value", -10000.0)
+    zeros = n.splat(0, type_of(scores))
+    counts = n.broadcast(apart, shape_of(scores))
+    return n.apply(e.AddOp, scores, n.apply(e.SelectOp, counts, zeros, less))
+
+
+def _causal(n: OnnxNode, scores: SSAValue, past: int) -> SSAValue:
+    """If the attribute says so: the first query sees the past keys and one more."""
+    if not n.integer("unidirectional", 0):
+        return scores
+    queries, keys = shape_of(scores)[2:]
+    if keys - past != queries:  # onnxruntime lets the last query see all keys
+        raise Unsupported(
+            f"with unidirectional = 1 and {keys - past} keys for {queries} queries"
+        )
+    key, query = (_numbered(n, [queries, keys], axis) for axis in (1, 0))
+    last = n.apply(e.AddOp, query, past)
+    return n.apply(e.SelectOp, compare(n, key, "LE", last), scores, float("-inf"))
+
+
+Product = Callable[[int, int], SSAValue]
+"""Rows times columns of the weights from one to another, with their bias."""
+
+
+def _self_attention(
+    n: OnnxNode, product: Product, past: int, mask: int, bias: int
+) -> Sequence[Value]:
+    """Queries, keys and values are products of their own, so that they need not live
+    at once. `past`, `mask` and `bias` are the numbers of inputs: a cache of keys and
+    values, which keys count, and what is added to scores."""
+    for name in ("do_rotary", "past_present_share_buffer"):
+        n.expect(name, n.integer(name, 0), 0)
+    heads, width = n.integer("num_heads", 1), sizes_of(n.given(1))[1]
+    sizes = n.integers("qkv_hidden_sizes", []) or [width // 3] * 3
+    ends = [sizes[0], sizes[0] + sizes[1], width]
+    query, key, value = (
+        _split(n, product(end - size, end), heads)
+        for size, end in zip(sizes, ends, strict=True)
+    )
+    if n.has(past):
+        one = shape_of(n.value(past))[1:]
+        key, value = (
+            _extended(n, n.reshape(n.part(n.value(past), 0, k, k + 1), one), new)
+            for k, new in enumerate((key, value))
+        )
+    scores = _masked(n, _added(n, _scores(n, query, key), bias), mask)
+    count = shape_of(n.value(past))[3] if n.has(past) else 0
+    weights = softmax(n, _causal(n, scores, count), 3)
+    results = [_joined(n, _weighed(n, weights, value))]
+    if n.outputs > 1:
+        both = [n.reshape(x, [1, *shape_of(x)]) for x in (key, value)]
+        results.append(_concatenated(n, *both, axis=0))
+    return results
+
+
+def _attention(n: OnnxNode) -> Sequence[Value]:
+    def product(low: int, high: int) -> SSAValue:
+        rows = n.dot(n.value(0), n.part(n.value(1), 1, low, high), ([2], [0]))
+        if not n.has(2):
+            return rows
+        return n.apply(e.AddOp, rows, n.part(n.value(2), 0, low, high))
+
+    return _self_attention(n, product, past=4, mask=3, bias=5)
+
+
+def _quantized_attention(n: OnnxNode) -> Sequence[Value]:
+    """Only the products with the weights are those of integers."""
+
+    def product(low: int, high: int) -> SSAValue:
+        x, scale, zero = (n.inputs[k] if n.has(k) else None for k in (0, 3, 6))
+        weight, bias, *of_weight = (_columns(n, k, low, high) for k in (1, 2, 4, 7))
+        inputs = [x, weight, scale, of_weight[0], zero, of_weight[1], bias]
+        (rows,) = quantized_products.CONVERSIONS["com.microsoft.MatMulIntegerToFloat"](
+            replace(n, inputs=inputs)
+        )
+        return n.materialize(rows)
+
+    return _self_attention(n, product, past=8, mask=5, bias=9)
+
+
+def _columns(n: OnnxNode, index: int, low: int, high: int) -> Value | None:
+    """Of an input, where it has some: the last dimension is not 1."""
+    value = n.inputs[index] if n.has(index) else None
+    if value is None or not (sizes := sizes_of(value)) or sizes[-1] == 1:
+        return value
+    if isinstance(value, Known) and value.argument is None:
+        return Known(value.array[..., low:high])
+    part = n.part(n.materialize(value), len(sizes) - 1, low, high)
+    return Known(value.array[..., low:high], part) if isinstance(value, Known) else part
+
+
+def _multi_head_attention(n: OnnxNode) -> Sequence[Value]:
+    """Keys and values may have their heads apart already, without a cache before."""
+    for index in (8, 9):
+        if n.has(index):
+            raise Unsupported(f"with input {n.names[index]!r}")
+    if not n.has(1) or not n.has(2) or len(shape_of(n.value(0))) != 3:
+        raise Unsupported("with packed keys and values")
+    heads, width = n.integer("num_heads", 1), shape_of(n.value(0))[2]
+    parts: list[SSAValue] = []
+    for index, start in enumerate((0, width, 2 * width)):
+        x = n.value(index)
+        if len(shape_of(x)) == 3:
+            if n.has(3):
+                end = start + shape_of(x)[2]
+                x = n.apply(e.AddOp, x, n.part(n.value(3), 0, start, end))
+            x = _split(n, x, heads)
+        parts.append(x)
+    query, *caches = parts
+    key, value = (
+        _extended(n, n.value(index) if n.has(index) else None, new)
+        for index, new in enumerate(caches, 6)
+    )
+    scores = _masked(n, _added(n, _scores(n, query, key), 5), 4)
+    past = shape_of(n.value(6))[2] if n.has(6) else 0
+    weights = softmax(n, _causal(n, scores, past), 3)
+    return [_joined(n, _weighed(n, weights, value)), key, value][: n.outputs]
+
+
+# Rotary embeddings
+
+
+def _rotated(n: OnnxNode, x: SSAValue, tables: Sequence[SSAValue]) -> SSAValue:
+    """The first elements of each head, turned in pairs: by neighbors, or by halves.
+    `tables` have a cosine and a sine for each pair, for all heads."""
+    *outer, size = shape_of(x)
+    cosine, sine = (n.broadcast(t, [*outer, shape_of(t)[3]]) for t in tables)
+    half = shape_of(cosine)[3]
+    whole, rest = n.part(x, 3, 0, 2 * half), n.part(x, 3, 2 * half, size)
+    interleaved = n.integer("interleaved", 0) or n.integer("rotary_interleaved", 0)
+    pairs = n.reshape(whole, [*outer, half, 2] if interleaved else [*outer, 2, half])
+    axis = 4 if interleaved else 3
+    a, b = (n.reshape(n.part(pairs, axis, k, k + 1), [*outer, half]) for k in (0, 1))
+    turned = [
+        n.apply(
+            op, n.apply(e.MultiplyOp, one, cosine), n.apply(e.MultiplyOp, two, sine)
+        )
+        for op, one, two in ((e.SubtractOp, a, b), (e.AddOp, b, a))
+    ]
+    shape = [*outer, half, 1] if interleaved else [*outer, 1, half]
+    pairs = _concatenated(n, *(n.reshape(t, shape) for t in turned), axis=axis)
+    whole = n.reshape(pairs, [*outer, 2 * half])
+    return _concatenated(n, whole, rest, axis=3) if shape_of(rest)[3] else whole
+
+
+def _tables(n: OnnxNode, places: SSAValue, first: int) -> Sequence[SSAValue]:
+    """Of cosines and sines, which are inputs from `first` on, at these places of batch
+    x length."""
+    found = [n.take(n.value(first + k), places, 0) for k in (0, 1)]
+    return [n.reshape(t, [shape_of(t)[0], 1, *shape_of(t)[1:]]) for t in found]
+
+
+def _rotary_embedding(n: OnnxNode) -> Sequence[Value]:
+    """Places are batch x length, or that of the first element."""
+    n.expect("is_packed_batching", n.integer("is_packed_batching", 0), 0)
+    x, places = n.value(0), n.convert(n.value(1), i32)
+    is_apart = len(shape_of(x)) == 4
+    if not is_apart:
+        width = shape_of(x)[2]
+        size = 2 * shape_of(n.value(2))[1]
+        x = _split(n, x, n.integer("num_heads", 0) or width // size)
+    batch, _, length, _ = shape_of(x)
+    if shape_of(places) == (1,):
+        places = n.apply(e.AddOp, _numbered(n, [1, length], 1), n.reshape(places, []))
+        places = n.broadcast(places, [batch, length])
+    y = _rotated(n, x, _tables(n, places, 2))
+    return [y if is_apart else _joined(n, y)]
+
+
+# Grouped queries
+
+
+def _cached(
+    n: OnnxNode, past: SSAValue | None, new: SSAValue, before: SSAValue, total: int
+) -> SSAValue:
+    """A cache with the new elements behind the first `before` of each sequence; what
+    comes then is zero."""
+    batch, heads, length, size = shape_of(new)
+    place = n.apply(
+        e.SubtractOp, _numbered(n, [batch, total], 1), n.reshape(before, [batch, 1])
+    )
+    index = clamp(n, place, 0, length - 1)
+    taken = n.take(new, index, 2, batch=1) if length > 1 else new
+    shape = [batch, heads, total, size]
+    is_new = compare(n, clamp(n, place, -1, length), "EQ", index)
+    is_new, is_old = (
+        n.broadcast_in_dim(flag, shape, [0, 2])
+        for flag in (is_new, compare(n, place, "LT", 0))
+    )
+    kept = n.splat(0, type_of(taken))
+    if past is not None:
+        more = total - shape_of(past)[2]
+        kept = n.apply(e.SelectOp, is_old, n.pad(past, [0] * 4, [0, 0, more, 0]), 0)
+    return n.apply(e.SelectOp, is_new, n.broadcast(taken, shape), kept)
+
+
+def _grouped_attention(n: OnnxNode) -> Sequence[Value]:
+    """Several heads of queries share one of keys and values. Each sequence has a length
+    of its own, and so many keys before the new ones."""
+    for name in ("qk_output", "kv_cache_bit_width"):
+        n.expect(name, n.integer(name, 0), 0)
+    for name in ("k_quant_type", "v_quant_type"):
+        n.expect(name, n.text(name, "NONE"), "NONE")
+    heads, shared = n.integer("num_heads", 1), n.integer("kv_num_heads", 1)
+    query = n.value(0)
+    batch, length, width = shape_of(query)
+    if n.has(1):
+        parts = [query, n.value(1), n.value(2)]
+    else:
+        size = width // (heads + 2 * shared)
+        ends = [0, heads * size, (heads + shared) * size, width]
+        parts = [n.part(query, 2, low, high) for low, high in pairwise(ends)]
+    query, key, value = (
+        _split(n, x, count)
+        for x, count in zip(parts, (heads, shared, shared), strict=True)
+    )
+    pasts = [n.value(index) if n.has(index) else None for index in (3, 4)]
+    (known,) = n.known_integers(6)
+    total = max([known, *(shape_of(past)[2] for past in pasts if past is not None)])
+    ends = n.convert(n.reshape(n.value(5), [batch]), i32)
+    before = n.apply(e.AddOp, ends, 1 - length)
+    if known == length:  # the first of all; shorter sequences are padded
+        before = n.splat(0, type_of(before))
+    column = n.reshape(before, [batch, 1])
+    places = n.apply(e.AddOp, _numbered(n, [1, length], 1), column)
+    if n.integer("do_rotary", 0):
+        tables = _tables(n, _own_places(n, 9, places, is_first=known == length), 7)
+        query, key = (_rotated(n, x, tables) for x in (query, key))
+    key, value = (
+        _cached(n, past, new, before, total)
+        for past, new in zip(pasts, (key, value), strict=True)
+    )
+    size = shape_of(query)[3]
+    grouped = n.reshape(query, [batch, shared, heads // shared * length, size])
+    scores = n.reshape(_scores(n, grouped, key), [batch, heads, length, total])
+    if softcap := n.number("softcap", 0.0):
+        scores = n.emit(e.TanhOp, n.apply(e.DivideOp, scores, softcap))
+        scores = n.apply(e.MultiplyOp, scores, softcap)
+    scores = _added(n, scores, 10)
+    place = n.reshape(places, [batch, 1, length, 1])
+    keys = _numbered(n, [1, 1, 1, total], 3)
+    seen = compare(n, keys, "LE", place)
+    window = n.integer("local_window_size", -1)
+    if window > 0:
+        near = compare(n, keys, "GT", n.apply(e.SubtractOp, place, window))
+        seen = n.apply(e.AndOp, seen, near)
+    seen = n.broadcast(seen, shape_of(scores))
+    scores = n.apply(e.SelectOp, seen, scores, float("-inf"))
+    weights = _softmax_with_rest(n, scores)
+    weights = n.reshape(weights, [batch, shared, heads // shared * length, total])
+    y = n.reshape(_weighed(n, weights, value), [batch, heads, length, size])
+    return [_joined(n, y), key, value][: n.outputs]
+
+
+def _own_places(
+    n: OnnxNode, index: int, places: SSAValue, *, is_first: bool
+) -> SSAValue:
+    """Those of an input, if there is one; the first of all keys are numbered from its
+    first one on."""
+    if not n.has(index):
+        return places
+    own = n.convert(n.value(index), i32)
+    if not is_first:
+        return own
+    return n.apply(e.AddOp, places, n.part(n.part(own, 0, 0, 1), 1, 0, 1))
+
+
+def _softmax_with_rest(n: OnnxNode, scores: SSAValue) -> SSAValue:
+    """Softmax; with `smooth_softmax`, or a number for each head, beside a score that
+    has no key."""
+    if n.has(11):
+        other = n.reshape(n.value(11), [1, shape_of(scores)[1], 1, 1])
+    elif n.integer("smooth_softmax", 0):
+        other = n.filled(0, type_of(scores).element_type, [1, 1, 1, 1])
+    else:
+        return softmax(n, scores, 3)
+    most = n.apply(e.MaximumOp, n.reduce("maximum", scores, [3], keep=True), other)
+    powers, rest = (
+        n.emit(e.ExponentialOp, n.apply(e.SubtractOp, x, most)) for x in (scores, other)
+    )
+    total = n.apply(e.AddOp, n.reduce("add", powers, [3], keep=True), rest)
+    return n.apply(e.DivideOp, powers, total)
+
+
+CONVERSIONS: Mapping[str, Conversion] = {
+    "com.microsoft.Attention": _attention,
+    "com.microsoft.GroupQueryAttention": _grouped_attention,
+    "com.microsoft.MultiHeadAttention": _multi_head_attention,
+    "com.microsoft.QAttention": _quantized_attention,
+    "com.microsoft.RotaryEmbedding": _rotary_embedding,
+}

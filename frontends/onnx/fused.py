@@ -1,0 +1,146 @@
+"""What onnxruntime's optimizers fuse, attention apart → tgraph: activations with their
+bias, sums that are normalized, embeddings, products with a factor.
+
+They are computed as the operations that they come from, which fusion joins again.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from xdsl.dialects.builtin import f32, i32
+from xdsl.ir import SSAValue
+
+from ...dialects.tgraph import elementwise as e
+from ..builder import axis_of, shape_of, type_of
+from ..formulas import compare, gelu, matmul, mean, normalized
+from ..operators import Value
+from .node import Conversion, OnnxNode
+
+# Activations
+
+
+def _of_sum(function: Callable[[OnnxNode, SSAValue], SSAValue]) -> Conversion:
+    """Of an input and a bias, if there is one."""
+
+    def convert(n: OnnxNode) -> Sequence[Value]:
+        x = n.value(0)
+        return [function(n, n.apply(e.AddOp, x, n.value(1)) if n.has(1) else x)]
+
+    return convert
+
+
+def _gelu(n: OnnxNode, x: SSAValue) -> SSAValue:
+    return gelu(n, x, approximate=False)
+
+
+def _fast_gelu(n: OnnxNode, x: SSAValue) -> SSAValue:
+    return gelu(n, x, approximate=True)
+
+
+def _quick_gelu(n: OnnxNode, x: SSAValue) -> SSAValue:
+    scaled = n.apply(e.MultiplyOp, x, n.number("alpha", 1.702))
+    return n.apply(e.MultiplyOp, x, n.emit(e.LogisticOp, scaled))
+
+
+# Normalizations
+
+
+def _root_normalized(
+    n: OnnxNode, x: SSAValue, axes: Sequence[int], epsilon: float
+) -> tuple[SSAValue, SSAValue]:
+    """x / sqrt(mean of squares), and the second factor."""
+    squares = mean(n, n.apply(e.MultiplyOp, x, x), axes)
+    inverse = n.emit(e.RsqrtOp, n.apply(e.AddOp, squares, epsilon))
+    return n.apply(e.MultiplyOp, x, inverse), inverse
+
+
+def _simplified(n: OnnxNode) -> Sequence[Value]:
+    """In f32 for 16-bit floats, as `stash_type` says."""
+    x, rank = n.value(0), len(shape_of(n.value(0)))
+    axes = range(axis_of(n.integer("axis", -1), rank), rank)
+    wide = n.convert(x, f32) if n.integer("stash_type", 1) == 1 else x
+    y, inverse = _root_normalized(n, wide, axes, n.number("epsilon", 1e-5))
+    y = n.convert(y, type_of(n.value(1)).element_type)
+    return [n.apply(e.MultiplyOp, y, n.value(1)), inverse][: n.outputs]
+
+
+def _normalized_sum(n: OnnxNode) -> Sequence[Value]:
+    """A layer normalization of a sum, which is the last result."""
+    total = n.apply(e.AddOp, n.value(0), n.value(1))
+    if n.has(4):
+        total = n.apply(e.AddOp, total, n.value(4))
+    axes = [len(shape_of(total)) - 1]
+    y, average, inverse = normalized(n, total, axes, n.number("epsilon", 1e-12))
+    y = n.apply(e.MultiplyOp, y, n.value(2))
+    if n.has(3):
+        y = n.apply(e.AddOp, y, n.value(3))
+    return [y, average, inverse, total][: n.outputs]
+
+
+def _simplified_sum(n: OnnxNode) -> Sequence[Value]:
+    total = n.apply(e.AddOp, n.value(0), n.value(1))
+    if n.has(3):
+        total = n.apply(e.AddOp, total, n.value(3))
+    axes = [len(shape_of(total)) - 1]
+    y, inverse = _root_normalized(n, total, axes, n.number("epsilon", 1e-12))
+    # onnxruntime does not compute the second result
+    scaled = n.apply(e.MultiplyOp, y, n.value(2))
+    return [scaled, inverse, inverse, total][: n.outputs]
+
+
+# Embeddings
+
+
+def _embeddings(n: OnnxNode) -> Sequence[Value]:
+    """Of words, places and segments: their sum, normalized; how many places a mask
+    has in each row; the sum."""
+    words = n.value(0)
+    batch, length = shape_of(words)
+    total = n.take(n.value(2), words, 0)
+    if n.has(8):
+        places = n.take(n.value(3), n.value(8), 0)
+    else:
+        places = n.part(n.value(3), 0, 0, length)
+    total = n.apply(e.AddOp, total, places)
+    if n.has(1) and n.has(4):
+        total = n.apply(e.AddOp, total, n.take(n.value(4), n.value(1), 0))
+    y, _, _ = normalized(n, total, [2], n.number("epsilon", 1e-12))
+    y = n.apply(e.AddOp, n.apply(e.MultiplyOp, y, n.value(5)), n.value(6))
+    counts = n.filled(0, i32, [batch])
+    if n.has(7):
+        ones = n.convert(compare(n, n.value(7), "EQ", 1), i32)
+        counts = n.reduce("add", ones, [1])
+    return [y, counts, total][: n.outputs]
+
+
+# Products
+
+
+def _fused_matmul(n: OnnxNode) -> Sequence[Value]:
+    """Of operands that are transposed: their matrices, or (`transBatchA`) the first of
+    their matrices' dimensions moved to the front of the last one."""
+    operands: list[SSAValue] = []
+    for index, side in enumerate("AB"):
+        x = n.value(index)
+        order = [*range(len(shape_of(x)))]
+        if n.integer(f"transBatch{side}", 0):
+            order = [*order[1:-1], 0, order[-1]]
+        if n.integer(f"trans{side}", 0) and len(order) > 1:
+            order[-2:] = order[:-3:-1]
+        operands.append(n.transpose(x, order))
+    product = matmul(n, operands[0], operands[1])
+    alpha = n.number("alpha", 1.0)
+    return [product if alpha == 1 else n.apply(e.MultiplyOp, product, alpha)]
+
+
+CONVERSIONS: Mapping[str, Conversion] = {
+    "com.microsoft.BiasGelu": _of_sum(_gelu),
+    "com.microsoft.EmbedLayerNormalization": _embeddings,
+    "com.microsoft.FastGelu": _of_sum(_fast_gelu),
+    "com.microsoft.FusedMatMul": _fused_matmul,
+    "com.microsoft.Gelu": _of_sum(_gelu),
+    "com.microsoft.QuickGelu": _of_sum(_quick_gelu),
+    "com.microsoft.SimplifiedLayerNormalization": _simplified,
+    "com.microsoft.SkipLayerNormalization": _normalized_sum,
+    "com.microsoft.SkipSimplifiedLayerNormalization": _simplified_sum,
+    "com.microsoft.TransposeMatMul": _fused_matmul,
+}

@@ -1,0 +1,444 @@
+"""What onnxruntime's optimizers fuse has the values that onnxruntime computes."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensorplan
+from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.tgraph.reference.interpreter import run_reference
+
+onnx = pytest.importorskip("onnx")
+ort = pytest.importorskip("onnxruntime")
+from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+from quantized_models import NETWORKS  # noqa: E402
+
+RNG = np.random.default_rng(7)
+
+
+def normal(*shape: int) -> np.ndarray:
+    return RNG.standard_normal(shape).astype("f4")
+
+
+def below(limit: int, *shape: int, dtype: str = "i4") -> np.ndarray:
+    return RNG.integers(0, limit, shape).astype(dtype)
+
+
+def model_of(
+    kind: str,
+    arrays: Sequence[np.ndarray | None],
+    parameters: Sequence[int] = (),
+    outputs: Sequence[int] = (0,),
+    domain: str = "com.microsoft",
+    opset: int = 17,
+    **attributes: Any,
+) -> tuple[bytes, dict[str, np.ndarray]]:
+    """One operation on these inputs, which are named by their number, and the arrays of
+    those that are no parameters. None is an input that is left out."""
+    names = ["" if array is None else f"i{k}" for k, array in enumerate(arrays)]
+    named = [f"o{k}" if k in outputs else "" for k in range(max(outputs) + 1)]
+    node = helper.make_node(kind, names, named, domain=domain, **attributes)
+    given = {f"i{k}": a for k, a in enumerate(arrays) if a is not None}
+    held = {f"i{k}": given.pop(f"i{k}") for k in parameters if f"i{k}" in given}
+    graph = helper.make_graph(
+        [node],
+        "g",
+        [
+            helper.make_tensor_value_info(
+                name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape
+            )
+            for name, array in given.items()
+        ],
+        [helper.make_empty_tensor_value_info(name) for name in named if name],
+        [numpy_helper.from_array(array, name) for name, array in held.items()],
+    )
+    imports = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
+    model = helper.make_model(graph, opset_imports=imports, ir_version=9)
+    return model.SerializeToString(), given
+
+
+def theirs(data: bytes, inputs: dict[str, np.ndarray]) -> Any:
+    options = ort.SessionOptions()
+    options.log_severity_level = 3
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = ort.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+    return session.run(None, inputs)
+
+
+def check(
+    data: bytes,
+    inputs: dict[str, np.ndarray],
+    constants: Sequence[str] = (),
+    rtol: float = 2e-5,
+) -> None:
+    """The reference and the compiled program have onnxruntime's values. `constants` are
+    the inputs that shapes depend on."""
+    values = {name: inputs[name] for name in constants}
+    model = tensorplan.from_onnx(data, values=values)
+    given = [array for name, array in inputs.items() if name not in values]
+    want = theirs(data, inputs)
+    arrays = [*given, *model.parameters.values()]
+    for got in (run_reference(model.module, arrays), tensorplan.compile(model)(*given)):
+        for own, peer in zip(got, want, strict=True):
+            assert own.dtype == peer.dtype
+            np.testing.assert_allclose(own, peer, rtol, rtol)
+
+
+@pytest.mark.parametrize("kind", ["BiasGelu", "FastGelu", "Gelu", "QuickGelu"])
+@pytest.mark.parametrize("shape", [(2, 3, 8), (1, 1, 8), (0, 8)], ids=str)
+def test_activations(kind: str, shape: tuple[int, ...]) -> None:
+    x = 3 * normal(*shape)
+    if kind != "QuickGelu":
+        x.ravel()[:3] = np.array([np.nan, 100, -100])[: x.size]
+    bias = [normal(8)] if kind in ("BiasGelu", "FastGelu") else []
+    alpha: dict[str, Any] = {"alpha": 1.3} if kind == "QuickGelu" else {}
+    check(*model_of(kind, [x, *bias], [1], **alpha))
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("skip", [(2, 3, 8), (1, 3, 8), (3, 8)], ids=str)
+@pytest.mark.parametrize("simplified", [False, True])
+def test_sums_that_are_normalized(
+    simplified: bool, skip: tuple[int, ...], bias: bool
+) -> None:
+    """The sum itself is a result, too."""
+    operands = [normal(2, 3, 8), normal(*skip), normal(8)]
+    operands += [normal(8)] * (not simplified) + [normal(8)] * bias
+    kind = f"Skip{'Simplified' * simplified}LayerNormalization"
+    check(*model_of(kind, operands, [2, 3, 4], outputs=[0, 3], epsilon=1e-3))
+
+
+@pytest.mark.parametrize("opset", [12, 17])
+@pytest.mark.parametrize("kind", ["LayerNormalization", "SimplifiedLayerNormalization"])
+def test_normalizations_in_the_domain_of_onnx(kind: str, opset: int) -> None:
+    """Where ONNX does not have them."""
+    operands = [normal(2, 3, 8), normal(3, 8)]
+    check(*model_of(kind, operands, [1], domain="", opset=opset, axis=-2))
+
+
+def test_normalizations_in_a_branch() -> None:
+    node = helper.make_node("SimplifiedLayerNormalization", ["x", "s"], ["y"])
+    outputs = [helper.make_empty_tensor_value_info("y")]
+    branch = helper.make_graph([node], "then", [], outputs)
+    other = helper.make_graph(
+        [helper.make_node("Identity", ["x"], ["y"])], "else", [], outputs
+    )
+    choice = helper.make_node("If", ["c"], ["y"], then_branch=branch, else_branch=other)
+    x, s = normal(3, 8), normal(8)
+    values = [
+        helper.make_tensor_value_info("x", TensorProto.FLOAT, x.shape),
+        helper.make_tensor_value_info("c", TensorProto.BOOL, []),
+    ]
+    scale = [numpy_helper.from_array(s, "s")]
+    graph = helper.make_graph([choice], "g", values, outputs, scale)
+    imports = [helper.make_opsetid("", 16)]
+    model = helper.make_model(graph, opset_imports=imports, ir_version=9)
+    for flag in (False, True):
+        check(model.SerializeToString(), {"x": x, "c": np.array(flag)})
+
+
+@pytest.mark.parametrize("segments", [False, True])
+@pytest.mark.parametrize("mask", [False, True])
+@pytest.mark.parametrize("places", [None, 1, 2])
+def test_embeddings(places: int | None, mask: bool, segments: bool) -> None:
+    operands = [
+        below(20, 2, 5),
+        below(2, 2, 5) if segments else None,
+        *(normal(20, 8), normal(7, 8), normal(2, 8) if segments else None),
+        *(normal(8), normal(8), below(2, 2, 5) if mask else None),
+        None if places is None else below(7, places, 5),
+    ]
+    kind = "EmbedLayerNormalization"
+    check(*model_of(kind, operands, [2, 3, 4, 5, 6], outputs=[0, 1, 2]))
+
+
+@pytest.mark.parametrize("turned", range(16))
+def test_products_of_operands_that_are_turned(turned: int) -> None:
+    a, b, batch_a, batch_b = (turned >> k & 1 for k in range(4))
+    first = [5, 4] if a else [4, 5]
+    second = [6, 5] if b else [5, 6]
+    x = normal(first[0], 2, 3, first[1]) if batch_a else normal(2, 3, *first)
+    y = normal(second[0], 2, 3, second[1]) if batch_b else normal(2, 3, *second)
+    flags: dict[str, Any] = {
+        "transA": a,
+        "transB": b,
+        "transBatchA": batch_a,
+        "transBatchB": batch_b,
+    }
+    check(*model_of("FusedMatMul", [x, y], alpha=0.5, **flags))
+
+
+# Attention of 2 sequences, 5 queries, and 2 heads of size 4.
+
+MASKS = {
+    "none": lambda keys: None,
+    "ends": lambda keys: np.array([keys, 3], "i4"),
+    "ends and starts": lambda keys: np.array([keys, keys - 1, 0, 2], "i4"),
+    "keys": lambda keys: below(2, 2, keys),
+    "queries": lambda keys: below(2, 2, 5, keys),
+    "all": lambda keys: np.zeros((2, keys), "i4"),
+    "pruned": lambda keys: np.ones((2, 1), "i4"),
+}
+
+
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("past", [0, 3])
+@pytest.mark.parametrize("causal", [0, 1])
+def test_attention(causal: int, past: int, mask: str) -> None:
+    cache = normal(2, 2, 2, past, 4) if past else None
+    added = None if past else normal(2, 2, 5, 5)
+    operands = [
+        *(normal(2, 5, 7), normal(7, 24), normal(24)),
+        *(MASKS[mask](5 + past), cache, added),
+    ]
+    outputs = [0, 1] if past else [0]
+    sides: dict[str, Any] = {"num_heads": 2, "unidirectional": causal}
+    check(*model_of("Attention", operands, [1, 2], outputs, **sides))
+
+
+def test_attention_with_values_of_another_size() -> None:
+    operands = [normal(2, 5, 7), normal(7, 32), normal(32)]
+    sizes: dict[str, Any] = {
+        "num_heads": 2,
+        "qkv_hidden_sizes": [8, 8, 16],
+        "scale": 0.3,
+    }
+    check(*model_of("Attention", operands, [1, 2], **sizes))
+
+
+@pytest.mark.parametrize("weights", ["uint8", "int8"])
+@pytest.mark.parametrize("columns", [False, True])
+@pytest.mark.parametrize("past", [0, 3])
+def test_attention_of_8_bits(past: int, columns: bool, weights: str) -> None:
+    count = (24,) if columns else ()
+    operands = [
+        *(below(128, 2, 5, 7, dtype="u1"), below(100, 7, 24, dtype=weights)),
+        *(normal(24), np.array(0.02, "f4"), RNG.uniform(0.005, 0.01, count)),
+        *(below(2, 2, 5 + past), np.array(3, "u1"), below(90, *count, dtype=weights)),
+        normal(2, 2, 2, past, 4) if past else None,
+    ]
+    arrays = [
+        None if x is None else np.asarray(x, "f4" if x.dtype == "f8" else x.dtype)
+        for x in operands
+    ]
+    outputs = [0, 1] if past else [0]
+    check(*model_of("QAttention", arrays, [1, 2, 3, 4, 6, 7], outputs, num_heads=2))
+
+
+@pytest.mark.parametrize("mask", ["none", "ends", "keys", "queries"])
+@pytest.mark.parametrize("past", [0, 3])
+@pytest.mark.parametrize("causal", [0, 1])
+@pytest.mark.parametrize("heads", [1, 2])
+def test_attention_of_three_products(
+    heads: int, causal: int, past: int, mask: str
+) -> None:
+    """What is added to scores may be the same for all heads."""
+    caches = [normal(2, 2, past, 4) if past else None for _ in range(2)]
+    operands = [
+        *(normal(2, 5, 8), normal(2, 5, 8), normal(2, 5, 8), normal(24)),
+        *(MASKS[mask](5 + past), normal(1, heads, 5, 5 + past), *caches),
+    ]
+    outputs = [0, 1, 2] if past else [0]
+    sides: dict[str, Any] = {"num_heads": 2, "unidirectional": causal}
+    check(*model_of("MultiHeadAttention", operands, [3], outputs, **sides))
+
+
+@pytest.mark.parametrize("rank", [3, 4])
+def test_attention_to_other_rows(rank: int) -> None:
+    """A decoder's keys and values may have their heads apart already."""
+    shape, wide = ((2, 9, 8), (2, 9, 8)) if rank == 3 else ((2, 2, 9, 4), (2, 2, 9, 4))
+    operands = [normal(2, 5, 8), normal(*shape), normal(*wide)]
+    check(*model_of("MultiHeadAttention", operands, num_heads=2))
+
+
+@pytest.mark.parametrize("interleaved", [0, 1])
+@pytest.mark.parametrize("rank", [3, 4])
+@pytest.mark.parametrize("places", ["each", "first"])
+@pytest.mark.parametrize("size", [8, 4])
+def test_rotary_embeddings(size: int, places: str, rank: int, interleaved: int) -> None:
+    """Of heads of size 8: all of each, or its first half."""
+    x = normal(2, 5, 16) if rank == 3 else normal(2, 2, 5, 8)
+    own = below(20, 2, 5, dtype="i8") if places == "each" else np.array([4])
+    tables = normal(20, size // 2), normal(20, size // 2)
+    part: dict[str, Any] = (
+        {"num_heads": 2, "rotary_embedding_dim": size} if size < 8 else {}
+    )
+    operands = [x, own, *tables]
+    check(
+        *model_of("RotaryEmbedding", operands, [2, 3], interleaved=interleaved, **part)
+    )
+
+
+GROUPED = {
+    "prompt": (2, 5, 0),
+    "next": (2, 1, 6),
+    "several": (1, 3, 6),
+}
+
+
+def grouped(
+    kind: str, short: bool = False, packed: bool = False, spare: int = 0
+) -> tuple[list[np.ndarray | None], int]:
+    """4 heads of queries for 2 of keys and values of size 16, how many keys of each
+    sequence count, and the number of all keys. `spare`: rows of the cache beyond."""
+    batch, length, past = GROUPED[kind]
+    rows = [normal(batch, length, count * 16) for count in (4, 2, 2)]
+    given = [np.concatenate(rows, 2), None, None] if packed else rows
+    total = past + length
+    ends = np.full(batch, total - 1, "i4")
+    ends[0] -= short
+    caches = [normal(batch, 2, past + spare * (past > 0), 16) for _ in range(2)]
+    return [*given, *caches, ends, np.array(total, "i4")], length
+
+
+SIDES: dict[str, Any] = {"num_heads": 4, "kv_num_heads": 2}
+
+
+@pytest.mark.parametrize("kind", GROUPED)
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"do_rotary": 1},
+        {"do_rotary": 1, "rotary_interleaved": 1, "local_window_size": 3},
+        {"softcap": 5.0, "scale": 0.5},
+        {"smooth_softmax": 1},
+    ],
+    ids=str,
+)
+def test_grouped_attention(options: dict[str, Any], packed: bool, kind: str) -> None:
+    operands, _ = grouped(kind, packed=packed)
+    tables = [normal(20, 8), normal(20, 8)] if "do_rotary" in options else []
+    check(
+        *model_of(
+            "GroupQueryAttention",
+            *([*operands, *tables], [7, 8], [0, 1, 2]),
+            **(SIDES | options),
+        ),
+        constants=["i6"],
+    )
+
+
+@pytest.mark.parametrize("spare", [0, 2])
+def test_grouped_attention_of_sequences_of_other_lengths(spare: int) -> None:
+    """New keys lie behind those of each sequence; what comes then is undefined. Places
+    are those of an input."""
+    operands, _ = grouped("next", short=True, spare=spare)
+    operands += [normal(20, 8), normal(20, 8), below(20, 2, 1, dtype="i8")]
+    sides: dict[str, Any] = {**SIDES, "do_rotary": 1}
+    data, inputs = model_of("GroupQueryAttention", operands, [7, 8], [0, 1, 2], **sides)
+    want = theirs(data, inputs)
+    total = inputs.pop("i6")
+    model = tensorplan.from_onnx(data, values={"i6": total})
+    y, *caches = tensorplan.compile(model)(*inputs.values())
+    np.testing.assert_allclose(y, want[0], 2e-5, 2e-5)
+    for own, peer in zip(caches, want[1:], strict=True):
+        assert own.shape == peer.shape
+        for sequence, end in enumerate(inputs["i5"] + 1):
+            rows = sequence, slice(None), slice(end)
+            np.testing.assert_allclose(own[rows], peer[rows], 2e-5, 2e-5)
+
+
+def test_places_of_the_first_keys() -> None:
+    """They are numbered from the first one on."""
+    operands, _ = grouped("prompt")
+    operands += [normal(20, 8), normal(20, 8), below(9, 2, 5, dtype="i8")]
+    data, inputs = model_of(
+        *("GroupQueryAttention", operands, [7, 8]), **SIDES, do_rotary=1
+    )
+    check(data, inputs, constants=["i6"])
+
+
+def test_grouped_attention_with_a_bias_and_sinks() -> None:
+    operands, _ = grouped("prompt")
+    operands += [None, None, None, normal(1, 4, 5, 5)]
+    data, inputs = model_of("GroupQueryAttention", operands, **SIDES)
+    check(data, inputs, constants=["i6"])
+    operands[10:] = [None, normal(4)]
+    data, inputs = model_of("GroupQueryAttention", operands, [11], **SIDES)
+    check(data, inputs, constants=["i6"])
+
+
+@pytest.mark.parametrize("bits", [2, 4, 8])
+@pytest.mark.parametrize("size", [16, 32])
+@pytest.mark.parametrize("zeros", ["half", "packed"])
+@pytest.mark.parametrize("rows", [(1,), (2, 3)], ids=str)
+def test_weights_of_few_bits(
+    rows: tuple[int, ...], zeros: str, size: int, bits: int
+) -> None:
+    """The last block is not full, and the zero points of a column end in a byte."""
+    depth, columns = 72, 5
+    blocks = -(-depth // size)
+    operands = [
+        normal(*rows, depth),
+        below(256, columns, blocks, size * bits // 8, dtype="u1"),
+        RNG.uniform(0.01, 0.1, (columns, blocks)).astype("f4"),
+        below(256, columns, -(-blocks * bits // 8), dtype="u1"),
+        *(None, normal(columns)),
+    ]
+    if zeros == "half":
+        operands[3] = None
+    sides: dict[str, Any] = {"K": depth, "N": columns, "bits": bits, "block_size": size}
+    check(*model_of("MatMulNBits", operands, [1, 2, 3, 5], **sides), rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("message", "kind", "operands", "attributes"),
+    [
+        (
+            "a mask of shape [2, 1, 9, 9]",
+            "Attention",
+            [normal(2, 5, 7), normal(7, 24), normal(24), below(2, 2, 1, 9, 9)],
+            {"num_heads": 2},
+        ),
+        (
+            "packed keys and values",
+            "MultiHeadAttention",
+            [normal(2, 5, 2, 3, 4)],
+            {"num_heads": 2},
+        ),
+        (
+            "unidirectional = 1 and 9 keys for 5 queries",
+            "MultiHeadAttention",
+            [normal(2, 5, 8), normal(2, 9, 8), normal(2, 9, 8)],
+            {"num_heads": 2, "unidirectional": 1},
+        ),
+        (
+            "input 'i6' computed at run time, expected a constant",
+            "GroupQueryAttention",
+            grouped("prompt")[0],
+            SIDES,
+        ),
+        (
+            "bits = 3, expected 2 or 4 or 8",
+            "MatMulNBits",
+            [normal(2, 32), below(9, 5, 1, 12, dtype="u1"), normal(5, 1)],
+            {"K": 32, "N": 5, "bits": 3, "block_size": 32},
+        ),
+    ],
+)
+def test_what_is_not_supported(
+    message: str, kind: str, operands: list[Any], attributes: dict[str, Any]
+) -> None:
+    data, _ = model_of(kind, operands, **attributes)
+    with pytest.raises(LocatedError) as error:
+        tensorplan.from_onnx(data)
+    assert f"operation com.microsoft.{kind} with {message}" in str(error.value)
+
+
+@pytest.mark.parametrize("level", ["EXTENDED", "ALL"])
+def test_a_network_that_onnxruntime_has_optimized(level: str, tmp_path: Any) -> None:
+    model = NETWORKS["bert"](17, large=False)
+    options = ort.SessionOptions()
+    options.log_severity_level = 3
+    path = tmp_path / "optimized.onnx"
+    options.optimized_model_filepath = str(path)
+    levels = ort.GraphOptimizationLevel
+    options.graph_optimization_level = getattr(levels, f"ORT_ENABLE_{level}")
+    ort.InferenceSession(model.SerializeToString(), options)
+    optimized = onnx.load(str(path))
+    assert any(node.domain == "com.microsoft" for node in optimized.graph.node)
+    x = normal(*(d.dim_value for d in model.graph.input[0].type.tensor_type.shape.dim))
+    check(optimized.SerializeToString(), {"x": x}, rtol=1e-4)
