@@ -1,5 +1,7 @@
 """`tgraph-sink-reshapes` changes no value, and brings operations together."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -64,6 +66,44 @@ def test_values_stay_as_they_are(text: str) -> None:
     values = inputs(before)
     (got,), (want,) = (run_reference(m, values) for m in (after, before))
     np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize(
+    ("rows", "depth"),
+    [
+        ((4, 3), (6,)),
+        ((4, 3), (2, 3)),
+        ((1, 5), (6,)),
+        ((2, 1, 3), (1, 4, 1)),
+        ((3, 2), (1,)),
+        ((7,), (2, 3)),
+    ],
+    ids=str,
+)
+def test_rows_of_a_product_stay_apart(
+    rows: tuple[int, ...], depth: tuple[int, ...]
+) -> None:
+    """Nothing but the result is stored of a layer whose rows are joined for it."""
+    k = math.prod(depth)
+    flat, result = tensor([math.prod(rows), 5]), tensor([*rows, 5])
+    module = parse(f"""
+func.func @main(%x: {tensor([*rows, *depth])}, %w: {tensor([k, 5])}, %r: {result})
+    -> {result} {{
+  %0 = tgraph.reshape %x
+     : ({tensor([*rows, *depth])}) -> {tensor([math.prod(rows), k])}
+  %1 = tgraph.dot_general %0, %w {{lhs_contracting_dimensions = array<i64: 1>,
+    rhs_contracting_dimensions = array<i64: 0>}}
+     : ({tensor([math.prod(rows), k])}, {tensor([k, 5])}) -> {flat}
+  %2 = tgraph.negate %1 : {flat}
+  %3 = tgraph.reshape %2 : ({flat}) -> {result}
+  %y = tgraph.add %3, %r : {result}
+  func.return %y : {result}
+}}""")
+    values = inputs(module)
+    (want,) = run_reference(module, values)
+    (got,) = run_reference(run(module, TGraphSinkReshapes()), values)
+    np.testing.assert_allclose(got, want, 1e-6)
+    assert not tensorplan.report(tensorplan.plan(module))["pools"]
 
 
 def test_group_normalisation_stores_nothing_of_full_size() -> None:

@@ -76,3 +76,41 @@ func.func @centered(%x: tensor<3x5x8xf32>) -> tensor<3x5x8xf32> {
   %y = tgraph.subtract %x, %repeated : tensor<3x5x8xf32>
   func.return %y : tensor<3x5x8xf32>
 }
+
+// A product of rows that were joined before, and come apart behind: both reshapes go.
+// CHECK-LABEL: func.func @rows
+// CHECK-NEXT:    %product = tgraph.dot_general %x, %w {{.*}}lhs_contracting_dimensions = array<i64: 2>{{.*}} -> tensor<4x8x16xf32>
+// CHECK-NEXT:    %[[BIAS:.*]] = tgraph.broadcast_in_dim %b {broadcast_dimensions = array<i64: 2>}
+// CHECK-NEXT:    %sum = tgraph.add %product, %[[BIAS]] : tensor<4x8x16xf32>
+// CHECK-NEXT:    %y = tgraph.add %sum, %r : tensor<4x8x16xf32>
+// CHECK-NEXT:    func.return %y
+func.func @rows(%x: tensor<4x8x8xf32>, %w: tensor<8x16xf32>, %b: tensor<16xf32>, %r: tensor<4x8x16xf32>) -> tensor<4x8x16xf32> {
+  %flat = tgraph.reshape %x : (tensor<4x8x8xf32>) -> tensor<32x8xf32>
+  %product = tgraph.dot_general %flat, %w {lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 0>} : (tensor<32x8xf32>, tensor<8x16xf32>) -> tensor<32x16xf32>
+  %bias = tgraph.broadcast_in_dim %b {broadcast_dimensions = array<i64: 1>} : (tensor<16xf32>) -> tensor<32x16xf32>
+  %sum = tgraph.add %product, %bias : tensor<32x16xf32>
+  %whole = tgraph.reshape %sum : (tensor<32x16xf32>) -> tensor<4x8x16xf32>
+  %y = tgraph.add %whole, %r : tensor<4x8x16xf32>
+  func.return %y : tensor<4x8x16xf32>
+}
+
+// Rows whose elements are split, too: heads of attention become one dimension first.
+// CHECK-LABEL: func.func @heads
+// CHECK-NEXT:    %flat = tgraph.reshape %x : (tensor<4x8x2x4xf32>) -> tensor<4x8x8xf32>
+// CHECK-NEXT:    %product = tgraph.dot_general %flat, %w {{.*}} -> tensor<4x8x16xf32>
+// CHECK-NEXT:    func.return %product
+func.func @heads(%x: tensor<4x8x2x4xf32>, %w: tensor<8x16xf32>) -> tensor<4x8x16xf32> {
+  %flat = tgraph.reshape %x : (tensor<4x8x2x4xf32>) -> tensor<32x8xf32>
+  %product = tgraph.dot_general %flat, %w {lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 0>} : (tensor<32x8xf32>, tensor<8x16xf32>) -> tensor<32x16xf32>
+  %whole = tgraph.reshape %product : (tensor<32x16xf32>) -> tensor<4x8x16xf32>
+  func.return %whole : tensor<4x8x16xf32>
+}
+
+// A row that is put together from several ones is no row of before.
+// CHECK-LABEL: func.func @images
+// CHECK:         tgraph.dot_general %flat, %w
+func.func @images(%x: tensor<4x8x8xf32>, %w: tensor<64x16xf32>) -> tensor<4x16xf32> {
+  %flat = tgraph.reshape %x : (tensor<4x8x8xf32>) -> tensor<4x64xf32>
+  %product = tgraph.dot_general %flat, %w {lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 0>} : (tensor<4x64xf32>, tensor<64x16xf32>) -> tensor<4x16xf32>
+  func.return %product : tensor<4x16xf32>
+}

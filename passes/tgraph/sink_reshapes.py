@@ -1,4 +1,4 @@
-"""`tgraph-sink-reshapes`: moves reshapes after elementwise operations.
+"""`tgraph-sink-reshapes`: moves reshapes after elementwise operations and products.
 
     %0 = tgraph.dot_general %x, %w {...} : ... -> tensor<32x8xf32>
     %1 = tgraph.reshape %0 : (tensor<32x8xf32>) -> tensor<4x8x8xf32>
@@ -27,6 +27,16 @@ in the shape in which it is read, so that its reshapes vanish:
     %1 = ...                               // twice the index along 1, and that along 2
     %3 = tgraph.compare %0, %1 {direction = "EQ"} : ... -> tensor<6x3x2xi1>
 
+A product of rows that a reshape has joined to one dimension is one of the rows as they
+were, as ONNX's Gemm has it: where a reshape behind takes them apart again, nothing of
+both is left between the product and what adds to it.
+
+    %0 = tgraph.reshape %x : (tensor<4x8x16xf32>) -> tensor<32x16xf32>
+    %1 = tgraph.dot_general %0, %w {...} : ... -> tensor<32x8xf32>
+
+    %0 = tgraph.dot_general %x, %w {...} : ... -> tensor<4x8x8xf32>
+    %1 = tgraph.reshape %0 : (tensor<4x8x8xf32>) -> tensor<32x8xf32>
+
 A broadcast of what is reshaped so that only 1s come or go reads that itself: the mean
 of a row, divided and repeated along it, can then be fused with the row.
 
@@ -43,6 +53,7 @@ into.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -53,10 +64,18 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from ...analysis.cost import POLYNOMIALS
 from ...analysis.functions import erase_unused, tensor_blocks
 from ...dialects.sizes.symbolic import Symbolic
-from ...dialects.tgraph.base import Shape, TensorOp, value_shape, with_shape
+from ...dialects.tgraph.base import (
+    Shape,
+    TensorOp,
+    ints,
+    tensor_type_of,
+    value_shape,
+    with_shape,
+)
 from ...dialects.tgraph.canonicalization import without_reshape
 from ...dialects.tgraph.elementwise import ElementwiseOp
 from ...dialects.tgraph.fusing import CONTRACTIONS
+from ...dialects.tgraph.reducing import DotGeneralOp
 from ...dialects.tgraph.shaping import (
     BroadcastInDimOp,
     ConstantOp,
@@ -70,7 +89,7 @@ from .shared.reshaped import is_joined, reshaped
 
 @dataclass(frozen=True)
 class TGraphSinkReshapes(OptionalPass):
-    """Moves reshapes after elementwise operations, so that these can be fused."""
+    """Moves reshapes after operations, so that these can be fused."""
 
     name = "tgraph-sink-reshapes"
     LOWERS_PEAK = True
@@ -81,9 +100,12 @@ class TGraphSinkReshapes(OptionalPass):
             erase_unused(block)  # a dead reader would count
             for inner in list(block.ops):
                 if isinstance(inner, ReshapeOp) and not inner.outs:
-                    _compute_in_shape(inner)
+                    if not _undoes_another(inner):
+                        _compute_in_shape(inner)
                 elif isinstance(inner, ElementwiseOp) and not inner.outs:
                     _sink(inner)
+                elif isinstance(inner, DotGeneralOp) and not inner.outs:
+                    _keep_rows_apart(inner)
                 elif isinstance(inner, BroadcastInDimOp) and not inner.outs:
                     if new := without_reshape(inner):
                         Rewriter.replace_op(inner, new)
@@ -113,6 +135,52 @@ def _sink(op: ElementwiseOp) -> None:
     result = ReshapeOp([new.result], result_types=(op.result.type,))
     result.location = op.location
     Rewriter.replace_op(op, [new, result])
+
+
+def _undoes_another(reshape: ReshapeOp) -> bool:
+    """Whether it does; readers then read what was reshaped before."""
+    other = reshape.inputs[0].owner
+    if not isinstance(other, ReshapeOp) or other.outs:
+        return False
+    source = other.inputs[0]
+    if source.type != reshape.result.type:
+        return False
+    Rewriter.replace_op(reshape, [], [source])
+    return True
+
+
+def _keep_rows_apart(op: DotGeneralOp) -> None:
+    """Multiplies rows that a reshape has joined to one dimension as they were."""
+    reshape = op.inputs[0].owner
+    if not isinstance(reshape, ReshapeOp) or reshape.outs or not _is_plain(reshape):
+        return
+    if len(value_shape(op.inputs[0])) != 2 or op.contracting[0] != (1,):
+        return
+    if op.batching != ((), ()):
+        return
+    source = reshape.inputs[0]
+    sizes, depth = value_shape(source), value_shape(op.inputs[0])[1]
+    rank = next((d for d in range(2, len(sizes)) if prod(sizes[d:]) == depth), None)
+    if rank is None:
+        return
+    rows, made = sizes[:rank], list[TensorOp]()
+    if rank + 1 < len(sizes):
+        type_ = with_shape(tensor_type_of(source.type), (*rows, depth))
+        made.append(ReshapeOp([source], result_types=(type_,)))
+        made[0].location = reshape.location
+        made[0].results[0].name_hint = reshape.result.name_hint
+        source = made[0].results[0]
+    new = DotGeneralOp.create(
+        operands=[source, op.inputs[1]],
+        result_types=[with_shape(op.result.type, (*rows, *value_shape(op.result)[1:]))],
+        properties={**op.properties, "lhs_contracting_dimensions": ints([rank])},
+        attributes=op.attributes,
+        location=op.location,
+    )
+    new.result.name_hint = op.result.name_hint
+    result = ReshapeOp([new.result], result_types=(op.result.type,))
+    result.location = op.location
+    Rewriter.replace_op(op, [*made, new, result])
 
 
 FEW = 8
