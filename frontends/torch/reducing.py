@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import AnyFloat, f32, i1
 from xdsl.ir import SSAValue
 
 from ...dialects.tgraph import elementwise as e
+from ...dialects.tgraph.base import with_shape
 from ..builder import shape_of, type_of
 from ..formulas import (
     batch_normalized,
@@ -22,6 +23,7 @@ from ..formulas import (
     per_channel,
     softmax,
 )
+from ..unsupported import Unsupported
 from .call import AtenCall, Conversion, Results
 
 
@@ -121,6 +123,25 @@ def _cumulative_log_sum(c: AtenCall) -> SSAValue:
     powers = c.emit(e.ExponentialOp, c.apply(e.SubtractOp, kept, base))
     total = c.emit(e.LogOp, c.reduce("add", powers, [axis + 1], keep=True))
     return c.reshape(c.apply(e.AddOp, total, base), c.shape)
+
+
+def _histogram(c: AtenCall) -> SSAValue:
+    """How many elements each of some equal parts of a range has; its end is of the
+    last one."""
+    x, bins = c.tensor(), c["bins"]
+    low, high = float(c["min"]), float(c["max"])
+    if not low < high:
+        raise Unsupported("without a range")
+    wide = [*shape_of(x), bins]
+    part = c.apply(e.DivideOp, c.apply(e.SubtractOp, x, low), high - low)
+    part = c.emit(e.FloorOp, c.apply(e.MultiplyOp, part, bins))
+    part = c.apply(e.MinimumOp, part, bins - 1)
+    is_in = c.apply(e.AndOp, compare(c, x, "GE", low), compare(c, x, "LE", high))
+    part = c.apply(e.SelectOp, is_in, part, -1)
+    dims = range(len(shape_of(x)))
+    numbers = c.iota(with_shape(type_of(x), wide), len(dims))
+    hits = compare(c, c.broadcast_in_dim(part, wide, dims), "EQ", numbers)
+    return c.reduce("add", c.convert(hits, c.element), dims)
 
 
 def _without(rank: int, dim: int) -> list[int]:
@@ -263,6 +284,7 @@ CONVERSIONS: Mapping[str, Conversion] = {
     "argmin": _arg("minimum"),
     "cumprod": _cumulative("multiply"),
     "cumsum": _cumulative("add"),
+    "histc": _histogram,
     "logcumsumexp": _cumulative_log_sum,
     "linalg_vector_norm": _vector_norm,
     "max": _with_index("maximum"),
