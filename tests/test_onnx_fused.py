@@ -13,6 +13,7 @@ from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 onnx = pytest.importorskip("onnx")
 ort = pytest.importorskip("onnxruntime")
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+from onnx.reference import ReferenceEvaluator  # noqa: E402
 from quantized_models import NETWORKS  # noqa: E402
 
 RNG = np.random.default_rng(7)
@@ -359,6 +360,54 @@ def test_grouped_attention_with_a_bias_and_sinks() -> None:
     operands[10:] = [None, normal(4)]
     data, inputs = model_of("GroupQueryAttention", operands, [11], **SIDES)
     check(data, inputs, constants=["i6"])
+
+
+# Attention as ONNX has it, of 2 sequences, 5 queries, and heads of size 8.
+
+
+@pytest.mark.parametrize("rank", [3, 4])
+@pytest.mark.parametrize("shared", [2, 4])
+@pytest.mark.parametrize("past", [0, 3])
+@pytest.mark.parametrize("mask", ["none", "flags", "numbers", "short"])
+def test_attention_of_onnx(mask: str, past: int, shared: int, rank: int) -> None:
+    """The mask of the first sequence's first query has no key."""
+    keys = 5 + past
+    added = normal(2, 4, 5, keys)
+    added[0, :, 0] = -np.inf
+    flags = below(2, 2, 1, 5, keys).astype(bool)
+    flags[..., 0], flags[0, :, 0] = True, False
+    masks = {"none": None, "flags": flags, "numbers": added, "short": flags[..., :-2]}
+    heads = [normal(2, count, 5, 8) for count in (4, shared, shared)]
+    sides: dict[str, Any] = {"is_causal": int(mask != "flags"), "softcap": 3.0}
+    if rank == 3:
+        heads = [x.transpose(0, 2, 1, 3).reshape(2, 5, -1).copy() for x in heads]
+        sides |= {"q_num_heads": 4, "kv_num_heads": shared}
+    caches = [normal(2, shared, past, 8) for _ in range(2)] if past else []
+    outputs = [0, 1, 2] if past else [0]
+    operands = [*heads, masks[mask], *caches]
+    data, inputs = model_of("Attention", operands, (), outputs, "", 24, **sides)
+    if mask != "short":
+        check(data, inputs)
+        return
+    model = tensorplan.from_onnx(data)  # onnxruntime does not have such masks
+    want = ReferenceEvaluator(onnx.load_from_string(data)).run(None, inputs)
+    for own, peer in zip(
+        tensorplan.compile(model)(*inputs.values()), want, strict=True
+    ):
+        np.testing.assert_allclose(own, np.asarray(peer), 2e-5, 2e-5)
+
+
+def test_shared_keys_are_read_in_place() -> None:
+    """They are neither scaled nor repeated for each head of queries."""
+    heads = [normal(1, count, 1, 16) for count in (8, 2, 2)]
+    caches = [normal(1, 2, 255, 16) for _ in range(2)]
+    data, inputs = model_of(
+        "Attention", [*heads, None, *caches], (), [0, 1, 2], "", 24, is_causal=1
+    )
+    check(data, inputs)
+    planned = tensorplan.plan(tensorplan.from_onnx(data))
+    (pool,) = tensorplan.report(planned)["pools"]
+    assert pool["bytes"] <= 8 * 256 * 4 + 1024  # scores, and queries
 
 
 @pytest.mark.parametrize("bits", [2, 4, 8])

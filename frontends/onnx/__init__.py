@@ -8,7 +8,7 @@ numbers, of rank 1 or more, that operations read. `tgraph.name` is the name of e
 the ONNX model. Parameters are marked `tgraph.parameter`, and their values are not in
 the IR. Other initializers are constants. The frontend computes values that depend only
 on shapes and constants (`folding.py`). It expands operations that ONNX defines by
-others (Attention, RotaryEmbedding, ...), unless it converts them as a whole.
+others (RMSNormalization, RotaryEmbedding, ...), unless it converts them as a whole.
 
 An operation's place is `model.onnx#node:7:1`: the node's name (that of its first output
 if it has none), and its number, from 1. Within a definition it is

@@ -1,4 +1,6 @@
-"""onnxruntime's attention → tgraph: softmax(scale * q k + bias) v, for each head.
+"""Attention as ONNX and onnxruntime have it → tgraph.
+
+    softmax(scale * q k + bias) v, for each head
 
 Heads are dimension 1: batch x heads x length x size. Caches of keys and values are
 results of their own, longer by the new ones. Masks add a number (-10000, unless
@@ -13,12 +15,13 @@ from dataclasses import replace
 from itertools import pairwise
 from math import sqrt
 
-from xdsl.dialects.builtin import IntegerAttr, TensorType, i32, i64
+from onnx import helper
+from xdsl.dialects.builtin import IntegerAttr, TensorType, i1, i32, i64
 from xdsl.ir import SSAValue
 
 from ...dialects.tgraph import elementwise as e
 from ...dialects.tgraph import shaping
-from ..builder import shape_of, type_of
+from ..builder import element_type, shape_of, type_of
 from ..formulas import clamp, compare, softmax
 from ..operators import Known, Value
 from ..unsupported import Unsupported
@@ -52,15 +55,31 @@ def _numbered(n: OnnxNode, shape: Sequence[int], axis: int) -> SSAValue:
 
 
 def _scores(n: OnnxNode, query: SSAValue, key: SSAValue) -> SSAValue:
-    """Of each query and key, times the scale."""
-    size = shape_of(query)[3]
+    """Of each query and key, times the scale. Several heads of queries may share one
+    of keys: those that follow each other."""
+    batch, heads, length, size = shape_of(query)
+    _, shared, keys, _ = shape_of(key)
     scale = n.number("scale", 0.0) or 1 / sqrt(size)
     query = n.apply(e.MultiplyOp, query, scale)
-    return n.dot(query, key, ([3], [3]), ([0, 1], [0, 1]))
+    query = n.reshape(query, [batch, shared, heads // shared * length, size])
+    scores = n.dot(query, key, ([3], [3]), ([0, 1], [0, 1]))
+    return n.reshape(scores, [batch, heads, length, keys])
 
 
 def _weighed(n: OnnxNode, weights: SSAValue, value: SSAValue) -> SSAValue:
-    return n.dot(weights, value, ([3], [2]), ([0, 1], [0, 1]))
+    batch, heads, length, keys = shape_of(weights)
+    _, shared, _, size = shape_of(value)
+    weights = n.reshape(weights, [batch, shared, heads // shared * length, keys])
+    y = n.dot(weights, value, ([3], [2]), ([0, 1], [0, 1]))
+    return n.reshape(y, [batch, heads, length, size])
+
+
+def _capped(n: OnnxNode, scores: SSAValue) -> SSAValue:
+    softcap = n.number("softcap", 0.0)
+    if not softcap:
+        return scores
+    scores = n.emit(e.TanhOp, n.apply(e.DivideOp, scores, softcap))
+    return n.apply(e.MultiplyOp, scores, softcap)
 
 
 def _added(n: OnnxNode, scores: SSAValue, index: int) -> SSAValue:
@@ -211,6 +230,78 @@ def _multi_head_attention(n: OnnxNode) -> Sequence[Value]:
     return [_joined(n, _weighed(n, weights, value)), key, value][: n.outputs]
 
 
+# Attention as ONNX has it
+
+
+def _standard_attention(n: OnnxNode) -> Sequence[Value]:
+    """A query that sees no key is 0. The last result are scores, or weights."""
+    rows = [n.value(index) for index in range(3)]
+    counts = ("q_num_heads", "kv_num_heads", "kv_num_heads")
+    query, key, value = (
+        x if len(shape_of(x)) == 4 else _split(n, x, n.integer(name, 1))
+        for x, name in zip(rows, counts, strict=True)
+    )
+    key, value = (
+        _extended(n, n.value(index) if n.has(index) else None, new)
+        for index, new in ((4, key), (5, value))
+    )
+    steps = [_scores(n, query, key)]
+    steps.append(_capped(n, steps[0]))
+    scores = _biased(n, steps[1], 3)
+    batch, _, length, keys = shape_of(scores)
+    before: SSAValue | int = shape_of(n.value(4))[2] if n.has(4) else 0
+    numbers = _numbered(n, [1, 1, 1, keys], 3)
+    seen: list[SSAValue] = []
+    if n.has(6):
+        ends = n.reshape(n.convert(n.value(6), i32), [batch, 1, 1, 1])
+        seen.append(compare(n, numbers, "LT", ends))
+        before = n.apply(e.SubtractOp, ends, length)
+    place = n.apply(e.AddOp, _numbered(n, [1, 1, length, 1], 2), before)
+    left, right = (n.integer(f"{k}_window_size", -1) for k in ("left", "right"))
+    if n.integer("is_causal", 0):
+        seen.append(compare(n, numbers, "LE", place))
+    if left >= 0:
+        seen.append(compare(n, numbers, "GE", n.apply(e.SubtractOp, place, left)))
+    if right >= 0:
+        seen.append(compare(n, numbers, "LE", n.apply(e.AddOp, place, right)))
+    for flags in seen:
+        flags = n.broadcast(flags, shape_of(scores))
+        scores = n.apply(e.SelectOp, flags, scores, float("-inf"))
+    steps.append(scores)
+    element = type_of(scores).element_type
+    if number := n.integer("softmax_precision", 0):
+        precision = element_type(helper.tensor_dtype_to_np_dtype(number))
+        scores = n.convert(scores, precision)
+    weights = softmax(n, scores, 3)
+    if n.has(3) or n.has(6) or left >= 0:
+        most = n.reduce("maximum", scores, [3], keep=True)
+        some = n.broadcast(compare(n, most, "GT", float("-inf")), shape_of(scores))
+        weights = n.apply(e.SelectOp, some, weights, 0)
+    weights = n.convert(weights, element)
+    steps.append(weights)
+    y = _weighed(n, weights, value)
+    y = y if len(shape_of(rows[0])) == 4 else _joined(n, y)
+    mode = n.integer("qk_matmul_output_mode", 0)
+    n.expect("qk_matmul_output_mode", mode, *range(len(steps)))
+    return [y, key, value, steps[mode]][: n.outputs]
+
+
+def _biased(n: OnnxNode, scores: SSAValue, index: int) -> SSAValue:
+    """With a mask of flags or of numbers, which may have fewer keys than there are."""
+    if not n.has(index):
+        return scores
+    mask = n.value(index)
+    *outer, keys = shape_of(mask)
+    if more := shape_of(scores)[3] - keys:
+        nothing = 0 if type_of(mask).element_type == i1 else float("-inf")
+        rest = n.filled(nothing, type_of(mask).element_type, ())
+        mask = n.pad(mask, [0] * (len(outer) + 1), [*[0] * len(outer), more], rest)
+    mask = n.broadcast(mask, shape_of(scores))
+    if type_of(mask).element_type == i1:
+        return n.apply(e.SelectOp, mask, scores, float("-inf"))
+    return n.apply(e.AddOp, scores, mask)
+
+
 # Rotary embeddings
 
 
@@ -324,13 +415,7 @@ def _grouped_attention(n: OnnxNode) -> Sequence[Value]:
         _cached(n, past, new, before, total)
         for past, new in zip(pasts, (key, value), strict=True)
     )
-    size = shape_of(query)[3]
-    grouped = n.reshape(query, [batch, shared, heads // shared * length, size])
-    scores = n.reshape(_scores(n, grouped, key), [batch, heads, length, total])
-    if softcap := n.number("softcap", 0.0):
-        scores = n.emit(e.TanhOp, n.apply(e.DivideOp, scores, softcap))
-        scores = n.apply(e.MultiplyOp, scores, softcap)
-    scores = _added(n, scores, 10)
+    scores = _added(n, _capped(n, _scores(n, query, key)), 10)
     place = n.reshape(places, [batch, 1, length, 1])
     keys = _numbered(n, [1, 1, 1, total], 3)
     seen = compare(n, keys, "LE", place)
@@ -341,9 +426,7 @@ def _grouped_attention(n: OnnxNode) -> Sequence[Value]:
     seen = n.broadcast(seen, shape_of(scores))
     scores = n.apply(e.SelectOp, seen, scores, float("-inf"))
     weights = _softmax_with_rest(n, scores)
-    weights = n.reshape(weights, [batch, shared, heads // shared * length, total])
-    y = n.reshape(_weighed(n, weights, value), [batch, heads, length, size])
-    return [_joined(n, y), key, value][: n.outputs]
+    return [_joined(n, _weighed(n, weights, value)), key, value][: n.outputs]
 
 
 def _own_places(
@@ -377,6 +460,7 @@ def _softmax_with_rest(n: OnnxNode, scores: SSAValue) -> SSAValue:
 
 
 CONVERSIONS: Mapping[str, Conversion] = {
+    "Attention": _standard_attention,
     "com.microsoft.Attention": _attention,
     "com.microsoft.GroupQueryAttention": _grouped_attention,
     "com.microsoft.MultiHeadAttention": _multi_head_attention,
