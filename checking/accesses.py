@@ -19,6 +19,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from ..dialects.diagnostics import LocatedError, name_of
 from ..dialects.memory import (
     asynchronous,
+    computes_with,
     freed,
     is_done_at_its_end,
     overwrites,
@@ -51,6 +52,7 @@ class Access(NamedTuple):
     overwritten: Sequence[int]
     """As a whole; nothing of them is read, unless what is handed on is one of them."""
     read: Mapping[int, bool]  # surely, before they are written; whether all of it
+    needed: int  # what is read and computed with, as bits
     begun: int  # the buffers that it writes, or may write, as bits
     written: int  # what of them as a whole, as bits of `Parts`
     taken: int = 0  # the buffers that lose bytes to functions that are called
@@ -150,7 +152,7 @@ class Accesses:
         touched: dict[int, None] = {}
         own: dict[int, bool] = {}  # touched as itself: whether all is overwritten
         read: dict[int, bool] = {}
-        begun = written = reached = 0
+        needed = begun = written = reached = 0
         handed_on: dict[SSAValue, bool] = {}  # whether it may write it
         inside = self.memories.allocated_in(op)
         outside = ~self.references.expanded(inside)
@@ -200,6 +202,7 @@ class Accesses:
                         value in self.memories.number and name_of(user) not in _LOADS
                     )
                     read[number] = read.get(number, False) or is_all
+                    needed |= computes_with(op, value) << number
         taken = self._taken_by_callees(op)
         if taken & bits_of(touched):
             self.unchecked.add("calls that pass memory which the function uses too", op)
@@ -218,6 +221,7 @@ class Accesses:
             list(touched),
             overwritten,
             read,
+            needed,
             begun,
             written,
             taken,

@@ -102,6 +102,7 @@ def check_owners(
     accesses = Accesses(body, numbered, may_be, frees, unchecked)
     walk = _Walk(numbered, accesses, sharing, unchecked)
     walk.region(body, walk.start())
+    walk.refuse_undefined()
     found = {op: access for op, access in accesses.found.items() if access}
     apart = {pair for pair, is_so in walk.apart.items() if is_so}
     return Ownership(found, apart, walk.given)
@@ -125,6 +126,9 @@ class _Walk:
         self.apart: dict[tuple[SSAValue, SSAValue], bool] = {}
         """Whether two operands, one of which is handed on, have no byte in common."""
         self.given: dict[tuple[SSAValue, SSAValue], None] = {}
+        self.undefined: dict[tuple[Operation, int], str | None] = {}
+        """Of an operation and a buffer that it computes with: what is wrong if nothing
+        has written it, whatever came before; None if something may have."""
 
     def start(self) -> _State:
         """Where the function begins: what is given has contents, results and arenas
@@ -378,8 +382,11 @@ class _Walk:
         if overwritten:
             lost &= ~self._same(overwritten, state)
         for number, is_whole in access.read.items():
-            if fault := self._unwritten(number, is_whole, state):
+            fault = self._unwritten(number, is_whole, state)
+            if fault:
                 self._refuse(f"{name_of(op)} reads {fault}", number, op)
+            if access.needed >> number & 1:
+                self._note_undefined(op, number, state, fault)
         others = given = 0
         handed_over = self._handed_over(access, state)
         for number in access.touched:
@@ -482,13 +489,29 @@ class _Walk:
 
     def _refuse(self, message: str, number: int, op: Operation) -> None:
         """Operations of tgraph compute on values, and what is allocated holds none at
-        first. Other operations may read what is not defined."""
+        first. Others may read what is not defined on some path, or in part."""
         pool = self.memories.buffers[number].pool
         if name_of(op).startswith("tgraph.") and (
             pool in self.memories.blank or pool in self.memories.of_caller
         ):
             raise LocatedError(message, op)
         self.unchecked.add("reads of memory that may not be written yet", op)
+
+    def _note_undefined(
+        self, op: Operation, number: int, state: _State, fault: str | None
+    ) -> None:
+        """Only the last state before an operation of a loop has all that may be."""
+        is_new = self.memories.buffers[number].pool in self.memories.blank
+        is_undefined = is_new and fault and not state.used >> number & 1
+        if not is_undefined:
+            self.undefined[op, number] = None
+        self.undefined.setdefault((op, number), f"{name_of(op)} reads {fault}")
+
+    def refuse_undefined(self) -> None:
+        """Refuses to compute with what nothing writes, on any path."""
+        for (op, _), fault in self.undefined.items():
+            if fault:
+                raise LocatedError(fault, op)
 
     def _leave(self, op: Operation, state: _State) -> None:
         """At the function's end."""

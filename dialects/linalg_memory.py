@@ -29,6 +29,9 @@ _ELEMENTWISE = frozenset(
 """Named operations whose maps are the identity; MLIR does not write these."""
 
 
+_POOLING = "linalg.pooling_"
+
+
 def outputs(op: Operation) -> Sequence[int] | None:
     """The outputs of a structured operation, by operand number; None of others.
 
@@ -74,6 +77,18 @@ def reads_output(op: Operation, index: int) -> bool:
     """Whether the payload uses what the output held before."""
     block = op.regions[0].first_block if op.regions else None
     return block is None or index >= len(block.args) or bool(block.args[index].uses)
+
+
+def computes_with(op: Operation, index: int) -> bool:
+    """Whether the payload computes with the elements of an operand, rather than hands
+    them on. Of its window a pooling uses only the shape, whatever the payload says."""
+    if outputs(op) is None or (index == 1 and name_of(op).startswith(_POOLING)):
+        return False
+    block = op.regions[0].first_block if op.regions else None
+    if block is None or index >= len(block.args):
+        return False
+    uses = block.args[index].uses
+    return any(use.operation is not block.last_op for use in uses)
 
 
 def elementwise_inputs(op: Operation) -> Sequence[int]:

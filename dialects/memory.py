@@ -336,6 +336,16 @@ def effects_on(op: Operation, value: SSAValue) -> tuple[bool, bool]:
     return MemoryEffectKind.READ in kinds, MemoryEffectKind.WRITE in kinds
 
 
+def computes_with(op: Operation, value: SSAValue) -> bool:
+    """Whether what an operation computes surely depends on what a memref holds. A copy
+    may copy what nobody has written, and an operation that does not say may not read.
+    """
+    uses = _uses(op, value)
+    if trait := op.get_trait(DestinationStyle):
+        return any(index not in trait.destinations(op) for index in uses)
+    return any(linalg_memory.computes_with(op, index) for index in uses)
+
+
 def says_effects(op: Operation) -> bool:
     """Whether an operation says what it does to the memory of its operands."""
     if linalg_memory.outputs(op) or destinations(op):

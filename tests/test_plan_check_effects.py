@@ -1,5 +1,7 @@
 """What plan-check takes operations and calls to do, and what it tells of them."""
 
+from collections.abc import Callable
+
 import pytest
 from plan_checks import refused, remarks, unproved
 from planted import (
@@ -327,9 +329,52 @@ def test_only_what_reads_first_needs_a_write() -> None:
 
 def test_an_output_that_is_read_needs_a_write() -> None:
     text = each("x", "a").replace("arith.negf %in0", "arith.negf %old")
-    told = "reads of memory that may not be written yet: 1 (linalg.generic)"
-    assert unproved(program(arena(), view("a"), text, free())) == [told]
+    message = "linalg.generic reads buffer %a, expected an earlier write"
+    refused(program(arena(), view("a"), text, free()), message)
     assert unproved(program(arena(), view("a"), each("x", "a"), free())) == []
+
+
+UNDEFINED = "reads of memory that may not be written yet: 1"
+POOLING = (
+    "%image = memref.expand_shape %x [[0, 1, 2, 3]] output_shape [1, 1, 4, 4] : "
+    f"{M} into memref<1x1x4x4xf32>\n"
+    "%window = memref.view %arena[%c0][] : memref<256xi8> to memref<2x2xf32>\n"
+    "%pooled = memref.view %arena[%c64][] : memref<256xi8> to memref<1x1x3x3xf32>\n"
+    "linalg.pooling_nchw_max {dilations = dense<1> : vector<2xi64>, strides = dense<1> "
+    ": vector<2xi64>} ins(%image, %window : memref<1x1x4x4xf32>, memref<2x2xf32>) "
+    "outs(%pooled : memref<1x1x3x3xf32>)"
+)
+MAY_BE_UNDEFINED = {
+    "a copy": ([copy("a", "y")], "memref.copy"),
+    "a copy of linalg": ([f"linalg.copy ins(%a : {M}) outs(%y : {M})"], "linalg.copy"),
+    "what only the shape of is used": ([POOLING], "linalg.pooling_nchw_max"),
+    "what is written on one path": (
+        [branch([copy("x", "a")]), each("a", "y")],
+        "linalg.generic",
+    ),
+    "what an iteration has written": (
+        [loop(branch([each("a", "y")]), copy("x", "a"))],
+        "linalg.generic",
+    ),
+}
+"""Operations, and that of them which reads what may be undefined."""
+
+
+@pytest.mark.parametrize(
+    ("ops", "reader"), MAY_BE_UNDEFINED.values(), ids=MAY_BE_UNDEFINED
+)
+def test_undefined_contents_may_be_read(ops: list[str], reader: str) -> None:
+    text = program(arena(), view("a"), *ops, free())
+    assert unproved(text) == [f"{UNDEFINED} ({reader})"]
+
+
+@pytest.mark.parametrize("around", [loop, lambda *ops: branch(list(ops))])
+def test_nothing_is_computed_from_what_nobody_writes(
+    around: Callable[..., str],
+) -> None:
+    text = program(around(arena(), view("a"), each("a", "y"), free()))
+    refused(text, "reads buffer %a, expected an earlier write$")
+    assert not unproved(text.replace(view("a"), view("a") + "\n" + copy("x", "a")))
 
 
 # Alignments that are assumed.

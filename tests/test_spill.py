@@ -21,7 +21,7 @@ from upstream import with_each_mlir
 from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import ModuleOp, NoneAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.printer import Printer
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -340,6 +340,32 @@ def test_what_a_loop_allocates_leaves_in_its_body(first: str, last: str) -> None
     copies = [op for op in loop.body.block.ops if isinstance(op, memref.CopyOp)]
     assert len(copies) == 2
     assert str(run(spilled, PlanSpill())) == str(spilled)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        LINEAR.replace("FIRST", FILL).replace("SECOND", READ).replace("THIRD", READ),
+        in_a_loop(),
+    ],
+    ids=["a block", "a loop"],
+)
+def test_a_copy_that_is_missing_is_refused(text: str) -> None:
+    planned = run(on(text, 4 * 256, '"memref.copy"'), PlanSpill(), PlanMemory())
+    copies = [op for op in planned.walk() if isinstance(op, memref.CopyOp)]
+    back = [copy for copy in copies if copy.destination.name_hint == "a"]
+    back = [copy for copy in back if _space(copy.destination) == NoneAttr()]
+    assert back
+    for copy in back:
+        other = planned.clone()
+        found = zip(planned.walk(), other.walk(), strict=True)
+        Rewriter.erase_op(next(mine for op, mine in found if op is copy))
+        with pytest.raises(LocatedError, match="reads buffer %a, expected an earlier"):
+            check_plan(other)
+
+
+def _space(value: SSAValue) -> Attribute:
+    return cast(AnyMemRef, value.type).memory_space
 
 
 def copies_in(op: Operation) -> list[tuple[str, ...]]:

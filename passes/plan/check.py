@@ -22,6 +22,9 @@ proves:
    finish before any operation on the other starts (checking/happens_before.py).
  * Operations of tgraph read only bytes of an arena that have been written, on every
    path (checking/written.py). Every result is written.
+ * No operation computes with a buffer that nothing has written, on any path, as where a
+   copy into it is missing. That is proved of operations in destination style and of
+   linalg's, by their payloads. A copy may copy what is undefined.
  * No operation overwrites its own inputs: each destination is disjoint from all other
    operands, or coincides with an operand that the operation may overwrite element by
    element. That applies whether the two are one buffer or two at the same address

@@ -25,6 +25,11 @@ def read_and_never_written(write: str) -> str:
 
 
 @plant(sound=copy("x", "a"), faulty="")
+def computed_with_and_never_written(write: str) -> str:
+    return program(arena(), view("a"), write, each("a", "y"), free())
+
+
+@plant(sound=copy("x", "a"), faulty="")
 def written_on_one_branch(other: str) -> str:
     write = branch([copy("x", "a")], [other])
     return program(arena(), view("a"), write, copy("a", "y"), free())
