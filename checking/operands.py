@@ -8,8 +8,11 @@
 Each destination must be disjoint from every other operand, or coincide, with the same
 layout, with an operand that the operation declares it may overwrite. plan-check proves
 the declaration of a fusion from its body: an element of the result may depend only on
-the same element of the operand, or on elements in its row. Shares no code with the code
-that makes these decisions.
+the same element of the operand, or on elements in its row.
+
+While a transfer is under way, from a `memref.dma_start` to its wait, no operation
+writes its source, or reads or writes its target. Shares no code with the code that
+makes these decisions.
 """
 
 from collections.abc import Container, Iterator, Mapping, Sequence
@@ -23,16 +26,26 @@ from xdsl.ir import Operation, SSAValue
 
 from ..analysis.functions import arena_arguments
 from ..dialects.diagnostics import LocatedError, name_of
-from ..dialects.memory import effects_on, is_barrier, overwritable, written_operands
+from ..dialects.memory import (
+    Transfer,
+    asynchronous,
+    effects_on,
+    freed,
+    is_barrier,
+    overwritable,
+    says_effects,
+    transfer_of,
+    written_operands,
+)
 from ..dialects.tgraph.base import is_static, shape_of, tensor_type_of
 from ..dialects.tgraph.elementwise import ElementwiseOp
 from ..dialects.tgraph.reducing import ReduceOp
 from ..dialects.tgraph.shaping import BroadcastInDimOp
 from ..dialects.tgraph.structure import FusionOp
 from .buffers import ArenaBuffer, origin_of
-from .effects import callee_of
+from .effects import callee_of, effects_of
 from .extents import Extent, extent_of, reach_of
-from .pointees import is_memref, may_be, operations_in
+from .pointees import is_memref, may_be, operations_in, passes_on
 from .ranges import Known
 from .unchecked import Unchecked
 
@@ -65,6 +78,8 @@ def check_operands(
                 divided.add(op.operands[index])
         elif isinstance(op, CallOp):
             checker.check_call(op, known, unchecked)
+        if transfer := transfer_of(op):
+            checker.check_transfer(op, transfer, known, unchecked)
 
 
 def bases(func: FuncOp, buffers: Sequence[SSAValue]) -> list[SSAValue]:
@@ -143,6 +158,55 @@ class _Checker:
                 f"{second} too, expected an arena that nothing else shares",
                 op,
             )
+
+    def check_transfer(
+        self, start: Operation, transfer: Transfer, known: Known, unchecked: Unchecked
+    ) -> None:
+        """Until the wait, nothing else may write the source, or access the target."""
+        trait = asynchronous(start)
+        wait = trait and trait.wait_of(start)
+        if wait is None:
+            return
+        op = start.next_op
+        while op is not None and op is not wait:
+            for user in (op, *operations_in(op)):
+                for value in dict.fromkeys(filter(is_memref, user.operands)):
+                    fault = self._interferes(user, value, transfer, known)
+                    if fault is None or passes_on(user):
+                        continue
+                    if fault and transfer.is_whole:
+                        raise LocatedError(
+                            f"{name_of(user)} {fault} of {name_of(start)} before "
+                            f"{name_of(wait)}, expected no such access until the wait",
+                            user,
+                        )
+                    what = "accesses that a transfer under way may disturb"
+                    unchecked.add(what, user)
+            op = op.next_op
+
+    def _interferes(
+        self, user: Operation, value: SSAValue, transfer: Transfer, known: Known
+    ) -> str | None:
+        """What is wrong if an operation accesses a memref while a transfer is under
+        way; "" if that is not known, None if nothing is."""
+        reads, writes = effects_of(user, value)
+        writes |= any(user.operands[index] is value for index in freed(user))
+        checks = (
+            (transfer.source, writes, "writes the source"),
+            (transfer.target, writes, "writes the target"),
+            (transfer.target, reads, "reads the target"),
+        )
+        found = None
+        for memory, does, fault in checks:
+            relation = self._relation(memory, value, known)
+            if not does or relation is _Relation.DISJOINT:
+                continue
+            if relation is not _Relation.UNKNOWN and (
+                says_effects(user) or callee_of(user)
+            ):
+                return fault
+            found = ""
+        return found
 
     def _refuse(
         self,

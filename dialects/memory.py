@@ -16,14 +16,16 @@ written, of the same type; on memrefs it has none.
 
 from collections.abc import Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from typing import NamedTuple, cast
 
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import (
     IntegerAttr,
     MemRefType,
+    NoneAttr,
     UnrankedMemRefType,
 )
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.traits import (
     EffectInstance,
     MemoryEffect,
@@ -88,6 +90,14 @@ class Elementwise(DestinationStyle):
         return range(len(op.operands) - 1)
 
 
+class Transfer(NamedTuple):
+    """Data goes from one memref to another."""
+
+    source: SSAValue
+    target: SSAValue
+    is_whole: bool  # whether surely all of both
+
+
 @dataclass(frozen=True)
 class Asynchronous(OpTrait):
     """Starts something that goes on with its memrefs until another operation waits.
@@ -107,6 +117,14 @@ class Asynchronous(OpTrait):
     def starts(self, op: Operation) -> bool:
         """Whether this one goes on: one that returns no token has waited itself."""
         return bool(op.results)
+
+    def transfer_of(self, op: Operation) -> "Transfer | None":
+        """What one that moves data from one memref to another moves; None of others."""
+        return None
+
+    def is_never_over(self, op: Operation) -> bool:
+        """Whether surely nothing waits for one. Others may know of a token."""
+        return False
 
     def wait_of(self, op: Operation) -> Operation | None:
         """The operation in its block after which it is over; None if that is not
@@ -133,6 +151,21 @@ class AsynchronousByTag(Asynchronous):
 
     def starts(self, op: Operation) -> bool:
         return True
+
+    def transfer_of(self, op: Operation) -> Transfer | None:
+        source, target, _ = filter(_is_memref, op.operands)
+        return Transfer(source, target, _is_whole(op))
+
+    def is_never_over(self, op: Operation) -> bool:
+        """A tag that the function makes, and hands to nobody else, is all there is."""
+        _, _, tag = filter(_is_memref, op.operands)
+        if not isinstance(tag.owner, memref.AllocOp | memref.AllocaOp):
+            return False
+        users = [use.operation for use in tag.uses]
+        return all(
+            name_of(user) in (name_of(op), "memref.store") or freed(user)
+            for user in users
+        )
 
     def wait_of(self, op: Operation) -> Operation | None:
         """The wait for the element; the last one, where several starts name it."""
@@ -285,6 +318,12 @@ def freed(op: Operation) -> Sequence[int]:
     return range(first)
 
 
+def transfer_of(op: Operation) -> Transfer | None:
+    """What an asynchronous operation moves; None if it does not say."""
+    trait = asynchronous(op)
+    return trait and trait.transfer_of(op)
+
+
 def destinations(op: Operation) -> Sequence[int]:
     """The operands that an operation writes as a whole and reads nothing of.
 
@@ -294,6 +333,8 @@ def destinations(op: Operation) -> Sequence[int]:
         return trait.destinations(op)
     if isinstance(op, memref.CopyOp):
         return (1,)
+    if (transfer := transfer_of(op)) and transfer.is_whole:
+        return _uses(op, transfer.target)
     return tuple(linalg_memory.overwritten(op))
 
 
@@ -327,6 +368,8 @@ def effects_on(op: Operation, value: SSAValue) -> tuple[bool, bool]:
     if outputs := linalg_memory.outputs(op):
         reads = [i not in outputs or linalg_memory.reads_output(op, i) for i in uses]
         return any(reads), any(i in outputs for i in uses)
+    if transfer := transfer_of(op):  # its tag is both read and written
+        return value is not transfer.target, value is not transfer.source
     if written := destinations(op):
         return any(i not in written for i in uses), any(i in written for i in uses)
     effects = None if op.regions else get_effects(op)
@@ -382,6 +425,34 @@ def _after(op: Operation, others: Sequence[Operation]) -> Sequence[Operation]:
             found.append(following)
         following = following.next_op
     return found
+
+
+def _is_whole(start: Operation) -> bool:
+    """Whether a `memref.dma_start` moves as many elements as both memrefs have, from
+    the first on, in their order."""
+    source, target, tag = (i for i, v in enumerate(start.operands) if _is_memref(v))
+    of_tag = cast(MemRefType[Attribute], start.operands[tag].type).get_num_dims()
+    if name_of(start) != "memref.dma_start" or len(start.operands) != tag + 1 + of_tag:
+        return False  # one with strides has more operands
+    indices = (*start.operands[source + 1 : target], *start.operands[target + 1 : tag])
+    *indices, count = indices
+    types = (start.operands[each].type for each in (source, target))
+    return all(_is_number(index, 0) for index in indices) and all(
+        isinstance(type, MemRefType)
+        and type.has_static_shape()
+        and isinstance(type.layout, NoneAttr)
+        and _is_number(count, type.element_count())
+        for type in types
+    )
+
+
+def _is_number(value: SSAValue, number: int) -> bool:
+    op = value.owner
+    return (
+        isinstance(op, arith.ConstantOp)
+        and isinstance(op.value, IntegerAttr)
+        and op.value.value.data == number
+    )
 
 
 def _is_before(op: Operation, other: Operation) -> bool:

@@ -17,7 +17,8 @@ proves:
    provides counts as used at the start of the function, and memory that the caller
    reads counts as used at the end.
  * An operation that continues after it returns, such as a DMA, owns its buffers until
-   the wait.
+   the wait. Until the wait for a `memref.dma_start`, nothing else writes its source, or
+   reads or writes its target (checking/operands.py). Something waits for its tag.
  * If operations have streams and two buffers share bytes, all operations on one buffer
    finish before any operation on the other starts (checking/happens_before.py).
  * Operations of tgraph read only bytes of an arena that have been written, on every

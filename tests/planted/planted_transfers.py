@@ -160,12 +160,7 @@ for _form in FORMS:
     )
 
 
-@plant(
-    sound=False,
-    faulty=True,
-    modes=MODES,
-    beyond="the program writes its own buffer too early, whatever the plan",
-)
+@plant(sound=False, faulty=True, modes=MODES)
 def the_source_is_written_before_the_wait(early: bool, mode: str) -> str:
     """The buffer itself; no other is involved."""
     again = each("x", "a")
@@ -173,6 +168,64 @@ def the_source_is_written_before_the_wait(early: bool, mode: str) -> str:
     if early:
         return transfer(again, mode=mode, after=rest)
     return transfer(mode=mode, after=again + "\n" + rest)
+
+
+def used_too_early(use: str, early: bool, mode: str) -> str:
+    """Something uses a buffer of the transfer before the wait, or after it."""
+    return transfer(use if early else "", mode=mode, after="" if early else use)
+
+
+@plant(sound=False, faulty=True, modes=MODES)
+def the_target_is_read_before_the_wait(early: bool, mode: str) -> str:
+    return used_too_early(copy("b", "z"), early, mode)
+
+
+@plant(sound=False, faulty=True, modes=MODES)
+def a_part_of_the_target_is_read_before_the_wait(early: bool, mode: str) -> str:
+    half = "memref<8xf32, strided<[1], offset: 8>>"
+    read = (
+        f"%part = memref.subview %b[8] [8] [1] : {M} to {half}",
+        f"%to = memref.subview %z[8] [8] [1] : {M} to {half}",
+        copy("part", "to", half),
+    )
+    return used_too_early("\n".join(read), early, mode)
+
+
+@plant(sound=False, faulty=True, modes=MODES)
+def the_target_is_written_before_the_wait(early: bool, mode: str) -> str:
+    return program(
+        *(FORMS["memref"].tags, arena(), view("a"), view("b", "%c64"), copy("x", "a")),
+        *(start(mode), each("x", "b") if early else "", wait(mode)),
+        *("" if early else each("x", "b"), copy("b", "y"), free()),
+    )
+
+
+@plant(sound=False, faulty=True, modes=MODES)
+def the_target_is_read_in_a_loop_before_the_wait(early: bool, mode: str) -> str:
+    return used_too_early(loop(copy("b", "z")), early, mode)
+
+
+@plant(sound="a", faulty="b", modes=MODES)
+def a_called_function_reads_before_the_wait(name: str, mode: str) -> str:
+    """It may read the source."""
+    text = transfer(f"func.call @g(%{name}, %z) : ({M}, {M}) -> ()", mode=mode)
+    body = copy("from", "to")
+    return f"func.func @g(%from: {M}, %to: {M}) {{\n{body}\nreturn\n}}\n{text}"
+
+
+@plant(sound=False, faulty=True, modes=MODES)
+def another_transfer_writes_the_source_before_the_wait(early: bool, mode: str) -> str:
+    second, waits = (
+        text.replace("%tag", "%other_tag")
+        .replace("(%a, %b)", "(%x, %a)")
+        .replace("(%a, %c0, %b,", "(%x, %c0, %a,")
+        for text in (start(mode), wait(mode))
+    )
+    order = (second, waits, wait(mode)) if early else (wait(mode), second, waits)
+    return program(
+        *(FORMS["memref"].tags, arena(), view("a"), view("b", "%c64"), each("x", "a")),
+        *(start(mode), *order, copy("b", "y"), copy("a", "z"), free()),
+    )
 
 
 @plant(sound=False, faulty=True, modes=MODES)
