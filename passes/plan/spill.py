@@ -71,7 +71,7 @@ from xdsl.utils.test_value import create_ssa_value
 from ...analysis.allocations import has_plan
 from ...analysis.control_flow import LOOPS, ControlFlow
 from ...analysis.cost import repetitions
-from ...analysis.liveness import buffer_of, without
+from ...analysis.liveness import buffer_of, merged, without
 from ...analysis.residents import Resident, ResidentUse, residents
 from ...dialects.diagnostics import (
     LocatedError,
@@ -539,10 +539,10 @@ class _Spilling:
                 uses = each.resident.uses
                 for steps in each.memories:
                     if live := common(left, steps):
-                        yield buffer_of(buffer.id, buffer.size, live, buffer.alignment)
+                        yield _named(buffer, live)
                 left = without(left, [(uses[0].at, uses[-1].end)])
             if left:
-                yield buffer_of(buffer.id, buffer.size, left, buffer.alignment)
+                yield _named(buffer, left)
 
     def _explain_the_least(self, problem: ResidencyProblem) -> None:
         """Says which operation needs more than there is, whatever moves, and what of
@@ -583,6 +583,11 @@ class _Spilling:
                     f"{what} are in {self.route.slower.name} {_when(each, start, end)}",
                     allocation.alloc,
                 )
+
+
+def _named(buffer: Buffer, live: Sequence[Steps]) -> Buffer:
+    """As a buffer, but live in these ranges, which may touch."""
+    return buffer_of(buffer.id, buffer.size, merged(live), buffer.alignment)
 
 
 def _when(each: _Moving, first: int, last: int) -> str:
