@@ -407,7 +407,7 @@ def _accesses_by_alias(
     for start, end in spans:
         for accesses in found.values():
             for step in accesses:
-                accesses[step] &= not start <= step <= end
+                accesses[step] &= not start < step <= end
     return found
 
 

@@ -79,7 +79,7 @@ def residents(
     block = allocation.alloc.parent
     if block is None or allocation.slots != 1:
         return []
-    if not all(_is_over(op) for op, _ in allocation.accesses):
+    if not all(is_over(op) for op, _ in allocation.accesses):
         return []
     return [
         each for each in _Residents(allocation, live, flow).of(block) if each.is_own
@@ -202,7 +202,7 @@ def _is_memref(value: SSAValue) -> bool:
     return isinstance(value.type, MemRefType | UnrankedMemRefType)
 
 
-def _is_over(op: Operation) -> bool:
+def is_over(op: Operation) -> bool:
     """Whether an operation accesses its memrefs only while it runs, and keeps no
     address."""
     if isinstance(op, memref.ExtractAlignedPointerAsIndexOp):

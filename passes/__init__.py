@@ -72,6 +72,7 @@ _CLASSES = {
     "plan-in-place": "PlanInPlace",
     "plan-workspaces": "PlanWorkspaces",
     "plan-spill": "PlanSpill",
+    "plan-overlap-copies": "PlanOverlapCopies",
     "plan-memory": "PlanMemory",
     "plan-check": "PlanCheck",
     "plan-budget": "PlanBudget",

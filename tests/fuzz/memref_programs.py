@@ -299,9 +299,14 @@ class _Stop(Exception):
     """Enough iterations of loops."""
 
 
-def run(function: FuncOp, seed: int, most: int = 3000) -> dict[int, list[object]]:
-    """What the memrefs that are arguments hold at the end, by number."""
-    machine = _Machine(Random(seed), most)
+def run(
+    function: FuncOp, seed: int, most: int = 3000, is_late: bool = False
+) -> dict[int, list[object]]:
+    """What the memrefs that are arguments hold at the end, by number.
+
+    is_late: whether transfers copy when they are waited for, not when they start.
+    """
+    machine = _Machine(Random(seed), most, is_late)
     for argument in function.body.blocks[0].args:
         if isinstance(argument.type, MemRefType):
             of_input = argument.index % 2 == 0
@@ -320,9 +325,11 @@ def run(function: FuncOp, seed: int, most: int = 3000) -> dict[int, list[object]
 
 
 class _Machine:
-    def __init__(self, random: Random, most: int):
+    def __init__(self, random: Random, most: int, is_late: bool = False):
         self.random = random
         self.left = most
+        self.is_late = is_late
+        self.under_way: dict[SSAValue, memref.DmaStartOp] = {}  # by tag
         self.values: dict[SSAValue, object] = {}
 
     def allocate(self, value: SSAValue, mark: object = None) -> None:
@@ -411,6 +418,15 @@ class _Machine:
                 self.values[op.result] = base._replace(places=places)
             case memref.CopyOp():
                 self.copy(self.held(op.source), self.held(op.destination))
+            case memref.DmaStartOp():
+                assert op.tag not in self.under_way
+                self.under_way[op.tag] = op
+                if not self.is_late:
+                    self.copy(self.held(op.src), self.held(op.dest))
+            case memref.DmaWaitOp():
+                start = self.under_way.pop(op.tag)
+                if self.is_late:
+                    self.copy(self.held(start.src), self.held(start.dest))
             case _ if op.name == "linalg.copy":
                 self.copy(*map(self.held, op.operands))
             case _:

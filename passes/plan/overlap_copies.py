@@ -1,0 +1,486 @@
+"""`plan-overlap-copies`: copies between memories of the target run beside operations.
+
+    linalg.exp ins(%x) outs(%a)
+    memref.copy %a, %0                       // from sram to psram
+    memref.dealloc %a
+    linalg.matmul ...
+    %1 = memref.alloc() : memref<4096xf32, "sram">
+    memref.copy %0, %1                       // and back
+    linalg.add ins(%d, %1) outs(%y)
+
+    %tag = memref.alloca() : memref<1xi32>
+    linalg.exp ins(%x) outs(%a)
+    memref.dma_start %a[%c0], %0[%c0], %c4096, %tag[%c0]
+    linalg.matmul ...
+    memref.dma_wait %tag[%c0], %c4096
+    memref.dealloc %a
+    ...
+
+A `memref.copy` becomes a `memref.dma_start` and a `memref.dma_wait` where the target
+says that copies between its memories are asynchronous (dialects/target_memory.py). The
+start may come before operations that neither write the source nor access the target of
+the copy, and the wait after such ones; what is allocated for the copy, or freed after
+it, goes along. So a buffer lives longer: it is the second buffer of double buffering.
+
+As much runs beside a copy as hides its time, if that is there, and only where each
+memory still fits its capacity: plan-memory is asked for the arenas. Time is estimated:
+that of operations by analysis/cost.py, that of copies from bandwidth and latency. One
+copy at a time goes from one memory to another. A copy that takes more time in all
+comes first. A copy that nothing hides stays.
+
+This is the prefetch interval of XLA's memory-space assignment, after the choice of what
+moves. A remark says how much is hidden.
+
+Needs: level 2, and a target; after `plan-spill`.
+Leaves: level 2.
+Does not: start a copy in another iteration of a loop, or in another block, than that in
+which it is waited for; change copies of parts, of symbolic sizes, to or from buffers
+that control flow hands on, or in functions with streams or with barriers. MLIR lowers
+neither operation itself: the user's compiler does.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import cast
+
+from xdsl.context import Context
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import (
+    IndexType,
+    IntegerAttr,
+    MemRefType,
+    ModuleOp,
+    NoneAttr,
+    i32,
+)
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from ...analysis.allocations import has_plan
+from ...analysis.control_flow import ControlFlow, moves
+from ...analysis.cost import repetitions, time
+from ...analysis.liveness import buffer_of, merged, without
+from ...analysis.residents import is_over
+from ...dialects.diagnostics import held_back, remark
+from ...dialects.memory import effects_on, is_view
+from ...dialects.target_memory import TargetMemories, target_memories
+from ...dialects.tgraph.base import AnyMemRef, element_bytes
+from ...planning import Problem
+from ...planning.arena import solve_arena
+from ...planning.problem import Steps
+from ..options import MemoryOptions
+from .memory import PlanMemory
+from .placement.arena import Arena
+
+ROUNDS = 8
+"""Choices whose placement is tried."""
+
+
+@dataclass(frozen=True)
+class PlanOverlapCopies(ModulePass, MemoryOptions):
+    """Starts asynchronous copies early and waits for them late, where there is room."""
+
+    name = "plan-overlap-copies"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for func in op.walk():
+            if not isinstance(func, FuncOp) or func.is_declaration or has_plan(func):
+                continue
+            memories = target_memories(func)
+            flow = ControlFlow(func)
+            if flow.has_streams or flow.barriers:
+                continue
+            copies = list(_copies(func, flow, memories))
+            if copies:
+                with held_back():  # what plan-memory is going to say
+                    arenas = list(PlanMemory(**self.shared(MemoryOptions)).arenas(func))
+                _Overlapping(func, flow, copies, arenas, self.strategy).run()
+
+
+@dataclass(frozen=True, slots=True)
+class _Memref:
+    """An allocation or an argument, and who accesses it."""
+
+    root: SSAValue
+    readers: Sequence[Operation]
+    writers: Sequence[Operation]
+    frees: Sequence[Operation]
+
+    @staticmethod
+    def of(value: SSAValue) -> "_Memref | None":
+        """What a memref is a view of; None if it may also be other memory, or if what
+        is done with it is not over at the end of the operation."""
+        root = value
+        while isinstance(root.owner, Operation) and is_view(root.owner):
+            root = root.owner.operands[0]
+        if not isinstance(root.owner, memref.AllocOp | Block):
+            return None
+        if isinstance(root.owner, Block) and not _is_entry(root.owner):
+            return None
+        readers: list[Operation] = []
+        writers: list[Operation] = []
+        frees: list[Operation] = []
+        values = [root]
+        for each in values:  # grows
+            for use in each.uses:
+                op = use.operation
+                if is_view(op) and use.index == 0:
+                    values.append(op.results[0])
+                elif isinstance(op, memref.DeallocOp):
+                    frees.append(op)
+                elif moves(use) is not None or not is_over(op):
+                    return None
+                else:
+                    reads, writes = effects_on(op, each)
+                    readers += [op] * reads
+                    writers += [op] * writes
+        return _Memref(root, readers, writers, frees)
+
+
+def _is_entry(block: Block) -> bool:
+    func = block.parent_op()
+    return isinstance(func, FuncOp) and block is func.body.first_block
+
+
+@dataclass(eq=False, slots=True)
+class _Copy:
+    """A copy that may run beside operations."""
+
+    op: memref.CopyOp
+    source: _Memref
+    target: _Memref
+    bytes: int
+    time: int  # nanoseconds
+    engine: tuple[str, str]  # from one memory to another
+    runs: int
+    at: int = 0  # the position in its block
+    start: int = 0
+    """The position before which it starts."""
+    end: int = 0
+    """The position before which it is waited for is the next one."""
+    hidden: int = 0  # nanoseconds, each time that it runs
+
+    @property
+    def total(self) -> int:
+        """Nanoseconds, of all times that it runs."""
+        return self.time * self.runs
+
+    @property
+    def block(self) -> Block:
+        assert self.op.parent is not None
+        return self.op.parent
+
+
+def _copies(
+    func: FuncOp, flow: ControlFlow, memories: TargetMemories
+) -> Iterator[_Copy]:
+    for op in func.walk():
+        if not isinstance(op, memref.CopyOp) or op not in flow.step:
+            continue
+        if not all(
+            type.has_static_shape() and isinstance(type.layout, NoneAttr)
+            for type in map(_type, op.operands)
+        ):
+            continue
+        here, there = (memories.get(_type(value).memory_space) for value in op.operands)
+        way = here and there and here.copies.get(there.name)
+        if not here or not there or not way or not way.asynchronous:
+            continue
+        name = memref.DmaStartOp.name
+        if not here.may_read(name) or not there.may_write(name):
+            continue
+        source, target = map(_Memref.of, op.operands)
+        type = _type(op.source)
+        bytes = type.element_count() * element_bytes(type.element_type)
+        if source and target and bytes:
+            engine = here.name, there.name
+            nanoseconds = max(way.time(bytes), 1)
+            yield _Copy(op, source, target, bytes, nanoseconds, engine, repetitions(op))
+
+
+def _type(value: SSAValue) -> AnyMemRef:
+    return cast(AnyMemRef, value.type)
+
+
+class _Room:
+    """What is live in a memory, as far as plan-memory places it."""
+
+    def __init__(self, arena: Arena, capacity: int):
+        slots, buffers = arena.pool.slots, arena.pool.buffers
+        self.space = arena.space
+        self.capacity = capacity
+        self.buffers = {index: buffers[index] for index in arena.rest}
+        self.number: dict[SSAValue, int] = {
+            allocation.alloc.memref: index
+            for index in arena.rest
+            for allocation in slots[index].allocations
+            if allocation.slots == 1
+        }
+        self.longer: dict[int, list[Steps]] = {}
+        """The steps in which buffers are live besides."""
+
+    def live(self, index: int) -> Sequence[Steps]:
+        ranges = [*self.buffers[index].live, *self.longer.get(index, ())]
+        return merged(sorted(ranges))
+
+    def bytes(self, steps: Steps) -> int:
+        """The most that are live in one of these steps."""
+        first, last = steps
+        change: dict[int, int] = {}
+        for index, buffer in self.buffers.items():
+            for begin, end in self.live(index):
+                if begin < last and first < end:
+                    begin, end = max(begin, first), min(end, last)
+                    change[begin] = change.get(begin, 0) + buffer.size
+                    change[end] = change.get(end, 0) - buffer.size
+        return max(accumulate(change[step] for step in sorted(change)), default=0)
+
+    def holds(self, index: int, steps: Steps) -> bool:
+        """Whether a buffer is live in all of these steps."""
+        return not without([steps], self.live(index))
+
+    def peak(self, strategy: str) -> int:
+        """The bytes of the arena."""
+        buffers = [
+            buffer_of(b.id, b.size, self.live(index), b.alignment)
+            for index, b in self.buffers.items()
+        ]
+        return solve_arena(Problem(buffers), strategy, self.capacity).peak
+
+
+class _Overlapping:
+    """The copies of one function."""
+
+    def __init__(
+        self,
+        func: FuncOp,
+        flow: ControlFlow,
+        copies: Sequence[_Copy],
+        arenas: Sequence[Arena],
+        strategy: str,
+    ):
+        self.func = func
+        self.flow = flow
+        self.copies = copies
+        self.strategy = strategy
+        self.rooms = {
+            arena.space: _Room(arena, arena.left)
+            for arena in arenas
+            if arena.left is not None and arena.dynamic is None
+        }
+        self.ops = {copy.block: list(copy.block.ops) for copy in copies}
+        self.position = {
+            op: at for ops in self.ops.values() for at, op in enumerate(ops)
+        }
+        self.margin: dict[Attribute, int] = {}
+        self.beside: dict[tuple[str, str], dict[Operation, int]] = {}
+        """Of each engine the time of operations that is left for copies."""
+
+    def run(self) -> None:
+        by_total = sorted(
+            self.copies, key=lambda copy: (-copy.total, self.flow.step[copy.op])
+        )
+        for _ in range(ROUNDS):
+            self._begin()
+            for copy in by_total:
+                self._hide(copy)
+            over = {
+                space: peak - room.capacity
+                for space, room in self.rooms.items()
+                if room.longer and (peak := room.peak(self.strategy)) > room.capacity
+            }
+            if not over:
+                break
+            for space, bytes in over.items():  # for what offsets need
+                self.margin[space] = max(2 * self.margin.get(space, 0), bytes)
+        else:
+            self._begin()
+        hidden = [copy for copy in self.copies if copy.hidden]
+        if hidden:
+            _write(self.func, hidden, self.ops)
+        self._explain(hidden)
+
+    def _begin(self) -> None:
+        self.beside = {copy.engine: {} for copy in self.copies}
+        for copy in self.copies:
+            copy.at = copy.start = copy.end = self.position[copy.op]
+            copy.hidden = 0
+        for room in self.rooms.values():
+            room.longer.clear()
+
+    def _hide(self, copy: _Copy) -> None:
+        """Lets a copy take as long as operations beside it do, or as it has to."""
+        ops, (earliest, latest) = self.ops[copy.block], self._bounds(copy)
+        taken: dict[Operation, int] = {}
+        start = end = copy.at
+        found = copy.at, copy.at
+        while (left := copy.time - sum(taken.values())) > 0:
+            if end < latest and self._has_room(copy.source, ops[end + 1]):
+                end += 1
+                op = ops[end]
+            elif start > earliest and self._has_room(copy.target, ops[start - 1]):
+                start -= 1
+                op = ops[start]
+            else:
+                break
+            if nanoseconds := min(self._time_beside(op, copy.engine), left):
+                taken[op] = nanoseconds
+                found = start, end
+        copy.start, copy.end = found
+        copy.hidden = sum(taken.values())
+        for op, nanoseconds in taken.items():
+            self.beside[copy.engine][op] -= nanoseconds
+        self._keep(copy.source, ops[copy.at : copy.end + 1])
+        self._keep(copy.target, ops[copy.start : copy.at + 1])
+
+    def _bounds(self, copy: _Copy) -> tuple[int, int]:
+        """The first position before which a copy may start, and the last one after
+        which it may be waited for. Other copies are under way where they are now."""
+        ops, source, target = self.ops[copy.block], copy.source, copy.target
+        defined = [value.owner for value in copy.op.operands]
+        if isinstance(target.root.owner, memref.AllocOp):  # goes along
+            if not target.root.owner.dynamic_sizes:
+                defined = [op for op in defined if op is not target.root.owner]
+        others = [*source.writers, *target.readers, *target.writers, *target.frees]
+        if isinstance(source.root.owner, Operation):
+            others += [op for op in source.frees if op.parent is not copy.block]
+        under_way: dict[Operation, _Copy] = {other.op: other for other in self.copies}
+        earliest, latest = 0, len(ops) - 2
+        for op in (*others, *defined):
+            if op is copy.op or not isinstance(op, Operation):
+                continue
+            outer = copy.block.find_ancestor_op_in_block(op)
+            if outer is None:
+                continue
+            first = last = self.position[outer]
+            if other := under_way.get(outer):
+                first, last = other.start, other.end
+            if first < copy.at:
+                earliest = max(earliest, last + 1)
+            else:
+                latest = min(latest, first - 1)
+        return min(earliest, copy.at), max(latest, copy.at)
+
+    def _has_room(self, memory: _Memref, op: Operation) -> bool:
+        """Whether a memref may live while an operation runs."""
+        if isinstance(memory.root.owner, Block):
+            return True
+        room = self.rooms.get(_type(memory.root).memory_space)
+        if room is None or memory.root not in room.number:
+            return False
+        index, steps = room.number[memory.root], self._steps(op)
+        if room.holds(index, steps):
+            return True
+        left = room.capacity - self.margin.get(room.space, 0)
+        return room.bytes(steps) + room.buffers[index].size <= left
+
+    def _keep(self, memory: _Memref, ops: Sequence[Operation]) -> None:
+        """A memref is live while these run."""
+        room = self.rooms.get(_type(memory.root).memory_space)
+        if room is not None and memory.root in room.number and len(ops) > 1:
+            steps = self._steps(ops[0])[0], self._steps(ops[-1])[1]
+            room.longer.setdefault(room.number[memory.root], []).append(steps)
+
+    def _steps(self, op: Operation) -> Steps:
+        """Of an operation that is not the last of its block, and all that is inside."""
+        assert op.next_op is not None
+        return self.flow.step[op], self.flow.step[op.next_op]
+
+    def _time_beside(self, op: Operation, engine: tuple[str, str]) -> int:
+        """The time of an operation that no other copy takes; none of one that has
+        copies of the same engine inside."""
+        known = self.beside[engine]
+        if op not in known:
+            inside = any(
+                copy.engine == engine and op.is_ancestor(copy.op)
+                for copy in self.copies
+            )
+            known[op] = 0 if inside or not _computes(op) else time(op)
+        return known[op]
+
+    def _explain(self, hidden: Sequence[_Copy]) -> None:
+        nanoseconds = sum(copy.hidden * copy.runs for copy in hidden)
+        bytes = sum(
+            copy.bytes * copy.runs * copy.hidden // copy.time for copy in hidden
+        )
+        remark(
+            f"{len(hidden)} of {len(self.copies)} asynchronous copies run beside "
+            f"operations, which hide an estimated {nanoseconds} of "
+            f"{sum(copy.total for copy in self.copies)} ns: {bytes} of "
+            f"{sum(copy.bytes * copy.runs for copy in self.copies)} bytes",
+            self.func,
+        )
+
+
+def _computes(op: Operation) -> bool:
+    """Whether an operation takes time in which others may copy."""
+    plain = memref.AllocOp | memref.AllocaOp | memref.DeallocOp | memref.CopyOp
+    if isinstance(op, plain) or is_view(op):
+        return False
+    return bool(op.regions) or any(
+        isinstance(value.type, MemRefType) for value in op.operands
+    )
+
+
+# Writing
+
+
+def _write(
+    func: FuncOp,
+    copies: Sequence[_Copy],
+    ops: Mapping[Block, Sequence[Operation]],
+) -> None:
+    """Makes starts and waits of the copies. Where copies end and others start, those
+    that end make room."""
+    numbers: dict[int, SSAValue] = {}
+    entry = func.body.blocks[0]
+    first = entry.first_op
+    assert first is not None
+
+    def constant(number: int) -> SSAValue:
+        if number not in numbers:
+            made = arith.ConstantOp(IntegerAttr(number, IndexType()))
+            made.result.name_hint = f"c{number}"
+            Rewriter.insert_op(made, InsertPoint.before(first))
+            numbers[number] = made.result
+        return numbers[number]
+
+    tags: dict[_Copy, SSAValue] = {}
+    waits: dict[_Copy, Operation] = {}
+    for copy in copies:
+        tag = memref.AllocaOp.get(i32, shape=[1])
+        tag.memref.name_hint = "tag"
+        Rewriter.insert_op(tag, InsertPoint.before(first))
+        tags[copy] = tag.memref
+        count = constant(_type(copy.op.source).element_count())
+        waits[copy] = wait = memref.DmaWaitOp.get(tag.memref, [constant(0)], count)
+        wait.location = copy.op.location
+        anchor = ops[copy.block][copy.end + 1]
+        Rewriter.insert_op(wait, InsertPoint.before(anchor))
+    starts: dict[_Copy, Operation] = {}
+    for copy in copies:
+        source, target = copy.op.operands
+        here, there = (
+            [constant(0)] * _type(v).get_num_dims() for v in (source, target)
+        )
+        count = constant(_type(source).element_count())
+        starts[copy] = start = memref.DmaStartOp.get(
+            source, here, target, there, count, tags[copy], [constant(0)]
+        )
+        start.location = copy.op.location
+        anchor = ops[copy.block][copy.start]
+        Rewriter.insert_op(start, InsertPoint.before(anchor))
+    for copy in copies:
+        for free in copy.source.frees:
+            if free.parent is copy.block and free.is_before_in_block(waits[copy]):
+                free.detach()
+                Rewriter.insert_op(free, InsertPoint.after(waits[copy]))
+        alloc = copy.target.root.owner
+        if isinstance(alloc, memref.AllocOp) and alloc.parent is copy.block:
+            if starts[copy].is_before_in_block(alloc):
+                alloc.detach()
+                Rewriter.insert_op(alloc, InsertPoint.before(starts[copy]))
+        Rewriter.erase_op(copy.op)

@@ -1,0 +1,133 @@
+"""Random programs in a memory that is too small, and what plan-spill makes of them."""
+
+from collections.abc import Iterator
+from itertools import count
+from random import Random
+
+from modules import parse, run
+from xdsl.dialects.builtin import ModuleOp, NoneAttr
+from xdsl.dialects.func import FuncOp
+
+from tensorplan.analysis.sizes import argument_bytes
+from tensorplan.checking.plan_check import check_plan
+from tensorplan.dialects.target_memory import TARGET
+from tensorplan.passes.plan.memory import PlanMemory
+from tensorplan.passes.plan.spill import PlanSpill
+
+
+def on(text: str, capacity: int, accesses: str) -> ModuleOp:
+    """A program on a target whose memory without a name has a capacity, and a slower
+    one in which these operations read and write."""
+    target = parse(f"""module attributes {{
+      {TARGET} = #dlti.target_system_spec<
+        "fast" = #dlti.target_device_spec<"capacity" = {capacity}, "space" = "",
+          "copies" = #dlti.map<"slow" = #dlti.map<"bandwidth" = 1>>>,
+        "slow" = #dlti.target_device_spec<"capacity" = 1048576,
+          "readers" = [{accesses}], "writers" = [{accesses}]>>}} {{}}""")
+    module = parse(text)
+    module.attributes[TARGET] = target.attributes[TARGET]
+    return module
+
+
+def function_of(module: ModuleOp) -> FuncOp:
+    (function,) = (op for op in module.ops if isinstance(op, FuncOp))
+    return function
+
+
+WHILE = [
+    "%again = scf.while (%go = %c) : (i1) -> i1 {",
+    "scf.condition(%go) %go : i1\n} do {\n^body(%goes: i1):",
+]
+"""A loop of which one region is tested before the other one is run."""
+
+
+def straight_program(random: Random) -> str:
+    """Buffers that live long, written as a whole and in parts, by operations of two
+    kinds, some of them in loops and branches."""
+    types = [f"memref<{n}xf32>" for n in (8, 32, 64)]
+    there = {type: [f"%i{n}", f"%o{n}"] for n, type in enumerate(types)}
+    arguments = ", ".join(
+        f"%i{n}: {type}, %o{n}: {type}" for n, type in enumerate(types)
+    )
+    names = (f"%v{n}" for n in count())
+
+    def copied(source: str, target: str, type: str) -> str:
+        if random.random() < 0.5:
+            return f'"memref.copy"({source}, {target}) : ({type}, {type}) -> ()'
+        return f"linalg.copy ins({source} : {type}) outs({target} : {type})"
+
+    def step(is_inside: bool = False) -> Iterator[str]:
+        type = random.choice(types)
+        source, target = (random.choice(there[type]) for _ in range(2))
+        kinds = ["new", "new", "copy", "part", "loop", "branch", "body"]
+        match random.choice(kinds):
+            case "body" if not is_inside:  # what it allocates is its own
+                loop = f"scf.for {next(names)} = %zero to %n step %one {{"
+                starts = random.choice([[loop], ["scf.if %c {", "} else {"], WHILE])
+                for start in starts:
+                    outside = {type: list(known) for type, known in there.items()}
+                    yield start.replace("%again", next(names))
+                    for _ in range(random.randint(3, 9)):
+                        yield from step(is_inside=True)
+                    there.update(outside)
+                yield "scf.yield %c : i1\n}" if starts is WHILE else "}"
+            case "new":
+                target = next(names)
+                yield f"{target} = memref.alloc() : {type}"
+                yield copied(source, target, type)
+                there[type].append(target)
+            case "copy" if not target.startswith("%i"):
+                yield copied(source, target, type)
+            case "part" if not target.startswith("%i"):
+                part = f"memref<4xf32, strided<[1], offset: {4 * random.randrange(2)}>>"
+                views = [next(names) for _ in range(2)]
+                for view, viewed in zip(views, (source, target), strict=True):
+                    given = f"{viewed}[{part[-3]}] [4] [1] : {type}"
+                    yield f"{view} = memref.subview {given} to {part}"
+                source, target = views
+                yield copied(source, target, part)
+            case "loop" | "branch" as kind:
+                if random.random() < 0.5:
+                    target = next(names)
+                    yield f"{target} = memref.alloc() : {type}"
+                    there[type].append(target)
+                elif target.startswith("%i"):
+                    target = f"%o{types.index(type)}"
+                is_loop = kind == "loop"
+                loop = f"scf.for {next(names)} = %zero to %n step %one {{"
+                yield loop if is_loop else "scf.if %c {"
+                yield copied(source, target, type)
+                yield "}"
+            case _:
+                pass
+
+    lines = [line for _ in range(random.randint(4, 30)) for line in step()]
+    for number, type in enumerate(types):
+        lines.append(copied(there[type][-1], f"%o{number}", type))
+    return "\n".join(
+        (
+            f"func.func @f(%n: index, %c: i1, {arguments}) {{",
+            "%zero = arith.constant 0 : index",
+            "%one = arith.constant 1 : index",
+            *lines,
+            "func.return",
+            "}",
+        )
+    )
+
+
+def peak(module: ModuleOp) -> int:
+    """Of the arena of the memory without a name."""
+    planned = run(module, PlanMemory())
+    return sum(p.size for p in check_plan(planned) if p.device == "" and not p.argument)
+
+
+def fitted(random: Random) -> tuple[ModuleOp, ModuleOp]:
+    """A random program in a memory that is too small, and what plan-spill makes of
+    it."""
+    text = straight_program(random)
+    accesses = '"memref.copy"' + ', "linalg.copy"' * random.randint(0, 1)
+    module = on(text, 1 << 20, accesses)
+    given, _ = argument_bytes(function_of(module), NoneAttr(), {})
+    module = on(text, given + peak(module) * random.randint(3, 9) // 10 + 1, accesses)
+    return module, run(module, PlanSpill())
