@@ -258,6 +258,17 @@ def test_random_programs(random: Random) -> None:
     assert str(run(hidden, PlanOverlapCopies())) == str(hidden)
 
 
+@pytest.mark.parametrize("seed", [29, 37, 48, 64])
+def test_what_fitted_still_fits(seed: int) -> None:
+    """Buffers live longer in several places, in loops and branches, too."""
+    _, spilled = fitted(Random(seed))
+    spilled = asynchronous(spilled)
+    run(spilled, PlanMemory())
+    hidden = run(spilled, PlanOverlapCopies())
+    assert any(isinstance(op, memref.DmaStartOp) for op in hidden.walk())
+    run(hidden, PlanMemory())
+
+
 def hiding() -> ModuleOp:
     """A plan with transfers both ways, and in a loop."""
     for seed in range(100):
