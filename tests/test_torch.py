@@ -221,6 +221,7 @@ FAMILIES: dict[str, tuple[dict[str, Callable[..., Any]], tuple[Tensor, ...]]] = 
             "select_scatter": lambda x: x.select_scatter(x[:, :, 0], 2, -1).diff(),
             "empty": lambda x: torch.where(x > 9, torch.empty(4), x),
             "linspace": lambda x: torch.linspace(0, 1, 4) + torch.eye(4),
+            "triangle": lambda x: torch.tril_indices(3, 4) + torch.triu_indices(3, 3),
             "shuffle": lambda x: F.pixel_shuffle(x.reshape(1, 4, 2, 3), 2),
             "unshuffle": lambda x: F.pixel_unshuffle(x.reshape(1, 1, 4, 6), 2),
             "meshgrid": lambda x: torch.meshgrid(x[0, 0], x[0, 1], indexing="ij")[1],
@@ -251,6 +252,7 @@ FAMILIES: dict[str, tuple[dict[str, Callable[..., Any]], tuple[Tensor, ...]]] = 
             "layer_norm": lambda x: F.layer_norm(x, (3, 4), x[0], x[1]),
             "plain_norm": lambda x: F.layer_norm(x, (4,)),
             "rms_norm": lambda x: F.rms_norm(x, (4,)),
+            "vector_norm": lambda x: torch.linalg.vector_norm(x, dim=(0, 2)),
             "instance": lambda x: F.instance_norm(x),
             "normalize": lambda x: F.normalize(x, dim=1),
             "similar": lambda x: F.cosine_similarity(x, x.flip(0), dim=1),
@@ -530,9 +532,13 @@ def test_every_conversion_has_a_case(monkeypatch: pytest.MonkeyPatch) -> None:
     tensorplan.from_torch(bags, (torch.tensor([[0, 1]]),))
     decomposed = torch.export.export(nn.Linear(4, 2, bias=False), (SIGNED[0],))
     tensorplan.from_torch(decomposed.run_decompositions())  # to a product
-    backward = {"alias"} | {x for x in program._CONVERSIONS if x.endswith("_backward")}
-    assert sorted(set(program._CONVERSIONS) - seen - backward) == []
-    # The others come from AOTAutograd: test_torch_compile.py.
+    of_autograd = {  # see test_torch_compile.py
+        *("alias", "empty_permuted", "lift_fresh_copy", "linalg_vector_norm"),
+        "new_empty_strided",
+        *(x for x in program._CONVERSIONS if x.endswith("_backward")),
+        *(x for x in program._CONVERSIONS if x.startswith("prims::")),
+    }
+    assert sorted(set(program._CONVERSIONS) - seen - of_autograd) == []
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float16", "bfloat16"])
