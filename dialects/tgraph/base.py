@@ -398,6 +398,8 @@ class TensorOp(
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(TensorOpEffects())
 
+    __hash__ = object.__hash__  # as xDSL's, without a call of Python for each look-up
+
     PATTERN: ClassVar[Pattern] = Pattern.OPAQUE
     """The fusion pattern."""
 
