@@ -63,9 +63,6 @@ class _State(NamedTuple):
     held: int = 0  # the references that there are
     stale: int = 0  # those to what a buffer was before it was made anew
 
-    def united(self, other: "_State") -> "_State":
-        return _State(*(a | b for a, b in zip(self, other, strict=True)))
-
 
 _States = Sequence[_State]
 """After paths that have met: one for each rotation of slots."""
@@ -130,6 +127,15 @@ class _Walk:
         """Of an operation and a buffer that it computes with: what is wrong if nothing
         has written it, whatever came before; None if something may have."""
 
+    def _united(self, one: _State, other: _State) -> _State:
+        """Where two paths meet."""
+        united = _State(*(a | b for a, b in zip(one, other, strict=True)))
+        if one.missing == other.missing:
+            return united
+        parts = self.accesses.parts
+        missing = parts.missing_in_either(one.missing, other.missing)
+        return united._replace(missing=missing)
+
     def start(self) -> _State:
         """Where the function begins: what is given has contents, results and arenas
         have none.
@@ -175,7 +181,7 @@ class _Walk:
                     entering = self._bind(each, successor.args, values)
                     key = successor, self._rotation(entering)
                     known = before.get(key)
-                    met = entering if known is None else known.united(entering)
+                    met = entering if known is None else self._united(known, entering)
                     if met != known:
                         before[key] = met
                         pending.append(key)
@@ -227,7 +233,7 @@ class _Walk:
             state = pending.pop()
             key = self._rotation(state)
             known = heads.get(key)
-            state = state if known is None else known.united(state)
+            state = state if known is None else self._united(known, state)
             if state == known:
                 continue
             heads[key] = state
@@ -253,7 +259,7 @@ class _Walk:
         for state in states:
             key = self._rotation(state)
             known = found.get(key)
-            found[key] = state if known is None else known.united(state)
+            found[key] = state if known is None else self._united(known, state)
         return list(found.values())
 
     def _rotation(self, state: _State) -> int:
@@ -304,7 +310,7 @@ class _Walk:
         ]
         state = ends[0]
         for end in ends[1:]:
-            state = state.united(end)
+            state = self._united(state, end)
         return state
 
     def _make(self, view: Operation, state: _State) -> _State:

@@ -17,6 +17,7 @@ from .buffers import ArenaBuffer
 from .extents import Extent, covered, extent_of
 from .pointees import ONE_REGION_RUNS
 from .ranges import most_iterations
+from .references import numbers_in
 
 _STORES = ("memref.store", "affine.store")
 """Operations that write one element, their first operand."""
@@ -34,7 +35,7 @@ class Parts:
         self._parts: list[dict[Extent | Operation, int]] = [{} for _ in buffers]
         self._all = [1 << number for number in range(len(buffers))]
         self._stored: dict[Operation, int] = {}  # bytes, at most
-        self._count = len(buffers)
+        self._owners = list(range(len(buffers)))  # the buffer of each bit
         for value, numbers in may_be.items():
             number, *others = numbers
             if others:
@@ -51,9 +52,9 @@ class Parts:
     def _add(self, number: int, part: Extent | Operation) -> int:
         parts = self._parts[number]
         if part not in parts:
-            parts[part] = 1 << self._count
-            self._all[number] |= 1 << self._count
-            self._count += 1
+            parts[part] = 1 << len(self._owners)
+            self._all[number] |= parts[part]
+            self._owners.append(number)
         return parts[part]
 
     def all_of(self, numbers: Iterable[int]) -> int:
@@ -72,6 +73,17 @@ class Parts:
             return 0
         bit = self._bit.get(value)
         return self._all[number] if bit is None else bit
+
+    def missing_in_either(self, one: int, other: int) -> int:
+        """What is not written where two paths meet. Each may have written all of a
+        buffer, in other parts."""
+        for number in {self._owners[bit] for bit in numbers_in(one ^ other)}:
+            size = self._sizes[number]
+            if self.bytes(number, one) == size:
+                one &= ~self._all[number]
+            if self.bytes(number, other) == size:
+                other &= ~self._all[number]
+        return one | other
 
     def bytes(self, number: int, missing: int) -> int:
         """How many bytes of a buffer may be written, given what is not."""

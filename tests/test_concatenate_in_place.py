@@ -71,3 +71,24 @@ def test_libraries_write_rows() -> None:
             tensorplan.from_jax(lambda x, at=axis: jnp.stack([x @ x, x @ x.T], at), x)
         )
         assert planned_bytes(planned.module) == bytes
+
+
+def test_branches_write_other_parts_of_a_result() -> None:
+    """Each writes all of it, in rows or in columns."""
+    jax = pytest.importorskip("jax")
+    jnp, lax = jax.numpy, jax.lax
+
+    def either(x: Any, w: Any, number: Any) -> Any:
+        branches = [
+            lambda x: jnp.concatenate([jnp.sin(x), jnp.cos(x)]),
+            lambda x: jnp.stack([jnp.tanh(x), jnp.cos(x)], 1).reshape(128, 64),
+            lambda x: jnp.concatenate([x[:40] * 2, jnp.exp(x), x[40:]]),
+        ]
+        return jnp.cumsum(lax.switch(number, branches, x) @ w, 0)
+
+    x = np.random.default_rng(0).standard_normal((64, 64)).astype(np.float32)
+    w = x[:, :8].copy()
+    run = tensorplan.compile(tensorplan.plan(tensorplan.from_jax(either, x, w, 0)))
+    for number in range(3):
+        (result,) = run(x, w, np.int32(number))
+        np.testing.assert_allclose(result, either(x, w, number), rtol=1e-4, atol=1e-4)
