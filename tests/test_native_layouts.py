@@ -65,6 +65,18 @@ def test_rows_that_fill_no_vector(monkeypatch, dtype: Any, places: int) -> None:
     assert made.called
 
 
+@pytest.mark.parametrize("columns", [2, 3, 6])
+def test_a_part_of_complex_columns_is_a_scalar(columns: int) -> None:
+    check(
+        lambda x: (
+            x.T.astype("c8"),
+            lax.complex(x.T, jnp.full_like(x.T, 2)),
+            lax.complex(jnp.full_like(x.T, 2), x.T),
+        ),
+        RNG.standard_normal((131, columns)).astype("f4"),
+    )
+
+
 @pytest.mark.parametrize("columns", [3, 33])
 def test_what_is_added_to_products_has_gaps(columns: int) -> None:
     """For each column of a product, for each feature of a convolution, for each row."""

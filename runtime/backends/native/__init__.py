@@ -22,7 +22,7 @@ bodies.py       reductions by any function
 transposing.py  copies into another order of dimensions, and rows into columns
 windows.py      reductions in windows that are views
 pooling.py      those over holes, and gradients of maximum pooling
-scans.py        cumulative sums of columns
+scans.py        cumulative sums, products and extremes
 lapack.py       LAPACK on batches of matrices
 sorting.py      sorts by any comparator, and the first of a sort
 

@@ -75,11 +75,8 @@ def store_rows(
     if rows.are_joined(dtype.itemsize):
         store_element(value, pointer, within, dtype, lanes, active)
         return
-    part = value.real if isinstance(value, Complex) else value
     for number in range(length):
-        column = value
-        if part.lanes > 1:
-            column = _ordered(value, range(number, lanes, length))
+        column = _ordered(value, range(number, lanes, length))
         at = value.code.moved(pointer, str(number), within)
         store_element(column, at, step, dtype, lanes // length, active // length)
 
@@ -87,12 +84,18 @@ def store_rows(
 def _ordered(
     value: Value | Complex, order: Sequence[int], other: Value | Complex | None = None
 ) -> Value | Complex:
-    """These lanes, of complex numbers, too; see `LlvmFunction.shuffled`."""
-    code = value.code
+    """These lanes, of both parts of complex numbers; see `LlvmFunction.shuffled`. A
+    scalar is the same in all lanes."""
     if isinstance(value, Value):
         assert other is None or isinstance(other, Value)
-        return code.shuffled(value, order, other)
+        is_same = value.lanes <= 1 and other is None
+        return value if is_same else value.code.shuffled(value, order, other)
     assert other is None or isinstance(other, Complex)
     others = (other.real, other.imag) if other else (None, None)
-    pairs = zip((value.real, value.imag), others, strict=True)
-    return Complex(*(code.shuffled(x, order, y) for x, y in pairs))
+    real, imag = (
+        _ordered(x, order, y)
+        for x, y in zip((value.real, value.imag), others, strict=True)
+    )
+    assert isinstance(real, Value)
+    assert isinstance(imag, Value)
+    return Complex(real, imag)
