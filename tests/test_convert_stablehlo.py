@@ -467,3 +467,12 @@ def test_one_error_names_every_unsupported_operation() -> None:
         "stablehlo.custom_call @lapack_ssytrd_ffi",
         "stablehlo.rng is",
     ]
+
+
+def test_an_identity_in_a_function_is_inlined() -> None:
+    """JAX writes a cumulative sum of nothing so."""
+    x = np.zeros((0, 5), np.float32)
+    (got,) = tensorplan.compile(
+        tensorplan.plan(tensorplan.from_jax(lambda x: jnp.cumsum(x, 0), x))
+    )(x)
+    assert got.shape == x.shape

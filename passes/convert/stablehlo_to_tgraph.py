@@ -26,8 +26,8 @@ arguments (frontends/stablehlo/symbols.py, frontends/stablehlo/sizes.py).
 Needs: ranked tensors, single-block functions, no recursion.
 Leaves: the public functions, with all calls inlined and all private functions removed.
 Functions and the module lose the attributes of JAX and MHLO. Source locations are
-preserved. A module that contains neither StableHLO nor donated arguments is left
-unchanged.
+preserved. A module without StableHLO, donated arguments, and attributes of MHLO, which
+JAX writes for identities, too, is left unchanged.
 Operations on elements of storage types (f8, i4) become ones on f32 or i8, between
 conversions. Does not: convert tokens. A single error lists all unsupported operations.
 """
@@ -61,6 +61,8 @@ class ConvertStablehloToTGraph(ModulePass):
 
 
 def _is_level_0(module: ModuleOp) -> bool:
+    if any(name.startswith("mhlo.") for name in module.attributes):
+        return True
     return any(
         _DONATED & attributes.keys()
         for op in module.ops
