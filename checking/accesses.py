@@ -308,15 +308,9 @@ class Accesses:
             trait = asynchronous(start)
             if not trait or not any(v in self.may_be for v in _operands(start)):
                 continue
-            if trait.is_never_over(start):
-                raise LocatedError(
-                    f"nothing waits for {name_of(start)}, expected {trait.waits[0]} "
-                    "with its tag",
-                    start,
-                )
             if wait := trait.wait_of(start):
                 waits.setdefault(wait, []).append(start)
-            else:
+            elif trait.transfer_of(start) is None:  # others: operands.py
                 self.unchecked.add("transfers without a known wait", start)
         return waits
 

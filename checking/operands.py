@@ -24,6 +24,7 @@ from xdsl.dialects import memref
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Operation, SSAValue
 
+from ..analysis.control_flow import CONCURRENT
 from ..analysis.functions import arena_arguments
 from ..dialects.diagnostics import LocatedError, name_of
 from ..dialects.memory import (
@@ -42,8 +43,8 @@ from ..dialects.tgraph.elementwise import ElementwiseOp
 from ..dialects.tgraph.reducing import ReduceOp
 from ..dialects.tgraph.shaping import BroadcastInDimOp
 from ..dialects.tgraph.structure import FusionOp
-from .buffers import ArenaBuffer, origin_of
-from .effects import callee_of, effects_of
+from .buffers import ArenaBuffer, name_of_global, origin_of
+from .effects import callee_of, effects_of, reached_from
 from .extents import Extent, extent_of, reach_of
 from .pointees import is_memref, may_be, operations_in, passes_on
 from .ranges import Known
@@ -94,6 +95,20 @@ def bases(func: FuncOp, buffers: Sequence[SSAValue]) -> list[SSAValue]:
             dict.fromkeys(result for result in op.results if is_memref(result))
         )
     return [value for value in found if is_memref(value)]
+
+
+_MAY_DISTURB = "accesses that a transfer under way may disturb"
+
+
+def _is_concurrent(start: Operation) -> bool:
+    """Whether iterations that run at once start with the same tag."""
+    *_, tag = filter(is_memref, start.operands)
+    around = start.parent_op()
+    while around is not None and not around.is_ancestor(tag.owner):
+        if name_of(around) in CONCURRENT:
+            return True
+        around = around.parent_op()
+    return False
 
 
 class _Checker:
@@ -164,12 +179,24 @@ class _Checker:
     ) -> None:
         """Until the wait, nothing else may write the source, or access the target."""
         trait = asynchronous(start)
-        wait = trait and trait.wait_of(start)
-        if wait is None:
+        assert trait is not None
+        if trait.is_never_over(start):
+            raise LocatedError(
+                f"nothing waits for {name_of(start)}, expected {trait.waits[0]} "
+                "with its tag",
+                start,
+            )
+        wait = trait.wait_of(start)
+        if wait is None or _is_concurrent(start):
+            unchecked.add("transfers without a known wait", start)
             return
+        names = self._globals(transfer.source) | self._globals(transfer.target)
         op = start.next_op
         while op is not None and op is not wait:
             for user in (op, *operations_in(op)):
+                reached = (v for inner in reached_from(user) for v in inner.results)
+                if names and not names.isdisjoint(map(name_of_global, reached)):
+                    unchecked.add(_MAY_DISTURB, user)
                 for value in dict.fromkeys(filter(is_memref, user.operands)):
                     fault = self._interferes(user, value, transfer, known)
                     if fault is None or passes_on(user):
@@ -180,9 +207,13 @@ class _Checker:
                             f"{name_of(wait)}, expected no such access until the wait",
                             user,
                         )
-                    what = "accesses that a transfer under way may disturb"
-                    unchecked.add(what, user)
+                    unchecked.add(_MAY_DISTURB, user)
             op = op.next_op
+
+    def _globals(self, value: SSAValue) -> set[str]:
+        """The names of those in which a memref may lie."""
+        names = (name_of_global(self._bases[n]) for n in self._may_be.get(value, ()))
+        return {name for name in names if name}
 
     def _interferes(
         self, user: Operation, value: SSAValue, transfer: Transfer, known: Known
@@ -255,6 +286,9 @@ class _Checker:
 
     def _across(self, a: SSAValue, m: int, b: SSAValue, n: int) -> "_Relation":
         """The same of memrefs in two buffers, which may share bytes."""
+        name = name_of_global(self._bases[m])
+        if name and name == name_of_global(self._bases[n]):
+            return _Relation.UNKNOWN
         one, other = (self._placed.get(self._bases[number]) for number in (m, n))
         if one is None or other is None or not one.overlaps(other):
             return _Relation.DISJOINT

@@ -14,7 +14,7 @@ On tensors, an operation in destination style has one result for each operand th
 written, of the same type; on memrefs it has none.
 """
 
-from collections.abc import Hashable, Mapping, Sequence, Set
+from collections.abc import Collection, Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import NamedTuple, cast
 
@@ -146,19 +146,28 @@ class Asynchronous(OpTrait):
         return _first(_after(op, found))
 
 
+@dataclass(frozen=True)
 class AsynchronousByTag(Asynchronous):
-    """Says that it is over in an element of its third memref, as MLIR's DMA does."""
+    """Says that it is over in an element of its third memref, as MLIR's DMA does.
+
+    The number of elements that move comes before the tag, or behind it if it
+    `is_number_last`. That of a wait is its last operand.
+    """
+
+    is_number_last: bool = False
 
     def starts(self, op: Operation) -> bool:
         return True
 
     def transfer_of(self, op: Operation) -> Transfer | None:
-        source, target, _ = filter(_is_memref, op.operands)
+        if len(memrefs := list(filter(_is_memref, op.operands))) != 3:
+            return None  # not valid
+        source, target, _ = memrefs
         return Transfer(source, target, _is_whole(op))
 
     def is_never_over(self, op: Operation) -> bool:
         """A tag that the function makes, and hands to nobody else, is all there is."""
-        _, _, tag = filter(_is_memref, op.operands)
+        *_, tag = filter(_is_memref, op.operands)
         if not isinstance(tag.owner, memref.AllocOp | memref.AllocaOp):
             return False
         users = [use.operation for use in tag.uses]
@@ -168,21 +177,33 @@ class AsynchronousByTag(Asynchronous):
         )
 
     def wait_of(self, op: Operation) -> Operation | None:
-        """The wait for the element; the last one, where several starts name it."""
-        memrefs = [i for i, v in enumerate(op.operands) if _is_memref(v)]
-        tag = op.operands[memrefs[2]]
-        users = {use.operation: None for use in tag.uses}
+        """The wait for the element after which nothing that names it goes on."""
+        if self.transfer_of(op) is None:
+            return None
+        *_, tag = (i for i, v in enumerate(op.operands) if _is_memref(v))
+        uses = {use.operation: use.index for use in op.operands[tag].uses}
+        users = list(uses)
         starts = [user for user in users if name_of(user) == name_of(op)]
+        if any(any(map(_is_memref, x.operands[uses[x] + 1 :])) for x in starts):
+            return None  # one moves tags
         waits = [user for user in users if name_of(user) in self.waits]
         others = [user for user in users if user not in starts and user not in waits]
         if not all(freed(user) or _is_before(user, op) for user in others):
             return None
         count = len(waits[0].operands) - 2 if waits else 0
-        here = _element(op, memrefs[2], count)
-        later = _after(op, [w for w in waits if _element(w, 0, count) == here])
-        if len(starts) == 1:
-            return _first(later)
-        return later[-1] if len(later) >= len(starts) else None
+        elements = {user: _element(user, count) for user in (*starts, *waits)}
+        here = elements[op]
+        if any(x != here and _may_be_same(x, here) for x in elements.values()):
+            return None
+        alike = [user for user, element in elements.items() if element == here]
+        if sum(user in starts for user in alike) == 1:
+            wait = _first(_after(op, [user for user in alike if user in waits]))
+        else:
+            wait = _last(op, alike, starts)
+        at = tag + 1 + count if self.is_number_last else tag - 1
+        numbers = map(_number_or_value, op.operands[at : at + 1])
+        is_whole = wait and list(numbers) == [_number_or_value(wait.operands[-1])]
+        return wait if is_whole else None
 
 
 class Barrier(OpTrait):
@@ -203,7 +224,7 @@ _GPU = Asynchronous(
 )
 
 _ASYNCHRONOUS: Mapping[str, Asynchronous] = {
-    "affine.dma_start": AsynchronousByTag(("affine.dma_wait",)),
+    "affine.dma_start": AsynchronousByTag(("affine.dma_wait",), is_number_last=True),
     "async.execute": Asynchronous(("async.await",), joins=("async.execute",)),
     **{name: _GPU for name in _GPU.joins},
     "memref.dma_start": AsynchronousByTag(("memref.dma_wait",)),
@@ -456,17 +477,51 @@ def _is_number(value: SSAValue, number: int) -> bool:
 
 
 def _is_before(op: Operation, other: Operation) -> bool:
-    return op.parent is other.parent and op.is_before_in_block(other)
+    """Whether an operation comes before another one, or before what it is in."""
+    block = op.parent
+    around = block and block.find_ancestor_op_in_block(other)
+    return around is not None and op is not around and op.is_before_in_block(around)
 
 
 def _first(ops: Sequence[Operation]) -> Operation | None:
     return ops[0] if ops else None
 
 
-def _element(op: Operation, tag: int, count: int) -> Sequence[Hashable]:
-    """What names an element of a tag: a map, and so many operands after the tag."""
+def _last(
+    op: Operation, users: Collection[Operation], starts: Collection[Operation]
+) -> Operation | None:
+    """The wait in a block by which all is over that has started there, of operations
+    that start something or wait for it; None if some are elsewhere."""
+    block = op.parent
+    if block is None or any(user.parent is not block for user in users):
+        return None
+    under_way, has_started = 0, False
+    for user in block.ops:
+        if user not in users:
+            continue
+        under_way += 1 if user in starts else -1
+        has_started |= user is op
+        if under_way < 0:
+            return None
+        if has_started and not under_way:
+            return user
+    return None
+
+
+def _element(op: Operation, count: int) -> Sequence[Hashable]:
+    """What names an element of a tag, the last memref: a map, and so many operands
+    after the tag."""
+    *_, tag = (i for i, v in enumerate(op.operands) if _is_memref(v))
     indices = op.operands[tag + 1 : tag + 1 + count]
     return (op.attributes.get("tag_map"), *map(_number_or_value, indices))
+
+
+def _may_be_same(x: Sequence[Hashable], y: Sequence[Hashable]) -> bool:
+    """Whether two names may be of one element: not if they have other numbers."""
+    return x[0] != y[0] or not any(
+        isinstance(i, Attribute) and isinstance(j, Attribute) and i != j
+        for i, j in zip(x[1:], y[1:], strict=True)
+    )
 
 
 def _number_or_value(value: SSAValue) -> Hashable:

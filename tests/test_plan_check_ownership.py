@@ -568,6 +568,59 @@ def test_a_transfer_without_a_wait_is_told(form: str) -> None:
     assert f"transfers without a known wait: 1 ({name})" in unproved(text)
 
 
+DMA = FORMS["memref"]
+FETCHED = lines(DMA.start, DMA.wait, copy("b", "y"))
+UNKNOWN = ["transfers without a known wait: 1 (memref.dma_start)"]
+
+
+def with_tags(*body: str) -> str:
+    """%a and %b in an arena, of which %a is written."""
+    views = view("a"), view("b", "%c64")
+    return program(DMA.tags, arena(), *views, copy("x", "a"), *body, free())
+
+
+@pytest.mark.parametrize(
+    "body", [(FETCHED, FETCHED), (loop(FETCHED),), (loop(FETCHED, FETCHED),)]
+)
+def test_a_tag_is_used_again_after_the_wait(body: tuple[str, ...]) -> None:
+    assert unproved(with_tags(*body)) == []
+
+
+def test_a_tag_of_two_transfers_is_waited_for_twice() -> None:
+    both = DMA.start, DMA.start.replace("%b,", "%y,"), DMA.wait
+    assert unproved(with_tags(*both, DMA.wait, copy("b", "y"))) == []
+    refused(
+        with_tags(*both, copy("b", "y"), DMA.wait), "reads the target of memref.dma"
+    )
+
+
+def test_a_wait_for_fewer_elements_is_none() -> None:
+    fewer = DMA.wait.replace("%c16", "%c8")
+    assert unproved(with_tags(DMA.start, fewer, copy("b", "y"))) == UNKNOWN
+
+
+def test_iterations_that_run_at_once_may_not_share_a_tag() -> None:
+    assert UNKNOWN[0] in unproved(with_tags(parallel(FETCHED, to="%c2")))
+
+
+def test_transfers_between_arguments_are_waited_for() -> None:
+    start = DMA.start.replace("(%a,", "(%x,").replace("%b,", "%y,")
+    refused(with_tags(start), "nothing waits for memref.dma_start")
+    assert unproved(with_tags(branch([start], []), DMA.wait)) == UNKNOWN
+
+
+def test_a_global_may_be_read_under_another_name() -> None:
+    held = f'memref.global "private" @held : {M} = uninitialized\n'
+    text = with_tags(
+        *(f"%{name} = memref.get_global @held : {M}" for name in "gh"),
+        DMA.start.replace("%b,", "%g,"),
+        copy("h", "y"),
+        DMA.wait,
+    )
+    told = ["accesses that a transfer under way may disturb: 1 (memref.copy)"]
+    assert unproved(held + text) == told
+
+
 @pytest.mark.parametrize("form", WAITED)
 def test_freed_before_the_wait(form: str) -> None:
     text = transfer(form).replace(lines(FORMS[form].wait, "", free()), "")
