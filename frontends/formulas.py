@@ -4,11 +4,12 @@ from collections.abc import Callable, Sequence
 from math import pi, prod, sqrt
 
 import numpy as np
-from xdsl.dialects.builtin import StringAttr, TensorType, i32, i64
+from xdsl.dialects.builtin import StringAttr, TensorType, f32, i32, i64
 from xdsl.ir import SSAValue
 
 from ..dialects.tgraph import elementwise as e
 from ..dialects.tgraph.base import ints, with_element, with_shape
+from ..dialects.tgraph.elements import holds
 from ..dialects.tgraph.reducing import ReduceWindowOp
 from .builder import TensorBuilder, broadcast_shapes, shape_of, type_of
 
@@ -23,6 +24,11 @@ def compare(
 
 def clamp(b: TensorBuilder, x: SSAValue, low: float, high: float) -> SSAValue:
     return b.apply(e.ClampOp, b.splat(low, type_of(x)), x, b.splat(high, type_of(x)))
+
+
+def at_least_f32(b: TensorBuilder, x: SSAValue) -> SSAValue:
+    """Numbers that f32 holds, such as 16-bit floats, as f32; others as they are."""
+    return b.convert(x, f32) if holds(f32, type_of(x).element_type) else x
 
 
 def positive_or(b: TensorBuilder, x: SSAValue, other: SSAValue) -> SSAValue:

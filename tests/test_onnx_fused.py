@@ -155,6 +155,36 @@ def test_embeddings(places: int | None, mask: bool, segments: bool) -> None:
     check(*model_of(kind, operands, [2, 3, 4, 5, 6], outputs=[0, 1, 2]))
 
 
+NORMALIZED = {
+    "SkipLayerNormalization": (0, 0, 1, 1, 1),
+    "SkipSimplifiedLayerNormalization": (0, 0, 1, 1),
+    "EmbedLayerNormalization": (None, None, 2, 2, None, 1, 1),
+}
+"""Which operands are rows, parameters or tables."""
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 10.0, 1e4])
+@pytest.mark.parametrize("kind", NORMALIZED)
+def test_sums_of_half_precision(kind: str, scale: float) -> None:
+    """The sum of their squares overflows f16, and so may the sum itself."""
+    shapes = ((2, 3, 768), (768,), (20, 768))
+    operands = [
+        None if role is None else (scale if role != 1 else 1) * normal(*shapes[role])
+        for role in NORMALIZED[kind]
+    ]
+    arrays = [None if x is None else x.astype("f2") for x in operands]
+    if kind == "EmbedLayerNormalization":
+        arrays[0] = below(20, 2, 3)
+        outputs = [0, 1, 2]
+    else:
+        outputs = [0, 3]
+    if scale == 1e4:
+        for x in arrays:
+            if x is not None and x.ndim > 1 and x.dtype == "f2":
+                x[..., :4] = 40000
+    check(*model_of(kind, arrays, [2, 3, 4, 5, 6], outputs), rtol=2e-3)
+
+
 @pytest.mark.parametrize("turned", range(16))
 def test_products_of_operands_that_are_turned(turned: int) -> None:
     a, b, batch_a, batch_b = (turned >> k & 1 for k in range(4))

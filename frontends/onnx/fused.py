@@ -1,7 +1,9 @@
 """What onnxruntime's optimizers fuse, attention apart → tgraph: activations with their
 bias, sums that are normalized, embeddings, products with a factor.
 
-They are computed as the operations that they come from, which fusion joins again.
+They are computed as the operations that they come from, which fusion joins again. Sums
+of 16-bit floats, and what normalizes them, are computed in f32, as in onnxruntime: a
+sum of squares does not fit f16.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +13,7 @@ from xdsl.ir import SSAValue
 
 from ...dialects.tgraph import elementwise as e
 from ..builder import axis_of, shape_of, type_of
-from ..formulas import compare, gelu, matmul, mean, normalized
+from ..formulas import at_least_f32, compare, gelu, matmul, mean, normalized
 from ..operators import Value
 from .node import Conversion, OnnxNode
 
@@ -44,6 +46,10 @@ def _quick_gelu(n: OnnxNode, x: SSAValue) -> SSAValue:
 # Normalizations
 
 
+def _wide(n: OnnxNode, index: int) -> SSAValue:
+    return at_least_f32(n, n.value(index))
+
+
 def _root_normalized(
     n: OnnxNode, x: SSAValue, axes: Sequence[int], epsilon: float
 ) -> tuple[SSAValue, SSAValue]:
@@ -65,26 +71,28 @@ def _simplified(n: OnnxNode) -> Sequence[Value]:
 
 def _normalized_sum(n: OnnxNode) -> Sequence[Value]:
     """A layer normalization of a sum, which is the last result."""
-    total = n.apply(e.AddOp, n.value(0), n.value(1))
+    total = n.apply(e.AddOp, _wide(n, 0), _wide(n, 1))
     if n.has(4):
-        total = n.apply(e.AddOp, total, n.value(4))
+        total = n.apply(e.AddOp, total, _wide(n, 4))
     axes = [len(shape_of(total)) - 1]
     y, average, inverse = normalized(n, total, axes, n.number("epsilon", 1e-12))
-    y = n.apply(e.MultiplyOp, y, n.value(2))
+    y = n.apply(e.MultiplyOp, y, _wide(n, 2))
     if n.has(3):
-        y = n.apply(e.AddOp, y, n.value(3))
+        y = n.apply(e.AddOp, y, _wide(n, 3))
+    y, total = (n.convert(x, type_of(n.value(0)).element_type) for x in (y, total))
     return [y, average, inverse, total][: n.outputs]
 
 
 def _simplified_sum(n: OnnxNode) -> Sequence[Value]:
-    total = n.apply(e.AddOp, n.value(0), n.value(1))
+    total = n.apply(e.AddOp, _wide(n, 0), _wide(n, 1))
     if n.has(3):
-        total = n.apply(e.AddOp, total, n.value(3))
+        total = n.apply(e.AddOp, total, _wide(n, 3))
     axes = [len(shape_of(total)) - 1]
     y, inverse = _root_normalized(n, total, axes, n.number("epsilon", 1e-12))
     # onnxruntime does not compute the second result
-    scaled = n.apply(e.MultiplyOp, y, n.value(2))
-    return [scaled, inverse, inverse, total][: n.outputs]
+    y = n.apply(e.MultiplyOp, y, _wide(n, 2))
+    y, total = (n.convert(x, type_of(n.value(0)).element_type) for x in (y, total))
+    return [y, inverse, inverse, total][: n.outputs]
 
 
 # Embeddings
@@ -95,16 +103,19 @@ def _embeddings(n: OnnxNode) -> Sequence[Value]:
     has in each row; the sum."""
     words = n.value(0)
     batch, length = shape_of(words)
-    total = n.take(n.value(2), words, 0)
+    parts = [n.take(n.value(2), words, 0)]
     if n.has(8):
-        places = n.take(n.value(3), n.value(8), 0)
+        parts.append(n.take(n.value(3), n.value(8), 0))
     else:
-        places = n.part(n.value(3), 0, 0, length)
-    total = n.apply(e.AddOp, total, places)
+        parts.append(n.part(n.value(3), 0, 0, length))
     if n.has(1) and n.has(4):
-        total = n.apply(e.AddOp, total, n.take(n.value(4), n.value(1), 0))
+        parts.append(n.take(n.value(4), n.value(1), 0))
+    total, *others = (at_least_f32(n, part) for part in parts)
+    for other in others:
+        total = n.apply(e.AddOp, total, other)
     y, _, _ = normalized(n, total, [2], n.number("epsilon", 1e-12))
-    y = n.apply(e.AddOp, n.apply(e.MultiplyOp, y, n.value(5)), n.value(6))
+    y = n.apply(e.AddOp, n.apply(e.MultiplyOp, y, _wide(n, 5)), _wide(n, 6))
+    y, total = (n.convert(x, type_of(parts[0]).element_type) for x in (y, total))
     counts = n.filled(0, i32, [batch])
     if n.has(7):
         ones = n.convert(compare(n, n.value(7), "EQ", 1), i32)
