@@ -239,6 +239,27 @@ def test_attention_with_values_of_another_size() -> None:
     check(*model_of("Attention", operands, [1, 2], **sizes))
 
 
+def halves(*arrays: np.ndarray | None) -> list[np.ndarray | None]:
+    """Floats in 16 bits."""
+    return [x.astype("f2") if x is not None and x.dtype == "f4" else x for x in arrays]
+
+
+@pytest.mark.parametrize("less", [-10000.0, float(np.finfo("f4").min)])
+@pytest.mark.parametrize("mask", ["keys", "queries", "all"])
+@pytest.mark.parametrize("kind", ["Attention", "MultiHeadAttention"])
+def test_attention_of_half_precision(kind: str, mask: str, less: float) -> None:
+    """What a mask adds does not fit, or leaves nothing of a score."""
+    if kind == "Attention":
+        weights = 0.3 * normal(7, 24)
+        operands = halves(normal(2, 5, 7), weights, normal(24), MASKS[mask](5))
+        operands += [None, *halves(normal(2, 2, 5, 5))]
+    else:
+        operands = halves(*(normal(2, 5, 8) for _ in range(3)), normal(24))
+        operands += [MASKS[mask](5), *halves(normal(1, 2, 5, 5))]
+    sides: dict[str, Any] = {"num_heads": 2, "mask_filter_value": less}
+    check(*model_of(kind, operands, [1, 2], **sides), rtol=4e-3)
+
+
 @pytest.mark.parametrize("weights", ["uint8", "int8"])
 @pytest.mark.parametrize("columns", [False, True])
 @pytest.mark.parametrize("past", [0, 3])
@@ -390,6 +411,15 @@ def test_grouped_attention_with_a_bias_and_sinks() -> None:
     operands[10:] = [None, normal(4)]
     data, inputs = model_of("GroupQueryAttention", operands, [11], **SIDES)
     check(data, inputs, constants=["i6"])
+
+
+@pytest.mark.parametrize("sinks", [False, True])
+def test_grouped_attention_of_half_precision(sinks: bool) -> None:
+    bias = normal(1, 4, 5, 5)
+    operands, _ = grouped("prompt")
+    operands = halves(*operands, None, None, None, bias, normal(4) if sinks else None)
+    data, inputs = model_of("GroupQueryAttention", operands, **SIDES)
+    check(data, inputs, constants=["i6"], rtol=4e-3)
 
 
 # Attention as ONNX has it, of 2 sequences, 5 queries, and heads of size 8.

@@ -5,6 +5,8 @@
 Heads are dimension 1: batch x heads x length x size. Caches of keys and values are
 results of their own, longer by the new ones. Masks add a number (-10000, unless
 `mask_filter_value` says another one); what a query may not see at all is -infinity.
+Scores and weights of onnxruntime's own operations are f32 for 16-bit floats, since such
+numbers do not fit f16.
 
 Does not: share the memory of a cache between input and result, packed queries, keys and
 values of rank 5, quantized caches, or the forms of beam search.
@@ -22,7 +24,7 @@ from xdsl.ir import SSAValue
 from ...dialects.tgraph import elementwise as e
 from ...dialects.tgraph import shaping
 from ..builder import element_type, shape_of, type_of
-from ..formulas import clamp, compare, softmax
+from ..formulas import at_least_f32, clamp, compare, softmax
 from ..operators import Known, Value
 from ..unsupported import Unsupported
 from ..zero_points import sizes_of
@@ -82,8 +84,20 @@ def _capped(n: OnnxNode, scores: SSAValue) -> SSAValue:
     return n.apply(e.MultiplyOp, scores, softcap)
 
 
+def _wide_scores(n: OnnxNode, query: SSAValue, key: SSAValue) -> SSAValue:
+    return _scores(n, at_least_f32(n, query), at_least_f32(n, key))
+
+
+def _weighed_rows(n: OnnxNode, weights: SSAValue, value: SSAValue) -> SSAValue:
+    """By weights of `_wide_scores`: rows of the element type of `value`."""
+    y = _weighed(n, weights, at_least_f32(n, value))
+    return _joined(n, n.convert(y, type_of(value).element_type))
+
+
 def _added(n: OnnxNode, scores: SSAValue, index: int) -> SSAValue:
-    return n.apply(e.AddOp, scores, n.value(index)) if n.has(index) else scores
+    if not n.has(index):
+        return scores
+    return n.apply(e.AddOp, scores, at_least_f32(n, n.value(index)))
 
 
 def _masked(n: OnnxNode, scores: SSAValue, index: int) -> SSAValue:
@@ -156,10 +170,10 @@ def _self_attention(
             _extended(n, n.reshape(n.part(n.value(past), 0, k, k + 1), one), new)
             for k, new in enumerate((key, value))
         )
-    scores = _masked(n, _added(n, _scores(n, query, key), bias), mask)
+    scores = _masked(n, _added(n, _wide_scores(n, query, key), bias), mask)
     count = shape_of(n.value(past))[3] if n.has(past) else 0
     weights = softmax(n, _causal(n, scores, count), 3)
-    results = [_joined(n, _weighed(n, weights, value))]
+    results = [_weighed_rows(n, weights, value)]
     if n.outputs > 1:
         both = [n.reshape(x, [1, *shape_of(x)]) for x in (key, value)]
         results.append(_concatenated(n, *both, axis=0))
@@ -224,10 +238,10 @@ def _multi_head_attention(n: OnnxNode) -> Sequence[Value]:
         _extended(n, n.value(index) if n.has(index) else None, new)
         for index, new in enumerate(caches, 6)
     )
-    scores = _masked(n, _added(n, _scores(n, query, key), 5), 4)
+    scores = _masked(n, _added(n, _wide_scores(n, query, key), 5), 4)
     past = shape_of(n.value(6))[2] if n.has(6) else 0
     weights = softmax(n, _causal(n, scores, past), 3)
-    return [_joined(n, _weighed(n, weights, value)), key, value][: n.outputs]
+    return [_weighed_rows(n, weights, value), key, value][: n.outputs]
 
 
 # Attention as ONNX has it
@@ -415,7 +429,7 @@ def _grouped_attention(n: OnnxNode) -> Sequence[Value]:
         _cached(n, past, new, before, total)
         for past, new in zip(pasts, (key, value), strict=True)
     )
-    scores = _added(n, _capped(n, _scores(n, query, key)), 10)
+    scores = _added(n, _capped(n, _wide_scores(n, query, key)), 10)
     place = n.reshape(places, [batch, 1, length, 1])
     keys = _numbered(n, [1, 1, 1, total], 3)
     seen = compare(n, keys, "LE", place)
@@ -426,7 +440,7 @@ def _grouped_attention(n: OnnxNode) -> Sequence[Value]:
     seen = n.broadcast(seen, shape_of(scores))
     scores = n.apply(e.SelectOp, seen, scores, float("-inf"))
     weights = _softmax_with_rest(n, scores)
-    return [_joined(n, _weighed(n, weights, value)), key, value][: n.outputs]
+    return [_weighed_rows(n, weights, value), key, value][: n.outputs]
 
 
 def _own_places(
@@ -446,7 +460,8 @@ def _softmax_with_rest(n: OnnxNode, scores: SSAValue) -> SSAValue:
     """Softmax; with `smooth_softmax`, or a number for each head, beside a score that
     has no key."""
     if n.has(11):
-        other = n.reshape(n.value(11), [1, shape_of(scores)[1], 1, 1])
+        sinks = at_least_f32(n, n.value(11))
+        other = n.reshape(sinks, [1, shape_of(scores)[1], 1, 1])
     elif n.integer("smooth_softmax", 0):
         other = n.filled(0, type_of(scores).element_type, [1, 1, 1, 1])
     else:
