@@ -521,6 +521,12 @@ def test_weights_of_few_bits(
             SIDES,
         ),
         (
+            "local_window_size = 0, expected -1, or 1 or more",
+            "GroupQueryAttention",
+            grouped("prompt")[0],
+            SIDES | {"local_window_size": 0},
+        ),
+        (
             "bits = 3, expected 2 or 4 or 8",
             "MatMulNBits",
             [normal(2, 32), below(9, 5, 1, 12, dtype="u1"), normal(5, 1)],
@@ -535,6 +541,141 @@ def test_what_is_not_supported(
     with pytest.raises(LocatedError) as error:
         tensorplan.from_onnx(data)
     assert f"operation com.microsoft.{kind} with {message}" in str(error.value)
+
+
+def given_lengths(total: list[int], lengths: int = 2, columns: int = 64) -> list[Any]:
+    """Operands of a prompt of 2 sequences of 3 keys."""
+    rows = [normal(2, 3, width) for width in (columns, 32, 32)]
+    ends = np.full(lengths, 2, "i4")
+    return [*rows, None, None, ends, np.array(total, "i4")]
+
+
+PACKED = [normal(2, 32), below(256, 5, 1, 16, dtype="u1"), normal(5, 1)]
+HEADS: dict[str, Any] = {"num_heads": 2}
+STANDARD: dict[str, Any] = {"domain": "", "opset": 24}
+MISFITS: list[tuple[str, str, list[Any], dict[str, Any]]] = [
+    (
+        "with 8 columns, expected a multiple of 3 heads",
+        *("MultiHeadAttention", [normal(2, 5, 8)] * 3, {"num_heads": 3}),
+    ),
+    (
+        "with 0 heads, expected 1 or more",
+        *("MultiHeadAttention", [normal(2, 5, 8)] * 3, {"num_heads": 0}),
+    ),
+    (
+        "with number of heads of input 'i1' = 1, expected 2",
+        "MultiHeadAttention",
+        [normal(2, 5, 8), normal(2, 1, 9, 4), normal(2, 1, 9, 4)],
+        HEADS,
+    ),
+    (
+        "with 25 columns of weights, expected a multiple of 3 products",
+        *("Attention", [normal(2, 5, 7), normal(7, 25), normal(25)], HEADS),
+    ),
+    (
+        "with sum of qkv_hidden_sizes = 32, expected 24",
+        *("Attention", [normal(2, 5, 7), normal(7, 24), normal(24)]),
+        HEADS | {"qkv_hidden_sizes": [8, 8, 16]},
+    ),
+    (
+        "with first size of input 'i4' = 3, expected 2",
+        "Attention",
+        [normal(2, 5, 7), normal(7, 24), normal(24), None, normal(3, 2, 2, 3, 4)],
+        HEADS,
+    ),
+    (
+        "with 3 heads of queries, expected a multiple of 2 heads of keys",
+        *("GroupQueryAttention", given_lengths([3], columns=48)),
+        SIDES | {"num_heads": 3},
+    ),
+    (
+        "with 130 columns, expected a multiple of 8 heads",
+        "GroupQueryAttention",
+        [normal(2, 3, 130), None, None, *given_lengths([3])[3:]],
+        SIDES,
+    ),
+    (
+        "with number of elements of input 'i5' = 3, expected 2",
+        *("GroupQueryAttention", given_lengths([3], lengths=3), SIDES),
+    ),
+    (
+        "with input 'i6' = 0, expected 3 or more",
+        *("GroupQueryAttention", given_lengths([0]), SIDES),
+    ),
+    (
+        "tensor<2xi32>, a constant of int32[2])",
+        *("GroupQueryAttention", given_lengths([3, 3]), SIDES),
+    ),
+    (
+        "with 0 queries, expected 1 or more",
+        "GroupQueryAttention",
+        [*(normal(2, 0, width) for width in (64, 32, 32)), *given_lengths([3])[3:]],
+        SIDES,
+    ),
+    (
+        "with 16 columns, expected a multiple of 10 columns of a head",
+        "RotaryEmbedding",
+        [normal(2, 5, 16), np.array([3]), normal(20, 5), normal(20, 5)],
+        {},
+    ),
+    (
+        "of (tensor<5xi32>, nothing, ",
+        "EmbedLayerNormalization",
+        [below(9, 5), None, normal(9, 8), normal(7, 8), None, normal(8), normal(8)],
+        {},
+    ),
+    (
+        "with shape of input 'i1' = (5, 1, 16), expected (6, 1, 16)",
+        *("MatMulNBits", PACKED, {"K": 32, "N": 6, "bits": 4, "block_size": 32}),
+    ),
+    (
+        "with shape of input 'i1' = (5, 1, 16), expected (5, 1, 8)",
+        *("MatMulNBits", PACKED, {"K": 16, "N": 5, "bits": 4, "block_size": 16}),
+    ),
+    (
+        "with 0 heads, expected 1 or more",
+        *("Attention", [normal(2, 5, 8)] * 3, STANDARD),
+    ),
+    (
+        "with 3 heads of queries, expected a multiple of 2 heads of keys",
+        "Attention",
+        [normal(2, 3, 5, 8), normal(2, 2, 5, 8), normal(2, 2, 5, 8)],
+        STANDARD,
+    ),
+    (
+        "with number of heads of values = 1, expected 2",
+        "Attention",
+        [normal(2, 2, 5, 8), normal(2, 2, 5, 8), normal(2, 1, 5, 8)],
+        STANDARD,
+    ),
+    (
+        "of (tensor<5x8xf32>, tensor<5x8xf32>, tensor<5x8xf32>)",
+        *("Attention", [normal(5, 8)] * 3, STANDARD),
+    ),
+    (
+        "tensor<2x2x5x8xf32>, tensor<f32>)",
+        *("Attention", [*[normal(2, 2, 5, 8)] * 3, normal()], STANDARD),
+    ),
+    (
+        "with a mask of 9 keys, expected 5 or fewer",
+        *("Attention", [*[normal(2, 2, 5, 8)] * 3, normal(5, 9)], STANDARD),
+    ),
+]
+
+
+@pytest.mark.parametrize(("message", "kind", "operands", "attributes"), MISFITS)
+def test_sizes_that_do_not_fit(
+    message: str, kind: str, operands: list[Any], attributes: dict[str, Any]
+) -> None:
+    """The import refuses what onnxruntime refuses."""
+    data, inputs = model_of(kind, operands, **attributes)
+    with pytest.raises(Exception, match="ONNXRuntimeError"):
+        theirs(data, inputs)
+    known = {name: inputs[name] for name in ["i6"] if name in inputs}
+    with pytest.raises(LocatedError) as error:
+        tensorplan.from_onnx(data, values=known)
+    assert message in str(error.value)
+    assert "is not supported" in str(error.value)
 
 
 @pytest.mark.parametrize("level", ["EXTENDED", "ALL"])

@@ -15,12 +15,13 @@ values of rank 5, quantized caches, or the forms of beam search.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from math import sqrt
+from math import prod, sqrt
 
-from onnx import helper
+from onnx import TensorProto, helper
 from xdsl.dialects.builtin import IntegerAttr, TensorType, i1, i32, i64
 from xdsl.ir import SSAValue
 
+from ...dialects.sizes.dims import is_dynamic
 from ...dialects.tgraph import elementwise as e
 from ...dialects.tgraph import shaping
 from ..builder import element_type, shape_of, type_of
@@ -32,9 +33,23 @@ from . import quantized_products
 from .node import Conversion, OnnxNode
 
 
+def _share(size: int, count: int, what: str, sharers: str) -> int:
+    """What each gets of `size`. Raises `Unsupported` unless that is a whole number;
+    symbolic sizes are taken to fit."""
+    if not is_dynamic(count) and count < 1:
+        raise Unsupported(f"with {count} {sharers}, expected 1 or more")
+    rest = size % count
+    if rest and not is_dynamic(rest):
+        raise Unsupported(
+            f"with {size} {what}, expected a multiple of {count} {sharers}"
+        )
+    return size // count
+
+
 def _split(n: OnnxNode, rows: SSAValue, heads: int) -> SSAValue:
     batch, length, width = shape_of(rows)
-    apart = n.reshape(rows, [batch, length, heads, width // heads])
+    size = _share(width, heads, "columns", "heads")
+    apart = n.reshape(rows, [batch, length, heads, size])
     return n.transpose(apart, [0, 2, 1, 3])
 
 
@@ -63,7 +78,8 @@ def _scores(n: OnnxNode, query: SSAValue, key: SSAValue) -> SSAValue:
     _, shared, keys, _ = shape_of(key)
     scale = n.number("scale", 0.0) or 1 / sqrt(size)
     query = n.apply(e.MultiplyOp, query, scale)
-    query = n.reshape(query, [batch, shared, heads // shared * length, size])
+    group = _share(heads, shared, "heads of queries", "heads of keys")
+    query = n.reshape(query, [batch, shared, group * length, size])
     scores = n.dot(query, key, ([3], [3]), ([0, 1], [0, 1]))
     return n.reshape(scores, [batch, heads, length, keys])
 
@@ -158,14 +174,18 @@ def _self_attention(
     for name in ("do_rotary", "past_present_share_buffer"):
         n.expect(name, n.integer(name, 0), 0)
     heads, width = n.integer("num_heads", 1), sizes_of(n.given(1))[1]
-    sizes = n.integers("qkv_hidden_sizes", []) or [width // 3] * 3
+    sizes = n.integers("qkv_hidden_sizes", [])
+    if not sizes:
+        sizes = [_share(width, 3, "columns of weights", "products")] * 3
+    n.expect("sum of qkv_hidden_sizes", sum(sizes), width)
     ends = [sizes[0], sizes[0] + sizes[1], width]
     query, key, value = (
         _split(n, product(end - size, end), heads)
         for size, end in zip(sizes, ends, strict=True)
     )
     if n.has(past):
-        one = shape_of(n.value(past))[1:]
+        both, *one = shape_of(n.value(past))
+        n.expect(f"first size of input {n.names[past]!r}", both, 2)
         key, value = (
             _extended(n, n.reshape(n.part(n.value(past), 0, k, k + 1), one), new)
             for k, new in enumerate((key, value))
@@ -232,6 +252,7 @@ def _multi_head_attention(n: OnnxNode) -> Sequence[Value]:
                 end = start + shape_of(x)[2]
                 x = n.apply(e.AddOp, x, n.part(n.value(3), 0, start, end))
             x = _split(n, x, heads)
+        n.expect(f"number of heads of input {n.names[index]!r}", shape_of(x)[1], heads)
         parts.append(x)
     query, *caches = parts
     key, value = (
@@ -246,15 +267,24 @@ def _multi_head_attention(n: OnnxNode) -> Sequence[Value]:
 
 # Attention as ONNX has it
 
+_PRECISIONS = (
+    TensorProto.FLOAT,
+    TensorProto.FLOAT16,
+    TensorProto.DOUBLE,
+    TensorProto.BFLOAT16,
+)
+"""Of softmax."""
+
 
 def _standard_attention(n: OnnxNode) -> Sequence[Value]:
     """A query that sees no key is 0. The last result are scores, or weights."""
     rows = [n.value(index) for index in range(3)]
     counts = ("q_num_heads", "kv_num_heads", "kv_num_heads")
     query, key, value = (
-        x if len(shape_of(x)) == 4 else _split(n, x, n.integer(name, 1))
+        x if len(shape_of(x)) == 4 else _split(n, x, n.integer(name, 0))
         for x, name in zip(rows, counts, strict=True)
     )
+    n.expect("number of heads of values", shape_of(value)[1], shape_of(key)[1])
     key, value = (
         _extended(n, n.value(index) if n.has(index) else None, new)
         for index, new in ((4, key), (5, value))
@@ -284,6 +314,7 @@ def _standard_attention(n: OnnxNode) -> Sequence[Value]:
     steps.append(scores)
     element = type_of(scores).element_type
     if number := n.integer("softmax_precision", 0):
+        n.expect("softmax_precision", number, *_PRECISIONS)
         precision = element_type(helper.tensor_dtype_to_np_dtype(number))
         scores = n.convert(scores, precision)
     weights = softmax(n, scores, 3)
@@ -306,7 +337,11 @@ def _biased(n: OnnxNode, scores: SSAValue, index: int) -> SSAValue:
         return scores
     mask = n.value(index)
     *outer, keys = shape_of(mask)
-    if more := shape_of(scores)[3] - keys:
+    more = shape_of(scores)[3] - keys
+    if not is_dynamic(more) and more < 0:
+        allowed = f"expected {shape_of(scores)[3]} or fewer"
+        raise Unsupported(f"with a mask of {keys} keys, {allowed}")
+    if more:
         nothing = 0 if type_of(mask).element_type == i1 else float("-inf")
         rest = n.filled(nothing, type_of(mask).element_type, ())
         mask = n.pad(mask, [0] * (len(outer) + 1), [*[0] * len(outer), more], rest)
@@ -357,7 +392,8 @@ def _rotary_embedding(n: OnnxNode) -> Sequence[Value]:
     if not is_apart:
         width = shape_of(x)[2]
         size = 2 * shape_of(n.value(2))[1]
-        x = _split(n, x, n.integer("num_heads", 0) or width // size)
+        heads = n.integer("num_heads", 0)
+        x = _split(n, x, heads or _share(width, size, "columns", "columns of a head"))
     batch, _, length, _ = shape_of(x)
     if shape_of(places) == (1,):
         places = n.apply(e.AddOp, _numbered(n, [1, length], 1), n.reshape(places, []))
@@ -400,13 +436,17 @@ def _grouped_attention(n: OnnxNode) -> Sequence[Value]:
         n.expect(name, n.integer(name, 0), 0)
     for name in ("k_quant_type", "v_quant_type"):
         n.expect(name, n.text(name, "NONE"), "NONE")
+    window = n.integer("local_window_size", -1)
+    if window == 0 or window < -1:
+        allowed = "expected -1, or 1 or more"
+        raise Unsupported(f"with local_window_size = {window}, {allowed}")
     heads, shared = n.integer("num_heads", 1), n.integer("kv_num_heads", 1)
     query = n.value(0)
     batch, length, width = shape_of(query)
     if n.has(1):
         parts = [query, n.value(1), n.value(2)]
     else:
-        size = width // (heads + 2 * shared)
+        size = _share(width, heads + 2 * shared, "columns", "heads")
         ends = [0, heads * size, (heads + shared) * size, width]
         parts = [n.part(query, 2, low, high) for low, high in pairwise(ends)]
     query, key, value = (
@@ -415,6 +455,13 @@ def _grouped_attention(n: OnnxNode) -> Sequence[Value]:
     )
     pasts = [n.value(index) if n.has(index) else None for index in (3, 4)]
     (known,) = n.known_integers(6)
+    if length == 0:
+        raise Unsupported("with 0 queries, expected 1 or more")
+    if not is_dynamic(length) and length > known:
+        name = n.names[6]
+        raise Unsupported(f"with input {name!r} = {known}, expected {length} or more")
+    lengths = prod(shape_of(n.value(5)))
+    n.expect(f"number of elements of input {n.names[5]!r}", lengths, batch)
     total = max([known, *(shape_of(past)[2] for past in pasts if past is not None)])
     ends = n.convert(n.reshape(n.value(5), [batch]), i32)
     before = n.apply(e.AddOp, ends, 1 - length)
@@ -433,7 +480,6 @@ def _grouped_attention(n: OnnxNode) -> Sequence[Value]:
     place = n.reshape(places, [batch, 1, length, 1])
     keys = _numbered(n, [1, 1, 1, total], 3)
     seen = compare(n, keys, "LE", place)
-    window = n.integer("local_window_size", -1)
     if window > 0:
         near = compare(n, keys, "GT", n.apply(e.SubtractOp, place, window))
         seen = n.apply(e.AndOp, seen, near)

@@ -307,10 +307,12 @@ class Importer:
         except Unsupported as reason:
             self._refuse(proto, f" {reason}")
         except (ArithmeticError, LookupError):  # of sizes and dimensions
-            types = ", ".join(_type_of(value) for value in node.inputs)
-            self._refuse(proto, f" of ({types})")
+            self._refuse_types(proto, node)
         except (VerifyException, ValueError) as error:
             reason = str(error)
+            if "values to unpack" in reason:  # a shape of another rank
+                self._refuse_types(proto, node)
+                return nothing
             if reason.startswith("zip()"):
                 reason = "inputs and attributes do not have the same number of entries"
             self._fail(proto, reason)
@@ -378,6 +380,10 @@ class Importer:
         place = self._place(_label(proto))
         message = f"operation {name_of(proto)}{reason} is not supported"
         self._unsupported.append((at(place), message))
+
+    def _refuse_types(self, proto: onnx.NodeProto, node: OnnxNode) -> None:
+        types = ", ".join(_type_of(value) for value in node.inputs)
+        self._refuse(proto, f" of ({types})")
 
     def _place(self, label: str) -> FileLineColLoc:
         """`model.onnx#node:number:1`: what operations and messages are located by.

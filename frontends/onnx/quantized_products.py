@@ -200,7 +200,10 @@ def _matmul_of_blocks(n: OnnxNode) -> Sequence[Value]:
         raise Unsupported(f"with input {n.names[4]!r}")
     bits, size = n.integer("bits", 4), n.integer("block_size", 0)
     n.expect("bits", bits, 2, 4, 8)
-    columns, blocks = shape_of(n.value(1))[:2]
+    depth, columns = n.integer("K", 0), n.integer("N", 0)
+    blocks = -(-depth // size)
+    stored = (columns, blocks, -(-size * bits // 8))
+    n.expect(f"shape of input {n.names[1]!r}", shape_of(n.value(1)), stored)
     rows, element = n.value(0), type_of(n.value(0)).element_type
     if n.has(3) and type_of(n.value(3)).element_type == _BYTE:
         packed = n.reshape(n.value(3), [columns, -(-blocks * bits // 8)])
@@ -214,7 +217,7 @@ def _matmul_of_blocks(n: OnnxNode) -> Sequence[Value]:
     steps = n.convert(_unpacked(n, n.value(1), bits, size), element)
     steps = n.apply(e.SubtractOp, steps, zeros)
     weight = n.reshape(n.apply(e.MultiplyOp, steps, scales), [columns, blocks * size])
-    weight = n.part(weight, 1, 0, n.integer("K", 0))
+    weight = n.part(weight, 1, 0, depth)
     product = n.dot(rows, weight, ([len(shape_of(rows)) - 1], [1]))
     return [_with_bias(n, product, 5)]
 

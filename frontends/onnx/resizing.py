@@ -4,7 +4,8 @@ Scales and places are f32, as in the model and in onnxruntime: 10 elements by 0.
 and a place that is half between two elements rounds as there. What lies between
 integers is computed in f32. As in onnxruntime, `linear` drops the fraction, `antialias`
 rounds after each axis, the last one first. ONNX's reference rounds `cubic`, too, at the
-end. What is rounded is limited to the type.
+end. What is rounded is limited to the type. onnxruntime's `antialias` limits 8-bit
+integers to 0 to 255, signed ones too; ours is that of ONNX's reference.
 """
 
 from collections.abc import Callable, Mapping, Sequence
