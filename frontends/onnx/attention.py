@@ -21,7 +21,6 @@ from onnx import TensorProto, helper
 from xdsl.dialects.builtin import IntegerAttr, TensorType, i1, i32, i64
 from xdsl.ir import SSAValue
 
-from ...dialects.sizes.dims import is_dynamic
 from ...dialects.tgraph import elementwise as e
 from ...dialects.tgraph import shaping
 from ..builder import element_type, shape_of, type_of
@@ -34,12 +33,10 @@ from .node import Conversion, OnnxNode
 
 
 def _share(size: int, count: int, what: str, sharers: str) -> int:
-    """What each gets of `size`. Raises `Unsupported` unless that is a whole number;
-    symbolic sizes are taken to fit."""
-    if not is_dynamic(count) and count < 1:
+    """What each gets of `size`. Raises `Unsupported` unless that is a whole number."""
+    if count < 1:
         raise Unsupported(f"with {count} {sharers}, expected 1 or more")
-    rest = size % count
-    if rest and not is_dynamic(rest):
+    if size % count:
         raise Unsupported(
             f"with {size} {what}, expected a multiple of {count} {sharers}"
         )
@@ -337,11 +334,10 @@ def _biased(n: OnnxNode, scores: SSAValue, index: int) -> SSAValue:
         return scores
     mask = n.value(index)
     *outer, keys = shape_of(mask)
-    more = shape_of(scores)[3] - keys
-    if not is_dynamic(more) and more < 0:
-        allowed = f"expected {shape_of(scores)[3]} or fewer"
-        raise Unsupported(f"with a mask of {keys} keys, {allowed}")
-    if more:
+    all_keys = shape_of(scores)[3]
+    if keys > all_keys:
+        raise Unsupported(f"with a mask of {keys} keys, expected {all_keys} or fewer")
+    if more := all_keys - keys:
         nothing = 0 if type_of(mask).element_type == i1 else float("-inf")
         rest = n.filled(nothing, type_of(mask).element_type, ())
         mask = n.pad(mask, [0] * (len(outer) + 1), [*[0] * len(outer), more], rest)
@@ -457,7 +453,7 @@ def _grouped_attention(n: OnnxNode) -> Sequence[Value]:
     (known,) = n.known_integers(6)
     if length == 0:
         raise Unsupported("with 0 queries, expected 1 or more")
-    if not is_dynamic(length) and length > known:
+    if length > known:
         name = n.names[6]
         raise Unsupported(f"with input {name!r} = {known}, expected {length} or more")
     lengths = prod(shape_of(n.value(5)))
