@@ -50,7 +50,7 @@ from ..dialects.sizes.symbolic import (
     substitute,
     symbol,
 )
-from ..dialects.tgraph.base import AnyMemRef, element_bytes
+from ..dialects.tgraph.base import AnyMemRef, element_bytes, has_fixed_size
 from .functions import argument_attributes
 
 
@@ -74,13 +74,17 @@ def argument_bytes(
 ) -> tuple[int, bool]:
     """The bytes of the memrefs that a function is given in a memory space, at most for
     sizes up to their bounds; and whether these are all: a memref counts as nothing if
-    its size has no bound."""
+    its size has no bound, or its elements no fixed size."""
     bytes, are_all = 0, True
     for argument, shape in zip(func.args, argument_sizes(func), strict=True):
         type: Attribute = argument.type
         if not isinstance(type, MemRefType) or type.memory_space != space:
             continue
-        size: Size = element_bytes(cast(AnyMemRef, type).element_type)
+        element = cast(AnyMemRef, type).element_type
+        if not has_fixed_size(element):
+            are_all = False
+            continue
+        size: Size = element_bytes(element)
         for dim in shape:
             size *= dim
         _, most = interval(size, bounds)

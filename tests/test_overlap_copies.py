@@ -167,6 +167,18 @@ UNCHANGED = {
         FREE,
     ),
     "there are no elements": parse(str(on(IN, FREE)).replace("64x", "0x")),
+    "elements have no size": on(
+        """
+        func.func @f(%s: memref<7xnone, "slow">, %a: memref<7xnone, "fast">,
+            %x: !t, %y: !t) {
+          linalg.exp ins(%x : !t) outs(%y : !t)
+          "memref.copy"(%s, %a)
+            : (memref<7xnone, "slow">, memref<7xnone, "fast">) -> ()
+          linalg.exp ins(%x : !t) outs(%y : !t)
+          func.return
+        }""",
+        FREE,
+    ),
     "control flow hands it on": on(
         IN.replace(
             '"memref.copy"(%s, %a)',
@@ -178,10 +190,44 @@ UNCHANGED = {
 }
 
 
+TOO_LARGE = """
+func.func @f(%x: !t, %y: !t) {
+  %b = memref.alloc() : !t
+  linalg.exp ins(%x : !t) outs(%b : !t)
+  linalg.exp ins(%b : !t) outs(%y : !t)
+  memref.dealloc %b : !t
+  %a = memref.alloc() : !s
+  "memref.copy"(%x, %a) : (!t, !s) -> ()
+  linalg.exp ins(%a : !s) outs(%y : !t)
+  memref.dealloc %a : !s
+  func.return
+}"""
+
+
+@pytest.mark.parametrize("bytes", [0, 256])
+def test_a_function_stays_where_an_arena_does_not_fit(
+    bytes: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The copy is to the other memory, which has room."""
+    module = on(TOO_LARGE, BESIDE + bytes)
+    with caplog.at_level("INFO"):
+        hidden = run(module, PlanOverlapCopies())
+    if bytes:
+        assert "start x a" in texts(hidden)
+        return
+    assert str(hidden) == str(module)
+    (record,) = caplog.records
+    assert record.getMessage().endswith(
+        "no copy runs beside operations: the arena in fast takes 256 bytes, expected "
+        "at most 0"
+    )
+
+
 @pytest.mark.parametrize("name", UNCHANGED)
 def test_what_stays(name: str) -> None:
     module = UNCHANGED[name]
     assert str(run(module, PlanOverlapCopies())) == str(module)
+    run(module, PlanMemory())
 
 
 def test_one_copy_at_a_time_goes_from_a_memory_to_another() -> None:

@@ -177,6 +177,15 @@ def element_bytes(element_type: Attribute) -> int:
     return _layout_of(element_type)[0]
 
 
+def has_fixed_size(element_type: Attribute) -> bool:
+    """Whether elements of this type have a layout, as those of type `none` do not."""
+    try:
+        _layout_of(element_type)
+    except VerifyException:
+        return False
+    return True
+
+
 def element_alignment(element_type: Attribute) -> int:
     """The bytes of which an element's address is a multiple, in the same layouts."""
     return _layout_of(element_type)[1]

@@ -95,14 +95,13 @@ from ...dialects.sizes.symbolic import (
     names_in,
     typical,
 )
-from ...dialects.target_memory import TargetMemory, target_memories
+from ...dialects.target_memory import target_memories
 from ...dialects.tgraph.base import (
     LARGEST_SIZE,
     STREAM,
     AnyMemRef,
     element_alignment,
 )
-from ...planning import Problem
 from ...planning.arena import arranged, placeable, solve_arena
 from ..options import Arenas, Banking, MemoryOptions
 from .placement.arena import Arena, Pool
@@ -229,18 +228,17 @@ class PlanMemory(ModulePass, MemoryOptions, Arenas, Banking):
     def _write(self, func: FuncOp, arena: Arena) -> None:
         """Makes an arena whose offsets are numbers."""
         _note(func, BOUNDS, arena.bounds)
-        memory, pool, plan, left = arena.memory, arena.pool, arena.plan, arena.left
+        pool, plan = arena.pool, arena.plan
         if rest := arena.rest:
             if plan.peak > LARGEST_SIZE:
                 raise LocatedError(
                     f"the arena has {plan.peak} bytes, expected at most {LARGEST_SIZE}",
                     func,
                 )
-            if memory is not None and left is not None and plan.peak > left:
-                live = [pool.spans[i] for i in rest]
-                raise _too_large(plan.peak, placeable(live), memory, left, func)
-            if (banks := banks_of(memory)) and pool.is_ordered:
-                most = max(plan.peak, min(plan.peak + self.bank_slack, left or 0))
+            if not arena.fits:
+                raise _too_large(arena, func)
+            if (banks := banks_of(arena.memory)) and pool.is_ordered:
+                most = max(plan.peak, min(plan.peak + self.bank_slack, arena.left or 0))
                 plan = pool.spread(rest, plan, func, banks, most)
             type = MemRefType(i8, [plan.peak], NoneAttr(), arena.space)
             _rewrite(func, type, [pool.slots[i] for i in rest], plan.offsets)
@@ -289,15 +287,17 @@ def _has_tensors(func: FuncOp) -> bool:
     return any(isinstance(t, TensorType) for t in func.function_type.inputs)
 
 
-def _too_large(
-    bytes: int, problem: Problem, memory: TargetMemory, left: int, func: FuncOp
-) -> LocatedError:
+def _too_large(arena: Arena, func: FuncOp) -> LocatedError:
+    memory, left = arena.memory, arena.left
+    assert memory is not None
+    assert left is not None
+    live = placeable([arena.pool.spans[i] for i in arena.rest]).lower_bound
     taken = memory.capacity - left
     beside = f", {taken} of them arguments'" if taken else ""
     return LocatedError(
-        f"the arena in {memory.name} takes {bytes} bytes, expected at most {left}: the "
-        f"memory has {memory.capacity}{beside}; in this order {problem.lower_bound} "
-        "bytes are live at once",
+        f"the arena in {memory.name} takes {arena.plan.peak} bytes, expected at most "
+        f"{left}: the memory has {memory.capacity}{beside}; in this order {live} bytes "
+        "are live at once",
         func,
     )
 

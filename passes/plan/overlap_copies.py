@@ -23,10 +23,11 @@ the copy, and the wait after such ones; what is allocated for the copy, or freed
 it, goes along. So a buffer lives longer: it is the second buffer of double buffering.
 
 As much runs beside a copy as hides its time, if that is there, and only where each
-memory still fits its capacity: plan-memory is asked for the arenas. Time is estimated:
-that of operations by analysis/cost.py, that of copies from bandwidth and latency. One
-copy at a time goes from one memory to another. A copy that takes more time in all
-comes first. A copy that nothing hides stays.
+arena still fits its memory: plan-memory is asked for the arenas. If one does not fit as
+it is, the function stays. Time is estimated: that of operations by analysis/cost.py,
+that of copies from bandwidth and latency. One copy at a time goes from one memory to
+another. A copy that takes more time in all comes first. A copy that nothing hides
+stays.
 
 This is the prefetch interval of XLA's memory-space assignment, after the choice of what
 moves. A remark says how much is hidden.
@@ -67,7 +68,7 @@ from ...analysis.residents import is_over
 from ...dialects.diagnostics import held_back, remark
 from ...dialects.memory import effects_on, is_view
 from ...dialects.target_memory import TargetMemories, target_memories
-from ...dialects.tgraph.base import AnyMemRef, element_bytes
+from ...dialects.tgraph.base import AnyMemRef, element_bytes, has_fixed_size
 from ...planning import Problem
 from ...planning.arena import solve_arena
 from ...planning.problem import Steps
@@ -97,7 +98,19 @@ class PlanOverlapCopies(ModulePass, MemoryOptions):
             if copies:
                 with held_back():  # what plan-memory is going to say
                     arenas = list(PlanMemory(**self.shared(MemoryOptions)).arenas(func))
+                if too_large := [arena for arena in arenas if not arena.fits]:
+                    _explain_why_not(func, too_large[0])
+                    continue
                 _Overlapping(func, flow, copies, arenas, self.strategy).run()
+
+
+def _explain_why_not(func: FuncOp, arena: Arena) -> None:
+    assert arena.memory is not None
+    remark(
+        f"no copy runs beside operations: the arena in {arena.memory.name} takes "
+        f"{arena.plan.peak} bytes, expected at most {arena.left}",
+        func,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +194,9 @@ def _copies(
         if not isinstance(op, memref.CopyOp) or op not in flow.step:
             continue
         if not all(
-            type.has_static_shape() and isinstance(type.layout, NoneAttr)
+            type.has_static_shape()
+            and isinstance(type.layout, NoneAttr)
+            and has_fixed_size(type.element_type)
             for type in map(_type, op.operands)
         ):
             continue

@@ -140,7 +140,7 @@ class PlanSpill(ModulePass, MemoryOptions):
                 func,
             )
             return
-        if arena is None or arena.left is None or arena.plan.peak <= arena.left:
+        if arena is None or arena.fits:
             return
         if reason := route.why_not(func, arena):
             remark(f"nothing moves to {route.slower.name}: {reason}", func)

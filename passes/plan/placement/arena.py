@@ -127,6 +127,11 @@ class Arena:
     """The sizes, and what they are of, if offsets are computed at run time."""
 
     @property
+    def fits(self) -> bool:
+        """Whether it takes no more of the target's memory than arguments leave."""
+        return self.left is None or self.plan.peak <= self.left
+
+    @property
     def rest(self) -> Sequence[int]:
         """Which of the pool lie in the arena."""
         return [i for i in range(len(self.pool.slots)) if i not in self.reuses]
