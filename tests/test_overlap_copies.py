@@ -1,5 +1,6 @@
 """Copies beside operations: the same bytes, whenever they copy, and no more memory."""
 
+from cProfile import Profile
 from random import Random
 from typing import cast
 
@@ -18,6 +19,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from tensorplan.checking.plan_check import check_plan
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.target_memory import TARGET
+from tensorplan.passes.plan import overlap_copies
 from tensorplan.passes.plan.memory import PlanMemory
 from tensorplan.passes.plan.overlap_copies import PlanOverlapCopies
 
@@ -260,6 +262,40 @@ def test_a_copy_back_waits_for_the_copy_out() -> None:
     found = overlapped(on(text, FREE, bandwidth=0.1))
     assert found.index("wait a s") < found.index("copy s b")
     assert found[found.index("wait a s") - 1] == "exp x y"
+
+
+def calls(count: int) -> int:
+    """How many functions the pass calls for so many buffers that leave and return."""
+    out = """
+      %a{0} = memref.alloc() : !t
+      linalg.exp ins(%x : !t) outs(%a{0} : !t)
+      %s{0} = memref.alloc() : !s
+      "memref.copy"(%a{0}, %s{0}) : (!t, !s) -> ()
+      memref.dealloc %a{0} : !t"""
+    back = """
+      %b{0} = memref.alloc() : !t
+      "memref.copy"(%s{0}, %b{0}) : (!s, !t) -> ()
+      linalg.exp ins(%b{0} : !t) outs(%y : !t)
+      memref.dealloc %b{0} : !t
+      memref.dealloc %s{0} : !s"""
+    lines = [text.format(number) for text in (out, back) for number in range(count)]
+    text = "\n".join(lines)
+    module = on(
+        f"func.func @f(%x: !t, %y: !t) {{{text}\nfunc.return }}", FREE, bandwidth=0.2
+    )
+    profile = Profile()
+    profile.runcall(run, module, PlanOverlapCopies())
+    return sum(
+        entry.callcount
+        for entry in profile.getstats()
+        if not isinstance(entry.code, str)
+        and entry.code.co_filename == overlap_copies.__file__
+    )
+
+
+def test_the_work_for_a_step_does_not_grow_with_the_program() -> None:
+    """Each copy passes all operations here, so the work grows with the square."""
+    assert calls(40) < 5 * calls(20)
 
 
 def asynchronous(module: ModuleOp) -> ModuleOp:

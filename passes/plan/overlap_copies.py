@@ -223,7 +223,7 @@ def _type(value: SSAValue) -> AnyMemRef:
 class _Room:
     """What is live in a memory, as far as plan-memory places it."""
 
-    def __init__(self, arena: Arena, capacity: int):
+    def __init__(self, arena: Arena, capacity: int, steps: int):
         slots, buffers = arena.pool.slots, arena.pool.buffers
         self.space = arena.space
         self.capacity = capacity
@@ -234,33 +234,45 @@ class _Room:
             for allocation in slots[index].allocations
             if allocation.slots == 1
         }
-        self.longer: dict[int, list[Steps]] = {}
-        """The steps in which buffers are live besides."""
+        self.live: dict[int, Sequence[Steps]] = {}
+        """The ranges of steps in which each buffer is live."""
+        self.bytes: list[int] = []
+        """What is live in each step."""
+        self.steps = steps
+        self.is_longer = False  # whether any buffer is
+        self.reset()
 
-    def live(self, index: int) -> Sequence[Steps]:
-        ranges = [*self.buffers[index].live, *self.longer.get(index, ())]
-        return merged(sorted(ranges))
+    def reset(self) -> None:
+        """Buffers are live as without copies beside operations."""
+        self.is_longer = False
+        self.live = {index: buffer.live for index, buffer in self.buffers.items()}
+        change = [0] * (self.steps + 1)
+        for index, ranges in self.live.items():
+            for start, end in ranges:
+                change[start] += self.buffers[index].size
+                change[end] -= self.buffers[index].size
+        self.bytes = list(accumulate(change))
 
-    def bytes(self, steps: Steps) -> int:
-        """The most that are live in one of these steps."""
-        first, last = steps
-        change: dict[int, int] = {}
-        for index, buffer in self.buffers.items():
-            for begin, end in self.live(index):
-                if begin < last and first < end:
-                    begin, end = max(begin, first), min(end, last)
-                    change[begin] = change.get(begin, 0) + buffer.size
-                    change[end] = change.get(end, 0) - buffer.size
-        return max(accumulate(change[step] for step in sorted(change)), default=0)
+    def lengthen(self, index: int, steps: Steps) -> None:
+        """A buffer is live in all of these steps, too."""
+        new = without([steps], self.live[index])
+        for start, end in new:
+            for step in range(start, end):
+                self.bytes[step] += self.buffers[index].size
+        self.live[index] = merged(sorted([*self.live[index], *new]))
+        self.is_longer = True
 
-    def holds(self, index: int, steps: Steps) -> bool:
-        """Whether a buffer is live in all of these steps."""
-        return not without([steps], self.live(index))
+    def fits(self, index: int, steps: Steps, margin: int) -> bool:
+        """Whether a buffer may be live in all of these steps, with so many bytes to
+        spare where it is not."""
+        most = self.capacity - margin - self.buffers[index].size
+        new = without([steps], self.live[index])
+        return all(max(self.bytes[start:end]) <= most for start, end in new)
 
     def peak(self, strategy: str) -> int:
         """The bytes of the arena."""
         buffers = [
-            buffer_of(b.id, b.size, self.live(index), b.alignment)
+            buffer_of(b.id, b.size, self.live[index], b.alignment)
             for index, b in self.buffers.items()
         ]
         return solve_arena(Problem(buffers), strategy, self.capacity).peak
@@ -282,7 +294,7 @@ class _Overlapping:
         self.copies = copies
         self.strategy = strategy
         self.rooms = {
-            arena.space: _Room(arena, arena.left)
+            arena.space: _Room(arena, arena.left, len(flow.node_of))
             for arena in arenas
             if arena.left is not None and arena.dynamic is None
         }
@@ -293,6 +305,15 @@ class _Overlapping:
         self.margin: dict[Attribute, int] = {}
         self.beside: dict[tuple[str, str], dict[Operation, int]] = {}
         """Of each engine the time of operations that is left for copies."""
+        self.around: dict[tuple[str, str], set[Operation]] = {}
+        """The operations that have copies of each engine inside."""
+        for copy in copies:
+            around = self.around.setdefault(copy.engine, set())
+            op = copy.op.parent_op()
+            while op is not None and op not in around:
+                around.add(op)
+                op = op.parent_op()
+        self.under_way: dict[Operation, _Copy] = {copy.op: copy for copy in copies}
 
     def run(self) -> None:
         by_total = sorted(
@@ -305,7 +326,7 @@ class _Overlapping:
             over = {
                 space: peak - room.capacity
                 for space, room in self.rooms.items()
-                if room.longer and (peak := room.peak(self.strategy)) > room.capacity
+                if room.is_longer and (peak := room.peak(self.strategy)) > room.capacity
             }
             if not over:
                 break
@@ -324,7 +345,7 @@ class _Overlapping:
             copy.at = copy.start = copy.end = self.position[copy.op]
             copy.hidden = 0
         for room in self.rooms.values():
-            room.longer.clear()
+            room.reset()
 
     def _hide(self, copy: _Copy) -> None:
         """Lets a copy take as long as operations beside it do, or as it has to."""
@@ -362,7 +383,6 @@ class _Overlapping:
         others = [*source.writers, *target.readers, *target.writers, *target.frees]
         if isinstance(source.root.owner, Operation):
             others += [op for op in source.frees if op.parent is not copy.block]
-        under_way: dict[Operation, _Copy] = {other.op: other for other in self.copies}
         earliest, latest = 0, len(ops) - 2
         for op in (*others, *defined):
             if op is copy.op or not isinstance(op, Operation):
@@ -371,7 +391,7 @@ class _Overlapping:
             if outer is None:
                 continue
             first = last = self.position[outer]
-            if other := under_way.get(outer):
+            if other := self.under_way.get(outer):
                 first, last = other.start, other.end
             if first < copy.at:
                 earliest = max(earliest, last + 1)
@@ -386,18 +406,15 @@ class _Overlapping:
         room = self.rooms.get(_type(memory.root).memory_space)
         if room is None or memory.root not in room.number:
             return False
-        index, steps = room.number[memory.root], self._steps(op)
-        if room.holds(index, steps):
-            return True
-        left = room.capacity - self.margin.get(room.space, 0)
-        return room.bytes(steps) + room.buffers[index].size <= left
+        margin = self.margin.get(room.space, 0)
+        return room.fits(room.number[memory.root], self._steps(op), margin)
 
     def _keep(self, memory: _Memref, ops: Sequence[Operation]) -> None:
         """A memref is live while these run."""
         room = self.rooms.get(_type(memory.root).memory_space)
         if room is not None and memory.root in room.number and len(ops) > 1:
             steps = self._steps(ops[0])[0], self._steps(ops[-1])[1]
-            room.longer.setdefault(room.number[memory.root], []).append(steps)
+            room.lengthen(room.number[memory.root], steps)
 
     def _steps(self, op: Operation) -> Steps:
         """Of an operation that is not the last of its block, and all that is inside."""
@@ -409,11 +426,8 @@ class _Overlapping:
         copies of the same engine inside."""
         known = self.beside[engine]
         if op not in known:
-            inside = any(
-                copy.engine == engine and op.is_ancestor(copy.op)
-                for copy in self.copies
-            )
-            known[op] = 0 if inside or not _computes(op) else time(op)
+            is_around = op in self.around[engine]
+            known[op] = 0 if is_around or not _computes(op) else time(op)
         return known[op]
 
     def _explain(self, hidden: Sequence[_Copy]) -> None:
