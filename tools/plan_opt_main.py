@@ -3,6 +3,7 @@
 It knows the passes of tensorplan, of xDSL and of every other installed `xdsl.universe`.
 """
 
+import re
 import sys
 import time
 from argparse import Namespace
@@ -285,13 +286,45 @@ def pass_help(name: str, cls: type[ModulePass]) -> str:
     """What a pass does, in full, and its options with their meaning."""
     is_ours = name in get_all_passes()
     text = (sys.modules[cls.__module__] if is_ours else cls).__doc__
-    lines = [cleandoc(text or name)]
+    lines = [_filled(cleandoc(text or name))]
     meanings = documented(cls)
     for option in get_pass_option_infos(cls):
         lines += ["", _option(option)]
         if meaning := meanings.get(option.name):
             lines.append(indent(fill(" ".join(meaning.split()), 76), "    "))
     return "\n".join(lines)
+
+
+_ITEM = re.compile(r"(?= *\* |Needs:|Leaves:|Does not:)")
+"""What starts on a line of its own within a paragraph."""
+
+
+def _filled(text: str) -> str:
+    """Prose in lines that fit a terminal. Code, which is indented, stays as it is."""
+    items: list[list[str]] = []
+    was_prose = False
+    for line in text.splitlines():
+        is_prose = bool(line) and not line.startswith("    ")
+        if not (is_prose and was_prose) or _ITEM.match(line):
+            items.append([])
+        items[-1].append(line)
+        was_prose = is_prose
+    return "\n".join(map(_item, items))
+
+
+def _item(lines: Sequence[str]) -> str:
+    first = lines[0].lstrip()
+    margin = lines[0][: len(lines[0]) - len(first)]
+    if len(margin) >= 4:
+        return lines[0]
+    return fill(
+        " ".join(line.strip() for line in lines),
+        80,
+        initial_indent=margin,
+        subsequent_indent=margin + "  " * first.startswith("* "),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def print_passes(
