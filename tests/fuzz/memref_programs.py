@@ -247,6 +247,11 @@ def memref_program(random: Random, size: int) -> str:
         lines += writer.blocks(there, 2)
     lines += writer.body(there, 1, 2)
     arguments = ", ".join(f"%{io}{t}: memref<{t}>" for t in TYPES for io in "io")
+    return function(arguments, lines)
+
+
+def function(arguments: str, lines: Sequence[str]) -> str:
+    """A function `@f` that also has a number, a condition, and two constants."""
     return "\n".join(
         (
             f"func.func @f(%n: index, %c: i1, {arguments}) {{",

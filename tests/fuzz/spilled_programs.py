@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from itertools import count
 from random import Random
 
+from memref_programs import function
 from modules import parse, run
 from xdsl.dialects.builtin import ModuleOp, NoneAttr
 from xdsl.dialects.func import FuncOp
@@ -104,16 +105,7 @@ def straight_program(random: Random) -> str:
     lines = [line for _ in range(random.randint(4, 30)) for line in step()]
     for number, type in enumerate(types):
         lines.append(copied(there[type][-1], f"%o{number}", type))
-    return "\n".join(
-        (
-            f"func.func @f(%n: index, %c: i1, {arguments}) {{",
-            "%zero = arith.constant 0 : index",
-            "%one = arith.constant 1 : index",
-            *lines,
-            "func.return",
-            "}",
-        )
-    )
+    return function(arguments, lines)
 
 
 def peak(module: ModuleOp) -> int:

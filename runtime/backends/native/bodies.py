@@ -152,10 +152,7 @@ class _Reduction:
         lanes = 1 if rest or self._is_across else self._lanes
 
         def some(index: str, lanes: int, active: int) -> None:
-            inner = [
-                self._code.moved(pointer, index, step)
-                for pointer, step in zip(pointers, steps, strict=True)
-            ]
+            inner = self._code.all_moved(pointers, index, steps)
             if rest:
                 self._around(rest, inner, starts)
             elif self._turned:

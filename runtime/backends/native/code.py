@@ -284,6 +284,13 @@ class LlvmFunction:
         offset = index if stride == 1 else self.index("mul", index, stride)
         return self.name(f"getelementptr i8, ptr {pointer}, i64 {offset}")
 
+    def all_moved(
+        self, pointers: Sequence[str], index: str, strides: Sequence[int]
+    ) -> list[str]:
+        """Addresses that are `index * stride` bytes further, each by its own stride."""
+        pairs = zip(pointers, strides, strict=True)
+        return [self.moved(pointer, index, stride) for pointer, stride in pairs]
+
     def prefetch(self, pointer: str, offset: int) -> None:
         """Has the cache line at `pointer + offset` read, if there is such memory."""
         self.declare("void @llvm.prefetch.p0(ptr, i32, i32, i32)")
@@ -354,8 +361,7 @@ class LlvmFunction:
         with ExitStack() as stack:
             for size, steps in loops:
                 index = stack.enter_context(self.loop("0", str(size), 1))
-                pairs = zip(pointers, steps, strict=True)
-                pointers = [self.moved(p, index, step) for p, step in pairs]
+                pointers = self.all_moved(pointers, index, steps)
             yield pointers
 
     @contextmanager

@@ -162,14 +162,6 @@ class _Lowering:
             self._panels(places, moved)
         return self._code.function()
 
-    def _moved(
-        self, words: Sequence[str], index: str, steps: Sequence[int]
-    ) -> list[str]:
-        return [
-            self._code.moved(word, index, step)
-            for word, step in zip(words, steps, strict=True)
-        ]
-
     def _panels(self, places: Loops, words: Sequence[str]) -> None:
         width = VECTORS * self._lanes
         whole, rest = divmod(self._features, width)
@@ -177,9 +169,9 @@ class _Lowering:
         steps = self._left_step * width, self._panel_step, size * width
         if whole:
             with self._code.loop("0", str(whole), 1) as index:
-                self._places(places, self._moved(words, index, steps), width)
+                self._places(places, self._code.all_moved(words, index, steps), width)
         if rest:
-            self._places(places, self._moved(words, str(whole), steps), rest)
+            self._places(places, self._code.all_moved(words, str(whole), steps), rest)
 
     def _places(self, loops: Loops, words: Sequence[str], active: int) -> None:
         """`active` are the features of the panel."""
@@ -206,7 +198,7 @@ class _Lowering:
             with self._code.loop("0", str(size), rows) as index:
                 # The last tile ends with the loop: it repeats some of the one before.
                 start = self._code.smaller(index, 0, size - rows)
-                at = self._moved(moved, start, steps)
+                at = self._code.all_moved(moved, start, steps)
                 self._tile(at, rows, steps, vectors, active)
 
     def _tile(

@@ -237,10 +237,7 @@ class _Lowering:
     ) -> None:
         """Elements for so many index vectors, from `index` on."""
         code, dtype = self._code, self._where.whole.dtype
-        whole, window, *entries = (
-            code.moved(pointer, index, step)
-            for pointer, step in zip(pointers, steps, strict=True)
-        )
+        whole, window, *entries = code.all_moved(pointers, index, steps)
         offset = multiples(code, steps[0], lanes)
         offset += self._starts(entries, steps, lanes, active)
         value = load_at(code, whole, code.widened(offset, lanes), dtype, active)
@@ -253,10 +250,7 @@ class _Lowering:
         code, dtype = self._code, self._where.whole.dtype
         offsets = code.buffer("i64", size)
         for index in code.indices(size, FEW):
-            entries = [
-                code.moved(pointer, index, step)
-                for pointer, step in zip(pointers[2:], steps[2:], strict=True)
-            ]
+            entries = code.all_moved(pointers[2:], index, steps[2:])
             first = Value(code, code.index("mul", index, steps[0]), "i64", 1)
             start = first + self._starts(entries, steps, 1, 1)
             code.set(code.moved(offsets, index, 8), start)
@@ -324,10 +318,7 @@ class _Lowering:
     ) -> Generator[list[str]]:
         size, steps = loop
         with self._code.loop("0", str(size), 1) as index:
-            yield [
-                self._code.moved(pointer, index, step)
-                for pointer, step in zip(pointers, steps, strict=False)
-            ]
+            yield self._code.all_moved(pointers, index, steps[: len(pointers)])
 
     def _move(
         self, pointers: Sequence[str], index: str, lanes: int, active: int

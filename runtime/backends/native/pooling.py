@@ -229,10 +229,7 @@ class _Lowering(ABC):
         sizes = [a.itemsize for a in self.arrays]
 
         def moved(index: str) -> list[str]:
-            return [
-                code.moved(p, index, step)
-                for p, step in zip(pointers, sizes, strict=True)
-            ]
+            return code.all_moved(pointers, index, sizes)
 
         start = 0
         for lanes in (UNROLLED * narrow, narrow):

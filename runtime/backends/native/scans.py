@@ -69,18 +69,18 @@ class _Lowering:
 
     def of_columns(self, columns: int) -> str:
         code = self._code
-        words = [code.word(n) for n in range(2)]
+        words, sizes = [code.word(n) for n in range(2)], [self._size] * 2
         with code.nest(self._batch, words) as pointers:
             start = 0
             for lanes in (UNROLLED * self._lanes, self._lanes):
                 stop = start + (columns - start) // lanes * lanes
                 if stop > start:
                     with code.loop(str(start), str(stop), lanes) as at:
-                        moved = [code.moved(p, at, self._size) for p in pointers]
+                        moved = code.all_moved(pointers, at, sizes)
                         self._columns(moved, lanes, lanes)
                 start = stop
             if start < columns:
-                moved = [code.moved(p, str(start), self._size) for p in pointers]
+                moved = code.all_moved(pointers, str(start), sizes)
                 self._columns(moved, self._lanes, columns - start)
         return code.function()
 
@@ -98,10 +98,10 @@ class _Lowering:
             stop = rows // lanes * lanes
             if stop:
                 with code.loop("0", str(stop), lanes) as row:
-                    moved = self._moved(pointers, row, steps)
+                    moved = code.all_moved(pointers, row, steps)
                     self._rows(moved, steps, lanes, lanes, block)
             if stop < rows:
-                moved = self._moved(pointers, str(stop), steps)
+                moved = code.all_moved(pointers, str(stop), steps)
                 self._rows(moved, steps, lanes, rows - stop, block)
         return code.function()
 
@@ -118,7 +118,7 @@ class _Lowering:
 
         def some(first: str, columns: int) -> None:
             """The columns from the first one on, in the order of the scan."""
-            x, out = self._moved(pointers, first, [self._size] * 2)
+            x, out = code.all_moved(pointers, first, [self._size] * 2)
             column = lanes * self._size
             shape = self._size, rows, columns
             read, written = (
@@ -152,7 +152,7 @@ class _Lowering:
         with code.loop("0", str(length), 1) as done:
             is_ahead = self._order > 0
             at = done if is_ahead else code.index("sub", str(length - 1), done)
-            x, out = self._moved(pointers, at, steps)
+            x, out = code.all_moved(pointers, at, steps)
             new = load(code, x, dtype.itemsize, dtype, lanes, active)
             so_far = code.get(total, new.element, lanes)
             new = _added(self._kind, dtype, so_far, new)
@@ -167,14 +167,6 @@ class _Lowering:
         return self._code.slot(
             self._code.widened(self._code.number(number, element), lanes)
         )
-
-    def _moved(
-        self, pointers: Sequence[str], index: str, steps: Sequence[int]
-    ) -> list[str]:
-        return [
-            self._code.moved(pointer, index, step)
-            for pointer, step in zip(pointers, steps, strict=True)
-        ]
 
 
 def _added(kind: str, dtype: DType, so_far: Value, new: Value) -> Value:

@@ -154,12 +154,10 @@ class Matrix:
         return np.dtype(f"u{self.size}")
 
     def copy(self, source: str, target: str) -> None:
-        code, start = self.code, 0
-        if self.is_large:
-            width = WIDE * self._side
-            start = self.columns // width * width
+        width = WIDE * self._side
+        start = self.columns // width * width if self.is_large else 0
         if start:
-            with code.loop("0", str(start), WIDE * self._side) as column:
+            with self.code.loop("0", str(start), width) as column:
                 self._pass(*self._at(source, target, column), WIDE, self._side)
         if start < self.columns:
             for column, active in self._blocks(start, self.columns):
@@ -171,12 +169,9 @@ class Matrix:
         if stop < self._side:
             yield "0", stop
             return
-        last = stop - self._side
-        with self.code.loop(str(min(start, last)), str(stop), self._side) as at:
-            yield (
-                self.code.smaller(at, 0, last) if stop % self._side else at,
-                self._side,
-            )
+        last, side = stop - self._side, self._side
+        with self.code.loop(str(min(start, last)), str(stop), side) as at:
+            yield self.code.smaller(at, 0, last) if stop % side else at, side
 
     def _at(self, source: str, target: str, column: str) -> tuple[str, str]:
         code = self.code
