@@ -16,7 +16,7 @@ from tensorplan.passes.plan.pipeline import PlanPipeline
 from tensorplan.passes.tgraph.fuse import TGraphFuse
 from tensorplan.passes.tgraph.gradient import TGraphGradient
 from tensorplan.passes.tgraph.rematerialize import TGraphRematerialize
-from tensorplan.planning.scheduling.residuals import NEVER, Residual, recomputed
+from tensorplan.planning.scheduling.residuals import NEVER, Choice, Residual
 
 
 def cost(values: Sequence[Residual], needed: Sequence[int], again: set[int]) -> int:
@@ -38,15 +38,17 @@ def test_no_choice_costs_less(seed: int) -> None:
     ]
     numbers = range(len(values))
     needed = [value for value in numbers if random.random() < 0.4]
-    again = recomputed(values, needed)
+    again = Choice(values, needed).recomputed
     subsets = chain(*(combinations(numbers, n) for n in range(len(values) + 1)))
     least = min((cost(values, needed, set(s)), len(s)) for s in subsets)
     assert (cost(values, needed, again), len(again)) == least
+    lower = Choice(values, needed, 0.4)
+    assert lower.at_higher(0.7).at_higher(1).recomputed == again
 
 
 def test_long_chains() -> None:
     values = [Residual(1)] + [Residual(2, 0, [n]) for n in range(20_000)]
-    assert recomputed(values, [20_000]) == set(range(1, 20_001))
+    assert Choice(values, [20_000]).recomputed == set(range(1, 20_001))
 
 
 ACTIVATIONS = {

@@ -3,10 +3,12 @@
 Either a value is kept, or it is computed again from its operands, which have to be
 there then. The choice with the least cost is a minimum cut between what is given and
 what is needed, as in AOTAutograd's partitioner. Here computing has a price, rather than
-being allowed or not.
+being allowed or not. At a higher price, the flow of a lower one is a start: capacities
+only grow (Gallo, Grigoriadis and Tarjan, 1989).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass
 
 NEVER = 1 << 100
@@ -27,49 +29,67 @@ class Residual:
     operands: Sequence[int] = ()
 
 
-def recomputed(values: Sequence[Residual], needed: Iterable[int]) -> set[int]:
-    """The values to compute again, so that all costs together are the least.
-
-    What else these and the needed ones take is kept. Of several such choices, that with
-    the fewest values.
-    """
-    network = _Network(values)
-    for value in needed:
-        network.saturate((value, _KEPT))
-    return {value for value, side in network.blocked if side == _TAKEN}
-
-
 _TAKEN, _KEPT = 0, 1
 _Node = tuple[int, int]
 """A value's operands are taken, or it is kept: each value is two nodes."""
 
 
-class _Network:
-    """A flow from the source to needed values (Ford and Fulkerson, 1956).
+class Choice:
+    """The values to compute again, so that all costs together are the least.
 
-    Arcs lead from the source to each value's first node, with the cost of computing it
-    as capacity; from there to its second node, with that of keeping it; and from there
-    to the first nodes of its readers, with any.
+    What else these and the needed ones take is kept. Of several such choices, that with
+    the fewest values.
+
+    This is a flow from the source to the needed values (Ford and Fulkerson, 1956). Arcs
+    lead from the source to each value's first node, with the cost of computing it as
+    capacity; from there to its second node, with that of keeping it; and from there to
+    the first nodes of its readers, with any.
     """
 
-    def __init__(self, values: Sequence[Residual]):
-        self.values = values
-        self.blocked: set[_Node] = set()  # from the source, none of them is reached
-        self._compute = [value.compute for value in values]  # left of the capacities
+    def __init__(
+        self, values: Sequence[Residual], needed: Iterable[int], price: float = 1
+    ):
+        """price: by which the cost of computing is multiplied."""
+        self._values, self._needed, self._price = values, tuple(needed), price
+        self._kept = [[(other, _KEPT) for other in v.operands] for v in values]
+        self._compute = [_capacity(value, price) for value in values]  # what is left
         self._keep = [value.keep for value in values]
         self._read: Sequence[dict[int, int]] = [{} for _ in values]  # flow, by reader
+        self._saturate()
 
-    def saturate(self, needed: _Node) -> None:
-        """Adds flow to a node until no path is left.
+    def at_higher(self, price: float) -> "Choice":
+        """That at a higher price."""
+        choice = copy(self)
+        choice._price = price
+        choice._compute = [
+            left + _capacity(value, price) - _capacity(value, self._price)
+            for left, value in zip(self._compute, self._values, strict=True)
+        ]
+        choice._keep = self._keep.copy()
+        choice._read = [flow.copy() for flow in self._read]
+        choice._saturate()
+        return choice
+
+    @property
+    def recomputed(self) -> set[int]:
+        return {value for value, side in self._blocked if side == _TAKEN}
+
+    def _saturate(self) -> None:
+        """Adds flow until no path is left.
 
         Paths are searched from their ends, as few values are between a needed one and
         what it is computed from.
         """
-        while needed not in self.blocked:
+        self._blocked: set[_Node] = set()  # from the source, none of them is reached
+        for needed in self._needed:
+            self._fill((needed, _KEPT))
+
+    def _fill(self, needed: _Node) -> None:
+        while needed not in self._blocked:
             following: dict[_Node, _Node | None] = {needed: None}
             first = self._search(following)
             if first is None:
-                self.blocked |= following.keys()
+                self._blocked |= following.keys()
             else:
                 self._augment(first, following)
 
@@ -78,24 +98,21 @@ class _Network:
         queue = list(following)
         for node in queue:  # grows
             value, side = node
-            if side == _TAKEN and self._compute[value]:
-                return value
-            for other in self._sources(value, side):
-                if other not in following and other not in self.blocked:
+            if side == _TAKEN:
+                if self._compute[value]:
+                    return value
+                sources = self._kept[value]
+                if self._keep[value] < self._values[value].keep:
+                    sources = [*sources, (value, _KEPT)]
+            else:  # whence less could go
+                sources = [(r, _TAKEN) for r, flow in self._read[value].items() if flow]
+                if self._keep[value]:
+                    sources = [(value, _TAKEN), *sources]
+            for other in sources:
+                if other not in following and other not in self._blocked:
                     following[other] = node
                     queue.append(other)
         return None
-
-    def _sources(self, value: int, side: int) -> Iterator[_Node]:
-        """From where flow could come, or whence less could go."""
-        if side == _TAKEN:
-            yield from ((operand, _KEPT) for operand in self.values[value].operands)
-            if self._keep[value] < self.values[value].keep:
-                yield value, _KEPT
-        else:
-            if self._keep[value]:
-                yield value, _TAKEN
-            yield from ((r, _TAKEN) for r, flow in self._read[value].items() if flow)
 
     def _augment(self, first: int, following: dict[_Node, _Node | None]) -> None:
         arcs: list[tuple[_Node, _Node]] = []
@@ -117,5 +134,9 @@ class _Network:
         (value, side), (other, _) = node, after
         if value == other:
             keep = self._keep[value]
-            return keep if side == _TAKEN else self.values[value].keep - keep
+            return keep if side == _TAKEN else self._values[value].keep - keep
         return NEVER if side == _KEPT else self._read[other][value]
+
+
+def _capacity(value: Residual, price: float) -> int:
+    return int(value.compute * price)

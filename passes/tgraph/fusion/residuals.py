@@ -6,7 +6,6 @@ that suffice. Of a batch norm and an activation these are those of the input, th
 keep it instead of any one value alone would gain nothing.
 """
 
-from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from functools import cached_property
 from itertools import chain
@@ -19,16 +18,15 @@ from ....dialects.tgraph.base import element_bytes, tensor_type_of, typical_byte
 from ....dialects.tgraph.elementwise import ElementwiseOp
 from ....dialects.tgraph.reducing import ReduceOp
 from ....dialects.tgraph.shaping import ViewOp
-from ....planning.scheduling.residuals import Residual, recomputed
+from ....planning.scheduling.residuals import Choice, Residual
 from .groups import Grouping, has_destination, is_repeatable, place_of
 from .peak import Peak
 
 MOST = 8
 """Groups that compute a value again, and places in which one does."""
 
-LOWEST, PER_OCTAVE, NUMBERS = 0.01, 4, range(128)
-"""Prices of time, in bytes for a nanosecond: the first, how many there are until they
-double, and their numbers."""
+PRICES = [0.01 * 2 ** (number / 4) for number in range(128)]
+"""Of time, in bytes for a nanosecond."""
 
 
 def is_seen_through(op: Operation) -> bool:
@@ -144,44 +142,34 @@ class Crossing:
     def cheapest(self, allowed: float, saves: bool) -> set[SSAValue]:
         """The values to compute again, so that the fewest bytes are kept; this takes at
         most so many nanoseconds, less those that groups save if `saves`."""
+        values = list(self._values)
+        lower: Choice | None = None
+        found: set[SSAValue] = set()
+        low, high = -1, len(PRICES)  # too little and enough, as far as is known
+        while high - low > 1:
+            middle = (low + high + 1) // 2 if lower else 0
+            price = PRICES[middle] * len(self._function.ops)
+            choice = lower.at_higher(price) if lower else self._choice(price)
+            again = {values[number] for number in choice.recomputed}
+            if self._time(again, saves) <= allowed:
+                high, found = middle, again
+            else:
+                low, lower = middle, choice
+        return found
 
-        found: dict[int, set[SSAValue]] = {}
-
-        def is_allowed(number: int) -> bool:
-            found[number] = self._recomputed(number)
-            return self._time(found[number], saves) <= allowed
-
-        number = 0 if is_allowed(0) else bisect_left(NUMBERS, True, 1, key=is_allowed)
-        return found[number] if number < len(NUMBERS) else set()
-
-    def _recomputed(self, number: int) -> set[SSAValue]:
-        """The values to compute again at a price of time."""
-        price = LOWEST * 2 ** (number / PER_OCTAVE) * len(self._function.ops)
-        residuals = [
-            Residual(held) if read is None else Residual(held, int(price * again), read)
-            for held, again, read in self._choices
-        ]
-        index = self._index
-        found = recomputed(residuals, [index[value] for value in self._needed])
-        return {value for value, i in index.items() if i in found}
-
-    @cached_property
-    def _index(self) -> Mapping[SSAValue, int]:
-        return {value: i for i, value in enumerate(self._values)}
-
-    @cached_property
-    def _choices(self) -> Sequence[tuple[int, int, Sequence[int] | None]]:
-        """What it takes to keep each value, the nanoseconds to compute it again, and
-        what of, if it may be."""
-        found: list[tuple[int, int, Sequence[int] | None]] = []
+    def _choice(self, price: float) -> Choice:
+        """What is computed again at a price of time."""
+        number = {value: i for i, value in enumerate(self._values)}
+        residuals: list[Residual] = []
         for value, read in self._values.items():
+            held = self._held(value)
             if read is None:
-                found.append((self._held(value), 0, None))
+                residuals.append(Residual(held))
                 continue
             again = self._again(value) * len(self._groups[value])
             again += self._time_to_store(value)
-            found.append((self._held(value), again, [self._index[v] for v in read]))
-        return found
+            residuals.append(Residual(held, again, [number[v] for v in read]))
+        return Choice(residuals, [number[v] for v in self._needed], price)
 
     def _held(self, value: SSAValue) -> int:
         """The bytes that it takes to keep a value: more of an old one, so that not all
