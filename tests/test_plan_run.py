@@ -170,15 +170,15 @@ def test_a_profile():
 
 def test_a_profile_says_what_is_left_to_numpy(capsys: pytest.CaptureFixture[str]):
     Path("program.mlir").write_text("""
-        func.func @main(%x: tensor<8xf32>, %y: tensor<8xf32>) -> tensor<8xf32> {
-          %s = tgraph.sort %x {dimension = 0 : i64} : tensor<8xf32> {
+        func.func @main(%x: tensor<999xf32>, %y: tensor<999xf32>) -> tensor<999xf32> {
+          %s = tgraph.sort %x {dimension = 0 : i64} : tensor<999xf32> {
           ^bb0(%a: tensor<f32>, %b: tensor<f32>):
             %0 = tgraph.compare %a, %b {direction = "LT"}
               : (tensor<f32>, tensor<f32>) -> tensor<i1>
             tgraph.yield %0 : tensor<i1>
           }
-          %r = tgraph.add %s, %y : tensor<8xf32>
-          func.return %r : tensor<8xf32>
+          %r = tgraph.add %s, %y : tensor<999xf32>
+          func.return %r : tensor<999xf32>
         }""")
     assert run("--profile", "trace.json") == 0
     line = capsys.readouterr().out.splitlines()[-1]

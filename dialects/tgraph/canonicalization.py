@@ -31,7 +31,7 @@ from .base import (
     value_shape,
     with_shape,
 )
-from .bodies import ElementsOp
+from .bodies import ElementsOp, SortOp
 from .elementwise import ElementwiseOp
 from .indexing import DynamicSliceOp, DynamicUpdateSliceOp
 from .partial import is_complete
@@ -424,6 +424,27 @@ class CountPositions(RewritePattern):
             regions=[op.detach_region(0)],
         )
         _replace(rewriter, op, new)
+
+
+class SortOfUnitDimension(RewritePattern):
+    """sort along a dimension of size 1 -> what it would sort."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: SortOp, rewriter: PatternRewriter) -> None:
+        if not _droppable(op):
+            return
+        dimension = op.dimension.value.data
+        shapes = value_shape(op.inputs[0]), value_shape(op.res[0])
+        if any(shape[dimension] != 1 for shape in shapes):
+            return
+        iotas: list[Operation] = []
+
+        def made(iota: IotaOp) -> SSAValue:
+            iotas.append(iota)
+            return iota.result
+
+        found = op.completed(op.inputs, made)
+        replace(rewriter, op, iotas, found)
 
 
 def _counts(value: SSAValue, dimension: int) -> bool:

@@ -7,7 +7,7 @@ imports any module of this package has run this one.
 from . import canonicalization as c
 from . import unused
 from .base import REWRITES
-from .bodies import ElementsOp
+from .bodies import ElementsOp, SortOp
 from .elementwise import ElementwiseOp
 from .folding import FoldElementwise
 from .indexing import DynamicSliceOp, DynamicUpdateSliceOp
@@ -33,6 +33,7 @@ REWRITES.update(
         DynamicSliceOp: (c.DynamicSliceAtConstant(),),
         DynamicUpdateSliceOp: (c.UpdateOfAll(),),
         ElementsOp: (c.CountPositions(),),
+        SortOp: (c.SortOfUnitDimension(), c.CountPositions()),
         ReduceOp: (c.ReduceOfUnitDimensions(),),
         DotGeneralOp: (NarrowOperands(),),
         ConvolutionOp: (NarrowOperands(),),

@@ -55,3 +55,28 @@ func.func @alone() -> tensor<8xi32> {
   }
   func.return %i : tensor<8xi32>
 }
+
+// One element is sorted.
+// CHECK-LABEL: @one
+// CHECK-NEXT:    %i = tgraph.iota {dimension = 1 : i64} : tensor<4x1xi32>
+// CHECK-NEXT:    func.return %x, %i
+func.func @one(%x: tensor<4x1xf32>) -> (tensor<4x1xf32>, tensor<4x1xi32>) {
+  %v, %i = tgraph.sort %x {dimension = 1 : i64, positions = array<i64: 1>} : (tensor<4x1xf32>) -> (tensor<4x1xf32>, tensor<4x1xi32>) {
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>, %i: tensor<i32>, %j: tensor<i32>):
+    %0 = tgraph.compare %a, %b {direction = "GT"} : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    tgraph.yield %0 : tensor<i1>
+  }
+  func.return %v, %i : tensor<4x1xf32>, tensor<4x1xi32>
+}
+
+// None is not.
+// CHECK-LABEL: @none
+// CHECK-NEXT:    tgraph.sort
+func.func @none(%x: tensor<4x1xf32>) -> tensor<4x0xf32> {
+  %v = tgraph.sort %x {count = 0 : i64, dimension = 1 : i64} : (tensor<4x1xf32>) -> tensor<4x0xf32> {
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %0 = tgraph.compare %a, %b {direction = "GT"} : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    tgraph.yield %0 : tensor<i1>
+  }
+  func.return %v : tensor<4x0xf32>
+}

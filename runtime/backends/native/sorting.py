@@ -21,11 +21,12 @@ All are sorted by merging, bottom up:
             each two runs are merged into another buffer, without branches
         the first `count` elements are copied to the result
 
-Where elements are compared by a key, NumPy sorts (numpy/bodies.py).
+Where elements are compared by a key, NumPy (numpy/bodies.py) sorts those that are worth
+its start.
 """
 
 from collections.abc import Sequence
-from math import log
+from math import log, log2
 from typing import TypeAlias
 
 import numpy as np
@@ -53,9 +54,9 @@ RUN = 8
 MOST = 64
 """Elements that are found by insertion."""
 
-PASSED, SORTED, START = 1.6, 1.5, 15_000
-"""Nanoseconds: for each two elements that an inserted one passes, for each element that
-NumPy sorts, and for NumPy to start."""
+PASSED, MERGED, SORTED, START = 1.6, 5.6, 1.5, 20_000
+"""Nanoseconds: for each two elements that an inserted one passes, for each element in
+each round of merging, for each element that NumPy sorts, and for NumPy to start."""
 
 
 def calls_of(
@@ -69,8 +70,9 @@ def calls_of(
         raise NoLoopNest
     if any(register_type(x.dtype) is None for x in inputs):
         raise NoLoopNest
-    is_inserted = count < size and _is_inserted(size, count, outs[0].size // count)
-    if not is_inserted and key_of(op) is not None:
+    columns = outs[0].size // count
+    is_inserted = count < size and _is_inserted(size, count, columns)
+    if not is_inserted and key_of(op) is not None and not _is_merged(size, columns):
         raise NoLoopNest
     arrays = [np.moveaxis(x, axis, -1) for x in (*inputs, *outs)]
     try:
@@ -89,6 +91,11 @@ def _is_inserted(size: int, count: int, columns: int) -> bool:
     """Whether insertion finds the first `count` elements faster than sorting does."""
     inserted = count * (1 + log(size / count))
     return count <= MOST and PASSED * inserted * count < SORTED * size + START / columns
+
+
+def _is_merged(size: int, columns: int) -> bool:
+    """Whether merging sorts columns faster than NumPy does."""
+    return MERGED * log2(size) * size * columns < SORTED * size * columns + START
 
 
 Side: TypeAlias = Sequence[tuple[str, Array]]
