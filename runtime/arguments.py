@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from operator import is_
-from typing import Any, Literal, NamedTuple, TypeAlias, TypeGuard, cast
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
@@ -35,27 +35,34 @@ class _Input(NamedTuple):
     slot: Slot
     memory: MemoryBlock
 
-    def fits(self, given: object) -> TypeGuard[Array]:
-        """Whether this can be its memory, as it is."""
-        return (
-            type(given) is np.ndarray
-            and given.shape == self.slot.shape
-            and given.dtype == self.slot.dtype
-            and _is_plain(given)
+    def shown(self, given: object) -> Array | None:
+        """What is given as an array in its memory, if this can be bound."""
+        array = given if type(given) is np.ndarray else _from_buffer(given)
+        fits = (
+            array is not None
+            and array.shape == self.slot.shape
+            and array.dtype == self.slot.dtype
+            and _is_plain(array)
         )
+        return array if fits else None
 
 
 class _New(NamedTuple):
     """An array to bind to an input that is only read."""
 
+    at: int
+    """Its number among what calls give."""
     slot: _Input
+    given: object
     array: Array
     start: int
     """Its address."""
+    is_in_place: bool
+    """Whether it has all that what was given will ever have."""
 
 
 _Accepted: TypeAlias = dict[int, tuple[object, Array, bool]]
-"""By input: what was given, the array to bind, and whether that is what was given."""
+"""By input: what was given, the array to bind, and whether that is in place."""
 
 
 class Arguments:
@@ -206,6 +213,7 @@ class Arguments:
         """Lets go of the arrays of inputs that are only read; returns which of them are
         in the program's own memory now. Calls need not follow the others: they will, to
         wherever the next call has them."""
+        self._note_rebound()
         moved: list[MemoryBlock] = []
         released: list[int] = []
         last = list(self._last)
@@ -232,13 +240,17 @@ class Arguments:
         """Notes what `rebind` has bound, and leaves the next call to `accept`: before
         anything else is bound, and calls are made anew."""
         self.is_settled = self._may_rebind = False
+        self._note_rebound()
+        self._rebinding = None
+
+    def _note_rebound(self) -> None:
+        """Notes what `rebind` has bound."""
         if self._rebinding is None:
             return
         self._given = self._noted()
         for given, slot in zip(self._last, self._read_only or (), strict=True):
             if slot is not None and isinstance(given, np.ndarray):
                 self._bound[slot.memory] = slot.memory.array = cast(Array, given)
-        self._rebinding = None
 
     def _noted(self) -> list[object]:
         """What each input is bound to, if that was given and is used in place."""
@@ -258,15 +270,20 @@ class Arguments:
         Raises `TypeError` or `ValueError` for arrays that do not fit, and has then
         bound none.
         """
-        new = self._plain(arrays, out)
+        new = self._new(arrays, out)
         accepted = self._accepted(arrays, out) if new is None else None
+        if new and self._rebind_new(arrays, new):
+            return Changes((), ())
         self.forget()
         moved = self._leave_to_callers() if self._handed_out else []
         if new is None or any(map(self._is_written, new)):
-            accepted = accepted or self._accepted(arrays, out)
-            changes = self._bind_any(accepted, out)
+            if new is not None:
+                accepted = {
+                    x.slot.number: (x.given, x.array, x.is_in_place) for x in new
+                }
+            changes = self._bind_any(accepted or {}, out)
         else:
-            changes = self._bind_plain(arrays, new)
+            changes = self._bind_new(arrays, new)
         return Changes([*moved, *changes.moved], changes.renewed) if moved else changes
 
     def unbind(self) -> None:
@@ -296,10 +313,10 @@ class Arguments:
             self._note_written()
         return moved
 
-    def _plain(
+    def _new(
         self, arrays: Sequence[object], out: Sequence[Array | None] | None
-    ) -> "Sequence[_New] | None":
-        """The arrays that are new, if no other is and all are plain: the usual call."""
+    ) -> Sequence[_New] | None:
+        """What is new, if that are inputs which are only read: the usual call."""
         if _are_same(arrays, self._last) and (
             (out is None and self._last_out is None)
             or (out and self._last_out and _are_same(out, self._last_out))
@@ -309,13 +326,20 @@ class Arguments:
             return None
         if self._read_only is None or len(arrays) != len(self._read_only):
             return None
-        new: list[_New] = []
-        for given, last, slot in zip(arrays, self._last, self._read_only, strict=True):
+        found: list[tuple[int, object, _Input]] = []
+        pairs = zip(arrays, self._last, self._read_only, strict=True)
+        for at, (given, last, slot) in enumerate(pairs):
             if given is last:
                 continue
-            if slot is None or not slot.fits(given):
+            if slot is None:
                 return None
-            new.append(_New(slot, given, address(given)))
+            found.append((at, given, slot))
+        new: list[_New] = []
+        for at, given, slot in found:
+            array, is_in_place = slot.shown(given), True
+            if array is None:
+                array, is_in_place = self._accept(slot.number, given)
+            new.append(_New(at, slot, given, array, address(array), is_in_place))
         return new
 
     def _accepted(
@@ -339,18 +363,34 @@ class Arguments:
         """The inputs that calls give."""
         return [n for n in range(len(self.inputs)) if n not in self.parameters]
 
-    def _bind_plain(self, arrays: Sequence[object], new: "Sequence[_New]") -> Changes:
-        moved: list[MemoryBlock] = []
-        for slot, array, start in new:
-            memory = slot.memory
-            if memory.start != start:
-                moved.append(memory)
-            memory.place(array, start)
-            self._bound[memory] = self._given[slot.number] = array
-        self._last = arrays
+    def _bind_new(self, arrays: Sequence[object], new: Sequence[_New]) -> Changes:
+        moved = [x.slot.memory for x in new if x.slot.memory.start != x.start]
+        self._note_new(arrays, new)
         follows = self._program.points
         self._may_rebind = all(follows(x.slot.memory) is not None for x in new)
         return Changes(moved, ())
+
+    def _note_new(self, arrays: Sequence[object], new: Sequence[_New]) -> None:
+        last = list(arrays)
+        for at, slot, given, array, start, is_in_place in new:
+            slot.memory.place(array, start)
+            self._bound[slot.memory] = array
+            last[at] = self._given[slot.number] = given if is_in_place else _OTHER
+        self._last = last
+
+    def _rebind_new(self, arrays: Sequence[object], new: Sequence[_New]) -> bool:
+        """The same as `rebind`, of arrays that show what was given."""
+        if self._rebinding is None or self._handed_out:
+            return False
+        shown = list(arrays)
+        for x in new:
+            shown[x.at] = x.array
+        self.is_settled = False
+        if not self._rebinding(tuple(shown)):
+            return False
+        self._note_new(arrays, new)
+        self._rebinding.note([(x.at, self._last[x.at]) for x in new])
+        return True
 
     def _bind_any(
         self, accepted: _Accepted, out: Sequence[Array | None] | None
@@ -407,10 +447,13 @@ class Arguments:
         ]
 
     def _accept(self, index: int, given: object) -> tuple[Array, bool]:
-        """The array to bind to an input, and whether it is what was given."""
+        """The array to bind to an input, and whether it is in place: whether it has all
+        that what was given will ever have."""
         slot = self.inputs[index]
         name = _title(index, slot)
         array, is_shared = _as_array(given, slot, name)
+        if _is_number(given) and not slot.is_written:
+            return array, True  # a new array, of what never changes
         if not is_shared:
             reason = f"{type(given).__name__} is not an array in memory"
         elif not _is_plain(array):
@@ -599,6 +642,8 @@ def _as_array(given: object, slot: Slot, name: str) -> tuple[Array, bool]:
             array = cast(Array, given)
         elif hasattr(given, "__array_interface__") and not np.isscalar(given):
             array = np.asarray(given)
+        elif (shared := _from_buffer(given)) is not None:
+            array = shared
         elif (shared := _from_dlpack(given)) is not None:
             array = shared
         else:
@@ -616,6 +661,21 @@ def _as_array(given: object, slot: Slot, name: str) -> tuple[Array, bool]:
     if array.shape != slot.shape:
         raise ValueError(f"{name} has shape {array.shape}, expected {slot.shape}")
     return array, is_shared
+
+
+def _is_number(given: object) -> bool:
+    """Whether what may stand for an array without dimensions never changes."""
+    return isinstance(given, bool | int | float | complex | np.generic)
+
+
+def _from_buffer(given: object) -> Array | None:
+    """The memory that Python's buffer protocol shows; None if there is none."""
+    if _is_number(given):
+        return None
+    try:
+        return np.asarray(memoryview(given))  # pyright: ignore
+    except (TypeError, ValueError, RuntimeError, BufferError):
+        return None  # jaxlib's error is a RuntimeError
 
 
 def _from_dlpack(given: object) -> Array | None:

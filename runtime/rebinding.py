@@ -216,6 +216,12 @@ class Rebinding:
         for number in numbers:
             self._words[self._first + 7 * number] = 0
 
+    def note(self, shown: Iterable[tuple[int, object]]) -> None:
+        """Says for items, by number, which object is bound. Whoever does has to keep
+        it, as long as it is."""
+        for number, given in shown:
+            self._words[self._first + 7 * number] = id(given)
+
     def _listed(self, numbers: Sequence[int]) -> int:
         """The address of numbers."""
         array = (ctypes.c_int64 * len(numbers))(*numbers)

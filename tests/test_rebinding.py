@@ -1,6 +1,9 @@
 """New arrays in each call: bound in one native call, or by Python where it refuses."""
 
 import weakref
+from array import array
+from collections.abc import Callable, Sequence
+from random import Random
 from unittest.mock import patch
 
 import numpy as np
@@ -174,24 +177,91 @@ def test_parameters_that_are_bound_between(run: Executable, total: Array) -> Non
         np.testing.assert_array_equal(total, before + x)
 
 
+SCALED = """
+func.func @main(%x: tensor<6x6xf32>, %a: tensor<f32>, %y: tensor<6x6xf32>)
+    -> tensor<6x6xf32> {
+  %wide = tgraph.broadcast_in_dim %a {broadcast_dimensions = array<i64>}
+      : (tensor<f32>) -> tensor<6x6xf32>
+  %z = tgraph.multiply %x, %wide : tensor<6x6xf32>
+  %r = tgraph.add %z, %y : tensor<6x6xf32>
+  func.return %r : tensor<6x6xf32>
+}
+"""
+
+
+def as_buffer(values: Array) -> object:
+    whole = memoryview(array("f", values.ravel().tolist()))
+    return whole.cast("B").cast("f", values.shape)
+
+
+KINDS: Sequence[Callable[[Array], object]] = (
+    np.array,
+    as_buffer,
+    np.asfortranarray,
+    lambda x: np.repeat(x, 2, 1)[:, ::2],
+    lambda x: x.tolist(),
+)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_comes_in_turn(seed: int) -> None:
+    """Kinds of arrays and numbers, the same ones again with other contents, arrays that
+    do not fit, and releases: every call sees what it was given."""
+    random = Random(seed)
+    run = Executable(tensorplan.plan(tensorplan.read(SCALED)))
+    known: list[object] = []
+
+    def matrix() -> object:
+        if known and random.random() < 0.4:
+            given = random.choice(known)
+            if isinstance(given, np.ndarray) and random.random() < 0.7:
+                given += 1
+            return given
+        kind = random.choice(KINDS)
+        known.append(kind(RNG.standard_normal((6, 6), np.float32)))
+        return known[-1]
+
+    for _ in range(120):
+        number = random.choice((1.5, 2, True, np.float32(0.5), np.array(3, "f4")))
+        x, y = matrix(), matrix()
+        if random.random() < 0.1:
+            with pytest.raises((TypeError, ValueError)):
+                run(x, number, None)
+        if random.random() < 0.1:
+            with pytest.raises((TypeError, ValueError)):
+                run(x, 1j, y)
+        expected = np.asarray(x, "f4") * np.float32(number) + np.asarray(y, "f4")
+        (result,) = run(x, number, y)
+        np.testing.assert_allclose(result, expected, rtol=1e-6)
+        if random.random() < 0.1:
+            run.release()
+
+
+def test_buffers_and_numbers_are_not_copied() -> None:
+    run = Executable(tensorplan.plan(tensorplan.read(SCALED)))
+    for number in range(5):
+        run(as_buffer(normal()[:6, :6]), number, normal()[:6, :6].copy())
+    assert not any("argument" in copied for copied in run.copies)
+
+
 def test_inputs_that_calls_are_put_together_for_are_left_to_python() -> None:
     """In the same memory, too, as another object."""
     text = """
-    func.func @main(%x: tensor<12xf32>, %y: tensor<12xf32>)
-        -> (tensor<12xf32>, tensor<12xf32>) {
-      %z = tgraph.negate %x : tensor<12xf32>
-      %s = tgraph.sort %y {dimension = 0 : i64} : tensor<12xf32> {
+    func.func @main(%x: tensor<999xf32>, %y: tensor<999xf32>)
+        -> (tensor<999xf32>, tensor<999xf32>) {
+      %z = tgraph.negate %x : tensor<999xf32>
+      %s = tgraph.sort %y {dimension = 0 : i64} : tensor<999xf32> {
       ^bb0(%a: tensor<f32>, %b: tensor<f32>):
         %less = tgraph.compare %a, %b {direction = "LT"}
           : (tensor<f32>, tensor<f32>) -> tensor<i1>
         tgraph.yield %less : tensor<i1>
       }
-      func.return %z, %s : tensor<12xf32>, tensor<12xf32>
+      func.return %z, %s : tensor<999xf32>, tensor<999xf32>
     }"""
     run = Executable(tensorplan.plan(tensorplan.read(text)))
-    y = normal()[0]
+    y = RNG.standard_normal(999, np.float32)
     with patch.object(Arguments, "_made_rebinding", side_effect=AssertionError):
-        for x in (normal()[0] for _ in range(4)):
+        for x in (RNG.standard_normal(999, np.float32) for _ in range(4)):
             negated, ordered = run(x, y[:])
             np.testing.assert_array_equal(negated, -x)
             np.testing.assert_array_equal(ordered, np.sort(y))
