@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
-from ..support.arrays import Array, address
+from ..support.arrays import Array, DType, address
 from ..support.slots import Input, Result, Slot
 from . import rebinding
 from .handing_out import LEAST, HandedOut
@@ -636,7 +636,7 @@ def _title(index: int, slot: Input) -> str:
 def _as_array(given: object, slot: Slot, name: str) -> tuple[Array, bool]:
     """What was given as an array of the slot's type and shape; whether that is surely
     the caller's memory, and not a copy."""
-    is_shared = True
+    is_shared, is_pythons = True, not hasattr(given, "__array__")
     try:
         if isinstance(given, np.ndarray):
             array = cast(Array, given)
@@ -648,12 +648,10 @@ def _as_array(given: object, slot: Slot, name: str) -> tuple[Array, bool]:
             array = shared
         else:
             array, is_shared = np.asarray(given), False
-            if not hasattr(given, "__array__") and (
-                array.size == 0 or np.can_cast(array.dtype, slot.dtype, "same_kind")
-            ):
-                array = array.astype(slot.dtype)
     except (TypeError, ValueError, RuntimeError, BufferError) as error:
         raise TypeError(f"{name} is not an array: {error}") from None
+    if not is_shared and is_pythons:
+        array = _cast(array, slot.dtype, name)
     if array.dtype != slot.dtype:
         raise TypeError(
             f"{name} has elements of type {array.dtype}, expected {slot.dtype}"
@@ -661,6 +659,20 @@ def _as_array(given: object, slot: Slot, name: str) -> tuple[Array, bool]:
     if array.shape != slot.shape:
         raise ValueError(f"{name} has shape {array.shape}, expected {slot.shape}")
     return array, is_shared
+
+
+def _cast(array: Array, dtype: DType, name: str) -> Array:
+    """Python's numbers as elements of the type, if these are of their kind."""
+    if array.size and not np.can_cast(array.dtype, dtype, "same_kind"):
+        return array
+    cast = array.astype(dtype)
+    if dtype.kind in "iu" and not np.array_equal(cast, array):
+        limits = np.iinfo(dtype)
+        raise ValueError(
+            f"{name} has numbers from {array.min()} to {array.max()}, expected "
+            f"{limits.min} to {limits.max}"
+        )
+    return cast
 
 
 def _is_number(given: object) -> bool:

@@ -122,6 +122,16 @@ def test_torch_tensors_are_used_in_place() -> None:
         step(torch.zeros(4, requires_grad=True), torch.ones(4))
 
 
+@pytest.mark.parametrize("given", [300, -129, [1, 300, -129]])
+def test_integers_that_a_type_does_not_have(given: object) -> None:
+    type = "tensor<3xi8>" if isinstance(given, list) else "tensor<i8>"
+    text = f"func.func @main(%x: {type}) -> {type} {{\n  func.return %x : {type}\n}}"
+    run = Executable(tensorplan.plan(tensorplan.read(text)))
+    numbers = r"argument 0 has numbers from -?\d+ to -?\d+, expected -128 to 127"
+    with pytest.raises(ValueError, match=numbers):
+        run(given)
+
+
 def test_results_that_are_held_stay() -> None:
     step = Executable(parse(STEP))
     held = [step([0] * 4, [n] * 4) for n in range(5)]
