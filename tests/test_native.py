@@ -149,6 +149,38 @@ def test_functions_of_floats_are_accurate(cls: type[TensorOp]) -> None:
     assert error.max(initial=0) <= 2 * 2.0**-149
 
 
+def doubles() -> Array:
+    """The same in f64."""
+    every = np.arange(0, 2**64, 2**64 // 200_003, dtype=np.uint64)
+    bends = [np.linspace(-end, end, 20_001) for end in (1e-3, 1, 40, 750, 2.0**30)]
+    special = [0, -0.0, np.inf, -np.inf, np.nan, 709.78, 709.79, -745.1, -745.2]
+    near = 1 + np.linspace(-1e-9, 1e-9, 1001)
+    turns = np.pi / 2 * np.arange(-5000, 5000)
+    return np.concatenate([every.view(np.float64), *bends, special, near, turns])
+
+
+LEFT_TO_C = elementwise.ErfOp, elementwise.ErfcOp
+"""In f64."""
+
+
+@pytest.mark.parametrize(
+    "cls", [cls for cls in FUNCTIONS if cls not in LEFT_TO_C], ids=lambda cls: cls.name
+)
+def test_functions_of_doubles_are_accurate(cls: type[TensorOp]) -> None:
+    x = doubles()
+    got = computed(one(cls, [x]), [x], np.empty_like(x))
+    with np.errstate(all="ignore"):
+        want = FUNCTIONS[cls](x.astype(np.longdouble))
+        rounded = want.astype(np.float64)
+        place = np.spacing(np.abs(rounded))
+        error = np.abs((got - want) / place)
+    is_special = ~np.isfinite(rounded) | (rounded == 0)
+    np.testing.assert_array_equal(got[is_special], rounded[is_special])
+    zeros = rounded == 0
+    np.testing.assert_array_equal(np.signbit(got[zeros]), np.signbit(rounded[zeros]))
+    assert error[~is_special].max() <= 3
+
+
 def test_logistic_and_tanh_stay_within_their_bounds() -> None:
     x = samples()
     for cls, low in ((elementwise.TanhOp, -1), (elementwise.LogisticOp, 0)):

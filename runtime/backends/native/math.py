@@ -1,32 +1,101 @@
 """Computes transcendental functions of vectors, without branches.
 
-In f32: polynomials and rational functions fitted here for the least relative error
-(Remez' criterion, by Lawson's reweighting), with the usual reductions of the argument
-(Cody and Waite, Software Manual for the Elementary Functions). Relative errors are at
-most 3e-7 over the whole range, results that are subnormal have the last place right
-within 2; infinities, NaN and signed zeros are as in C. In f64: the C library's
-functions, element by element.
+Polynomials and rational functions are fitted here for the least relative error (Remez'
+criterion), with the usual reductions of the argument (Cody and Waite, Software Manual
+for the Elementary Functions). In f32, relative errors are at most 3e-7 over the whole
+range, and results that are subnormal have the last place right within 2. In f64, the
+last place is right within 3. Infinities, NaN and signed zeros are as in C. What has no
+polynomials here (in f64 erf and erfc) is the C library's, element by element.
 """
 
 from collections.abc import Sequence
-from math import factorial, log, pi
+from dataclasses import dataclass
+from math import log, pi
 
 from .code import Operand, Value
 
 LOG2_E = 1.4426950408889634
-LN2_HIGH = 0.693359375  # few bits: products with exponents are exact
-LN2_LOW = log(2) - LN2_HIGH
-ROUND = 12582912.0
-"""1.5 * 2^23: adding it to an f32 leaves the rounded integer in the lowest bits."""
 
-EXP = (0.49999993412420607, 0.16666520107135518, 0.04166839422721195,
-       0.008368780474669059, 0.0013814466274255422)  # fmt: skip
-"""(exp(r) - 1 - r) / r^2 for |r| <= ln(2) / 2."""
+
+@dataclass(frozen=True)
+class _Format:
+    """How floats are made of bits, and what that means for their functions."""
+
+    integer: str
+    """The type of integers of the same size."""
+    fraction: int
+    """Bits of the fraction, below those of the exponent."""
+    bias: int
+    """Of the exponent."""
+    root: int
+    """The bits of sqrt(1/2)."""
+    ln2: tuple[float, float]
+    """ln(2) as a sum."""
+    exp: Sequence[float]
+    """(exp(r) - 1 - r) / r^2 for |r| <= ln(2) / 2, as a polynomial."""
+    lowest: float
+    """From there down, exp is 0."""
+    highest: float
+    """From there up, exp is infinite."""
+    last: float
+    """From there down, expm1 is -1."""
+
+    @property
+    def round(self) -> float:
+        """Adding it to a float leaves the rounded integer in the lowest bits."""
+        return 1.5 * 2.0**self.fraction
+
+    @property
+    def integer_of_round(self) -> int:
+        """The bits of `round`."""
+        return ((self.bias + self.fraction) << self.fraction) + (
+            1 << (self.fraction - 1)
+        )
+
+    @property
+    def least(self) -> float:
+        """The smallest that is not subnormal."""
+        return 2.0 ** (1 - self.bias)
+
+
+FORMATS = {
+    "float": _Format(
+        integer="i32",
+        fraction=23,
+        bias=127,
+        root=0x3F3504F3,
+        ln2=(0.693359375, log(2) - 0.693359375),
+        exp=(0.49999993412420607, 0.16666520107135518, 0.04166839422721195,
+             0.008368780474669059, 0.0013814466274255422),
+        lowest=-104.0,
+        highest=89.0,
+        last=-18.0,
+    ),
+    "double": _Format(
+        integer="i64",
+        fraction=52,
+        bias=1023,
+        root=0x3FE6A09E667F3BCD,
+        ln2=(log(2), 2.3190468138462996e-17),
+        exp=(0.5000000000000001, 0.16666666666666674, 0.04166666666662412,
+             0.008333333333322217, 0.0013888888917215057, 0.00019841269886557576,
+             2.480152129418443e-05, 2.7557242377671555e-06, 2.7620089181319404e-07,
+             2.511003372003628e-08),
+        lowest=-746.0,
+        highest=710.0,
+        last=-38.0,
+    ),
+}  # fmt: skip
 
 LOG = (0.3333331260399265, -0.2500000959963835, 0.20002118662908383,
        -0.16667995843345984, 0.14219552278765132, -0.12405589062776123,
        0.11888162970531264, -0.11675651215087578, 0.06746638266196851)  # fmt: skip
-"""(log(1 + f) - f + f^2 / 2) / f^3 for sqrt(1/2) <= 1 + f <= sqrt(2)."""
+"""(log(1 + f) - f + f^2 / 2) / f^3 for sqrt(1/2) <= 1 + f <= sqrt(2), in f32."""
+
+LOG_RATIO = (0.666666666666667, 0.39999999999898195, 0.28571428626511897,
+             0.2222221105450893, 0.18182894550963372, 0.15331552770237564,
+             0.1461841791267271)  # fmt: skip
+"""(log((1 + s) / (1 - s)) - 2 s) / s^3 in s^2 for the same, as s = f / (2 + f)."""
 
 TANH_TOP = (0.9999999986917398, 0.13679914318970224, 0.003868326829934508,
             2.8007441753194017e-05, 3.0584986002414766e-08,
@@ -48,10 +117,20 @@ ERFC = (0.2820658874278265, 0.28282786025645734, 0.2389041904713579,
         0.011683889397596738)  # fmt: skip
 """erfc(x) exp(x^2) / t in t = 1 / (1 + x / 2), for 0 <= x <= 10.2."""
 
-SINE = tuple((-1) ** k / factorial(2 * k + 1) for k in range(7))
-COSINE = tuple((-1) ** k / factorial(2 * k) for k in range(7))
+SINE = (-0.16666666666666666, 0.008333333333330948, -0.00019841269836757403,
+        2.7557316101788237e-06, -2.5051131660353042e-08,
+        1.5918114526223876e-10)  # fmt: skip
+"""(sin(r) - r) / r^3 in r^2, for |r| <= pi / 4, in f64."""
 
-HUGE = 2.0**40
+COSINE = (0.041666666666666664, -0.0013888888888887398, 2.4801587298764784e-05,
+          -2.755731727117469e-07, 2.0876146138622263e-09,
+          -1.138262226162858e-11)  # fmt: skip
+"""(cos(r) - 1 + r^2 / 2) / r^4 in r^2, for the same."""
+
+QUARTER = pi / 2, 6.123233995736766e-17, -1.4973849048591698e-33
+"""pi / 2 as a sum of three f64."""
+
+HUGE = {"float": 2.0**40, "double": 2.0**30}
 """From here on sine and cosine are left to the C library."""
 
 
@@ -75,44 +154,45 @@ def _at_most(x: Value, high: float) -> Value:
 
 def _reduced(x: Value) -> tuple[Value, Value]:
     """`n` (an integer) and `r` with x = n ln(2) + r and |r| <= ln(2) / 2."""
-    code = x.code
-    shifted = code.fma(x, LOG2_E, ROUND)
-    n = shifted - ROUND
-    r = code.fma(n, -LN2_LOW, code.fma(n, -LN2_HIGH, x))
-    return shifted.cast("bitcast", "i32") - 0x4B400000, r
+    code, form = x.code, FORMATS[x.element]
+    shifted = code.fma(x, LOG2_E, form.round)
+    n = shifted - form.round
+    r = x
+    for part in form.ln2:
+        r = code.fma(n, -part, r)
+    return shifted.cast("bitcast", form.integer) - form.integer_of_round, r
 
 
-def _power_of_two(n: Value) -> Value:
-    """Of an integer from -126 to 127."""
-    return ((n + 127) << 23).cast("bitcast", "float")
+def _power_of_two(n: Value, element: str) -> Value:
+    """Of an integer that is the exponent of a normal number."""
+    form = FORMATS[element]
+    return ((n + form.bias) << form.fraction).cast("bitcast", element)
 
 
 def exp(x: Value) -> Value:
-    if x.element == "double":
-        return x.code.each("exp", x)
-    return _times_exp(x.code.number(1.0, "float"), x, 0.0)
+    return _times_exp(x.code.number(1.0, x.element), x, 0.0)
 
 
 def _times_exp(factor: Value, x: Value, rest: Operand) -> Value:
     """factor exp(x + rest), where the rest is less than a unit in `x`'s last place."""
-    code = x.code
-    n, r = _reduced(_at_most(_at_least(x, -104.0), 89.0))
+    code, form = x.code, FORMATS[x.element]
+    n, r = _reduced(_at_most(_at_least(x, form.lowest), form.highest))
     r = r + rest if rest else r
-    part = code.fma(r * r, polynomial(r, EXP), r)
+    part = code.fma(r * r, polynomial(r, form.exp), r)
     result = code.fma(part, factor, factor)
     half = n.arithmetic_shift(1)  # in two steps: 2^n alone may be out of range
-    return result * _power_of_two(half) * _power_of_two(n - half)
+    for exponent in (half, n - half):
+        result = result * _power_of_two(exponent, x.element)
+    return result
 
 
 def expm1(x: Value) -> Value:
     """2^n (exp(r) - 1) + (2^n - 1)."""
-    code = x.code
-    if x.element == "double":
-        return code.each("expm1", x)
-    n, r = _reduced(_at_most(_at_least(x, -18.0), 89.0))
-    part = code.fma(r * r, polynomial(r, EXP), r)
-    # Half of everything: 2^128 is no float.
-    scale = _power_of_two(n - 1)
+    code, form = x.code, FORMATS[x.element]
+    n, r = _reduced(_at_most(_at_least(x, form.last), form.highest))
+    part = code.fma(r * r, polynomial(r, form.exp), r)
+    # Half of everything: 2^128 is no f32.
+    scale = _power_of_two(n - 1, x.element)
     result = code.fma(scale, part, scale - 0.5) * 2.0
     return code.select(n.compare("eq", 0), _keep_sign(part, x), result)
 
@@ -123,25 +203,34 @@ def _keep_sign(result: Value, x: Value) -> Value:
 
 
 def natural_log(x: Value) -> Value:
-    code = x.code
-    if x.element == "double":
-        return code.each("log", x)
-    is_small = x.compare("olt", 2.0**-126)
-    scaled = code.select(is_small, x * 2.0**23, x)
-    shift = code.select(is_small, code.number(23.0, "float"), 0.0)
+    code, form = x.code, FORMATS[x.element]
+    is_small = x.compare("olt", form.least)
+    scaled = code.select(is_small, x * 2.0**form.fraction, x)
+    shift = code.select(is_small, code.number(form.fraction, x.element), 0.0)
     return _special_logs(x, _log_of_normal(scaled, shift))
 
 
 def _log_of_normal(x: Value, shift: Value) -> Value:
     """log(x) - shift ln(2), for x positive and not subnormal."""
-    code = x.code
-    root = 0x3F3504F3  # bits of sqrt(1/2)
-    bits = x.cast("bitcast", "i32") - root
-    exponent = bits.arithmetic_shift(23).cast("sitofp", "float") - shift
-    f = ((bits & 0x7FFFFF) + root).cast("bitcast", "float") - 1.0
+    code, form = x.code, FORMATS[x.element]
+    bits = x.cast("bitcast", form.integer) - form.root
+    exponent = bits.arithmetic_shift(form.fraction).cast("sitofp", x.element) - shift
+    fraction = (bits & ((1 << form.fraction) - 1)) + form.root
+    f = fraction.cast("bitcast", x.element) - 1.0
+    high, low = form.ln2
+    return code.fma(exponent, high, f + code.fma(exponent, low, _log_tail(f)))
+
+
+def _log_tail(f: Value) -> Value:
+    """log(1 + f) - f, for sqrt(1/2) <= 1 + f <= sqrt(2)."""
+    code = f.code
     square = f * f
-    tail = code.fma(square * f, polynomial(f, LOG), square * -0.5)
-    return code.fma(exponent, LN2_HIGH, f + code.fma(exponent, LN2_LOW, tail))
+    if f.element == "float":
+        return code.fma(square * f, polynomial(f, LOG), square * -0.5)
+    s = f / (f + 2.0)
+    z = s * s
+    half = square * 0.5
+    return code.fma(s, code.fma(z, polynomial(z, LOG_RATIO), half), -half)
 
 
 def _special_logs(x: Value, result: Value) -> Value:
@@ -155,18 +244,17 @@ def _special_logs(x: Value, result: Value) -> Value:
 def log1p(x: Value) -> Value:
     """log(u) + (x - (u - 1)) / u where u is 1 + x, rounded."""
     code = x.code
-    if x.element == "double":
-        return code.each("log1p", x)
     u = x + 1.0
     lost = (x - (u - 1.0)) / u
-    result = _log_of_normal(u, code.number(0.0, "float")) + lost
+    result = _log_of_normal(u, code.number(0.0, x.element)) + lost
     return code.select(u.compare("oeq", 1.0), x, _special_logs(u, result))
 
 
 def tanh(x: Value) -> Value:
-    if x.element == "double":
-        return x.code.each("tanh", x)
-    return _odd_ratio(x, 9.02, TANH_TOP, TANH_BOTTOM)
+    if x.element == "float":
+        return _odd_ratio(x, 9.02, TANH_TOP, TANH_BOTTOM)
+    t = expm1(_at_most(x.call("fabs") * 2.0, 44.0))
+    return (t / (t + 2.0)).call("copysign", x)
 
 
 def erf(x: Value) -> Value:
@@ -220,27 +308,27 @@ def cosine(x: Value) -> Value:
 
 def _periodic(x: Value, name: str, quarter: int) -> Value:
     """Reduced in f64 to a quarter of the period around a multiple of pi / 2."""
-    code = x.code
-    if x.element == "double":
-        return code.each(name, x)
-    wide = x.cast("fpext", "double")
-    round = 1.5 * 2.0**52
-    shifted = code.fma(wide, 2 / pi, round)
-    n = shifted - round
-    low = 6.123233995736766e-17  # pi / 2 in more than one f64
-    r = code.fma(n, -low, code.fma(n, -pi / 2, wide))
+    code, form = x.code, FORMATS["double"]
+    is_narrow = x.element == "float"
+    wide = x.cast("fpext", "double") if is_narrow else x
+    shifted = code.fma(wide, 2 / pi, form.round)
+    n, r = shifted - form.round, wide
+    for part in QUARTER[: 2 if is_narrow else 3]:
+        r = code.fma(n, -part, r)
     quadrant = shifted.cast("bitcast", "i64") + quarter
     square = r * r
     is_odd = (quadrant & 1).compare("ne", 0)
-    result = code.select(
-        is_odd, polynomial(square, COSINE), r * polynomial(square, SINE)
-    )
+    one = code.number(1.0, "double")
+    cosines = code.fma(square * square, polynomial(square, COSINE), one - square * 0.5)
+    sines = code.fma(square * r, polynomial(square, SINE), r)
+    result = code.select(is_odd, cosines, sines)
     result = code.select((quadrant & 2).compare("ne", 0), -result, result)
-    slot = code.slot(result.cast("fptrunc", "float"))
-    is_huge = ~x.call("fabs").compare("ole", HUGE)
+    result = result.cast("fptrunc", "float") if is_narrow else result
+    slot = code.slot(result)
+    is_huge = ~x.call("fabs").compare("ole", HUGE[x.element])
     with code.when(any_lane(is_huge)):
-        code.set(slot, code.each(f"{name}f", x))
-    result = code.get(slot, "float", x.lanes)
+        code.set(slot, code.each(f"{name}f" if is_narrow else name, x))
+    result = code.get(slot, x.element, x.lanes)
     return _keep_sign(result, x) if name == "sin" else result
 
 
