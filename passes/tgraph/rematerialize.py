@@ -23,7 +23,8 @@ devices are known (passes/tgraph/shared/fitting.py). With `exact`, for small fun
 it searches for the fastest order with constraint programming, as Checkmate does.
 Without a budget, as in the default sequence, the pass lowers the peak as far as
 `max-slowdown` allows, and recomputes what is cheap, such as activations,
-normalizations, and masks. Arenas are then never larger than before.
+normalizations, and masks: in the function's block and in loops and branches, each of
+which may take so much longer. Arenas are then never larger than before.
 
 Of other dialects' operations, it recomputes those in destination style that work
 element by element, such as linalg's.
@@ -33,8 +34,9 @@ and after tgraph-eliminate-assigns and tgraph-fuse, which decide what is stored.
 Preferably after tgraph-schedule.
 Leaves: level 1.
 Does not: recompute loops, branches, or operations that write variables, results, or
-concatenations in place; change functions whose operations have streams; or fail if it
-misses the budget. It then leaves the lowest peak that it found.
+concatenations in place; look into loops and branches for a budget; change functions
+whose operations have streams; or fail if it misses the budget. It then leaves the
+lowest peak that it found.
 """
 
 from collections import Counter
@@ -45,23 +47,23 @@ from math import inf
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation
+from xdsl.ir import Block, Operation
 
 from ...analysis.concatenations import is_in_place, parts
 from ...analysis.cost import flops, times
 from ...analysis.destinations import destinations_of
-from ...analysis.functions import is_tensor, tensor_functions
+from ...analysis.functions import blocks_within, is_tensor, tensor_functions
 from ...analysis.memory_graph import MemoryGraph, memory_graph
 from ...dialects.diagnostics import LocatedError, held_back, remark, say
 from ...dialects.memory import overwritable
-from ...dialects.tgraph.base import TensorOp, tensor_type_of, typical_bytes
+from ...dialects.tgraph.base import TILES, TensorOp, tensor_type_of, typical_bytes
 from ...dialects.tgraph.structure import RegionOp
 from ...planning import deadline
 from ...planning.scheduling.rematerialization import lowest, rematerialize
 from .. import driver
 from ..optional import OptionalPass
 from ..options import Budget, Placing, TimeLimit
-from .shared.fitting import Peaks, PlannedBytes, fit
+from .shared.fitting import Peaks, PlannedBytes, fit, is_static_block
 from .shared.streams import has_streams
 
 LITTLE = 0.02
@@ -115,29 +117,49 @@ class TGraphRematerialize(OptionalPass, TimeLimit, Placing):
                     self._fit(func, Budget(self.budget).bytes_allowed)
 
     def _lower_at_little_cost(self, func: FuncOp) -> None:
-        """Brings the peak as low as it goes within `max_slowdown`."""
-        memory = memory_graph(func.body.block, self.alignment)
+        """Brings the peaks of the function's block, then of those in its loops and
+        branches as low as they go within `max_slowdown`, where that lowers the
+        function's."""
+        planned, before = PlannedBytes(self), None
+        for number in range(len(list(blocks_within(func.body.block)))):
+            before = self._lower_block(func, number, planned, before)
+
+    def _lower_block(
+        self, func: FuncOp, number: int, planned: PlannedBytes, before: int | None
+    ) -> int | None:
+        """Lowers the peak of one of the function's blocks. `before` and the result are
+        the bytes that the function takes, if that has been measured."""
+        block = list(blocks_within(func.body.block))[number]
+        if number and (not is_static_block(block) or _is_tile(block)):
+            return before
+        memory = memory_graph(block, self.alignment)
         nanoseconds = times(memory.ops)
         costs = _costs(memory, nanoseconds)
         given = order = range(len(memory.ops))
         for graph in memory.graphs.values():
             most = self._allowed(nanoseconds)
             order = lowest(graph, order, costs, most, self.effort).order
-        live, lower = memory.peaks(given), memory.peaks(order)
-        if sum(lower.values()) > (1 - WORTH) * sum(live.values()):
-            return
-        planned, original = PlannedBytes(self), func.clone()
+        live, lower = (sum(memory.peaks(x).values()) for x in (given, order))
+        if lower > (1 - WORTH) * live or live - lower < WORTH * (before or 0):
+            return before
+        original = func.clone()
         with held_back() as remarks:
-            _explain(memory, order, func)
+            _explain(memory, order, block)
         memory.reorder(order)
         after = planned.of_all(func)
-        # Less than what no plan of the original does without, or than its own plan.
-        least = sum(live.values()) - self._in_results(func) - len(live) * self.alignment
-        if after <= least or after < planned.of_all(original, memory.storage):
+        if number == 0:
+            # Less than what no plan of the original does without needs no other.
+            least = live - self._in_results(func) - len(memory.sizes) * self.alignment
+            if after > least:
+                before = planned.of_all(original, memory.storage)
+        elif before is None:
+            before = planned.of_all(original)
+        if before is None or after < before:
             say(remarks)
-        else:
-            func.detach_region(0)
-            func.add_region(original.detach_region(0))
+            return after
+        func.detach_region(0)
+        func.add_region(original.detach_region(0))
+        return before
 
     def _in_results(self, func: FuncOp) -> int:
         """The most bytes that may lie in the memory of results."""
@@ -182,7 +204,7 @@ class TGraphRematerialize(OptionalPass, TimeLimit, Placing):
                     )
                     order = list(found.order)
         if order != given:
-            _explain(memory, order, func)
+            _explain(memory, order, func.body.block)
             memory.reorder(order)
 
 
@@ -208,11 +230,16 @@ def _may_be_repeated(op: Operation) -> bool:
     return bool(destinations_of(op)) and bool(overwritable(op))
 
 
-def _explain(
-    memory: MemoryGraph,
-    order: Sequence[int],
-    func: FuncOp,
-) -> None:
+def _is_tile(block: Block) -> bool:
+    """Whether it computes a tile, whose bytes are few."""
+    loop = block.parent_op()
+    return loop is not None and TILES in loop.attributes
+
+
+def _explain(memory: MemoryGraph, order: Sequence[int], block: Block) -> None:
+    around = block.parent_op()
+    assert around is not None
+    what = "function" if isinstance(around, FuncOp) else "block"
     again = {index: n - 1 for index, n in Counter(order).items() if n > 1}
     for index, count in again.items():
         op = memory.ops[index]
@@ -223,8 +250,8 @@ def _explain(
     percent = 100 * repeated / max(total, 1)
     remark(
         f"recomputed operations: {sum(again.values())}, with {repeated} FLOPs, "
-        f"{percent:.2f} % of the function's {total}",
-        func,
+        f"{percent:.2f} % of the {what}'s {total}",
+        around,
     )
 
 
