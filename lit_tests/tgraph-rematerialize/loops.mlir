@@ -1,5 +1,6 @@
 // RUN: plan-opt %s -p tgraph-eliminate-assigns,tgraph-rematerialize 2>%t.err | filecheck %s
 // RUN: filecheck %s --check-prefix=REMARK --input-file %t.err
+// RUN: plan-opt %s -p 'tgraph-eliminate-assigns,tgraph-rematerialize{budget=600KiB}' | filecheck %s
 
 // The peak is inside of the loop, and so is what is computed again.
 // CHECK-LABEL: func.func @in_the_body

@@ -34,9 +34,8 @@ and after tgraph-eliminate-assigns and tgraph-fuse, which decide what is stored.
 Preferably after tgraph-schedule.
 Leaves: level 1.
 Does not: recompute loops, branches, or operations that write variables, results, or
-concatenations in place; look into loops and branches for a budget; change functions
-whose operations have streams; or fail if it misses the budget. It then leaves the
-lowest peak that it found.
+concatenations in place; change functions whose operations have streams; or fail if it
+misses the budget. It then leaves the lowest peak that it found.
 """
 
 from collections import Counter
@@ -63,7 +62,7 @@ from ...planning.scheduling.rematerialization import lowest, rematerialize
 from .. import driver
 from ..optional import OptionalPass
 from ..options import Budget, Placing, TimeLimit
-from .shared.fitting import Peaks, PlannedBytes, fit, is_static_block
+from .shared.fitting import Peaks, PlannedBytes, fit, is_static_block, live_peaks
 from .shared.streams import has_streams
 
 LITTLE = 0.02
@@ -182,14 +181,38 @@ class TGraphRematerialize(OptionalPass, TimeLimit, Placing):
                 remark(change_of_peak(device, before[device], peak, budget), func)
 
     def _lower(self, func: FuncOp, budgets: Peaks) -> None:
-        """Computes values again, until at most so much is live on each device."""
-        memory = memory_graph(func.body.block, self.alignment)
+        """Computes values again, until at most so much is live on each device: in the
+        function's block, then in those of its loops and branches."""
+
+        def excess() -> dict[str | None, int]:
+            live = live_peaks(func, self.alignment)
+            return {d: max(live[d] - budgets[d], 0) for d in live}
+
+        for number in range(len(list(blocks_within(func.body.block)))):
+            if not any((before := excess()).values()):
+                return
+            block = list(blocks_within(func.body.block))[number]
+            if number and (not is_static_block(block) or _is_tile(block)):
+                continue
+            original = func.clone() if number else None
+            with held_back() as remarks:
+                self._lower_by(block, before)
+            if original is None or sum(excess().values()) < sum(before.values()):
+                say(remarks)
+            else:
+                func.detach_region(0)
+                func.add_region(original.detach_region(0))
+
+    def _lower_by(self, block: Block, excess: Peaks) -> None:
+        """The same for a block, by so many bytes."""
+        memory = memory_graph(block, self.alignment)
         nanoseconds = times(memory.ops)
         costs = _costs(memory, nanoseconds)
         given = order = list(range(len(memory.ops)))
         before, most = memory.peaks(given), self._allowed(nanoseconds)
         for device, graph in memory.graphs.items():
-            if before[device] > (budget := budgets[device]):
+            if more := excess.get(device, 0):
+                budget = max(before[device] - more, 0)
                 if self.exact:
                     # Here, because it needs OR-tools.
                     from ...planning.scheduling.exact_rematerialization import fewest
@@ -204,7 +227,7 @@ class TGraphRematerialize(OptionalPass, TimeLimit, Placing):
                     )
                     order = list(found.order)
         if order != given:
-            _explain(memory, order, func.body.block)
+            _explain(memory, order, block)
             memory.reorder(order)
 
 
