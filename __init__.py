@@ -588,6 +588,7 @@ def jit(
     fn: Callable[..., Any],
     *,
     donate_argnums: int | Sequence[int] = (),
+    donate_argnames: str | Sequence[str] = (),
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
     **options: Any,
@@ -596,17 +597,19 @@ def jit(
 
     The arguments and the result are pytrees of arrays of JAX or NumPy, and of numbers.
     Each combination of trees, shapes, types, and values of the arguments in
-    `static_argnums` or `static_argnames` is compiled once. As in JAX, negative numbers
-    count from the last argument, and who gives an argument by its name may count it or
-    name it in the options. Results are NumPy arrays, except for keys of
-    random numbers (`jax.random.key`), which stay arrays of JAX. An argument in
-    `donate_argnums` is state: if its arrays are writable arrays of NumPy, a call
-    overwrites them and returns them. So a loop that passes on the state that it is
-    given copies nothing after its first call. The options are those of `compile`.
+    `static_argnums` or `static_argnames` is compiled once, for each setting of JAX such
+    as `jax.enable_x64`. As in JAX, negative numbers count from the last argument, and
+    who gives an argument by its name may count it or name it in the options. Results
+    are NumPy arrays, except for keys of random numbers (`jax.random.key`), which stay
+    arrays of JAX. An argument in `donate_argnums` or `donate_argnames` is state: if its
+    arrays are writable arrays of NumPy, a call overwrites them and returns them. So a
+    loop that passes on the state that it is given copies nothing after its first call.
+    The options are those of `compile`.
 
-    The function also works under `jax.jit`, `jax.vmap`, and in `jax.grad` and
-    `jax.vjp`, as a callback (`tensorplan.integrations.jax`); there `donate_argnums`
-    has no effect. `jitted.compiled(*args)` is the `Executable` for such arguments.
+    The function also works under `jax.jit` and `jax.vmap`, as a callback
+    (`tensorplan.integrations.jax`), and has derivatives of each order, forwards and
+    backwards; there donation has no effect. `jitted.compiled(*args)` is the
+    `Executable` for such arguments.
 
     Raises `TypeError` or `ValueError` for options or argument numbers that do not fit;
     calls raise what `from_jax` and `compile` raise.
@@ -621,7 +624,9 @@ def jit(
         model = from_jax(function, *like, donate_argnums=donated)
         return cast("Executable", compile(model, **options))  # all sizes are known
 
-    return Jitted(fn, donate_argnums, static_argnums, static_argnames, build)
+    return Jitted(
+        fn, donate_argnums, donate_argnames, static_argnums, static_argnames, build
+    )
 
 
 def save(

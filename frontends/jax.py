@@ -11,7 +11,7 @@ computes, and `linecache` has the source, that of a notebook's cells too.
 
 import ast
 import linecache
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from functools import cache, partial
 from importlib import import_module
@@ -103,6 +103,46 @@ def _has_symbols(args: Sequence[Any]) -> bool:
     )
 
 
+class NotClosed(LocatedError):
+    """A function needs more of its caller's trace than arguments."""
+
+
+def _check_is_closed(traced: Any, count: int) -> None:
+    """Of the trace of a function of `count` arrays."""
+    jaxpr = traced.jaxpr
+    if len(jaxpr.in_avals) > count or any(map(_is_tracer, jaxpr.consts)):
+        raise NotClosed(
+            "the function reads a value that JAX traces outside of it: pass it as an "
+            "argument"
+        )
+    # JAX has no public names for these.
+    kinds = {type(effect).__name__ for effect in jaxpr.effects}
+    if "NamedAxisEffect" in kinds:
+        raise NotClosed("the function reads an axis of jax.vmap outside of it")
+    if "ErrorEffect" in kinds:
+        raise NotClosed(
+            "the function has checks: let checkify.checkify make errors of them"
+        )
+
+
+def _is_tracer(value: object) -> bool:
+    return isinstance(value, import_jax().core.Tracer)
+
+
+def settings() -> Hashable:
+    """What JAX traces functions anew for, such as whether it has 64 bits."""
+    return _read_settings()()
+
+
+@cache
+def _read_settings() -> Callable[[], Hashable]:
+    jax = import_jax()
+    try:
+        return import_module("jax._src.config").trace_context
+    except (AttributeError, ImportError):  # private parts of another JAX
+        return lambda: jax.config.jax_enable_x64
+
+
 _is_lowering = ContextVar("_is_lowering", default=False)
 
 
@@ -151,11 +191,13 @@ def lower(
 
 def _lowered(jitted: Any, args: Sequence[object]) -> Any:
     """Also keeps the names by `checkpoint_name`, if this JAX can."""
+    traced = jitted.trace(*args)
+    _check_is_closed(traced, len(import_jax().tree.leaves(args)))
     try:
         parameters = {"_private_parameters": _keeping_names()}
-        return jitted.trace(*args).lower(**parameters)
+        return traced.lower(**parameters)
     except (AttributeError, ImportError, TypeError):  # private parts of another JAX
-        return jitted.lower(*args)
+        return traced.lower()
 
 
 @cache

@@ -1,43 +1,41 @@
 """`tensorplan.jit`: a JAX function that is planned and compiled when it is called.
 
-Each combination of trees, types of arrays and static arguments has a program of its
-own, whose arguments and results are the leaves of the trees; keys of random numbers
-(`jax.random.key`) go as the integers that they consist of. JAX's transformations see
-a callback to it that has its own gradient. The forward and the backward pass are in one
-plan, and it runs
+Each combination of trees, types of arrays, static arguments and settings of JAX has a
+program of its own, whose arguments and results are the leaves of the trees; keys of
+random numbers (`jax.random.key`) go as the integers that they consist of. For JAX's
+transformations, the program is an operation that has derivatives (`jax_calls.py`).
 
- * with the forward pass if the only result is one number, a loss. JAX keeps the
-   gradients, and multiplies them by the loss's own gradient.
- * with the backward pass otherwise. JAX keeps the arguments, and the forward pass is
-   computed a second time.
-
-Where another program is made of a function that calls it, it is a part of that one.
+Where another program is made of a function that calls it, it is a part of that one. It
+is a part of JAX's program where it needs more of that than its arguments: values that
+JAX traces, the name of an axis of `jax.vmap`, or `checkify`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from functools import cache, cached_property, partial
-from inspect import Parameter, signature
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from functools import cache, cached_property, partial, update_wrapper
+from inspect import Parameter, Signature, signature
+from keyword import iskeyword
 from types import MethodType
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
-from ..frontends.jax import import_jax, is_key, is_lowering, numbers_of
+from ..frontends.jax import (
+    NotClosed,
+    import_jax,
+    is_key,
+    is_lowering,
+    numbers_of,
+    settings,
+)
+from .jax_calls import Build, Call, Function, Leaves
 
 if TYPE_CHECKING:
     from ..runtime.executor import Executable
-    from ..support.slots import Slot
 
-Leaves: TypeAlias = Sequence[Any]
-"""Arrays or Python numbers, flat."""
-Function: TypeAlias = Callable[..., Sequence[Any]]
-"""Of leaves, returns leaves."""
 Keys: TypeAlias = Mapping[int, Any]
 """The implementations of leaves that are keys of random numbers, by number."""
-Build: TypeAlias = Callable[[Function, Leaves, Sequence[int]], "Executable"]
-"""Compiles a function for leaves like the given ones, of which some are donated."""
 
 
 class Jitted:
@@ -47,21 +45,23 @@ class Jitted:
         self,
         fn: Callable[..., Any],
         donate_argnums: int | Sequence[int],
+        donate_argnames: str | Sequence[str],
         static_argnums: int | Sequence[int],
         static_argnames: str | Sequence[str],
         build: Build,
     ):
+        self.__name__: str = type(fn).__name__
+        self.__qualname__: str = self.__name__
+        update_wrapper(self, fn, updated=())
         self.__wrapped__ = fn
-        self.__name__: str = getattr(fn, "__name__", type(fn).__name__)
-        self.__doc__ = fn.__doc__
-        self._donated = _chosen(fn, donate_argnums)
+        self._donated = _chosen(fn, donate_argnums, donate_argnames)
         self._static = _chosen(fn, static_argnums, static_argnames)
         if both := [n for n in self._donated & self._static if isinstance(n, int)]:
             raise ValueError(f"argument {min(both)} is both donated and static")
         options = {"static_argnums": static_argnums, "static_argnames": static_argnames}
         self._part: Callable[..., Any] = import_jax().jit(fn, **options)
         """As part of another program."""
-        self._build = build
+        self.build = build
         self._flatten: Callable[[Any], tuple[Leaves, Any]]
         self._flatten = import_jax().tree_util.tree_flatten
         self._programs: dict[Hashable, _Program] = {}
@@ -73,9 +73,12 @@ class Jitted:
         return self if instance is None else MethodType(self, instance)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if is_lowering():
+        if is_lowering() or _config().jax_disable_jit:
             return self._part(*args, **kwargs)
-        leaves, program = self._program_for(args, kwargs)
+        try:
+            leaves, program = self._program_for(args, kwargs)
+        except NotClosed:
+            return self._part(*args, **kwargs)
         given = _without_keys(leaves, program.keys)
         results = program.traced(*given) if _is_traced(given) else program(given)
         return program.tree.unflatten(_with_keys(results, program.new_keys))
@@ -101,16 +104,23 @@ class Jitted:
             kwargs = {n: None if n in static else arg for n, arg in kwargs.items()}
         leaves, tree = self._flatten((args, kwargs))
         may_donate = bool(self._donated) and not _is_traced(leaves)
-        key = (*kinds, tree, may_donate, *map(_type_of, leaves))
+        key = (settings(), *kinds, tree, may_donate, *map(_type_of, leaves))
         try:
             program = self._programs.get(key)
         except TypeError as error:
-            raise TypeError(f"a static argument is not hashable: {error}") from None
+            raise ValueError(f"a static argument is not hashable: {error}") from None
         if program is None:
             self._check_count(max(len(args), len(_parameters(self.__wrapped__)[0])))
-            donated = self._donated_leaves(args, kwargs) if may_donate else []
+            every = (*enumerate(args), *sorted(kwargs.items()))
+            given = {name: arg for name, arg in every if name not in static}
+            donated = [
+                n
+                for n, name in enumerate(given)
+                if may_donate and name in self._donated
+            ]
             called = partial(self._called, static, tree)
-            program = _Program(called, self.__name__, leaves, donated, self._build)
+            names = _names(self.__wrapped__, given)
+            program = _Program(self, called, names, [*given.values()], donated)
             self._programs[key] = program
         return leaves, program
 
@@ -120,24 +130,13 @@ class Jitted:
             if not 0 <= n < count:
                 raise ValueError(f"there is no argument {n}, expected 0 to {count - 1}")
 
-    def _donated_leaves(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> list[int]:
-        flags = [
-            name in self._donated
-            for name, arg in (*enumerate(args), *sorted(kwargs.items()))
-            for _ in self._flatten(arg)[0]
-        ]
-        return [n for n, is_donated in enumerate(flags) if is_donated]
-
     def _called(
         self, static: dict[int | str, Any], tree: Any, leaves: Leaves
-    ) -> tuple[Leaves, Any]:
-        """The leaves of the function's result, and its tree."""
+    ) -> object:
         args, kwargs = tree.unflatten(leaves)
         args = [static.get(n, arg) for n, arg in enumerate(args)]
         kwargs = {name: static.get(name, arg) for name, arg in kwargs.items()}
-        return self._flatten(self.__wrapped__(*args, **kwargs))
+        return self.__wrapped__(*args, **kwargs)
 
 
 def _chosen(
@@ -175,12 +174,28 @@ def _parameters(fn: Callable[..., Any]) -> tuple[list[str], list[str] | None]:
     )
 
 
+def _names(fn: Callable[..., Any], given: Iterable[int | str]) -> list[str]:
+    """What arguments, given by number or name, are called in messages."""
+    positional = dict(enumerate(_parameters(fn)[0]))
+    names = [
+        positional.get(name, f"argument_{name}") if isinstance(name, int) else name
+        for name in given
+    ]
+    are_names = all(name.isidentifier() and not iskeyword(name) for name in names)
+    return names if are_names else [f"argument_{n}" for n in range(len(names))]
+
+
 def _type_of(leaf: Any) -> Hashable:
     """What programs differ by."""
     try:
         return leaf.shape, leaf.dtype, getattr(leaf, "weak_type", False)
     except AttributeError:
         return cast(Hashable, type(leaf))  # of a Python number, whose type gives way
+
+
+@cache
+def _config() -> Any:
+    return import_jax().config
 
 
 def _is_traced(leaves: Leaves) -> bool:
@@ -193,37 +208,38 @@ def _is_tracer(kind: type) -> bool:
 
 
 class _Program:
-    """A function of leaves of certain types."""
+    """A function of arguments of certain types."""
 
     def __init__(
         self,
-        called: Callable[[Leaves], tuple[Leaves, Any]],
-        name: str,
-        like: Leaves,
+        jitted: Jitted,
+        called: Callable[[Leaves], Any],
+        names: Sequence[str],
+        arguments: Sequence[Any],
         donated: Sequence[int],
-        build: Build,
     ):
+        """`called` computes what the function does, of the leaves of the arguments."""
         self.tree: Any = None
         """The tree of the result."""
+        like = import_jax().tree.leaves(arguments)
         self.keys = _keys_in(like)
         """What JAX calls the kinds of the leaves that are keys of random numbers."""
         self.new_keys: Keys = {}
         """The same of the results."""
         self._called = called
-        self._name = name
-        like = _without_keys(like, self.keys)
-        self._like = [_struct(leaf) for leaf in like]
-        self._build = build
-        self._gradients: dict[tuple[int, ...], Executable] = {}
-        self.run = self._built(self._function, self._like, donated)
+        self._jitted = jitted
+        self._weak: Sequence[int] = ()
+        self.run = jitted.build(self._named(names), arguments, donated)
+        self._like = _without_keys(like, self.keys)
         # JAX takes 64 bits as 32.
         self._narrowed = [
             n
-            for n, (leaf, slot) in enumerate(zip(like, self.run.inputs, strict=True))
+            for n, (leaf, slot) in enumerate(
+                zip(self._like, self.run.inputs, strict=True)
+            )
             if getattr(leaf, "dtype", slot.dtype) != slot.dtype
         ]
-        self._floats = [n for n, x in enumerate(self.run.results) if _is_float(x)]
-        self._is_loss = [x.shape for x in self.run.results] == [()] and self._floats
+        self._like = [_struct(leaf) for leaf in self._like]
 
     def __call__(self, leaves: Leaves) -> Leaves:
         if self._narrowed:
@@ -233,72 +249,42 @@ class _Program:
         return self.run(*leaves)
 
     @cached_property
-    def traced(self) -> Function:
-        """The function as JAX's transformations see it."""
-        traced = import_jax().custom_vjp(partial(_call_back, self.run))
-        traced.defvjp(self._forward, self._backward, symbolic_zeros=True)
-        return traced
+    def traced(self) -> Call:
+        """The program as JAX's transformations see it."""
 
-    def _forward(self, *primals: Any) -> tuple[Leaves, Any]:
-        """The results, and what the backward pass reads."""
-        leaves = [primal.value for primal in primals]
-        wanted = tuple(n for n, primal in enumerate(primals) if primal.perturbed)
-        if not self._is_loss:
-            return _call_back(self.run, *leaves), (leaves, dict.fromkeys(wanted))
-        loss, *found = _call_back(self._gradient(wanted), *leaves)
-        return [loss], ([], dict(zip(wanted, found, strict=True)))
+        def function(*leaves: Any) -> Leaves:
+            result = self._called(_with_keys(leaves, self.keys))
+            return _without_keys(import_jax().tree.leaves(result), self.new_keys)
 
-    def _backward(self, kept: Any, cotangents: Leaves) -> Leaves:
-        """The gradients of the leaves, as JAX wants them: None for no gradient."""
-        leaves, gradients = kept
-        given = [_instantiated(cotangents[n]) for n in self._floats]
-        if self._is_loss:
-            found = [given[0] * gradient for gradient in gradients.values()]
-        else:
-            found = _call_back(self._gradient(tuple(gradients)), *leaves, *given)
-        by_leaf = dict(zip(gradients, found, strict=True))
-        return tuple(by_leaf.get(n) for n in range(len(self._like)))
+        function.__name__ = self._jitted.__name__
+        build = self._jitted.build
+        results = [
+            import_jax().ShapeDtypeStruct(x.shape, x.dtype, weak_type=n in self._weak)
+            for n, x in enumerate(self.run.results)
+        ]
+        return Call(function, self._like, results, build, self.run)
 
-    def _gradient(self, wanted: tuple[int, ...]) -> Executable:
-        """A program of the leaves and the gradients of the results; or of the leaves,
-        for a loss, which it then also returns."""
-        if wanted not in self._gradients:
-            results = (
-                [] if self._is_loss else [self.run.results[n] for n in self._floats]
-            )
-            like = [*self._like, *map(_result, results)]
-            function = partial(self._differentiated, wanted)
-            self._gradients[wanted] = self._built(function, like)
-        return self._gradients[wanted]
+    def _named(self, names: Sequence[str]) -> Function:
+        """The function of the arguments. JAX's messages see the name, the place, and
+        the parameters of the one that it was made of."""
+        flatten = import_jax().tree_util.tree_flatten
 
-    def _differentiated(self, wanted: tuple[int, ...], *arrays: Any) -> Leaves:
-        jax = import_jax()
-        leaves, given = list(arrays[: len(self._like)]), arrays[len(self._like) :]
+        def named(*arguments: Any) -> Any:
+            result = self._called(flatten(arguments)[0])
+            leaves, self.tree = flatten(result)
+            self.new_keys = _keys_in(leaves)
+            self._weak = [n for n, leaf in enumerate(leaves) if _is_weak(leaf)]
+            return result
 
-        def function(*chosen: Any) -> Leaves:
-            for n, leaf in zip(wanted, chosen, strict=True):
-                leaves[n] = leaf
-            results, _ = self._called(_with_keys(leaves, self.keys))
-            return [results[n] for n in self._floats]
+        update_wrapper(named, self._jitted)
+        kind = Parameter.POSITIONAL_OR_KEYWORD
+        parameters = [Parameter(name, kind) for name in names]
+        return _with_signature(named, Signature(parameters))
 
-        results, pull_back = jax.vjp(function, *(leaves[n] for n in wanted))
-        if not self._is_loss:
-            return pull_back(list(given))
-        return [*results, *pull_back([jax.numpy.ones_like(results[0])])]
 
-    def _function(self, *leaves: Any) -> Leaves:
-        results, self.tree = self._called(_with_keys(leaves, self.keys))
-        self.new_keys = _keys_in(results)
-        return _without_keys(results, self.new_keys)
-
-    def _built(
-        self, function: Function, like: Leaves, donated: Sequence[int] = ()
-    ) -> Executable:
-        def named(*leaves: Any) -> Leaves:
-            return function(*leaves)
-
-        named.__name__ = named.__qualname__ = self._name
-        return self._build(named, like, donated)
+def _with_signature(function: Any, own: Signature) -> Any:
+    function.__signature__ = own
+    return function
 
 
 def _keys_in(leaves: Leaves) -> Keys:
@@ -352,21 +338,7 @@ def _struct(leaf: Any) -> Any:
     return jax.ShapeDtypeStruct(kind.shape, kind.dtype, weak_type=kind.weak_type)
 
 
-def _result(slot: Slot) -> Any:
-    return import_jax().ShapeDtypeStruct(slot.shape, slot.dtype)
-
-
-def _is_float(slot: Slot) -> bool:
-    return import_jax().numpy.issubdtype(slot.dtype, np.inexact)
-
-
-def _instantiated(cotangent: Any) -> Any:
-    jax = import_jax()
-    if not isinstance(cotangent, jax.custom_derivatives.SymbolicZero):
-        return cotangent
-    return jax.numpy.zeros(cotangent.aval.shape, cotangent.aval.dtype)
-
-
-def _call_back(run: Executable, *leaves: Any) -> list[Any]:
-    call = partial(import_jax().pure_callback, vmap_method="sequential")
-    return call(run, list(map(_result, run.results)), *leaves)
+def _is_weak(leaf: Any) -> bool:
+    """Whether a type gives way to those of arrays that it is computed with."""
+    is_number = isinstance(leaf, int | float | complex) and not isinstance(leaf, bool)
+    return getattr(leaf, "weak_type", is_number)

@@ -1,0 +1,245 @@
+"""A compiled program as an operation of JAX, with derivatives of each order.
+
+JAX calls the program back (`jax.pure_callback`). Its derivatives are programs of the
+same kind, so they have derivatives, too:
+
+    tangent    x, dx -> dy          linear in dx
+    gradient   x, g -> g * dy/dx    the transpose of the tangent
+    gradient   x -> y, dy/dx        of a loss, a program whose only result is a number
+
+The gradient of a loss has the forward and the backward pass in one plan; JAX keeps
+dy/dx until it knows what to multiply it by. That of another program has them, too, so
+the forward pass is computed a second time: JAX keeps only the arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from ..frontends.jax import import_jax
+
+if TYPE_CHECKING:
+    from ..runtime.executor import Executable
+
+Leaves: TypeAlias = Sequence[Any]
+"""Arrays or Python numbers, flat."""
+Function: TypeAlias = Callable[..., Any]
+Build: TypeAlias = Callable[[Function, Sequence[Any], Sequence[int]], "Executable"]
+"""Compiles a function for arguments like the given ones, of which some are donated."""
+
+
+class Call:
+    """A program of arrays as JAX's transformations see it."""
+
+    def __init__(
+        self,
+        function: Callable[..., Leaves],
+        like: Leaves,
+        results: Sequence[Any],
+        build: Build,
+        run: Executable | None = None,
+    ):
+        """`like` and `results` have the types of the arguments and of the results of
+        `function`. It is compiled when it is called first, if `run` does not have it.
+        """
+        self.like = like
+        self.results = results
+        self.transposed: Callable[[], Call] | None = None
+        """The transpose in the last arguments, of a call that is linear in them: as
+        many as the transpose has results."""
+        is_a = import_jax().numpy.issubdtype
+        self.floats = [n for n, x in enumerate(results) if is_a(x.dtype, np.inexact)]
+        self.is_loss = [x.shape for x in results] == [()] and bool(self.floats)
+        self._function = function
+        self._build = build
+        self._run = run
+        self._derived: dict[tuple[str, tuple[int, ...]], Call] = {}
+
+    def __repr__(self) -> str:
+        return f"<{self._function.__name__}>"
+
+    def __call__(self, *leaves: Any) -> list[Any]:
+        jax = import_jax()
+        kinds = jax.Array  # tracers, too
+        arrays = [x if isinstance(x, kinds) else jax.numpy.asarray(x) for x in leaves]
+        return _operation().bind(*arrays, call=self)
+
+    def run(self, *leaves: Any) -> Leaves:
+        """Runs the program."""
+        if self._run is None:
+            self._run = self._build(self._function, self.like, ())
+        return self._run(*leaves)
+
+    def tangent(self, wanted: tuple[int, ...]) -> Call:
+        """Of the arguments, and tangents of those that are `wanted`: the tangents of
+        the results that are floats."""
+
+        def tangent(*arrays: Any) -> Leaves:
+            leaves, tangents = arrays[: len(self.like)], arrays[len(self.like) :]
+            function, primals = self._of(wanted, leaves)
+            return import_jax().jvp(function, primals, list(tangents))[1]
+
+        more = [self.like[n] for n in wanted]
+        call = self._derive(tangent, wanted, more, self._float_results())
+        call.transposed = lambda: self.gradient(wanted)
+        return call
+
+    def gradient(self, wanted: tuple[int, ...]) -> Call:
+        """Of the arguments, and the gradients of the results that are floats: the
+        gradients of those that are `wanted`. Of the arguments alone for a loss, which
+        it then also returns."""
+        jax = import_jax()
+
+        def gradient(*arrays: Any) -> Leaves:
+            leaves, given = arrays[: len(self.like)], arrays[len(self.like) :]
+            function, primals = self._of(wanted, leaves)
+            results, pull_back = jax.vjp(function, *primals)
+            if not self.is_loss:
+                return pull_back(list(given))
+            return [*results, *pull_back([jax.numpy.ones_like(results[0])])]
+
+        floats = self._float_results()
+        found = [_strong(self.like[n]) for n in wanted]
+        if self.is_loss:
+            return self._derive(gradient, wanted, [], [*floats, *found])
+        call = self._derive(gradient, wanted, floats, found)
+        call.transposed = lambda: self.tangent(wanted)
+        return call
+
+    def _float_results(self) -> list[Any]:
+        return [_strong(self.results[n]) for n in self.floats]
+
+    def _derive(
+        self,
+        function: Callable[..., Leaves],
+        wanted: tuple[int, ...],
+        more: Leaves,
+        results: Sequence[Any],
+    ) -> Call:
+        """Takes the arguments and `more`."""
+        kind = function.__name__
+        if (call := self._derived.get((kind, wanted))) is None:
+            function.__name__ = f"{self._function.__name__}_{kind}"
+            call = Call(function, [*self.like, *more], results, self._build)
+            self._derived[kind, wanted] = call
+        return call
+
+    def _of(
+        self, wanted: tuple[int, ...], leaves: Leaves
+    ) -> tuple[Callable[..., list[Any]], list[Any]]:
+        """The floats among the results, as a function of the wanted leaves; these."""
+
+        def function(*chosen: Any) -> list[Any]:
+            given = list(leaves)
+            for n, leaf in zip(wanted, chosen, strict=True):
+                given[n] = leaf
+            results = self._function(*given)
+            return [results[n] for n in self.floats]
+
+        return function, [leaves[n] for n in wanted]
+
+
+def _strong(kind: Any) -> Any:
+    """A type of the same shape and elements that is not weak."""
+    return import_jax().ShapeDtypeStruct(kind.shape, kind.dtype)
+
+
+def _results(*_: Any, call: Call) -> list[Any]:
+    array = import_jax().core.ShapedArray
+    return [array(x.shape, x.dtype, weak_type=x.weak_type) for x in call.results]
+
+
+@cache
+def _operation() -> Any:
+    ad, batching, mlir = (
+        import_module(f"jax.interpreters.{name}") for name in ("ad", "batching", "mlir")
+    )
+    operation: Any = import_module("jax.extend.core").Primitive("tensorplan")
+    operation.multiple_results = True
+    operation.def_abstract_eval(_results)
+    operation.def_impl(_call_back)
+    mlir.register_lowering(operation, mlir.lower_fun(_call_back, multiple_results=True))
+    ad.primitive_jvps[operation] = partial(_differentiate, ad)
+    ad.primitive_transposes[operation] = partial(_transpose, ad)
+    batching.primitive_batchers[operation] = _call_for_each
+    return operation
+
+
+def _call_back(*leaves: Any, call: Call) -> list[Any]:
+    return import_jax().pure_callback(call.run, list(call.results), *leaves)
+
+
+def _call_for_each(
+    leaves: Leaves, dims: Sequence[int | None], *, call: Call
+) -> tuple[list[Any], list[int]]:
+    """Calls the program once for each element of a batch."""
+    jax = import_jax()
+    batches = {
+        n: jax.numpy.moveaxis(leaf, dim, 0)
+        for n, (leaf, dim) in enumerate(zip(leaves, dims, strict=True))
+        if dim is not None
+    }
+
+    def one(batched: dict[int, Any]) -> list[Any]:
+        return call(*(batched.get(n, leaf) for n, leaf in enumerate(leaves)))
+
+    results = jax.lax.map(one, batches)
+    return results, [0] * len(results)
+
+
+def _differentiate(
+    ad: Any, primals: Leaves, tangents: Leaves, *, call: Call
+) -> tuple[Leaves, Leaves]:
+    """The results and their tangents."""
+    jax = import_jax()
+    wanted = tuple(
+        n
+        for n, tangent in enumerate(tangents)
+        if not isinstance(tangent, ad.Zero) and tangent.dtype != jax.dtypes.float0
+    )
+    given = [tangents[n] for n in wanted]
+    if wanted and call.is_loss:
+        loss, *gradients = call.gradient(wanted)(*primals)
+        return [loss], [_tangent_of_loss(loss, gradients, given)]
+    results = call(*primals)
+    found = [ad.Zero(jax.typeof(result).to_tangent_aval()) for result in results]
+    if wanted and call.floats:
+        news = call.tangent(wanted)(*primals, *given)
+        for n, tangent in zip(call.floats, news, strict=True):
+            found[n] = tangent
+    return results, found
+
+
+def _tangent_of_loss(loss: Any, gradients: Leaves, tangents: Leaves) -> Any:
+    """The sum of the products. JAX has its transpose, the gradients times a number."""
+    jax = import_jax()
+    total: Any = None
+    for gradient, tangent in zip(gradients, tangents, strict=True):
+        axes = [range(gradient.ndim)] * 2
+        product = jax.lax.dot_general(gradient, tangent, (axes, [(), ()]))
+        if not jax.numpy.iscomplexobj(loss) and jax.numpy.iscomplexobj(product):
+            product = jax.lax.real(product)
+        product = jax.lax.convert_element_type(product, loss.dtype)
+        total = product if total is None else jax.lax.add(total, product)
+    return total
+
+
+def _transpose(ad: Any, cotangents: Leaves, *leaves: Any, call: Call) -> Leaves:
+    """The gradients of the arguments that the call is linear in; None for others."""
+    transposed = call.transposed() if call.transposed else None
+    count = len(leaves) - (len(transposed.results) if transposed else 0)
+    if transposed is None or any(map(ad.is_undefined_primal, leaves[:count])):
+        raise TypeError(
+            f"{call} is not known to be linear, so jax.linear_transpose does not apply"
+        )
+    given = [ad.instantiate_zeros(cotangents[n]) for n in call.floats]
+    found = transposed(*leaves[:count], *given)
+    return [
+        found[n - count] if ad.is_undefined_primal(leaf) else None
+        for n, leaf in enumerate(leaves)
+    ]
