@@ -62,9 +62,9 @@ class Loop(Generic[B]):
         test = Block(arg_types=[VariableType(type) for type in types])
         asked = [ReadOp(variable) for variable in test.args]
         inner = replace(self._outer, into=[])
-        more = condition(inner, [read.result for read in asked])
-        ops = [*(read for read in asked if read.result.uses), *inner.into]
-        blocks = {test: [*ops, YieldOp(more)], self._block: body}
+        more = YieldOp(condition(inner, [read.result for read in asked]))
+        used = [read for read in asked if read.result.uses]
+        blocks = {test: [*used, *inner.into, more], self._block: body}
         captured = _enclose(blocks)
         return self._outer.emit_all(
             WhileOp,

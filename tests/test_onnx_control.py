@@ -68,6 +68,18 @@ def test_a_loop_that_stops_itself(limit: int, start: bool) -> None:
     check(data, **inputs, x=X, h=np.array(0.3, "f4"))
 
 
+def test_a_loop_without_a_limit() -> None:
+    data = model(
+        "(float[5,4] x) => (float[5,4] y)",
+        """p = Constant<value = bool {1}>()
+        y = Loop (, p, x) < body = b (int64 i, bool c, float[5,4] v)
+          => (bool d, float[5,4] w) { a = Abs(x) w = Add(v, a)
+          m = ReduceMin<keepdims=0>(w) l = Constant<value = float {3.0}>()
+          d = Less(m, l) } >""",
+    )
+    check(data, x=X)
+
+
 def rows(limit: str, condition: str) -> str:
     return f"""m = Constant<value = int64 {{{limit}}}>()
       p = Constant<value = bool {{1}}>() y, k = Loop (m, p, x) <

@@ -40,6 +40,7 @@ from . import (
     reducing,
     resizing,
     sampling,
+    sequences,
     shaping,
     spectral,
     unpooling,
@@ -61,6 +62,7 @@ from .node import Conversion, OnnxNode
 from .older import modernized
 from .qdq import on_integers
 from .reading import OPSETS, array_of
+from .sequences import Item, Items
 
 CONVERSIONS: Mapping[str, Conversion] = {
     **attention.CONVERSIONS,
@@ -82,7 +84,7 @@ CONVERSIONS: Mapping[str, Conversion] = {
 }
 
 
-Scope = dict[str, Value | None]
+Scope = dict[str, Item | None]
 """Values by name; None for what an unsupported node would give."""
 
 
@@ -137,9 +139,16 @@ class Importer:
                     {NAME: StringAttr(tensor.name), PARAMETER: UnitAttr()}
                 )
         self._nodes(on_integers(graph, self._name), scope)
-        values = [scope.get(output.name) for output in graph.output]
         keeper = self._new_node(onnx.NodeProto(), scope)
-        results = [keeper.materialize(value) for value in values if value is not None]
+        results: list[SSAValue] = []
+        for output in graph.output:
+            value = scope.get(output.name)
+            if isinstance(value, Items):
+                raise LocatedError(
+                    f"{self._name}: output {output.name!r} is not a tensor"
+                )
+            if value is not None:
+                results.append(keeper.materialize(value))
         if self._unsupported:
             raise errors_at(self._unsupported)
         names = [output.name for output in graph.output]
@@ -270,14 +279,14 @@ class Importer:
             self._ops,
             place,
             list(proto.input),
-            [scope[name] for name in proto.input],
+            [_tensor(scope[name]) for name in proto.input],
             name_of(proto),
             self._opset,
             len(proto.output),
             {a.name: helper.get_attribute_value(a) for a in proto.attribute},
         )
 
-    def _node(self, proto: onnx.NodeProto, scope: Scope) -> Sequence[Value | None]:
+    def _node(self, proto: onnx.NodeProto, scope: Scope) -> Sequence[Item | None]:
         nothing = [None] * len(proto.output)
         if undefined := [name for name in proto.input if name not in scope]:
             self._fail(proto, f"input {undefined[0]!r} is not defined")
@@ -288,6 +297,14 @@ class Importer:
         node = self._new_node(proto, scope)
         try:
             if key_of(proto) not in self._functions:
+                given = [scope[name] for name in proto.input]
+                has_items = any(isinstance(value, Items) for value in given)
+                forms = sequences.OF_ITEMS if has_items else sequences.CONVERSIONS
+                if node.op_type in forms:
+                    graph = partial(self._subgraph, scope)
+                    return forms[node.op_type](node, given, graph)
+                if has_items:
+                    raise Unsupported("of a sequence")
                 if (known := fold(proto, node)) is not None:
                     return known
                 if node.op_type == "If" and isinstance(node.inputs[0], Known):
@@ -295,7 +312,7 @@ class Importer:
                     graph = node.attributes[f"{taken}_branch"]
                     return self._subgraph(scope, graph, [], self._ops)
                 if node.op_type in CONTROL:
-                    return CONTROL[node.op_type](node, partial(self._subgraph, scope))
+                    return CONTROL[node.op_type](node, partial(self._tensors, scope))
                 node = modernized(node)
                 if node.op_type in CONVERSIONS:
                     return CONVERSIONS[node.op_type](node)
@@ -322,6 +339,7 @@ class Importer:
         return (
             name_of(proto) in CONVERSIONS
             or name_of(proto) in CONTROL
+            or name_of(proto) in sequences.CONVERSIONS
             or is_defined(proto, self._opset, self._functions)
         )
 
@@ -329,9 +347,9 @@ class Importer:
         self,
         scope: Scope,
         graph: onnx.GraphProto,
-        inputs: Sequence[Value],
+        inputs: Sequence[Item],
         into: list[Operation],
-    ) -> Sequence[Value | None]:
+    ) -> Sequence[Item | None]:
         """What a node's graph computes from these inputs, and the values around it."""
         constants = {t.name: Known(array_of(t, self._name)) for t in graph.initializer}
         names = [value.name for value in graph.input]
@@ -343,9 +361,22 @@ class Importer:
             self._ops = outer
         return [inner[output.name] for output in graph.output]
 
+    def _tensors(
+        self,
+        scope: Scope,
+        graph: onnx.GraphProto,
+        inputs: Sequence[Value],
+        into: list[Operation],
+    ) -> Sequence[Value | None]:
+        """The same of a graph whose results are tensors."""
+        values = self._subgraph(scope, graph, inputs, into)
+        if any(isinstance(value, Items) for value in values):
+            raise Unsupported("with a sequence as result of its graph")
+        return list(map(_tensor, values))
+
     def _call(
         self, proto: onnx.NodeProto, body: onnx.FunctionProto, outer: Scope
-    ) -> Sequence[Value | None]:
+    ) -> Sequence[Item | None]:
         """The outputs of a function whose `body` is that for this call."""
         scope: Scope = {"": None}
         values = [outer[name] for name in proto.input]
@@ -395,7 +426,11 @@ class Importer:
         return FileLineColLoc(StringAttr(name), IntAttr(self._count), IntAttr(1))
 
 
-def _call_by_name(value: Value | None, name: str) -> None:
+def _tensor(value: Item | None) -> Value | None:
+    return None if isinstance(value, Items) else value
+
+
+def _call_by_name(value: Item | None, name: str) -> None:
     """Gives a value its name in the model, unless it has one: a node may pass on an
     input."""
     if isinstance(value, SSAValue) and value.name_hint is None:

@@ -1,0 +1,146 @@
+"""ONNX's sequences and optionals of known lengths, against onnxruntime."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+
+import tensorplan
+from tensorplan.dialects.diagnostics import LocatedError
+
+onnx = pytest.importorskip("onnx")
+from onnx import parser  # noqa: E402
+from onnx_models import compare, normal  # noqa: E402
+
+X = normal(7, 4)
+
+
+def model(body: str, result: str = "float[n,m] y", more: str = "") -> bytes:
+    """Of `float[7,4] x` and further arguments."""
+    header = '<ir_version: 8, opset_import: ["": 18]>'
+    text = f"{header} g (float[7,4] x{more}) => ({result}) {{ {body} }}"
+    return parser.parse_model(text).SerializeToString()
+
+
+BODIES: Mapping[str, str] = {
+    "split by one": "s = SplitToSequence(x) y = ConcatFromSequence<axis=1>(s)",
+    "split without the dimension": """s = SplitToSequence<axis=-1, keepdims=0>(x)
+        k = Constant<value = int64 {-2}>() a = SequenceAt(s, k)
+        o = Constant<value = int64[1] {0}>() y = Unsqueeze(a, o)""",
+    "split with a remainder": """k = Constant<value = int64 {3}>()
+        s = SplitToSequence<axis=0>(x, k) e = SequenceErase(s)
+        y = ConcatFromSequence<axis=0>(e)""",
+    "split into sizes": """k = Constant<value = int64[4] {2,0,4,1}>()
+        s = SplitToSequence<axis=0>(x, k) z = Constant<value = int64 {0}>()
+        e = SequenceErase(s, z) y = ConcatFromSequence<axis=0>(e)""",
+    "construct": """n = Neg(x) s = SequenceConstruct(x, n)
+        l = SequenceLength(s) f = Cast<to=1>(l) y0 = ConcatFromSequence<axis=1>(s)
+        y = Mul(y0, f)""",
+    "insert": """e = SequenceEmpty<dtype=1>() a = SequenceInsert(e, x) n = Neg(x)
+        b = SequenceInsert(a, n) z = Constant<value = int64 {-1}>() t = Exp(x)
+        c = SequenceInsert(b, t, z) i = Identity(c)
+        y = ConcatFromSequence<axis=0>(i)""",
+    "stack": """n = Neg(x) s = SequenceConstruct(x, n)
+        a = ConcatFromSequence<axis=-1, new_axis=1>(s)
+        k = Constant<value = int64[2] {7,8}>() y = Reshape(a, k)""",
+    "map": """s = SplitToSequence<axis=0>(x) t = Exp(x)
+        m = SequenceMap(s, t) <body = b (float[1,4] p, float[7,4] q)
+          => (float[7,4] r) { r = Mul(p, q) }> y = ConcatFromSequence<axis=0>(m)""",
+    "loop": """n = Constant<value = int64 {3}>() c = Constant<value = bool {1}>()
+        e = SequenceEmpty<dtype=1>()
+        s = Loop (n, c, e) <body = b (int64 i, bool p, seq(float[7,4]) q)
+          => (bool p2, seq(float[7,4]) q2) { f = Cast<to=1>(i) v = Add(x, f)
+             q2 = SequenceInsert(q, v) p2 = Identity(p) }>
+        y = ConcatFromSequence<axis=0>(s)""",
+    "loop that stops": """n = Constant<value = int64 {9}>()
+        e = SequenceEmpty<dtype=1>()
+        s = Loop (n, , e) <body = b (int64 i, bool p, seq(float[7,4]) q)
+          => (bool p2, seq(float[7,4]) q2) { q2 = SequenceInsert(q, x)
+             k = Constant<value = int64 {2}>() p2 = Less(i, k) }>
+        y = ConcatFromSequence<axis=0>(s)""",
+    "loop with rows": """a = Constant<value = int64[1] {0}>()
+        n = Constant<value = int64 {3}>() e = SequenceConstruct(x)
+        s, r = Loop (n, , e) <body = b (int64 i, bool p, seq(float[7,4]) q)
+          => (bool p2, seq(float[7,4]) q2, float[4] r) { f = Cast<to=1>(i)
+             v = Add(x, f) q2 = SequenceInsert(q, v) p2 = Identity(p)
+             r = ReduceSum<keepdims=0>(v, a) }>
+        z = ConcatFromSequence<axis=0>(s) y = Concat<axis=0>(z, r)""",
+    "optional": """o = Optional(x) h = OptionalHasElement(o) v = OptionalGetElement(o)
+        f = Cast<to=1>(h) y = Mul(v, f)""",
+    "no optional": """o = Optional<type = float[7,4]>() h = OptionalHasElement(o)
+        f = Cast<to=1>(h) y = Mul(x, f)""",
+}
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_values(name: str) -> None:
+    data = model(BODIES[name])
+    runtime = pytest.importorskip("onnxruntime")
+    want = runtime.InferenceSession(data).run(None, {"x": X})
+    compare(data, {"x": X}, want)
+
+
+def test_they_leave_nothing_in_the_program() -> None:
+    data = model(
+        """s = SplitToSequence<axis=0>(x) k = Constant<value = int64 {2}>()
+        y = SequenceAt(s, k)"""
+    )
+    run = tensorplan.compile(tensorplan.from_onnx(data))
+    np.testing.assert_array_equal(run(X)[0], X[2:3])
+    assert sum(pool.bytes for pool in run.pools) == 0
+
+
+@pytest.mark.parametrize(
+    ("body", "more", "message"),
+    [
+        (
+            "s = SplitToSequence(x) y = SequenceAt(s, k)",
+            ", int64 k",
+            "SequenceAt with input 'k' computed at run time, expected a constant",
+        ),
+        (
+            "s = SplitToSequence(x) k = Constant<value = int64 {7}>() "
+            "y = SequenceAt(s, k)",
+            "",
+            "SequenceAt with position 7, expected -7 to 6",
+        ),
+        (
+            "y = ConcatFromSequence<axis=0>(x)",
+            "",
+            "a tensor as input 0, expected a seq",
+        ),
+        ("s = SplitToSequence(x) y = Neg(s)", "", "Neg of a sequence is not supported"),
+        ("y = SplitToSequence(x)", "", "output 'y' is not a tensor"),
+        (
+            "e = SequenceEmpty<dtype=1>() y = ConcatFromSequence<axis=0>(e)",
+            "",
+            "of an empty sequence",
+        ),
+        (
+            "k = Constant<value = int64[2] {2,4}>() "
+            "s = SplitToSequence<axis=0>(x, k) y = ConcatFromSequence<axis=0>(s)",
+            "",
+            r"split = \[2, 4\], expected sizes that add up to 7",
+        ),
+        (
+            """s = If (c) <then_branch = t () => (seq(float[7,4]) a)
+              { a = SequenceConstruct(x) }, else_branch = e () =>
+              (seq(float[7,4]) b) { b = SequenceConstruct(x, x) }>
+            y = ConcatFromSequence<axis=0>(s)""",
+            ", bool c",
+            "If with a sequence as result of its graph",
+        ),
+        (
+            """e = SequenceEmpty<dtype=1>()
+            s = Loop (k, , e) <body = b (int64 i, bool p, seq(float[7,4]) q)
+              => (bool p2, seq(float[7,4]) q2)
+              { q2 = SequenceInsert(q, x) p2 = Identity(p) }>
+            y = ConcatFromSequence<axis=0>(s)""",
+            ", int64 k",
+            "Loop with input 'k' computed at run time",
+        ),
+    ],
+)
+def test_mistakes(body: str, more: str, message: str) -> None:
+    with pytest.raises(LocatedError, match=message):
+        tensorplan.from_onnx(model(body, more=more))
