@@ -232,3 +232,11 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
 }"""
     with pytest.raises(LocatedError, match=r"tgraph\.sign: a complex number is not"):
         run(parse(text), TGraphGradient(of=(0,)))
+
+
+def test_conjugates_of_jax() -> None:
+    """`jax.scipy.linalg.polar` has them as `chlo.conj`."""
+    polar = pytest.importorskip("jax.scipy.linalg").polar
+    x = numbers(4, 4)
+    for ours, theirs in zip(tensorplan.jit(polar)(x), polar(x), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)

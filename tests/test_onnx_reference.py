@@ -280,9 +280,11 @@ def test_windows_of_known_size(name: str, attributes: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("attributes", [{}, {"align_corners": 1}], ids=str)
-@pytest.mark.parametrize("size", [(2, 3, 5, 6), (2, 3, 4, 5, 6)], ids=len)
+@pytest.mark.parametrize(
+    "size", [(2, 3, 5, 6), (2, 3, 4, 5, 6), (1, 3, 5, 6), (1, 1, 2, 5, 6)], ids=str
+)
 def test_grids(size: tuple[int, ...], attributes: dict[str, Any]) -> None:
-    theta = normal(2, len(size) - 2, len(size) - 1)
+    theta = normal(size[0], len(size) - 2, len(size) - 1)
     check(*case_model(("AffineGrid", [theta, (ints(*size),)], attributes)))
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
+from ...dialects.dtypes import numpy_dtype
 from ...dialects.tgraph import elementwise as e
 from ..builder import shape_of, type_of
 from ..formulas import clamp, compare, per_channel
@@ -26,6 +27,24 @@ from ..sampling import (
 )
 from ..unsupported import Unsupported
 from .node import Conversion, OnnxNode
+
+
+def _affine_grid(n: OnnxNode) -> Sequence[Value]:
+    """Where `theta` moves the points of a grid from -1 to 1.
+
+    ONNX's own definition squeezes `theta`, so it fails for a batch of one.
+    """
+    theta, (batch, _, *space) = n.value(0), n.known_integers(1)
+    is_aligned = n.integer("align_corners", 0)
+    lines = [
+        np.linspace(-1, 1, size) if is_aligned else (2 * np.arange(size) + 1) / size - 1
+        for size in space
+    ]
+    places = np.meshgrid(*lines, indexing="ij")[::-1]
+    points = np.stack([*places, np.ones(space)], -1).reshape(-1, len(space) + 1)
+    dtype = numpy_dtype(type_of(theta).element_type)
+    moved = n.dot(theta, n.constant(points.astype(dtype)), ([2], [1]))
+    return [n.reshape(n.transpose(moved, [0, 2, 1]), [batch, *space, len(space)])]
 
 
 def _grid_sample(n: OnnxNode) -> Sequence[Value]:
@@ -148,6 +167,7 @@ def _deformable_convolution(n: OnnxNode) -> Sequence[Value]:
 
 
 CONVERSIONS: Mapping[str, Conversion] = {
+    "AffineGrid": _affine_grid,
     "DeformConv": _deformable_convolution,
     "GridSample": _grid_sample,
     "RoiAlign": _roi_align,

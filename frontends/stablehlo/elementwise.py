@@ -316,12 +316,24 @@ def _part(op_type: type[TensorOp], c: Conversion) -> Values:
     return c.inputs if op_type is elementwise.RealOp else (c.number(0, type_of(x)),)
 
 
+def _conjugate(c: Conversion) -> Values:
+    (x,) = c.inputs
+    if not is_complex(type_of(x).element_type):
+        return (x,)
+    parts = with_element(type_of(x), real_element(type_of(x).element_type))
+    real = c.emit(elementwise.RealOp, (x,), parts)
+    imaginary = c.emit(elementwise.ImagOp, (x,), parts)
+    turned = c.emit(elementwise.NegateOp, (imaginary,), parts)
+    return (c.emit(elementwise.ComplexOp, (real, turned)),)
+
+
 CONVERSIONS: Mapping[str, Converter] = {
     **{
         f"stablehlo.{op_type.name.removeprefix('tgraph.')}": partial(same, op_type)
         for op_type in elementwise.ELEMENTWISE_OPS
     },
     **{f"chlo.{name}": partial(_written_out, name) for name in FORMULAS},
+    "chlo.conj": _conjugate,
     "chlo.erf": partial(same, elementwise.ErfOp),
     "chlo.erfc": partial(same, elementwise.ErfcOp),
     "chlo.is_inf": partial(_infinite, 0),

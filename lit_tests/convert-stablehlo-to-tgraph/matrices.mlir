@@ -25,3 +25,16 @@ func.func public @complex(%x: tensor<8xcomplex<f32>>) -> tensor<8xcomplex<f32>> 
   %1 = stablehlo.fft %0, type = FFT, length = [8] : (tensor<8xcomplex<f32>>) -> tensor<8xcomplex<f32>>
   func.return %1 : tensor<8xcomplex<f32>>
 }
+
+// The conjugate is made of the parts, that of real numbers is nothing.
+// CHECK-LABEL: @conjugates
+// CHECK:      %[[RE:.*]] = tgraph.real %arg0
+// CHECK-NEXT: %[[IM:.*]] = tgraph.imag %arg0
+// CHECK-NEXT: %[[NEG:.*]] = tgraph.negate %[[IM]] : tensor<8xf32>
+// CHECK-NEXT: %[[C:.*]] = tgraph.complex %[[RE]], %[[NEG]]
+// CHECK-NEXT: func.return %[[C]], %arg1
+func.func public @conjugates(%z: tensor<8xcomplex<f32>>, %x: tensor<8xf32>) -> (tensor<8xcomplex<f32>>, tensor<8xf32>) {
+  %0 = chlo.conj %z : tensor<8xcomplex<f32>> -> tensor<8xcomplex<f32>>
+  %1 = chlo.conj %x : tensor<8xf32> -> tensor<8xf32>
+  func.return %0, %1 : tensor<8xcomplex<f32>>, tensor<8xf32>
+}
