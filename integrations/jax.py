@@ -182,7 +182,9 @@ def _names(fn: Callable[..., Any], given: Iterable[int | str]) -> list[str]:
         for name in given
     ]
     are_names = all(name.isidentifier() and not iskeyword(name) for name in names)
-    return names if are_names else [f"argument_{n}" for n in range(len(names))]
+    if are_names and len({*names}) == len(names):
+        return names
+    return [f"argument_{n}" for n in range(len(names))]
 
 
 def _type_of(leaf: Any) -> Hashable:

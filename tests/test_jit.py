@@ -107,6 +107,15 @@ def test_arguments_by_number_and_by_name(options: Any) -> None:
         np.testing.assert_allclose(call(jitted), call(power), rtol=1e-5)
 
 
+def test_arguments_of_any_name() -> None:
+    def total(*args: Any, **kwargs: Any) -> Any:
+        return sum(args) + sum(kwargs.values())
+
+    named: dict[str, Any]
+    for named in ({"a b": X}, {"lambda": X}, {"argument_1": X}, {"x": X}):
+        check(tensorplan.jit(total)(X, 2 * X, **named), total(X, 2 * X, **named))
+
+
 def test_donated_arguments_by_name() -> None:
     choices: list[Any] = [{"donate_argnums": 0}, {"donate_argnames": "state"}]
     for options in choices:
