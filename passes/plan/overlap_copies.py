@@ -40,11 +40,13 @@ that control flow hands on, or in functions with streams or with barriers. MLIR 
 neither operation itself: the user's compiler does.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
-from typing import cast
+from itertools import accumulate, chain
+from typing import TypeAlias, cast
 
+import numpy as np
 from xdsl.context import Context
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import (
@@ -72,6 +74,7 @@ from ...dialects.tgraph.base import AnyMemRef, element_bytes, has_fixed_size
 from ...planning import Problem
 from ...planning.arena import solve_arena
 from ...planning.problem import Steps
+from ...support.arrays import Array
 from ..options import MemoryOptions
 from .memory import PlanMemory
 from .placement.arena import Arena
@@ -123,12 +126,9 @@ class _Memref:
     frees: Sequence[Operation]
 
     @staticmethod
-    def of(value: SSAValue) -> "_Memref | None":
-        """What a memref is a view of; None if it may also be other memory, or if what
-        is done with it is not over at the end of the operation."""
-        root = value
-        while isinstance(root.owner, Operation) and is_view(root.owner):
-            root = root.owner.operands[0]
+    def of(root: SSAValue) -> "_Memref | None":
+        """What is done with it; None if it may also be other memory, or if what is done
+        with it is not over at the end of the operation."""
         if not isinstance(root.owner, memref.AllocOp | Block):
             return None
         if isinstance(root.owner, Block) and not _is_entry(root.owner):
@@ -153,9 +153,20 @@ class _Memref:
         return _Memref(root, readers, writers, frees)
 
 
+def _root(value: SSAValue) -> SSAValue:
+    """What a memref is a view of."""
+    while isinstance(value.owner, Operation) and is_view(value.owner):
+        value = value.owner.operands[0]
+    return value
+
+
 def _is_entry(block: Block) -> bool:
     func = block.parent_op()
     return isinstance(func, FuncOp) and block is func.body.first_block
+
+
+_Engine: TypeAlias = tuple[str, str]
+"""What copies from one memory to another."""
 
 
 @dataclass(eq=False, slots=True)
@@ -167,7 +178,7 @@ class _Copy:
     target: _Memref
     bytes: int
     time: int  # nanoseconds
-    engine: tuple[str, str]  # from one memory to another
+    engine: _Engine
     runs: int
     at: int = 0  # the position in its block
     start: int = 0
@@ -190,6 +201,14 @@ class _Copy:
 def _copies(
     func: FuncOp, flow: ControlFlow, memories: TargetMemories
 ) -> Iterator[_Copy]:
+    known: dict[SSAValue, _Memref | None] = {}
+
+    def memref_of(value: SSAValue) -> _Memref | None:
+        root = _root(value)
+        if root not in known:
+            known[root] = _Memref.of(root)
+        return known[root]
+
     for op in func.walk():
         if not isinstance(op, memref.CopyOp) or op not in flow.step:
             continue
@@ -207,7 +226,7 @@ def _copies(
         name = memref.DmaStartOp.name
         if not here.may_read(name) or not there.may_write(name):
             continue
-        source, target = map(_Memref.of, op.operands)
+        source, target = map(memref_of, op.operands)
         type = _type(op.source)
         bytes = type.element_count() * element_bytes(type.element_type)
         if source and target and bytes:
@@ -236,7 +255,7 @@ class _Room:
         }
         self.live: dict[int, Sequence[Steps]] = {}
         """The ranges of steps in which each buffer is live."""
-        self.bytes: list[int] = []
+        self.bytes: Array = np.zeros(steps, np.int64)
         """What is live in each step."""
         self.steps = steps
         self.is_longer = False  # whether any buffer is
@@ -251,14 +270,13 @@ class _Room:
             for start, end in ranges:
                 change[start] += self.buffers[index].size
                 change[end] -= self.buffers[index].size
-        self.bytes = list(accumulate(change))
+        self.bytes = np.array(list(accumulate(change)), np.int64)
 
     def lengthen(self, index: int, steps: Steps) -> None:
         """A buffer is live in all of these steps, too."""
         new = without([steps], self.live[index])
         for start, end in new:
-            for step in range(start, end):
-                self.bytes[step] += self.buffers[index].size
+            self.bytes[start:end] += self.buffers[index].size
         self.live[index] = merged(sorted([*self.live[index], *new]))
         self.is_longer = True
 
@@ -267,7 +285,7 @@ class _Room:
         spare where it is not."""
         most = self.capacity - margin - self.buffers[index].size
         new = without([steps], self.live[index])
-        return all(max(self.bytes[start:end]) <= most for start, end in new)
+        return all(self.bytes[start:end].max() <= most for start, end in new)
 
     def peak(self, strategy: str) -> int:
         """The bytes of the arena."""
@@ -276,6 +294,29 @@ class _Room:
             for index, b in self.buffers.items()
         ]
         return solve_arena(Problem(buffers), strategy, self.capacity).peak
+
+
+@dataclass(slots=True)
+class _Beside:
+    """The operations of a block beside which an engine may still copy."""
+
+    at: list[int]  # their positions, ascending
+    time: list[int]  # nanoseconds, of each operation of the block
+
+    @staticmethod
+    def of(times: Sequence[int]) -> "_Beside":
+        return _Beside([at for at, time in enumerate(times) if time], [*times])
+
+    def take(self, at: int, most: int) -> int:
+        """Takes so much of an operation's time, or what there is."""
+        taken = min(self.time[at], most)
+        self.time[at] -= taken
+        return taken
+
+    def remove_used(self, start: int, end: int) -> None:
+        """Removes operations that have no time left, from one position to another."""
+        part = slice(bisect_left(self.at, start), bisect_right(self.at, end))
+        self.at[part] = [at for at in self.at[part] if self.time[at]]
 
 
 class _Overlapping:
@@ -298,21 +339,31 @@ class _Overlapping:
             for arena in arenas
             if arena.left is not None and arena.dynamic is None
         }
-        self.ops = {copy.block: list(copy.block.ops) for copy in copies}
+        blocks = dict.fromkeys(copy.block for copy in copies)
+        self.ops = {block: [*block.ops] for block in blocks}
         self.position = {
             op: at for ops in self.ops.values() for at, op in enumerate(ops)
         }
         self.margin: dict[Attribute, int] = {}
-        self.beside: dict[tuple[str, str], dict[Operation, int]] = {}
-        """Of each engine the time of operations that is left for copies."""
-        self.around: dict[tuple[str, str], set[Operation]] = {}
+        times = {block: [*map(_time_of, block.ops)] for block in blocks}
+        around: dict[_Engine, set[Operation]] = {}
         """The operations that have copies of each engine inside."""
         for copy in copies:
-            around = self.around.setdefault(copy.engine, set())
+            found = around.setdefault(copy.engine, set())
             op = copy.op.parent_op()
-            while op is not None and op not in around:
-                around.add(op)
+            while op is not None and op not in found:
+                found.add(op)
                 op = op.parent_op()
+        self.times = {
+            (engine, block): [
+                0 if op in found else time
+                for op, time in zip(self.ops[block], times[block], strict=True)
+            ]
+            for engine, found in around.items()
+            for block in dict.fromkeys(c.block for c in copies if c.engine == engine)
+        }
+        """Of each engine and block the time that each operation has for copies."""
+        self.beside: dict[tuple[_Engine, Block], _Beside] = {}
         self.under_way: dict[Operation, _Copy] = {copy.op: copy for copy in copies}
 
     def run(self) -> None:
@@ -336,11 +387,11 @@ class _Overlapping:
             self._begin()
         hidden = [copy for copy in self.copies if copy.hidden]
         if hidden:
-            _write(self.func, hidden, self.ops)
+            _write(self.func, hidden, self.ops, self.position)
         self._explain(hidden)
 
     def _begin(self) -> None:
-        self.beside = {copy.engine: {} for copy in self.copies}
+        self.beside = {key: _Beside.of(times) for key, times in self.times.items()}
         for copy in self.copies:
             copy.at = copy.start = copy.end = self.position[copy.op]
             copy.hidden = 0
@@ -349,28 +400,39 @@ class _Overlapping:
 
     def _hide(self, copy: _Copy) -> None:
         """Lets a copy take as long as operations beside it do, or as it has to."""
-        ops, (earliest, latest) = self.ops[copy.block], self._bounds(copy)
-        taken: dict[Operation, int] = {}
-        start = end = copy.at
-        found = copy.at, copy.at
-        while (left := copy.time - sum(taken.values())) > 0:
-            if end < latest and self._has_room(copy.source, ops[end + 1]):
-                end += 1
-                op = ops[end]
-            elif start > earliest and self._has_room(copy.target, ops[start - 1]):
-                start -= 1
-                op = ops[start]
-            else:
+        earliest, latest = self._bounds(copy)
+        beside = self.beside[copy.engine, copy.block]
+        after = self._after(copy, latest)
+        before = self._before(copy, earliest)
+        for at in chain(after, before):
+            copy.hidden += beside.take(at, copy.time - copy.hidden)
+            copy.start, copy.end = min(at, copy.start), max(at, copy.end)
+            if copy.hidden == copy.time:
                 break
-            if nanoseconds := min(self._time_beside(op, copy.engine), left):
-                taken[op] = nanoseconds
-                found = start, end
-        copy.start, copy.end = found
-        copy.hidden = sum(taken.values())
-        for op, nanoseconds in taken.items():
-            self.beside[copy.engine][op] -= nanoseconds
-        self._keep(copy.source, ops[copy.at : copy.end + 1])
-        self._keep(copy.target, ops[copy.start : copy.at + 1])
+        beside.remove_used(copy.start, copy.end)
+        self._keep(copy.source, copy.block, copy.at, copy.end)
+        self._keep(copy.target, copy.block, copy.start, copy.at)
+
+    def _after(self, copy: _Copy, latest: int) -> Iterator[int]:
+        """The operations before the wait for a copy that it may run beside, nearest
+        first."""
+        at = self.beside[copy.engine, copy.block].at
+        end = copy.at
+        for number in range(bisect_right(at, end), bisect_right(at, latest)):
+            if not self._has_room(copy.source, copy.block, end + 1, at[number]):
+                return
+            end = at[number]
+            yield end
+
+    def _before(self, copy: _Copy, earliest: int) -> Iterator[int]:
+        """Those after its start."""
+        at = self.beside[copy.engine, copy.block].at
+        start = copy.at
+        for number in range(bisect_left(at, start), bisect_left(at, earliest), -1):
+            if not self._has_room(copy.target, copy.block, at[number - 1], start - 1):
+                return
+            start = at[number - 1]
+            yield start
 
     def _bounds(self, copy: _Copy) -> tuple[int, int]:
         """The first position before which a copy may start, and the last one after
@@ -399,36 +461,28 @@ class _Overlapping:
                 latest = min(latest, first - 1)
         return min(earliest, copy.at), max(latest, copy.at)
 
-    def _has_room(self, memory: _Memref, op: Operation) -> bool:
-        """Whether a memref may live while an operation runs."""
+    def _has_room(self, memory: _Memref, block: Block, start: int, end: int) -> bool:
+        """Whether a memref may live from one position of a block to another."""
         if isinstance(memory.root.owner, Block):
             return True
         room = self.rooms.get(_type(memory.root).memory_space)
         if room is None or memory.root not in room.number:
             return False
         margin = self.margin.get(room.space, 0)
-        return room.fits(room.number[memory.root], self._steps(op), margin)
+        return room.fits(
+            room.number[memory.root], self._steps(block, start, end), margin
+        )
 
-    def _keep(self, memory: _Memref, ops: Sequence[Operation]) -> None:
+    def _keep(self, memory: _Memref, block: Block, start: int, end: int) -> None:
         """A memref is live while these run."""
         room = self.rooms.get(_type(memory.root).memory_space)
-        if room is not None and memory.root in room.number and len(ops) > 1:
-            steps = self._steps(ops[0])[0], self._steps(ops[-1])[1]
-            room.lengthen(room.number[memory.root], steps)
+        if room is not None and memory.root in room.number and start < end:
+            room.lengthen(room.number[memory.root], self._steps(block, start, end))
 
-    def _steps(self, op: Operation) -> Steps:
-        """Of an operation that is not the last of its block, and all that is inside."""
-        assert op.next_op is not None
-        return self.flow.step[op], self.flow.step[op.next_op]
-
-    def _time_beside(self, op: Operation, engine: tuple[str, str]) -> int:
-        """The time of an operation that no other copy takes; none of one that has
-        copies of the same engine inside."""
-        known = self.beside[engine]
-        if op not in known:
-            is_around = op in self.around[engine]
-            known[op] = 0 if is_around or not _computes(op) else time(op)
-        return known[op]
+    def _steps(self, block: Block, start: int, end: int) -> Steps:
+        """Of operations but for the last of the block, and all that is inside."""
+        ops = self.ops[block]
+        return self.flow.step[ops[start]], self.flow.step[ops[end + 1]]
 
     def _explain(self, hidden: Sequence[_Copy]) -> None:
         nanoseconds = sum(copy.hidden * copy.runs for copy in hidden)
@@ -444,14 +498,13 @@ class _Overlapping:
         )
 
 
-def _computes(op: Operation) -> bool:
-    """Whether an operation takes time in which others may copy."""
+def _time_of(op: Operation) -> int:
+    """The time of an operation in which others may copy."""
     plain = memref.AllocOp | memref.AllocaOp | memref.DeallocOp | memref.CopyOp
     if isinstance(op, plain) or is_view(op):
-        return False
-    return bool(op.regions) or any(
-        isinstance(value.type, MemRefType) for value in op.operands
-    )
+        return 0
+    computes = op.regions or any(isinstance(v.type, MemRefType) for v in op.operands)
+    return time(op) if computes else 0
 
 
 # Writing
@@ -461,6 +514,7 @@ def _write(
     func: FuncOp,
     copies: Sequence[_Copy],
     ops: Mapping[Block, Sequence[Operation]],
+    position: Mapping[Operation, int],
 ) -> None:
     """Makes starts and waits of the copies. Where copies end and others start, those
     that end make room."""
@@ -502,14 +556,23 @@ def _write(
         start.location = copy.op.location
         anchor = ops[copy.block][copy.start]
         Rewriter.insert_op(start, InsertPoint.before(anchor))
+    last: dict[Operation, _Copy] = {}  # by what is freed after it
+    first_of: dict[Operation, _Copy] = {}  # by what is allocated for it
     for copy in copies:
         for free in copy.source.frees:
-            if free.parent is copy.block and free.is_before_in_block(waits[copy]):
-                free.detach()
-                Rewriter.insert_op(free, InsertPoint.after(waits[copy]))
+            if free.parent is copy.block and position[free] <= copy.end:
+                if free not in last or last[free].end <= copy.end:
+                    last[free] = copy
         alloc = copy.target.root.owner
         if isinstance(alloc, memref.AllocOp) and alloc.parent is copy.block:
-            if starts[copy].is_before_in_block(alloc):
-                alloc.detach()
-                Rewriter.insert_op(alloc, InsertPoint.before(starts[copy]))
+            if copy.start <= position[alloc]:
+                if alloc not in first_of or copy.start < first_of[alloc].start:
+                    first_of[alloc] = copy
+    for free, copy in last.items():
+        free.detach()
+        Rewriter.insert_op(free, InsertPoint.after(waits[copy]))
+    for alloc, copy in first_of.items():
+        alloc.detach()
+        Rewriter.insert_op(alloc, InsertPoint.before(starts[copy]))
+    for copy in copies:
         Rewriter.erase_op(copy.op)
