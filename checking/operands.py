@@ -15,9 +15,11 @@ writes its source, or reads or writes its target. Shares no code with the code t
 makes these decisions.
 """
 
+from bisect import bisect_left
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import IntEnum
+from functools import cache
 from itertools import combinations
 
 from xdsl.dialects import memref
@@ -43,7 +45,7 @@ from ..dialects.tgraph.elementwise import ElementwiseOp
 from ..dialects.tgraph.reducing import ReduceOp
 from ..dialects.tgraph.shaping import BroadcastInDimOp
 from ..dialects.tgraph.structure import FusionOp
-from .buffers import ArenaBuffer, name_of_global, origin_of
+from .buffers import ArenaBuffer, bits_of, name_of_global, origin_of
 from .effects import callee_of, effects_of, reached_from
 from .extents import Extent, extent_of, reach_of
 from .pointees import is_memref, may_be, operations_in, passes_on
@@ -69,6 +71,7 @@ def check_operands(
     sources = bases(func, list(placed))
     aliases = may_be({b: n for n, b in enumerate(sources)}, set(sources))
     checker = _Checker(sources, placed, aliases, apart, given)
+    uses = _Uses(func, aliases)
     divided = _Divided(unchecked)
     for op in operations_in(func):
         if is_barrier(op):
@@ -80,7 +83,7 @@ def check_operands(
         elif isinstance(op, CallOp):
             checker.check_call(op, known, unchecked)
         if transfer := transfer_of(op):
-            checker.check_transfer(op, transfer, known, unchecked)
+            checker.check_transfer(op, transfer, uses, known, unchecked)
 
 
 def bases(func: FuncOp, buffers: Sequence[SSAValue]) -> list[SSAValue]:
@@ -111,6 +114,45 @@ def _is_concurrent(start: Operation) -> bool:
     return False
 
 
+class _Uses:
+    """What the operations of a function have to do with memory, in their order."""
+
+    def __init__(self, func: FuncOp, may_be: Mapping[SSAValue, Sequence[int]]):
+        self._number: dict[Operation, int] = {}
+        self._at: list[int] = []  # the numbers of the operations of `_uses`
+        self._uses: list[tuple[Operation, SSAValue, int]] = []
+        """Operations with each memref that they have, and what that may be, as bits."""
+        self._calls: list[tuple[int, Operation, frozenset[str]]] = []
+        """Those of functions that use globals, with the names of these."""
+        for number, op in enumerate(operations_in(func)):
+            self._number[op] = number
+            for value in dict.fromkeys(filter(is_memref, op.operands)):
+                self._at.append(number)
+                self._uses.append((op, value, bits_of(may_be.get(value, ()))))
+            reached = (v for inner in reached_from(op) for v in inner.results)
+            if names := frozenset(filter(None, map(name_of_global, reached))):
+                self._calls.append((number, op, names))
+
+    def between(
+        self, start: Operation, end: Operation, values: Sequence[SSAValue], bits: int
+    ) -> Iterator[tuple[Operation, SSAValue]]:
+        """The uses of some values, and of what may be some of the memrefs, from after
+        an operation up to another one of its block."""
+        first = bisect_left(self._at, self._number[start] + 1)
+        last = bisect_left(self._at, self._number[end])
+        for user, value, memories in self._uses[first:last]:
+            if memories & bits or value in values:
+                yield user, value
+
+    def calls_between(
+        self, start: Operation, end: Operation, names: set[str]
+    ) -> Iterator[Operation]:
+        """The calls of functions that use globals of these names."""
+        for number, op, found in self._calls:
+            if self._number[start] < number < self._number[end] and found & names:
+                yield op
+
+
 class _Checker:
     def __init__(
         self,
@@ -125,6 +167,7 @@ class _Checker:
         self._may_be = may_be
         self._apart = apart
         self._given = given
+        self._sharing = cache(self._find_sharing)
 
     def check(
         self, op: Operation, written: Sequence[int], known: Known, unchecked: Unchecked
@@ -175,7 +218,12 @@ class _Checker:
             )
 
     def check_transfer(
-        self, start: Operation, transfer: Transfer, known: Known, unchecked: Unchecked
+        self,
+        start: Operation,
+        transfer: Transfer,
+        uses: _Uses,
+        known: Known,
+        unchecked: Unchecked,
     ) -> None:
         """Until the wait, nothing else may write the source, or access the target."""
         trait = asynchronous(start)
@@ -191,24 +239,36 @@ class _Checker:
             unchecked.add("transfers without a known wait", start)
             return
         names = self._globals(transfer.source) | self._globals(transfer.target)
-        op = start.next_op
-        while op is not None and op is not wait:
-            for user in (op, *operations_in(op)):
-                reached = (v for inner in reached_from(user) for v in inner.results)
-                if names and not names.isdisjoint(map(name_of_global, reached)):
-                    unchecked.add(_MAY_DISTURB, user)
-                for value in dict.fromkeys(filter(is_memref, user.operands)):
-                    fault = self._interferes(user, value, transfer, known)
-                    if fault is None or passes_on(user):
-                        continue
-                    if fault and transfer.is_whole:
-                        raise LocatedError(
-                            f"{name_of(user)} {fault} of {name_of(start)} before "
-                            f"{name_of(wait)}, expected no such access until the wait",
-                            user,
-                        )
-                    unchecked.add(_MAY_DISTURB, user)
-            op = op.next_op
+        for call in uses.calls_between(start, wait, names):
+            unchecked.add(_MAY_DISTURB, call)
+        moved = transfer.source, transfer.target
+        memories = 0
+        for number in (n for value in moved for n in self._may_be.get(value, ())):
+            memories |= self._sharing(number)
+        for user, value in uses.between(start, wait, moved, memories):
+            fault = self._interferes(user, value, transfer, known)
+            if fault is None or passes_on(user):
+                continue
+            if fault and transfer.is_whole:
+                raise LocatedError(
+                    f"{name_of(user)} {fault} of {name_of(start)} before "
+                    f"{name_of(wait)}, expected no such access until the wait",
+                    user,
+                )
+            unchecked.add(_MAY_DISTURB, user)
+
+    def _find_sharing(self, number: int) -> int:
+        """The memrefs that may have bytes of one, itself included, as bits."""
+        base = self._bases[number]
+        name, placed = name_of_global(base), self._placed.get(base)
+        bits = 1 << number
+        for other, value in enumerate(self._bases):
+            of_other = self._placed.get(value)
+            if (placed and of_other and placed.overlaps(of_other)) or (
+                name and name == name_of_global(value)
+            ):
+                bits |= 1 << other
+        return bits
 
     def _globals(self, value: SSAValue) -> set[str]:
         """The names of those in which a memref may lie."""

@@ -439,9 +439,10 @@ def _after(op: Operation, others: Sequence[Operation]) -> Sequence[Operation]:
     """Those that come after an operation in its block, in order."""
     if op.parent is None or not others:
         return ()
+    left = sum(other.parent is op.parent for other in others)
     following = op.next_op
     found: list[Operation] = []
-    while following is not None:
+    while following is not None and len(found) < left:
         if following in others:
             found.append(following)
         following = following.next_op

@@ -2,6 +2,7 @@
 
 from cProfile import Profile
 from random import Random
+from types import ModuleType
 from typing import cast
 
 import pytest
@@ -14,8 +15,10 @@ from spilled_programs import fitted, function_of
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
+from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from tensorplan.checking import operands
 from tensorplan.checking.plan_check import check_plan
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.target_memory import TARGET
@@ -264,8 +267,8 @@ def test_a_copy_back_waits_for_the_copy_out() -> None:
     assert found[found.index("wait a s") - 1] == "exp x y"
 
 
-def calls(count: int) -> int:
-    """How many functions the pass calls for so many buffers that leave and return."""
+def leaving(count: int) -> ModuleOp:
+    """So many buffers leave and return; a copy takes as long as many operations."""
     out = """
       %a{0} = memref.alloc() : !t
       linalg.exp ins(%x : !t) outs(%a{0} : !t)
@@ -280,22 +283,37 @@ def calls(count: int) -> int:
       memref.dealloc %s{0} : !s"""
     lines = [text.format(number) for text in (out, back) for number in range(count)]
     text = "\n".join(lines)
-    module = on(
+    return on(
         f"func.func @f(%x: !t, %y: !t) {{{text}\nfunc.return }}", FREE, bandwidth=0.2
     )
+
+
+def calls(module: ModuleOp, apply: ModulePass, of: ModuleType) -> int:
+    """How many functions of a file a pass calls."""
     profile = Profile()
-    profile.runcall(run, module, PlanOverlapCopies())
+    profile.runcall(run, module, apply)
     return sum(
         entry.callcount
         for entry in profile.getstats()
-        if not isinstance(entry.code, str)
-        and entry.code.co_filename == overlap_copies.__file__
+        if not isinstance(entry.code, str) and entry.code.co_filename == of.__file__
     )
 
 
 def test_the_work_for_a_copy_does_not_grow_with_the_program() -> None:
     """Copies that nothing hides any more pass operations that others run beside."""
-    assert calls(80) < 2.2 * calls(40)
+    few, many = (
+        calls(leaving(count), PlanOverlapCopies(), overlap_copies) for count in (40, 80)
+    )
+    assert many < 2.2 * few
+
+
+def test_the_proof_of_a_transfer_looks_at_few_of_the_operations_beside_it() -> None:
+    """Of those that use its memory, or bytes of it."""
+    few, many = (
+        calls(run(leaving(count), PlanOverlapCopies()), PlanMemory(), operands)
+        for count in (40, 80)
+    )
+    assert many < 2.2 * few
 
 
 def test_the_wait_is_no_later_than_what_hides_the_copy() -> None:
