@@ -11,20 +11,25 @@ as MLIR prints them; `scf.while : () -> () {`, a loop that carries nothing; and 
 parse: what they return are xDSL's own.
 """
 
-from typing import TypeVar, cast
+from collections.abc import Sequence
+from typing import ClassVar, TypeVar, cast
 
 from xdsl.dialects import memref, scf
 from xdsl.dialects.builtin import (
+    AffineMapAttr,
     AnyDenseElement,
+    IndexType,
     IntegerAttr,
     IntegerType,
     MemRefType,
     StringAttr,
     TensorType,
     UnitAttr,
+    UnregisteredOp,
 )
 from xdsl.ir import Operation, SSAValue
-from xdsl.parser import Parser
+from xdsl.ir.affine import AffineExpr, AffineMap
+from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.traits import IsTerminator
 
 from ..dialects.tgraph.base import AnyMemRef
@@ -141,6 +146,96 @@ class ExecuteRegionSyntax(scf.ExecuteRegionOp):
         return op
 
 
+class _TransferSyntax(Operation):
+    """Of a transfer, or of the wait for one."""
+
+    ITEMS: ClassVar[str]
+    """What comes first: memrefs (m), each with the index of an element, and numbers."""
+    STRIDES: ClassVar[Sequence[int]] = (0,)
+    """How many numbers may follow."""
+    MAPS: ClassVar[Sequence[str]] = ()
+    """The names of affine maps of the indices; without, the operands are the index."""
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Operation:
+        found: list[tuple[UnresolvedOperand, Sequence[SSAValue] | None]] = []
+        maps: list[AffineMapAttr] = []
+        for item in cls.ITEMS:
+            if found:
+                parser.parse_punctuation(",")
+            operand, index = parser.parse_unresolved_operand(), None
+            if item == "m" and cls.MAPS:
+                of_index, index = parser.parse_affine_map_of_ssa_ids()
+                maps.append(_on_dimensions(of_index))
+            elif item == "m":
+                index = parser.parse_comma_separated_list(
+                    parser.Delimiter.SQUARE, lambda: _parse_number(parser)
+                )
+            found.append((operand, index))
+        numbers: list[SSAValue] = []
+        while parser.parse_optional_punctuation(","):
+            numbers.append(_parse_number(parser))
+        if len(numbers) not in cls.STRIDES:
+            expected = " or ".join(map(str, cls.STRIDES))
+            parser.raise_error(
+                f"{cls.name} ends with {len(numbers)} numbers for strides, expected "
+                f"{expected}"
+            )
+        attributes = parser.parse_optional_attr_dict()
+        attributes |= dict(zip(cls.MAPS, maps, strict=True))
+        separator = ":"
+        operands: list[SSAValue] = []
+        for operand, index in found:
+            if index is None:
+                operands.append(parser.resolve_operand(operand, IndexType()))
+                continue
+            parser.parse_punctuation(separator)
+            separator = ","
+            start, type = parser.pos, parser.parse_type()
+            if not isinstance(type, MemRefType):
+                message = f"{cls.name} has {type}, expected a memref"
+                parser.raise_error(message, start, parser.pos)
+            memref_type = cast(AnyMemRef, type)
+            operands += parser.resolve_operand(operand, memref_type), *index
+        operation = UnregisteredOp.with_name(cls.name)
+        return operation.create(operands=[*operands, *numbers], attributes=attributes)
+
+
+def _parse_number(parser: Parser) -> SSAValue:
+    return parser.resolve_operand(parser.parse_unresolved_operand(), IndexType())
+
+
+def _on_dimensions(map: AffineMap) -> AffineMapAttr:
+    """The same map of dimensions, which indices of loops may be, not of symbols."""
+    dims = [AffineExpr.dimension(number) for number in range(map.num_symbols)]
+    results = [x.replace_dims_and_symbols((), dims) for x in map.results]
+    return AffineMapAttr(AffineMap(map.num_symbols, 0, tuple(results)))
+
+
+class DmaStartSyntax(_TransferSyntax):
+    name = "memref.dma_start"
+    ITEMS = "mm#m"
+    STRIDES = (0, 2)
+
+
+class DmaWaitSyntax(_TransferSyntax):
+    name = "memref.dma_wait"
+    ITEMS = "m#"
+
+
+class AffineDmaStartSyntax(_TransferSyntax):
+    name = "affine.dma_start"
+    ITEMS = "mmm#"
+    STRIDES = (0, 2)
+    MAPS = ("src_map", "dst_map", "tag_map")
+
+
+class AffineDmaWaitSyntax(_TransferSyntax):
+    name = "affine.dma_wait"
+    ITEMS = "m#"
+    MAPS = ("tag_map",)
+
+
 SYNTAX: dict[str, type[Operation]] = {
     syntax.name: syntax
     for syntax in (
@@ -151,5 +246,9 @@ SYNTAX: dict[str, type[Operation]] = {
         GlobalSyntax,
         WhileSyntax,
         ExecuteRegionSyntax,
+        DmaStartSyntax,
+        DmaWaitSyntax,
+        AffineDmaStartSyntax,
+        AffineDmaWaitSyntax,
     )
 }

@@ -355,14 +355,13 @@ class MLIRTextParser(Parser):
         self.compact_splats = name == "stablehlo.constant"
         if not self._is_custom and self._is_missing(name):
             return unregistered_op(name)
-        op_type = super()._get_op_by_name(name)
-        if issubclass(op_type, UnregisteredOp):
-            return unregistered_op(name)
-        if self._is_custom and op_type.name.startswith(("memref.", "scf.")):
+        if self._is_custom and name.startswith(("affine.", "memref.", "scf.")):
             from .memref_syntax import SYNTAX
 
-            return SYNTAX.get(op_type.name, op_type)
-        return op_type
+            if name in SYNTAX:
+                return SYNTAX[name]
+        op_type = super()._get_op_by_name(name)
+        return unregistered_op(name) if issubclass(op_type, UnregisteredOp) else op_type
 
     def _parse_generic_operation(self, op_type: type[Operation]) -> Operation:
         op = super()._parse_generic_operation(op_type)
