@@ -25,7 +25,6 @@ from xdsl.dialects.builtin import (
     StringAttr,
     TensorType,
     UnitAttr,
-    UnregisteredOp,
 )
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
@@ -33,6 +32,7 @@ from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.traits import IsTerminator
 
 from ..dialects.tgraph.base import AnyMemRef
+from .foreign import unregistered_op
 
 CastT = TypeVar("CastT", bound=Operation)
 
@@ -197,8 +197,9 @@ class _TransferSyntax(Operation):
                 parser.raise_error(message, start, parser.pos)
             memref_type = cast(AnyMemRef, type)
             operands += parser.resolve_operand(operand, memref_type), *index
-        operation = UnregisteredOp.with_name(cls.name)
-        return operation.create(operands=[*operands, *numbers], attributes=attributes)
+        return unregistered_op(cls.name).create(
+            operands=[*operands, *numbers], attributes=attributes
+        )
 
 
 def _parse_number(parser: Parser) -> SSAValue:

@@ -60,7 +60,7 @@ from xdsl.dialects.builtin import (
     UnregisteredOp,
 )
 from xdsl.dialects.func import Func
-from xdsl.ir import Attribute, Operation, OpTrait, TypeAttribute
+from xdsl.ir import Attribute, Operation, TypeAttribute
 from xdsl.ir.affine import (
     AffineBinaryOpExpr,
     AffineBinaryOpKind,
@@ -71,7 +71,6 @@ from xdsl.irdl import AttrConstraint, IRDLOperation, base, irdl_attr_definition
 from xdsl.parser import AttrParser, Parser, ParserState
 from xdsl.parser.affine_parser import AffineParser
 from xdsl.parser.core import ForwardDeclaredValue
-from xdsl.traits import SymbolTable
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.lexer import Input, Position, Span
 from xdsl.utils.mlir_lexer import MLIRLexer, MLIRToken, MLIRTokenKind
@@ -79,6 +78,7 @@ from xdsl.utils.mlir_lexer import MLIRLexer, MLIRToken, MLIRTokenKind
 from ..dialects.diagnostics import name_of, remark
 from ..dialects.memory import asynchronous, is_done_at_its_end, is_view
 from ..dialects.tgraph.base import LARGEST_SIZE
+from .foreign import unregistered_op
 
 _MLIRS_DIALECTS = frozenset(
     "affine arith bufferization cf gpu index linalg math memref scf tensor "
@@ -186,26 +186,6 @@ def _dense() -> AttrConstraint[RankedStructure[AnyDenseElement]]:
 
 def _is_dense(type: Attribute) -> TypeGuard[RankedStructure[AnyDenseElement]]:
     return _dense().verifies(type) and type.has_static_shape()
-
-
-@cache
-def unregistered_op(name: str) -> type[UnregisteredOp]:
-    """The class for operations of this name from a dialect that nobody registered.
-
-    xDSL takes unregistered operations for symbol tables, so that a call in the region
-    of one would not find its callee.
-    """
-    named = UnregisteredOp.with_name(name)
-    assert issubclass(named, UnregisteredOp)
-
-    class ForeignOp(named):
-        @classmethod
-        def has_trait(
-            cls, trait: type[OpTrait] | OpTrait, *, value_if_unregistered: bool = True
-        ) -> bool:
-            return value_if_unregistered and trait not in (SymbolTable, SymbolTable())
-
-    return ForeignOp
 
 
 def _refusal(op: Operation) -> str | None:

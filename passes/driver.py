@@ -248,7 +248,7 @@ def _check_block(block: Block, visible: set[int]) -> None:
         if not visible.issuperset(map(id, operands_of(op))):
             index = next(n for n, v in enumerate(op.operands) if id(v) not in visible)
             raise LocatedVerifyError(
-                f"{op.name}: operand {index} is used before it is defined", op
+                f"{name_of(op)}: operand {index} is used before it is defined", op
             )
         for region in op.regions:
             isolated = op.has_trait(IsolatedFromAbove, value_if_unregistered=False)
