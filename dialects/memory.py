@@ -98,6 +98,21 @@ class Transfer(NamedTuple):
     is_whole: bool  # whether surely all of both
 
 
+class DmaStart(NamedTuple):
+    """What a `memref.dma_start` has: so many consecutive elements of the source's
+    memory, from an index on, go to the target's memory, from an index on."""
+
+    source: SSAValue
+    source_index: Sequence[SSAValue]
+    target: SSAValue
+    target_index: Sequence[SSAValue]
+    elements: SSAValue  # how many
+    tag: SSAValue
+    tag_index: Sequence[SSAValue]
+    strides: Sequence[SSAValue]
+    """Two numbers of one whose elements are not consecutive."""
+
+
 @dataclass(frozen=True)
 class Asynchronous(OpTrait):
     """Starts something that goes on with its memrefs until another operation waits.
@@ -345,6 +360,24 @@ def transfer_of(op: Operation) -> Transfer | None:
     return trait and trait.transfer_of(op)
 
 
+def dma_start(op: Operation) -> DmaStart | None:
+    """What a `memref.dma_start` has; None of other operations."""
+    if name_of(op) != "memref.dma_start":
+        return None
+    memrefs = [index for index, value in enumerate(op.operands) if _is_memref(value)]
+    if len(memrefs) != 3:
+        return None  # not valid
+    source, target, tag = memrefs
+    *target_index, elements = op.operands[target + 1 : tag]
+    of_tag = cast(MemRefType[Attribute], op.operands[tag].type).get_num_dims()
+    return DmaStart(
+        *(op.operands[source], op.operands[source + 1 : target]),
+        *(op.operands[target], target_index, elements),
+        *(op.operands[tag], op.operands[tag + 1 : tag + 1 + of_tag]),
+        op.operands[tag + 1 + of_tag :],
+    )
+
+
 def destinations(op: Operation) -> Sequence[int]:
     """The operands that an operation writes as a whole and reads nothing of.
 
@@ -452,18 +485,16 @@ def _after(op: Operation, others: Sequence[Operation]) -> Sequence[Operation]:
 def _is_whole(start: Operation) -> bool:
     """Whether a `memref.dma_start` moves as many elements as both memrefs have, from
     the first on, in their order."""
-    source, target, tag = (i for i, v in enumerate(start.operands) if _is_memref(v))
-    of_tag = cast(MemRefType[Attribute], start.operands[tag].type).get_num_dims()
-    if name_of(start) != "memref.dma_start" or len(start.operands) != tag + 1 + of_tag:
-        return False  # one with strides has more operands
-    indices = (*start.operands[source + 1 : target], *start.operands[target + 1 : tag])
-    *indices, count = indices
-    types = (start.operands[each].type for each in (source, target))
-    return all(_is_number(index, 0) for index in indices) and all(
+    dma = dma_start(start)
+    if dma is None or dma.strides:
+        return False
+    types = dma.source.type, dma.target.type
+    index = (*dma.source_index, *dma.target_index)
+    return all(_is_number(number, 0) for number in index) and all(
         isinstance(type, MemRefType)
         and type.has_static_shape()
         and isinstance(type.layout, NoneAttr)
-        and _is_number(count, type.element_count())
+        and _is_number(dma.elements, type.element_count())
         for type in types
     )
 

@@ -32,6 +32,24 @@ def store_number(target: Array, value: Array, *indices: Array) -> None:
     target[tuple(map(int, indices))] = value
 
 
+def move_elements(
+    source: Array,
+    source_index: Sequence[Array],
+    target: Array,
+    target_index: Sequence[Array],
+    count: Array,
+) -> None:
+    """Copies so many elements that follow one another in memory, from those with these
+    indices on. The arrays are contiguous."""
+    first, start = (
+        sum(int(i) * step for i, step in zip(index, array.strides, strict=True))
+        // array.itemsize
+        for array, index in ((source, source_index), (target, target_index))
+    )
+    end = start + int(count)
+    target.reshape(-1)[start:end] = source.reshape(-1)[first : first + int(count)]
+
+
 def run_while(flag: Array, condition: Sequence[Call], body: Sequence[Call]) -> None:
     while True:
         for function, arguments in condition:

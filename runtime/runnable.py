@@ -44,6 +44,7 @@ def _check(device: str, op: Operation) -> None:
     if not is_runnable(device):
         raise LocatedError(
             f"{name_of(op)} is on {device}, expected {RUNNABLE}: only processors run "
-            "programs here, plan-opt plans for any device",
+            "programs here, plan-opt plans for any device; plan-strip-memory-spaces "
+            "has all of them in host memory",
             op,
         )

@@ -16,6 +16,7 @@ from xdsl.dialects.func import ReturnOp
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects.diagnostics import LocatedError, name_of
+from ...dialects.memory import dma_start
 from ...dialects.tgraph.base import STREAM, AnyMemRef, TensorOp
 from ...dialects.tgraph.signature import Signature, check_one_block
 from ...dialects.tgraph.structure import FusionOp
@@ -228,7 +229,8 @@ def _is_from_elsewhere(
     op: Operation, reads: Sequence[View], writes: Sequence[View]
 ) -> bool:
     """Whether it copies from another device, on no stream that is named."""
-    if not isinstance(op, memref.CopyOp) or STREAM in op.attributes:
+    is_copy = isinstance(op, memref.CopyOp) or dma_start(op)
+    if not is_copy or STREAM in op.attributes:
         return False
     devices = {view.buffer.memory.device for view in (*reads, *writes)}
     return len(devices - {""}) > 1  # constants are everywhere

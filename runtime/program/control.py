@@ -4,6 +4,7 @@
     scf.for %i = %a to %b step %c     a call that makes the calls of its body
       iter_args(%x = %y) {            what is passed on is moved to arrays of the loop
       linalg.generic ...              see linalg.py
+    memref.dma_start ...            a copy; its memref.dma_wait has nothing to wait for
 
 Memrefs are where the program says, once and for all: a loop or a branch that passes
 them on (`scf.if ... -> memref<4xf32>`) is refused, `arith.select` between them as well.
@@ -20,6 +21,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ...dialects.diagnostics import LocatedError, name_of
 from ...dialects.dtypes import constant, numpy_dtype
+from ...dialects.memory import DmaStart, dma_start
 from ...support.arrays import Array, DType
 from ..backends.jit.records import IF, WHILE, controlled, joined
 from ..backends.numpy.numbers import Function, function_of
@@ -28,6 +30,7 @@ from ..calls import (
     assign,
     load_number,
     move,
+    move_elements,
     run_for,
     run_if,
     run_switch,
@@ -83,6 +86,10 @@ class Control:
                 pass  # see `_number`
             case _ if name_of(op).startswith("linalg."):
                 self._linalg(op)
+            case _ if dma := dma_start(op):
+                self._transfer(op, dma)
+            case _ if name_of(op) == "memref.dma_wait":
+                pass  # what waits for the memory that was written does so for it
             case _ if function := function_of(op):
                 self._compute(op, function)
             case _:
@@ -167,6 +174,32 @@ class Control:
             op,
             lambda: [(store_number, (target.array(), *_arrays(sources)))],
             sources,
+            [target],
+        )
+
+    def _transfer(self, op: Operation, dma: DmaStart) -> None:
+        source, target = self._views[dma.source], self._views[dma.target]
+        layouts = source.array().flags, target.array().flags
+        if dma.strides or not all(layout.c_contiguous for layout in layouts):
+            raise LocatedError(
+                f"{name_of(op)} moves elements at strides, expected consecutive ones",
+                op,
+            )
+        at = [self._number(value) for value in dma.source_index]
+        to = [self._number(value) for value in dma.target_index]
+        count = self._number(dma.elements)
+        self._program.add_step(
+            op,
+            lambda: [
+                (
+                    move_elements,
+                    (
+                        *(source.array(), _arrays(at)),
+                        *(target.array(), _arrays(to), count.array()),
+                    ),
+                )
+            ],
+            [source, *at, *to, count],
             [target],
         )
 

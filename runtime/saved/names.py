@@ -22,7 +22,8 @@ MANIFEST = "program.json"
 FUNCTIONS: Mapping[str, Callable[..., object]] = {
     function.__name__: function
     for function in (
-        *(calls.assign, calls.load_number, calls.move, calls.store_number),
+        *(calls.assign, calls.load_number, calls.move, calls.move_elements),
+        calls.store_number,
         *(calls.run_for, calls.run_if, calls.run_switch, calls.run_while),
         *(functions.call_unbuffered, functions.combine_elements),
         *(functions.combine_slices, functions.copy_slices),

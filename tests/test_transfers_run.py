@@ -1,0 +1,256 @@
+"""Transfers in programs that run: their values, whenever the copy is made.
+
+The executor copies where a transfer starts. Here it also copies where the wait is: in a
+sound plan nobody sees a difference. The reference is the program without spilling,
+which other tests compare with the interpreter.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from modules import parse, run
+from spilled_programs import function_of
+from upstream import needs_mlir
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.ir import Operation
+from xdsl.rewriter import InsertPoint, Rewriter
+
+import tensorplan
+from tensorplan.analysis.sizes import argument_bytes
+from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.dtypes import Array
+from tensorplan.dialects.memory import asynchronous
+from tensorplan.dialects.target_memory import TARGET
+from tensorplan.dialects.tgraph.signature import signature
+from tensorplan.passes import driver
+from tensorplan.passes.convert.tgraph_to_linalg import ConvertTGraphToLinalg
+from tensorplan.passes.plan.memory import PlanMemory
+from tensorplan.passes.plan.overlap_copies import PlanOverlapCopies
+from tensorplan.passes.plan.pipeline import PlanPipeline
+from tensorplan.passes.plan.spill import PlanSpill
+from tensorplan.passes.plan.strip_memory_spaces import PlanStripMemorySpaces
+from tensorplan.runtime.backends.mlir.executable import MlirExecutable
+from tensorplan.runtime.executor import Executable
+
+MODELS = Path(__file__).parent / "models"
+PLAN = PlanMemory(reuse_outputs=False)
+CAPACITIES = {
+    "lstm_scan_train": 4200,
+    "gpt2_scan_train": 20_000,
+    "lenet_train": 400_000,
+}
+"""Models, with the bytes that their arenas may have: somewhat more than the half."""
+
+
+@cache
+def on_memrefs(name: str) -> ModuleOp:
+    module = tensorplan.read(MODELS / f"{name}.mlir")
+    passes = PlanPipeline(reuse_outputs=False).passes()
+    end = next(n for n, p in enumerate(passes) if isinstance(p, PlanSpill))
+    driver.run(tensorplan.context(), module, passes[:end])
+    return module
+
+
+@cache
+def with_transfers(name: str) -> ModuleOp:
+    """The plan for a memory with so many bytes, and a slower one beside it."""
+    module = on_memrefs(name).clone()
+    given, _ = argument_bytes(function_of(module), StringAttr("cpu:0"), {})
+    copies = '#dlti.map<"bandwidth" = 1, "asynchronous" = true>'
+    only = '["memref.copy", "memref.dma_*"]'
+    target = parse(f"""module attributes {{{TARGET} = #dlti.target_system_spec<
+      "cpu:0" = #dlti.target_device_spec<"capacity" = {given + CAPACITIES[name]},
+        "copies" = #dlti.map<"cpu:1" = {copies}>>,
+      "cpu:1" = #dlti.target_device_spec<"capacity" = {1 << 30}, "readers" = {only},
+        "writers" = {only}, "copies" = #dlti.map<"cpu:0" = {copies}>>>}} {{}}""")
+    module.attributes[TARGET] = target.attributes[TARGET]
+    planned = run(module, PlanSpill(), PlanOverlapCopies(), PLAN)
+    assert starts_of(planned)
+    return planned
+
+
+def starts_of(module: ModuleOp) -> Sequence[Operation]:
+    return [op for op in module.walk() if isinstance(op, memref.DmaStartOp)]
+
+
+def late(module: ModuleOp) -> ModuleOp:
+    """The same with each copy where the wait is, and none where it starts."""
+    module = module.clone()
+    for start in starts_of(module):
+        trait = asynchronous(start)
+        wait = trait and trait.wait_of(start)
+        assert wait is not None
+        start.detach()
+        Rewriter.insert_op(start, InsertPoint.before(wait))
+    return module
+
+
+def inputs(module: ModuleOp) -> Sequence[Array]:
+    """Positive, as the optimizers' squares are."""
+    rng = np.random.default_rng(0)
+    return [
+        np.asarray(
+            rng.uniform(0.01, 0.3, i.shape)
+            if np.dtype(i.dtype).kind == "f"
+            else rng.integers(0, 4, i.shape)
+        ).astype(i.dtype)
+        for i in signature(module).inputs
+    ]
+
+
+def values(module: ModuleOp, threads: int = 1, **options: Any) -> Sequence[Array]:
+    """More threads divide sums otherwise."""
+    return list(Executable(module, threads=threads, **options)(*inputs(module)))
+
+
+def assert_same(found: Sequence[Array], expected: Sequence[Array]) -> None:
+    for x, y in zip(found, expected, strict=True):
+        assert np.array_equal(x, y)
+
+
+@pytest.mark.parametrize("name", CAPACITIES)
+@pytest.mark.parametrize("native", [False, True])
+def test_the_values_are_those_without_spilling(name: str, native: bool) -> None:
+    expected = values(run(on_memrefs(name), PLAN), native=native)
+    assert all(np.isfinite(array).all() for array in expected)
+    planned = with_transfers(name)
+    assert_same(values(planned, native=native), expected)
+    assert_same(values(late(planned), native=native), expected)
+    assert_same(values(planned, native=native, sanitize=True), expected)
+    in_threads = values(planned, 2, native=native, concurrent=True)
+    for x, y in zip(in_threads, expected, strict=True):  # sums are divided otherwise
+        np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-5 * float(np.abs(y).max()))
+    stripped = run(planned, PlanStripMemorySpaces())
+    assert not starts_of(stripped)
+    assert_same(values(stripped, native=native), expected)
+
+
+def test_a_copy_that_comes_too_late_changes_values() -> None:
+    """Else nothing here would find a plan that gives bytes away before the wait."""
+    planned = with_transfers("lenet_train")
+    expected = values(planned)
+    changed = 0
+    for number in range(len(starts_of(planned))):
+        other = planned.clone()
+        last = function_of(other).body.block.last_op
+        assert last is not None
+        start = starts_of(other)[number]
+        start.detach()
+        Rewriter.insert_op(start, InsertPoint.before(last))
+        found = zip(values(other), expected, strict=True)
+        changed += not all(np.array_equal(x, y) for x, y in found)
+    assert changed
+
+
+@needs_mlir
+def test_mlir_compiles_what_has_no_memory_spaces() -> None:
+    planned = with_transfers("lstm_scan_train")
+    lowered = run(planned, ConvertTGraphToLinalg(), PlanStripMemorySpaces())
+    found = MlirExecutable(lowered, signature(planned), optimized=False)
+    for x, y in zip(found(*inputs(planned)), values(planned), strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-6)
+
+
+PARTS = """
+!x = memref<8x4xf32, "cpu:0">
+!s = memref<4xf32, "cpu:1">
+!m = memref<4x4xf32, strided<[4, 1], offset: 8>, "cpu:0">
+!tag = memref<2xi32>
+func.func @main(%x: !x, %y: !x {tgraph.result = 0 : i32}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c4 = arith.constant 4 : index
+  %c6 = arith.constant 6 : index
+  %c8 = arith.constant 8 : index
+  %tag = memref.alloca() : !tag
+  tgraph.negate %x outs(%y) : !x
+  scf.for %i = %c0 to %c8 step %c2 {
+    %a = memref.alloc() : !s
+    memref.dma_start %x[%i, %c0], %a[%c0], %c4, %tag[%c1] : !x, !s, !tag
+    memref.dma_wait %tag[%c1], %c4 : !tag
+    memref.dma_start %a[%c0], %y[%i, %c0], %c4, %tag[%c0] : !s, !x, !tag
+    memref.dma_wait %tag[%c0], %c4 : !tag
+    memref.dealloc %a : !s
+  }
+  %b = memref.alloc() : !s
+  memref.dma_start %x[%c0, %c1], %b[%c2], %c2, %tag[%c0] : !x, !s, !tag
+  memref.dma_wait %tag[%c0], %c2 : !tag
+  memref.dma_start %x[%c6, %c2], %b[%c0], %c2, %tag[%c0] : !x, !s, !tag
+  memref.dma_wait %tag[%c0], %c2 : !tag
+  %part = memref.subview %y[2, 0] [4, 4] [1, 1] : !x to !m
+  memref.dma_start %b[%c0], %part[%c1, %c0], %c4, %tag[%c0] : !s, !m, !tag
+  memref.dma_wait %tag[%c0], %c4 : !tag
+  memref.dealloc %b : !s
+  func.return
+}"""
+
+
+def test_transfers_of_parts() -> None:
+    """Elements that follow one another, from any index on, as MLIR writes them."""
+    module = run(tensorplan.read(PARTS), PLAN)
+    x = np.arange(32, dtype=np.float32).reshape(8, 4)
+    expected = np.where(np.arange(8)[:, None] % 2, -x, x)
+    expected[3] = [*x[6, 2:], *x[0, 1:3]]
+    found: list[Array] = [Executable(module)(x)[0]]
+    found.append(Executable(module, sanitize=True)(x)[0])
+    found.append(Executable(module, threads=2, concurrent=True)(x)[0])
+    for each in found:
+        np.testing.assert_array_equal(each, expected)
+
+
+@needs_mlir
+def test_mlir_moves_the_same_parts() -> None:
+    module = run(tensorplan.read(PARTS), PLAN)
+    lowered = run(module, ConvertTGraphToLinalg(), PlanStripMemorySpaces())
+    x = np.arange(32, dtype=np.float32).reshape(8, 4)
+    (found,) = MlirExecutable(lowered, signature(module), optimized=False)(x)
+    np.testing.assert_array_equal(found, Executable(module)(x)[0])
+
+
+STRIDED = """
+func.func @main(%x: memref<8xf32, "cpu:0">, %y: memref<8xf32, "cpu:1">) {
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %tag = memref.alloca() : memref<1xi32>
+  memref.dma_start %x[%c0], %y[%c0], %c4, %tag[%c0], %c4, %c4
+    : memref<8xf32, "cpu:0">, memref<8xf32, "cpu:1">, memref<1xi32>
+  memref.dma_wait %tag[%c0], %c4 : memref<1xi32>
+  func.return
+}"""
+COLUMN = """
+!c = memref<8xf32, strided<[2]>, "cpu:0">
+func.func @main(%x: memref<8x2xf32, "cpu:0">, %y: memref<8xf32, "cpu:1">) {
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %tag = memref.alloca() : memref<1xi32>
+  %c = memref.subview %x[0, 0] [8, 1] [1, 1] : memref<8x2xf32, "cpu:0"> to !c
+  memref.dma_start %c[%c0], %y[%c0], %c4, %tag[%c0]
+    : !c, memref<8xf32, "cpu:1">, memref<1xi32>
+  memref.dma_wait %tag[%c0], %c4 : memref<1xi32>
+  func.return
+}"""
+
+
+@pytest.mark.parametrize("text", [STRIDED, COLUMN])
+def test_elements_at_strides_are_refused(text: str) -> None:
+    """MLIR does not say which of the two memrefs the strides are of."""
+    module = tensorplan.read(text)
+    with pytest.raises(LocatedError, match=r"at strides, expected consecutive"):
+        Executable(module)
+    with pytest.raises(
+        LocatedError, match=r"expected (consecutive ones|elements that)"
+    ):
+        run(module, PlanStripMemorySpaces())
+
+
+def test_a_saved_program_has_transfers(tmp_path: Path) -> None:
+    planned = with_transfers("lstm_scan_train")
+    Executable(planned).save(tmp_path / "program.tp")
+    loaded = tensorplan.load(tmp_path / "program.tp")
+    assert_same(list(loaded(*inputs(planned))), values(planned))
