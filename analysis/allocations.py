@@ -18,16 +18,11 @@ from typing import NamedTuple, cast
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
-    AnyFloat,
-    ComplexType,
     DenseArrayBase,
-    IndexType,
-    IntegerType,
     MemRefType,
     ModuleOp,
     NoneAttr,
     UnrankedMemRefType,
-    VectorType,
     i8,
     i32,
 )
@@ -44,7 +39,6 @@ from ..dialects.memory import (
     effects_on,
     freed,
     is_buffer,
-    is_done_at_its_end,
     is_view,
     overwrites,
 )
@@ -58,6 +52,7 @@ from ..dialects.tgraph.base import (
 )
 from ..planning.problem import Steps
 from .addresses import comparisons
+from .calls import NUMBERS, STORES, is_over
 from .control_flow import (
     CHOICES,
     CONCURRENT,
@@ -77,11 +72,6 @@ from .functions import (
 from .liveness import Uses, live_steps, merged, without
 from .references import MOST_SLOTS, References, loops_of, slots
 from .sizes import SizeReader
-
-_STORES = ("memref.store", "affine.store")
-
-_NUMBERS = AnyFloat | IntegerType | IndexType | ComplexType | VectorType
-"""Types of values that can't hold a memref."""
 
 
 class Deallocation(NamedTuple):
@@ -528,12 +518,12 @@ def _unclear(op: Operation, value: SSAValue | None) -> str | None:
         waited = transfer.wait_of(op) is not None
         return None if waited else f"no wait is known for what {name} starts"
     if name != "bufferization.clone" and not all(
-        isinstance(result.type, _NUMBERS) for result in op.results
+        isinstance(result.type, NUMBERS) for result in op.results
     ):
         return f"{name} may return it"
-    if name in _STORES and op.operands[0] is value:
+    if name in STORES and op.operands[0] is value:
         return f"{name} stores it"
-    if not is_done_at_its_end(op):
+    if not is_over(op):
         return f"the effects of {name} on it are unknown"
     return None
 

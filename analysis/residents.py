@@ -24,10 +24,10 @@ from xdsl.dialects import memref
 from xdsl.dialects.builtin import MemRefType, UnrankedMemRefType
 from xdsl.ir import Block, Operation, SSAValue
 
-from ..dialects.memory import effects_on, freed, is_done_at_its_end, is_view
-from ..dialects.tgraph.base import TensorOp
+from ..dialects.memory import effects_on, freed, is_view
 from ..planning.problem import Steps
 from .allocations import Allocation
+from .calls import is_over
 from .control_flow import ControlFlow, is_structured, moves
 
 
@@ -200,11 +200,3 @@ def _is_plain_view(op: Operation, alloc: memref.AllocOp) -> bool:
 
 def _is_memref(value: SSAValue) -> bool:
     return isinstance(value.type, MemRefType | UnrankedMemRefType)
-
-
-def is_over(op: Operation) -> bool:
-    """Whether an operation accesses its memrefs only while it runs, and keeps no
-    address."""
-    if isinstance(op, memref.ExtractAlignedPointerAsIndexOp):
-        return False
-    return isinstance(op, TensorOp) or is_done_at_its_end(op)

@@ -63,10 +63,10 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...analysis.allocations import has_plan
+from ...analysis.calls import is_over
 from ...analysis.control_flow import ControlFlow, moves
 from ...analysis.cost import repetitions, time
 from ...analysis.liveness import buffer_of, merged, without
-from ...analysis.residents import is_over
 from ...dialects.diagnostics import held_back, remark
 from ...dialects.memory import effects_on, is_view
 from ...dialects.target_memory import TargetMemories, target_memories

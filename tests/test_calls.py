@@ -1,0 +1,148 @@
+"""Buffers given to functions: over after the call, if the function shows it."""
+
+import re
+
+import pytest
+from memref_programs import run as run_memrefs
+from modules import run
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+
+import tensorplan
+from tensorplan.checking.plan_check import check_plan
+from tensorplan.passes.plan.memory import PlanMemory
+
+M = "memref<8xf32>"
+PROGRAM = """
+func.func @f(%n: index, %c: i1, %x: memref<8xf32>, %y: memref<8xf32>) {{
+  %a = memref.alloc() : memref<8xf32>
+  linalg.exp ins(%x : memref<8xf32>) outs(%a : memref<8xf32>)
+  func.call @g(%a, %y) : (memref<8xf32>, memref<8xf32>) -> ()
+  %b = memref.alloc() : memref<8xf32>
+  linalg.exp ins(%x : memref<8xf32>) outs(%b : memref<8xf32>)
+  linalg.add ins(%b, %y : memref<8xf32>, memref<8xf32>) outs(%y : memref<8xf32>)
+  memref.dealloc %b : memref<8xf32>
+  memref.dealloc %a : memref<8xf32>
+  func.return
+}}
+{function}"""
+
+
+def function(*lines: str, beside: str = "") -> str:
+    body = "\n  ".join(lines)
+    return (
+        f"func.func private @g(%p: {M}, %q: {M}) {{\n  {body}\n  func.return\n}}\n"
+        + beside
+    )
+
+
+COPY = f'"memref.copy"(%p, %q) : ({M}, {M}) -> ()'
+OVER = {
+    "a copy": function(COPY),
+    "a view": function(
+        f"%v = memref.subview %p[0] [4] [1] : {M} to memref<4xf32, strided<[1]>>",
+        f"%w = memref.subview %q[4] [4] [1] : {M} to "
+        "memref<4xf32, strided<[1], offset: 4>>",
+        '"memref.copy"(%v, %w) : (memref<4xf32, strided<[1]>>, '
+        "memref<4xf32, strided<[1], offset: 4>>) -> ()",
+    ),
+    "loops and branches": function(
+        "%c0 = arith.constant 0 : index\n  %c1 = arith.constant 1 : index",
+        "%c8 = arith.constant 8 : index\n  %true = arith.constant true",
+        "scf.for %i = %c0 to %c8 step %c1 {",
+        f"%e = memref.load %p[%i] : {M}",
+        f"scf.if %true {{ memref.store %e, %q[%i] : {M} }}",
+        "}",
+    ),
+    "a buffer of its own": function(
+        f"%t = memref.alloc() : {M}",
+        f"linalg.exp ins(%p : {M}) outs(%t : {M})",
+        f'"memref.copy"(%t, %q) : ({M}, {M}) -> ()',
+        f"memref.dealloc %t : {M}",
+    ),
+    "another function": function(
+        f"func.call @h(%q, %p) : ({M}, {M}) -> ()",
+        beside=f"func.func private @h(%q: {M}, %p: {M}) {{\n{COPY}\nfunc.return\n}}",
+    ),
+    "itself": function(
+        "%no = arith.constant false",
+        f"scf.if %no {{ func.call @g(%p, %q) : ({M}, {M}) -> () }}",
+        COPY,
+    ),
+}
+
+STARTS = (
+    "%c0 = arith.constant 0 : index\n  %c8 = arith.constant 8 : index",
+    "%tag = memref.get_global @tag : memref<1xi32>",
+    '"memref.dma_start"(%p, %c0, %q, %c0, %c8, %tag, %c0) : '
+    f"({M}, index, {M}, index, index, memref<1xi32>, index) -> ()",
+)
+TAG = 'memref.global "private" @tag : memref<1xi32> = uninitialized'
+KEPT = {
+    "it is not here": f"func.func private @g({M}, {M})",
+    "it stores it": function(
+        "%c0 = arith.constant 0 : index",
+        f"%all = memref.get_global @all : memref<1x{M}>",
+        f"memref.store %p, %all[%c0] : memref<1x{M}>",
+        beside=f'memref.global "private" @all : memref<1x{M}> = uninitialized',
+    ),
+    "it gives away the address": function(
+        f"%v = memref.extract_aligned_pointer_as_index %p : {M} -> index",
+        "func.call @h(%v) : (index) -> ()",
+        beside="func.func private @h(index)",
+    ),
+    "a transfer goes on": function(*STARTS, beside=TAG),
+    "what it calls is not here": function(
+        f"func.call @h(%p) : ({M}) -> ()", beside=f"func.func private @h({M})"
+    ),
+    "what it calls returns it": function(
+        f"%r = func.call @h(%p) : ({M}) -> {M}",
+        beside=f"func.func private @h(%p: {M}) -> {M} {{\nfunc.return %p : {M}\n}}",
+    ),
+    "an unknown operation has it": function(f'"npu.keep"(%p) : ({M}) -> ()'),
+    "an unknown region has it": function(
+        '"npu.spawn"() ({', COPY, '"npu.end"() : () -> ()', "}) : () -> ()"
+    ),
+    "agents run it": function('"snax.cluster_sync_op"() : () -> ()', COPY),
+}
+
+
+def planned(text: str) -> ModuleOp:
+    module = tensorplan.read(PROGRAM.format(function=text))
+    result = run(module, PlanMemory(reuse_outputs=False))
+    check_plan(result)
+    return result
+
+
+def arena_bytes(module: ModuleOp) -> int:
+    """Of the first function."""
+    found = re.search(r"%arena = memref.alloc.*memref<(\d+)xi8>", str(module))
+    assert found
+    return int(found[1])
+
+
+@pytest.mark.parametrize("name", OVER)
+def test_the_next_buffer_takes_its_bytes(name: str) -> None:
+    module = planned(OVER[name])
+    first = next(iter(module.ops))
+    assert isinstance(first, FuncOp)
+    assert arena_bytes(module) == 32
+    before = tensorplan.read(PROGRAM.format(function=OVER[name]))
+    (func, *_) = before.ops
+    assert isinstance(func, FuncOp)
+    assert run_memrefs(first, 0, 10**4) == run_memrefs(func, 0, 10**4)
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_it_is_kept_until_it_is_freed(name: str) -> None:
+    assert arena_bytes(planned(KEPT[name])) == 96  # two, aligned
+
+
+def test_a_function_that_frees_its_argument_owns_it() -> None:
+    """The buffer is not planned: nothing here says when it is over."""
+    text = PROGRAM.replace("  memref.dealloc %a : memref<8xf32>\n", "")
+    freeing = function(COPY, f"memref.dealloc %p : {M}")
+    module = tensorplan.read(text.format(function=freeing))
+    result = str(run(module, PlanMemory(reuse_outputs=False)))
+    assert "%a = memref.alloc() : memref<8xf32>" in result
+    assert "%b = memref.view" in result
