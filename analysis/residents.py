@@ -24,6 +24,7 @@ from xdsl.dialects import memref
 from xdsl.dialects.builtin import MemRefType, UnrankedMemRefType
 from xdsl.ir import Block, Operation, SSAValue
 
+from ..dialects.diagnostics import name_of
 from ..dialects.memory import effects_on, freed, is_view
 from ..planning.problem import Steps
 from .allocations import Allocation
@@ -84,6 +85,21 @@ def residents(
     return [
         each for each in _Residents(allocation, live, flow).of(block) if each.is_own
     ]
+
+
+def why_none(allocation: Allocation) -> str:
+    """Why an allocation has no residents, as the end of a sentence about it."""
+    for op, _ in allocation.accesses:
+        if not is_over(op):
+            return f"which {name_of(op)} may keep"
+    values: list[SSAValue] = [allocation.alloc.memref]
+    for value in values:  # grows
+        for use in value.uses:
+            if is_view(use.operation):
+                values.append(use.operation.results[0])
+            elif moves(use) is not None:
+                return f"which {name_of(use.operation)} hands on"
+    return "whose uses can't be told apart"
 
 
 class _Residents:

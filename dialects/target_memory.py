@@ -226,6 +226,11 @@ def _memories(devices: object) -> Mapping[str, TargetMemory]:
         for other in memory.copies:
             if other not in found or other == name:
                 others = [word for word in found if word != name]
+                if not others:
+                    raise ValueError(
+                        f"memory {name!r}: copies to {other!r}, expected another "
+                        "memory that is described, and there is none"
+                    )
                 raise ValueError(f"memory {name!r}: copies to {one_of(other, others)}")
     return found
 

@@ -634,8 +634,52 @@ def test_what_stays_is_named(caplog: pytest.LogCaptureFixture) -> None:
         run(on(HANDED_ON, 3 * 256, '"memref.copy"'), PlanSpill())
     assert (
         "whatever moves to slow, 512 bytes are live in fast here, expected at most "
-        "256; 256 of these are %a, which stay"
+        "256; 256 of these stay: %a, which scf.yield hands on\n"
     ) in caplog.text
+
+
+KEPT = """
+!t = memref<64xf32>
+func.func @f(%x: !t, %y: !t) {{
+  %a = memref.alloc() : !t
+  linalg.exp ins(%x : !t) outs(%a : !t)
+  {use}
+  %b = memref.alloc() : !t
+  linalg.exp ins(%x : !t) outs(%b : !t)
+  linalg.add ins(%b, %y : !t, !t) outs(%y : !t)
+  linalg.add ins(%a, %y : !t, !t) outs(%y : !t)
+  memref.dealloc %b : !t
+  memref.dealloc %a : !t
+  func.return
+}}
+func.func private @unknown(!t)
+func.func private @known(%p: !t) {{
+  linalg.exp ins(%p : !t) outs(%p : !t)
+  func.return
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("use", "reason"),
+    [
+        ("func.call @known(%a) : (!t) -> ()", None),
+        ("func.call @unknown(%a) : (!t) -> ()", "which func.call may keep"),
+        (
+            "%c = memref.memory_space_cast %a : !t to memref<64xf32, 7>\n"
+            "linalg.exp ins(%x : !t) outs(%c : memref<64xf32, 7>)",
+            "whose uses can't be told apart",
+        ),
+    ],
+)
+def test_it_is_said_why_a_buffer_stays(
+    use: str, reason: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    module = tensorplan.read(KEPT.format(use=use))
+    with caplog.at_level("INFO"):
+        run(on(str(module), 3 * 256, '"memref.copy"'), PlanSpill())
+    assert (reason is None) == ("of these stay" not in caplog.text)
+    assert reason is None or reason in caplog.text
 
 
 STREAM = "tgraph.negate %x outs(%a) {tgraph.stream = 0 : i32} : !t"

@@ -77,6 +77,11 @@ def test_a_file_says_what_the_attribute_says(tmp_path: Path) -> None:
         ("bandwidth = 0.08,", "", "copies to 'psram': bandwidth is missing"),
         (" 0.08", " 0", "copies to 'psram': bandwidth is 0, expected more than 0"),
         ("copies.psram", "copies.sdram", "copies to 'sdram', expected one of psram"),
+        (
+            TOML,
+            "[sram]\ncapacity = 8\ncopies.sram = { bandwidth = 1 }",
+            "copies to 'sram', expected another memory",
+        ),
         ("copies.psram = {", "copies = 3 #", "copies is 3, expected a table"),
         ("space = 2", 'space = "sram"', "'psram' have the same memory space"),
         ("space = 2", "base = 0x2000_0100", "base 536871168, expected at least"),

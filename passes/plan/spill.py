@@ -68,11 +68,11 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.test_value import create_ssa_value
 
-from ...analysis.allocations import has_plan
+from ...analysis.allocations import Allocation, has_plan
 from ...analysis.control_flow import LOOPS, ControlFlow
 from ...analysis.cost import repetitions
 from ...analysis.liveness import buffer_of, merged, without
-from ...analysis.residents import Resident, ResidentUse, residents
+from ...analysis.residents import Resident, ResidentUse, residents, why_none
 from ...dialects.diagnostics import (
     LocatedError,
     held_back,
@@ -550,14 +550,14 @@ class _Spilling:
         live = Choice(replace(problem, capacity=0), range(len(problem.gaps)))
         step = max((at for at, b in enumerate(problem.live) if b), key=live.excess)
         pool, fixed = self.arena.pool, self._fixed_at(step)
-        held = (x.name for index in fixed for x in pool.slots[index].allocations)
-        names = ", ".join(dict.fromkeys(held))
         never = sum(pool.buffers[index].size for index in fixed)
+        held = [x for index in fixed for x in pool.slots[index].allocations]
+        names = dict.fromkeys(f"{_described_buffer(x)}, {why_none(x)}" for x in held)
         remark(
             f"whatever moves to {self.route.slower.name}, {live.excess(step)} bytes "
             f"are live in {self.route.memory.name} here, expected at most "
             f"{self.arena.left}"
-            + (f"; {never} of these are {names}, which stay" if fixed else ""),
+            + (f"; {never} of these stay: {'; '.join(names)}" if fixed else ""),
             self.flow.ops[step],
         )
 
@@ -619,6 +619,11 @@ def _passing(use: ResidentUse) -> Sequence[tuple[Resident, ResidentUse | None]]:
         return [(each, use) for each in use.inside[1:] if not use.inside[0].uses]
     is_loop = name_of(use.op) in LOOPS
     return [(each, use if is_loop else None) for each in use.inside]
+
+
+def _described_buffer(allocation: Allocation) -> str:
+    place = place_of(allocation.alloc)
+    return f"{allocation.name} ({place})" if place else allocation.name
 
 
 def _described(op: Operation) -> str:
