@@ -198,19 +198,19 @@ class AsynchronousByTag(Asynchronous):
         *_, tag = (i for i, v in enumerate(op.operands) if _is_memref(v))
         uses = {use.operation: use.index for use in op.operands[tag].uses}
         users = list(uses)
-        starts = [user for user in users if name_of(user) == name_of(op)]
+        starts = {user: None for user in users if name_of(user) == name_of(op)}
         if any(any(map(_is_memref, x.operands[uses[x] + 1 :])) for x in starts):
             return None  # one moves tags
-        waits = [user for user in users if name_of(user) in self.waits]
+        waits = {user: None for user in users if name_of(user) in self.waits}
         others = [user for user in users if user not in starts and user not in waits]
         if not all(freed(user) or _is_before(user, op) for user in others):
             return None
-        count = len(waits[0].operands) - 2 if waits else 0
+        count = len(next(iter(waits)).operands) - 2 if waits else 0
         elements = {user: _element(user, count) for user in (*starts, *waits)}
         here = elements[op]
         if any(x != here and _may_be_same(x, here) for x in elements.values()):
             return None
-        alike = [user for user, element in elements.items() if element == here]
+        alike = {user: None for user, element in elements.items() if element == here}
         if sum(user in starts for user in alike) == 1:
             wait = _first(_after(op, [user for user in alike if user in waits]))
         else:
