@@ -361,20 +361,28 @@ def transfer_of(op: Operation) -> Transfer | None:
 
 
 def dma_start(op: Operation) -> DmaStart | None:
-    """What a `memref.dma_start` has; None of other operations."""
+    """What a `memref.dma_start` has; None of other operations, and of one that has not
+    the operands that MLIR expects."""
     if name_of(op) != "memref.dma_start":
         return None
     memrefs = [index for index, value in enumerate(op.operands) if _is_memref(value)]
     if len(memrefs) != 3:
         return None  # not valid
+    types = [op.operands[index].type for index in memrefs]
+    if not all(isinstance(type, MemRefType) for type in types):
+        return None
     source, target, tag = memrefs
-    *target_index, elements = op.operands[target + 1 : tag]
-    of_tag = cast(MemRefType[Attribute], op.operands[tag].type).get_num_dims()
+    ranks = [cast(MemRefType[Attribute], type).get_num_dims() for type in types]
+    if [target, tag] != [ranks[0] + 1, target + ranks[1] + 2] or source:
+        return None
+    strides = op.operands[tag + 1 + ranks[2] :]
+    if len(op.operands) < tag + 1 + ranks[2] or len(strides) not in (0, 2):
+        return None
     return DmaStart(
         *(op.operands[source], op.operands[source + 1 : target]),
-        *(op.operands[target], target_index, elements),
-        *(op.operands[tag], op.operands[tag + 1 : tag + 1 + of_tag]),
-        op.operands[tag + 1 + of_tag :],
+        *(op.operands[target], op.operands[target + 1 : tag - 1]),
+        *(op.operands[tag - 1], op.operands[tag]),
+        *(op.operands[tag + 1 : tag + 1 + ranks[2]], strides),
     )
 
 
@@ -550,9 +558,13 @@ def _element(op: Operation, count: int) -> Sequence[Hashable]:
 
 def _may_be_same(x: Sequence[Hashable], y: Sequence[Hashable]) -> bool:
     """Whether two names may be of one element: not if they have other numbers."""
-    return x[0] != y[0] or not any(
-        isinstance(i, Attribute) and isinstance(j, Attribute) and i != j
-        for i, j in zip(x[1:], y[1:], strict=True)
+    return (
+        x[0] != y[0]
+        or len(x) != len(y)
+        or not any(
+            isinstance(i, Attribute) and isinstance(j, Attribute) and i != j
+            for i, j in zip(x[1:], y[1:], strict=True)
+        )
     )
 
 

@@ -249,6 +249,36 @@ def test_elements_at_strides_are_refused(text: str) -> None:
         run(module, PlanStripMemorySpaces())
 
 
+X, Y, TAG = 'memref<8xf32, "cpu:0">', 'memref<8xf32, "cpu:1">', "memref<1xi32>"
+INVALID = {
+    "two memrefs": f"(%x, %n, %y, %n) : ({X}, index, {Y}, index) -> ()",
+    "no number": f"(%x, %n, %y, %t, %n) : ({X}, index, {Y}, {TAG}, index) -> ()",
+    "no index of a memref": f"(%x, %y, %n, %n, %t, %n) : ({X}, {Y}, index, index, "
+    f"{TAG}, index) -> ()",
+    "no index of the tag": f"(%x, %n, %y, %n, %n, %t) : ({X}, index, {Y}, index, "
+    f"index, {TAG}) -> ()",
+    "no rank": f"(%x, %n, %u, %n, %n, %t, %n) : ({X}, index, memref<*xf32>, index, "
+    f"index, {TAG}, index) -> ()",
+    "one number for strides": f"(%x, %n, %y, %n, %n, %t, %n, %n) : ({X}, index, {Y}, "
+    f"index, index, {TAG}, index, index) -> ()",
+}
+
+
+@pytest.mark.parametrize("name", INVALID)
+def test_other_operands_are_refused(name: str) -> None:
+    """xDSL does not know the operation as MLIR has it, and does not verify it."""
+    text = (
+        f"func.func @main(%x: {X}, %y: {Y}, %t: {TAG}, %u: memref<*xf32>, %n: index)"
+        "{\n"
+        f'"memref.dma_start"{INVALID[name]}\n'
+        f'"memref.dma_wait"(%t, %n, %n) : ({TAG}, index, index) -> ()\nfunc.return\n}}'
+    )
+    module = tensorplan.read(text)
+    run(module, PLAN)  # a remark of plan-check
+    with pytest.raises(LocatedError, match="has other operands than two memrefs"):
+        run(module, PlanStripMemorySpaces())
+
+
 def test_a_saved_program_has_transfers(tmp_path: Path) -> None:
     planned = with_transfers("lstm_scan_train")
     Executable(planned).save(tmp_path / "program.tp")

@@ -75,7 +75,9 @@ def _copy_at_once(op: Operation) -> None:
     dma = dma_start(op)
     if dma is None:
         raise LocatedError(
-            f"{name_of(op)} has other operands than two memrefs and a tag", op
+            f"{name_of(op)} has other operands than two memrefs with an index for each "
+            "dimension, a number, and a tag with its indices",
+            op,
         )
     if dma.strides:
         raise LocatedError(
