@@ -408,7 +408,7 @@ class CountPositions(RewritePattern):
         counted = [
             number
             for number, value in enumerate(op.inputs[: len(op.res)])
-            if _counts(value, op.along[0])
+            if counts(value, op.along[0])
         ]
         if not counted or len(counted) == len(op.res) or op.numbered:
             return
@@ -447,7 +447,7 @@ class SortOfUnitDimension(RewritePattern):
         replace(rewriter, op, iotas, found)
 
 
-def _counts(value: SSAValue, dimension: int) -> bool:
+def counts(value: SSAValue, dimension: int) -> bool:
     """Whether each element is its own index along a dimension."""
     op = value.owner
     if isinstance(op, IotaOp):
@@ -459,7 +459,7 @@ def _counts(value: SSAValue, dimension: int) -> bool:
     return dimension in dims and (
         value_shape(source)[at := dims.index(dimension)]
         == value_shape(value)[dimension]
-        and _counts(source, at)
+        and counts(source, at)
     )
 
 

@@ -17,9 +17,9 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 from ..compatibility import replace
 from ..diagnostics import LocatedError
 from . import elementwise as ops
-from .base import TensorOp, is_static, tensor_type_of
-from .elements import holds, is_float, is_integer, width_and_sign
-from .shaping import ConstantOp
+from .base import TensorOp, is_static, tensor_type_of, value_shape
+from .elements import holds, is_float, is_integer, limits, width_and_sign
+from .shaping import BroadcastInDimOp, ConstantOp, IotaOp
 
 Number: TypeAlias = IntegerAttr | FloatAttr
 Numbers: TypeAlias = Sequence[Number | None]
@@ -185,6 +185,62 @@ def _holds_for_equals(op: TensorOp) -> bool:
     return cast(ops.CompareOp, op).direction.data in ("EQ", "LE", "GE")
 
 
+_NOT = {"EQ": "NE", "NE": "EQ", "LT": "GE", "GE": "LT", "GT": "LE", "LE": "GT"}
+
+
+def _decided(op: TensorOp, numbers: Numbers) -> TensorOp | None:
+    """Of integers that a comparison orders, whichever they are: 0 or 1."""
+    type, between = tensor_type_of(op.result.type), list(map(_bounds, op.operands))
+    if None in between or not is_static(type):
+        return None
+    left, right = cast(Sequence[tuple[int, int]], between)
+    direction = cast(ops.CompareOp, op).direction.data
+    for holds_always in (True, False):
+        if _always(direction if holds_always else _NOT[direction], left, right):
+            element = cast(IntegerType, type.element_type)
+            return ConstantOp(IntegerAttr(int(holds_always), element), type)
+    return None
+
+
+def _always(direction: str, left: tuple[int, int], right: tuple[int, int]) -> bool:
+    """Whether a comparison holds for all integers between these."""
+    (least, most), (lower, upper) = left, right
+    match direction:
+        case "LT":
+            return most < lower
+        case "LE":
+            return most <= lower
+        case "GT":
+            return least > upper
+        case "GE":
+            return least >= upper
+        case "NE":
+            return most < lower or least > upper
+        case _:
+            return least == most == lower == upper
+
+
+def _bounds(value: SSAValue) -> tuple[int, int] | None:
+    """The smallest and the largest element, if the IR says so: of an iota, or of a
+    constant."""
+    number, op = _number(value), value.owner
+    if isinstance(number, IntegerAttr):
+        width, signed = width_and_sign(number.type)
+        exact = number.value.data & _all_ones(width, signed)
+        if exact & _lowest(width, signed):
+            exact -= 1 << width
+        return exact, exact
+    if isinstance(op, BroadcastInDimOp) and not op.outs:
+        return _bounds(op.inputs[0])
+    if not isinstance(op, IotaOp) or op.outs or not is_integer(_element(value)):
+        return None
+    size = value_shape(value)[op.dimension.value.data]
+    if not is_static(tensor_type_of(value.type)):
+        return None
+    most = max(size - 1, 0)
+    return (0, most) if most <= limits(_element(value))[1] else None
+
+
 def _involution(op: TensorOp, numbers: Numbers) -> SSAValue | None:
     """Done twice: nothing."""
     source = _source(op)
@@ -245,7 +301,7 @@ _RULES: Mapping[type[TensorOp], Sequence[Rule]] = {
     ops.AddOp: (_neutral(_zero, -0.0),),
     ops.AndOp: (_neutral(_all_ones), _absorbing(_zero), _idempotent),
     ops.BitcastConvertOp: (_recast,),
-    ops.CompareOp: (_of_itself(_holds_for_equals),),
+    ops.CompareOp: (_of_itself(_holds_for_equals), _decided),
     ops.ConvertOp: (_converted,),
     ops.DivideOp: (_neutral(_one, 1.0, (_RIGHT,)),),
     ops.ImagOp: (_part,),

@@ -10,7 +10,8 @@ from .base import REWRITES
 from .bodies import ElementsOp, SortOp
 from .elementwise import ElementwiseOp
 from .folding import FoldElementwise
-from .indexing import DynamicSliceOp, DynamicUpdateSliceOp
+from .index_batching import BatchOfIndices
+from .indexing import DynamicSliceOp, DynamicUpdateSliceOp, GatherOp, ScatterOp
 from .matrices import FactorizationOp
 from .narrowing import NarrowOperands
 from .reducing import ConvolutionOp, DotGeneralOp, ReduceOp
@@ -32,6 +33,8 @@ REWRITES.update(
         ElementwiseOp: (FoldElementwise(), c.ElementwiseOfBroadcasts()),
         DynamicSliceOp: (c.DynamicSliceAtConstant(),),
         DynamicUpdateSliceOp: (c.UpdateOfAll(),),
+        GatherOp: (BatchOfIndices(),),
+        ScatterOp: (BatchOfIndices(),),
         ElementsOp: (c.CountPositions(),),
         SortOp: (c.SortOfUnitDimension(), c.CountPositions()),
         ReduceOp: (c.ReduceOfUnitDimensions(),),

@@ -163,3 +163,28 @@ func.func @unknown_types(%x: tensor<?xnone>) -> tensor<?xnone> {
   %0 = tgraph.convert %x : tensor<?xnone>
   func.return %0 : tensor<?xnone>
 }
+
+// An iota is at least 0 and below its size, unless its type is too narrow for that.
+// CHECK-LABEL: func.func @positions_are_ordered
+// CHECK-NEXT:    tgraph.iota
+// CHECK-NEXT:    %1 = tgraph.constant<false> : tensor<2x8xi1>
+// CHECK-NEXT:    %2 = tgraph.constant<true> : tensor<2x8xi1>
+// CHECK-NEXT:    %3 = tgraph.constant<true> : tensor<2x8xi1>
+// CHECK:         tgraph.compare {{.*}} tensor<8xi32>
+// CHECK:         tgraph.compare {{.*}} tensor<200xi8>
+// CHECK-NEXT:    func.return %1, %2, %3,
+func.func @positions_are_ordered() -> (tensor<2x8xi1>, tensor<2x8xi1>, tensor<2x8xi1>, tensor<2x8xi1>, tensor<200xi1>) {
+  %0 = tgraph.iota {dimension = 0 : i64} : tensor<8xi32>
+  %n = tgraph.broadcast_in_dim %0 {broadcast_dimensions = array<i64: 1>} : (tensor<8xi32>) -> tensor<2x8xi32>
+  %zero = tgraph.constant<0 : i32> : tensor<2x8xi32>
+  %seven = tgraph.constant<7 : i32> : tensor<2x8xi32>
+  %eight = tgraph.constant<8 : i32> : tensor<2x8xi32>
+  %1 = tgraph.compare %n, %zero {direction = "LT"} : (tensor<2x8xi32>, tensor<2x8xi32>) -> tensor<2x8xi1>
+  %2 = tgraph.compare %seven, %n {direction = "GE"} : (tensor<2x8xi32>, tensor<2x8xi32>) -> tensor<2x8xi1>
+  %3 = tgraph.compare %n, %eight {direction = "NE"} : (tensor<2x8xi32>, tensor<2x8xi32>) -> tensor<2x8xi1>
+  %4 = tgraph.compare %n, %seven {direction = "LT"} : (tensor<2x8xi32>, tensor<2x8xi32>) -> tensor<2x8xi1>
+  %wide = tgraph.iota {dimension = 0 : i64} : tensor<200xi8>
+  %none = tgraph.constant<0 : i8> : tensor<200xi8>
+  %5 = tgraph.compare %wide, %none {direction = "LT"} : (tensor<200xi8>, tensor<200xi8>) -> tensor<200xi1>
+  func.return %1, %2, %3, %4, %5 : tensor<2x8xi1>, tensor<2x8xi1>, tensor<2x8xi1>, tensor<2x8xi1>, tensor<200xi1>
+}

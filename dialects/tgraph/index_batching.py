@@ -1,0 +1,126 @@
+"""`canonicalize`: indices that count along a dimension of theirs become a batch.
+
+    %i = tgraph.concatenate %rows, %labels ... : ... -> tensor<8x2xi32>
+    %1 = tgraph.gather %x, %i {start_index_map = array<i64: 0, 1>, ...} : ...
+
+    %1 = tgraph.gather %x, %labels {start_index_map = array<i64: 1>,
+         operand_batching_dims = array<i64: 0>, start_indices_batching_dims = ..., ...}
+
+%rows is 0, 1, ..., 7, and %x has eight rows: in NumPy, `x[arange(8), labels]`. So each
+index vector belongs to one row, which StableHLO's batching dimensions say. A tile of
+the result then needs only its rows of %x, and a scatter with one index vector in each
+batch hits no element twice.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+from xdsl.dialects.builtin import DenseArrayBase, IntegerType
+from xdsl.ir import Operation, SSAValue
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
+
+from ..compatibility import insert, replace
+from .base import TensorOp, ints, is_static, tensor_type_of, value_shape, with_shape
+from .canonicalization import counts
+from .elements import limits
+from .indexing import GatherOp, ScatterOp
+from .shaping import ConcatenateOp
+
+_DIMENSIONS: Mapping[type[TensorOp], Sequence[str]] = {
+    GatherOp: (
+        "start_index_map",
+        "collapsed_slice_dims",
+        "operand_batching_dims",
+        "start_indices_batching_dims",
+    ),
+    ScatterOp: (
+        "scatter_dims_to_operand_dims",
+        "inserted_window_dims",
+        "input_batching_dims",
+        "scatter_indices_batching_dims",
+    ),
+}
+"""Those of the operand that are indexed, that slices lack, and that are of the batch,
+and those of the indices that are."""
+
+
+class BatchOfIndices(RewritePattern):
+    """gather or scatter at (iota, i) -> the same at i, with a batching dimension."""
+
+    def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
+        assert isinstance(op, GatherOp | ScatterOp)
+        operand, indices, *rest = op.inputs
+        vector_dim, joined = op.index_vector_dim.value.data, indices.owner
+        types = [tensor_type_of(value.type) for value in (operand, indices)]
+        if op.outs or not all(map(is_static, types)):
+            return
+        if not isinstance(joined, ConcatenateOp) or not _are_entries(
+            joined, vector_dim
+        ):
+            return
+        names = _DIMENSIONS[type(op)]
+        indexed, dropped, of_operand, of_indices = (
+            cast(DenseArrayBase[IntegerType], op.properties[name]).get_values()
+            for name in names
+        )
+        batch = dict(zip(of_operand, of_indices, strict=True))
+        entries = dict(zip(indexed, joined.inputs, strict=True))
+        for dim, entry in list(entries.items()):
+            along = _counted(entry, value_shape(operand)[dim], vector_dim)
+            free = [d for d in along if d not in batch.values()]
+            if free and dim in dropped and len(entries) > 1:
+                batch[dim] = free[0]
+                del entries[dim]
+        if len(entries) == len(indexed):
+            return
+        left = insert(rewriter, _joined(joined, list(entries.values()), vector_dim))
+        lists = (
+            list(entries),
+            [dim for dim in dropped if dim not in batch],
+            sorted(batch),
+            [batch[dim] for dim in sorted(batch)],
+        )
+        new = type(op).create(
+            operands=[operand, left.result, *rest],
+            result_types=[op.result.type],
+            properties={
+                **op.properties,
+                **dict(zip(names, map(ints, lists), strict=True)),
+            },
+        )
+        new.location, new.attributes = op.location, {**op.attributes}
+        replace(rewriter, op, new)
+
+
+def _are_entries(joined: ConcatenateOp, vector_dim: int) -> bool:
+    """Whether each operand is one entry of the index vectors."""
+    return (
+        not joined.outs
+        and joined.dimension.value.data == vector_dim
+        and all(value_shape(entry)[vector_dim] == 1 for entry in joined.inputs)
+    )
+
+
+def _counted(entry: SSAValue, size: int, vector_dim: int) -> Sequence[int]:
+    """The dimensions along which an entry counts all of so many indices."""
+    _, most = limits(tensor_type_of(entry.type).element_type)
+    return [
+        dim
+        for dim, length in enumerate(value_shape(entry))
+        if dim != vector_dim and length == size <= most and counts(entry, dim)
+    ]
+
+
+def _joined(
+    joined: ConcatenateOp, entries: Sequence[SSAValue], vector_dim: int
+) -> ConcatenateOp:
+    """Index vectors of some of the entries."""
+    shape = list(value_shape(joined.result))
+    shape[vector_dim] = len(entries)
+    new = ConcatenateOp(
+        entries,
+        result_types=[with_shape(tensor_type_of(joined.result.type), shape)],
+        properties={"dimension": joined.dimension},
+    )
+    new.location, new.attributes = joined.location, {**joined.attributes}
+    return new

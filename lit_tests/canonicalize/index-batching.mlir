@@ -1,0 +1,47 @@
+// RUN: plan-opt %s -p canonicalize,cse --split-input-file | filecheck %s
+
+// x[arange(8), labels], as JAX writes it: no row number is below 0, and each row has
+// one index.
+// CHECK-LABEL: func.func @labels
+// CHECK-NEXT:    %0 = tgraph.broadcast_in_dim %labels {{.*}} -> tensor<8x1xi32>
+// CHECK-NEXT:    %1 = tgraph.gather %x, %0 {offset_dims = array<i64>, collapsed_slice_dims = array<i64: 1>, start_index_map = array<i64: 1>, index_vector_dim = 1 : i64, slice_sizes = array<i64: 1, 1>, operand_batching_dims = array<i64: 0>, start_indices_batching_dims = array<i64: 0>}
+// CHECK-NEXT:    func.return
+func.func @labels(%x: tensor<8x100xf32>, %labels: tensor<8xi32>) -> tensor<8xf32> {
+  %n = tgraph.iota {dimension = 0 : i64} : tensor<8xi32>
+  %zero = tgraph.constant<0 : i32> : tensor<8xi32>
+  %rows = tgraph.constant<8 : i32> : tensor<8xi32>
+  %0 = tgraph.compare %n, %zero {direction = "LT"} : (tensor<8xi32>, tensor<8xi32>) -> tensor<8xi1>
+  %1 = tgraph.add %n, %rows : tensor<8xi32>
+  %2 = tgraph.select %0, %1, %n : (tensor<8xi1>, tensor<8xi32>, tensor<8xi32>) -> tensor<8xi32>
+  %3 = tgraph.broadcast_in_dim %2 {broadcast_dimensions = array<i64: 0>} : (tensor<8xi32>) -> tensor<8x1xi32>
+  %4 = tgraph.broadcast_in_dim %labels {broadcast_dimensions = array<i64: 0>} : (tensor<8xi32>) -> tensor<8x1xi32>
+  %5 = tgraph.concatenate %3, %4 {dimension = 1 : i64} : (tensor<8x1xi32>, tensor<8x1xi32>) -> tensor<8x2xi32>
+  %6 = tgraph.gather %x, %5 {offset_dims = array<i64>, collapsed_slice_dims = array<i64: 0, 1>, start_index_map = array<i64: 0, 1>, index_vector_dim = 1 : i64, slice_sizes = array<i64: 1, 1>} : (tensor<8x100xf32>, tensor<8x2xi32>) -> tensor<8xf32>
+  func.return %6 : tensor<8xf32>
+}
+
+// -----
+
+// A diagonal: one entry is left.
+// CHECK-LABEL: func.func @diagonal
+// CHECK:         tgraph.scatter %x, %n, %y {{.*}}inserted_window_dims = array<i64: 1>, scatter_dims_to_operand_dims = array<i64: 1>{{.*}}, input_batching_dims = array<i64: 0>, scatter_indices_batching_dims = array<i64: 0>} : (tensor<8x8xf32>, tensor<8x1xi32>, tensor<8xf32>)
+func.func @diagonal(%x: tensor<8x8xf32>, %y: tensor<8xf32>) -> tensor<8x8xf32> {
+  %n = tgraph.iota {dimension = 0 : i64} : tensor<8x1xi32>
+  %i = tgraph.concatenate %n, %n {dimension = 1 : i64} : (tensor<8x1xi32>, tensor<8x1xi32>) -> tensor<8x2xi32>
+  %0 = tgraph.scatter %x, %i, %y {kind = "add", update_window_dims = array<i64>, inserted_window_dims = array<i64: 0, 1>, scatter_dims_to_operand_dims = array<i64: 0, 1>, index_vector_dim = 1 : i64} : (tensor<8x8xf32>, tensor<8x2xi32>, tensor<8xf32>) -> tensor<8x8xf32>
+  func.return %0 : tensor<8x8xf32>
+}
+
+// -----
+
+// Not where there are more rows than index vectors, or where slices have several rows.
+// CHECK-LABEL: func.func @some_rows
+// CHECK:         tgraph.gather %x, {{.*}} : (tensor<9x100xf32>, tensor<8x2xi32>)
+// CHECK:         tgraph.gather %y, {{.*}} slice_sizes = array<i64: 2, 1>} : (tensor<8x100xf32>, tensor<8x2xi32>)
+func.func @some_rows(%x: tensor<9x100xf32>, %y: tensor<8x100xf32>, %labels: tensor<8x1xi32>) -> (tensor<8xf32>, tensor<8x2xf32>) {
+  %n = tgraph.iota {dimension = 0 : i64} : tensor<8x1xi32>
+  %i = tgraph.concatenate %n, %labels {dimension = 1 : i64} : (tensor<8x1xi32>, tensor<8x1xi32>) -> tensor<8x2xi32>
+  %0 = tgraph.gather %x, %i {offset_dims = array<i64>, collapsed_slice_dims = array<i64: 0, 1>, start_index_map = array<i64: 0, 1>, index_vector_dim = 1 : i64, slice_sizes = array<i64: 1, 1>} : (tensor<9x100xf32>, tensor<8x2xi32>) -> tensor<8xf32>
+  %1 = tgraph.gather %y, %i {offset_dims = array<i64: 1>, collapsed_slice_dims = array<i64: 1>, start_index_map = array<i64: 0, 1>, index_vector_dim = 1 : i64, slice_sizes = array<i64: 2, 1>} : (tensor<8x100xf32>, tensor<8x2xi32>) -> tensor<8x2xf32>
+  func.return %0, %1 : tensor<8xf32>, tensor<8x2xf32>
+}
