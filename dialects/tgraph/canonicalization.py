@@ -168,7 +168,10 @@ class MergeReverses(RewritePattern):
 class TransposeOfDotGeneral(RewritePattern):
     """transpose(dot_general(a, b)) -> dot_general(b, a), where that is the same.
 
-    So a weight gradient is computed in the layout of the weight.
+    So a weight gradient is computed in the layout of the weight. Also where another
+    transpose is left, if neither operand lies as a library reads it, but both do when
+    they are exchanged: the weights of attention, which JAX has on the right, and the
+    values.
     """
 
     @op_type_rewrite_pattern
@@ -187,11 +190,14 @@ class TransposeOfDotGeneral(RewritePattern):
             *range(batch + left, batch + left + right),
             *range(batch, batch + left),
         )
-        if op.permutation.get_values() != swapped:
+        permutation = op.permutation.get_values()
+        if permutation != swapped and not _lies_the_other_way(source):
             return
+        shape = value_shape(source.result)
+        made = with_shape(tensor_type_of(op.result.type), [shape[d] for d in swapped])
         new = DotGeneralOp(
             (source.inputs[1], source.inputs[0]),
-            result_types=(op.result.type,),
+            result_types=(op.result.type if permutation == swapped else made,),
             properties={
                 "lhs_batching_dimensions": source.rhs_batching_dimensions,
                 "rhs_batching_dimensions": source.lhs_batching_dimensions,
@@ -199,7 +205,27 @@ class TransposeOfDotGeneral(RewritePattern):
                 "rhs_contracting_dimensions": source.lhs_contracting_dimensions,
             },
         )
-        _merge(rewriter, op, source, new)
+        if permutation == swapped:
+            _merge(rewriter, op, source, new)
+            return
+        new.location, new.attributes = source.location, {**source.attributes}
+        rewriter.insert(new, InsertPoint.before(op))
+        rest = TransposeOp(
+            (new.result,),
+            result_types=(op.result.type,),
+            properties={"permutation": ints([swapped.index(d) for d in permutation])},
+        )
+        _replace(rewriter, op, rest)
+
+
+def _lies_the_other_way(op: DotGeneralOp) -> bool:
+    """Whether what is summed comes last on the right, but not on the left, where a
+    library adds up rows of the left matrix."""
+    left_last, right_last = (
+        len(value_shape(value)) - 1 in dims
+        for value, dims in zip(op.inputs, op.contracting, strict=True)
+    )
+    return right_last and not left_last
 
 
 def _merge_broadcast(

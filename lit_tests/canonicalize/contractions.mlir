@@ -47,3 +47,25 @@ func.func @sums(%x: tensor<4x8xui8>) -> (tensor<4x3xi32>, tensor<4x3xi32>) {
   %4 = tgraph.dot_general %0, %2 {lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 0>} : (tensor<4x8xi32>, tensor<8x3xi32>) -> tensor<4x3xi32>
   func.return %3, %4 : tensor<4x3xi32>, tensor<4x3xi32>
 }
+
+// Where neither matrix lies as a library reads it, they are exchanged if the result is
+// transposed anyway: weights of attention times values, as JAX writes them.
+// CHECK-LABEL: func.func @values
+// CHECK-NEXT:    %0 = tgraph.dot_general %p, %v {lhs_batching_dimensions = array<i64: 0>, rhs_batching_dimensions = array<i64: 1>, lhs_contracting_dimensions = array<i64: 2>, rhs_contracting_dimensions = array<i64: 0>} : {{.*}} -> tensor<2x4x5xf32>
+// CHECK-NEXT:    %1 = tgraph.transpose %0 {permutation = array<i64: 1, 0, 2>} : (tensor<2x4x5xf32>) -> tensor<4x2x5xf32>
+// CHECK-NEXT:    func.return %1
+func.func @values(%p: tensor<2x4x3xf32>, %v: tensor<3x2x5xf32>) -> tensor<4x2x5xf32> {
+  %0 = tgraph.dot_general %v, %p {lhs_batching_dimensions = array<i64: 1>, rhs_batching_dimensions = array<i64: 0>, lhs_contracting_dimensions = array<i64: 0>, rhs_contracting_dimensions = array<i64: 2>} : (tensor<3x2x5xf32>, tensor<2x4x3xf32>) -> tensor<2x5x4xf32>
+  %1 = tgraph.transpose %0 {permutation = array<i64: 2, 0, 1>} : (tensor<2x5x4xf32>) -> tensor<4x2x5xf32>
+  func.return %1 : tensor<4x2x5xf32>
+}
+
+// Not where one of them lies so.
+// CHECK-LABEL: func.func @rows
+// CHECK-NEXT:    tgraph.dot_general %v, %p
+// CHECK-NEXT:    tgraph.transpose {{.*}} {permutation = array<i64: 2, 0, 1>}
+func.func @rows(%p: tensor<2x4x3xf32>, %v: tensor<2x5x3xf32>) -> tensor<4x2x5xf32> {
+  %0 = tgraph.dot_general %v, %p {lhs_batching_dimensions = array<i64: 0>, rhs_batching_dimensions = array<i64: 0>, lhs_contracting_dimensions = array<i64: 2>, rhs_contracting_dimensions = array<i64: 2>} : (tensor<2x5x3xf32>, tensor<2x4x3xf32>) -> tensor<2x5x4xf32>
+  %1 = tgraph.transpose %0 {permutation = array<i64: 2, 0, 1>} : (tensor<2x5x4xf32>) -> tensor<4x2x5xf32>
+  func.return %1 : tensor<4x2x5xf32>
+}
