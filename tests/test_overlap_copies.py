@@ -381,6 +381,15 @@ def test_random_programs(random: Random) -> None:
     assert str(run(hidden, PlanOverlapCopies())) == str(hidden)
 
 
+@pytest.mark.parametrize("seed", [28, 50, 115])
+def test_a_second_run_finds_nothing(seed: int) -> None:
+    """Beside transfers, waits, and what has transfers inside, nothing else is hidden."""
+    _, spilled = fitted(Random(seed))
+    hidden = run(asynchronous(spilled), PlanOverlapCopies())
+    assert "memref.dma_start" in str(hidden)
+    assert str(run(hidden, PlanOverlapCopies())) == str(hidden)
+
+
 @pytest.mark.parametrize("seed", [29, 37, 48, 64])
 def test_what_fitted_still_fits(seed: int) -> None:
     """Buffers live longer in several places, in loops and branches, too."""

@@ -27,7 +27,7 @@ arena still fits its memory: plan-memory is asked for the arenas. If one does no
 it is, the function stays. Time is estimated: that of operations by analysis/cost.py,
 that of copies from bandwidth and latency. One copy at a time goes from one memory to
 another. A copy that takes more time in all comes first. A copy that nothing hides
-stays.
+stays. Transfers that there are already keep the operations beside them.
 
 This is the prefetch interval of XLA's memory-space assignment, after the choice of what
 moves. A remark says how much is hidden.
@@ -44,7 +44,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
-from typing import TypeAlias, cast
+from typing import NamedTuple, TypeAlias, cast
 
 import numpy as np
 from xdsl.context import Context
@@ -68,7 +68,7 @@ from ...analysis.control_flow import ControlFlow, moves
 from ...analysis.cost import repetitions, time
 from ...analysis.liveness import buffer_of, merged, without
 from ...dialects.diagnostics import held_back, remark
-from ...dialects.memory import effects_on, is_view
+from ...dialects.memory import asynchronous, dma_start, effects_on, is_view
 from ...dialects.target_memory import TargetMemories, target_memories
 from ...dialects.tgraph.base import AnyMemRef, element_bytes, has_fixed_size
 from ...planning import Problem
@@ -104,7 +104,8 @@ class PlanOverlapCopies(ModulePass, MemoryOptions):
                 if too_large := [arena for arena in arenas if not arena.fits]:
                     _explain_why_not(func, too_large[0])
                     continue
-                _Overlapping(func, flow, copies, arenas, self.strategy).run()
+                transfers = list(_transfers(func, memories))
+                _Overlapping(func, flow, copies, transfers, arenas, self.strategy).run()
 
 
 def _explain_why_not(func: FuncOp, arena: Arena) -> None:
@@ -235,6 +236,33 @@ def _copies(
             yield _Copy(op, source, target, bytes, nanoseconds, engine, repetitions(op))
 
 
+class _Transfer(NamedTuple):
+    """What copies beside operations already, from where until where."""
+
+    engine: _Engine
+    op: Operation
+    wait: Operation
+    time: int  # nanoseconds
+
+
+def _transfers(func: FuncOp, memories: TargetMemories) -> Iterator[_Transfer]:
+    for op in func.walk():
+        start, trait = dma_start(op), asynchronous(op)
+        if start is None or trait is None or (wait := trait.wait_of(op)) is None:
+            continue
+        source, target = map(_type, (start.source, start.target))
+        here, there = (
+            memories.get(source.memory_space),
+            memories.get(target.memory_space),
+        )
+        way = here and there and here.copies.get(there.name)
+        elements = start.elements.owner
+        if here and there and way and isinstance(elements, arith.ConstantOp):
+            assert isinstance(elements.value, IntegerAttr)
+            bytes = elements.value.value.data * element_bytes(source.element_type)
+            yield _Transfer((here.name, there.name), op, wait, way.time(bytes))
+
+
 def _type(value: SSAValue) -> AnyMemRef:
     return cast(AnyMemRef, value.type)
 
@@ -327,6 +355,7 @@ class _Overlapping:
         func: FuncOp,
         flow: ControlFlow,
         copies: Sequence[_Copy],
+        transfers: Sequence[_Transfer],
         arenas: Sequence[Arena],
         strategy: str,
     ):
@@ -348,7 +377,7 @@ class _Overlapping:
         times = {block: [*map(_time_of, block.ops)] for block in blocks}
         around: dict[_Engine, set[Operation]] = {}
         """The operations that have copies of each engine inside."""
-        for copy in copies:
+        for copy in (*copies, *transfers):
             found = around.setdefault(copy.engine, set())
             op = copy.op.parent_op()
             while op is not None and op not in found:
@@ -363,8 +392,21 @@ class _Overlapping:
             for block in dict.fromkeys(c.block for c in copies if c.engine == engine)
         }
         """Of each engine and block the time that each operation has for copies."""
+        for transfer in transfers:
+            self._leave_to(transfer)
         self.beside: dict[tuple[_Engine, Block], _Beside] = {}
         self.under_way: dict[Operation, _Copy] = {copy.op: copy for copy in copies}
+
+    def _leave_to(self, transfer: _Transfer) -> None:
+        """Leaves operations to what is copied beside them already."""
+        block, left = transfer.op.parent, transfer.time
+        if block is None or (transfer.engine, block) not in self.times:
+            return
+        times = self.times[transfer.engine, block]
+        for at in range(self.position[transfer.op], self.position[transfer.wait]):
+            taken = min(times[at], left)
+            times[at] -= taken
+            left -= taken
 
     def run(self) -> None:
         by_total = sorted(
@@ -500,8 +542,9 @@ class _Overlapping:
 
 def _time_of(op: Operation) -> int:
     """The time of an operation in which others may copy."""
-    plain = memref.AllocOp | memref.AllocaOp | memref.DeallocOp | memref.CopyOp
-    if isinstance(op, plain) or is_view(op):
+    copies = memref.CopyOp | memref.DmaStartOp | memref.DmaWaitOp
+    plain = memref.AllocOp | memref.AllocaOp | memref.DeallocOp
+    if isinstance(op, copies | plain) or is_view(op):
         return 0
     computes = op.regions or any(isinstance(v.type, MemRefType) for v in op.operands)
     return time(op) if computes else 0
