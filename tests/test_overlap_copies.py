@@ -383,7 +383,7 @@ def test_random_programs(random: Random) -> None:
 
 @pytest.mark.parametrize("seed", [28, 50, 115])
 def test_a_second_run_finds_nothing(seed: int) -> None:
-    """Beside transfers, waits, and what has transfers inside, nothing else is hidden."""
+    """Nothing is hidden beside transfers, waits, and what has transfers inside."""
     _, spilled = fitted(Random(seed))
     hidden = run(asynchronous(spilled), PlanOverlapCopies())
     assert "memref.dma_start" in str(hidden)

@@ -23,8 +23,9 @@ devices are known (passes/tgraph/shared/fitting.py). With `exact`, for small fun
 it searches for the fastest order with constraint programming, as Checkmate does.
 Without a budget, as in the default sequence, the pass lowers the peak as far as
 `max-slowdown` allows, and recomputes what is cheap, such as activations,
-normalizations, and masks: in the function's block and in loops and branches, each of
-which may take so much longer. Arenas are then never larger than before.
+normalizations, and masks: in the function's block, then in the loops and branches at
+the peak, each of which may take so much longer. Arenas are then never larger than
+before.
 
 Of other dialects' operations, it recomputes those in destination style that work
 element by element, such as linalg's.
@@ -39,7 +40,7 @@ misses the budget. It then leaves the lowest peak that it found.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
 
@@ -51,13 +52,14 @@ from xdsl.ir import Block, Operation
 from ...analysis.concatenations import is_in_place, parts
 from ...analysis.cost import flops, times
 from ...analysis.destinations import destinations_of
-from ...analysis.functions import blocks_within, is_tensor, tensor_functions
+from ...analysis.functions import is_tensor, tensor_functions
 from ...analysis.memory_graph import MemoryGraph, memory_graph
 from ...dialects.diagnostics import LocatedError, held_back, remark, say
 from ...dialects.memory import overwritable
 from ...dialects.tgraph.base import TILES, TensorOp, tensor_type_of, typical_bytes
-from ...dialects.tgraph.structure import RegionOp
+from ...dialects.tgraph.structure import IfOp, RegionOp, WhileOp
 from ...planning import deadline
+from ...planning.scheduling import profile
 from ...planning.scheduling.rematerialization import lowest, rematerialize
 from .. import driver
 from ..optional import OptionalPass
@@ -70,6 +72,9 @@ LITTLE = 0.02
 
 WORTH = 0.01
 """Of the live bytes, what has to be saved for that."""
+
+ROUNDS = 4
+"""In which loops and branches are lowered: others are then at the peak."""
 
 
 @dataclass(frozen=True)
@@ -119,18 +124,65 @@ class TGraphRematerialize(OptionalPass, TimeLimit, Placing):
         """Brings the peaks of the function's block, then of those in its loops and
         branches as low as they go within `max_slowdown`, where that lowers the
         function's."""
-        planned, before = PlannedBytes(self), None
-        for number in range(len(list(blocks_within(func.body.block)))):
-            before = self._lower_block(func, number, planned, before)
+        planned = PlannedBytes(self)
+        before = self._lower_function(func, planned)
+        done: set[Block] = set()
+        for _ in range(ROUNDS):
+            peaks = live_peaks(func, self.alignment)
+            limits = {d: int((1 - WORTH) * peak) for d, peak in peaks.items()}
+            found = (block for block, _ in self._above(func.body.block, limits))
+            blocks = [block for block in found if block not in done]
+            if not blocks:
+                return
+            original = func.clone()
+            with held_back() as remarks:
+                changes = [self._lower_cheaply(block) for block in blocks]
+            if not any(changes):
+                return
+            if before is None:
+                before = planned.of_all(original)
+            if (after := planned.of_all(func)) >= before:
+                func.detach_region(0)
+                func.add_region(original.detach_region(0))
+                return
+            say(remarks)
+            before = after
+            done.update(blocks)
 
-    def _lower_block(
-        self, func: FuncOp, number: int, planned: PlannedBytes, before: int | None
-    ) -> int | None:
-        """Lowers the peak of one of the function's blocks. `before` and the result are
-        the bytes that the function takes, if that has been measured."""
-        block = list(blocks_within(func.body.block))[number]
-        if number and (not is_static_block(block) or _is_tile(block)):
-            return before
+    def _lower_function(self, func: FuncOp, planned: PlannedBytes) -> int | None:
+        """Lowers the peak of the function's block; returns the bytes that the function
+        takes, if they have been measured."""
+        memory, order = self._cheap_order(func.body.block)
+        live = sum(memory.peaks(range(len(memory.ops))).values())
+        if order is None:
+            return None
+        original = func.clone()
+        with held_back() as remarks:
+            _explain(memory, order, func.body.block)
+        memory.reorder(order)
+        after = planned.of_all(func)
+        # Less than what no plan of the original does without, or than its own plan.
+        least = live - self._in_results(func) - len(memory.sizes) * self.alignment
+        if after > least:
+            before = planned.of_all(original, memory.storage)
+            if after >= before:
+                func.detach_region(0)
+                func.add_region(original.detach_region(0))
+                return before
+        say(remarks)
+        return after
+
+    def _lower_cheaply(self, block: Block) -> bool:
+        """Lowers the peak of a block; whether it can be lowered."""
+        memory, order = self._cheap_order(block)
+        if order is not None:
+            _explain(memory, order, block)
+            memory.reorder(order)
+        return order is not None
+
+    def _cheap_order(self, block: Block) -> tuple[MemoryGraph, Sequence[int] | None]:
+        """An order in which less is live at the peak, if there is one within
+        `max_slowdown`."""
         memory = memory_graph(block, self.alignment)
         nanoseconds = times(memory.ops)
         costs = _costs(memory, nanoseconds)
@@ -139,26 +191,34 @@ class TGraphRematerialize(OptionalPass, TimeLimit, Placing):
             most = self._allowed(nanoseconds)
             order = lowest(graph, order, costs, most, self.effort).order
         live, lower = (sum(memory.peaks(x).values()) for x in (given, order))
-        if lower > (1 - WORTH) * live or live - lower < WORTH * (before or 0):
-            return before
-        original = func.clone()
-        with held_back() as remarks:
-            _explain(memory, order, block)
-        memory.reorder(order)
-        after = planned.of_all(func)
-        if number == 0:
-            # Less than what no plan of the original does without needs no other.
-            least = live - self._in_results(func) - len(memory.sizes) * self.alignment
-            if after > least:
-                before = planned.of_all(original, memory.storage)
-        elif before is None:
-            before = planned.of_all(original)
-        if before is None or after < before:
-            say(remarks)
-            return after
-        func.detach_region(0)
-        func.add_region(original.detach_region(0))
-        return before
+        return memory, order if lower <= (1 - WORTH) * live else None
+
+    def _above(self, block: Block, limits: Peaks) -> Iterator[tuple[Block, Peaks]]:
+        """The blocks of loops and branches while which more is live than the limits of
+        the block around them; with limits of their own that would do. A block comes
+        before those inside of it, and may be changed in between."""
+        memory = memory_graph(block, self.alignment)
+        order = range(len(memory.ops))
+        live = {
+            device: profile(graph, order) for device, graph in memory.graphs.items()
+        }
+        for at, op in enumerate(memory.ops):
+            over = {d: live[d][at] - limits[d] for d in live if d in limits}
+            over = {device: bytes for device, bytes in over.items() if bytes > 0}
+            if not over or not isinstance(op, WhileOp | IfOp) or TILES in op.attributes:
+                continue
+            blocks = [r.block for r in op.regions if is_static_block(r.block)]
+            peaks = [self._peaks(inner) for inner in blocks]
+            for inner, own in zip(blocks, peaks, strict=True):
+                highest = {d: max(p.get(d, 0) for p in peaks) for d in over}
+                inside = {d: max(highest[d] - bytes, 0) for d, bytes in over.items()}
+                if any(own.get(d, 0) > limit for d, limit in inside.items()):
+                    yield inner, inside
+                    yield from self._above(inner, inside)
+
+    def _peaks(self, block: Block) -> Peaks:
+        memory = memory_graph(block, self.alignment)
+        return memory.peaks(range(len(memory.ops)))
 
     def _in_results(self, func: FuncOp) -> int:
         """The most bytes that may lie in the memory of results."""
@@ -183,48 +243,29 @@ class TGraphRematerialize(OptionalPass, TimeLimit, Placing):
     def _lower(self, func: FuncOp, budgets: Peaks) -> None:
         """Computes values again, until at most so much is live on each device: in the
         function's block, then in those of its loops and branches."""
+        self._lower_to(func.body.block, budgets)
+        for block, limits in self._above(func.body.block, budgets):
+            self._lower_to(block, limits)
 
-        def excess() -> dict[str | None, int]:
-            live = live_peaks(func, self.alignment)
-            return {d: max(live[d] - budgets[d], 0) for d in live}
-
-        for number in range(len(list(blocks_within(func.body.block)))):
-            if not any((before := excess()).values()):
-                return
-            block = list(blocks_within(func.body.block))[number]
-            if number and (not is_static_block(block) or _is_tile(block)):
-                continue
-            original = func.clone() if number else None
-            with held_back() as remarks:
-                self._lower_by(block, before)
-            if original is None or sum(excess().values()) < sum(before.values()):
-                say(remarks)
-            else:
-                func.detach_region(0)
-                func.add_region(original.detach_region(0))
-
-    def _lower_by(self, block: Block, excess: Peaks) -> None:
-        """The same for a block, by so many bytes."""
+    def _lower_to(self, block: Block, limits: Peaks) -> None:
+        """The same for a block."""
         memory = memory_graph(block, self.alignment)
         nanoseconds = times(memory.ops)
         costs = _costs(memory, nanoseconds)
         given = order = list(range(len(memory.ops)))
         before, most = memory.peaks(given), self._allowed(nanoseconds)
         for device, graph in memory.graphs.items():
-            if more := excess.get(device, 0):
-                budget = max(before[device] - more, 0)
+            if before[device] > (limit := limits.get(device, before[device])):
                 if self.exact:
                     # Here, because it needs OR-tools.
                     from ...planning.scheduling.exact_rematerialization import fewest
 
                     try:
-                        order = list(fewest(graph, order, costs, budget).order)
+                        order = list(fewest(graph, order, costs, limit).order)
                     except ImportError as error:
                         raise LocatedError(str(error)) from None
                 else:
-                    found = rematerialize(
-                        graph, order, costs, budget, most, self.effort
-                    )
+                    found = rematerialize(graph, order, costs, limit, most, self.effort)
                     order = list(found.order)
         if order != given:
             _explain(memory, order, block)
@@ -251,12 +292,6 @@ def _may_be_repeated(op: Operation) -> bool:
     if isinstance(op, TensorOp):
         return not isinstance(op, RegionOp) and not op.outs
     return bool(destinations_of(op)) and bool(overwritable(op))
-
-
-def _is_tile(block: Block) -> bool:
-    """Whether it computes a tile, whose bytes are few."""
-    loop = block.parent_op()
-    return loop is not None and TILES in loop.attributes
 
 
 def _explain(memory: MemoryGraph, order: Sequence[int], block: Block) -> None:
