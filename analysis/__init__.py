@@ -16,6 +16,7 @@ scans.py            tensors that loops write row by row
 loops.py            trip counts of loops
 control_flow.py     the numbered steps of a function on memrefs
 allocations.py      allocations that can be placed, and their uses
+calls.py            what a call does with its memrefs once it has returned
 references.py       the values through which an allocation is reached, and their lives
 frees.py            uses of memory after it is freed
 residents.py        what an allocation holds, one after the other, and its uses

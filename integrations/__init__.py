@@ -3,6 +3,7 @@
 executorch.py     an algorithm for ExecuTorch's `MemoryPlanningPass`
 inductor.py       one more order for Inductor's kernels, in `torch.compile`
 jax.py            what `tensorplan.jit` returns
+jax_calls.py      a compiled program as an operation of JAX, with its derivatives
 minimalloc.py     minimalloc's Python API and its command, `plan-minimalloc`
 tflm.py           offsets in a model for TensorFlow Lite Micro: `plan-tflm`
 torch.py          the backend `tensorplan` of `torch.compile`

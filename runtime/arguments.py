@@ -4,10 +4,12 @@ The memory of an argument is the caller's array if the layout allows that, other
 program's own. `copies` counts the copies and their reasons.
 """
 
+from array import array as numbers
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
+from mmap import mmap
 from operator import is_
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
@@ -642,7 +644,7 @@ def _as_array(given: object, slot: Slot, name: str) -> tuple[Array, bool]:
             array = cast(Array, given)
         elif hasattr(given, "__array_interface__") and not np.isscalar(given):
             array = np.asarray(given)
-        elif (shared := _from_buffer(given)) is not None:
+        elif (shared := _from_buffer(given)) is not None and shared.dtype == slot.dtype:
             array = shared
         elif (shared := _from_dlpack(given)) is not None:
             array = shared
@@ -663,7 +665,8 @@ def _as_array(given: object, slot: Slot, name: str) -> tuple[Array, bool]:
 
 def _cast(array: Array, dtype: DType, name: str) -> Array:
     """Python's numbers as elements of the type, if these are of their kind."""
-    if array.size and not np.can_cast(array.dtype, dtype, "same_kind"):
+    is_narrower = array.dtype.kind == "c" and dtype.kind != "c"  # bfloat16 is "V"
+    if array.size and (is_narrower or not np.can_cast(array.dtype, dtype, "same_kind")):
         return array
     cast = array.astype(dtype)
     if dtype.kind in "iu" and not np.array_equal(cast, array):
@@ -681,8 +684,9 @@ def _is_number(given: object) -> bool:
 
 
 def _from_buffer(given: object) -> Array | None:
-    """The memory that Python's buffer protocol shows; None if there is none."""
-    if _is_number(given):
+    """The memory that Python's buffer protocol shows; None if there is none, or if its
+    owner could not resize or close it meanwhile."""
+    if _is_number(given) or isinstance(given, bytearray | numbers | mmap):
         return None
     try:
         return np.asarray(memoryview(given))  # pyright: ignore

@@ -244,6 +244,26 @@ def test_buffers_and_numbers_are_not_copied() -> None:
     assert not any("argument" in copied for copied in run.copies)
 
 
+def test_what_its_owner_may_resize_is_copied() -> None:
+    run = Executable(tensorplan.plan(tensorplan.read(SCALED.replace("6x6", "4"))))
+    for x in (array("f", [1, 2, 3, 4]), array("d", [1, 2, 3, 4])):
+        for _ in range(4):
+            (result,) = run(x, 2.0, [0.0] * 4)
+            np.testing.assert_array_equal(result, [2, 4, 6, 8])
+        x.append(5)
+        with pytest.raises(ValueError, match="shape"):
+            run(x, 2.0, [0.0] * 4)
+
+
+def test_complex_numbers_are_no_bfloat16() -> None:
+    text = """func.func @main(%x: tensor<bf16>) -> tensor<bf16> {
+      func.return %x : tensor<bf16>
+    }"""
+    run = Executable(tensorplan.plan(tensorplan.read(text)))
+    with pytest.raises(TypeError, match="complex128, expected bfloat16"):
+        run(2 + 1j)
+
+
 def test_inputs_that_calls_are_put_together_for_are_left_to_python() -> None:
     """In the same memory, too, as another object."""
     text = """

@@ -20,7 +20,7 @@ signature.py    inputs and results in the caller's order
 reference/      what each operation means, in plain NumPy
 fusing.py       what a fusion may hold so that nothing in it is stored
 rewrites.py     what `canonicalize` does to each operation: canonicalization.py,
-                folding.py, narrowing.py, unused.py
+                folding.py, index_batching.py, narrowing.py, unused.py
 """
 
 from xdsl.ir import Dialect

@@ -21,11 +21,13 @@ functions.py    what operations are defined by
 older.py        nodes of older opsets
 qdq.py          quantized operations that are written in floats
 control.py      branches and loops
+sequences.py    sequences and optionals of known lengths
 elementwise.py, shaping.py, indexing.py, reducing.py, products.py, quantized.py,
 quantized_products.py, windows.py, unpooling.py, resizing.py, sampling.py, spectral.py,
 recurrent.py, attention.py, fused.py, optimizers.py   the conversions, by family
 
-Opsets 6 to 28. Does not: support sequences, or sizes computed at run time.
+Opsets 6 to 28. Does not: support sequences of unknown lengths, or sizes computed at run
+time.
 """
 
 from collections.abc import Mapping
