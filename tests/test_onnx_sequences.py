@@ -58,6 +58,25 @@ BODIES: Mapping[str, str] = {
           => (bool p2, seq(float[7,4]) q2) { q2 = SequenceInsert(q, x)
              k = Constant<value = int64 {2}>() p2 = Less(i, k) }>
         y = ConcatFromSequence<axis=0>(s)""",
+    "loop without a limit": """c = Constant<value = bool {1}>()
+        e = SequenceEmpty<dtype=1>()
+        s = Loop (, c, e) <body = b (int64 i, bool p, seq(float[7,4]) q)
+          => (bool p2, seq(float[7,4]) q2) { q2 = SequenceInsert(q, x)
+             k = Constant<value = int64 {2}>() p2 = Less(i, k) }>
+        y = ConcatFromSequence<axis=0>(s)""",
+    "loop with the highest limit": """
+        n = Constant<value = int64 {9223372036854775807}>()
+        e = SequenceEmpty<dtype=1>()
+        s = Loop (n, , e) <body = b (int64 i, bool p, seq(float[7,4]) q)
+          => (bool p2, seq(float[7,4]) q2) { q2 = SequenceInsert(q, x)
+             k = Constant<value = int64 {2}>() p2 = Less(i, k) }>
+        y = ConcatFromSequence<axis=0>(s)""",
+    "loop that does not start": """n = Constant<value = int64 {-3}>()
+        e = SequenceConstruct(x)
+        s = Loop (n, , e) <body = b (int64 i, bool p, seq(float[7,4]) q)
+          => (bool p2, seq(float[7,4]) q2) { q2 = SequenceInsert(q, x)
+             p2 = Identity(p) }>
+        y = ConcatFromSequence<axis=0>(s)""",
     "loop with rows": """a = Constant<value = int64[1] {0}>()
         n = Constant<value = int64 {3}>() e = SequenceConstruct(x)
         s, r = Loop (n, , e) <body = b (int64 i, bool p, seq(float[7,4]) q)
@@ -69,6 +88,16 @@ BODIES: Mapping[str, str] = {
         f = Cast<to=1>(h) y = Mul(v, f)""",
     "no optional": """o = Optional<type = float[7,4]>() h = OptionalHasElement(o)
         f = Cast<to=1>(h) y = Mul(x, f)""",
+    "optional of a sequence": """s = SequenceConstruct(x, x) o = Optional(s)
+        h = OptionalHasElement(o) v = OptionalGetElement(o)
+        a = ConcatFromSequence<axis=0>(v) f = Cast<to=1>(h) y = Mul(a, f)""",
+    "sequence for an optional": """e = SequenceEmpty<dtype=1>()
+        h = OptionalHasElement(e) s = SequenceConstruct(x, x)
+        v = OptionalGetElement(s) a = ConcatFromSequence<axis=0>(v)
+        f = Cast<to=1>(h) y = Mul(a, f)""",
+    "sequence of one for an optional": """s = SequenceConstruct(x)
+        v = OptionalGetElement(s) l = SequenceLength(v) f = Cast<to=1>(l)
+        y = Mul(x, f)""",
 }
 
 
@@ -138,6 +167,20 @@ def test_they_leave_nothing_in_the_program() -> None:
             y = ConcatFromSequence<axis=0>(s)""",
             ", int64 k",
             "Loop with input 'k' computed at run time",
+        ),
+        (
+            """e = SequenceEmpty<dtype=1>() c = Constant<value = bool {1}>()
+            s = Loop (, c, e) <body = b (int64 i, bool p, seq(float[7,4]) q)
+              => (bool p2, seq(float[7,4]) q2)
+              { q2 = SequenceInsert(q, x) p2 = Identity(p) }>
+            y = ConcatFromSequence<axis=0>(s)""",
+            "",
+            "Loop of a sequence, more than 1024 times",
+        ),
+        (
+            "o = Optional<type = float[7,4]>() y = OptionalGetElement(o)",
+            "",
+            "OptionalGetElement of an optional that has none",
         ),
     ],
 )

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
 import numpy as np
 import onnx
@@ -32,6 +32,7 @@ class Items:
     """A sequence of values, or an optional, which has one or none."""
 
     values: tuple[Item, ...]
+    is_optional: bool = False
 
 
 Item: TypeAlias = Value | Items
@@ -57,6 +58,11 @@ def _tensor(value: Item) -> Value:
 
 def _construct(n: OnnxNode, inputs: Inputs, _: Graph) -> Inputs:
     return [Items(tuple(value for value in inputs if value is not None))]
+
+
+def _optional(n: OnnxNode, inputs: Inputs, _: Graph) -> Inputs:
+    values = tuple(value for value in inputs if value is not None)
+    return [Items(values, is_optional=True)]
 
 
 def _empty(n: OnnxNode, inputs: Inputs, _: Graph) -> Inputs:
@@ -156,17 +162,19 @@ def _map(n: OnnxNode, inputs: Inputs, graph: Graph) -> Inputs:
 
 def _loop(n: OnnxNode, inputs: Inputs, graph: Graph) -> Inputs:
     """Written out, as a loop of the program carries tensors alone."""
-    count = int(n.known(0).item())
-    if count > _MOST:
-        raise Unsupported(f"of a sequence, {count} times, expected at most {_MOST}")
+    limit = int(n.known(0).item()) if n.has(0) else None
     again: Item | None = n.given(1) if n.has(1) else Known(np.array(True))
     states = list(inputs[2:])
     rows: list[list[Value]] = [[] for _ in range(n.outputs - len(states))]
-    for index in range(count):
+    for index in range(_MOST + 1):
+        if limit is not None and index >= limit:
+            break
         if not isinstance(again, Known):
             raise Unsupported("of a sequence with a condition computed at run time")
         if not again.array.all():
             break
+        if index == _MOST:
+            raise Unsupported(f"of a sequence, more than {_MOST} times")
         given = [Known(np.array(index)), again, *(x for x in states if x is not None)]
         again, *values = graph(n.attributes["body"], given, n.into)
         if any(value is None for value in (again, *values)):
@@ -181,17 +189,21 @@ def _loop(n: OnnxNode, inputs: Inputs, graph: Graph) -> Inputs:
 
 def _has_element(n: OnnxNode, inputs: Inputs, _: Graph) -> Inputs:
     value = inputs[0] if inputs else None
-    is_some = value is not None and (not isinstance(value, Items) or bool(value.values))
-    return [Known(np.array(is_some))]
+    is_none = value is None or (_is_optional(value) and not value.values)
+    return [Known(np.array(not is_none))]
 
 
 def _get_element(n: OnnxNode, inputs: Inputs, _: Graph) -> Inputs:
     value = inputs[0]
-    if not isinstance(value, Items):
+    if not _is_optional(value):
         return [value]
-    if len(value.values) != 1:
-        raise Unsupported(f"of {len(value.values)} elements, expected 1")
+    if not value.values:
+        raise Unsupported("of an optional that has none")
     return [value.values[0]]
+
+
+def _is_optional(value: Item | None) -> TypeGuard[Items]:
+    return isinstance(value, Items) and value.is_optional
 
 
 def _identity(n: OnnxNode, inputs: Inputs, _: Graph) -> Inputs:
@@ -202,7 +214,7 @@ Conversion: TypeAlias = Callable[[OnnxNode, Inputs, Graph], Inputs]
 
 CONVERSIONS: Mapping[str, Conversion] = {
     "ConcatFromSequence": _concatenate,
-    "Optional": _construct,
+    "Optional": _optional,
     "OptionalGetElement": _get_element,
     "OptionalHasElement": _has_element,
     "SequenceAt": _at,
