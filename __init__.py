@@ -608,8 +608,8 @@ def jit(
 
     The function also works under `jax.jit` and `jax.vmap`, as a callback
     (`tensorplan.integrations.jax`), and has derivatives of each order, forwards and
-    backwards; there donation has no effect. `jitted.compiled(*args)` is the
-    `Executable` for such arguments.
+    backwards. There, a call of which JAX traces an argument donates nothing.
+    `jitted.compiled(*args)` is the `Executable` for such arguments.
 
     Raises `TypeError` or `ValueError` for options or argument numbers that do not fit;
     calls raise what `from_jax` and `compile` raise.

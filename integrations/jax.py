@@ -13,6 +13,7 @@ JAX traces, the name of an axis of `jax.vmap`, or `checkify`.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from copy import deepcopy
 from functools import cache, cached_property, partial, update_wrapper
 from inspect import Parameter, Signature, signature
 from keyword import iskeyword
@@ -23,6 +24,7 @@ import numpy as np
 
 from ..frontends.jax import (
     NotClosed,
+    current_trace,
     import_jax,
     is_key,
     is_lowering,
@@ -58,6 +60,7 @@ class Jitted:
         self._static = _chosen(fn, static_argnums, static_argnames)
         if both := [n for n in self._donated & self._static if isinstance(n, int)]:
             raise ValueError(f"argument {min(both)} is both donated and static")
+        self._options = donate_argnums, donate_argnames, static_argnums, static_argnames
         options = {"static_argnums": static_argnums, "static_argnames": static_argnames}
         self._part: Callable[..., Any] = import_jax().jit(fn, **options)
         """As part of another program."""
@@ -65,6 +68,11 @@ class Jitted:
         self._flatten: Callable[[Any], tuple[Leaves, Any]]
         self._flatten = import_jax().tree_util.tree_flatten
         self._programs: dict[Hashable, _Program] = {}
+        self._open: dict[Hashable, tuple[object, str]] = {}
+        """In which trace the function needed more than its arguments last, and what."""
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Jitted:
+        return Jitted(deepcopy(self.__wrapped__, memo), *self._options, self.build)
 
     def __repr__(self) -> str:
         return f"<tensorplan.jit {self.__name__}: {len(self._programs)} programs>"
@@ -72,7 +80,7 @@ class Jitted:
     def __get__(self, instance: Any, owner: object = None) -> Any:
         return self if instance is None else MethodType(self, instance)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         if is_lowering() or _config().jax_disable_jit:
             return self._part(*args, **kwargs)
         try:
@@ -83,7 +91,7 @@ class Jitted:
         results = program.traced(*given) if _is_traced(given) else program(given)
         return program.tree.unflatten(_with_keys(results, program.new_keys))
 
-    def compiled(self, *args: Any, **kwargs: Any) -> Executable:
+    def compiled(self, /, *args: Any, **kwargs: Any) -> Executable:
         """The program for arguments like these: of the leaves of the arguments that are
         not static."""
         return self._program_for(args, kwargs)[1].run
@@ -110,6 +118,10 @@ class Jitted:
         except TypeError as error:
             raise ValueError(f"a static argument is not hashable: {error}") from None
         if program is None:
+            trace = current_trace()
+            before, reason = self._open.get(key, (None, ""))
+            if before == trace:  # JAX need not trace it again to see that
+                raise NotClosed(reason)
             self._check_count(max(len(args), len(_parameters(self.__wrapped__)[0])))
             every = (*enumerate(args), *sorted(kwargs.items()))
             given = {name: arg for name, arg in every if name not in static}
@@ -120,7 +132,11 @@ class Jitted:
             ]
             called = partial(self._called, static, tree)
             names = _names(self.__wrapped__, given)
-            program = _Program(self, called, names, [*given.values()], donated)
+            try:
+                program = _Program(self, called, names, [*given.values()], donated)
+            except NotClosed as error:
+                self._open[key] = trace, error.message
+                raise
             self._programs[key] = program
         return leaves, program
 

@@ -5,11 +5,13 @@ same kind, so they have derivatives, too:
 
     tangent    x, dx -> dy          linear in dx
     gradient   x, g -> g * dy/dx    the transpose of the tangent
-    gradient   x -> y, dy/dx        of a loss, a program whose only result is a number
+    gradient   x -> y, dy/dx        of a loss: its only result is a real number
 
 The gradient of a loss has the forward and the backward pass in one plan; JAX keeps
 dy/dx until it knows what to multiply it by. That of another program has them, too, so
-the forward pass is computed a second time: JAX keeps only the arguments.
+the forward pass is computed a second time: JAX keeps only the arguments. A program is
+no loss if an argument has a smaller range or precision than its result: a factor that
+keeps gradients in this range (loss scaling) must come before the backward pass.
 """
 
 from __future__ import annotations
@@ -54,7 +56,12 @@ class Call:
         many as the transpose has results."""
         is_a = import_jax().numpy.issubdtype
         self.floats = [n for n, x in enumerate(results) if is_a(x.dtype, np.inexact)]
-        self.is_loss = [x.shape for x in results] == [()] and bool(self.floats)
+        floats = [x.dtype for x in like if is_a(x.dtype, np.inexact)]
+        self.is_loss = (
+            [x.shape for x in results] == [()]
+            and is_a(results[0].dtype, np.floating)
+            and all(_holds(dtype, results[0].dtype) for dtype in floats)
+        )
         self._function = function
         self._build = build
         self._run = run
@@ -144,6 +151,12 @@ class Call:
         return function, [leaves[n] for n in wanted]
 
 
+def _holds(dtype: Any, other: Any) -> bool:
+    """Whether a type of floats has the range and the precision of another."""
+    own, its = map(import_jax().numpy.finfo, (dtype, other))
+    return float(own.max) >= float(its.max) and float(own.eps) <= float(its.eps)
+
+
 def _strong(kind: Any) -> Any:
     """A type of the same shape and elements that is not weak."""
     return import_jax().ShapeDtypeStruct(kind.shape, kind.dtype)
@@ -200,9 +213,10 @@ def _differentiate(
     wanted = tuple(
         n
         for n, tangent in enumerate(tangents)
-        if not isinstance(tangent, ad.Zero) and tangent.dtype != jax.dtypes.float0
+        if not isinstance(tangent, ad.Zero)
+        and jax.typeof(tangent).dtype != jax.dtypes.float0
     )
-    given = [tangents[n] for n in wanted]
+    given = [jax.numpy.asarray(tangents[n]) for n in wanted]  # of Python numbers, too
     if wanted and call.is_loss:
         loss, *gradients = call.gradient(wanted)(*primals)
         return [loss], [_tangent_of_loss(loss, gradients, given)]

@@ -112,7 +112,8 @@ def test_arguments_of_any_name() -> None:
         return sum(args) + sum(kwargs.values())
 
     named: dict[str, Any]
-    for named in ({"a b": X}, {"lambda": X}, {"argument_1": X}, {"x": X}):
+    for named in ({"a b": X}, {"lambda": X}, {"argument_1": X}, {"self": X}):
+        assert tensorplan.jit(total).compiled(X, **named).inputs
         check(tensorplan.jit(total)(X, 2 * X, **named), total(X, 2 * X, **named))
 
 
@@ -238,6 +239,101 @@ def test_derivatives_of_complex_numbers(holomorphic: bool) -> None:
         check(of(tensorplan.jit(function)), of(function))
 
 
+@pytest.mark.parametrize(
+    "of",
+    [
+        lambda f: jax.grad(lambda x: jnp.abs(f(x)) ** 2)(1.5),
+        lambda f: jax.jvp(f, (1.5,), (2.0,)),
+        lambda f: jax.jacfwd(lambda x: f(x).imag)(1.5),
+        lambda f: jax.hessian(lambda x: jnp.abs(f(x)) ** 2)(1.5),
+    ],
+    ids=["grad", "jvp", "jacfwd", "hessian"],
+)
+@pytest.mark.parametrize(
+    "function",
+    [lambda x: x * (1 + 2j), lambda x: jnp.conj(x**2 * (1 + 2j))],
+    ids=["linear", "conjugate"],
+)
+def test_derivatives_of_one_complex_result(function: Any, of: Any) -> None:
+    expected = of(jax.jit(function))
+    check(of(tensorplan.jit(function)), expected, 1e-5)
+    jitted = tensorplan.jit(function)
+    check(jax.jit(lambda: of(jitted))(), expected, 1e-5)
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        lambda f, z: jax.hessian(lambda t: f(z * (1 + t * 1j)))(0.5),
+        lambda f, z: jax.jvp(jax.grad(f), (z,), (z * 1j,)),
+        lambda f, z: jax.vjp(f, z)[1](jnp.float32(-3)),
+    ],
+    ids=["hessian", "jvp of grad", "vjp"],
+)
+def test_derivatives_of_a_loss_of_complex_numbers(of: Any) -> None:
+    z = np.array([1 + 2j, -0.5 + 1j], np.complex64)
+
+    def function(z: Any) -> Any:
+        return (z.real**2 * z.imag).sum()
+
+    check(of(tensorplan.jit(function), z), of(jax.jit(function), z), 1e-4)
+
+
+@pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16], ids=["f16", "bf16"])
+@pytest.mark.parametrize("shape", [(4096,), (64, 64)], ids=str)
+@pytest.mark.parametrize("size", [1e-9, 1e3], ids=str)
+def test_a_scaled_loss_keeps_the_range_of_narrow_weights(
+    shape: Any, dtype: Any, size: float
+) -> None:
+    """A gradient of 1e-9 is 0 as f16, and one of 2 ** 17 infinity: the scale comes
+    first."""
+    scale, weights = 1 / size, jnp.ones(shape, dtype)
+
+    def loss(w: Any) -> Any:
+        return (w.astype(jnp.float32) ** 2).sum() * size
+
+    def gradient(f: Any) -> Any:
+        return jax.grad(lambda w: scale * f(w))(weights)
+
+    result = gradient(tensorplan.jit(loss))
+    check(result, gradient(jax.jit(loss)))
+    assert (result == 2).all()
+
+
+@pytest.mark.parametrize(
+    ("weights", "result", "count"),
+    [("f2", "f4", 2), ("f4", "f4", 1), ("f4", "f2", 1), ("bfloat16", "f2", 2)],
+)
+def test_a_loss_has_no_more_bits_than_its_arguments(
+    weights: str, result: str, count: int
+) -> None:
+    """The gradient of others has the forward pass twice, in two programs."""
+    function = tensorplan.jit(lambda w: w.sum().astype(result))
+    gradient = jax.grad(lambda w: function(w).astype(jnp.float32))
+    text = str(jax.make_jaxpr(gradient)(jnp.ones(3, weights)))
+    assert text.count("tensorplan[") == count
+
+
+def test_tangents_may_be_python_numbers() -> None:
+    def several(n: Any, x: Any) -> Any:
+        return n * x**2, x, n
+
+    nothing = np.zeros((), jax.dtypes.float0)
+    for function, x, dx in (
+        (lambda x: x**2, (2.0,), (3.0,)),
+        (lambda x: (x**2, x), (2.0,), (3.0,)),
+        (lambda x, y: x * y, (2.0, 3.0), (1.0, 0.0)),
+        (several, (3, 2.0), (nothing, 3.0)),
+    ):
+        jitted = tensorplan.jit(function)
+        expected = jax.jvp(jax.jit(function), x, dx)
+        check(jax.jvp(jitted, x, dx), expected)
+        given = [(a, b) for a, b in zip(x, dx, strict=True) if b is not nothing]
+        if len(given) == len(x):  # as tracers
+            run = jax.jit(lambda x, dx, f=jitted: jax.jvp(f, x, dx))
+            check(run(x, dx), expected)
+
+
 def test_results_have_weak_types_in_other_functions() -> None:
     double = tensorplan.jit(lambda x: 2 * x)
     half = np.ones(2, jnp.bfloat16)
@@ -274,6 +370,30 @@ def test_what_needs_more_than_arguments_is_a_part_of_the_program_around() -> Non
     assert "small" in error.get()
 
 
+def test_what_is_not_closed_is_traced_once_in_a_trace() -> None:
+    count, factor = 0, jnp.float32(0)
+
+    def body(x: Any) -> Any:
+        nonlocal count
+        count += 1
+        return x * factor
+
+    jitted = tensorplan.jit(body)
+
+    def outer(s: Any) -> Any:
+        nonlocal factor
+        factor = s
+        return sum(jitted(X[0] * n).sum() for n in range(20))
+
+    check(jax.grad(outer)(2.0), 190 * jnp.asarray(X[0]).sum(), 1e-4)
+    assert count == 2  # by JAX, too
+    factor = jnp.float32(3)
+    check(jitted(X), X * 3)
+    assert isinstance(jitted(X), np.ndarray)
+    with pytest.raises(LocatedError, match="pass it as an argument"):
+        jax.grad(lambda w: tensorplan.jit(lambda x: x @ w).compiled(X))(PARAMS["w"])
+
+
 def test_from_jax_takes_all_as_arguments() -> None:
     with pytest.raises(LocatedError, match="pass it as an argument"):
         jax.grad(lambda w: tensorplan.from_jax(lambda x: x @ w, X).parameters)(
@@ -284,8 +404,30 @@ def test_from_jax_takes_all_as_arguments() -> None:
 def test_it_looks_like_the_function() -> None:
     assert LAYER.__name__ == LAYER.__qualname__ == "layer"
     assert LAYER.__module__ == __name__
-    copied = copy.deepcopy(tensorplan.jit(layer))
-    check(copied(PARAMS, X), layer(PARAMS, X))
+    original = tensorplan.jit(lambda a, b: (a + b, b), donate_argnums=0)
+    for _ in range(2):  # before a call and after one
+        copied = copy.deepcopy(original)
+        state = np.ones(3, np.float32)
+        result = copied(state, 2)
+        assert result[0] is state
+        assert state.tolist() == [3, 3, 3]
+        original(state, 1)
+
+
+def test_a_copy_of_an_object_has_functions_of_its_own() -> None:
+    class Model:
+        def __init__(self, scale: float):
+            self.scale = scale
+            self.apply = tensorplan.jit(self.scaled)
+
+        def scaled(self, x: Any) -> Any:
+            return self.scale * x
+
+    model = Model(2)
+    check(model.apply(X), 2 * X)
+    copied = copy.deepcopy(model)
+    copied.scale = 3
+    check(copied.apply(X), 3 * X)
 
 
 def test_a_gradient_runs_one_program() -> None:
@@ -357,6 +499,8 @@ def test_donation_has_no_effect_under_transformations() -> None:
     assert jax.jit(lambda x: jitted(x) + x)(jnp.ones(2)).tolist() == [3, 3]
     state = np.ones(2, np.float32)
     assert jitted(state) is state
+    jax.jit(lambda x: jitted(state) + x)(jnp.ones(2))  # called while JAX traces
+    assert state.tolist() == [3, 3]
 
 
 def test_options_are_those_of_compile() -> None:
