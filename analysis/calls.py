@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import (
     IntegerType,
     MemRefType,
     UnrankedMemRefType,
+    UnrealizedConversionCastOp,
     VectorType,
 )
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
@@ -42,7 +43,9 @@ def is_over(op: Operation) -> bool:
     address. A call does if its function is there, and does so."""
     if isinstance(op, CallOp):
         return _keeps_nothing(op, set())
-    if isinstance(op, memref.ExtractAlignedPointerAsIndexOp):
+    if isinstance(
+        op, memref.ExtractAlignedPointerAsIndexOp | UnrealizedConversionCastOp
+    ):
         return False
     return isinstance(op, TensorOp) or is_done_at_its_end(op)
 
@@ -61,7 +64,7 @@ def _keeps_nothing(call: CallOp, asked: set[Operation]) -> bool:
 def _is_over_in(op: Operation, asked: set[Operation]) -> bool:
     """Whether an operation of a function keeps nothing that the function is given."""
     if transfer := asynchronous(op):
-        return transfer.wait_of(op) is not None
+        return transfer.is_waited_for_here(op) and transfer.wait_of(op) is not None
     if is_barrier(op) or (op.regions and not _ends_with_its_regions(op)):
         return False
     memrefs = [index for index, v in enumerate(op.operands) if _is_memref(v)]

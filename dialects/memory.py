@@ -25,7 +25,7 @@ from xdsl.dialects.builtin import (
     NoneAttr,
     UnrankedMemRefType,
 )
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.traits import (
     EffectInstance,
     MemoryEffect,
@@ -141,6 +141,11 @@ class Asynchronous(OpTrait):
         """Whether surely nothing waits for one. Others may know of a token."""
         return False
 
+    def is_waited_for_here(self, op: Operation) -> bool:
+        """Whether no caller of its function can wait for it, or have its wait wait for
+        something else."""
+        return True
+
     def wait_of(self, op: Operation) -> Operation | None:
         """The operation in its block after which it is over; None if that is not
         known."""
@@ -182,20 +187,30 @@ class AsynchronousByTag(Asynchronous):
 
     def is_never_over(self, op: Operation) -> bool:
         """A tag that the function makes, and hands to nobody else, is all there is."""
-        *_, tag = filter(_is_memref, op.operands)
-        if not isinstance(tag.owner, memref.AllocOp | memref.AllocaOp):
+        if not self.is_waited_for_here(op):
             return False
+        *_, tag = filter(_is_memref, op.operands)
         users = [use.operation for use in tag.uses]
         return all(
             name_of(user) in (name_of(op), "memref.store") or freed(user)
             for user in users
         )
 
+    def is_waited_for_here(self, op: Operation) -> bool:
+        """A caller may have started others with a tag that is a global or given."""
+        *_, tag = filter(_is_memref, op.operands)
+        return isinstance(tag.owner, memref.AllocOp | memref.AllocaOp)
+
     def wait_of(self, op: Operation) -> Operation | None:
-        """The wait for the element after which nothing that names it goes on."""
+        """The wait for the element after which nothing that names it goes on. A tag
+        that others may have by another name, as a global or a view is, tells nothing.
+        """
         if self.transfer_of(op) is None:
             return None
         *_, tag = (i for i, v in enumerate(op.operands) if _is_memref(v))
+        owner = op.operands[tag].owner
+        if not isinstance(owner, Block | memref.AllocOp | memref.AllocaOp):
+            return None
         uses = {use.operation: use.index for use in op.operands[tag].uses}
         users = list(uses)
         starts = {user: None for user in users if name_of(user) == name_of(op)}
@@ -203,6 +218,8 @@ class AsynchronousByTag(Asynchronous):
             return None  # one moves tags
         waits = {user: None for user in users if name_of(user) in self.waits}
         others = [user for user in users if user not in starts and user not in waits]
+        if any(map(_holds_memref, others)):
+            return None
         if not all(freed(user) or _is_before(user, op) for user in others):
             return None
         count = len(next(iter(waits)).operands) - 2 if waits else 0

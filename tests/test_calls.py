@@ -78,6 +78,7 @@ STARTS = (
     f"({M}, index, {M}, index, index, memref<1xi32>, index) -> ()",
 )
 TAG = 'memref.global "private" @tag : memref<1xi32> = uninitialized'
+WAITS = '"memref.dma_wait"(%tag, %c0, %c8) : (memref<1xi32>, index, index) -> ()'
 KEPT = {
     "it is not here": f"func.func private @g({M}, {M})",
     "it stores it": function(
@@ -91,7 +92,13 @@ KEPT = {
         "func.call @h(%v) : (index) -> ()",
         beside="func.func private @h(index)",
     ),
+    "it converts it to an address": function(
+        f"%v = builtin.unrealized_conversion_cast %p : {M} to i64",
+        "func.call @h(%v) : (i64) -> ()",
+        beside="func.func private @h(i64)",
+    ),
     "a transfer goes on": function(*STARTS, beside=TAG),
+    "a transfer of the caller may end its wait": function(*STARTS, WAITS, beside=TAG),
     "what it calls is not here": function(
         f"func.call @h(%p) : ({M}) -> ()", beside=f"func.func private @h({M})"
     ),
@@ -136,6 +143,11 @@ def test_the_next_buffer_takes_its_bytes(name: str) -> None:
 @pytest.mark.parametrize("name", KEPT)
 def test_it_is_kept_until_it_is_freed(name: str) -> None:
     assert arena_bytes(planned(KEPT[name])) == 96  # two, aligned
+
+
+def test_a_transfer_with_a_tag_of_its_own_is_over() -> None:
+    tag = "%tag = memref.alloca() : memref<1xi32>"
+    assert arena_bytes(planned(function(STARTS[0], tag, STARTS[2], WAITS))) == 32
 
 
 def test_a_function_that_frees_its_argument_owns_it() -> None:

@@ -599,6 +599,33 @@ def test_a_wait_for_fewer_elements_is_none() -> None:
     assert unproved(with_tags(DMA.start, fewer, copy("b", "y"))) == UNKNOWN
 
 
+@pytest.mark.parametrize(
+    "names",
+    [
+        (
+            "%t = memref.get_global @held : memref<1xi32>",
+            "%u = memref.get_global @held : memref<1xi32>",
+        ),
+        (
+            "%t = memref.alloca() : memref<1xi32>",
+            "%u = memref.cast %t : memref<1xi32> to memref<1xi32>",
+        ),
+    ],
+)
+def test_a_wait_for_a_tag_that_has_another_name_is_none(names: tuple[str, ...]) -> None:
+    """The transfer that was started with that name may end it."""
+    starts = DMA.start, DMA.start.replace("%b,", "%z,")
+    first, second = (
+        [x.replace("%tag", tag) for x in (start, DMA.wait)]
+        for start, tag in zip(starts, ("%t", "%u"), strict=True)
+    )
+    body = (*names, first[0], second[0], first[1], copy("b", "y"), second[1])
+    held = 'memref.global "private" @held : memref<1xi32> = uninitialized\n'
+    assert unproved(held + with_tags(*body)) == [
+        "transfers without a known wait: 2 (memref.dma_start)"
+    ]
+
+
 def test_iterations_that_run_at_once_may_not_share_a_tag() -> None:
     assert UNKNOWN[0] in unproved(with_tags(parallel(FETCHED, to="%c2")))
 

@@ -267,6 +267,32 @@ def the_wait_is_for_another_tag(tag: str, mode: str) -> str:
     )
 
 
+@plant(sound="other", faulty="shared", modes=MODES)
+def another_transfer_has_the_tag_by_another_name(tag: str, mode: str) -> str:
+    """It may be over first, and end the wait."""
+    other = start(mode).replace("%a", "%x").replace("%b", "%z")
+    last = wait(mode).replace("%tag", "%again")
+    is_late = mode == "late" and tag == "shared"
+    return program(
+        *(
+            f"%tag = memref.get_global @shared : {TAG}",
+            f"%again = memref.get_global @{tag} : {TAG}",
+            arena(),
+            view("a"),
+            view("b", "%c64"),
+            copy("x", "a"),
+            each("x", "b"),
+        ),
+        *(start(mode), other.replace("%tag", "%again") if mode == "checked" else ""),
+        *("" if is_late else wait(mode), view("c"), each("x", "c"), copy("c", "y")),
+        *(last if mode == "checked" else wait(mode) if is_late else "", free()),
+        beside="\n".join(
+            f'memref.global "private" @{name} : {TAG} = uninitialized'
+            for name in ("shared", "other")
+        ),
+    )
+
+
 @plant(sound=True, faulty=False, modes=MODES)
 def the_wait_is_on_one_branch(both: bool, mode: str) -> str:
     other = (view("c"), each("x", "c"), copy("c", "z"))
