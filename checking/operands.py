@@ -32,6 +32,7 @@ from ..dialects.diagnostics import LocatedError, name_of
 from ..dialects.memory import (
     Transfer,
     asynchronous,
+    check_dma_start,
     effects_on,
     freed,
     is_barrier,
@@ -229,6 +230,7 @@ class _Checker:
         trait = asynchronous(start)
         assert trait is not None
         if trait.is_never_over(start):
+            check_dma_start(start)
             raise LocatedError(
                 f"nothing waits for {name_of(start)}, expected {trait.waits[0]} "
                 "with its tag",

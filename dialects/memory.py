@@ -35,7 +35,7 @@ from xdsl.traits import (
 )
 
 from . import linalg_memory
-from .diagnostics import name_of
+from .diagnostics import LocatedError, name_of
 
 
 class ViewLike(OpTrait):
@@ -401,6 +401,32 @@ def dma_start(op: Operation) -> DmaStart | None:
         *(op.operands[tag - 1], op.operands[tag]),
         *(op.operands[tag + 1 : tag + 1 + ranks[2]], strides),
     )
+
+
+def check_dma_start(op: Operation) -> None:
+    """Raises `LocatedError` if a `memref.dma_start` has other operands than MLIR
+    expects."""
+    if name_of(op) == memref.DmaStartOp.name and dma_start(op) is None:
+        raise LocatedError(
+            f"{name_of(op)} has other operands than two memrefs with an index for each "
+            "dimension, a number, and a tag with its indices",
+            op,
+        )
+
+
+def check_same_elements(op: Operation, dma: DmaStart) -> None:
+    """Raises `LocatedError` if a transfer's memrefs have elements of other types, which
+    a copy can't have."""
+    source, target = (
+        cast(MemRefType[Attribute], value.type).element_type
+        for value in (dma.source, dma.target)
+    )
+    if source != target:
+        raise LocatedError(
+            f"{name_of(op)} moves elements of {source} to a memref of {target}, "
+            "expected the same type",
+            op,
+        )
 
 
 def destinations(op: Operation) -> Sequence[int]:

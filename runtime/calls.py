@@ -40,14 +40,25 @@ def move_elements(
     count: Array,
 ) -> None:
     """Copies so many elements that follow one another in memory, from those with these
-    indices on. The arrays are contiguous."""
+    indices on. The arrays are contiguous. Raises `IndexError` if one has not all of
+    these elements."""
     first, start = (
         sum(int(i) * step for i, step in zip(index, array.strides, strict=True))
         // array.itemsize
         for array, index in ((source, source_index), (target, target_index))
     )
-    end = start + int(count)
-    target.reshape(-1)[start:end] = source.reshape(-1)[first : first + int(count)]
+    number = int(count)
+    for name, at, size in (
+        ("source", first, source.size),
+        ("target", start, target.size),
+    ):
+        if at < 0 or number < 0 or at + number > size:
+            raise IndexError(
+                f"memref.dma_start moves {number} elements from number {at} of its "
+                f"{name} on, expected some of 0 to {size}"
+            )
+    moved = source.reshape(-1)[first : first + number]
+    target.reshape(-1)[start : start + number] = moved
 
 
 def run_while(flag: Array, condition: Sequence[Call], body: Sequence[Call]) -> None:

@@ -45,6 +45,6 @@ def _check(device: str, op: Operation) -> None:
         raise LocatedError(
             f"{name_of(op)} is on {device}, expected {RUNNABLE}: only processors run "
             "programs here, plan-opt plans for any device; plan-strip-memory-spaces "
-            "has all of them in host memory",
+            "has all of them in host memory (to run then, transfers need constants)",
             op,
         )

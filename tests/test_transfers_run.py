@@ -22,7 +22,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 import tensorplan
 from tensorplan.analysis.sizes import argument_bytes
-from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.diagnostics import LocatedError, name_of
 from tensorplan.dialects.dtypes import Array
 from tensorplan.dialects.memory import asynchronous
 from tensorplan.dialects.target_memory import TARGET
@@ -249,6 +249,66 @@ def test_elements_at_strides_are_refused(text: str) -> None:
         run(module, PlanStripMemorySpaces())
 
 
+ANY = """
+func.func @main(%x: memref<8xf32>, %i: index, %j: index, %n: index,
+                %y: memref<8xf32> {tgraph.result = 0 : i32}) {
+  %c0 = arith.constant 0 : index
+  %tag = memref.alloca() : memref<1xi32>
+  memref.dma_start %x[%i], %y[%j], %n, %tag[%c0]
+    : memref<8xf32>, memref<8xf32>, memref<1xi32>
+  memref.dma_wait %tag[%c0], %n : memref<1xi32>
+  func.return
+}"""
+
+
+@pytest.mark.parametrize(
+    ("at", "name"),
+    [
+        ((7, 0, 4), "4 elements from number 7 of its source"),
+        ((0, 7, 4), "4 elements from number 7 of its target"),
+        ((0, 7, 1), ""),
+        ((-6, 0, 4), "4 elements from number -6 of its source"),
+        ((0, -1, 1), "1 elements from number -1 of its target"),
+        ((0, 0, -1), "-1 elements from number 0 of its source"),
+        ((0, 0, 9), "9 elements from number 0 of its source"),
+        ((8, 8, 0), ""),
+    ],
+)
+def test_elements_that_there_are_not_are_refused(
+    at: tuple[int, int, int], name: str
+) -> None:
+    run_it = Executable(tensorplan.read(ANY))
+    x, (i, j, n) = np.arange(1, 9, dtype=np.float32), at
+    if not name:
+        (found,) = run_it(x, *at)
+        assert np.array_equal(found[j : j + n], x[i : i + n])
+        return
+    with pytest.raises(IndexError, match=f"{name} on, expected some of 0 to 8"):
+        run_it(x, *at)
+
+
+def test_elements_of_other_types_are_refused() -> None:
+    other = ANY.replace("%y: memref<8xf32>", "%y: memref<8xi32>")
+    module = tensorplan.read(
+        other.replace("f32>, memref<8xf32>", "f32>, memref<8xi32>")
+    )
+    message = "moves elements of f32 to a memref of i32, expected the same type"
+    for refuse in (Executable, lambda m: run(m, PlanStripMemorySpaces())):
+        with pytest.raises(LocatedError, match=message):
+            refuse(module)
+
+
+def test_what_becomes_of_a_transfer_has_its_location() -> None:
+    before = tensorplan.read(ANY)
+    (start,) = (op for op in before.walk() if name_of(op) == "memref.dma_start")
+    stripped = run(before, PlanStripMemorySpaces())
+    made = [op for op in stripped.walk() if op.location == start.location]
+    assert {name_of(op) for op in made} == {
+        *("arith.constant", "arith.muli", "arith.addi"),
+        *("memref.reinterpret_cast", "memref.copy"),
+    }
+
+
 X, Y, TAG = 'memref<8xf32, "cpu:0">', 'memref<8xf32, "cpu:1">', "memref<1xi32>"
 INVALID = {
     "two memrefs": f"(%x, %n, %y, %n) : ({X}, index, {Y}, index) -> ()",
@@ -277,6 +337,17 @@ def test_other_operands_are_refused(name: str) -> None:
     run(module, PLAN)  # a remark of plan-check
     with pytest.raises(LocatedError, match="has other operands than two memrefs"):
         run(module, PlanStripMemorySpaces())
+
+
+def test_plan_check_says_so_of_those_that_nothing_waits_for() -> None:
+    module = tensorplan.read(
+        f"func.func @main(%x: {X}, %y: {Y}, %n: index) {{\n"
+        f"%t = memref.alloca() : {TAG}\n"
+        f"memref.dma_start %x[%n, %n], %y[%n], %n, %t[%n] : {X}, {Y}, {TAG}\n"
+        "func.return\n}"
+    )
+    with pytest.raises(LocatedError, match="has other operands than two memrefs"):
+        run(module, PLAN)
 
 
 def test_a_saved_program_has_transfers(tmp_path: Path) -> None:

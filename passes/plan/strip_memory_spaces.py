@@ -16,7 +16,9 @@ its wait.
 
 Needs: memrefs (levels 2 to 4).
 Leaves: the same without memory spaces.
-Does not: merge the arenas of different devices; copy elements at strides.
+Does not: merge the arenas of different devices; copy elements at strides. A transfer
+whose number or index is not a constant becomes a copy that `plan-run` refuses, which
+runs the transfer itself.
 """
 
 from collections.abc import Sequence
@@ -40,7 +42,12 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...dialects.diagnostics import LocatedError, name_of
-from ...dialects.memory import dma_start, transfer_of
+from ...dialects.memory import (
+    check_dma_start,
+    check_same_elements,
+    dma_start,
+    transfer_of,
+)
 from ...dialects.strides import contiguous_strides
 from ...dialects.tgraph.base import AnyMemRef, AnyTensor, device_of, on_device
 from ..convert.linalg.types import retype
@@ -72,17 +79,14 @@ def _without_space(type: Attribute) -> Attribute:
 
 
 def _copy_at_once(op: Operation) -> None:
+    check_dma_start(op)
     dma = dma_start(op)
-    if dma is None:
-        raise LocatedError(
-            f"{name_of(op)} has other operands than two memrefs with an index for each "
-            "dimension, a number, and a tag with its indices",
-            op,
-        )
+    assert dma is not None
     if dma.strides:
         raise LocatedError(
             f"{name_of(op)} moves elements at strides, expected consecutive ones", op
         )
+    check_same_elements(op, dma)
     source, target = dma.source, dma.target
     transfer, shapes = transfer_of(op), (_shape(source), _shape(target))
     if not (transfer and transfer.is_whole and shapes[0] == shapes[1]):
@@ -136,6 +140,7 @@ def _elements(
         *(value, [first], [size], [1]),
         MemRefType(type.element_type, shape, layout, type.memory_space),
     )
+    part.location = op.location
     Rewriter.insert_op(part, InsertPoint.before(op))
     return part.result
 
@@ -153,6 +158,8 @@ def _sum(
         added = arith.AddiOp(last, product)
         made += factor, product, added
         last = added.result
+    for each in made:
+        each.location = op.location
     Rewriter.insert_op(made, InsertPoint.before(op))
     return last
 

@@ -21,7 +21,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ...dialects.diagnostics import LocatedError, name_of
 from ...dialects.dtypes import constant, numpy_dtype
-from ...dialects.memory import DmaStart, dma_start
+from ...dialects.memory import DmaStart, check_same_elements, dma_start
 from ...support.arrays import Array, DType
 from ..backends.jit.records import IF, WHILE, controlled, joined
 from ..backends.numpy.numbers import Function, function_of
@@ -185,6 +185,7 @@ class Control:
                 f"{name_of(op)} moves elements at strides, expected consecutive ones",
                 op,
             )
+        check_same_elements(op, dma)
         at = [self._number(value) for value in dma.source_index]
         to = [self._number(value) for value in dma.target_index]
         count = self._number(dma.elements)
