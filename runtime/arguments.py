@@ -273,6 +273,9 @@ class Arguments:
         bound none.
         """
         new = self._new(arrays, out)
+        if new is not None and not new and not self._handed_out:
+            self.is_settled = False
+            return Changes((), ())
         accepted = self._accepted(arrays, out) if new is None else None
         if new and self._rebind_new(arrays, new):
             return Changes((), ())

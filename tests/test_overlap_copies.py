@@ -356,7 +356,7 @@ BACK = (
 
 
 @pytest.mark.thorough
-@settings(max_examples=examples(150))
+@settings(max_examples=examples(50))
 @given(st.randoms(use_true_random=False))
 def test_random_programs(random: Random) -> None:
     """Transfers copy when they start, or when they are waited for; what a plan has of
