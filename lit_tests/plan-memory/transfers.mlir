@@ -36,13 +36,11 @@ func.func @strided(%x: memref<4x4xf32>, %far: memref<16xf32, 1>, %rows: index) {
   memref.dma_wait %tag[%c0], %n : memref<1xi32>
   return
 }
-func.func @affine(%x: memref<4x4xf32>, %far: memref<16xf32, 1>) {
+func.func @affine(%x: memref<4x4xf32>, %far: memref<16xf32, 1>, %i: index) {
   %c0 = arith.constant 0 : index
   %n = arith.constant 4 : index
   %tag = memref.alloca() : memref<1xi32>
-  affine.for %i = 0 to 3 {
-    affine.dma_start %x[%i + 1, %i], %far[%i], %tag[%c0], %n : memref<4x4xf32>, memref<16xf32, 1>, memref<1xi32>
-    affine.dma_wait %tag[%c0], %n : memref<1xi32>
-  }
+  affine.dma_start %x[%i + 1, %i], %far[%i], %tag[%c0], %n : memref<4x4xf32>, memref<16xf32, 1>, memref<1xi32>
+  affine.dma_wait %tag[%c0], %n : memref<1xi32>
   return
 }
