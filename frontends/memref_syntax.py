@@ -237,6 +237,12 @@ class AffineDmaWaitSyntax(_TransferSyntax):
     MAPS = ("tag_map",)
 
 
+_AFFINE: Sequence[type[Operation]] = (
+    (AffineDmaStartSyntax, AffineDmaWaitSyntax)
+    if hasattr(Parser, "parse_affine_map_of_ssa_ids")  # xDSL 0.69 has none
+    else ()
+)
+
 SYNTAX: dict[str, type[Operation]] = {
     syntax.name: syntax
     for syntax in (
@@ -249,7 +255,6 @@ SYNTAX: dict[str, type[Operation]] = {
         ExecuteRegionSyntax,
         DmaStartSyntax,
         DmaWaitSyntax,
-        AffineDmaStartSyntax,
-        AffineDmaWaitSyntax,
+        *_AFFINE,
     )
 }
