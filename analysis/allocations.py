@@ -22,7 +22,6 @@ from xdsl.dialects.builtin import (
     MemRefType,
     ModuleOp,
     NoneAttr,
-    UnrankedMemRefType,
     i8,
     i32,
 )
@@ -39,6 +38,7 @@ from ..dialects.memory import (
     effects_on,
     freed,
     is_buffer,
+    is_memref,
     is_view,
     overwrites,
 )
@@ -239,7 +239,7 @@ class _Trace:
         self._follow(source, self.deallocs)
         for op, _ in self.accesses:  # grows
             for result in op.results:
-                if _is_memref(result) and result not in self._aliases:
+                if is_memref(result) and result not in self._aliases:
                     self._aliases[result] = None
                     self._follow(result, self.freed_copies)
 
@@ -266,10 +266,6 @@ class _Trace:
                     pending += new
 
 
-def _is_memref(value: SSAValue) -> bool:
-    return isinstance(value.type, MemRefType | UnrankedMemRefType)
-
-
 def _sources(func: FuncOp) -> Iterator[SSAValue]:
     """Memrefs whose memory may have to be freed, except a function's arguments."""
     for op in func.walk():
@@ -277,7 +273,7 @@ def _sources(func: FuncOp) -> Iterator[SSAValue]:
             if not is_arena(op):
                 yield op.memref
         elif not isinstance(op, TensorOp | memref.AllocaOp | memref.GetGlobalOp):
-            yield from (r for r in op.results if _is_memref(r) and not passes_on(op))
+            yield from (r for r in op.results if is_memref(r) and not passes_on(op))
 
 
 def is_arena(alloc: memref.AllocOp) -> bool:

@@ -13,8 +13,6 @@ from xdsl.dialects.builtin import (
     ComplexType,
     IndexType,
     IntegerType,
-    MemRefType,
-    UnrankedMemRefType,
     UnrealizedConversionCastOp,
     VectorType,
 )
@@ -28,7 +26,9 @@ from ..dialects.memory import (
     freed,
     is_barrier,
     is_done_at_its_end,
+    is_memref,
     is_view,
+    root_of,
 )
 from ..dialects.tgraph.base import TensorOp
 
@@ -67,7 +67,7 @@ def _is_over_in(op: Operation, asked: set[Operation]) -> bool:
         return transfer.is_waited_for_here(op) and transfer.wait_of(op) is not None
     if is_barrier(op) or (op.regions and not _ends_with_its_regions(op)):
         return False
-    memrefs = [index for index, v in enumerate(op.operands) if _is_memref(v)]
+    memrefs = [index for index, v in enumerate(op.operands) if is_memref(v)]
     if not memrefs or is_view(op):
         return True
     if op.has_trait(IsTerminator, value_if_unregistered=False):
@@ -76,10 +76,10 @@ def _is_over_in(op: Operation, asked: set[Operation]) -> bool:
         return False
     if freed(op):
         return all(_is_made_here(op.operands[index]) for index in freed(op))
-    if not all(isinstance(x.type, NUMBERS) or _is_memref(x) for x in op.results):
+    if not all(isinstance(x.type, NUMBERS) or is_memref(x) for x in op.results):
         return False
     if isinstance(op, CallOp):
-        return not any(map(_is_memref, op.results)) and _keeps_nothing(op, asked)
+        return not any(map(is_memref, op.results)) and _keeps_nothing(op, asked)
     return bool(op.regions) or is_over(op)
 
 
@@ -90,10 +90,4 @@ def _ends_with_its_regions(op: Operation) -> bool:
 
 def _is_made_here(value: SSAValue) -> bool:
     """Whether a memref is surely an allocation, and not what the caller gave."""
-    while isinstance(value.owner, Operation) and is_view(value.owner):
-        value = value.owner.operands[0]
-    return isinstance(value.owner, memref.AllocOp)
-
-
-def _is_memref(value: SSAValue) -> bool:
-    return isinstance(value.type, MemRefType | UnrankedMemRefType)
+    return isinstance(root_of(value).owner, memref.AllocOp)

@@ -17,13 +17,12 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from xdsl.dialects import memref
-from xdsl.dialects.builtin import MemRefType, UnrankedMemRefType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue, Use
 from xdsl.traits import IsTerminator
 
 from ..dialects.diagnostics import name_of, place_of
-from ..dialects.memory import effects_on, freed
+from ..dialects.memory import effects_on, freed, is_memref
 from .control_flow import ControlFlow, moves, passes_on
 from .references import References
 
@@ -71,10 +70,10 @@ def uses_after_free(func: FuncOp, flow: ControlFlow) -> Iterator[UseAfterFree]:
 
 def _sources(func: FuncOp) -> Iterator[SSAValue]:
     """The memrefs of a function that are made of no others."""
-    yield from filter(_is_memref, func.args)
+    yield from filter(is_memref, func.args)
     for op in func.walk():
         if op.results and not passes_on(op):
-            yield from filter(_is_memref, op.results)
+            yield from filter(is_memref, op.results)
 
 
 def _is_freed_last(source: SSAValue, flow: ControlFlow) -> bool:
@@ -85,14 +84,10 @@ def _is_freed_last(source: SSAValue, flow: ControlFlow) -> bool:
     return len(frees) == 1 and all(
         op.parent is source.owner.parent
         and op.next_op is not None
-        and not any(map(_is_memref, op.results))
+        and not any(map(is_memref, op.results))
         and flow.step_of(op)[0] <= flow.step_of(frees[0])[0]
         for op in ops
     )
-
-
-def _is_memref(value: SSAValue) -> bool:
-    return isinstance(value.type, MemRefType | UnrankedMemRefType)
 
 
 def _what(use: Use) -> str | None:

@@ -13,7 +13,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import IsolatedFromAbove
 
-from ..dialects.memory import destinations, is_view, overwritable
+from ..dialects.memory import destinations, overwritable, root_of
 from ..dialects.tgraph.base import AnyMemRef
 from ..planning.problem import Steps, common
 from .control_flow import ControlFlow
@@ -80,10 +80,10 @@ def _shape(value: SSAValue) -> Sequence[int]:
 
 def _is_apart(value: SSAValue, memory: SSAValue) -> bool:
     """Whether a memref surely has no byte of an allocation, or of an argument."""
-    while isinstance(op := value.owner, Operation) and is_view(op):
-        value = op.operands[0]
+    value = root_of(value)
     if value is memory:
         return False
+    op = value.owner
     if isinstance(op, Block):  # an argument of the function was there before
         return isinstance(op.parent_op(), FuncOp) and op.prev_block is None
     return isinstance(op, memref.AllocOp | memref.GetGlobalOp)

@@ -31,11 +31,10 @@ from itertools import combinations
 from typing import NamedTuple
 
 from xdsl.dialects import scf
-from xdsl.dialects.builtin import MemRefType, UnrankedMemRefType
 from xdsl.ir import Block, Operation, SSAValue
 
 from ..dialects.diagnostics import name_of
-from ..dialects.memory import is_view
+from ..dialects.memory import is_memref, is_view
 from ..planning.problem import Steps, common
 from .control_flow import CHOICES, ControlFlow, is_carried, moves
 from .liveness import Uses, live_steps
@@ -76,7 +75,7 @@ class References:
             for use in alias.uses:
                 targets = moves(use)
                 if targets is None:  # an operation may return what it is given
-                    targets = filter(_is_memref, use.operation.results)
+                    targets = filter(is_memref, use.operation.results)
                 for target in targets:
                     if self._is_reference(target):
                         self.moves.append(Move(reference, target, use.operation))
@@ -165,10 +164,6 @@ class References:
                     found[move.target] = None
                     pending.append(move.target)
         return list(found)
-
-
-def _is_memref(value: SSAValue) -> bool:
-    return isinstance(value.type, MemRefType | UnrankedMemRefType)
 
 
 Ages = Mapping[SSAValue, set[int]]

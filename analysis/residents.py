@@ -21,11 +21,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import memref
-from xdsl.dialects.builtin import MemRefType, UnrankedMemRefType
+from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Block, Operation, SSAValue
 
 from ..dialects.diagnostics import name_of
-from ..dialects.memory import effects_on, freed, is_view
+from ..dialects.memory import effects_on, freed, is_memref, is_view
 from ..planning.problem import Steps
 from .allocations import Allocation
 from .calls import is_over
@@ -198,7 +198,7 @@ class _Residents:
                     if use.index or not _is_plain_view(op, alloc):
                         return None
                     views.append(op.results[0])
-                elif any(map(_is_memref, outer.results)):
+                elif any(map(is_memref, outer.results)):
                     return None
                 elif op is outer and moves(use) is not None:  # its block hands it on
                     return None
@@ -212,7 +212,3 @@ def _is_plain_view(op: Operation, alloc: memref.AllocOp) -> bool:
         isinstance(t, MemRefType) and t.memory_space == space for t in op.result_types
     ]
     return of_space == [True]
-
-
-def _is_memref(value: SSAValue) -> bool:
-    return isinstance(value.type, MemRefType | UnrankedMemRefType)

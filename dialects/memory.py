@@ -180,7 +180,7 @@ class AsynchronousByTag(Asynchronous):
         return True
 
     def transfer_of(self, op: Operation) -> Transfer | None:
-        if len(memrefs := list(filter(_is_memref, op.operands))) != 3:
+        if len(memrefs := list(filter(is_memref, op.operands))) != 3:
             return None  # not valid
         source, target, _ = memrefs
         return Transfer(source, target, _is_whole(op))
@@ -189,7 +189,7 @@ class AsynchronousByTag(Asynchronous):
         """A tag that the function makes, and hands to nobody else, is all there is."""
         if not self.is_waited_for_here(op):
             return False
-        *_, tag = filter(_is_memref, op.operands)
+        *_, tag = filter(is_memref, op.operands)
         users = [use.operation for use in tag.uses]
         return all(
             name_of(user) in (name_of(op), "memref.store") or freed(user)
@@ -198,7 +198,7 @@ class AsynchronousByTag(Asynchronous):
 
     def is_waited_for_here(self, op: Operation) -> bool:
         """A caller may have started others with a tag that is a global or given."""
-        *_, tag = filter(_is_memref, op.operands)
+        *_, tag = filter(is_memref, op.operands)
         return isinstance(tag.owner, memref.AllocOp | memref.AllocaOp)
 
     def wait_of(self, op: Operation) -> Operation | None:
@@ -207,14 +207,14 @@ class AsynchronousByTag(Asynchronous):
         """
         if self.transfer_of(op) is None:
             return None
-        *_, tag = (i for i, v in enumerate(op.operands) if _is_memref(v))
+        *_, tag = (i for i, v in enumerate(op.operands) if is_memref(v))
         owner = op.operands[tag].owner
         if not isinstance(owner, Block | memref.AllocOp | memref.AllocaOp):
             return None
         uses = {use.operation: use.index for use in op.operands[tag].uses}
         users = list(uses)
         starts = {user: None for user in users if name_of(user) == name_of(op)}
-        if any(any(map(_is_memref, x.operands[uses[x] + 1 :])) for x in starts):
+        if any(any(map(is_memref, x.operands[uses[x] + 1 :])) for x in starts):
             return None  # one moves tags
         waits = {user: None for user in users if name_of(user) in self.waits}
         others = [user for user in users if user not in starts and user not in waits]
@@ -340,6 +340,13 @@ def is_view(op: Operation) -> bool:
     return name_of(op) in _VIEWS or op.has_trait(ViewLike, value_if_unregistered=False)
 
 
+def root_of(value: SSAValue) -> SSAValue:
+    """What a memref is a view of: itself, if it is none."""
+    while isinstance(value.owner, Operation) and is_view(value.owner):
+        value = value.owner.operands[0]
+    return value
+
+
 def is_barrier(op: Operation) -> bool:
     """Whether several agents run the text around it, and wait here for one another."""
     return name_of(op) in _BARRIERS or op.has_trait(
@@ -382,7 +389,7 @@ def dma_start(op: Operation) -> DmaStart | None:
     the operands that MLIR expects."""
     if name_of(op) != "memref.dma_start":
         return None
-    memrefs = [index for index, value in enumerate(op.operands) if _is_memref(value)]
+    memrefs = [index for index, value in enumerate(op.operands) if is_memref(value)]
     if len(memrefs) != 3:
         return None  # not valid
     types = [op.operands[index].type for index in memrefs]
@@ -505,12 +512,12 @@ def _uses(op: Operation, value: SSAValue) -> Sequence[int]:
     return [index for index, operand in enumerate(op.operands) if operand is value]
 
 
-def _is_memref(value: SSAValue) -> bool:
+def is_memref(value: SSAValue) -> bool:
     return isinstance(value.type, MemRefType | UnrankedMemRefType)
 
 
 def _holds_memref(op: Operation) -> bool:
-    return any(map(_is_memref, op.results))
+    return any(map(is_memref, op.results))
 
 
 def _may_leave_some(wait: Operation) -> bool:
@@ -594,7 +601,7 @@ def _last(
 def _element(op: Operation, count: int) -> Sequence[Hashable]:
     """What names an element of a tag, the last memref: a map, and so many operands
     after the tag."""
-    *_, tag = (i for i, v in enumerate(op.operands) if _is_memref(v))
+    *_, tag = (i for i, v in enumerate(op.operands) if is_memref(v))
     indices = op.operands[tag + 1 : tag + 1 + count]
     return (op.attributes.get("tag_map"), *map(_number_or_value, indices))
 

@@ -129,6 +129,15 @@ def samples() -> Array:
     return np.concatenate([np.asarray(p, np.float32) for p in parts])
 
 
+def assert_special_alike(got: Array, rounded: Array) -> Array:
+    """Infinities, NaN and zeros of both signs; returns where they are."""
+    zeros = rounded == 0
+    is_special = ~np.isfinite(rounded) | zeros
+    np.testing.assert_array_equal(got[is_special], rounded[is_special])
+    np.testing.assert_array_equal(np.signbit(got[zeros]), np.signbit(rounded[zeros]))
+    return is_special
+
+
 @pytest.mark.parametrize("cls", FUNCTIONS, ids=lambda cls: cls.name)
 def test_functions_of_floats_are_accurate(cls: type[TensorOp]) -> None:
     x = samples()
@@ -136,10 +145,7 @@ def test_functions_of_floats_are_accurate(cls: type[TensorOp]) -> None:
     with np.errstate(all="ignore"):
         want = FUNCTIONS[cls](x.astype(np.float64))
         rounded = want.astype(np.float32)
-    is_special = ~np.isfinite(rounded) | (rounded == 0)
-    np.testing.assert_array_equal(got[is_special], rounded[is_special])
-    zeros = rounded == 0
-    np.testing.assert_array_equal(np.signbit(got[zeros]), np.signbit(rounded[zeros]))
+    is_special = assert_special_alike(got, rounded)
     tiny = 2.0**-126
     is_normal = ~is_special & (np.abs(want) >= tiny)
     error = np.abs(got[is_normal] - want[is_normal]) / np.abs(want[is_normal])
@@ -174,10 +180,7 @@ def test_functions_of_doubles_are_accurate(cls: type[TensorOp]) -> None:
         rounded = want.astype(np.float64)
         place = np.spacing(np.abs(rounded))
         error = np.abs((got - want) / place)
-    is_special = ~np.isfinite(rounded) | (rounded == 0)
-    np.testing.assert_array_equal(got[is_special], rounded[is_special])
-    zeros = rounded == 0
-    np.testing.assert_array_equal(np.signbit(got[zeros]), np.signbit(rounded[zeros]))
+    is_special = assert_special_alike(got, rounded)
     assert error[~is_special].max() <= 3
 
 

@@ -68,7 +68,7 @@ from ...analysis.control_flow import ControlFlow, moves
 from ...analysis.cost import repetitions, time
 from ...analysis.liveness import buffer_of, merged, without
 from ...dialects.diagnostics import held_back, remark
-from ...dialects.memory import asynchronous, dma_start, effects_on, is_view
+from ...dialects.memory import asynchronous, dma_start, effects_on, is_view, root_of
 from ...dialects.target_memory import TargetMemories, target_memories
 from ...dialects.tgraph.base import AnyMemRef, element_bytes, has_fixed_size
 from ...planning import Problem
@@ -154,13 +154,6 @@ class _Memref:
         return _Memref(root, readers, writers, frees)
 
 
-def _root(value: SSAValue) -> SSAValue:
-    """What a memref is a view of."""
-    while isinstance(value.owner, Operation) and is_view(value.owner):
-        value = value.owner.operands[0]
-    return value
-
-
 def _is_entry(block: Block) -> bool:
     func = block.parent_op()
     return isinstance(func, FuncOp) and block is func.body.first_block
@@ -205,7 +198,7 @@ def _copies(
     known: dict[SSAValue, _Memref | None] = {}
 
     def memref_of(value: SSAValue) -> _Memref | None:
-        root = _root(value)
+        root = root_of(value)
         if root not in known:
             known[root] = _Memref.of(root)
         return known[root]

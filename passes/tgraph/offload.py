@@ -110,7 +110,7 @@ class TGraphOffload(OptionalPass, Placing):
                 continue
             if has_streams(func, "nothing is moved"):
                 continue
-            if None in live_peaks(func, self.alignment):
+            if None in live_peaks(func.body.block, self.alignment):
                 remark("nothing is moved: its tensors have no devices", func)
                 continue
             for route, budget in routes:
@@ -170,7 +170,7 @@ class _Route:
         for at, insertion in copies:
             insertions.setdefault(at, []).append(insertion)
         memory.reorder(range(len(memory.ops)), insertions)
-        there = live_peaks(func, self.alignment)[self.to]
+        there = live_peaks(func.body.block, self.alignment)[self.to]
         remark(f"{self.to} has {there} live bytes at its peak", func)
 
     def _moves(self, memory: MemoryGraph, budget: int) -> Sequence[Move]:

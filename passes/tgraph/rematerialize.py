@@ -128,7 +128,7 @@ class TGraphRematerialize(OptionalPass, TimeLimit, Placing):
         before = self._lower_function(func, planned)
         done: set[Block] = set()
         for _ in range(ROUNDS):
-            peaks = live_peaks(func, self.alignment)
+            peaks = live_peaks(func.body.block, self.alignment)
             limits = {d: int((1 - WORTH) * peak) for d, peak in peaks.items()}
             found = (block for block, _ in self._above(func.body.block, limits))
             blocks = [block for block in found if block not in done]
@@ -153,9 +153,9 @@ class TGraphRematerialize(OptionalPass, TimeLimit, Placing):
         """Lowers the peak of the function's block; returns the bytes that the function
         takes, if they have been measured."""
         memory, order = self._cheap_order(func.body.block)
-        live = sum(memory.peaks(range(len(memory.ops))).values())
         if order is None:
             return None
+        live = sum(memory.peaks(range(len(memory.ops))).values())
         original = func.clone()
         with held_back() as remarks:
             _explain(memory, order, func.body.block)
@@ -208,17 +208,13 @@ class TGraphRematerialize(OptionalPass, TimeLimit, Placing):
             if not over or not isinstance(op, WhileOp | IfOp) or TILES in op.attributes:
                 continue
             blocks = [r.block for r in op.regions if is_static_block(r.block)]
-            peaks = [self._peaks(inner) for inner in blocks]
+            peaks = [live_peaks(inner, self.alignment) for inner in blocks]
             for inner, own in zip(blocks, peaks, strict=True):
                 highest = {d: max(p.get(d, 0) for p in peaks) for d in over}
                 inside = {d: max(highest[d] - bytes, 0) for d, bytes in over.items()}
                 if any(own.get(d, 0) > limit for d, limit in inside.items()):
                     yield inner, inside
                     yield from self._above(inner, inside)
-
-    def _peaks(self, block: Block) -> Peaks:
-        memory = memory_graph(block, self.alignment)
-        return memory.peaks(range(len(memory.ops)))
 
     def _in_results(self, func: FuncOp) -> int:
         """The most bytes that may lie in the memory of results."""

@@ -149,7 +149,7 @@ def _clean() -> Sequence[ModulePass]:
 
 
 def _bytes(func: FuncOp) -> int:
-    return sum(live_peaks(func, ALIGNMENT).values())
+    return sum(live_peaks(func.body.block, ALIGNMENT).values())
 
 
 def _is_joined_at_peak(block: Block) -> bool:

@@ -13,10 +13,10 @@ from typing import cast
 
 from xdsl.dialects import memref
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, BlockArgument, SSAValue
+from xdsl.ir import BlockArgument, SSAValue
 
 from ...dialects.diagnostics import LocatedError
-from ...dialects.memory import is_view
+from ...dialects.memory import root_of
 from ...dialects.structural_keys import StructuralKeys
 from ...dialects.tgraph.base import PARAMETER, VARIABLE, AnyMemRef, TensorOp
 from ...dialects.tgraph.signature import attributes_of
@@ -47,7 +47,7 @@ class Workspaces:
 
     def _key(self, op: TensorOp) -> object:
         """Differs for operations that are not alike."""
-        roots = [_root(value) for value in op.operands]
+        roots = [root_of(value) for value in op.operands]
         operands = [
             (self._keys.number(root.type), roots.index(root), _is_constant(root))
             for root in roots
@@ -60,7 +60,7 @@ class Workspaces:
             buffers = self._buffers(op)
             inputs, outs = (
                 [
-                    layout_of(buffers[_root(value)], _type(value), op).array()
+                    layout_of(buffers[root_of(value)], _type(value), op).array()
                     for value in values
                 ]
                 for values in (op.inputs, op.outs)
@@ -79,7 +79,7 @@ class Workspaces:
         """What the operands lie in, side by side."""
         buffers: dict[SSAValue, MemoryRange] = {}
         end = 0
-        for root in map(_root, op.operands):
+        for root in map(root_of, op.operands):
             if root not in buffers:
                 size = size_of(_type(root), op)
                 buffers[root] = MemoryRange(self._memory, end, size)
@@ -103,13 +103,6 @@ class _Measured(Prepacked):
 
 def _type(value: SSAValue) -> AnyMemRef:
     return cast(AnyMemRef, value.type)
-
-
-def _root(value: SSAValue) -> SSAValue:
-    """What a memref is a view of."""
-    while not isinstance(owner := value.owner, Block) and is_view(owner):
-        value = owner.operands[0]
-    return value
 
 
 def _is_constant(root: SSAValue) -> bool:

@@ -51,9 +51,9 @@ def _tensors(block: Block) -> Iterator[SSAValue]:
     return (value for value in results if is_tensor(value.type))
 
 
-def live_peaks(func: FuncOp, alignment: int) -> Peaks:
-    """What is live at most, no output reused."""
-    memory = memory_graph(func.body.block, alignment)
+def live_peaks(block: Block, alignment: int) -> Peaks:
+    """What is live at most in a block, no output reused."""
+    memory = memory_graph(block, alignment)
     return memory.peaks(range(len(memory.ops)))
 
 
@@ -80,7 +80,7 @@ class PlannedBytes:
         """
         block = func.body.block
         if not _is_known(func):
-            return live_peaks(func, self._placing.alignment)
+            return live_peaks(block, self._placing.alignment)
         devices = {device_of(value.type): 0 for value in _tensors(block)}
         return {**devices, **arenas(storage or storage_of(block), **self._options)}
 
@@ -164,7 +164,7 @@ def fit(
         return {d: max(peaks.get(d, 0) - limits[d], 0) for d in wanted if d in limits}
 
     planned = PlannedBytes(placing)
-    live = live_peaks(func, placing.alignment)
+    live = live_peaks(func.body.block, placing.alignment)
     before = after = planned.peaks(func)
     limits = dict.fromkeys(before, budget)
     least = sum(missed(before, limits).values())
@@ -181,7 +181,8 @@ def fit(
         misses = missed(peaks, limits)
         if sum(misses.values()) < least:
             least, best, after, remarks = sum(misses.values()), copy, peaks, said
-        if any(missed(live_peaks(copy, placing.alignment), targets).values()):
+        live = live_peaks(copy.body.block, placing.alignment)
+        if any(missed(live, targets).values()):
             break  # a lower target is not reached either
         targets = {d: max(targets[d] - misses.get(d, 0), 0) for d in targets}
     if best is not None:
