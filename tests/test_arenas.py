@@ -3,6 +3,7 @@
 import json
 import re
 from io import StringIO
+from itertools import cycle, product
 from random import Random
 from typing import Any, cast
 
@@ -86,7 +87,18 @@ def test_frames_of_callees_lie_over_each_other(form: str) -> None:
 
 
 FEW = ("line_07", "flow_07", "flow_16")
-"""Programs of every kind, each in all forms; all of them are thorough."""
+"""Programs of every kind, each in all forms; the others have one form each."""
+
+
+def programs_and_forms() -> list[Any]:
+    names = sorted(path.stem for path in (mlir_programs.HERE / "programs").iterdir())
+    in_turn = zip(names, cycle(FORMS), strict=False)
+    others = [pair for pair in in_turn if pair[0] not in FEW]
+    return [
+        *(pytest.param(*pair) for pair in product(FEW, FORMS)),
+        *(pytest.param(*pair, marks=pytest.mark.thorough) for pair in others),
+    ]
+
 
 MAIN = {
     "argument": """
@@ -146,14 +158,7 @@ def text_of(module: ModuleOp, more: str) -> str:
 
 @pytest.mark.skipif(not mlir_programs.LIBRARIES, reason="no libmlir_runner_utils")
 @with_each_mlir
-@each_form
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(path.stem, marks=() if path.stem in FEW else pytest.mark.thorough)
-        for path in sorted((mlir_programs.HERE / "programs").glob("*.mlir"))
-    ],
-)
+@pytest.mark.parametrize(("name", "form"), programs_and_forms())
 def test_values(name: str, form: str, tools: Tools) -> None:
     text = (mlir_programs.HERE / "programs" / f"{name}.mlir").read_text()
     module = program(text)

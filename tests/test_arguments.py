@@ -309,6 +309,8 @@ def test_100_runs_allocate_nothing(native: bool, results: Any) -> None:
         return tracemalloc.get_traced_memory()[0]
 
     pools = [pool.allocator.statistics() for pool in step.pools]
+    gc.collect()
+    gc.freeze()  # what other tests have left is not looked through in each `runs`
     tracemalloc.start()
     try:
         runs()

@@ -137,7 +137,7 @@ def test_some_cases_of_the_kernels(
 ) -> None:
     found = cases(name, monkeypatch)
     rng = np.random.default_rng(0)
-    count = min(len(found), 25)
+    count = min(len(found), 12)
     chosen = rng.choice(len(found), count, replace=False)
     check_cases([found[i] for i in chosen], tools)
 

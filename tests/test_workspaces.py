@@ -145,7 +145,7 @@ def test_streams_have_workspaces_of_their_own() -> None:
 
 @pytest.mark.thorough
 def test_a_budget_counts_them() -> None:
-    module = tensorplan.from_stablehlo(MODELS / "mlp_train_adam.mlir").module
+    module = tensorplan.from_stablehlo(MODELS / "lstm_scan_train.mlir").module
     budget = arena(tensorplan.plan(module))
     assert arena(tensorplan.plan(module, budget=budget)) <= budget
     found = tensorplan.plan(module, budget=4 * budget, workspaces="numpy")
