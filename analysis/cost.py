@@ -83,6 +83,7 @@ from ..planning.scheduling.makespan import BESIDE
 from .concatenations import is_in_place, is_reshape
 from .dependencies import queue_of, runs
 from .loops import iterations
+from .operations import Fused, operands_of
 
 LAUNCH = 100
 """Nanoseconds that an operation takes to start: 13 in a tape of native calls, 3,000 for
@@ -176,6 +177,19 @@ def moved(op: Operation) -> int:
     """Bytes that an operation or group reads and writes; of a loop or branch, those of
     its operands and results."""
     return _moved(op, _bytes)
+
+
+def moved_by(group: Fused) -> int:
+    """Bytes that a group will read and write, as a fusion."""
+    total = _bytes(group.root.result)
+    slices = [op for op in group.ops if isinstance(op, DynamicSliceOp)]
+    if not slices:
+        return total + sum(map(_bytes, group.inputs))
+    for value in group.inputs:
+        readers = (op for op in group.ops if value in operands_of(op)[0])
+        parts = sum(_bytes_of_part(reader, value, _bytes) for reader in readers)
+        total += min(_bytes(value), parts)
+    return total
 
 
 def _moved(op: Operation, of: "_Bytes") -> int:

@@ -1,7 +1,7 @@
 """What a group of operations may be, so that it can be computed without storing it.
 
-LOOP         elementwise operations, all of the result's shape, of leaves: arguments and
-             views of them, numbers, iotas
+LOOP         elementwise operations, all of the result's shape, of leaves: arguments,
+             slices of them at dynamic starts, and views of these; numbers, iotas
 CONTRACTION  one `dot_general` or `convolution` of leaves, of the result's shape, then
              elementwise operations of that shape
 REDUCTION    elementwise operations of one shape, then one `reduce` of any dimensions
@@ -22,6 +22,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from ..contents import operands_of
 from .base import AnyTensor, Shape, TensorOp, element_bytes, shape_of, tensor_type_of
 from .elementwise import ElementwiseOp
+from .indexing import DynamicSliceOp
 from .reducing import ConvolutionOp, DotGeneralOp, ReduceOp
 from .shaping import BroadcastInDimOp, ConstantOp, FullLikeOp, IotaOp, ViewOp
 
@@ -205,12 +206,17 @@ LEAVES = (ConstantOp, FullLikeOp, IotaOp)
 
 def group_of(body: Block, result: SSAValue) -> Group | None:
     """The group that a fusion's body, which yields `result`, is; None if it is none."""
-    leaves: set[SSAValue] = set(body.args)
+    known = set[SSAValue](body.args)
+    leaves = set(known)
     for op in body.ops:
         if isinstance(op, LEAVES) or (
             isinstance(op, ViewOp) and operands_of(op)[0] in leaves
         ):
             leaves.add(op.results[0])
+        elif isinstance(op, DynamicSliceOp) and known.issuperset(operands_of(op)):
+            leaves.add(op.results[0])
+        if isinstance(op, ConstantOp):
+            known.add(op.results[0])
     group: Group | None = None
     needed = {result}
     for op in reversed(body.ops):

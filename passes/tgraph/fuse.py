@@ -19,9 +19,10 @@ contraction followed by such a chain, such a chain followed by a reduction, or w
 rows with their reductions, as in softmax (`dialects/tgraph/fusing.py`). The pass finds
 groups by post-dominators, as TVM Relay does, or by NNVM's scans. Broadcasts, constants
 with a single number, and iotas cost nothing to repeat, so every group that reads them
-gets its own copy. The pass never fuses operations with different `tgraph.device`,
-`tgraph.group`, or `tgraph.stream` attributes, and a group inherits these attributes
-from its members.
+gets its own copy. A group reads a slice at a dynamic start, such as a layer's weights
+in those of all layers, where it lies (`fusion/slices.py`). The pass never fuses
+operations with different `tgraph.device`, `tgraph.group`, or `tgraph.stream`
+attributes, and a group inherits these attributes from its members.
 
 Numerics: sums inside a group may be added in a different order. All other values are
 bitwise identical.

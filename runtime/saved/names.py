@@ -14,7 +14,7 @@ from .. import calls
 from ..backends.jit import records
 from ..backends.numpy import functions, lapack, special
 
-FORMAT = 3
+FORMAT = 4
 """What a file says of how it is written."""
 
 MANIFEST = "program.json"

@@ -20,6 +20,7 @@ from ..allocators.host import aligned_bytes
 from ..arguments import Arguments
 from ..backends.jit import records
 from ..backends.jit.llvm import ObjectFile, compiler, is_available
+from ..backends.jit.slices import Slice, Sliced
 from ..backends.numpy.functions import Starts
 from ..backends.onednn.library import Refused, library
 from ..backends.onednn.primitives import (
@@ -243,6 +244,7 @@ class _Reader:
             "partial": self._partial,
             "primitive": self._execution,
             "slice": slice,
+            "sliced": self._sliced,
             "starts": lambda *parts: Starts(*map(self.value, parts)),
             "table": lambda *pairs: {self.value(k): self.value(x) for k, x in pairs},
             "tape": lambda *calls: records.Tape([self.value(x) for x in calls]),
@@ -280,6 +282,9 @@ class _Reader:
     def _parallel(self, members: int, *parts: Any) -> records.Parallel:
         made = list(map(self.value, parts))
         return records.Parallel(min(members, available() - 1), made)
+
+    def _sliced(self, slices: Any, made: Any) -> Sliced:
+        return Sliced([Slice(*part) for part in self.value(slices)], self.value(made))
 
     def _control(self, name: str, *parts: Any) -> records.Control:
         return records.Control(names.CONTROLS[name], *map(self.value, parts))

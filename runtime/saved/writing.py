@@ -21,6 +21,7 @@ from ...support.slots import Input, Result, Slot
 from ...version import VERSION
 from ..backends.jit import records
 from ..backends.jit.llvm import compiler
+from ..backends.jit.slices import Sliced
 from ..backends.jit.team import team
 from ..backends.numpy.functions import Starts
 from ..backends.onednn.library import library
@@ -208,6 +209,13 @@ class _Writer:
                 self.function(team().work)
                 parts = (self.value(tuple(tape.records)) for tape in value.tapes)
                 return {"parallel": [value.members, *parts]}
+            case Sliced():
+                self.function(value.function)
+                for part in value.slices:
+                    self._add({}, cast(Array, part.stand_in.base))
+                self._spans.sort()
+                slices = [tuple(part) for part in value.slices]
+                return {"sliced": [self.value(slices), self.value(value.records)]}
             case records.ArrayRecord():
                 digest = self.function(value.function)
                 return {"native": [digest, [self.value(x) for x in value.arrays]]}

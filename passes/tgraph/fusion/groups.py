@@ -25,10 +25,16 @@ from ....dialects.tgraph.base import (
 )
 from ....dialects.tgraph.elementwise import ElementwiseOp
 from ....dialects.tgraph.fusing import COMPUTED, CONTRACTIONS, Group, overwritable
+from ....dialects.tgraph.indexing import DynamicSliceOp
 from ....dialects.tgraph.reducing import ReduceOp
-from ....dialects.tgraph.shaping import BroadcastInDimOp, ConstantOp, IotaOp
+from ....dialects.tgraph.shaping import (
+    BroadcastInDimOp,
+    ConstantOp,
+    IotaOp,
+)
 from . import nnvm, postdominators
 from .graph import FusionNode
+from .slices import slice_in_place
 
 MODES = ("relay", "nnvm", "none")
 
@@ -260,7 +266,11 @@ def fused(function: Function, members: Sequence[int], group: Group) -> Fused | N
     """What one group becomes, if it becomes a fusion."""
     inside = _with_repeatables(function, members)
     if len(members) == 1 and (
-        len(inside) == 1 or not isinstance(group.root, ElementwiseOp)
+        len(inside) == 1
+        or not (
+            isinstance(group.root, ElementwiseOp)
+            or any(isinstance(op, DynamicSliceOp) for op in inside)
+        )
     ):
         return None
     readers: dict[SSAValue, list[Operation]] = {}
@@ -277,19 +287,24 @@ def fused(function: Function, members: Sequence[int], group: Group) -> Fused | N
 
 
 def _with_repeatables(function: Function, members: Sequence[int]) -> list[TensorOp]:
-    """The members, and the repeatables that they and these read, in order."""
+    """The members, the repeatables that they and these read, and the slices that the
+    members read where they lie; in order."""
     found = set(members)
     queue = list(members)
     for member in queue:
         for value in contents.operands_of(function.ops[member]):
-            owner = value.owner
-            if isinstance(owner, Operation) and is_repeatable(owner):
+            for owner in (*_repeated(value), *slice_in_place(value)):
                 index = function.position[owner]
                 if index not in found:
                     found.add(index)
                     queue.append(index)
     ops = (function.ops[index] for index in sorted(found))
     return [op for op in ops if isinstance(op, TensorOp)]
+
+
+def _repeated(value: SSAValue) -> Sequence[Operation]:
+    owner = value.owner
+    return [owner] if isinstance(owner, Operation) and is_repeatable(owner) else []
 
 
 def unfinished(function: Function, grouping: Grouping) -> set[int]:

@@ -9,6 +9,7 @@ from xdsl.ir import Operation, SSAValue
 from ....analysis.cost import (
     LAUNCH,
     arithmetic,
+    moved_by,
     time,
     time_to_move,
     time_to_start_library,
@@ -16,7 +17,6 @@ from ....analysis.cost import (
 from ....analysis.operations import Fused
 from ....analysis.storage import TensorBuffer
 from ....dialects.contents import operands_of
-from ....dialects.tgraph.base import tensor_type_of, typical_bytes
 from .groups import Function, Grouping, fused
 from .liveness import Liveness, bytes_of
 
@@ -86,10 +86,8 @@ class Peak:
         for group in filter(None, self._fusions(grouping)):
             for op in group.ops:
                 alone.pop(op, None)
-            values = (*group.inputs, group.root.result)
-            bytes = sum(typical_bytes(tensor_type_of(value.type)) for value in values)
             computing = sum(map(self.arithmetic_of, group.ops))
-            total += max(time_to_move(bytes), computing) + LAUNCH
+            total += max(time_to_move(moved_by(group)), computing) + LAUNCH
             total += sum(map(self._starting_of, group.ops))
         return total + sum(map(self.time_of, alone))
 

@@ -5,5 +5,6 @@ externals.py   where the routines of LAPACK and BLAS are
 signals.py   signals that wait while a call must not be interrupted
 team.py      threads that run parts of calls
 records.py   calls with their arrays; runs of calls as one call
+slices.py    calls on slices that begin where numbers say
 inlining.py  loops and branches of calls as one function
 """

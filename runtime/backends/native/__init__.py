@@ -17,6 +17,7 @@ dot_products.py   sums of products of them, two or four at a time
 products.py     products with vectors, and of wide integers, as loop nests
 widening.py     contractions of f16 and of two types, as f32 by oneDNN
 strips.py       a vector by a matrix with long rows
+slices.py       groups that read slices at dynamic starts where they lie
 indexing.py     gathers, scatters and dynamic slices
 bodies.py       reductions by any function
 transposing.py  copies into another order of dimensions, and rows into columns

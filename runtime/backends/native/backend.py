@@ -12,6 +12,7 @@ from ....dialects.tgraph.base import TensorOp, shape_of
 from ....dialects.tgraph.bodies import ReduceByOp, SortOp
 from ....dialects.tgraph.elementwise import ElementwiseOp
 from ....dialects.tgraph.fusing import CONTRACTIONS
+from ....dialects.tgraph.indexing import DynamicSliceOp
 from ....dialects.tgraph.matrices import MatrixOp
 from ....dialects.tgraph.reducing import (
     ConvolutionOp,
@@ -44,6 +45,7 @@ from .bodies import reduce_by
 from .functions import Nests, copy_of, nested
 from .graphs import NoLoopNest, by_result, graph_of, views
 from .products import as_sum
+from .slices import on_slices
 
 
 def calls_of(
@@ -71,11 +73,7 @@ def calls_of(
             case FusionOp():
                 if len(outs) != 1:
                     return None
-                body = [x for x in op.body.block.ops if isinstance(x, TensorOp)]
-                arrays = dict[SSAValue, Array](
-                    zip(op.body.block.args, inputs, strict=True)
-                )
-                return _group(body, op.yielded[0], arrays, outs[0], scratch)
+                return _fusion(op, inputs, outs[0], scratch)
             case _ if isinstance(op, indexing.OPS):
                 return indexing.calls_of(op, inputs, outs[0], scratch.threads)
             case _:
@@ -84,6 +82,21 @@ def calls_of(
                 return _group([op], result, arrays, outs[0], scratch)
     except (NoLoopNest, KeyError):
         return None
+
+
+def _fusion(
+    op: FusionOp, inputs: Sequence[Array], out: Array, scratch: Scratch
+) -> list[Call]:
+    body = [x for x in op.body.block.ops if isinstance(x, TensorOp)]
+    slices = [x for x in body if isinstance(x, DynamicSliceOp)]
+    others = [x for x in body if not isinstance(x, DynamicSliceOp)]
+
+    def compute(arrays: Mapping[SSAValue, Array]) -> list[Call]:
+        calls = _group(others, op.yielded[0], arrays, out, scratch)
+        return with_native_copies(calls, scratch)
+
+    arrays = dict[SSAValue, Array](zip(op.body.block.args, inputs, strict=True))
+    return on_slices(slices, arrays, compute) if slices else compute(arrays)
 
 
 def with_native_copies(calls: list[Call], scratch: Scratch) -> list[Call]:

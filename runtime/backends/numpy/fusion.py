@@ -21,6 +21,7 @@ from ....dialects.dtypes import Array, constant, identity, is_float
 from ....dialects.tgraph import shaping
 from ....dialects.tgraph.base import TensorOp
 from ....dialects.tgraph.fusing import CONTRACTIONS, Form, Group
+from ....dialects.tgraph.indexing import DynamicSliceOp
 from ....dialects.tgraph.reducing import ReduceOp
 from ....dialects.tgraph.structure import FusionOp
 from ...calls import Call
@@ -39,10 +40,34 @@ def fusion(
     op: FusionOp, inputs: Sequence[Array], outs: Sequence[Array], scratch: Scratch
 ) -> list[Call]:
     """The calls of a fusion, whatever its body is."""
-    parts = _parts(op, inputs)
+    arrays = dict[SSAValue, Array](zip(op.body.block.args, inputs, strict=True))
+    numbers: dict[SSAValue, Array] = {}
+    calls: list[Call] = []
+    for inner in op.body.block.ops:
+        if isinstance(inner, shaping.ConstantOp):
+            numbers[inner.result] = constant(inner.value, dtype_of(inner))
+        elif isinstance(inner, DynamicSliceOp):
+            known = {**arrays, **numbers}
+            if not known.keys() >= set(inner.inputs):
+                continue
+            sources = [known[value] for value in inner.inputs]
+            copied = scratch.take(shape_of(inner.result), dtype_of(inner))
+            calls += kernel_of(inner)(inner, sources, [copied], scratch)
+            arrays[inner.result] = copied
+    return [*calls, *_computed(op, arrays, outs, scratch)]
+
+
+def _computed(
+    op: FusionOp,
+    arrays: Mapping[SSAValue, Array],
+    outs: Sequence[Array],
+    scratch: Scratch,
+) -> list[Call]:
+    """The calls of a fusion whose arguments, and slices of them, are `arrays`."""
+    parts = _parts(op, arrays)
     group = op.group()
     if group is None or parts is None or _is_empty(group):
-        return _stored(op, inputs, outs, scratch)
+        return _stored(op, arrays, outs, scratch)
     (out,) = outs
     match group.form:
         case Form.LOOP:
@@ -54,7 +79,7 @@ def fusion(
         case Form.ROWS:
             return rows(group, parts.ops, parts.arrays, parts.splats, out, scratch)
         case _:
-            return _stored(op, inputs, outs, scratch)
+            return _stored(op, arrays, outs, scratch)
 
 
 def _is_empty(group: Group) -> bool:
@@ -86,13 +111,13 @@ class _Parts:
         return self.arrays[value]
 
 
-def _parts(op: FusionOp, inputs: Sequence[Array]) -> _Parts | None:
-    """None if a leaf is no view of an argument."""
-    arrays = dict[SSAValue, Array](zip(op.body.block.args, inputs, strict=True))
+def _parts(op: FusionOp, arrays: Mapping[SSAValue, Array]) -> _Parts | None:
+    """None if a leaf is no view of an argument, or of a slice of one."""
+    arrays = dict(arrays)
     splats: dict[SSAValue, Array] = {}
     rest: list[TensorOp] = []
     for inner in op.body.block.ops:
-        if not isinstance(inner, TensorOp):
+        if not isinstance(inner, TensorOp) or inner.results[0] in arrays:
             continue
         result, dtype = inner.results[0], dtype_of(inner)
         if isinstance(inner, shaping.ConstantOp | shaping.FullLikeOp):
@@ -127,14 +152,19 @@ def _needed(ops: Sequence[TensorOp], results: Sequence[SSAValue]) -> list[Tensor
 
 
 def _stored(
-    op: FusionOp, inputs: Sequence[Array], outs: Sequence[Array], scratch: Scratch
+    op: FusionOp,
+    arrays: Mapping[SSAValue, Array],
+    outs: Sequence[Array],
+    scratch: Scratch,
 ) -> list[Call]:
-    arrays = dict[SSAValue, Array](zip(op.body.block.args, inputs, strict=True))
+    arrays = dict(arrays)
     targets = dict(zip(op.yielded, outs, strict=True))
     calls: list[Call] = []
     ops = [inner for inner in op.body.block.ops if isinstance(inner, TensorOp)]
     for inner in _needed(ops, op.yielded):
         (result,) = inner.results
+        if result in arrays:
+            continue
         sources = [arrays[value] for value in inner.inputs]
         view = viewed(inner, sources[0], shape_of(result)) if sources else None
         if view is not None and result not in targets:

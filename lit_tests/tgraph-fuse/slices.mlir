@@ -1,0 +1,45 @@
+// RUN: plan-opt %s -p tgraph-fuse | filecheck %s
+// RUN: plan-opt %s -p tgraph-fuse -o %t && plan-opt %t -p tgraph-fuse | diff %t -
+
+// The weights of a layer are read where they lie in those of all layers.
+// CHECK-LABEL: func.func @layer
+// CHECK-NOT:     tgraph.dynamic_slice
+// CHECK:         tgraph.fusion
+// CHECK:           [[SLICE:%.+]] = tgraph.dynamic_slice {{.*}} -> tensor<1x64x64xf32>
+// CHECK-NEXT:      [[WEIGHTS:%.+]] = tgraph.reshape [[SLICE]]
+// CHECK-NEXT:      tgraph.dot_general {{%.+}}, [[WEIGHTS]]
+// CHECK-NEXT:      tgraph.tanh
+func.func @layer(%x: tensor<8x64xf32>, %w: tensor<12x64x64xf32>, %i: tensor<i32>) -> tensor<8x64xf32> {
+  %0 = tgraph.constant<0 : i32> : tensor<i32>
+  %s = tgraph.dynamic_slice %w, %i, %0, %0 {slice_sizes = array<i64: 1, 64, 64>} : (tensor<12x64x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x64x64xf32>
+  %r = tgraph.reshape %s : (tensor<1x64x64xf32>) -> tensor<64x64xf32>
+  %d = tgraph.dot_general %x, %r {lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 0>} : (tensor<8x64xf32>, tensor<64x64xf32>) -> tensor<8x64xf32>
+  %t = tgraph.tanh %d : tensor<8x64xf32>
+  func.return %t : tensor<8x64xf32>
+}
+
+// A small slice is copied.
+// CHECK-LABEL: func.func @small
+// CHECK:         tgraph.dynamic_slice
+// CHECK-NOT:     tgraph.fusion
+func.func @small(%x: tensor<64xf32>, %b: tensor<12x64xf32>, %i: tensor<i32>) -> tensor<64xf32> {
+  %0 = tgraph.constant<0 : i32> : tensor<i32>
+  %s = tgraph.dynamic_slice %b, %i, %0 {slice_sizes = array<i64: 1, 64>} : (tensor<12x64xf32>, tensor<i32>, tensor<i32>) -> tensor<1x64xf32>
+  %r = tgraph.reshape %s : (tensor<1x64xf32>) -> tensor<64xf32>
+  %a = tgraph.add %x, %r : tensor<64xf32>
+  func.return %a : tensor<64xf32>
+}
+
+// So is a slice of what is then updated: the update takes place in its memory.
+// CHECK-LABEL: func.func @updated
+// CHECK:         tgraph.dynamic_slice
+// CHECK-NOT:     tgraph.fusion
+// CHECK:         tgraph.dynamic_update_slice
+func.func @updated(%x: tensor<12x1024xf32>, %i: tensor<i32>) -> tensor<12x1024xf32> {
+  %0 = tgraph.constant<0 : i32> : tensor<i32>
+  %e = tgraph.exponential %x : tensor<12x1024xf32>
+  %s = tgraph.dynamic_slice %e, %i, %0 {slice_sizes = array<i64: 1, 1024>} : (tensor<12x1024xf32>, tensor<i32>, tensor<i32>) -> tensor<1x1024xf32>
+  %t = tgraph.tanh %s : tensor<1x1024xf32>
+  %u = tgraph.dynamic_update_slice %e, %t, %i, %0 : (tensor<12x1024xf32>, tensor<1x1024xf32>, tensor<i32>, tensor<i32>) -> tensor<12x1024xf32>
+  func.return %u : tensor<12x1024xf32>
+}

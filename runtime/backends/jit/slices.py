@@ -1,0 +1,172 @@
+"""Runs native calls on slices of arrays where they lie, without a copy of a slice.
+
+The calls are made for memory that stands for a slice. Each run then finds out where the
+slice begins, gives that address to whatever has one of the memory, and runs the calls.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from ....support.arrays import Array, address, span
+from .llvm import Function, compiler
+from .records import TAPE, ArrayRecord, Pointer, Record, Tape
+
+
+class Slice(NamedTuple):
+    """A slice that begins where integers say, clamped so that it lies in `source`."""
+
+    source: Array
+    starts: Sequence[Array]
+    """An integer for each dimension of `source`."""
+    stand_in: Array
+    """Of the slice's shape and strides, in memory of its own, which has no contents."""
+
+    @property
+    def moving(self) -> Sequence[int]:
+        """The dimensions along which the slice is not all of `source`."""
+        sizes = zip(self.source.shape, self.stand_in.shape, strict=True)
+        return [d for d, (all, part) in enumerate(sizes) if all > part]
+
+
+def slice_of(source: Array, starts: Sequence[Array], sizes: Sequence[int]) -> Slice:
+    """The slice of these sizes. Strides of `source` are not negative."""
+    bytes = sum((n - 1) * s for n, s in zip(sizes, source.strides, strict=True))
+    memory = np.empty(bytes + source.itemsize, np.uint8)
+    stand_in = np.ndarray(sizes, source.dtype, memory, 0, source.strides)
+    return Slice(source, starts, stand_in)
+
+
+class Sliced(ArrayRecord):
+    """Records that run on slices."""
+
+    def __init__(self, slices: Sequence[Slice], records: Sequence[Record]):
+        self.slices, self.records = slices, records
+        arrays: list[Array] = []
+        for part in slices:
+            arrays += [part.source, *(part.starts[d] for d in part.moving)]
+        super().__init__(compiler().function(_text(slices), quick=True), arrays)
+
+    def functions(self) -> Iterator[Function]:
+        yield from super().functions()
+        for record in self.records:
+            yield from record.functions()
+
+    def pointers(self) -> Iterator[tuple[Array, Pointer]]:
+        yield from super().pointers()
+        for record in self._tape.records:
+            yield from record.pointers()
+
+    @cached_property
+    def _tape(self) -> Tape:
+        return Tape(self.records)
+
+    def _made_words(self) -> Sequence[int]:
+        words = list(super()._made_words())
+        words += compiler().function(TAPE).address, self._tape.address
+        for source, _, stand_in in self.slices:
+            sizes = zip(source.shape, stand_in.shape, source.strides, strict=True)
+            for all, part, stride in sizes:
+                words += (all - part, stride) if all > part else ()
+        for part in self.slices:
+            targets = list(self._targets(part.stand_in))
+            words.append(len(targets) // 3)
+            words += targets
+        return words
+
+    def _targets(self, memory: Array) -> Iterator[int]:
+        """For each address in the memory where to write it, the function that does (or
+        0), and the offset in bytes."""
+        start, stop = span(memory)
+        for record in self._tape.records:
+            for array, pointer in record.pointers():
+                if start <= (at := address(array)) < stop:
+                    yield from (*pointer.target, at - start)
+
+
+_WRITE = """  br label %count#
+count#:
+  %targets# = load i64, ptr %list#
+  %first# = getelementptr i64, ptr %list#, i64 1
+  br label %next#
+next#:
+  %at# = phi ptr [%first#, %count#], [%after#, %direct#], [%after#, %called#]
+  %left# = phi i64 [%targets#, %count#], [%fewer#, %direct#], [%fewer#, %called#]
+  %more# = icmp ne i64 %left#, 0
+  br i1 %more#, label %write#, label %done#
+write#:
+  %fewer# = sub i64 %left#, 1
+  %after# = getelementptr i64, ptr %at#, i64 3
+  %target# = load ptr, ptr %at#
+  %moveat# = getelementptr i64, ptr %at#, i64 1
+  %move# = load ptr, ptr %moveat#
+  %offsetat# = getelementptr i64, ptr %at#, i64 2
+  %offset# = load i64, ptr %offsetat#
+  %new# = add i64 %place#, %offset#
+  %plain# = icmp eq ptr %move#, null
+  br i1 %plain#, label %direct#, label %call#
+direct#:
+  store i64 %new#, ptr %target#
+  br label %next#
+call#:
+  %moved# = call i32 %move#(ptr %target#, i64 %new#)
+  %good# = icmp eq i32 %moved#, 0
+  br i1 %good#, label %called#, label %failed
+called#:
+  br label %next#
+done#:
+  %list#NEXT = getelementptr i64, ptr %at#, i64 0"""
+"""Gives a slice's address to its targets; the list of the next slice's follows."""
+
+
+def _text(slices: Sequence[Slice]) -> str:
+    """The words: for each slice the addresses of its source and of its starts; those of
+    `TAPE` and of the tape's words; for each start the largest value, and the bytes that
+    one more is; for each slice how many targets it has, and these."""
+    kinds = [[part.starts[d].dtype for d in part.moving] for part in slices]
+    arrays = sum(1 + len(kind) for kind in kinds)
+    lines: list[str] = []
+
+    def load(name: str, word: int, type: str = "i64") -> None:
+        lines.append(f"  %{name}at = getelementptr i64, ptr %words, i64 {word}")
+        lines.append(f"  %{name} = load {type}, ptr %{name}at")
+
+    load("function", arrays, "ptr")
+    load("tape", arrays + 1, "ptr")
+    at, limit = 0, arrays + 2
+    for number, kind in enumerate(kinds):
+        base = f"base{number}"
+        load(base, at)
+        for d, dtype in enumerate(kind):
+            x = f"s{number}d{d}"
+            bits, extended = 8 * dtype.itemsize, "zext" if dtype.kind == "u" else "sext"
+            load(f"{x}p", at + 1 + d, "ptr")
+            load(f"{x}limit", limit)
+            load(f"{x}stride", limit + 1)
+            lines.append(f"  %{x}given = load i{bits}, ptr %{x}p")
+            wide = f"{x}given"
+            if bits < 64:
+                wide = f"{x}wide"
+                lines.append(f"  %{wide} = {extended} i{bits} %{x}given to i64")
+            order = "u" if dtype.kind == "u" else "s"
+            lines += [
+                f"  %{x}over = icmp {order}gt i64 %{wide}, %{x}limit",
+                f"  %{x}low = select i1 %{x}over, i64 %{x}limit, i64 %{wide}",
+                f"  %{x}below = icmp slt i64 %{x}low, 0",
+                f"  %{x}start = select i1 %{x}below, i64 0, i64 %{x}low",
+                f"  %{x}bytes = mul i64 %{x}start, %{x}stride",
+                f"  %{x}to = add i64 %{base}, %{x}bytes",
+            ]
+            base = f"{x}to"
+            limit += 2
+        at += 1 + len(kind)
+        lines.append(f"  %place{number} = add i64 %{base}, 0")
+    lines.append(f"  %list0 = getelementptr i64, ptr %words, i64 {limit}")
+    for number in range(len(slices)):
+        following = f"list{number + 1}"
+        lines.append(_WRITE.replace("list#NEXT", following).replace("#", str(number)))
+    lines += "  %status = call i32 %function(ptr %tape)", "  ret i32 %status"
+    lines += "failed:", "  ret i32 1", "}"
+    return "\n".join(["define i32 @{name}(ptr %words) {", "entry:", *lines])

@@ -1,0 +1,163 @@
+"""Groups that read slices at dynamic starts where they lie: values, and no copies."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import tensorplan
+from tensorplan.runtime.backends.jit.slices import Sliced
+from tensorplan.runtime.backends.native import slices
+from tensorplan.runtime.executor import Executable
+
+jax: Any = pytest.importorskip("jax")
+pytest.importorskip("llvmlite")
+jnp, lax = jax.numpy, jax.lax
+
+RNG = np.random.default_rng(0)
+STARTS = [-3, 0, 2, 5, 100]
+
+
+def planned(function: Callable[..., Any], *arrays: Any) -> Any:
+    return tensorplan.plan(tensorplan.from_jax(function, *arrays).module)
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> Mock:
+    """Called for each group on slices that is made native."""
+    spy = Mock(side_effect=Sliced)
+    monkeypatch.setattr(slices, "Sliced", spy)
+    return spy
+
+
+def floats(*shape: int, dtype: Any = "f4") -> Any:
+    return RNG.standard_normal(shape).astype(dtype)
+
+
+def elementwise(x: Any, i: Any) -> Any:
+    return jnp.tanh(lax.dynamic_slice(x, (i, 3), (40, 40))) * 2
+
+
+def rows(x: Any, i: Any) -> Any:
+    return jax.nn.softmax(lax.dynamic_index_in_dim(x, i, 0, False))
+
+
+def reduced(x: Any, i: Any) -> Any:
+    return jnp.sum(lax.dynamic_index_in_dim(x, i, 0, False) ** 2)
+
+
+def two(x: Any, i: Any) -> Any:
+    return lax.dynamic_slice_in_dim(x, i, 1024) - lax.dynamic_slice_in_dim(
+        x, 3 * i, 1024
+    )
+
+
+def product(x: Any, w: Any, i: Any) -> Any:
+    return jnp.tanh(x @ lax.dynamic_index_in_dim(w, i, 0, False))
+
+
+def both(x: Any, w: Any, i: Any) -> Any:
+    return lax.dynamic_slice_in_dim(x, i, 32, 1) @ w[0, lax.iota(int, 32)]
+
+
+def convolution(x: Any, w: Any, i: Any) -> Any:
+    numbers = ("NHWC", "HWIO", "NHWC")
+    part = lax.dynamic_index_in_dim(x, i, 0, False)
+    return lax.conv_general_dilated(part, w, (1, 1), "SAME", dimension_numbers=numbers)
+
+
+CASES: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
+    "elementwise": (elementwise, ((50, 60),)),
+    "rows": (rows, ((6, 8, 256),)),
+    "reduced": (reduced, ((6, 30, 40),)),
+    "two": (two, ((3000,),)),
+    "product": (product, ((8, 64), (6, 64, 48))),
+    "a vector": (product, ((1, 64), (6, 64, 48))),
+    "batches": (product, ((5, 8, 32), (6, 5, 32, 16))),
+    "both": (both, ((64, 64), (2, 64, 48))),
+    "convolution": (convolution, ((6, 2, 9, 9, 8), (3, 3, 8, 4))),
+}
+
+
+@pytest.mark.parametrize("native", [True, False])
+@pytest.mark.parametrize("name", CASES)
+def test_values(made: Mock, name: str, native: bool) -> None:
+    """Starts are clamped; other arrays follow."""
+    function, shapes = CASES[name]
+    arrays = [floats(*shape) for shape in shapes]
+    module = planned(function, *arrays, np.int32(0))
+    run = Executable(module, native=native)
+    for start in STARTS:
+        arrays = [floats(*shape) for shape in shapes]
+        want = jax.jit(function)(*arrays, start)
+        got = run(*arrays, np.int32(start))[0]
+        np.testing.assert_allclose(got, want, 1e-4, 1e-5)
+    assert made.called == native
+
+
+@pytest.mark.parametrize("start", ["i1", "u1", "i2", "u2", "i4", "u4"])
+@pytest.mark.parametrize("dtype", ["f4", "i1", ml_dtypes.bfloat16, "i4"], ids=str)
+def test_types(made: Mock, dtype: Any, start: str) -> None:
+    def function(x: Any, i: Any) -> Any:
+        return lax.dynamic_slice_in_dim(x, i, 100) + x[:100]
+
+    x = (9 * floats(300, 40)).astype(dtype)
+    run = Executable(planned(function, x, np.zeros((), start)))
+    for number in (0, 7, np.iinfo(start).max, np.iinfo(start).min):
+        i = np.array(number, start)
+        np.testing.assert_array_equal(run(x, i)[0], jax.jit(function)(x, i))
+    assert made.called
+
+
+def layers(x: Any, w: Any) -> Any:
+    return lax.scan(lambda x, w: (jnp.tanh(x @ w), None), x, w)[0]
+
+
+@pytest.mark.parametrize("options", [{}, {"threads": 2}, {"sanitize": True}], ids=str)
+def test_a_loop_over_layers_copies_no_weights(options: dict[str, Any]) -> None:
+    x, w = floats(4, 64), floats(6, 64, 64) / 8
+    module = planned(layers, x, w)
+    (pool,) = tensorplan.report(module)["pools"]
+    assert pool["bytes"] < w[0].nbytes / 4
+    run = Executable(module, **options)
+    for _ in range(3):
+        x, w = floats(4, 64), floats(6, 64, 64) / 8
+        want = jax.jit(layers)(x, w)
+        np.testing.assert_allclose(run(x, w)[0], want, 1e-4, 1e-5)
+
+
+def test_a_cache_is_updated_in_place() -> None:
+    """Its slices are copied, not it."""
+
+    def function(x: Any, cache: Any) -> Any:
+        def body(i: Any, state: Any) -> Any:
+            x, cache = state
+            row = lax.dynamic_index_in_dim(cache, i, 0, False)
+            cache = lax.dynamic_update_index_in_dim(cache, row + x, i, 0)
+            return jnp.tanh(x + row), cache
+
+        return lax.fori_loop(0, 5, body, (x, cache))
+
+    x, cache = floats(2048), floats(8, 2048)
+    module = tensorplan.from_jax(function, x, cache, donate_argnums=1).module
+    module = tensorplan.plan(module)
+    (pool,) = tensorplan.report(module)["pools"]
+    assert pool["bytes"] < cache.nbytes / 2
+    want = jax.jit(function)(x, cache)
+    for a, b in zip(Executable(module)(x, cache.copy()), want, strict=True):
+        np.testing.assert_allclose(a, b, 1e-5, 1e-6)
+
+
+def test_saved_programs_have_them(tmp_path: Path) -> None:
+    x, w = floats(4, 64), floats(6, 64, 64) / 8
+    run = tensorplan.compile(planned(layers, x, w))
+    tensorplan.save(run, tmp_path / "a.plan")
+    assert (tmp_path / "a.plan").stat().st_size < w.nbytes / 2
+    loaded = tensorplan.load(tmp_path / "a.plan")
+    for _ in range(2):
+        x, w = floats(4, 64), floats(6, 64, 64) / 8
+        np.testing.assert_array_equal(loaded(x, w)[0], run(x, w)[0])
