@@ -27,12 +27,15 @@ from .base import (
     ints,
     is_static,
     segments,
+    shape_of,
     tensor_type_of,
     value_shape,
+    with_element,
     with_shape,
 )
 from .bodies import ElementsOp, SortOp
-from .elementwise import ElementwiseOp
+from .elements import is_stored
+from .elementwise import ConvertOp, ElementwiseOp, MultiplyOp
 from .indexing import DynamicSliceOp, DynamicUpdateSliceOp
 from .partial import is_complete
 from .reducing import DotGeneralOp, ReduceOp
@@ -424,6 +427,47 @@ class ReduceOfUnitDimensions(RewritePattern):
             _replace(rewriter, op, ReshapeOp(op.inputs, result_types=(op.result.type,)))
 
 
+class DotGeneralOfUnitDimensions(RewritePattern):
+    """dot_general that sums along dimensions of size 1 only -> multiply: outer products
+    and products with numbers are computed in groups, and need not be stored.
+
+    (In XLA, AlgebraicSimplifier's DotStrengthReduction.)
+    """
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: DotGeneralOp, rewriter: PatternRewriter) -> None:
+        whole = tensor_type_of((op.results or op.outs)[0].type)
+        shape = value_shape(op.inputs[0])
+        if not _plain(op) or prod(shape[d] for d in op.contracting[0]) != 1:
+            return
+        if not is_static(whole) or is_stored(whole.element_type):
+            return
+        factors: list[SSAValue] = []
+        free = len(op.batching[0])
+        for value, batch, summed in zip(
+            op.inputs, op.batching, op.contracting, strict=True
+        ):
+            type_ = tensor_type_of(value.type)
+            kept = [d for d in range(len(shape_of(type_))) if d not in summed]
+            dims: list[int] = []
+            for d in kept:
+                dims.append(batch.index(d) if d in batch else free)
+                free += d not in batch
+            if summed:
+                type_ = with_shape(type_, [shape_of(type_)[d] for d in kept])
+                value = _added(rewriter, op, ReshapeOp((value,), result_types=(type_,)))
+            if type_.element_type != whole.element_type:
+                type_ = with_element(type_, whole.element_type)
+                value = _added(rewriter, op, ConvertOp((value,), result_types=(type_,)))
+            spread = BroadcastInDimOp(
+                (value,),
+                result_types=(whole,),
+                properties={"broadcast_dimensions": ints(dims)},
+            )
+            factors.append(_added(rewriter, op, spread))
+        _replace(rewriter, op, MultiplyOp(factors, result_types=(whole,)))
+
+
 class CountPositions(RewritePattern):
     """An iota along what is reduced or sorted -> one of the operation's `positions`."""
 
@@ -681,6 +725,11 @@ def _insert_before(rewriter: PatternRewriter, op: TensorOp, new: TensorOp) -> No
     new.location = op.location
     new.attributes = {**op.attributes}
     rewriter.insert(new, InsertPoint.before(op))
+
+
+def _added(rewriter: PatternRewriter, op: TensorOp, new: TensorOp) -> SSAValue:
+    _insert_before(rewriter, op, new)
+    return new.results[0]
 
 
 def _is_part(op: Operation) -> bool:

@@ -38,7 +38,7 @@ REWRITES.update(
         ElementsOp: (c.CountPositions(),),
         SortOp: (c.SortOfUnitDimension(), c.CountPositions()),
         ReduceOp: (c.ReduceOfUnitDimensions(),),
-        DotGeneralOp: (NarrowOperands(),),
+        DotGeneralOp: (NarrowOperands(), c.DotGeneralOfUnitDimensions()),
         ConvolutionOp: (NarrowOperands(),),
         FullLikeOp: (c.FullLikeOfStaticShape(),),
         ReshapeOp: (c.DropIdentity(), c.MergeReshapes(), c.ShapeOfSplat()),

@@ -69,3 +69,18 @@ func.func @rows(%p: tensor<2x4x3xf32>, %v: tensor<2x5x3xf32>) -> tensor<4x2x5xf3
   %1 = tgraph.transpose %0 {permutation = array<i64: 2, 0, 1>} : (tensor<2x5x4xf32>) -> tensor<4x2x5xf32>
   func.return %1 : tensor<4x2x5xf32>
 }
+
+// What sums nothing is a product of elements, which groups compute. Narrow operands are
+// converted first.
+// CHECK-LABEL: func.func @outer
+// CHECK-NEXT:    %0 = tgraph.broadcast_in_dim %x {broadcast_dimensions = array<i64: 1, 0>} : (tensor<3x2xf32>) -> tensor<2x3x4xf32>
+// CHECK-NEXT:    %1 = tgraph.reshape %y : (tensor<4x1x2xbf16>) -> tensor<4x2xbf16>
+// CHECK-NEXT:    %2 = tgraph.convert %1 : (tensor<4x2xbf16>) -> tensor<4x2xf32>
+// CHECK-NEXT:    %3 = tgraph.broadcast_in_dim %2 {broadcast_dimensions = array<i64: 2, 0>} : (tensor<4x2xf32>) -> tensor<2x3x4xf32>
+// CHECK-NEXT:    %4 = tgraph.multiply %0, %3
+// CHECK-NEXT:    func.return %4
+func.func @outer(%x: tensor<3x2xf32>, %y: tensor<4x1x2xbf16>) -> tensor<2x3x4xf32> {
+  %0 = tgraph.reshape %x : (tensor<3x2xf32>) -> tensor<3x1x2xf32>
+  %1 = tgraph.dot_general %0, %y {lhs_batching_dimensions = array<i64: 2>, rhs_batching_dimensions = array<i64: 2>, lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 1>} : (tensor<3x1x2xf32>, tensor<4x1x2xbf16>) -> tensor<2x3x4xf32>
+  func.return %1 : tensor<2x3x4xf32>
+}
