@@ -123,6 +123,35 @@ def test_products_with_vectors_are_loop_nests(shapes) -> None:
     np.testing.assert_allclose(out, np.dot(*inputs), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("shapes", [((7,), (7,)), ((1, 7), (7, 3)), ((5, 7), (7, 1))])
+@pytest.mark.parametrize("elements", ["i1 f32", "bf16 bf16", "f32 f16", "i8 f32"])
+def test_products_of_narrow_elements_with_vectors_are_one_nest(
+    shapes, elements
+) -> None:
+    x, y = (
+        f"tensor<{'x'.join(map(str, shape))}x{element}>"
+        for shape, element in zip(shapes, elements.split(), strict=True)
+    )
+    sizes = *shapes[0][:-1], *shapes[1][1:]
+    op = operation(
+        DotGeneralOp,
+        f"""func.func @main(%x: {x}, %y: {y}) {{
+          %r = tgraph.dot_general %x, %y {{
+            lhs_contracting_dimensions = array<i64: {len(shapes[0]) - 1}>,
+            rhs_contracting_dimensions = array<i64: 0>}} : ({x}, {y}) -> {tensor(sizes)}
+          func.return
+        }}""",
+    )
+    inputs = [
+        (normal(*shape) * 9).astype(numpy_dtype(value.type.element_type))
+        for shape, value in zip(shapes, op.inputs, strict=True)
+    ]
+    out = np.empty(sizes, np.float32)
+    assert len(run(lambda s: native.calls_of(op, inputs, [out], s))) == 1
+    want = np.dot(*(x.astype(np.float64) for x in inputs))
+    np.testing.assert_allclose(out, want, rtol=1e-5, atol=1e-4)
+
+
 @pytest.mark.parametrize(
     ("shapes", "batch", "contracting"),
     [

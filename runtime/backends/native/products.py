@@ -83,8 +83,10 @@ def _is_for_nest(op: DotGeneralOp, inputs: Sequence[Array]) -> bool:
         return prod(op.declared[0].get_shape()) * prod(summed) <= SMALL
     if not is_float(dtype):
         return not is_float(multiplied_in(dtype, inputs, prod(summed)))
-    is_same = all(x.dtype == dtype for x in inputs) and dtype.itemsize >= 4
+    if dtype.itemsize < 4:
+        return False
     sizes = [
         prod(x.shape[d] for d in _free(op, inputs, n)) for n, x in enumerate(inputs)
     ]
-    return is_same and (1 in sizes or prod(sizes) * prod(summed) <= SMALL_PRODUCT)
+    is_small = prod(sizes) * prod(summed) <= SMALL_PRODUCT
+    return 1 in sizes or (is_small and all(x.dtype == dtype for x in inputs))
