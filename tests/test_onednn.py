@@ -214,6 +214,25 @@ CONVOLUTIONS = {
         kernel=(3, 4, 6),
         out=(2, 9, 6),
     ),
+    "one dimension, depthwise": dict(
+        labels="b0f_0io->b0f",
+        image=(2, 19, 16),
+        kernel=(5, 1, 16),
+        out=(2, 17, 16),
+        groups=16,
+    ),
+    "one dimension, channels first": dict(
+        labels="bf0_oi0->bf0",
+        image=(2, 4, 19),
+        kernel=(6, 2, 3),
+        out=(2, 6, 9),
+        strides=(2,),
+        dilation=(2,),
+        groups=2,
+    ),
+    "one dimension, gradient by the weights": dict(
+        labels="f0b_i0o->0bf", image=(2, 9, 4), kernel=(2, 9, 6), out=(3, 4, 6)
+    ),
     "three dimensions": dict(
         labels="b012f_012io->b012f",
         image=(2, 5, 6, 7, 3),
@@ -298,6 +317,10 @@ CHANNELS_FIRST = {
     "by the data": ("bf01_io01->bf01", (2, 16, 9, 8), (16, 16, 3, 3), (2, 16, 9, 8)),
     "by the weights": ("fb01_io01->fb01", (2, 16, 9, 8), (2, 16, 9, 8), (16, 16, 3, 3)),
 }
+SIGNALS = {
+    "channels first": ("bf0_oi0->bf0", (2, 64, 37), (64, 1, 5), (2, 64, 35)),
+    "channels last": ("b0f_0io->b0f", (2, 37, 64), (5, 1, 64), (2, 35, 64)),
+}
 
 
 @pytest.mark.parametrize("name", CHANNELS_FIRST)
@@ -311,6 +334,16 @@ def test_windows_are_not_written_side_by_side(name: str) -> None:
     compare(op, inputs, result)
     calls = run(lambda s: onednn.compiled(op, inputs, result, s))
     assert not any("gemm" in kind for kind in implementations(calls))
+
+
+@pytest.mark.parametrize("name", SIGNALS)
+def test_depthwise_convolutions_of_signals_have_a_kernel(name: str) -> None:
+    """oneDNN has one for images only."""
+    op, (image, kernel, out) = convolution(*SIGNALS[name], groups=64)
+    inputs, result = [normal(*image), normal(*kernel)], np.empty(out, np.float32)
+    compare(op, inputs, result)
+    calls = run(lambda s: onednn.compiled(op, inputs, result, s))
+    assert any("dw" in kind for kind in implementations(calls))
 
 
 def test_a_bias_is_not_added_element_by_element() -> None:

@@ -13,6 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from math import prod
 
+import numpy as np
+
 from ....dialects.tgraph.reducing import ConvolutionOp
 from ....support.arrays import Array, Shape
 from ...calls import Call
@@ -132,15 +134,16 @@ def _part(
 ) -> list[Call]:
     """The calls for a block of the result, which is `out`; `low` is the padding before
     the image."""
-    rank = out.ndim - 2
     image_labels, kernel_labels, out_labels = op.labels
-    spatial = "012"[:rank]
-    image = by_labels(image, image_labels, "bf" + spatial)
-    kernel = by_labels(kernel, kernel_labels, "oi" + spatial)
-    target = by_labels(out, out_labels, "bf" + spatial)
-    strides = op.window_strides.get_values()
-    holes = op.lhs_dilation.get_values()
-    dilation = op.rhs_dilation.get_values()
+    image = _as_images(image, image_labels, "bf")
+    kernel = _as_images(kernel, kernel_labels, "oi")
+    target = _as_images(out, out_labels, "bf")
+    rank = target.ndim - 2
+    added = (1,) * (rank - len(low))
+    low = (*(0 for _ in added), *low)
+    strides = (*added, *op.window_strides.get_values())
+    holes = (*added, *op.lhs_dilation.get_values())
+    dilation = (*added, *op.rhs_dilation.get_values())
     has_holes = any(hole > 1 for hole in holes)
     is_simple = op.groups == 1 and epilogue.is_empty
     if (
@@ -165,10 +168,15 @@ def _part(
     window = _window(image, kernel, target, strides, dilation, low)
     if op.groups > 1:
         kernel = kernel.reshape(op.groups, -1, *kernel.shape[1:])
-    attributes = epilogue.attributes(
-        lambda x: by_labels(x[block], out_labels, "bf" + spatial)
-    )
+    attributes = epilogue.attributes(lambda x: _as_images(x[block], out_labels, "bf"))
     return _calls(_FORWARD, image, kernel, target, window, attributes, scratch)
+
+
+def _as_images(x: Array, labels: str, first: str) -> Array:
+    """With these dimensions first; a signal becomes an image of one row, for which
+    oneDNN has kernels that it lacks for signals, above all those of groups."""
+    ordered = by_labels(x, labels, first + "012"[: x.ndim - 2])
+    return np.expand_dims(ordered, 2) if x.ndim == 3 else ordered
 
 
 def _is_flipped(kernel: Array) -> bool:
