@@ -61,6 +61,26 @@ def test_detections_of_several_scales_are_written_in_place() -> None:
     np.testing.assert_allclose(result, heads(*arrays), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("size", [9, 32])
+def test_tiles_do_not_keep_a_curl_from_being_written_in_place(size: int) -> None:
+    """Tiles would need less than the program as it is, but not than in place."""
+    jax = pytest.importorskip("jax")
+    jnp = jax.numpy
+
+    def curl(x: Any) -> Any:
+        def d(component: int, axis: int) -> Any:
+            return jnp.roll(x[component], -1, axis) - x[component]
+
+        return jnp.stack([d(2, 1) - d(1, 2), d(0, 2) - d(2, 0), d(1, 0) - d(0, 1)])
+
+    x = np.random.default_rng(0).standard_normal((3, size, size, size))
+    x = x.astype(np.float32)
+    planned = tensorplan.plan(tensorplan.from_jax(curl, x))
+    assert planned_bytes(planned.module) == 0
+    (result,) = tensorplan.compile(planned)(x)
+    np.testing.assert_allclose(result, curl(x), rtol=1e-5, atol=1e-5)
+
+
 def test_libraries_write_rows() -> None:
     """A stack along the last dimension would take elements of products apart."""
     jax = pytest.importorskip("jax")

@@ -84,18 +84,48 @@ def _candidates(func: FuncOp) -> Sequence[ConcatenateOp]:
     return found[:MOST]
 
 
+def lowest(func: FuncOp, bytes: int, planned_bytes: PlannedBytes) -> int:
+    """The bytes of a function's arenas after this pass, of those before."""
+    found = _candidates(func)
+    if not bytes or not found:
+        return bytes
+    least, _ = _choose(func, found, planned_bytes, bytes)
+    _mark(found, frozenset())
+    return least
+
+
 def _lower(
     func: FuncOp, found: Sequence[ConcatenateOp], planned_bytes: PlannedBytes
 ) -> None:
     """Has the operands of those computed in place that lowers the bytes planned."""
+    before = planned_bytes.of_all(func)
+    least, best = _choose(func, found, planned_bytes, before)
+    _mark(found, best)
+    if best:
+        remark(
+            f"concatenations whose operands are computed in place: {len(best)}; the "
+            f"peak goes from {before} to {least} bytes",
+            func,
+            passed=True,
+        )
+
+
+def _choose(
+    func: FuncOp,
+    found: Sequence[ConcatenateOp],
+    planned_bytes: PlannedBytes,
+    before: int,
+) -> tuple[int, frozenset[ConcatenateOp]]:
+    """The fewest bytes that are planned, of those before none is computed in place, and
+    the concatenations for these. Leaves others marked."""
     spans = _spans(func, found)
     peaks = _peaks(func, planned_bytes)
     if not any(
         all(any(step in span for span in spans.values()) for step in steps)
         for steps in peaks.values()
     ):
-        return  # as much is live at the peak, whatever is chosen
-    before, longest = planned_bytes.of_all(func), (1 + LITTLE) * duration(func)
+        return before, frozenset()  # as much is live at the peak, whatever is chosen
+    longest = (1 + LITTLE) * duration(func)
     least, best = before, frozenset[ConcatenateOp]()
     for start in (frozenset[ConcatenateOp](), frozenset(found)):
         _mark(found, chosen := start)
@@ -113,14 +143,7 @@ def _lower(
         _mark(found, chosen)
         if bytes < least and duration(func) <= longest:
             least, best = bytes, chosen
-    _mark(found, best)
-    if best:
-        remark(
-            f"concatenations whose operands are computed in place: {len(best)}; the "
-            f"peak goes from {before} to {least} bytes",
-            func,
-            passed=True,
-        )
+    return least, best
 
 
 def _spans(

@@ -64,7 +64,8 @@ number than convolutions have, such as a zero point, is a `tgraph.pad`. Where on
 windows read its result, each tile pads its own rows.
 
 The pass lowers the peak as far as possible. It changes the program only if the new peak
-is at least a tenth below the arena that plan-memory needs for the original. Data that
+is at least a tenth below the arena that plan-memory needs for the original, and the new
+arena is smaller than the original's also after `tgraph-concatenate-in-place`. Data that
 all tiles read, such as weights, is read again by each of them; `max-slowdown` limits
 the estimated cost. That leaves out what a library takes to start contractions, so that
 networks of small ones are computed in tiles, too; tgraph-fit counts it. Loops may
@@ -95,6 +96,7 @@ from ...dialects.tgraph.base import TILES
 from .. import driver
 from ..optional import OptionalPass
 from ..options import Budget, Placing
+from .concatenate_in_place import lowest
 from .eliminate_assigns import TGraphEliminateAssigns
 from .fuse import TGraphFuse
 from .schedule import TGraphSchedule
@@ -238,6 +240,8 @@ class TGraphTile(OptionalPass, Placing):
             coarser *= max(longer / max(allowed, LITTLE), 2)
         else:
             return
+        if not _gains(func, before, copy, after, planned_bytes):
+            return
         func.detach_region(0)
         func.add_region(copy.detach_region(0))
         tiles = ", ".join(str(loop.tiles) for loop in loops)
@@ -307,7 +311,8 @@ class TGraphTile(OptionalPass, Placing):
             write(chain.region, chain.tiles, rules.ops[last + 1])
         enough = before * 9 // 10 if self.budget is None else before - 1
         after = planned_bytes.within(func, enough)
-        if after is None:  # the function's peak is somewhere else
+        # If not, the function's peak is somewhere else.
+        if after is None or not _gains(original, before, func, after, planned_bytes):
             func.detach_region(0)
             func.add_region(original.detach_region(0))
             return _Cut(before, cut.given)
@@ -318,6 +323,15 @@ class TGraphTile(OptionalPass, Placing):
             passed=True,
         )
         return _Cut(after, cut.given or original)
+
+
+def _gains(
+    given: FuncOp, before: int, tiled: FuncOp, after: int, planned_bytes: PlannedBytes
+) -> bool:
+    """Whether a function needs fewer bytes in tiles also where concatenations will be
+    computed in place."""
+    least = lowest(given, before, planned_bytes)
+    return after < least or lowest(tiled, after, planned_bytes) < least
 
 
 def _unseen(before: int, after: int) -> float:
