@@ -36,7 +36,9 @@ from ..dialects.memory import (
     ARENA,
     asynchronous,
     effects_on,
+    ends_here,
     freed,
+    is_before,
     is_buffer,
     is_memref,
     is_view,
@@ -377,31 +379,63 @@ def _accesses_by_alias(
     trace: _Trace, source: SSAValue, flow: ControlFlow
 ) -> dict[SSAValue, dict[int, bool]]:
     """The same through each alias; and the waits for those that go on: nothing in
-    between overwrites the memory as if it were done with."""
+    between overwrites the memory as if it were done with. In another iteration, the
+    memory has whatever name it has there."""
     found: dict[SSAValue, dict[int, bool]] = {}
     spans: list[Steps] = []
+    elsewhere: dict[tuple[Operation, Operation], None] = {}
     for op, alias in trace.accesses:
         step, whole = flow.step_of(op)
         accesses = found.setdefault(alias, {})
         is_whole = op is whole and alias is source and overwrites(op, alias)
         accesses[step] = accesses.get(step, True) and is_whole
-        for wait in _waits(op, whole):
-            spans.append((step, flow.step_of(wait)[0]))
-            accesses[spans[-1][1]] = False
+        for start, waits in _waits(op, whole):
+            if ends_here(start, waits):
+                spans.append((step, flow.step_of(waits[0])[0]))
+                accesses[spans[-1][1]] = False
+            else:
+                elsewhere.update(dict.fromkeys((start, wait) for wait in waits))
     for op, alias in trace.compared:
         found[alias][flow.step_of(op)[0]] = False
     for start, end in spans:
         for accesses in found.values():
             for step in accesses:
                 accesses[step] &= not start < step <= end
+    for start, wait in elsewhere:
+        step, _ = flow.step_of(wait)
+        for alias in trace.aliases:
+            accesses = found.setdefault(alias, {})
+            accesses.update(dict.fromkeys(accesses, False))
+            if _is_name_at(alias, wait, start):
+                accesses[step] = False
     return found
 
 
-def _waits(op: Operation, step: Operation) -> Iterator[Operation]:
-    """What waits for an operation, and for those around it that are inside `step`."""
+def _is_name_at(value: SSAValue, wait: Operation, start: Operation) -> bool:
+    """Whether the memory that a transfer has may go by this name when it is waited for:
+    a loop in between that is given it has it by another one."""
+    if isinstance(value.owner, Operation):
+        is_there = is_before(value.owner, wait)
+    else:
+        is_there = value.owner.find_ancestor_op_in_block(wait) is not None
+    return is_there and not any(
+        op.regions
+        and moves(use)
+        and not op.is_ancestor(start)
+        and (op.is_ancestor(wait) or is_before(op, wait))
+        for use in value.uses
+        for op in [use.operation]
+    )
+
+
+def _waits(
+    op: Operation, step: Operation
+) -> Iterator[tuple[Operation, Sequence[Operation]]]:
+    """An operation, and those around it that are inside `step`, each with what waits
+    for it."""
     while True:
-        if (transfer := asynchronous(op)) and (wait := transfer.wait_of(op)):
-            yield wait
+        if (transfer := asynchronous(op)) and (waits := transfer.waits_of(op)):
+            yield op, waits
         outer = op.parent_op()
         if op is step or outer is None:
             return
@@ -511,7 +545,7 @@ def _unclear(op: Operation, value: SSAValue | None) -> str | None:
         is_compared = comparisons(op.results[0]) is not None
         return None if is_compared else "its address escapes"
     if transfer := asynchronous(op):
-        waited = transfer.wait_of(op) is not None
+        waited = transfer.waits_of(op)
         return None if waited else f"no wait is known for what {name} starts"
     if name != "bufferization.clone" and not all(
         isinstance(result.type, NUMBERS) for result in op.results

@@ -64,7 +64,7 @@ def _keeps_nothing(call: CallOp, asked: set[Operation]) -> bool:
 def _is_over_in(op: Operation, asked: set[Operation]) -> bool:
     """Whether an operation of a function keeps nothing that the function is given."""
     if transfer := asynchronous(op):
-        return transfer.is_waited_for_here(op) and transfer.wait_of(op) is not None
+        return transfer.is_waited_for_here(op) and bool(transfer.waits_of(op))
     if is_barrier(op) or (op.regions and not _ends_with_its_regions(op)):
         return False
     memrefs = [index for index, v in enumerate(op.operands) if is_memref(v)]

@@ -20,6 +20,7 @@ from ..dialects.diagnostics import LocatedError, name_of
 from ..dialects.memory import (
     asynchronous,
     computes_with,
+    ends_here,
     freed,
     is_done_at_its_end,
     overwrites,
@@ -37,7 +38,7 @@ from .effects import (
     reached_from,
 )
 from .pointees import is_memref, leaves, operations_in, passes_on
-from .references import References
+from .references import Moved, References
 from .unchecked import Unchecked
 from .written import Parts
 
@@ -136,11 +137,23 @@ class Accesses:
         self.frees = frees
         self.unchecked = unchecked
         self.parts = Parts(memories.buffers, may_be)
-        self.references = References(
-            body, len(memories.buffers), memories.number, may_be
-        )
         self.found: dict[Operation, Access | None] = {}
-        self.waits = self._find_waits(body)
+        ends = self._find_waits(body)
+        self.waits: dict[Operation, list[Operation]] = {}
+        """What goes on until an operation."""
+        for start, waits in ends.items():
+            for wait in waits:
+                self.waits.setdefault(wait, []).append(start)
+        self.moved = {
+            start: [Moved(start, v) for v in start.operands if v in may_be]
+            for start, waits in ends.items()
+            if not ends_here(start, waits)
+        }
+        """What transfers have that are waited for in another block or iteration."""
+        self.references = References(
+            *(body, len(memories.buffers), memories.number, may_be),
+            {m: may_be[m.value] for moved in self.moved.values() for m in moved},
+        )
 
     def of(self, op: Operation) -> Access | None:
         """What an operation does to buffers; None if it only passes them on."""
@@ -208,9 +221,13 @@ class Accesses:
             self.unchecked.add("calls that pass memory which the function uses too", op)
         for start in self.waits.get(op, ()):
             for value in _operands(start):
-                touched.update(dict.fromkeys(self.may_be.get(value, ())))
-                own.update(dict.fromkeys(self.may_be.get(value, ()), False))
-                reached |= self.references.reach.get(value, 0)
+                numbers = self.may_be.get(value, ())
+                touched.update(dict.fromkeys(numbers))
+                if start not in self.moved:
+                    own.update(dict.fromkeys(numbers, False))
+                    reached |= self.references.reach.get(value, 0)
+                else:
+                    reached |= self.references.of.get(Moved(start, value), 0)
         if leaves(op):
             touched.update(dict.fromkeys(self.memories.kept))
             reached |= bits_of(self.memories.kept)
@@ -300,19 +317,19 @@ class Accesses:
         return bits
 
     def _find_waits(self, body: Region) -> Mapping[Operation, Sequence[Operation]]:
-        """What goes on until an operation."""
-        waits: dict[Operation, list[Operation]] = {}
+        """What goes on, each with what waits for it."""
+        ends: dict[Operation, Sequence[Operation]] = {}
         function = body.parent_op()
         assert function is not None
         for start in operations_in(function):
             trait = asynchronous(start)
             if not trait or not any(v in self.may_be for v in _operands(start)):
                 continue
-            if wait := trait.wait_of(start):
-                waits.setdefault(wait, []).append(start)
+            if waits := trait.waits_of(start):
+                ends[start] = waits
             elif trait.transfer_of(start) is None:  # others: operands.py
                 self.unchecked.add("transfers without a known wait", start)
-        return waits
+        return ends
 
     def _is_a_view(self, value: SSAValue) -> bool:
         """Whether a memref can't be other memory than a buffer's."""

@@ -98,7 +98,7 @@ def _static_bytes(value: SSAValue) -> int:
 def _goes_on(op: Operation) -> bool:
     """Whether something that an operation starts may outlast its function."""
     trait = asynchronous(op)
-    return trait is not None and trait.wait_of(op) is None
+    return trait is not None and not trait.waits_of(op)
 
 
 def callee_hides(op: Operation) -> bool:

@@ -15,16 +15,15 @@ writes its source, or reads or writes its target. Shares no code with the code t
 makes these decisions.
 """
 
-from bisect import bisect_left
-from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cache
 from itertools import combinations
 
 from xdsl.dialects import memref
 from xdsl.dialects.func import CallOp, FuncOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from ..analysis.control_flow import CONCURRENT
 from ..analysis.functions import arena_arguments
@@ -34,6 +33,7 @@ from ..dialects.memory import (
     asynchronous,
     check_dma_start,
     effects_on,
+    ends_here,
     freed,
     is_barrier,
     overwritable,
@@ -49,29 +49,30 @@ from ..dialects.tgraph.structure import FusionOp
 from .buffers import ArenaBuffer, bits_of, name_of_global, origin_of
 from .effects import callee_of, effects_of, reached_from
 from .extents import Extent, extent_of, reach_of
+from .ownership import Meeting, Ownership
 from .pointees import is_memref, may_be, operations_in, passes_on
 from .ranges import Known
+from .references import Moved
 from .unchecked import Unchecked
+from .under_way import under_way
 
 
 def check_operands(
     func: FuncOp,
     buffers: Sequence[ArenaBuffer],
-    apart: Container[tuple[SSAValue, SSAValue]],
-    given: Container[tuple[SSAValue, SSAValue]],
+    owners: Ownership,
     known: Known,
     unchecked: Unchecked,
 ) -> None:
     """Raises `LocatedError` for an operation that writes what it still reads.
 
     `buffers` are those in arenas and arguments, which are memories of their own here
-    but for those that share bytes. Operands that are `apart` never are in the same; of
-    `given` ones the first takes bytes from the other.
+    but for those that share bytes; `owners` says what control flow hands on.
     """
     placed = {buffer.value: buffer for buffer in buffers}
     sources = bases(func, list(placed))
     aliases = may_be({b: n for n, b in enumerate(sources)}, set(sources))
-    checker = _Checker(sources, placed, aliases, apart, given)
+    checker = _Checker(sources, placed, aliases, owners)
     uses = _Uses(func, aliases)
     divided = _Divided(unchecked)
     for op in operations_in(func):
@@ -116,42 +117,55 @@ def _is_concurrent(start: Operation) -> bool:
 
 
 class _Uses:
-    """What the operations of a function have to do with memory, in their order."""
+    """What the operations of a function have to do with memory."""
 
     def __init__(self, func: FuncOp, may_be: Mapping[SSAValue, Sequence[int]]):
-        self._number: dict[Operation, int] = {}
-        self._at: list[int] = []  # the numbers of the operations of `_uses`
-        self._uses: list[tuple[Operation, SSAValue, int]] = []
-        """Operations with each memref that they have, and what that may be, as bits."""
-        self._calls: list[tuple[int, Operation, frozenset[str]]] = []
+        self._uses: dict[Operation, list[tuple[SSAValue, int]]] = {}
+        """Each memref that an operation has, and what that may be, as bits."""
+        self._calls: dict[Operation, frozenset[str]] = {}
         """Those of functions that use globals, with the names of these."""
-        for number, op in enumerate(operations_in(func)):
-            self._number[op] = number
+        for op in operations_in(func):
             for value in dict.fromkeys(filter(is_memref, op.operands)):
-                self._at.append(number)
-                self._uses.append((op, value, bits_of(may_be.get(value, ()))))
+                bits = bits_of(may_be.get(value, ()))
+                self._uses.setdefault(op, []).append((value, bits))
             reached = (v for inner in reached_from(op) for v in inner.results)
             if names := frozenset(filter(None, map(name_of_global, reached))):
-                self._calls.append((number, op, names))
+                self._calls[op] = names
 
-    def between(
-        self, start: Operation, end: Operation, values: Sequence[SSAValue], bits: int
+    def of(
+        self, ops: Iterable[Operation], values: Sequence[SSAValue], bits: int
     ) -> Iterator[tuple[Operation, SSAValue]]:
-        """The uses of some values, and of what may be some of the memrefs, from after
-        an operation up to another one of its block."""
-        first = bisect_left(self._at, self._number[start] + 1)
-        last = bisect_left(self._at, self._number[end])
-        for user, value, memories in self._uses[first:last]:
-            if memories & bits or value in values:
-                yield user, value
+        """The uses of some values, and of what may be some of the memrefs."""
+        for user in ops:
+            for value, memories in self._uses.get(user, ()):
+                if memories & bits or value in values:
+                    yield user, value
 
-    def calls_between(
-        self, start: Operation, end: Operation, names: set[str]
+    def calls_in(
+        self, ops: Iterable[Operation], names: set[str]
     ) -> Iterator[Operation]:
-        """The calls of functions that use globals of these names."""
-        for number, op, found in self._calls:
-            if self._number[start] < number < self._number[end] and found & names:
+        """Those of them that call functions that use globals of these names."""
+        for op in ops:
+            if self._calls.get(op, frozenset()) & names:
                 yield op
+
+
+@dataclass(frozen=True, slots=True)
+class _Now:
+    """An operation that runs while a transfer is under way."""
+
+    start: Operation
+    user: Operation
+    is_later: bool  # whether that is in another iteration than the start
+    is_waited_for_here: bool  # in the block of the start, after it
+
+    def is_anew(self, base: SSAValue) -> bool:
+        """Whether each iteration has its own."""
+        maker = base.owner
+        is_in_function = isinstance(maker, Block) or (
+            isinstance(maker.parent_op(), FuncOp)
+        )
+        return self.is_later and not is_in_function
 
 
 class _Checker:
@@ -160,14 +174,12 @@ class _Checker:
         bases: Sequence[SSAValue],
         placed: Mapping[SSAValue, ArenaBuffer],
         may_be: Mapping[SSAValue, Sequence[int]],
-        apart: Container[tuple[SSAValue, SSAValue]],
-        given: Container[tuple[SSAValue, SSAValue]],
+        owners: Ownership,
     ):
         self._bases = bases
         self._placed = placed
         self._may_be = may_be
-        self._apart = apart
-        self._given = given
+        self._owners = owners
         self._sharing = cache(self._find_sharing)
 
     def check(
@@ -229,32 +241,32 @@ class _Checker:
         """Until the wait, nothing else may write the source, or access the target."""
         trait = asynchronous(start)
         assert trait is not None
-        if trait.is_never_over(start):
+        if fault := trait.fault_of(start):
             check_dma_start(start)
-            raise LocatedError(
-                f"nothing waits for {name_of(start)}, expected {trait.waits[0]} "
-                "with its tag",
-                start,
-            )
-        wait = trait.wait_of(start)
-        if wait is None or _is_concurrent(start):
+            raise LocatedError(*fault)
+        waits = trait.waits_of(start)
+        if not waits or _is_concurrent(start):
             unchecked.add("transfers without a known wait", start)
             return
+        if not trait.is_waited_for_here(start):
+            unchecked.add("transfers with a tag that callers may use too", start)
         names = self._globals(transfer.source) | self._globals(transfer.target)
-        for call in uses.calls_between(start, wait, names):
-            unchecked.add(_MAY_DISTURB, call)
         moved = transfer.source, transfer.target
         memories = 0
         for number in (n for value in moved for n in self._may_be.get(value, ())):
             memories |= self._sharing(number)
-        for user, value in uses.between(start, wait, moved, memories):
-            fault = self._interferes(user, value, transfer, known)
+        beside, is_here = under_way(start, waits), ends_here(start, waits)
+        for call in uses.calls_in(beside, names):
+            unchecked.add(_MAY_DISTURB, call)
+        for user, value in uses.of(beside, moved, memories):
+            now = _Now(start, user, beside[user], is_here)
+            fault = self._interferes(value, transfer, now, known)
             if fault is None or passes_on(user):
                 continue
-            if fault and transfer.is_whole:
+            if fault:
                 raise LocatedError(
                     f"{name_of(user)} {fault} of {name_of(start)} before "
-                    f"{name_of(wait)}, expected no such access until the wait",
+                    f"{name_of(waits[0])}, expected no such access until the wait",
                     user,
                 )
             unchecked.add(_MAY_DISTURB, user)
@@ -278,28 +290,52 @@ class _Checker:
         return {name for name in names if name}
 
     def _interferes(
-        self, user: Operation, value: SSAValue, transfer: Transfer, known: Known
+        self, value: SSAValue, transfer: Transfer, now: _Now, known: Known
     ) -> str | None:
         """What is wrong if an operation accesses a memref while a transfer is under
         way; "" if that is not known, None if nothing is."""
+        user = now.user
         reads, writes = effects_of(user, value)
         writes |= any(user.operands[index] is value for index in freed(user))
         checks = (
-            (transfer.source, writes, "writes the source"),
-            (transfer.target, writes, "writes the target"),
-            (transfer.target, reads, "reads the target"),
+            (transfer.source, writes, "writes the source", transfer.reads_all),
+            (transfer.target, writes, "writes the target", transfer.fills),
+            (transfer.target, reads, "reads the target", transfer.fills),
         )
+        is_known = says_effects(user) or callee_of(user)
         found = None
-        for memory, does, fault in checks:
-            relation = self._relation(memory, value, known)
-            if not does or relation is _Relation.DISJOINT:
+        for memory, does, fault, is_whole in checks:
+            relation = does and self._relation_while(now, memory, value, known)
+            if not relation:  # or disjoint
                 continue
-            if relation is not _Relation.UNKNOWN and (
-                says_effects(user) or callee_of(user)
-            ):
+            if relation is not _Relation.UNKNOWN and is_whole and is_known:
                 return fault
             found = ""
         return found
+
+    def _relation_while(
+        self, now: _Now, moved: SSAValue, value: SSAValue, known: Known
+    ) -> "_Relation":
+        """That of what a transfer moves and a memref of an operation: in another
+        iteration, the same values may be other memrefs."""
+        if now.is_waited_for_here:
+            return self._relation(moved, value, known)
+        first, second = (
+            set(self._may_be.get(moved, ())),
+            set(self._may_be.get(value, ())),
+        )
+        is_placed = all(self._bases[n] in self._placed for n in first | second)
+        if is_placed and now.start in self._owners.accesses:
+            key = Moved(now.start, moved), now.user, value
+            meeting = self._owners.meetings.get(key, Meeting.APART)
+            if meeting is not Meeting.UNKNOWN:
+                is_same = meeting is Meeting.SAME
+                return _Relation.EQUAL if is_same else _Relation.DISJOINT
+        if not first & second:
+            return self._relation(moved, value, known)
+        if any(now.is_anew(self._bases[number]) for number in first & second):
+            return _Relation.UNKNOWN
+        return self._relation_of_parts(moved, value, known)
 
     def _refuse(
         self,
@@ -326,15 +362,20 @@ class _Checker:
         if a is b:
             return _Relation.EQUAL
         common = {self._bases[number] for number in set(first) & set(second)}
-        if (a, b) in self._given:  # another of the same buffer, too
+        if (a, b) in self._owners.given:  # another of the same buffer, too
             return max(self._across(a, m, b, n) for m in first for n in second)
-        if (a, b) in self._apart and common <= self._placed.keys():
+        if (a, b) in self._owners.apart and common <= self._placed.keys():
             return _Relation.DISJOINT
         if not common:
             return max(
                 (self._across(a, m, b, n) for m in first for n in second),
                 default=_Relation.DISJOINT,
             )
+        return self._relation_of_parts(a, b, known)
+
+    def _relation_of_parts(self, a: SSAValue, b: SSAValue, known: Known) -> "_Relation":
+        """That of parts of one buffer, in whatever iterations."""
+        first, second = self._may_be.get(a, ()), self._may_be.get(b, ())
         if len(first) > 1 or len(second) > 1:
             return _Relation.UNKNOWN
         base = self._bases[first[0]]

@@ -16,7 +16,8 @@ nothing changes. A buffer that has lost bytes may only be overwritten completely
 operation that overwrites one buffer and reads another at the same address passes on
 ownership of the bytes; operands.py proves that it may. An
 operation that continues after it returns (a DMA) ends at its wait, which counts as
-another use of its buffers. Concurrent loops count as a single operation, except for
+another use of its buffers: in another iteration or block, of those that the start had.
+Concurrent loops count as a single operation, except for
 memory allocated inside, which belongs to each iteration. A result is used when its
 function ends.
 
@@ -27,6 +28,8 @@ slots are walked once for each rotation. Shares no code with the planner.
 """
 
 from collections.abc import Container, Mapping, Sequence
+from enum import IntEnum
+from itertools import chain
 from typing import NamedTuple
 
 from xdsl.dialects import memref
@@ -41,11 +44,12 @@ from .pointees import (
     carried,
     initial,
     leaves,
+    operations_in,
     passed_on,
     yielded,
 )
 from .ranges import surely_runs
-from .references import numbers_in
+from .references import Moved, numbers_in
 from .sharing import Overlaps, Sharing
 from .unchecked import Unchecked
 
@@ -68,6 +72,15 @@ _States = Sequence[_State]
 """After paths that have met: one for each rotation of slots."""
 
 
+class Meeting(IntEnum):
+    """Of the buffer that a transfer under way has, or has a part of, and that of an
+    operand; they are the same only if the transfer has all of it."""
+
+    APART = 0
+    UNKNOWN = 1
+    SAME = 2
+
+
 class Ownership(NamedTuple):
     """How a function uses its buffers."""
 
@@ -78,6 +91,9 @@ class Ownership(NamedTuple):
     given: Container[tuple[SSAValue, SSAValue]]
     """Pairs of operands of which the first takes bytes of the other, which control flow
     has handed on."""
+    meetings: Mapping[tuple[Moved, Operation, SSAValue], Meeting]
+    """By what a transfer moves that is waited for in another iteration or block, and
+    an operand of an operation that runs before: what they have been."""
 
 
 def check_owners(
@@ -102,7 +118,7 @@ def check_owners(
     walk.refuse_undefined()
     found = {op: access for op, access in accesses.found.items() if access}
     apart = {pair for pair, is_so in walk.apart.items() if is_so}
-    return Ownership(found, apart, walk.given)
+    return Ownership(found, apart, walk.given, walk.meetings)
 
 
 class _Walk:
@@ -123,6 +139,7 @@ class _Walk:
         self.apart: dict[tuple[SSAValue, SSAValue], bool] = {}
         """Whether two operands, one of which is handed on, have no byte in common."""
         self.given: dict[tuple[SSAValue, SSAValue], None] = {}
+        self.meetings: dict[tuple[Moved, Operation, SSAValue], Meeting] = {}
         self.undefined: dict[tuple[Operation, int], str | None] = {}
         """Of an operation and a buffer that it computes with: what is wrong if nothing
         has written it, whatever came before; None if something may have."""
@@ -219,7 +236,8 @@ class _Walk:
         if self.memories.allocated_in(op):
             for region in op.regions:
                 self.region(region, state)
-        state = self._access(op, state)
+        self._meet(op, state)
+        state = self._pending(op, self._access(op, state))
         if op.results and any(r in self.references.of for r in op.results):
             state = self._derive(op, state)
         return [state]
@@ -267,7 +285,10 @@ class _Walk:
         return state.held & self.references.slots
 
     def _bind(
-        self, state: _State, targets: Sequence[SSAValue], sources: Sequence[SSAValue]
+        self,
+        state: _State,
+        targets: Sequence[SSAValue | Moved],
+        sources: Sequence[SSAValue],
     ) -> _State:
         """The targets become what the sources are, all at once."""
         references = self.references
@@ -419,6 +440,41 @@ class _Walk:
             blank=state.blank & ~access.begun,
             missing=state.missing & ~access.written,
         )
+
+    def _pending(self, op: Operation, state: _State) -> _State:
+        """A transfer has its memrefs from its start to its wait."""
+        moved = self.accesses.moved.get(op, ())
+        state = self._bind(state, moved, [each.value for each in moved])
+        over = 0
+        for start in self.accesses.waits.get(op, ()):
+            for each in self.accesses.moved.get(start, ()):
+                over |= self.references.of[each]
+        return state._replace(
+            held=state.held & ~over,
+            lost=state.lost & ~over,
+            used=state.used & ~over,
+            stale=state.stale & ~over,
+        )
+
+    def _meet(self, op: Operation, state: _State) -> None:
+        """Notes which operands may be what transfers have that are under way."""
+        held, references = state.held, self.references
+        if not held & references.moved:
+            return
+        buffers = references.buffer
+        for each in chain.from_iterable(self.accesses.moved.values()):
+            theirs = {buffers[n] for n in numbers_in(references.of[each] & held)}
+            is_whole = each.value in references.of or each.value in self.memories.number
+            for user in (op, *operations_in(op)) if theirs else ():
+                for value in user.operands:
+                    reached = references.reach.get(value, 0)
+                    reached &= held | references.buffers
+                    mine = {buffers[number] for number in numbers_in(reached)}
+                    key, meeting = (each, user, value), Meeting.APART
+                    if mine & theirs:
+                        is_sure = len(mine) == len(theirs) == 1 and is_whole
+                        meeting = Meeting.SAME if is_sure else Meeting.UNKNOWN
+                    self.meetings[key] = max(self.meetings.get(key, meeting), meeting)
 
     def _same(self, numbers: int, state: _State) -> int:
         """Buffers and references, and what else refers to the same."""

@@ -116,14 +116,12 @@ def _check_function(func: FuncOp, unchecked: Unchecked) -> Sequence[PlannedPool]
     _check_slots_are_known(func, values, unchecked)
     _check_calls(func, aliases, buffers, memories)
     frees = may_be({memory.value: n for n, memory in enumerate(memories)}, values)
-    accesses, apart, given = check_owners(
-        func.body, memories, aliases, frees, unchecked
-    )
-    check_operands(func, buffers, apart, given, sizes.range, unchecked)
+    owners = check_owners(func.body, memories, aliases, frees, unchecked)
+    check_operands(func, buffers, owners, sizes.range, unchecked)
     check_target(func, memories, unchecked)
     if sizes.are_typical:
         prove(func, memories, aliases, frees, sizes)
-    lives = _lives(func, buffers, accesses)
+    lives = _lives(func, buffers, owners.accesses)
     pools = [
         PlannedPool(
             memory.device,

@@ -8,10 +8,13 @@
 
 A reference is a value that control flow hands on, and a buffer that it may be. It loses
 its bytes on its own: where `%r` is b, what has happened to a does not matter. A slot is
-such a value of bytes that a view makes a buffer of. Shares no code with the planner.
+such a value of bytes that a view makes a buffer of. What a transfer moves is another
+one, from its start to its wait, if there may be another iteration or block between.
+Shares no code with the planner.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from xdsl.dialects import memref
 from xdsl.dialects.func import FuncOp
@@ -22,6 +25,13 @@ from ..dialects.memory import is_view
 from .pointees import LOOPS, ONE_REGION_RUNS, may_be, operations_in, targets
 
 _WALKED = (*LOOPS, *ONE_REGION_RUNS, "scf.while")
+
+
+class Moved(NamedTuple):
+    """A memref that a transfer reads or writes until it is waited for."""
+
+    start: Operation
+    value: SSAValue
 
 
 class References:
@@ -36,6 +46,7 @@ class References:
         count: int,
         numbers: Mapping[SSAValue, int],
         known: Mapping[SSAValue, Sequence[int]],
+        moved: Mapping[Moved, Sequence[int]],
     ):
         self.buffers = (1 << count) - 1
         """All buffers, as bits."""
@@ -43,24 +54,30 @@ class References:
         """By number of a buffer or a reference: the buffer."""
         self.aliases = [0] * count
         """By buffer: the references that may be it, as bits."""
-        self.of: dict[SSAValue, int] = {}
+        self.of: dict[SSAValue | Moved, int] = {}
         """By value that is handed on: its references, as bits."""
-        self.by_value: dict[SSAValue, dict[int, int]] = {}
+        self.by_value: dict[SSAValue | Moved, dict[int, int]] = {}
         """The same, by buffer."""
         for value, buffers in known.items():
             if value not in numbers and _is_handed_on(value, body):
                 self._add(value, buffers)
-        roots = (*numbers, *self.of)
+        handed_on = [value for value in self.of if isinstance(value, SSAValue)]
+        roots = (*numbers, *handed_on)
         sources = may_be({root: n for n, root in enumerate(roots)}, set(roots))
-        bits = [*(1 << n for n in numbers.values()), *self.of.values()]
+        bits = [1 << n for n in numbers.values()]
+        bits += [self.of[value] for value in handed_on]
         self.reach = {v: _united(bits[n] for n in of) for v, of in sources.items()}
         """By memref: the buffers and references that it may be, as bits."""
-        self.slots = self._slots(body)
+        self.slots = self._slots(body, handed_on, [each.value for each in moved])
         """The references of values that are, or will be, what a view makes a buffer of,
-        as bits."""
+        or a transfer moves, as bits."""
         self._inside: dict[Operation, int] = {}
+        for value, buffers in moved.items():
+            self._add(value, buffers)
+        self.moved = _united(self.of[value] for value in moved)
+        """What transfers move, as bits."""
 
-    def _add(self, value: SSAValue, buffers: Sequence[int]) -> None:
+    def _add(self, value: SSAValue | Moved, buffers: Sequence[int]) -> None:
         self.by_value[value] = {}
         self.of[value] = 0
         for buffer in buffers:
@@ -70,18 +87,22 @@ class References:
             self.by_value[value][buffer] = number
             self.of[value] |= 1 << number
 
-    def _slots(self, body: Region) -> int:
-        """Those of the bytes that a view makes a buffer of, or that are handed on to
-        become these."""
+    def _slots(
+        self, body: Region, handed_on: Sequence[SSAValue], moved: Sequence[SSAValue]
+    ) -> int:
+        """Those of the bytes that a view makes a buffer of, or of the memrefs that are
+        `moved`, and of what is handed on to become these."""
         function = body.parent_op()
         assert function is not None
         slots = {
             op.source: None
-            for op in (operations_in(function) if self.of else ())
+            for op in (operations_in(function) if handed_on else ())
             if isinstance(op, memref.ViewOp) and op.source in self.of
         }
+        of_moved = _united(self.reach.get(value, 0) for value in moved)
+        slots |= {value: None for value in handed_on if self.of[value] & of_moved}
         sources: dict[SSAValue, list[SSAValue]] = {}
-        for value in self.of if slots else ():
+        for value in handed_on if slots else ():
             for use in value.uses:
                 for target in targets(use.operation, use.index):
                     sources.setdefault(target, []).append(value)
@@ -97,7 +118,9 @@ class References:
         as bits."""
         if op not in self._inside:
             self._inside[op] = _united(
-                bits for value, bits in self.of.items() if _is_inside(value, op)
+                bits
+                for value, bits in self.of.items()
+                if isinstance(value, SSAValue) and _is_inside(value, op)
             )
         return self._inside[op]
 

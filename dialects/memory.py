@@ -14,7 +14,7 @@ On tensors, an operation in destination style has one result for each operand th
 written, of the same type; on memrefs it has none.
 """
 
-from collections.abc import Collection, Hashable, Mapping, Sequence, Set
+from collections.abc import Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import NamedTuple, cast
 
@@ -22,9 +22,9 @@ from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import (
     IntegerAttr,
     MemRefType,
-    NoneAttr,
     UnrankedMemRefType,
 )
+from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.traits import (
     EffectInstance,
@@ -36,6 +36,8 @@ from xdsl.traits import (
 
 from . import linalg_memory
 from .diagnostics import LocatedError, name_of
+from .strides import contiguous_strides
+from .tags import Fault, Waits, waits_in
 
 
 class ViewLike(OpTrait):
@@ -95,7 +97,8 @@ class Transfer(NamedTuple):
 
     source: SSAValue
     target: SSAValue
-    is_whole: bool  # whether surely all of both
+    reads_all: bool  # whether surely all of the source
+    fills: bool  # whether surely all of the target
 
 
 class DmaStart(NamedTuple):
@@ -123,7 +126,7 @@ class Asynchronous(OpTrait):
     It returns a token. What takes the token as operand either waits (its name is in
     `waits`, and it returns no token), or makes a token that stands for this one, too
     (its name is in `joins`). The memory is free after the first that waits in the
-    block of the start. A subclass may find that otherwise: `wait_of`.
+    block of the start. A subclass may find that otherwise: `waits_of`.
     """
 
     waits: tuple[str, ...]
@@ -137,18 +140,18 @@ class Asynchronous(OpTrait):
         """What one that moves data from one memref to another moves; None of others."""
         return None
 
-    def is_never_over(self, op: Operation) -> bool:
-        """Whether surely nothing waits for one. Others may know of a token."""
-        return False
-
     def is_waited_for_here(self, op: Operation) -> bool:
         """Whether no caller of its function can wait for it, or have its wait wait for
         something else."""
         return True
 
-    def wait_of(self, op: Operation) -> Operation | None:
-        """The operation in its block after which it is over; None if that is not
-        known."""
+    def fault_of(self, op: Operation) -> Fault | None:
+        """What is surely wrong with how one is waited for, if that is known."""
+        return None
+
+    def waits_of(self, op: Operation) -> Sequence[Operation]:
+        """The operations by one of which it is over, whatever path is taken; none if
+        they are not known."""
         found: list[Operation] = []
         tokens: dict[SSAValue, None] = dict.fromkeys(op.results)
         pending = list(tokens)
@@ -160,10 +163,10 @@ class Asynchronous(OpTrait):
                     tokens.update(dict.fromkeys(new))
                     pending += new
                 elif name_of(user) not in self.waits or _holds_memref(user):
-                    return None
+                    return ()
                 elif not _may_leave_some(user):
                     found.append(user)
-        return _first(_after(op, found))
+        return _after(op, found)[:1]
 
 
 @dataclass(frozen=True)
@@ -183,33 +186,50 @@ class AsynchronousByTag(Asynchronous):
         if len(memrefs := list(filter(is_memref, op.operands))) != 3:
             return None  # not valid
         source, target, _ = memrefs
-        return Transfer(source, target, _is_whole(op))
+        reads_all = fills = False
+        if (dma := dma_start(op)) and not dma.strides:
+            reads_all = _covers(dma.source, dma.source_index, dma.elements)
+            fills = _covers(dma.target, dma.target_index, dma.elements)
+        return Transfer(source, target, reads_all, fills)
 
-    def is_never_over(self, op: Operation) -> bool:
+    def fault_of(self, op: Operation) -> Fault | None:
         """A tag that the function makes, and hands to nobody else, is all there is."""
-        if not self.is_waited_for_here(op):
-            return False
-        *_, tag = filter(is_memref, op.operands)
-        users = [use.operation for use in tag.uses]
-        return all(
-            name_of(user) in (name_of(op), "memref.store") or freed(user)
-            for user in users
-        )
+        if not self.is_waited_for_here(op) or (tag := self._tag_of(op)) is None:
+            return None
+        return tag.fault_of(op, self.waits[0])
 
     def is_waited_for_here(self, op: Operation) -> bool:
         """A caller may have started others with a tag that is a global or given."""
         *_, tag = filter(is_memref, op.operands)
         return isinstance(tag.owner, memref.AllocOp | memref.AllocaOp)
 
-    def wait_of(self, op: Operation) -> Operation | None:
-        """The wait for the element after which nothing that names it goes on. A tag
-        that others may have by another name, as a global or a view is, tells nothing.
-        """
+    def waits_of(self, op: Operation) -> Sequence[Operation]:
+        """The waits for the element by which nothing that names it goes on. A tag that
+        others may have by another name, as a global or a view is, tells nothing."""
+        tag = self._tag_of(op)
+        waits = tag.of.get(op, ()) if tag else ()
+        number = _number_or_value(op.operands[self._count_at(op)])
+        is_whole = all(_number_or_value(w.operands[-1]) == number for w in waits)
+        return waits if is_whole else ()
+
+    def _count_at(self, op: Operation) -> int:
+        """Which operand of a start is the number of elements that move."""
+        *_, tag = (i for i, v in enumerate(op.operands) if is_memref(v))
+        return len(op.operands) - 1 if self.is_number_last else tag - 1
+
+    def _tag_of(self, op: Operation) -> Waits | None:
+        """How what names the same element of a tag ends; None if that is not known."""
         if self.transfer_of(op) is None:
             return None
         *_, tag = (i for i, v in enumerate(op.operands) if is_memref(v))
         owner = op.operands[tag].owner
-        if not isinstance(owner, Block | memref.AllocOp | memref.AllocaOp):
+        if isinstance(owner, Block):
+            region = owner.parent if is_entry(owner) else None
+        elif isinstance(owner, memref.AllocOp | memref.AllocaOp):
+            region = owner.parent_region()
+        else:
+            return None
+        if region is None:
             return None
         uses = {use.operation: use.index for use in op.operands[tag].uses}
         users = list(uses)
@@ -220,22 +240,20 @@ class AsynchronousByTag(Asynchronous):
         others = [user for user in users if user not in starts and user not in waits]
         if any(map(_holds_memref, others)):
             return None
-        if not all(freed(user) or _is_before(user, op) for user in others):
+        if not all(freed(user) or is_before(user, op) for user in others):
             return None
+        if any(isinstance(user, CallOp) for user in others):
+            return None  # it may start others
         count = len(next(iter(waits)).operands) - 2 if waits else 0
         elements = {user: _element(user, count) for user in (*starts, *waits)}
         here = elements[op]
         if any(x != here and _may_be_same(x, here) for x in elements.values()):
             return None
-        alike = {user: None for user, element in elements.items() if element == here}
-        if sum(user in starts for user in alike) == 1:
-            wait = _first(_after(op, [user for user in alike if user in waits]))
-        else:
-            wait = _last(op, alike, starts)
-        at = tag + 1 + count if self.is_number_last else tag - 1
-        numbers = map(_number_or_value, op.operands[at : at + 1])
-        is_whole = wait and list(numbers) == [_number_or_value(wait.operands[-1])]
-        return wait if is_whole else None
+        alike = [user for user, element in elements.items() if element == here]
+        is_constant = not any(isinstance(index, SSAValue) for index in here)
+        return waits_in(
+            region, [x for x in alike if x in starts], waits, alike, is_constant
+        )
 
 
 class Barrier(OpTrait):
@@ -347,6 +365,12 @@ def root_of(value: SSAValue) -> SSAValue:
     return value
 
 
+def is_entry(block: Block) -> bool:
+    """Whether the arguments of a block are those of a function."""
+    func = block.parent_op()
+    return isinstance(func, FuncOp) and block is func.body.first_block
+
+
 def is_barrier(op: Operation) -> bool:
     """Whether several agents run the text around it, and wait here for one another."""
     return name_of(op) in _BARRIERS or op.has_trait(
@@ -445,7 +469,7 @@ def destinations(op: Operation) -> Sequence[int]:
         return trait.destinations(op)
     if isinstance(op, memref.CopyOp):
         return (1,)
-    if (transfer := transfer_of(op)) and transfer.is_whole:
+    if (transfer := transfer_of(op)) and transfer.fills:
         return _uses(op, transfer.target)
     return tuple(linalg_memory.overwritten(op))
 
@@ -540,20 +564,15 @@ def _after(op: Operation, others: Sequence[Operation]) -> Sequence[Operation]:
     return found
 
 
-def _is_whole(start: Operation) -> bool:
-    """Whether a `memref.dma_start` moves as many elements as both memrefs have, from
-    the first on, in their order."""
-    dma = dma_start(start)
-    if dma is None or dma.strides:
-        return False
-    types = dma.source.type, dma.target.type
-    index = (*dma.source_index, *dma.target_index)
-    return all(_is_number(number, 0) for number in index) and all(
+def _covers(value: SSAValue, index: Sequence[SSAValue], elements: SSAValue) -> bool:
+    """Whether so many elements from an index on are all that a memref has."""
+    type = value.type
+    return (
         isinstance(type, MemRefType)
         and type.has_static_shape()
-        and isinstance(type.layout, NoneAttr)
-        and _is_number(dma.elements, type.element_count())
-        for type in types
+        and type.get_strides() == contiguous_strides(type.get_shape())
+        and all(_is_number(number, 0) for number in index)
+        and _is_number(elements, type.element_count())
     )
 
 
@@ -566,36 +585,19 @@ def _is_number(value: SSAValue, number: int) -> bool:
     )
 
 
-def _is_before(op: Operation, other: Operation) -> bool:
+def ends_here(start: Operation, waits: Sequence[Operation]) -> bool:
+    """Whether all that waits for a transfer is one operation after it in its block, in
+    the same iteration."""
+    return [wait.parent for wait in waits] == [start.parent] and (
+        start.is_before_in_block(waits[0])
+    )
+
+
+def is_before(op: Operation, other: Operation) -> bool:
     """Whether an operation comes before another one, or before what it is in."""
     block = op.parent
     around = block and block.find_ancestor_op_in_block(other)
     return around is not None and op is not around and op.is_before_in_block(around)
-
-
-def _first(ops: Sequence[Operation]) -> Operation | None:
-    return ops[0] if ops else None
-
-
-def _last(
-    op: Operation, users: Collection[Operation], starts: Collection[Operation]
-) -> Operation | None:
-    """The wait in a block by which all is over that has started there, of operations
-    that start something or wait for it; None if some are elsewhere."""
-    block = op.parent
-    if block is None or any(user.parent is not block for user in users):
-        return None
-    under_way, has_started = 0, False
-    for user in block.ops:
-        if user not in users:
-            continue
-        under_way += 1 if user in starts else -1
-        has_started |= user is op
-        if under_way < 0:
-            return None
-        if has_started and not under_way:
-            return user
-    return None
 
 
 def _element(op: Operation, count: int) -> Sequence[Hashable]:

@@ -636,6 +636,42 @@ def test_transfers_between_arguments_are_waited_for() -> None:
     assert unproved(with_tags(branch([start], []), DMA.wait)) == UNKNOWN
 
 
+def test_branches_may_both_wait() -> None:
+    both = branch([DMA.wait, copy("b", "y")], [DMA.wait])
+    assert unproved(with_tags(DMA.start, both)) == []
+    assert unproved(with_tags(branch([DMA.start], [DMA.start]), DMA.wait)) == []
+
+
+def test_a_wait_for_nothing_is_refused() -> None:
+    refused(with_tags(DMA.wait, FETCHED), "memref.dma_wait waits for nothing")
+
+
+def test_a_wait_on_a_path_that_may_not_be_taken_is_told() -> None:
+    """The first iteration may not take it."""
+    body = branch([DMA.wait]), DMA.start
+    assert unproved(with_tags(loop(*body), DMA.wait)) == UNKNOWN
+
+
+def test_an_element_of_a_tag_is_another_one_in_another_iteration() -> None:
+    start, wait = (x.replace("%tag, %c0", "%tag, %t") for x in (DMA.start, DMA.wait))
+    assert unproved(with_tags(loop(start, copy("x", "z"), wait))) == []
+    assert UNKNOWN[0] in unproved(with_tags(loop(start), loop(wait)))
+
+
+def test_a_tag_of_the_caller_may_be_that_of_others() -> None:
+    text = with_tags(FETCHED).replace("%x: ", "%given: memref<1xi32>, %x: ")
+    told = ["transfers with a tag that callers may use too: 1 (memref.dma_start)"]
+    assert unproved(text.replace("%tag,", "%given,")) == told
+
+
+def test_a_loop_that_hands_on_a_tag_may_have_others_under_way() -> None:
+    tags = "memref<1xi32>"
+    hands_on = f"%last = scf.for %t = %c0 to %n step %c1 iter_args(%given = %tag) -> ({tags}) {{"
+    body = FETCHED.replace("%tag,", "%given,")
+    text = with_tags(hands_on, body, f"scf.yield %given : {tags}\n}}")
+    assert unproved(text) == UNKNOWN
+
+
 def test_a_global_may_be_read_under_another_name() -> None:
     held = f'memref.global "private" @held : {M} = uninitialized\n'
     text = with_tags(

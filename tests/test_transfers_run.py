@@ -83,8 +83,8 @@ def late(module: ModuleOp) -> ModuleOp:
     module = module.clone()
     for start in starts_of(module):
         trait = asynchronous(start)
-        wait = trait and trait.wait_of(start)
-        assert wait is not None
+        assert trait is not None
+        (wait,) = trait.waits_of(start)
         start.detach()
         Rewriter.insert_op(start, InsertPoint.before(wait))
     return module

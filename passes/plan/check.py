@@ -18,7 +18,9 @@ proves:
    reads counts as used at the end.
  * An operation that continues after it returns, such as a DMA, owns its buffers until
    the wait. Until the wait for a `memref.dma_start`, nothing else writes its source, or
-   reads or writes its target (checking/operands.py). Something waits for its tag.
+   reads or writes its target (checking/operands.py). Something waits for its tag, on
+   every path: in its block, in another one, or in the next iteration of a loop, which
+   may have other names for its buffers (dialects/tags.py, checking/under_way.py).
  * If operations have streams and two buffers share bytes, all operations on one buffer
    finish before any operation on the other starts (checking/happens_before.py).
  * Operations of tgraph read only bytes of an arena that have been written, on every

@@ -68,7 +68,15 @@ from ...analysis.control_flow import ControlFlow, moves
 from ...analysis.cost import repetitions, time
 from ...analysis.liveness import buffer_of, merged, without
 from ...dialects.diagnostics import held_back, remark
-from ...dialects.memory import asynchronous, dma_start, effects_on, is_view, root_of
+from ...dialects.memory import (
+    asynchronous,
+    dma_start,
+    effects_on,
+    ends_here,
+    is_entry,
+    is_view,
+    root_of,
+)
 from ...dialects.target_memory import TargetMemories, target_memories
 from ...dialects.tgraph.base import AnyMemRef, element_bytes, has_fixed_size
 from ...planning import Problem
@@ -132,7 +140,7 @@ class _Memref:
         with it is not over at the end of the operation."""
         if not isinstance(root.owner, memref.AllocOp | Block):
             return None
-        if isinstance(root.owner, Block) and not _is_entry(root.owner):
+        if isinstance(root.owner, Block) and not is_entry(root.owner):
             return None
         readers: list[Operation] = []
         writers: list[Operation] = []
@@ -152,11 +160,6 @@ class _Memref:
                     readers += [op] * reads
                     writers += [op] * writes
         return _Memref(root, readers, writers, frees)
-
-
-def _is_entry(block: Block) -> bool:
-    func = block.parent_op()
-    return isinstance(func, FuncOp) and block is func.body.first_block
 
 
 _Engine: TypeAlias = tuple[str, str]
@@ -234,14 +237,15 @@ class _Transfer(NamedTuple):
 
     engine: _Engine
     op: Operation
-    wait: Operation
+    waits: Sequence[Operation]
     time: int  # nanoseconds
 
 
 def _transfers(func: FuncOp, memories: TargetMemories) -> Iterator[_Transfer]:
     for op in func.walk():
         start, trait = dma_start(op), asynchronous(op)
-        if start is None or trait is None or (wait := trait.wait_of(op)) is None:
+        waits = trait.waits_of(op) if trait else ()
+        if start is None or not waits:
             continue
         source, target = map(_type, (start.source, start.target))
         here, there = (
@@ -253,7 +257,8 @@ def _transfers(func: FuncOp, memories: TargetMemories) -> Iterator[_Transfer]:
         if here and there and way and isinstance(elements, arith.ConstantOp):
             assert isinstance(elements.value, IntegerAttr)
             bytes = elements.value.value.data * element_bytes(source.element_type)
-            yield _Transfer((here.name, there.name), op, wait, way.time(bytes))
+            nanoseconds = way.time(bytes)
+            yield _Transfer((here.name, there.name), op, waits, nanoseconds)
 
 
 def _type(value: SSAValue) -> AnyMemRef:
@@ -395,8 +400,10 @@ class _Overlapping:
         block, left = transfer.op.parent, transfer.time
         if block is None or (transfer.engine, block) not in self.times:
             return
-        times = self.times[transfer.engine, block]
-        for at in range(self.position[transfer.op], self.position[transfer.wait]):
+        times, beside = self.times[transfer.engine, block], range(len(self.ops[block]))
+        if ends_here(transfer.op, transfer.waits):
+            beside = range(self.position[transfer.op], self.position[transfer.waits[0]])
+        for at in beside:
             taken = min(times[at], left)
             times[at] -= taken
             left -= taken

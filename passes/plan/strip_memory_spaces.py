@@ -89,7 +89,8 @@ def _copy_at_once(op: Operation) -> None:
     check_same_elements(op, dma)
     source, target = dma.source, dma.target
     transfer, shapes = transfer_of(op), (_shape(source), _shape(target))
-    if not (transfer and transfer.is_whole and shapes[0] == shapes[1]):
+    is_whole = transfer and transfer.reads_all and transfer.fills
+    if not is_whole or shapes[0] != shapes[1]:
         source = _elements(source, dma.source_index, dma.elements, op)
         target = _elements(target, dma.target_index, dma.elements, op)
     copy = memref.CopyOp(source, target)

@@ -5,6 +5,7 @@ import planted_frees
 import planted_handed_on
 import planted_in_place
 import planted_paths
+import planted_pipelines
 import planted_places
 import planted_streams
 import planted_transfers
@@ -18,6 +19,7 @@ FAMILIES = (
     planted_handed_on,
     planted_in_place,
     planted_transfers,
+    planted_pipelines,
     planted_streams,
 )
 
