@@ -42,6 +42,14 @@ def iterations(op: Operation) -> int:
     return ITERATIONS if trips is None else trips
 
 
+def constant_range(loop: scf.ForOp) -> range | None:
+    """What the loop's variable counts through; None if that is not constant."""
+    first, end, step = map(_constant, (loop.lb, loop.ub, loop.step))
+    if first is None or end is None or step is None or step < 1:
+        return None
+    return range(first, end, step)
+
+
 def _constant_trips(op: Operation) -> int | None:
     """How often a loop runs whose bounds and steps are constants."""
     match op:

@@ -3,7 +3,6 @@
 from cProfile import Profile
 from random import Random
 from types import ModuleType
-from typing import cast
 
 import pytest
 from hypothesis import given, settings
@@ -12,6 +11,7 @@ from memref_programs import run as run_memrefs
 from modules import parse, run
 from sampling import examples
 from spilled_programs import fitted, function_of
+from transfers import on, overlapped, texts
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
@@ -21,46 +21,9 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from tensorplan.checking import operands
 from tensorplan.checking.plan_check import check_plan
 from tensorplan.dialects.diagnostics import LocatedError
-from tensorplan.dialects.target_memory import TARGET
 from tensorplan.passes.plan import overlap_copies
 from tensorplan.passes.plan.memory import PlanMemory
 from tensorplan.passes.plan.overlap_copies import PlanOverlapCopies
-
-
-def on(text: str, capacity: int, bandwidth: float = 1, of: str = "true") -> ModuleOp:
-    """A program on a target with 16 bytes or more in `fast`, and a slow memory."""
-    copies = f'"bandwidth" = {bandwidth} : f64, "asynchronous" = {of}'
-    target = parse(f"""module attributes {{
-      {TARGET} = #dlti.target_system_spec<
-        "fast" = #dlti.target_device_spec<"capacity" = {capacity},
-          "copies" = #dlti.map<"slow" = #dlti.map<{copies}>>>,
-        "slow" = #dlti.target_device_spec<"capacity" = 1048576,
-          "copies" = #dlti.map<"fast" = #dlti.map<{copies}>>>>}} {{}}""")
-    module = parse('!t = memref<64xf32, "fast">\n!s = memref<64xf32, "slow">\n' + text)
-    module.attributes[TARGET] = target.attributes[TARGET]
-    return module
-
-
-def texts(module: ModuleOp) -> list[str]:
-    """What the operations of the function do, by the names of what they have."""
-    found: list[str] = []
-    for op in function_of(module).body.walk():
-        if isinstance(op, memref.DmaStartOp):
-            found.append(f"start {op.src.name_hint} {op.dest.name_hint}")
-        elif isinstance(op, memref.DmaWaitOp):
-            start = next(
-                cast(memref.DmaStartOp, use.operation)
-                for use in op.tag.uses
-                if isinstance(use.operation, memref.DmaStartOp)
-            )
-            found.append(f"wait {start.src.name_hint} {start.dest.name_hint}")
-        elif isinstance(op, memref.AllocOp):
-            found.append(f"alloc {op.memref.name_hint}")
-        elif op.name in ("memref.copy", "linalg.exp", "memref.dealloc", "linalg.add"):
-            names = (str(value.name_hint) for value in op.operands)
-            found.append(" ".join((op.name.partition(".")[2], *names)))
-    return found
-
 
 IN = """
 func.func @f(%s: !s, %x: !t, %y: !t) {
@@ -74,12 +37,6 @@ func.func @f(%s: !s, %x: !t, %y: !t) {
 }"""
 FREE = 10**6
 BESIDE = 2 * 256  # arguments
-
-
-def overlapped(module: ModuleOp) -> list[str]:
-    result = run(module, PlanOverlapCopies())
-    check_plan(run(result, PlanMemory()))
-    return texts(result)
 
 
 def test_a_copy_starts_before_what_hides_it() -> None:

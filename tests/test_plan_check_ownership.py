@@ -665,10 +665,11 @@ def test_a_tag_of_the_caller_may_be_that_of_others() -> None:
 
 
 def test_a_loop_that_hands_on_a_tag_may_have_others_under_way() -> None:
-    tags = "memref<1xi32>"
-    hands_on = f"%last = scf.for %t = %c0 to %n step %c1 iter_args(%given = %tag) -> ({tags}) {{"
+    tag = "memref<1xi32>"
+    args = f"iter_args(%given = %tag) -> ({tag})"
+    hands_on = f"%last = scf.for %t = %c0 to %n step %c1 {args} {{"
     body = FETCHED.replace("%tag,", "%given,")
-    text = with_tags(hands_on, body, f"scf.yield %given : {tags}\n}}")
+    text = with_tags(hands_on, body, f"scf.yield %given : {tag}\n}}")
     assert unproved(text) == UNKNOWN
 
 

@@ -29,62 +29,60 @@ that of copies from bandwidth and latency. One copy at a time goes from one memo
 another. A copy that takes more time in all comes first. A copy that nothing hides
 stays. Transfers that there are already keep the operations beside them.
 
+A copy in a loop that nothing of its iteration hides starts in the iteration before,
+into a second slot (overlapping/iterations.py), where that fits.
+
 This is the prefetch interval of XLA's memory-space assignment, after the choice of what
 moves. A remark says how much is hidden.
 
 Needs: level 2, and a target; after `plan-spill`.
 Leaves: level 2.
-Does not: start a copy in another iteration of a loop, or in another block, than that in
-which it is waited for; change copies of parts, of symbolic sizes, to or from buffers
-that control flow hands on, or in functions with streams or with barriers. MLIR lowers
-neither operation itself: the user's compiler does.
+Does not: wait for a copy in another iteration than its own, unless it is one to a
+buffer that each iteration of an `scf.for` of constant bounds allocates and frees, from
+memory that the loop does not write, at a place that follows from the loop's variable;
+change copies of elements that are not consecutive, of symbolic sizes, to or from
+buffers that control flow hands on, or in functions with streams or with barriers. MLIR
+lowers neither operation itself: the user's compiler does.
 """
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
-from typing import NamedTuple, TypeAlias, cast
 
 import numpy as np
 from xdsl.context import Context
-from xdsl.dialects import arith, memref
-from xdsl.dialects.builtin import (
-    IndexType,
-    IntegerAttr,
-    MemRefType,
-    ModuleOp,
-    NoneAttr,
-    i32,
-)
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...analysis.allocations import has_plan
-from ...analysis.calls import is_over
-from ...analysis.control_flow import ControlFlow, moves
-from ...analysis.cost import repetitions, time
+from ...analysis.control_flow import ControlFlow
 from ...analysis.liveness import buffer_of, merged, without
 from ...dialects.diagnostics import held_back, remark
-from ...dialects.memory import (
-    asynchronous,
-    dma_start,
-    effects_on,
-    ends_here,
-    is_entry,
-    is_view,
-    root_of,
-)
-from ...dialects.target_memory import TargetMemories, target_memories
-from ...dialects.tgraph.base import AnyMemRef, element_bytes, has_fixed_size
+from ...dialects.memory import ends_here
+from ...dialects.target_memory import target_memories
 from ...planning import Problem
 from ...planning.arena import solve_arena
 from ...planning.problem import Steps
 from ...support.arrays import Array
 from ..options import MemoryOptions
 from .memory import PlanMemory
+from .overlapping.copies import (
+    Copy,
+    Engine,
+    Memref,
+    Transfer,
+    copies_of,
+    time_of,
+    transfers_of,
+    type_of,
+)
+from .overlapping.iterations import start_early
+from .overlapping.writing import Writer
 from .placement.arena import Arena
 
 ROUNDS = 8
@@ -101,19 +99,35 @@ class PlanOverlapCopies(ModulePass, MemoryOptions):
         for func in op.walk():
             if not isinstance(func, FuncOp) or func.is_declaration or has_plan(func):
                 continue
-            memories = target_memories(func)
-            flow = ControlFlow(func)
-            if flow.has_streams or flow.barriers:
-                continue
-            copies = list(_copies(func, flow, memories))
-            if copies:
-                with held_back():  # what plan-memory is going to say
-                    arenas = list(PlanMemory(**self.shared(MemoryOptions)).arenas(func))
-                if too_large := [arena for arena in arenas if not arena.fits]:
-                    _explain_why_not(func, too_large[0])
-                    continue
-                transfers = list(_transfers(func, memories))
-                _Overlapping(func, flow, copies, transfers, arenas, self.strategy).run()
+            overlapping = self._overlapping(func)
+            while overlapping and start_early(func, overlapping.exposed, self._fits):
+                overlapping = self._overlapping(func)
+            if overlapping:
+                overlapping.write()
+
+    def _overlapping(self, func: FuncOp) -> "_Overlapping | None":
+        """What runs beside operations; None if nothing can."""
+        flow, memories = ControlFlow(func), target_memories(func)
+        if flow.has_streams or flow.barriers:
+            return None
+        copies = list(copies_of(func, flow, memories))
+        if not copies:
+            return None
+        arenas = self._arenas(func)
+        if too_large := [arena for arena in arenas if not arena.fits]:
+            _explain_why_not(func, too_large[0])
+            return None
+        transfers = list(transfers_of(func, memories))
+        chosen = _Overlapping(func, flow, copies, transfers, arenas, self.strategy)
+        chosen.choose()
+        return chosen
+
+    def _fits(self, func: FuncOp) -> bool:
+        return all(arena.fits for arena in self._arenas(func))
+
+    def _arenas(self, func: FuncOp) -> Sequence[Arena]:
+        with held_back():  # what plan-memory is going to say
+            return list(PlanMemory(**self.shared(MemoryOptions)).arenas(func))
 
 
 def _explain_why_not(func: FuncOp, arena: Arena) -> None:
@@ -123,146 +137,6 @@ def _explain_why_not(func: FuncOp, arena: Arena) -> None:
         f"{arena.plan.peak} bytes, expected at most {arena.left}",
         func,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Memref:
-    """An allocation or an argument, and who accesses it."""
-
-    root: SSAValue
-    readers: Sequence[Operation]
-    writers: Sequence[Operation]
-    frees: Sequence[Operation]
-
-    @staticmethod
-    def of(root: SSAValue) -> "_Memref | None":
-        """What is done with it; None if it may also be other memory, or if what is done
-        with it is not over at the end of the operation."""
-        if not isinstance(root.owner, memref.AllocOp | Block):
-            return None
-        if isinstance(root.owner, Block) and not is_entry(root.owner):
-            return None
-        readers: list[Operation] = []
-        writers: list[Operation] = []
-        frees: list[Operation] = []
-        values = [root]
-        for each in values:  # grows
-            for use in each.uses:
-                op = use.operation
-                if is_view(op) and use.index == 0:
-                    values.append(op.results[0])
-                elif isinstance(op, memref.DeallocOp):
-                    frees.append(op)
-                elif moves(use) is not None or not is_over(op):
-                    return None
-                else:
-                    reads, writes = effects_on(op, each)
-                    readers += [op] * reads
-                    writers += [op] * writes
-        return _Memref(root, readers, writers, frees)
-
-
-_Engine: TypeAlias = tuple[str, str]
-"""What copies from one memory to another."""
-
-
-@dataclass(eq=False, slots=True)
-class _Copy:
-    """A copy that may run beside operations."""
-
-    op: memref.CopyOp
-    source: _Memref
-    target: _Memref
-    bytes: int
-    time: int  # nanoseconds
-    engine: _Engine
-    runs: int
-    at: int = 0  # the position in its block
-    start: int = 0
-    """The position before which it starts."""
-    end: int = 0
-    """The position before which it is waited for is the next one."""
-    hidden: int = 0  # nanoseconds, each time that it runs
-
-    @property
-    def total(self) -> int:
-        """Nanoseconds, of all times that it runs."""
-        return self.time * self.runs
-
-    @property
-    def block(self) -> Block:
-        assert self.op.parent is not None
-        return self.op.parent
-
-
-def _copies(
-    func: FuncOp, flow: ControlFlow, memories: TargetMemories
-) -> Iterator[_Copy]:
-    known: dict[SSAValue, _Memref | None] = {}
-
-    def memref_of(value: SSAValue) -> _Memref | None:
-        root = root_of(value)
-        if root not in known:
-            known[root] = _Memref.of(root)
-        return known[root]
-
-    for op in func.walk():
-        if not isinstance(op, memref.CopyOp) or op not in flow.step:
-            continue
-        if not all(
-            type.has_static_shape()
-            and isinstance(type.layout, NoneAttr)
-            and has_fixed_size(type.element_type)
-            for type in map(_type, op.operands)
-        ):
-            continue
-        here, there = (memories.get(_type(value).memory_space) for value in op.operands)
-        way = here and there and here.copies.get(there.name)
-        if not here or not there or not way or not way.asynchronous:
-            continue
-        name = memref.DmaStartOp.name
-        if not here.may_read(name) or not there.may_write(name):
-            continue
-        source, target = map(memref_of, op.operands)
-        type = _type(op.source)
-        bytes = type.element_count() * element_bytes(type.element_type)
-        if source and target and bytes:
-            engine = here.name, there.name
-            nanoseconds = max(way.time(bytes), 1)
-            yield _Copy(op, source, target, bytes, nanoseconds, engine, repetitions(op))
-
-
-class _Transfer(NamedTuple):
-    """What copies beside operations already, from where until where."""
-
-    engine: _Engine
-    op: Operation
-    waits: Sequence[Operation]
-    time: int  # nanoseconds
-
-
-def _transfers(func: FuncOp, memories: TargetMemories) -> Iterator[_Transfer]:
-    for op in func.walk():
-        start, trait = dma_start(op), asynchronous(op)
-        waits = trait.waits_of(op) if trait else ()
-        if start is None or not waits:
-            continue
-        source, target = map(_type, (start.source, start.target))
-        here, there = (
-            memories.get(source.memory_space),
-            memories.get(target.memory_space),
-        )
-        way = here and there and here.copies.get(there.name)
-        elements = start.elements.owner
-        if here and there and way and isinstance(elements, arith.ConstantOp):
-            assert isinstance(elements.value, IntegerAttr)
-            bytes = elements.value.value.data * element_bytes(source.element_type)
-            nanoseconds = way.time(bytes)
-            yield _Transfer((here.name, there.name), op, waits, nanoseconds)
-
-
-def _type(value: SSAValue) -> AnyMemRef:
-    return cast(AnyMemRef, value.type)
 
 
 class _Room:
@@ -352,8 +226,8 @@ class _Overlapping:
         self,
         func: FuncOp,
         flow: ControlFlow,
-        copies: Sequence[_Copy],
-        transfers: Sequence[_Transfer],
+        copies: Sequence[Copy],
+        transfers: Sequence[Transfer],
         arenas: Sequence[Arena],
         strategy: str,
     ):
@@ -372,8 +246,8 @@ class _Overlapping:
             op: at for ops in self.ops.values() for at, op in enumerate(ops)
         }
         self.margin: dict[Attribute, int] = {}
-        times = {block: [*map(_time_of, block.ops)] for block in blocks}
-        around: dict[_Engine, set[Operation]] = {}
+        times = {block: [*map(time_of, block.ops)] for block in blocks}
+        around: dict[Engine, set[Operation]] = {}
         """The operations that have copies of each engine inside."""
         for copy in (*copies, *transfers):
             found = around.setdefault(copy.engine, set())
@@ -392,10 +266,10 @@ class _Overlapping:
         """Of each engine and block the time that each operation has for copies."""
         for transfer in transfers:
             self._leave_to(transfer)
-        self.beside: dict[tuple[_Engine, Block], _Beside] = {}
-        self.under_way: dict[Operation, _Copy] = {copy.op: copy for copy in copies}
+        self.beside: dict[tuple[Engine, Block], _Beside] = {}
+        self.under_way: dict[Operation, Copy] = {copy.op: copy for copy in copies}
 
-    def _leave_to(self, transfer: _Transfer) -> None:
+    def _leave_to(self, transfer: Transfer) -> None:
         """Leaves operations to what is copied beside them already."""
         block, left = transfer.op.parent, transfer.time
         if block is None or (transfer.engine, block) not in self.times:
@@ -408,7 +282,8 @@ class _Overlapping:
             times[at] -= taken
             left -= taken
 
-    def run(self) -> None:
+    def choose(self) -> None:
+        """Finds from where until where each copy may run."""
         by_total = sorted(
             self.copies, key=lambda copy: (-copy.total, self.flow.step[copy.op])
         )
@@ -427,6 +302,14 @@ class _Overlapping:
                 self.margin[space] = max(2 * self.margin.get(space, 0), bytes)
         else:
             self._begin()
+
+    @property
+    def exposed(self) -> Sequence[Copy]:
+        """The copies that take longer than what runs beside them."""
+        return [copy for copy in self.copies if copy.hidden < copy.time]
+
+    def write(self) -> None:
+        """Makes transfers of the copies that run beside operations."""
         hidden = [copy for copy in self.copies if copy.hidden]
         if hidden:
             _write(self.func, hidden, self.ops, self.position)
@@ -440,7 +323,7 @@ class _Overlapping:
         for room in self.rooms.values():
             room.reset()
 
-    def _hide(self, copy: _Copy) -> None:
+    def _hide(self, copy: Copy) -> None:
         """Lets a copy take as long as operations beside it do, or as it has to."""
         earliest, latest = self._bounds(copy)
         beside = self.beside[copy.engine, copy.block]
@@ -455,7 +338,7 @@ class _Overlapping:
         self._keep(copy.source, copy.block, copy.at, copy.end)
         self._keep(copy.target, copy.block, copy.start, copy.at)
 
-    def _after(self, copy: _Copy, latest: int) -> Iterator[int]:
+    def _after(self, copy: Copy, latest: int) -> Iterator[int]:
         """The operations before the wait for a copy that it may run beside, nearest
         first."""
         at = self.beside[copy.engine, copy.block].at
@@ -466,7 +349,7 @@ class _Overlapping:
             end = at[number]
             yield end
 
-    def _before(self, copy: _Copy, earliest: int) -> Iterator[int]:
+    def _before(self, copy: Copy, earliest: int) -> Iterator[int]:
         """Those after its start."""
         at = self.beside[copy.engine, copy.block].at
         start = copy.at
@@ -476,7 +359,7 @@ class _Overlapping:
             start = at[number - 1]
             yield start
 
-    def _bounds(self, copy: _Copy) -> tuple[int, int]:
+    def _bounds(self, copy: Copy) -> tuple[int, int]:
         """The first position before which a copy may start, and the last one after
         which it may be waited for. Other copies are under way where they are now."""
         ops, source, target = self.ops[copy.block], copy.source, copy.target
@@ -503,11 +386,11 @@ class _Overlapping:
                 latest = min(latest, first - 1)
         return min(earliest, copy.at), max(latest, copy.at)
 
-    def _has_room(self, memory: _Memref, block: Block, start: int, end: int) -> bool:
+    def _has_room(self, memory: Memref, block: Block, start: int, end: int) -> bool:
         """Whether a memref may live from one position of a block to another."""
         if isinstance(memory.root.owner, Block):
             return True
-        room = self.rooms.get(_type(memory.root).memory_space)
+        room = self.rooms.get(type_of(memory.root).memory_space)
         if room is None or memory.root not in room.number:
             return False
         margin = self.margin.get(room.space, 0)
@@ -515,9 +398,9 @@ class _Overlapping:
             room.number[memory.root], self._steps(block, start, end), margin
         )
 
-    def _keep(self, memory: _Memref, block: Block, start: int, end: int) -> None:
+    def _keep(self, memory: Memref, block: Block, start: int, end: int) -> None:
         """A memref is live while these run."""
-        room = self.rooms.get(_type(memory.root).memory_space)
+        room = self.rooms.get(type_of(memory.root).memory_space)
         if room is not None and memory.root in room.number and start < end:
             room.lengthen(room.number[memory.root], self._steps(block, start, end))
 
@@ -526,7 +409,7 @@ class _Overlapping:
         ops = self.ops[block]
         return self.flow.step[ops[start]], self.flow.step[ops[end + 1]]
 
-    def _explain(self, hidden: Sequence[_Copy]) -> None:
+    def _explain(self, hidden: Sequence[Copy]) -> None:
         nanoseconds = sum(copy.hidden * copy.runs for copy in hidden)
         bytes = sum(
             copy.bytes * copy.runs * copy.hidden // copy.time for copy in hidden
@@ -540,67 +423,32 @@ class _Overlapping:
         )
 
 
-def _time_of(op: Operation) -> int:
-    """The time of an operation in which others may copy."""
-    copies = memref.CopyOp | memref.DmaStartOp | memref.DmaWaitOp
-    plain = memref.AllocOp | memref.AllocaOp | memref.DeallocOp
-    if isinstance(op, copies | plain) or is_view(op):
-        return 0
-    computes = op.regions or any(isinstance(v.type, MemRefType) for v in op.operands)
-    return time(op) if computes else 0
-
-
 # Writing
 
 
 def _write(
     func: FuncOp,
-    copies: Sequence[_Copy],
+    copies: Sequence[Copy],
     ops: Mapping[Block, Sequence[Operation]],
     position: Mapping[Operation, int],
 ) -> None:
     """Makes starts and waits of the copies. Where copies end and others start, those
     that end make room."""
-    numbers: dict[int, SSAValue] = {}
-    entry = func.body.blocks[0]
-    first = entry.first_op
-    assert first is not None
-
-    def constant(number: int) -> SSAValue:
-        if number not in numbers:
-            made = arith.ConstantOp(IntegerAttr(number, IndexType()))
-            made.result.name_hint = f"c{number}"
-            Rewriter.insert_op(made, InsertPoint.before(first))
-            numbers[number] = made.result
-        return numbers[number]
-
-    tags: dict[_Copy, SSAValue] = {}
-    waits: dict[_Copy, Operation] = {}
+    writer = Writer(func)
+    tags = {copy: writer.tag() for copy in copies}
+    waits: dict[Copy, Operation] = {}
     for copy in copies:
-        tag = memref.AllocaOp.get(i32, shape=[1])
-        tag.memref.name_hint = "tag"
-        Rewriter.insert_op(tag, InsertPoint.before(first))
-        tags[copy] = tag.memref
-        count = constant(_type(copy.op.source).element_count())
-        waits[copy] = wait = memref.DmaWaitOp.get(tag.memref, [constant(0)], count)
-        wait.location = copy.op.location
+        waits[copy] = wait = writer.wait(copy.op, tags[copy])
         anchor = ops[copy.block][copy.end + 1]
         Rewriter.insert_op(wait, InsertPoint.before(anchor))
-    starts: dict[_Copy, Operation] = {}
+    starts: dict[Copy, Operation] = {}
     for copy in copies:
-        source, target = copy.op.operands
-        here, there = (
-            [constant(0)] * _type(v).get_num_dims() for v in (source, target)
-        )
-        count = constant(_type(source).element_count())
-        starts[copy] = start = memref.DmaStartOp.get(
-            source, here, target, there, count, tags[copy], [constant(0)]
-        )
-        start.location = copy.op.location
+        start = writer.start(copy.op, copy.op.source, copy.op.destination, tags[copy])
+        starts[copy] = start
         anchor = ops[copy.block][copy.start]
         Rewriter.insert_op(start, InsertPoint.before(anchor))
-    last: dict[Operation, _Copy] = {}  # by what is freed after it
-    first_of: dict[Operation, _Copy] = {}  # by what is allocated for it
+    last: dict[Operation, Copy] = {}  # by what is freed after it
+    first_of: dict[Operation, Copy] = {}  # by what is allocated for it
     for copy in copies:
         for free in copy.source.frees:
             if free.parent is copy.block and position[free] <= copy.end:

@@ -19,6 +19,7 @@ from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import SymbolTable
 
+from tensorplan.analysis.loops import constant_range
 from tensorplan.dialects.tgraph.base import AnyMemRef, element_bytes
 
 TYPES = ["16xf32", "8xf32", "16xi8", "33xi16"]
@@ -334,7 +335,8 @@ class _Machine:
         self.random = random
         self.left = most
         self.is_late = is_late
-        self.under_way: dict[SSAValue, memref.DmaStartOp] = {}  # by tag
+        self.under_way: dict[SSAValue, tuple[_Reference, _Reference]] = {}
+        """By tag, what is copied to where."""
         self.values: dict[SSAValue, object] = {}
 
     def allocate(self, value: SSAValue, mark: object = None) -> None:
@@ -386,8 +388,11 @@ class _Machine:
                     self.give(op.results, self.region(chosen))
             case scf.ForOp():
                 carried = [self.values[v] for v in op.iter_args]
-                for _ in range(self.random.randrange(4)):
-                    self.give(op.body.block.args[1:], carried)
+                counted = constant_range(op)
+                if counted is None:
+                    counted = range(self.random.randrange(4))
+                for number in counted:
+                    self.give(op.body.block.args, [number, *carried])
                     carried = list(self.region(op.body))
                 self.give(op.results, carried)
             case scf.WhileOp():
@@ -417,6 +422,8 @@ class _Machine:
             case memref.SubviewOp():
                 base = self.held(op.source)
                 first = op.static_offsets.get_values()[0]
+                if op.offsets:
+                    first = self.number(op.offsets[0])
                 size = op.static_sizes.get_values()[0]
                 step = op.static_strides.get_values()[0]
                 places = base.places[first : first + (size - 1) * step + 1 : step]
@@ -425,13 +432,19 @@ class _Machine:
                 self.copy(self.held(op.source), self.held(op.destination))
             case memref.DmaStartOp():
                 assert op.tag not in self.under_way
-                self.under_way[op.tag] = op
+                moved = self.held(op.src), self.held(op.dest)
+                self.under_way[op.tag] = moved
                 if not self.is_late:
-                    self.copy(self.held(op.src), self.held(op.dest))
+                    self.copy(*moved)
             case memref.DmaWaitOp():
-                start = self.under_way.pop(op.tag)
+                moved = self.under_way.pop(op.tag)
                 if self.is_late:
-                    self.copy(self.held(start.src), self.held(start.dest))
+                    self.copy(*moved)
+            case arith.ConstantOp() if isinstance(op.value, IntegerAttr):
+                self.values[op.result] = op.value.value.data
+            case arith.AddiOp():
+                total = self.number(op.lhs) + self.number(op.rhs)
+                self.values[op.result] = total
             case _ if op.name == "linalg.copy":
                 self.copy(*map(self.held, op.operands))
             case _:
@@ -440,6 +453,11 @@ class _Machine:
     def held(self, value: SSAValue) -> _Reference:
         found = self.values[value]
         assert isinstance(found, _Reference)
+        return found
+
+    def number(self, value: SSAValue) -> int:
+        found = self.values[value]
+        assert isinstance(found, int)
         return found
 
     def view(self, op: memref.ViewOp) -> None:

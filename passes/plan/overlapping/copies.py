@@ -1,0 +1,204 @@
+"""Copies and transfers between memories of the target that may be asynchronous."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias, cast
+
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import IntegerAttr, MemRefType
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation, SSAValue
+
+from ....analysis.calls import is_over
+from ....analysis.control_flow import ControlFlow, moves
+from ....analysis.cost import repetitions, time
+from ....dialects.memory import (
+    asynchronous,
+    dma_start,
+    effects_on,
+    is_entry,
+    is_view,
+    root_of,
+)
+from ....dialects.strides import contiguous_strides
+from ....dialects.target_memory import Copies, TargetMemories, TargetMemory
+from ....dialects.tgraph.base import AnyMemRef, element_bytes, has_fixed_size
+
+
+@dataclass(frozen=True, slots=True)
+class Memref:
+    """An allocation or an argument, and who accesses it."""
+
+    root: SSAValue
+    readers: Sequence[Operation]
+    writers: Sequence[Operation]
+    frees: Sequence[Operation]
+
+    @staticmethod
+    def of(root: SSAValue) -> "Memref | None":
+        """What is done with it; None if it may also be other memory, or if what is done
+        with it is not over at the end of the operation."""
+        if not isinstance(root.owner, memref.AllocOp | Block):
+            return None
+        if isinstance(root.owner, Block) and not is_entry(root.owner):
+            return None
+        readers: list[Operation] = []
+        writers: list[Operation] = []
+        frees: list[Operation] = []
+        values = [root]
+        for each in values:  # grows
+            for use in each.uses:
+                op = use.operation
+                if is_view(op) and use.index == 0:
+                    values.append(op.results[0])
+                elif isinstance(op, memref.DeallocOp):
+                    frees.append(op)
+                elif moves(use) is not None or not is_over(op):
+                    return None
+                else:
+                    reads, writes = effects_on(op, each)
+                    readers += [op] * reads
+                    writers += [op] * writes
+        return Memref(root, readers, writers, frees)
+
+
+Engine: TypeAlias = tuple[str, str]
+"""What copies from one memory to another."""
+
+
+@dataclass(eq=False, slots=True)
+class Copy:
+    """A copy that may run beside operations."""
+
+    op: memref.CopyOp
+    source: Memref
+    target: Memref
+    bytes: int
+    time: int  # nanoseconds
+    engine: Engine
+    runs: int
+    at: int = 0  # the position in its block
+    start: int = 0
+    """The position before which it starts."""
+    end: int = 0
+    """The position before which it is waited for is the next one."""
+    hidden: int = 0  # nanoseconds, each time that it runs
+
+    @property
+    def total(self) -> int:
+        """Nanoseconds, of all times that it runs."""
+        return self.time * self.runs
+
+    @property
+    def block(self) -> Block:
+        assert self.op.parent is not None
+        return self.op.parent
+
+
+def copies_of(
+    func: FuncOp, flow: ControlFlow, memories: TargetMemories
+) -> Iterator[Copy]:
+    """The copies that may be transfers: of consecutive elements, between memories that
+    are what they seem."""
+    known: dict[SSAValue, Memref | None] = {}
+
+    def memref_of(value: SSAValue) -> Memref | None:
+        root = root_of(value)
+        if root not in known:
+            known[root] = Memref.of(root)
+        return known[root]
+
+    for op in func.walk():
+        if not isinstance(op, memref.CopyOp) or op not in flow.step:
+            continue
+        if not all(map(_is_consecutive, op.operands)):
+            continue
+        way = _Way.between(op.source, op.destination, memories)
+        if not way or not way.is_asynchronous:
+            continue
+        source, target = map(memref_of, op.operands)
+        type = type_of(op.source)
+        bytes = type.element_count() * element_bytes(type.element_type)
+        if source and target and bytes:
+            nanoseconds = max(way.speed.time(bytes), 1)
+            yield Copy(
+                op, source, target, bytes, nanoseconds, way.engine, repetitions(op)
+            )
+
+
+class _Way(NamedTuple):
+    """From one memory to another."""
+
+    here: TargetMemory
+    there: TargetMemory
+    speed: Copies
+
+    @staticmethod
+    def between(
+        source: SSAValue, target: SSAValue, memories: TargetMemories
+    ) -> "_Way | None":
+        here, there = (
+            memories.get(type_of(value).memory_space) for value in (source, target)
+        )
+        speed = here and there and here.copies.get(there.name)
+        return _Way(here, there, speed) if here and there and speed else None
+
+    @property
+    def engine(self) -> Engine:
+        return self.here.name, self.there.name
+
+    @property
+    def is_asynchronous(self) -> bool:
+        """Whether a copy may be a transfer."""
+        name = memref.DmaStartOp.name
+        may_access = self.here.may_read(name) and self.there.may_write(name)
+        return self.speed.asynchronous and may_access
+
+
+def _is_consecutive(value: SSAValue) -> bool:
+    """Whether the elements of a memref are a number of consecutive ones."""
+    type = type_of(value)
+    return (
+        type.has_static_shape()
+        and type.get_strides() == contiguous_strides(type.get_shape())
+        and has_fixed_size(type.element_type)
+    )
+
+
+class Transfer(NamedTuple):
+    """What copies beside operations already, from where until where."""
+
+    engine: Engine
+    op: Operation
+    waits: Sequence[Operation]
+    time: int  # nanoseconds
+
+
+def transfers_of(func: FuncOp, memories: TargetMemories) -> Iterator[Transfer]:
+    """The transfers whose waits and bytes are known."""
+    for op in func.walk():
+        start, trait = dma_start(op), asynchronous(op)
+        waits = trait.waits_of(op) if trait else ()
+        if start is None or not waits:
+            continue
+        way = _Way.between(start.source, start.target, memories)
+        elements = start.elements.owner
+        if way and isinstance(elements, arith.ConstantOp):
+            assert isinstance(elements.value, IntegerAttr)
+            element = element_bytes(type_of(start.source).element_type)
+            bytes = elements.value.value.data * element
+            yield Transfer(way.engine, op, waits, way.speed.time(bytes))
+
+
+def type_of(value: SSAValue) -> AnyMemRef:
+    return cast(AnyMemRef, value.type)
+
+
+def time_of(op: Operation) -> int:
+    """The time of an operation in which others may copy."""
+    copies = memref.CopyOp | memref.DmaStartOp | memref.DmaWaitOp
+    plain = memref.AllocOp | memref.AllocaOp | memref.DeallocOp
+    if isinstance(op, copies | plain) or is_view(op):
+        return 0
+    computes = op.regions or any(isinstance(v.type, MemRefType) for v in op.operands)
+    return time(op) if computes else 0

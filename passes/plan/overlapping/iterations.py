@@ -1,0 +1,226 @@
+"""Copies that an iteration of a loop starts for the next one: double buffering.
+
+    scf.for %i = 0 to 8 step 1 {
+      %a = memref.alloc()
+      memref.copy %x[%i], %a
+      linalg.exp ins(%a) outs(%y[%i])
+      memref.dealloc %a
+    }
+
+    memref.dma_start %x[0], %first, %tag                      the prologue
+    %last = scf.for %i = 0 to 7 step 1 iter_args(%a = %first) {
+      memref.dma_wait %tag
+      %next = memref.alloc()
+      memref.dma_start %x[%i + 1], %next, %tag
+      linalg.exp ins(%a) outs(%y[%i])
+      memref.dealloc %a
+      scf.yield %next
+    }
+    memref.dma_wait %tag                                      the last iteration
+    linalg.exp ins(%last) outs(%y[7])
+    memref.dealloc %last
+
+The last iteration is peeled, as MLIR's scf::pipelineForLoop does: as many bytes move as
+before, none of them out of bounds, and each wait has its start on every path. All tags
+and slots follow from SSA values. plan-memory makes two slots of the allocation, which
+the loop rotates.
+"""
+
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects import arith, memref, scf
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.traits import is_side_effect_free
+
+from ....analysis.loops import TRIP_COUNT, constant_range
+from ....dialects.diagnostics import remark
+from ....dialects.memory import is_view
+from .copies import Copy, time_of
+from .writing import Writer
+
+ROUNDS = 8
+"""Choices whose placement is tried."""
+
+
+def start_early(
+    func: FuncOp, copies: Sequence[Copy], fits: Callable[[FuncOp], bool]
+) -> bool:
+    """Lets iterations start copies for the next ones, those that take most time first,
+    if they can and the function still fits. Whether any do.
+
+    `fits` is asked about functions in copies of the module.
+    """
+    position = {op: at for at, op in enumerate(func.walk())}
+    able = sorted(filter(_may_start_early, copies), key=lambda copy: -copy.total)
+    all = [position[copy.op] for copy in able]
+    chosen = all if all and fits(_tried(func, all)) else []
+    for at in all[:ROUNDS] if not chosen else ():
+        if fits(_tried(func, [*chosen, at])):
+            chosen = [*chosen, at]
+    for loop, count in _change(func, chosen):
+        remark(f"copies that start in the iteration before: {count}", loop)
+    return bool(chosen)
+
+
+def _tried(func: FuncOp, chosen: Sequence[int]) -> FuncOp:
+    """The function in a copy of its module, with some copies started early."""
+    module: Operation = func
+    while outer := module.parent_op():
+        module = outer
+    pairs = zip(module.walk(), module.clone().walk(), strict=True)
+    (again,) = (theirs for mine, theirs in pairs if mine is func)
+    assert isinstance(again, FuncOp)
+    _change(again, chosen)
+    return again
+
+
+def _may_start_early(copy: Copy) -> bool:
+    """Whether the iteration before knows what an iteration copies, and has time."""
+    block, alloc = copy.block, copy.op.destination.owner
+    loop = block.parent_op()
+    counted = constant_range(loop) if isinstance(loop, scf.ForOp) else None
+    if counted is None or len(counted) < 2 or not any(map(time_of, block.ops)):
+        return False
+    is_new = isinstance(alloc, memref.AllocOp) and not alloc.dynamic_sizes
+    if not is_new or alloc.parent is not block:
+        return False
+    if [free.parent for free in copy.target.frees] != [block]:
+        return False
+    for op in (*copy.target.readers, *copy.target.writers):
+        outer = block.find_ancestor_op_in_block(op)
+        if op is not copy.op and (
+            outer is None or not copy.op.is_before_in_block(outer)
+        ):
+            return False
+    made = copy.source.root.owner
+    changes = [*copy.source.writers, *copy.source.frees]
+    if isinstance(made, Operation):
+        changes.append(made)
+    if any(block.find_ancestor_op_in_block(op) for op in changes):
+        return False
+    return _address(copy.op) is not None
+
+
+def _address(copy: memref.CopyOp) -> Sequence[Operation] | None:
+    """What an iteration computes to know the source of a copy, in order; None if that
+    depends on more than the loop's variable and what is outside."""
+    block = copy.parent
+    assert block is not None
+    found: dict[Operation, None] = {}
+    pending: list[SSAValue] = [copy.source]
+    for value in pending:  # grows
+        owner = value.owner
+        if owner is block and value is not block.args[0]:
+            return None
+        if not isinstance(owner, Operation) or owner.parent is not block:
+            continue
+        if owner.regions or not (is_view(owner) or is_side_effect_free(owner)):
+            return None
+        found[owner] = None
+        pending += owner.operands
+    return [op for op in block.ops if op in found]
+
+
+def _change(func: FuncOp, chosen: Sequence[int]) -> Sequence[tuple[Operation, int]]:
+    """Starts some copies early. The loops that do, with the number of these."""
+    ops = list(func.walk())
+    by_loop: dict[scf.ForOp, list[memref.CopyOp]] = {}
+    for copy in (ops[at] for at in sorted(chosen, reverse=True)):  # inner ones first
+        loop = copy.parent_op()
+        assert isinstance(copy, memref.CopyOp)
+        assert isinstance(loop, scf.ForOp)
+        by_loop.setdefault(loop, []).append(copy)
+    writer = Writer(func)
+    found: list[tuple[Operation, int]] = []
+    for loop, copies in by_loop.items():
+        found.append((_pipelined(loop, copies[::-1], writer), len(copies)))
+    return found[::-1]
+
+
+def _pipelined(
+    loop: scf.ForOp, copies: Sequence[memref.CopyOp], writer: Writer
+) -> Operation:
+    """Starts copies of a loop's body early. The loop of all but the last iteration."""
+    counted, body, here = (
+        constant_range(loop),
+        loop.body.block,
+        InsertPoint.before(loop),
+    )
+    assert counted is not None
+    end = writer.constant(counted[-1])
+    tags = [writer.tag() for _ in copies]
+    last = loop.clone()
+    of_last = dict(zip(loop.walk(), last.walk(), strict=True))
+    peeled = [of_last[copy] for copy in copies]
+    firsts = [
+        _start(copy, loop.lb, tag, writer, here)
+        for copy, tag in zip(copies, tags, strict=True)
+    ]
+    following = arith.AddiOp(body.args[0], loop.step)
+    Rewriter.insert_op(following, InsertPoint.at_start(body))
+    nexts: list[SSAValue] = []
+    for copy, tag in zip(copies, tags, strict=True):
+        current = body.insert_arg(copy.destination.type, len(body.args))
+        current.name_hint = copy.destination.name_hint
+        point = InsertPoint.before(copy)
+        Rewriter.insert_op(writer.wait(copy, tag), point)
+        nexts.append(_start(copy, following.result, tag, writer, point))
+        _replace(copy, current)
+    terminator = body.last_op
+    assert terminator is not None
+    terminator.operands = [*terminator.operands, *nexts]
+    most = scf.ForOp(
+        *(loop.lb, end, loop.step, [*loop.iter_args, *firsts]),
+        loop.detach_region(loop.body),
+    )
+    most.location = loop.location
+    most.attributes = {k: v for k, v in loop.attributes.items() if k != TRIP_COUNT}
+    Rewriter.insert_op(most, here)
+    count = len(loop.results)
+    for copy, tag, current in zip(peeled, tags, most.results[count:], strict=True):
+        assert isinstance(copy, memref.CopyOp)
+        current.name_hint = copy.destination.name_hint
+        Rewriter.insert_op(writer.wait(copy, tag), InsertPoint.before(copy))
+        _replace(copy, current)
+    Rewriter.inline_block(last.body.block, here, [end, *most.results[:count]])
+    last.erase()
+    terminator = loop.prev_op
+    assert terminator is not None
+    Rewriter.replace_op(loop, [], terminator.operands)
+    Rewriter.erase_op(terminator)
+    return most
+
+
+def _start(
+    copy: memref.CopyOp,
+    counter: SSAValue,
+    tag: SSAValue,
+    writer: Writer,
+    point: InsertPoint,
+) -> SSAValue:
+    """Starts what the iteration copies whose number this is; the new target."""
+    loop, alloc = copy.parent_op(), copy.destination.owner
+    assert isinstance(loop, scf.ForOp)
+    mapper: dict[SSAValue, SSAValue] = {loop.body.block.args[0]: counter}
+    made = [op.clone(mapper) for op in _address(copy) or ()]
+    target = alloc.clone() if isinstance(alloc, Operation) else None
+    assert isinstance(target, memref.AllocOp)
+    target.memref.name_hint = copy.destination.name_hint
+    source = mapper.get(copy.source, copy.source)
+    start = writer.start(copy, source, target.memref, tag)
+    for op in (*made, target, start):
+        Rewriter.insert_op(op, point)
+    return target.memref
+
+
+def _replace(copy: memref.CopyOp, target: SSAValue) -> None:
+    """What was copied is there already."""
+    address, alloc = _address(copy) or (), copy.destination.owner
+    assert isinstance(alloc, memref.AllocOp)
+    Rewriter.erase_op(copy)
+    Rewriter.replace_op(alloc, [], [target])
+    for op in reversed(address):
+        if not any(result.uses for result in op.results):
+            Rewriter.erase_op(op)

@@ -1,0 +1,253 @@
+"""Copies that an iteration starts for the next one: the same bytes, in two slots."""
+
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from memref_programs import run as run_memrefs
+from modules import parse, run
+from sampling import examples
+from spilled_programs import function_of
+from transfers import on, overlapped
+from upstream import needs_mlir
+from xdsl.dialects import memref, scf
+from xdsl.dialects.builtin import ModuleOp
+
+from tensorplan.checking.plan_check import check_plan
+from tensorplan.dialects.target_memory import TARGET
+from tensorplan.dialects.tgraph.signature import signature
+from tensorplan.passes.convert.tgraph_to_linalg import ConvertTGraphToLinalg
+from tensorplan.passes.plan.memory import PlanMemory
+from tensorplan.passes.plan.overlap_copies import PlanOverlapCopies
+from tensorplan.passes.plan.strip_memory_spaces import PlanStripMemorySpaces
+from tensorplan.runtime.backends.mlir.executable import MlirExecutable
+
+LARGE = 'memref<256xf32, "slow">'
+PART = 'memref<64xf32, strided<[1], offset: ?>, "slow">'
+TILE = 256  # bytes
+
+
+def part(name: str, of: str, at: str = "%i") -> str:
+    return f"%{name} = memref.subview %{of}[{at}] [64] [1] : {LARGE} to {PART}"
+
+
+FETCH = f"""
+  %a = memref.alloc() : !t
+  "memref.copy"(%part, %a) : ({PART}, !t) -> ()"""
+COMPUTE = """
+  %b = memref.alloc() : !t
+  linalg.copy ins(%a : !t) outs(%b : !t)
+  memref.dealloc %a : !t"""
+STORE = f"""
+  {part("to", "y")}
+  "memref.copy"(%b, %to) : (!t, {PART}) -> ()
+  memref.dealloc %b : !t"""
+BODY = part("part", "x") + FETCH + COMPUTE + STORE
+
+
+def loop(body: str, around: str = "", bounds: str = "%c0 to %c256 step %c64") -> str:
+    return f"""
+func.func @f(%x: {LARGE}, %y: {LARGE}, %w: {LARGE}, %n: index) {{
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %c256 = arith.constant 256 : index
+  {around}
+  scf.for %i = {bounds} {{
+    {body}
+  }}
+  func.return
+}}"""
+
+
+def starts(module: ModuleOp) -> list[memref.DmaStartOp]:
+    return [op for op in module.walk() if isinstance(op, memref.DmaStartOp)]
+
+
+def test_an_iteration_starts_the_copy_of_the_next_one() -> None:
+    """The last one starts none."""
+    iteration = ("dealloc a", "copy b to", "dealloc b")
+    assert overlapped(on(loop(BODY), 3 * TILE)) == [
+        *("alloc a", "start part a"),
+        *("wait part a", "alloc a", "start part a", "alloc b", *iteration),
+        *("wait part a", "alloc b", *iteration),
+    ]
+
+
+def test_where_there_is_room_for_two() -> None:
+    assert len(starts(run(on(loop(BODY), 3 * TILE), PlanOverlapCopies()))) == 2
+    hidden = run(on(loop(BODY), 3 * TILE - 1), PlanOverlapCopies())
+    assert not any(map(is_early, starts(hidden)))
+
+
+def is_early(start: memref.DmaStartOp) -> bool:
+    """Whether an iteration starts it for the next one."""
+    loop = start.parent_op()
+    return isinstance(loop, scf.ForOp) and bool(loop.iter_args)
+
+
+def test_the_longest_copies_that_fit() -> None:
+    """Each of two needs a slot more: there is room for one of these."""
+    body = (
+        part("part", "x")
+        + FETCH
+        + (part("part", "w") + FETCH).replace("%part", "%other").replace("%a", "%c")
+        + COMPUTE
+        + "\n  linalg.copy ins(%c : !t) outs(%b : !t)\n  memref.dealloc %c : !t"
+        + STORE
+    )
+    for tiles, count in ((3, 0), (4, 1), (5, 2)):
+        hidden = run(on(loop(body), tiles * TILE), PlanOverlapCopies())
+        assert sum(map(is_early, starts(hidden))) == count
+        check_plan(run(hidden, PlanMemory()))
+
+
+STAYS = {
+    "the bounds are not known": loop(BODY, bounds="%c0 to %n step %c64"),
+    "it runs once": loop(BODY, bounds="%c0 to %c64 step %c64"),
+    "the loop writes what is copied": loop(BODY.replace("%y", "%x")),
+    "what is copied is in the loop": loop(
+        BODY.replace(
+            part("part", "x"),
+            f"%z = memref.alloc() : {LARGE}\n"
+            f'"memref.copy"(%x, %z) : ({LARGE}, {LARGE}) -> ()\n' + part("part", "z"),
+        ).replace(
+            "memref.dealloc %b", f"memref.dealloc %z : {LARGE}\nmemref.dealloc %b"
+        )
+    ),
+    "memory says where": loop(
+        BODY.replace(
+            part("part", "x"),
+            "%k = memref.load %at[%c0] : memref<1xindex>\n" + part("part", "x", "%k"),
+        ),
+        "%at = memref.alloca() : memref<1xindex>",
+    ),
+    "it is written before": loop(
+        BODY.replace(
+            "%a = memref.alloc() : !t",
+            "%a = memref.alloc() : !t\nlinalg.fill ins(%zero : f32) outs(%a : !t)",
+        ),
+        "%zero = arith.constant 0.0 : f32",
+    ),
+    "nothing runs beside it": loop(
+        part("part", "x") + FETCH + "\nmemref.dealloc %a : !t"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STAYS)
+def test_what_stays_in_its_iteration(name: str) -> None:
+    hidden = run(on(STAYS[name], 10**6), PlanOverlapCopies())
+    assert len([op for op in hidden.walk() if isinstance(op, scf.ForOp)]) == 1
+    loops = [op for op in hidden.walk() if isinstance(op, scf.ForOp)]
+    assert not loops[0].iter_args
+
+
+def loops_of_copies(random: Random) -> str:
+    """Loops within loops, whose iterations copy parts to buffers and from them."""
+    names = iter(f"n{number}" for number in range(1000))
+    sources = ["x", "w"]
+
+    def body(depth: int, counters: list[str]) -> str:
+        lines: list[str] = []
+        live: list[str] = []
+        for _ in range(random.randrange(1, 5)):
+            kind = random.choice(["fetch", "fetch", "compute", "store", "loop"])
+            new, at = next(names), random.choice(counters)
+            if kind == "fetch":
+                source = random.choice(sources)
+                lines.append(
+                    part(f"{new}p", source, at)
+                    + FETCH.replace("%part", f"%{new}p").replace("%a", f"%{new}")
+                )
+                live.append(new)
+            elif kind == "compute" and live:
+                lines.append(
+                    f"%{new} = memref.alloc() : !t\nlinalg.copy "
+                    f"ins(%{random.choice(live)} : !t) outs(%{new} : !t)"
+                )
+                live.append(new)
+            elif kind == "store" and live:
+                lines.append(
+                    part(f"{new}p", "y", at)
+                    + f'\n"memref.copy"(%{random.choice(live)}, %{new}p) : '
+                    f"(!t, {PART}) -> ()"
+                )
+            elif kind == "loop" and depth < 2:
+                inner = body(depth + 1, [*counters, f"%{new}"])
+                lines.append(f"scf.for %{new} = %c0 to %c256 step %c64 {{\n{inner}\n}}")
+            if live and random.random() < 0.3:
+                lines.append(f"memref.dealloc %{live.pop()} : !t")
+        lines += [f"memref.dealloc %{name} : !t" for name in live]
+        return "\n".join(lines)
+
+    return loop(body(0, ["%i"]))
+
+
+def assert_same_bytes(random: Random) -> int:
+    """The values of a random program, with copies at the start or at the wait; how many
+    copies loops start early."""
+    module = on(loops_of_copies(random), TILE * random.randrange(6, 12))
+    hidden = run(module, PlanOverlapCopies())
+    before = run_memrefs(function_of(module), 0, 10**5)
+    planned = run(hidden, PlanMemory())
+    check_plan(planned)
+    for each in (hidden, planned):
+        for is_late in (False, True):
+            after = run_memrefs(function_of(each), 0, 10**5, is_late)
+            for number, bytes in before.items():
+                for x, y in zip(bytes, after[number], strict=True):
+                    assert x is None or x == y
+    assert str(run(hidden, PlanOverlapCopies())) == str(hidden)
+    return sum(map(is_early, starts(hidden)))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_bytes_are_the_same(seed: int) -> None:
+    assert_same_bytes(Random(seed))
+
+
+ON_DEVICES = f"""
+!x = memref<8x64xf32, "cpu:1">
+!row = memref<1x64xf32, strided<[64, 1], offset: ?>, "cpu:1">
+!t = memref<1x64xf32, "cpu:0">
+module attributes {{{TARGET} = #dlti.target_system_spec<
+  "cpu:0" = #dlti.target_device_spec<"capacity" = 768>,
+  "cpu:1" = #dlti.target_device_spec<"capacity" = 8192, "copies" = #dlti.map<
+    "cpu:0" = #dlti.map<"bandwidth" = 1, "asynchronous" = true>>>>}} {{
+func.func @main(%x: !x, %y: !x {{tgraph.result = 0 : i32}}) {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  scf.for %i = %c0 to %c8 step %c1 {{
+    %from = memref.subview %x[%i, 0] [1, 64] [1, 1] : !x to !row
+    %a = memref.alloc() : !t
+    "memref.copy"(%from, %a) : (!row, !t) -> ()
+    %b = memref.alloc() : !t
+    tgraph.negate %a outs(%b) : !t
+    memref.dealloc %a : !t
+    %to = memref.subview %y[%i, 0] [1, 64] [1, 1] : !x to !row
+    "memref.copy"(%b, %to) : (!t, !row) -> ()
+    memref.dealloc %b : !t
+  }}
+  func.return
+}}
+}}"""
+
+
+@needs_mlir
+def test_mlir_computes_the_same() -> None:
+    planned = run(parse(ON_DEVICES), PlanOverlapCopies(), PlanMemory())
+    assert any(map(is_early, starts(planned)))
+    lowered = run(planned, ConvertTGraphToLinalg(), PlanStripMemorySpaces())
+    x = np.random.default_rng(0).random((8, 64), np.float32)
+    (y,) = MlirExecutable(lowered, signature(planned), optimized=False)(x)
+    np.testing.assert_array_equal(y, -x)
+
+
+@pytest.mark.thorough
+@settings(max_examples=examples(100))
+@given(st.randoms(use_true_random=False))
+def test_random_loops(random: Random) -> None:
+    assert_same_bytes(random)
