@@ -54,7 +54,7 @@ from ..dialects.tgraph.base import (
 )
 from ..planning.problem import Steps
 from .addresses import comparisons
-from .calls import NUMBERS, STORES, is_over
+from .calls import NUMBERS, STORES
 from .control_flow import (
     CHOICES,
     CONCURRENT,
@@ -157,7 +157,7 @@ def caller_uses(memory: CallerMemory, func: FuncOp, flow: ControlFlow) -> Uses |
     if trace.deallocs or not trace.accesses:
         return None
     for op, alias in trace.accesses:
-        if _unclear(op, alias) or _unclear_around(op, flow.step_of(op)[1]):
+        if _unclear(op, alias, flow) or _unclear_around(op, flow):
             return None
     return _caller_uses(memory, trace, func, flow)
 
@@ -326,8 +326,7 @@ def _allocation(
     over = _freed_at(alloc, flow)
     lives_on = False
     for op, alias in trace.accesses:
-        _, whole = flow.step_of(op)
-        if reason := _unclear(op, alias) or _unclear_around(op, whole):
+        if reason := _unclear(op, alias, flow) or _unclear_around(op, flow):
             if not over or not _is_within(op, alloc, over, flow):
                 raise _NotPlannable(reason)
             lives_on = True
@@ -523,18 +522,19 @@ def _is_before_next(op: Operation, alias: SSAValue) -> bool:
     return True
 
 
-def _unclear_around(op: Operation, step: Operation) -> str | None:
-    """Why an operation around an access may let the buffer live on after `step`."""
+def _unclear_around(op: Operation, flow: ControlFlow) -> str | None:
+    """Why an operation around an access may let the buffer live on after its step."""
+    _, step = flow.step_of(op)
     while op is not step:
         outer = op.parent_op()
         assert outer is not None
-        if name_of(outer) not in CONCURRENT and (reason := _unclear(outer, None)):
+        if name_of(outer) not in CONCURRENT and (reason := _unclear(outer, None, flow)):
             return reason
         op = outer
     return None
 
 
-def _unclear(op: Operation, value: SSAValue | None) -> str | None:
+def _unclear(op: Operation, value: SSAValue | None, flow: ControlFlow) -> str | None:
     """Why an access may let a buffer live on after the operation; None if it can't."""
     if isinstance(op, TensorOp):
         return None
@@ -553,7 +553,7 @@ def _unclear(op: Operation, value: SSAValue | None) -> str | None:
         return f"{name} may return it"
     if name in STORES and op.operands[0] is value:
         return f"{name} stores it"
-    if not is_over(op):
+    if not flow.calls.is_over(op):
         return f"the effects of {name} on it are unknown"
     return None
 

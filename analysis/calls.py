@@ -7,6 +7,9 @@ body shows that.
     }
 """
 
+from collections.abc import Iterable
+from itertools import islice
+
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import (
     AnyFloat,
@@ -38,11 +41,51 @@ NUMBERS = AnyFloat | IntegerType | IndexType | ComplexType | VectorType
 STORES = ("memref.store", "affine.store")
 
 
-def is_over(op: Operation) -> bool:
-    """Whether an operation accesses its memrefs only while it runs, and keeps no
-    address. A call does if its function is there, and does so."""
-    if isinstance(op, CallOp):
-        return _keeps_nothing(op, set())
+class Calls:
+    """What calls do with their memrefs: each function is looked at once."""
+
+    def __init__(self):
+        self._keeps_nothing: dict[FuncOp, bool] = {}
+
+    def is_over(self, op: Operation) -> bool:
+        """Whether an operation accesses its memrefs only while it runs, and keeps no
+        address. A call does if its function is there, and does so."""
+        if isinstance(op, CallOp):
+            return self._is_call_over(op)
+        return _is_plain_over(op)
+
+    def _is_call_over(self, call: CallOp) -> bool:
+        """Whether neither a function nor those that it calls keep what they are given.
+        Those that call one another keep nothing if no other operation does."""
+        callees: dict[FuncOp, None] = {}
+        pending = [call]
+        for each in pending:  # grows
+            callee = SymbolTable.lookup_symbol(each, each.callee)
+            if not isinstance(callee, FuncOp) or callee.is_declaration:
+                return self._note(callees, False)
+            known = self._keeps_nothing.get(callee)
+            if known is False:
+                return self._note(callees, False)
+            if known or callee in callees:
+                continue
+            callees[callee] = None
+            for op in callee.body.walk():
+                if not _is_over_in(op):
+                    self._keeps_nothing[callee] = False
+                    return self._note(callees, False)
+                if isinstance(op, CallOp) and any(map(is_memref, op.operands)):
+                    pending.append(op)
+        return self._note(callees, True)
+
+    def _note(self, callees: Iterable[FuncOp], keeps_nothing: bool) -> bool:
+        """All of the functions keep nothing, or the first one may keep something."""
+        noted = callees if keeps_nothing else islice(callees, 1)
+        self._keeps_nothing |= dict.fromkeys(noted, keeps_nothing)
+        return keeps_nothing
+
+
+def _is_plain_over(op: Operation) -> bool:
+    """The same of an operation that is no call."""
     if isinstance(
         op, memref.ExtractAlignedPointerAsIndexOp | UnrealizedConversionCastOp
     ):
@@ -50,19 +93,9 @@ def is_over(op: Operation) -> bool:
     return isinstance(op, TensorOp) or is_done_at_its_end(op)
 
 
-def _keeps_nothing(call: CallOp, asked: set[Operation]) -> bool:
-    """Whether neither a function nor those that it calls keep what they are given."""
-    callee = SymbolTable.lookup_symbol(call, call.callee)
-    if not isinstance(callee, FuncOp) or callee.is_declaration:
-        return False
-    if callee in asked:
-        return True
-    asked.add(callee)
-    return all(_is_over_in(op, asked) for op in callee.body.walk())
-
-
-def _is_over_in(op: Operation, asked: set[Operation]) -> bool:
-    """Whether an operation of a function keeps nothing that the function is given."""
+def _is_over_in(op: Operation) -> bool:
+    """Whether an operation of a function keeps nothing that the function is given; a
+    call gives nothing back, and what it does with that is asked elsewhere."""
     if transfer := asynchronous(op):
         return transfer.is_waited_for_here(op) and bool(transfer.waits_of(op))
     if is_barrier(op) or (op.regions and not _ends_with_its_regions(op)):
@@ -79,13 +112,13 @@ def _is_over_in(op: Operation, asked: set[Operation]) -> bool:
     if not all(isinstance(x.type, NUMBERS) or is_memref(x) for x in op.results):
         return False
     if isinstance(op, CallOp):
-        return not any(map(is_memref, op.results)) and _keeps_nothing(op, asked)
-    return bool(op.regions) or is_over(op)
+        return not any(map(is_memref, op.results))
+    return bool(op.regions) or _is_plain_over(op)
 
 
 def _ends_with_its_regions(op: Operation) -> bool:
     """Whether all that is in an operation's regions is over when it ends."""
-    return name_of(op).startswith(("scf.", "affine.")) or is_over(op)
+    return name_of(op).startswith(("scf.", "affine.")) or _is_plain_over(op)
 
 
 def _is_made_here(value: SSAValue) -> bool:

@@ -31,6 +31,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue, Use
 from ..dialects.diagnostics import name_of
 from ..dialects.memory import is_barrier, is_buffer, is_view
 from ..dialects.tgraph.base import STREAM
+from .calls import Calls
 
 CHOICES = ("scf.if", "scf.index_switch", "affine.if")
 """One of the regions runs, at most once."""
@@ -72,6 +73,7 @@ class ControlFlow:
         """Where several agents that run the function wait for one another."""
         self.has_streams = any(STREAM in op.attributes for op in self.step)
         """Whether operations may run in another order."""
+        self.calls = Calls()
 
     @cached_property
     def ends(self) -> Sequence[int]:

@@ -28,7 +28,6 @@ from ..dialects.diagnostics import name_of
 from ..dialects.memory import effects_on, freed, is_memref, is_view
 from ..planning.problem import Steps
 from .allocations import Allocation
-from .calls import is_over
 from .control_flow import ControlFlow, is_structured, moves
 
 
@@ -80,17 +79,17 @@ def residents(
     block = allocation.alloc.parent
     if block is None or allocation.slots != 1:
         return []
-    if not all(is_over(op) for op, _ in allocation.accesses):
+    if not all(flow.calls.is_over(op) for op, _ in allocation.accesses):
         return []
     return [
         each for each in _Residents(allocation, live, flow).of(block) if each.is_own
     ]
 
 
-def why_none(allocation: Allocation) -> str:
+def why_none(allocation: Allocation, flow: ControlFlow) -> str:
     """Why an allocation has no residents, as the end of a sentence about it."""
     for op, _ in allocation.accesses:
-        if not is_over(op):
+        if not flow.calls.is_over(op):
             return f"which {name_of(op)} may keep"
     values: list[SSAValue] = [allocation.alloc.memref]
     for value in values:  # grows

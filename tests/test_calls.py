@@ -1,14 +1,16 @@
 """Buffers given to functions: over after the call, if the function shows it."""
 
 import re
+from cProfile import Profile
 
 import pytest
 from memref_programs import run as run_memrefs
 from modules import run
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
+from xdsl.dialects.func import CallOp, FuncOp
 
 import tensorplan
+from tensorplan.analysis.calls import Calls
 from tensorplan.checking.plan_check import check_plan
 from tensorplan.passes.plan.memory import PlanMemory
 
@@ -158,3 +160,49 @@ def test_a_function_that_frees_its_argument_owns_it() -> None:
     result = str(run(module, PlanMemory(reuse_outputs=False)))
     assert "%a = memref.alloc() : memref<8xf32>" in result
     assert "%b = memref.view" in result
+
+
+def calling(name: str, other: str, keeps: bool) -> str:
+    """A function that calls another one, and stores what it is given, or does not."""
+    last = f"memref.store %p, %all[%c0] : memref<1x{M}>" if keeps else ""
+    return f"""
+func.func private @{name}(%p: {M}) {{
+  %c0 = arith.constant 0 : index
+  %all = memref.get_global @all : memref<1x{M}>
+  func.call @{other}(%p) : ({M}) -> ()
+  {last}
+  func.return
+}}"""
+
+
+@pytest.mark.parametrize("order", ["gh", "hg"])
+@pytest.mark.parametrize("keeps", ["", "g", "h"])
+def test_functions_that_call_one_another(order: str, keeps: str) -> None:
+    """Whichever is asked about first."""
+    others = {"g": "h", "h": "g"}
+    functions = "".join(
+        calling(name, other, name in keeps) for name, other in others.items()
+    )
+    calls = "".join(f"func.call @{name}(%p) : ({M}) -> ()\n" for name in order)
+    text = f"func.func @f(%p: {M}) {{\n{calls}func.return\n}}{functions}"
+    module = tensorplan.read(
+        f'memref.global "private" @all : memref<1x{M}> = uninitialized\n{text}'
+    )
+    found = Calls()
+    for op in module.walk():
+        if isinstance(op, CallOp):
+            assert found.is_over(op) is not bool(keeps)
+
+
+def test_each_function_is_looked_at_once() -> None:
+    """200 calls of it take as many steps as one does."""
+    call = f"func.call @g(%p, %q) : ({M}, {M}) -> ()\n"
+    counts: list[int] = []
+    for number in (1, 200):
+        text = f"func.func @f(%p: {M}, %q: {M}) {{\n{call * number}func.return\n}}\n"
+        module = tensorplan.read(text + function(*[COPY] * 100))
+        calls = [op for op in module.walk() if isinstance(op, CallOp)]
+        profile, found = Profile(), Calls()
+        profile.runcall(lambda c=calls, f=found: [*map(f.is_over, c)])
+        counts.append(sum(s.callcount for s in profile.getstats()))
+    assert counts[1] < 20 * counts[0]

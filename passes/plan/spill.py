@@ -552,7 +552,9 @@ class _Spilling:
         pool, fixed = self.arena.pool, self._fixed_at(step)
         never = sum(pool.buffers[index].size for index in fixed)
         held = [x for index in fixed for x in pool.slots[index].allocations]
-        names = dict.fromkeys(f"{_described_buffer(x)}, {why_none(x)}" for x in held)
+        names = dict.fromkeys(
+            f"{_described_buffer(x)}, {why_none(x, self.flow)}" for x in held
+        )
         remark(
             f"whatever moves to {self.route.slower.name}, {live.excess(step)} bytes "
             f"are live in {self.route.memory.name} here, expected at most "

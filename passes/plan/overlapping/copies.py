@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import IntegerAttr, MemRefType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from ....analysis.calls import is_over
+from ....analysis.calls import Calls
 from ....analysis.control_flow import ControlFlow, moves
 from ....analysis.cost import repetitions, time
 from ....dialects.memory import (
@@ -35,7 +35,7 @@ class Memref:
     frees: Sequence[Operation]
 
     @staticmethod
-    def of(root: SSAValue) -> "Memref | None":
+    def of(root: SSAValue, calls: Calls) -> "Memref | None":
         """What is done with it; None if it may also be other memory, or if what is done
         with it is not over at the end of the operation."""
         if not isinstance(root.owner, memref.AllocOp | Block):
@@ -53,7 +53,7 @@ class Memref:
                     values.append(op.results[0])
                 elif isinstance(op, memref.DeallocOp):
                     frees.append(op)
-                elif moves(use) is not None or not is_over(op):
+                elif moves(use) is not None or not calls.is_over(op):
                     return None
                 else:
                     reads, writes = effects_on(op, each)
@@ -105,7 +105,7 @@ def copies_of(
     def memref_of(value: SSAValue) -> Memref | None:
         root = root_of(value)
         if root not in known:
-            known[root] = Memref.of(root)
+            known[root] = Memref.of(root, flow.calls)
         return known[root]
 
     for op in func.walk():
