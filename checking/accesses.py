@@ -29,13 +29,11 @@ from ..dialects.memory import (
 from .arenas import place_of
 from .buffers import MemoryPool, bits_of
 from .effects import (
+    Callees,
     bytes_used,
-    callee_hides,
     callee_of,
-    effects_of,
     hides,
     is_over_at_its_end,
-    reached_from,
 )
 from .pointees import is_memref, leaves, operations_in, passes_on
 from .references import Moved, References
@@ -136,6 +134,7 @@ class Accesses:
         self.may_be = may_be
         self.frees = frees
         self.unchecked = unchecked
+        self.callees = Callees()
         self.parts = Parts(memories.buffers, may_be)
         self.found: dict[Operation, Access | None] = {}
         ends = self._find_waits(body)
@@ -191,7 +190,7 @@ class Accesses:
             if passes_on(user):
                 continue
             for value, numbers in tracked.items():
-                reads, writes = effects_of(user, value)
+                reads, writes = self.callees.effects_of(user, value)
                 if not (reads or writes):
                     continue
                 is_whole = (
@@ -279,7 +278,7 @@ class Accesses:
                 "expected no buffer to outlive its arena",
                 user,
             )
-        if hides(user) or callee_hides(user):
+        if hides(user) or self.callees.hide(user):
             self.unchecked.add("escaping addresses of buffers, uses not checked", user)
         elif not (
             says_effects(user)
@@ -300,7 +299,7 @@ class Accesses:
         reached = [
             (value, place)
             for call in (op, *operations_in(op))
-            for inner in reached_from(call)
+            for inner in self.callees.reached_from(call)
             for value in filter(is_memref, inner.results)
             if (place := place_of(value))
         ]

@@ -51,25 +51,6 @@ def hides(op: Operation) -> bool:
     return not all(isinstance(type, _PLAIN) for type in types)
 
 
-def effects_of(op: Operation, value: SSAValue) -> tuple[bool, bool]:
-    """Whether an operation reads and writes an operand; of a call, whether the function
-    may, which accesses it by whatever it has made of its argument."""
-    callee = callee_of(op)
-    if callee is None:
-        return effects_on(op, value)
-    arguments = [
-        callee.body.blocks[0].args[n] for n, v in enumerate(op.operands) if v is value
-    ]
-    reached = may_be({argument: n for n, argument in enumerate(arguments)})
-    effects = [
-        (True, True) if callee_of(use.operation) else effects_on(use.operation, each)
-        for each in reached
-        for use in each.uses
-        if not passes_on(use.operation)
-    ]
-    return any(r for r, _ in effects), any(w for _, w in effects)
-
-
 def is_over_at_its_end(op: Operation) -> bool:
     """Whether what is in an operation's regions is over when it ends."""
     return name_of(op).startswith(("scf.", "affine.")) or is_done_at_its_end(op)
@@ -101,26 +82,73 @@ def _goes_on(op: Operation) -> bool:
     return trait is not None and not trait.waits_of(op)
 
 
-def callee_hides(op: Operation) -> bool:
-    """Whether an operation calls a function that hides a memref, or calls one that
-    does."""
-    return any(
-        any(map(is_memref, inner.operands)) and (hides(inner) or _goes_on(inner))
-        for inner in reached_from(op)
-    )
+class Callees:
+    """What the functions that are called do, found once for each."""
+
+    def __init__(self):
+        self._effects: dict[SSAValue, tuple[bool, bool]] = {}
+        self._inside: dict[FuncOp, Sequence[Operation]] = {}
+        self._hides: dict[FuncOp, bool] = {}
+
+    def effects_of(self, op: Operation, value: SSAValue) -> tuple[bool, bool]:
+        """Whether an operation reads and writes an operand; of a call, whether the
+        function may, which accesses it by whatever it has made of its argument."""
+        callee = callee_of(op)
+        if callee is None:
+            return effects_on(op, value)
+        args = callee.body.blocks[0].args
+        effects = [self._on(args[n]) for n, v in enumerate(op.operands) if v is value]
+        return any(r for r, _ in effects), any(w for _, w in effects)
+
+    def _on(self, argument: SSAValue) -> tuple[bool, bool]:
+        if argument not in self._effects:
+            self._effects[argument] = _effects_on_argument(argument)
+        return self._effects[argument]
+
+    def hide(self, op: Operation) -> bool:
+        """Whether an operation calls a function that hides a memref, or calls one that
+        does."""
+        callee = callee_of(op)
+        if callee is None:
+            return False
+        if callee not in self._hides:
+            self._hides[callee] = any(
+                any(map(is_memref, inner.operands))
+                and (hides(inner) or _goes_on(inner))
+                for inner in self.reached_from(op)
+            )
+        return self._hides[callee]
+
+    def reached_from(self, op: Operation) -> Sequence[Operation]:
+        """The operations of the function that one calls, and of those it calls."""
+        callee = callee_of(op)
+        if callee is None:
+            return ()
+        if callee not in self._inside:
+            self._inside[callee] = list(_inside(callee))
+        return self._inside[callee]
 
 
-def reached_from(op: Operation) -> Iterator[Operation]:
-    """The operations of the functions that one calls, and of those that they call."""
-    pending, seen = [op], dict[Operation, None]()
-    for each in pending:  # grows
-        callee = callee_of(each)
-        if callee is None or callee in seen:
-            continue
-        seen[callee] = None
-        for inner in operations_in(callee):
+def _effects_on_argument(argument: SSAValue) -> tuple[bool, bool]:
+    """Whether a function may read, and write, what an argument of it is."""
+    effects = [
+        (True, True) if callee_of(use.operation) else effects_on(use.operation, each)
+        for each in may_be({argument: 0})
+        for use in each.uses
+        if not passes_on(use.operation)
+    ]
+    return any(r for r, _ in effects), any(w for _, w in effects)
+
+
+def _inside(func: FuncOp) -> Iterator[Operation]:
+    """The operations of a function, and of those that it calls."""
+    functions = [func]
+    for each in functions:  # grows
+        for inner in operations_in(each):
             yield inner
-            pending.append(inner)
+            callee = callee_of(inner)
+            if callee and callee not in functions:
+                functions.append(callee)
 
 
 def callee_of(op: Operation) -> FuncOp | None:

@@ -47,7 +47,7 @@ from ..dialects.tgraph.reducing import ReduceOp
 from ..dialects.tgraph.shaping import BroadcastInDimOp
 from ..dialects.tgraph.structure import FusionOp
 from .buffers import ArenaBuffer, bits_of, name_of_global, origin_of
-from .effects import callee_of, effects_of, reached_from
+from .effects import Callees, callee_of
 from .extents import Extent, extent_of, reach_of
 from .ownership import Meeting, Ownership
 from .pointees import is_memref, may_be, operations_in, passes_on
@@ -72,8 +72,9 @@ def check_operands(
     placed = {buffer.value: buffer for buffer in buffers}
     sources = bases(func, list(placed))
     aliases = may_be({b: n for n, b in enumerate(sources)}, set(sources))
-    checker = _Checker(sources, placed, aliases, owners)
-    uses = _Uses(func, aliases)
+    callees = Callees()
+    checker = _Checker(sources, placed, aliases, owners, callees)
+    uses = _Uses(func, aliases, callees)
     divided = _Divided(unchecked)
     for op in operations_in(func):
         if is_barrier(op):
@@ -119,7 +120,12 @@ def _is_concurrent(start: Operation) -> bool:
 class _Uses:
     """What the operations of a function have to do with memory."""
 
-    def __init__(self, func: FuncOp, may_be: Mapping[SSAValue, Sequence[int]]):
+    def __init__(
+        self,
+        func: FuncOp,
+        may_be: Mapping[SSAValue, Sequence[int]],
+        callees: Callees,
+    ):
         self._uses: dict[Operation, list[tuple[SSAValue, int]]] = {}
         """Each memref that an operation has, and what that may be, as bits."""
         self._calls: dict[Operation, frozenset[str]] = {}
@@ -128,7 +134,7 @@ class _Uses:
             for value in dict.fromkeys(filter(is_memref, op.operands)):
                 bits = bits_of(may_be.get(value, ()))
                 self._uses.setdefault(op, []).append((value, bits))
-            reached = (v for inner in reached_from(op) for v in inner.results)
+            reached = (v for inner in callees.reached_from(op) for v in inner.results)
             if names := frozenset(filter(None, map(name_of_global, reached))):
                 self._calls[op] = names
 
@@ -175,11 +181,13 @@ class _Checker:
         placed: Mapping[SSAValue, ArenaBuffer],
         may_be: Mapping[SSAValue, Sequence[int]],
         owners: Ownership,
+        callees: Callees,
     ):
         self._bases = bases
         self._placed = placed
         self._may_be = may_be
         self._owners = owners
+        self._callees = callees
         self._sharing = cache(self._find_sharing)
 
     def check(
@@ -295,7 +303,7 @@ class _Checker:
         """What is wrong if an operation accesses a memref while a transfer is under
         way; "" if that is not known, None if nothing is."""
         user = now.user
-        reads, writes = effects_of(user, value)
+        reads, writes = self._callees.effects_of(user, value)
         writes |= any(user.operands[index] is value for index in freed(user))
         checks = (
             (transfer.source, writes, "writes the source", transfer.reads_all),
