@@ -105,6 +105,14 @@ def test_the_longest_copies_that_fit() -> None:
 
 STAYS = {
     "the bounds are not known": loop(BODY, bounds="%c0 to %n step %c64"),
+    "its variable is no index": loop(
+        "%i = arith.index_cast %k : i32 to index\n" + BODY,
+        "%z = arith.constant 0 : i32\n  %s = arith.constant 64 : i32\n"
+        "  %e = arith.constant 256 : i32",
+        bounds="%z to %e step %s",
+    )
+    .replace("for %i", "for %k")
+    .replace("step %s {", "step %s : i32 {"),
     "it runs once": loop(BODY, bounds="%c0 to %c64 step %c64"),
     "the loop writes what is copied": loop(BODY.replace("%y", "%x")),
     "what is copied is in the loop": loop(

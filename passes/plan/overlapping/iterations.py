@@ -29,6 +29,7 @@ the loop rotates.
 from collections.abc import Callable, Sequence
 
 from xdsl.dialects import arith, memref, scf
+from xdsl.dialects.builtin import IndexType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -80,7 +81,9 @@ def _may_start_early(copy: Copy) -> bool:
     """Whether the iteration before knows what an iteration copies, and has time."""
     block, alloc = copy.block, copy.op.destination.owner
     loop = block.parent_op()
-    counted = constant_range(loop) if isinstance(loop, scf.ForOp) else None
+    if not isinstance(loop, scf.ForOp) or not isinstance(loop.lb.type, IndexType):
+        return False
+    counted = constant_range(loop)
     if counted is None or len(counted) < 2 or not any(map(time_of, block.ops)):
         return False
     is_new = isinstance(alloc, memref.AllocOp) and not alloc.dynamic_sizes
