@@ -12,9 +12,9 @@ the module and its inputs. These are
  * what PyTorch's allocator gave during the call and was not given back: temporary and
    saved tensors, results and gradients, as the profiler records them
  * the same of NumPy and Python
- * what NumPy's arrays take after earlier calls: arenas, scratch memory of kernels,
-   copies of weights, and the memory that results are computed into. What a program
-   reserves for inputs does not count, as it uses them in place and touches none of it.
+ * what NumPy's arrays take after earlier calls: arenas, scratch memory of kernels, and
+   copies of weights. What a program reserves for inputs and results does not count, as
+   it uses PyTorch's memory and touches none of its own.
 
 Nobody sees the memory that oneDNN and MKL allocate by themselves, which Inductor and
 eager PyTorch call, and tensorplan does not. The exit code is 1 if a value is off by
@@ -148,9 +148,9 @@ def peak(call: Callable[[], object], programs: Sequence[Any]) -> int:
 
 
 def _reserved(program: Any) -> int:
-    """Bytes for inputs."""
-    inputs = program.inputs
-    return sum(ALIGNMENT + x.dtype.itemsize * math.prod(x.shape) for x in inputs)
+    """Bytes for inputs and results."""
+    slots = (*program.inputs, *program.results)
+    return sum(ALIGNMENT + x.dtype.itemsize * math.prod(x.shape) for x in slots)
 
 
 def _arrays() -> int:

@@ -12,9 +12,11 @@ order allows. PyTorch also draws the random numbers, with its own generator.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from importlib import import_module
-from operator import getitem, methodcaller
+from itertools import count
+from math import prod
+from operator import getitem
 from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from warnings import warn
@@ -24,7 +26,11 @@ import numpy as np
 from .. import compile as compiled
 from ..dialects.diagnostics import LocatedError
 from ..frontends.torch import import_graph
-from ..frontends.torch.program import UnsupportedNodes, array_of
+from ..frontends.torch.program import UnsupportedNodes
+from ..runtime.allocators.host import aligned_bytes
+from ..runtime.handing_out import HandedOut
+from ..runtime.pool import ALIGNMENT
+from ..support.slots import Slot
 from .torch_weights import Unweighted, Weighted
 
 if TYPE_CHECKING:
@@ -32,7 +38,6 @@ if TYPE_CHECKING:
 
     from ..runtime.executor import Executable
     from ..runtime.pool import Pool
-    from ..support.arrays import Array
 
 Graph: TypeAlias = Any
 """`torch.fx.GraphModule`."""
@@ -210,6 +215,11 @@ def _call(
 ) -> Call:
     """What runs a graph: a program if there can be one. If `strided`, its results have
     the strides that PyTorch has found for them."""
+    values = [node.meta.get("val") for node in graph.graph.nodes]
+    devices = {value.device.type for value in values if hasattr(value, "device")}
+    if others := devices - {"cpu"}:
+        warn(f"PyTorch runs a graph on {min(others)}, expected cpu", stacklevel=2)
+        return graph
     if any(_is_symbolic(node.meta.get("val")) for node in _placeholders(graph)):
         return _BySizes(graph, build, weights, strided)
     try:
@@ -286,8 +296,22 @@ def _run_in(part: Graph, build: Builder, weights: Collection[int]) -> None:
         output.args = ((returned,),)
     inner = import_module("torch.fx").GraphModule(part, part.graph)
     call = _call(inner, build, weights, strided=True)
+    expected = [node.meta["val"] for node in _placeholders(part)]
+    promised = [
+        (n, value.dtype, None if _is_symbolic(value) else value.shape)
+        for n, value in enumerate(expected)
+        if hasattr(value, "dtype")
+    ]
 
     def forward(*given: Any) -> Any:
+        for n, dtype, shape in promised:
+            found = given[n].dtype, given[n].shape
+            if found != (dtype, found[1] if shape is None else shape):
+                sizes = "any sizes" if shape is None else tuple(shape)
+                raise TypeError(
+                    f"an operation that PyTorch runs gives {found[0]} of "
+                    f"{tuple(found[1])}, expected {dtype} of {sizes}"
+                )
         results = call(*given)
         return results[0] if is_one else results
 
@@ -331,7 +355,7 @@ class _BySizes:
 
 
 class _Program:
-    """A graph as a compiled program.
+    """A graph as a compiled program, whose results are computed into new tensors.
 
     What the graph returns just as it was given is no result of the program, and what it
     returns twice is one.
@@ -342,64 +366,78 @@ class _Program:
     ):
         given = _placeholders(graph)
         (output,) = graph.graph.find_nodes(op="output")
-        self._returned: Sequence[Any] = output.args[0]
-        returned = dict.fromkeys(x for x in self._returned if _is_node(x))
-        self._given = {node: n for n, node in enumerate(given) if node in returned}
-        self._computed = [node for node in returned if node not in given]
+        returned: Sequence[Any] = output.args[0]
+        nodes = dict.fromkeys(x for x in returned if _is_node(x))
+        computed = [node for node in nodes if node not in given]
+        # Numbers, and None.
+        self._constants = [x for x in returned if not _is_node(x)]
+        numbers = {node: n for n, node in enumerate((*given, *computed))}
+        constants = count(len(numbers))
+        self._returned = [
+            numbers[x] if _is_node(x) else next(constants) for x in returned
+        ]
         self._tensors = [n for n, node in enumerate(given) if _is_tensor(node)]
-        reads = [_reader(given[n]) for n in self._tensors]
         with graph.graph.inserting_before(output):
-            stored = [_Stored(node, strided) for node in self._computed]
-        self._writes = [result.written for result in stored]
+            self._stored = [_Stored(node, strided) for node in computed]
         try:
-            program = import_graph(graph, [result.node for result in stored])
+            program = import_graph(graph, [result.node for result in self._stored])
         finally:
-            for result in stored:
+            for result in self._stored:
                 result.erase()
-        numbers = [k for k, n in enumerate(self._tensors) if n in weights]
+        self._empty = [_empty(*result.layout) for result in self._stored]
+        self._have_gaps = any(result.has_gaps for result in self._stored)
+        chosen = [k for k, n in enumerate(self._tensors) if n in weights]
         self._run = (
-            Weighted(program, reads, numbers, build, build.freezing)
-            if numbers
-            else Unweighted(program, reads, build)
+            Weighted(program, chosen, build, build.freezing)
+            if chosen
+            else Unweighted(program, build)
         )
 
     def __call__(self, *given: Any) -> Sequence[Any]:
-        results = self._run([given[n] for n in self._tensors])
-        written = (w(x) for w, x in zip(self._writes, results, strict=True))
-        values = dict[Any, Any](zip(self._computed, written, strict=True))
-        values |= {node: given[n] for node, n in self._given.items()}
-        return [values[x] if _is_node(x) else x for x in self._returned]
+        results = [empty() for empty in self._empty]
+        self._run([given[n] for n in self._tensors], results)
+        if self._have_gaps:
+            pairs = zip(self._stored, results, strict=True)
+            results = [stored.finished(result) for stored, result in pairs]
+        values = (*given, *results, *self._constants)
+        return [values[n] for n in self._returned]
 
 
 class _Stored:
     """A result as a program computes it, row by row in the order in which its elements
     lie: what PyTorch gives to its reader is a view of that.
 
+    layout: the size, the strides and the type of a new tensor that is this view.
     node: what the program computes, made of operations before the graph's output.
     strided: whether memory between rows is left as PyTorch would.
     """
 
     def __init__(self, node: Any, strided: bool):
-        self._write = _writer(node)
         self._added: list[Any] = []
         self.node = node
         value: Any = node.meta["val"]
+        self.layout = tuple(value.shape), tuple(value.stride()), value.dtype
         self._gaps: Sequence[int] | None = None
-        self._order: Sequence[int] | None = None
-        if not hasattr(value, "stride") or value.is_contiguous():
+        if value.is_contiguous():
             return
         aten = import_module("torch").ops.aten
-        self._shape = tuple(value.shape)
-        for d, (size, stride) in enumerate(
-            zip(value.shape, value.stride(), strict=True)
-        ):
-            if stride == 0 and size > 1:
-                self._add(aten.slice.Tensor, d, 0, 1)
+        broadcast = [
+            d
+            for d, (size, stride) in enumerate(
+                zip(value.shape, value.stride(), strict=True)
+            )
+            if stride == 0 and size > 1
+        ]
+        for d in broadcast:
+            self._add(aten.slice.Tensor, d, 0, 1)
         order = _order_of(self.node.meta["val"])
-        self._order = [order.index(dim) for dim in range(len(order))]
         self._add(aten.permute.default, order)
-        if strided and not self.node.meta["val"].is_contiguous():
-            self._gaps = self.node.meta["val"].stride()
+        stored = self.node.meta["val"]
+        if strided and not stored.is_contiguous():
+            self._gaps = self.layout[1]
+        dense = dict(zip(order, _rows(stored.shape), strict=True))
+        strides = (0 if d in broadcast else dense[d] for d in range(len(order)))
+        self.layout = self.layout[0], tuple(strides), value.dtype
 
     def _add(self, function: Any, *arguments: Any) -> None:
         node = self.node.graph.call_function(function, (self.node, *arguments))
@@ -412,14 +450,63 @@ class _Stored:
         for node in reversed(self._added):
             node.graph.erase_node(node)
 
-    def written(self, array: Array) -> Any:
-        """The result, of what the program has computed."""
-        result = self._write(array)
-        if self._order is None:
-            return result
-        if self._gaps is not None:
-            result = result.new_empty_strided(result.shape, self._gaps).copy_(result)
-        return result.permute(self._order).expand(self._shape)
+    @property
+    def has_gaps(self) -> bool:
+        """Whether the tensor that the program computes into has to be `finished`."""
+        return self._gaps is not None
+
+    def finished(self, tensor: Any) -> Any:
+        """The result, of the tensor that the program has computed into."""
+        if self._gaps is None:
+            return tensor
+        result = tensor.new_empty_strided(tensor.shape, self._gaps)
+        own = [slice(0, 1) if stride == 0 else slice(None) for stride in self._gaps]
+        result[own] = tensor[own]
+        return result
+
+
+RETURNED = 1 << 25
+"""Bytes that the C library gives back to the system when they are freed, so each call
+would have to be given all pages anew."""
+
+
+def _empty(size: Sequence[int], strides: Sequence[int], dtype: Any) -> Call:
+    """Makes new tensors."""
+    empty = import_module("torch._C._dynamo.guards")._empty_strided_cpu
+    sizes = zip(size, strides, strict=True)
+    elements = prod(n if stride else 1 for n, stride in sizes)
+    if elements * dtype.itemsize < RETURNED:
+        return partial(empty, size, strides, dtype)
+    return _Blocks(elements * dtype.itemsize, size, strides, dtype)
+
+
+class _Blocks:
+    """Makes new tensors in memory that stays, of which callers have no tensor now."""
+
+    def __init__(
+        self, count: int, size: Sequence[int], strides: Sequence[int], dtype: Any
+    ):
+        self._slot = Slot((count,), np.dtype(np.uint8))
+        self._layout = size, strides
+        self._dtype = dtype
+        self._alone = RLock()
+
+    @cached_property
+    def _handed_out(self) -> HandedOut:
+        return HandedOut(self._slot, aligned_bytes(self._slot.shape[0], ALIGNMENT))
+
+    def __call__(self) -> Any:
+        with self._alone:
+            self._handed_out.change()
+            array = self._handed_out.hand_out()
+        torch: Any = import_module("torch")
+        tensor = torch.from_numpy(array).view(self._dtype)
+        return tensor.as_strided(*self._layout)
+
+
+def _rows(shape: Sequence[int]) -> Sequence[int]:
+    """The strides of an array that lies row by row."""
+    return [prod(shape[d + 1 :]) for d in range(len(shape))]
 
 
 def _is_node(returned: Any) -> bool:
@@ -429,18 +516,3 @@ def _is_node(returned: Any) -> bool:
 
 def _is_tensor(node: Any) -> bool:
     return hasattr(node.meta.get("val"), "dtype")
-
-
-def _reader(node: Any) -> Callable[[Any], Array]:
-    """Gives a tensor's memory as NumPy sees it."""
-    if node.meta["val"].dtype == import_module("torch").bfloat16:
-        return array_of
-    return methodcaller("numpy", force=True)
-
-
-def _writer(node: Any) -> Callable[[Array], Any]:
-    """Makes a tensor of an array."""
-    torch: Any = import_module("torch")
-    if node.meta["val"].dtype != torch.bfloat16:
-        return torch.from_numpy
-    return lambda array: torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)

@@ -19,8 +19,9 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import import_module
+from operator import mod
 from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -29,6 +30,7 @@ import numpy as np
 from .. import context
 from ..analysis.functions import argument_names
 from ..frontends.parameters import Parameter, with_parameters
+from ..frontends.torch.program import array_of
 from ..passes.inference import separated, unmark
 from ..support.arrays import Array, address
 
@@ -40,8 +42,6 @@ if TYPE_CHECKING:
 
 Tensors: TypeAlias = Sequence[Any]
 """Of PyTorch."""
-Reads: TypeAlias = Sequence[Callable[[Any], Array]]
-"""For each tensor, what gives its memory."""
 Build: TypeAlias = "Callable[[ModuleOp], Executable]"
 
 KEPT = 64
@@ -55,19 +55,42 @@ _compare.argtypes = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t
 class Unweighted:
     """A program that takes all tensors in each call."""
 
-    def __init__(self, module: ModuleOp, reads: Reads, build: Build):
-        self._reads = reads
+    def __init__(self, module: ModuleOp, build: Build):
         self._run = build(module)
 
-    def __call__(self, given: Tensors) -> Sequence[Array]:
-        return _called(self._run, self._reads, given)
+    def __call__(self, given: Tensors, results: Tensors) -> None:
+        """Computes into the memory of new tensors."""
+        _call(self._run, given, results)
 
 
-def _called(run: Executable, reads: Reads, given: Tensors) -> Sequence[Array]:
-    """The results, and nothing keeps the tensors: PyTorch frees saved ones."""
-    results = run(*(read(tensor) for read, tensor in zip(reads, given, strict=True)))
-    run.release()
-    return results
+def _call(run: Executable, given: Tensors, results: Tensors) -> None:
+    """Runs a program in the memory of tensors."""
+    starts: list[int] = [tensor.data_ptr() for tensor in given]
+    kind: Any = _torch().Tensor
+    if not (
+        all(map(kind.is_contiguous, given))
+        and all(starts)
+        and not any(map(kind.is_neg, given))
+        and not any(map(kind.is_conj, given))
+        and not any(map(mod, starts, [x.element_size() for x in given]))
+    ):
+        given = list(map(_in_rows, given))  # kept until the call is over
+        starts = [tensor.data_ptr() for tensor in given]
+    run.run_at([*starts, *(tensor.data_ptr() for tensor in results)])
+
+
+def _in_rows(tensor: Any) -> Any:
+    """A tensor with the same elements in memory, row by row, as they are."""
+    start = tensor.data_ptr()
+    is_odd = tensor.is_neg() or tensor.is_conj() or start % tensor.element_size()
+    if tensor.is_contiguous() and start and not is_odd:
+        return tensor
+    return _torch().empty(tensor.shape, dtype=tensor.dtype).copy_(tensor)
+
+
+@cache
+def _torch() -> Any:
+    return import_module("torch")
 
 
 class Weighted:
@@ -76,7 +99,6 @@ class Weighted:
     def __init__(
         self,
         module: ModuleOp,
-        reads: Reads,
         weights: Sequence[int],
         build: Build,
         freezing: bool,
@@ -85,7 +107,6 @@ class Weighted:
         self._names = [names[n] for n in weights]
         self._weights = weights
         self._inputs = [n for n in names if n not in weights]
-        self._reads = reads
         self._build = build
         self._freezing = freezing
         self._module = module.clone()
@@ -100,17 +121,18 @@ class Weighted:
         self._count = 0
         self._alone = RLock()
 
-    def __call__(self, given: Tensors) -> Sequence[Array]:
+    def __call__(self, given: Tensors, results: Tensors) -> None:
+        """Computes into the memory of new tensors."""
         with self._alone:
             weights = self._found([given[n] for n in self._weights])
             if weights is None:
-                return self._unweighted(given)
-            reads = [self._reads[n] for n in self._inputs]
-            return _called(weights.run, reads, [given[n] for n in self._inputs])
+                self._unweighted(given, results)
+            else:
+                _call(weights.run, [given[n] for n in self._inputs], results)
 
     @cached_property
     def _unweighted(self) -> Unweighted:
-        return Unweighted(self._module, self._reads, self._build)
+        return Unweighted(self._module, self._build)
 
     def _found(self, tensors: Tensors) -> _Weights | None:
         """The program for the weights in these tensors; None for too many of them, and
@@ -129,8 +151,7 @@ class Weighted:
         return found
 
     def _bound(self, tensors: Tensors, starts: Sequence[int]) -> _Weights | None:
-        reads = (self._reads[n] for n in self._weights)
-        arrays = [read(tensor) for read, tensor in zip(reads, tensors, strict=True)]
+        arrays = [array_of(x.resolve_conj().resolve_neg()) for x in tensors]
         if not all(map(_is_in_place, arrays, starts)):
             return None
         run = self._run.clone(self._run.pools) if self._count else self._run

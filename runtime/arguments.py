@@ -19,6 +19,7 @@ from ..support.arrays import Array, DType, address
 from ..support.slots import Input, Result, Slot
 from . import rebinding
 from .handing_out import LEAST, HandedOut
+from .placing import Placing
 from .prepacking import Prepacked
 from .program.program import Changes, Program
 from .program.steps import NOWHERE, MemoryBlock, View
@@ -109,6 +110,10 @@ class Arguments:
         # call has done that; what it binds is noted in `_last` alone.
         self._rebinding: Rebinding | None = None
         self._may_rebind = False
+        # Binds all inputs and results, by address.
+        self._placing: Placing | None = None
+        self.is_placed = False
+        """Whether calls work on what `place` has bound, as `is_settled` for arrays."""
         # What is bound to each result, if a call can return just that.
         self._ready: Sequence[Array | None] = ()
         # The memory of results that callers are given without a copy.
@@ -241,7 +246,7 @@ class Arguments:
     def forget(self) -> None:
         """Notes what `rebind` has bound, and leaves the next call to `accept`: before
         anything else is bound, and calls are made anew."""
-        self.is_settled = self._may_rebind = False
+        self.is_settled = self.is_placed = self._may_rebind = False
         self._note_rebound()
         self._rebinding = None
 
@@ -294,14 +299,50 @@ class Arguments:
     def unbind(self) -> None:
         """Forgets what the last calls have given: one of them has not ended, and what
         it bound is anyone's guess. Calls have to be made anew after `accept`."""
-        self.is_settled = self._may_rebind = False
-        self._rebinding = self._read_only = self._last_out = None
+        self.is_settled = self.is_placed = self._may_rebind = False
+        self._rebinding = self._read_only = self._last_out = self._placing = None
         self._given, self._last = [_OTHER] * len(self.inputs), [_OTHER]
         for memory, handed_out in self._handed_out.items():
             self._own[memory] = handed_out.array
         for memory, array in self._own.items():
             memory.array = array
         self._bound = dict(self._own)
+
+    def prepare_places(self) -> None:
+        """Binds what `bind` has given, and nothing else, before calls are made anew.
+
+        Raises `TypeError` if calls write to inputs.
+        """
+        for index, slot in enumerate(self.inputs):
+            if slot.is_written:
+                raise TypeError(f"{_title(index, slot)} is written, so it has no place")
+        self.unbind()
+        inputs = self._program.inputs
+        self._bind({inputs[index]: array for index, array in self.parameters.items()})
+
+    def place(self, starts: Sequence[int]) -> Changes:
+        """Binds the memory at addresses to the inputs but for `parameters`, and then to
+        the results; returns what has changed of the arguments' memory. Comes after
+        `prepare_places`, with calls made anew, or after another `place`.
+
+        Raises `ValueError` for too few or too many.
+        """
+        if self._placing is None:
+            pairs = [(self._program.inputs[n], self.inputs[n]) for n in self._rest()]
+            results = zip(self._program.results, self.outputs, strict=True)
+            self._placing = Placing(self._program, [*pairs, *results])
+        if len(starts) != self._placing.count:
+            raise ValueError(
+                f"got {len(starts)} addresses, expected {self._placing.count}"
+            )
+        self.is_placed = False
+        return self._bind(self._placing(starts))
+
+    def copy_out(self, starts: Sequence[int]) -> None:
+        """Copies results that lie elsewhere to their places, and settles these."""
+        if self._placing is not None:
+            self._placing.copy_out(starts)
+        self.is_placed = True
 
     def _leave_to_callers(self) -> list[MemoryBlock]:
         """Results get other memory where callers have what they were given before;
@@ -514,7 +555,7 @@ class Arguments:
             return bound
         return array.reshape(-1).view(result.dtype).reshape(result.shape)
 
-    def _bind(self, wanted: dict[MemoryBlock, Array]) -> Changes:
+    def _bind(self, wanted: Mapping[MemoryBlock, Array]) -> Changes:
         """Makes arrays the memory of arguments."""
         moved: list[MemoryBlock] = []
         renewed: list[MemoryBlock] = []

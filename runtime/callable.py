@@ -118,11 +118,7 @@ class CallableProgram:
         self, *arrays: object, out: Sequence[Array | None] | None = None
     ) -> list[Array]:
         with self._alone:
-            if self._is_called:
-                raise RuntimeError(
-                    "the program is called from within one of its own calls"
-                )
-            self._is_called = True
+            self._begin()
             try:
                 self._bind(arrays, out)
                 self._runner.run()
@@ -131,6 +127,45 @@ class CallableProgram:
                 return results
             finally:
                 self._is_called = False
+
+    def run_at(self, starts: Sequence[int]) -> None:
+        """Runs in the memory at these addresses: first those of the inputs but for the
+        bound ones, then those of the results. After the call, the program uses none of
+        it. This is for callers to whom a NumPy array for each takes too long.
+
+        At each address lies a C-contiguous, aligned array of the input's or result's
+        type and shape, in this process. The memory of a result overlaps with nothing
+        else. Nothing checks this. A call of the other kind, with arrays, takes longer
+        after one of this kind, and vice versa: the program is made ready anew.
+
+        Raises `ValueError` for too few or too many addresses, and `TypeError` for a
+        program that has variables or donated inputs.
+        """
+        with self._alone:
+            self._begin()
+            try:
+                self._place(starts)
+                self._runner.run()
+                self._arguments.copy_out(starts)
+            finally:
+                self._is_called = False
+
+    def _begin(self) -> None:
+        if self._is_called:
+            raise RuntimeError("the program is called from within one of its own calls")
+        self._is_called = True
+
+    def _place(self, starts: Sequence[int]) -> None:
+        """The same as `_bind` for addresses."""
+        arguments, memory = self._arguments, self._program.memory
+        if not (arguments.is_placed and memory.is_in_pools):
+            self._runner.wait()
+            arguments.prepare_places()
+            memory.follow_pools()
+            self._runner.remake()
+        changes = arguments.place(starts)
+        if changes.moved or changes.renewed:
+            self._runner.follow(changes)
 
     def _bind(
         self, arrays: tuple[object, ...], out: Sequence[Array | None] | None

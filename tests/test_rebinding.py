@@ -15,6 +15,7 @@ from tensorplan.runtime import rebinding
 from tensorplan.runtime.arguments import Arguments
 from tensorplan.runtime.backends.onednn import backend as onednn
 from tensorplan.runtime.executor import Executable
+from tensorplan.support.arrays import address
 
 pytestmark = pytest.mark.skipif(
     not rebinding.is_available(), reason="needs native code"
@@ -344,3 +345,102 @@ def test_what_is_bound_or_written_is_not_released(run: Executable) -> None:
         assert after is total
         np.testing.assert_allclose(z, x @ y + y[3], rtol=1e-5, atol=1e-5)
         np.testing.assert_array_equal(total, before + x)
+
+
+def in_memory(run: Executable, *inputs: Array) -> list[Array]:
+    """The results of a call that is given addresses alone."""
+    results = [np.full(x.shape, 7, x.dtype) for x in run.results]
+    run.run_at([address(x) for x in (*inputs, *results)])
+    return results
+
+
+WITH_SORT = """
+func.func @main(%x: tensor<99xf32>, %y: tensor<99xf32>, %none: tensor<0xf32>)
+    -> (tensor<99xf32>, tensor<99xf32>, tensor<0xf32>) {
+  %z = tgraph.negate %x : tensor<99xf32>
+  %s = tgraph.sort %y {dimension = 0 : i64} : tensor<99xf32> {
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %less = tgraph.compare %a, %b {direction = "LT"}
+      : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    tgraph.yield %less : tensor<i1>
+  }
+  %n = tgraph.negate %none : tensor<0xf32>
+  func.return %z, %s, %n : tensor<99xf32>, tensor<99xf32>, tensor<0xf32>
+}
+"""
+
+
+@pytest.mark.parametrize("is_native", [True, False])
+def test_calls_by_address(is_native: bool) -> None:
+    """Between calls with arrays, and before some that are made anew; the program keeps
+    no array of the caller's."""
+    run = Executable(
+        tensorplan.plan(tensorplan.read(WITH_SORT)), native=is_native, results="view"
+    )
+    none, kept = np.zeros((2, 0), np.float32)
+    for count in range(12):
+        x, y = (RNG.standard_normal(99, np.float32) for _ in range(2))
+        if count % 4 == 2:
+            (kept, _, _) = run(x, y, none)
+        before = kept.copy()
+        negated, ordered, _ = in_memory(run, x, y, none)
+        np.testing.assert_array_equal(negated, -x)
+        np.testing.assert_array_equal(ordered, np.sort(y))
+        np.testing.assert_array_equal(kept, before)
+        if count == 7:
+            run.profile()
+        alive = [weakref.ref(each) for each in (x, y)]
+        del x, y
+        assert count % 4 == 2 or all(each() is None for each in alive)
+
+
+def test_calls_by_address_after_an_arena_has_moved() -> None:
+    text = """
+    !t = tensor<12x12xf32>
+    func.func @main(%x: !t, %y: !t) -> !t {
+      %p = tgraph.dot_general %x, %y {lhs_contracting_dimensions = array<i64: 1>,
+          rhs_contracting_dimensions = array<i64: 0>} : (!t, !t) -> !t
+      %q = tgraph.dot_general %p, %y {lhs_contracting_dimensions = array<i64: 1>,
+          rhs_contracting_dimensions = array<i64: 0>} : (!t, !t) -> !t
+      func.return %q : !t
+    }"""
+    run = Executable(tensorplan.plan(tensorplan.read(text)))
+    x, y = normal(), normal()
+    for size in (12, 99, 99, 200):
+        grown = tensorplan.read(text.replace("12", str(size)))
+        Executable(tensorplan.plan(grown), pools=run.pools)
+        (result,) = in_memory(run, x, y)
+        np.testing.assert_allclose(result, x @ y @ y, rtol=1e-4, atol=1e-4)
+
+
+def test_calls_by_address_after_parameters_are_bound() -> None:
+    run = Executable(tensorplan.plan(tensorplan.read(SCALED)))
+    x, a, y = normal()[:6, :6].copy(), np.array(2, "f4"), normal()[:6, :6].copy()
+    for bound in (y, x):
+        run.bind({2: bound})
+        for _ in range(2):
+            np.testing.assert_allclose(in_memory(run, x, a)[0], x * a + bound, 1e-6)
+    with pytest.raises(ValueError, match="got 4 addresses, expected 3"):
+        in_memory(run, x, a, y)
+    np.testing.assert_allclose(in_memory(run, x, a)[0], x * a + x, 1e-6)
+
+
+def test_a_call_by_address_that_is_interrupted() -> None:
+    run = Executable(tensorplan.plan(tensorplan.read(SCALED)))
+    x, a, y = normal()[:6, :6].copy(), np.array(2, "f4"), normal()[:6, :6].copy()
+    in_memory(run, x, a, y)
+    with (
+        patch.object(type(run._runner), "run", side_effect=KeyboardInterrupt),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        in_memory(run, y, a, x)
+    np.testing.assert_allclose(in_memory(run, x, a, y)[0], x * a + y, 1e-6)
+    np.testing.assert_allclose(run(y, a, x)[0], y * a + x, 1e-6)
+
+
+def test_programs_that_write_to_inputs_are_not_called_by_address(
+    run: Executable, total: Array
+) -> None:
+    with pytest.raises(TypeError, match="argument 0 is written"):
+        in_memory(run, total, normal(), normal())
+    check(run, total, normal(), normal())

@@ -461,6 +461,66 @@ def test_dropout_of_tensors_in_another_order() -> None:
         torch.testing.assert_close(*results)
 
 
+def test_tensors_that_do_not_lie_in_rows() -> None:
+    """Negated and conjugated when they are read, at odd addresses, without memory."""
+
+    def function(x: Tensor, y: Tensor) -> Tensor:
+        return x * 2 + y * y
+
+    x = torch.randn(6, 8)
+    z = torch.randn(6, 8, dtype=torch.complex64)
+    bytes = torch.frombuffer(bytearray(6 * 8 * 4 + 1), dtype=torch.uint8)
+    odd = torch.frombuffer(bytes.numpy(), dtype=torch.float32, offset=1, count=48)
+    odd = odd.view(6, 8).copy_(x)
+    compiled = torch.compile(function, backend="tensorplan")
+    nothing = torch._efficientzerotensor(6, 8)
+    for given in (x, x[::2], z.conj().imag, odd, nothing, x[:0], z.conj(), x.t()):
+        for pair in ((given, given), (given, torch.ones(given.shape))):
+            torch.testing.assert_close(compiled(*pair), function(*pair))
+    x.requires_grad_()
+    for head in (z.conj().imag, nothing, torch.ones(1).expand(6, 8), x.detach() * 2):
+        grads = [torch.autograd.grad(f(x, x), x, head) for f in (compiled, function)]
+        torch.testing.assert_close(*grads)
+
+
+def test_large_results_have_memory_that_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each as long as a tensor in it lives, and in its order."""
+    monkeypatch.setattr(integration, "RETURNED", 64)
+
+    def function(x: Tensor) -> tuple[Tensor, ...]:
+        return x.sin(), x.t().bfloat16() * 2, x.sum(1, keepdim=True).expand(6, 8)
+
+    compiled = torch.compile(function, backend="tensorplan")
+    kept: list[tuple[Tensor, ...]] = []
+    inputs = [torch.randn(6, 8) for _ in range(6)]
+    for x in inputs:
+        kept.append((compiled(x)[0][2:], *compiled(x)[1:]))
+    found: tuple[Tensor, ...] = ()
+    while kept:
+        found, (first, *rest) = kept.pop(), function(inputs.pop())
+        torch.testing.assert_close(found, (first[2:], *rest))
+        assert [y.stride() for y in found[1:]] == [y.stride() for y in rest]
+    del found
+    x = torch.randn(6, 8)
+    places = {compiled(x)[0].data_ptr() for _ in range(9)}
+    assert len(places) < 3
+
+
+def test_an_operation_that_breaks_its_promise() -> None:
+    @torch.library.custom_op("tensorplan_test::odd", mutates_args=())
+    def odd(x: Tensor) -> Tensor:
+        return x[:2].double()
+
+    odd.register_fake(torch.empty_like)
+    compiled = torch.compile(lambda x: odd(x).sin() * 2, backend="tensorplan")
+    expected = r"float64 of \(2, 8\), expected torch.float32 of \(6, 8\)"
+    with (
+        pytest.warns(UserWarning, match="odd"),
+        pytest.raises(TypeError, match=expected),
+    ):
+        compiled(torch.randn(6, 8))
+
+
 def test_strides_that_pytorch_reads() -> None:
     def strided(x: Tensor) -> Tensor:
         return ((x.t() * 2).sin() * 3).as_strided((3, 4), (1, 8), 0) * 2

@@ -1,0 +1,123 @@
+"""Binds arguments to memory of which a caller knows the address, in one native call.
+
+Such a caller needs no `ndarray` of each array, and has results computed into memory of
+its own. What follows an argument is known (program/relocation.py): native code writes
+the addresses there. If something else has to follow, arrays are bound as usual.
+"""
+
+import ctypes
+from array import array as numbers
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ..support.arrays import Array
+from ..support.slots import Slot
+from .backends.jit import llvm
+from .program.program import Program
+from .program.relocation import Point
+from .program.steps import MemoryBlock, View
+from .rebinding import FOLLOW
+
+PLACE = f"""define i32 @{{name}}(ptr %words, ptr %starts) {{
+entry:
+  %count = load i64, ptr %words
+  %arguments = getelementptr i64, ptr %words, i64 1
+  br label %place
+place:
+  %j = phi i64 [0, %entry], [%nextj, %bound]
+  %morej = icmp slt i64 %j, %count
+  br i1 %morej, label %moved, label %yes
+moved:
+  %startat = getelementptr i64, ptr %starts, i64 %j
+  %address = load i64, ptr %startat
+  %pointsat = getelementptr [2 x i64], ptr %arguments, i64 %j
+{FOLLOW}
+bound:
+  %nextj = add i64 %j, 1
+  br label %place
+yes:
+  ret i32 0
+no:
+  ret i32 1
+}}"""
+"""The words: how many arguments there are, and for each how many targets it has, and
+where these are. Returns 0 if all arguments are placed, else 1."""
+
+
+class Placing:
+    """Where calls by address have the arguments of a program, until its steps are made
+    anew."""
+
+    def __init__(
+        self, program: Program, slots: Sequence[tuple[MemoryBlock | View, Slot]]
+    ):
+        """`slots` are what addresses are given for, in order; a view is a result in a
+        pool, which is copied."""
+        self.count = len(slots)
+        self._arguments = [
+            (n, memory, slot)
+            for n, (memory, slot) in enumerate(slots)
+            if isinstance(memory, MemoryBlock)
+        ]
+        self._copied = [
+            (n, view, slot)
+            for n, (view, slot) in enumerate(slots)
+            if isinstance(view, View)
+        ]
+        self._place: _Native | None = None
+        points = [
+            program.points(memory) if isinstance(memory, MemoryBlock) else ()
+            for memory, _ in slots
+        ]
+        if None not in points and llvm.is_available():
+            self._place = _Native([each or () for each in points])
+
+    def __call__(self, starts: Sequence[int]) -> Mapping[MemoryBlock, Array]:
+        """Places arguments; returns the arrays for those that are left to be bound."""
+        if self._place is not None:
+            self._place(starts)
+            return {}
+        return {
+            memory: _array_at(starts[n], slot) for n, memory, slot in self._arguments
+        }
+
+    def copy_out(self, starts: Sequence[int]) -> None:
+        """Copies results out of the pools."""
+        for n, view, slot in self._copied:
+            _array_at(starts[n], slot)[...] = view.array()
+
+
+class _Native:
+    """Has what follows arguments follow addresses."""
+
+    def __init__(self, arguments: Sequence[Sequence[Point]]):
+        self._kept: list[Any] = []
+        words = [len(arguments)]
+        for points in arguments:
+            triples = [x for at, point in points for x in (*point.target, at)]
+            listed = (ctypes.c_int64 * len(triples))(*triples)
+            self._kept.append(listed)
+            words += [len(points), ctypes.addressof(listed)]
+        self._words = (ctypes.c_int64 * len(words))(*words)
+        self._at = ctypes.addressof(self._words)
+        code = llvm.compiler().function(PLACE).address
+        of_pointers = ctypes.c_void_p, ctypes.c_void_p
+        self._function = ctypes.PYFUNCTYPE(ctypes.c_int, *of_pointers)(code)
+
+    def __call__(self, starts: Sequence[int]) -> None:
+        """Raises `RuntimeError` if oneDNN fails."""
+        words = numbers("q", starts)
+        if self._function(self._at, words.buffer_info()[0]):
+            raise RuntimeError("native code (oneDNN) does not take an address")
+
+
+def _array_at(start: int, slot: Slot) -> Array:
+    """What lies at an address, while somebody else keeps it alive."""
+    size = slot.dtype.itemsize * prod(slot.shape)
+    if size == 0:
+        return np.ndarray(slot.shape, slot.dtype)
+    memory = memoryview((ctypes.c_char * size).from_address(start))
+    return np.ndarray(slot.shape, slot.dtype, memory)
