@@ -65,6 +65,7 @@ class Call:
         self._function = function
         self._build = build
         self._run = run
+        self._dependent: dict[frozenset[int], Sequence[bool]] = {}
         self._derived: dict[tuple[str, tuple[int, ...]], Call] = {}
 
     def __repr__(self) -> str:
@@ -117,6 +118,34 @@ class Call:
         call = self._derive(gradient, wanted, floats, found)
         call.transposed = lambda: self.tangent(wanted)
         return call
+
+    def depends_on(self, numbers: frozenset[int]) -> Sequence[bool]:
+        """Whether each result depends on any of these arguments: those that JAX's own
+        `vmap` of the function makes batches of."""
+        if numbers not in self._dependent:
+            jax = import_jax()
+            found = [False] * len(self.results)
+
+            def seen(size: int, are_batches: list[bool], *results: Any) -> Any:
+                found[:] = are_batches
+                return results, tuple(are_batches)
+
+            def same(*results: Any) -> Any:
+                return results
+
+            def one(*leaves: Any) -> Any:
+                return look(*self._function(*leaves))
+
+            look: Any = jax.custom_batching.custom_vmap(same)
+            look.def_vmap(seen)
+            axes = [0 if n in numbers else None for n in range(len(self.like))]
+            given = [
+                jax.ShapeDtypeStruct((1, *x.shape), x.dtype) if n in numbers else x
+                for n, x in enumerate(self.like)
+            ]
+            jax.eval_shape(jax.vmap(one, axes), *given)
+            self._dependent[numbers] = found
+        return self._dependent[numbers]
 
     def _float_results(self) -> list[Any]:
         return [_strong(self.results[n]) for n in self.floats]
@@ -189,8 +218,9 @@ def _call_back(*leaves: Any, call: Call) -> list[Any]:
 
 def _call_for_each(
     leaves: Leaves, dims: Sequence[int | None], *, call: Call
-) -> tuple[list[Any], list[int]]:
-    """Calls the program once for each element of a batch."""
+) -> tuple[list[Any], list[int | None]]:
+    """Calls the program once for each element of a batch. A result that depends on no
+    batched argument is that of any element."""
     jax = import_jax()
     batches = {
         n: jax.numpy.moveaxis(leaf, dim, 0)
@@ -202,7 +232,12 @@ def _call_for_each(
         return call(*(batched.get(n, leaf) for n, leaf in enumerate(leaves)))
 
     results = jax.lax.map(one, batches)
-    return results, [0] * len(results)
+    size = min(batch.shape[0] for batch in batches.values())
+    every = call.depends_on(frozenset(batches)) if size else [True] * len(results)
+    pairs = list(zip(results, every, strict=True))
+    return [x if is_batch else x[0] for x, is_batch in pairs], [
+        0 if is_batch else None for _, is_batch in pairs
+    ]
 
 
 def _differentiate(

@@ -456,6 +456,18 @@ def test_inside_of_jit_and_vmap() -> None:
     check(*vmapped)
 
 
+def test_results_that_are_no_batch() -> None:
+    def function(x: Any, y: Any) -> Any:
+        return x * 2, jax.lax.cond(y.sum() > 0, jnp.cos, jnp.exp, y)
+
+    jitted = tensorplan.jit(function)
+    batch = np.stack([X, X + 1])
+    axes = (0, None), (0, None)
+    check(jax.vmap(jitted, *axes)(batch, X), jax.vmap(function, *axes)(batch, X))
+    with pytest.raises(ValueError, match="out_axes"):
+        jax.vmap(jitted, (0, None), None)(batch, X)
+
+
 def test_a_call_in_another_is_part_of_its_program() -> None:
     inner = tensorplan.jit(lambda x, n: jnp.sin(x) * n, static_argnums=1)
 
