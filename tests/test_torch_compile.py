@@ -483,6 +483,12 @@ def test_tensors_that_do_not_lie_in_rows() -> None:
         torch.testing.assert_close(*grads)
 
 
+def test_other_devices_are_left_to_pytorch() -> None:
+    compiled = torch.compile(lambda x: x.sin() * 2, backend="tensorplan")
+    with pytest.warns(UserWarning, match="a graph on meta, expected cpu"):
+        assert compiled(torch.ones(3, device="meta")).is_meta
+
+
 def test_large_results_have_memory_that_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each as long as a tensor in it lives, and in its order."""
     monkeypatch.setattr(integration, "RETURNED", 64)
