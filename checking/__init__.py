@@ -15,6 +15,7 @@ references.py       the buffers that a memref stands for at a time
 ranges.py           bounds of indices
 extents.py          the bytes of its buffer that a memref may access
 effects.py          effects of operations on memrefs, through calls and regions
+under_way.py        what runs while a transfer is under way
 written.py          the parts of buffers that are written
 sharing.py          buffers that share bytes
 accesses.py         effects of each operation on buffers

@@ -4,6 +4,7 @@ tgraph/            tensor programs: operations, types, rules, reference interpre
 sizes/             symbolic sizes
 memory.py          memory effects of operations of any dialect
 target_memory.py   the memories of the target: capacities, addresses, banks
+tags.py            what waits for what is started with a tag
 linalg_memory.py   memory effects of linalg
 strides.py         layouts of memrefs
 dtypes.py          element types and constants as NumPy types and arrays

@@ -5,6 +5,7 @@ executor.py    Executable: a CallableProgram from IR
 dynamic.py     DynamicExecutable: an Executable for the sizes of each call
 arguments.py   the caller's arrays as memory of arguments; returned results
 rebinding.py   rebinds read-only arguments natively
+placing.py     binds arguments to memory of which a caller knows the address
 handing_out.py returns large results without a copy
 donation.py    which results may use the memory of which inputs
 calls.py       calls, including loops, branches and numbers
