@@ -161,3 +161,19 @@ def test_saved_programs_have_them(tmp_path: Path) -> None:
     for _ in range(2):
         x, w = floats(4, 64), floats(6, 64, 64) / 8
         np.testing.assert_array_equal(loaded(x, w)[0], run(x, w)[0])
+
+
+def test_a_product_is_added_to_what_there_is() -> None:
+    """By its library, with no more scratch memory than without a slice."""
+
+    def added(w: Any, x: Any, g: Any) -> Any:
+        return w + x.T @ g
+
+    def of_a_slice(w: Any, x: Any, g: Any, i: Any) -> Any:
+        return added(w, lax.dynamic_index_in_dim(x, i, 0, False), g)
+
+    w, x, g = floats(256, 1024), floats(4, 32, 256), floats(32, 1024)
+    run = Executable(planned(of_a_slice, w, x, g, np.int32(0)))
+    assert run.scratch_bytes == Executable(planned(added, w, x[0], g)).scratch_bytes
+    got = run(w, x, g, np.int32(2))[0]
+    np.testing.assert_allclose(got, added(w, x[2], g), 1e-4, 1e-4)

@@ -89,7 +89,7 @@ def _fusion(
 ) -> list[Call]:
     body = [x for x in op.body.block.ops if isinstance(x, TensorOp)]
     slices = [x for x in body if isinstance(x, DynamicSliceOp)]
-    others = [x for x in body if not isinstance(x, DynamicSliceOp)]
+    others = [x for x in body if x not in slices and not _is_read_by(slices, x)]
 
     def compute(arrays: Mapping[SSAValue, Array]) -> list[Call]:
         calls = _group(others, op.yielded[0], arrays, out, scratch)
@@ -97,6 +97,12 @@ def _fusion(
 
     arrays = dict[SSAValue, Array](zip(op.body.block.args, inputs, strict=True))
     return on_slices(slices, arrays, compute) if slices else compute(arrays)
+
+
+def _is_read_by(slices: Sequence[TensorOp], op: TensorOp) -> bool:
+    """Whether slices alone read a result, such as the number that a start is."""
+    readers = [use.operation for result in op.results for use in result.uses]
+    return bool(readers) and all(reader in slices for reader in readers)
 
 
 def with_native_copies(calls: list[Call], scratch: Scratch) -> list[Call]:
