@@ -8,9 +8,13 @@ from unittest.mock import Mock
 import ml_dtypes
 import numpy as np
 import pytest
+from upstream import lowered, with_each_mlir
+from xdsl.dialects.memref import AllocOp
 
 import tensorplan
+from tensorplan.dialects.tgraph.signature import signature
 from tensorplan.runtime.backends.jit.slices import Sliced
+from tensorplan.runtime.backends.mlir.executable import MlirExecutable, Tools
 from tensorplan.runtime.backends.native import slices
 from tensorplan.runtime.executor import Executable
 
@@ -128,6 +132,22 @@ def test_a_loop_over_layers_copies_no_weights(options: dict[str, Any]) -> None:
         x, w = floats(4, 64), floats(6, 64, 64) / 8
         want = jax.jit(layers)(x, w)
         np.testing.assert_allclose(run(x, w)[0], want, 1e-4, 1e-5)
+
+
+@with_each_mlir
+@pytest.mark.parametrize("name", ["two", "product", "both", "convolution"])
+def test_mlir_reads_them_in_place(name: str, tools: Tools) -> None:
+    function, shapes = CASES[name]
+    arrays = [floats(*shape) for shape in shapes]
+    module = planned(function, *arrays, np.int32(0))
+    made = lowered(module)
+    arenas = {op for op in made.walk() if isinstance(op, AllocOp)}
+    assert len(arenas) <= len(tensorplan.report(module)["pools"])
+    run = MlirExecutable(made, signature(module), tools, optimized=False)
+    for start in (-1, 3):
+        want = jax.jit(function)(*arrays, start)
+        got = run(*arrays, np.array(start, np.int32))[0]
+        np.testing.assert_allclose(got, want, 1e-4, 1e-5)
 
 
 def test_a_cache_is_updated_in_place() -> None:

@@ -225,6 +225,10 @@ def _fusion(values: Values, op: FusionOp) -> None:
     what follows reads an operand that lies there."""
     for argument, value in zip(op.body.block.args, op.inputs, strict=True):
         values.stored[argument] = values.store(value)
+    for inner in op.body.block.ops:
+        if isinstance(inner, i.DynamicSliceOp):
+            if part := indexing.slice_in_place(values, inner):
+                values.stored[inner.result] = part
     targets = [values.store(out) for out in op.outs]
     group = op.group()
     roots = {_root(op.inputs[index]) for index in op.overwritable()}

@@ -11,6 +11,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import i1
 from xdsl.ir import Attribute, SSAValue
 
+from ....analysis.layout import Layout
 from ....dialects.tgraph.indexing import (
     DynamicSliceOp,
     DynamicUpdateSliceOp,
@@ -92,6 +93,27 @@ def dynamic_slice(values: Values, op: DynamicSliceOp, target: Stored) -> None:
     ]
     element = nest.code.load(operand, at)
     nest.finish(target, nest.dims, lambda _: element)
+
+
+def slice_in_place(values: Values, op: DynamicSliceOp) -> Stored | None:
+    """The slice where it lies; None for one of elements that are repeated."""
+    source = values.store(op.inputs[0])
+    sizes = op.slice_sizes.get_values()
+    if source.repeats or 0 in sizes:
+        return None
+    shape, strides = source.shape, source.layout.strides
+    dims = [d for d in range(len(sizes)) if sizes[d] < shape[d]]
+    begins = _clamped(
+        values,
+        [values.store(op.inputs[1 + d]) for d in dims],
+        [shape[d] for d in dims],
+        [sizes[d] for d in dims],
+    )
+    part = source.viewed(Layout(tuple(sizes), strides, source.layout.offset))
+    for d, begin in zip(dims, begins, strict=True):
+        step = values.code.constant(strides[d], index)
+        part = values.memory.moved(part, values.code.add(arith.MuliOp(begin, step)))
+    return part
 
 
 def dynamic_update_slice(

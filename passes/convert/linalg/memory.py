@@ -21,7 +21,7 @@ from xdsl.ir import Attribute, SSAValue
 from ....analysis.layout import Layout, memref_type
 from ....dialects.tgraph.base import AnyMemRef, Shape
 from ...tgraph.bufferization.constants import Constants
-from .code import MlirCode
+from .code import MlirCode, index
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Stored:
         type = cast(AnyMemRef, value.type)
         shape = type.get_shape()
         strides = cast(Sequence[int], type.get_strides())
-        offset = type.get_offset() or 0  # None: see `OperationMemory.moving`
+        offset = type.get_offset() or 0  # None: see `OperationMemory.moved`
         return Stored(value, Layout(shape, tuple(strides), offset))
 
     @staticmethod
@@ -107,12 +107,15 @@ class OperationMemory:
         default_factory=dict[tuple[SSAValue, Layout], SSAValue]
     )
     _allocated: list[SSAValue] = field(default_factory=list[SSAValue])
+    _moved: dict[SSAValue, tuple[SSAValue, SSAValue]] = field(
+        default_factory=dict[SSAValue, tuple[SSAValue, SSAValue]]
+    )
+    """Of arrays at offsets that are computed: the memref, and the offset there."""
 
     def memref_of(self, stored: Stored) -> SSAValue:
         """The memref of an array; a view is made when it is first needed."""
         if stored == Stored.whole(stored.base):
             return stored.base
-        assert cast(AnyMemRef, stored.base.type).get_offset() is not None
         key = stored.base, stored.layout
         if key not in self._views:
             type = cast(AnyMemRef, stored.base.type)
@@ -122,6 +125,10 @@ class OperationMemory:
             elif not stored.repeats:  # strides of 0 don't matter
                 strides = tuple(stride or 1 for stride in layout.strides)
                 layout = replace(layout, strides=strides)
+            if stored.base in self._moved:
+                base, offset = self._offset(stored)
+                self._views[key] = self._at(base, offset, layout)
+                return self._views[key]
             result = memref_type(stored.element, layout, type.memory_space)
             view = memref.ReinterpretCastOp(
                 *(stored.base, (), (), ()),
@@ -131,29 +138,49 @@ class OperationMemory:
         return self._views[key]
 
     def moving(self, stored: Stored, dim: int, index: SSAValue) -> Stored:
-        """The part at an index along a dimension, which it lacks. There are no views of
-        it: their offsets would have to move, too. Elements are not repeated."""
+        """The part at an index along a dimension, which it lacks. Elements are not
+        repeated."""
         layout = stored.layout
         shape = (*layout.shape[:dim], *layout.shape[dim + 1 :])
         strides = (*layout.strides[:dim], *layout.strides[dim + 1 :])
-        strides = tuple(stride or 1 for stride in strides)  # of size 1
         step = self.code.constant(layout.strides[dim], index.type)
-        start = self.code.constant(layout.offset, index.type)
         offset = self.code.add(arith.MuliOp(index, step))
-        offset = self.code.add(arith.AddiOp(offset, start))
-        space = cast(AnyMemRef, stored.base.type).memory_space
-        type = MemRefType(
-            stored.element, shape, StridedLayoutAttr(strides, NoneAttr()), space
-        )
+        part = Layout(shape, strides, layout.offset)
+        return self.moved(stored.viewed(part), offset)
+
+    def moved(self, stored: Stored, by: SSAValue) -> Stored:
+        """An array that lies so many elements further on. Elements are not repeated."""
+        base, start = self._offset(stored)
+        offset = self.code.add(arith.AddiOp(by, start))
+        strides = tuple(stride or 1 for stride in stored.layout.strides)  # of size 1
+        view = self._at(base, offset, replace(stored.layout, strides=strides))
+        self._moved[view] = base, offset
+        return Stored.whole(view)
+
+    def _offset(self, stored: Stored) -> tuple[SSAValue, SSAValue]:
+        """The memref that an array's offset counts from, and the offset."""
+        if stored.base in self._moved and not stored.layout.offset:
+            return self._moved[stored.base]
+        own = self.code.constant(stored.layout.offset, index)
+        if stored.base not in self._moved:
+            return stored.base, own
+        base, offset = self._moved[stored.base]
+        return base, self.code.add(arith.AddiOp(offset, own))
+
+    def _at(self, base: SSAValue, offset: SSAValue, layout: Layout) -> SSAValue:
+        """The view of this shape and these strides, at an offset that is computed."""
+        old = cast(AnyMemRef, base.type)
+        strides = StridedLayoutAttr(layout.strides, NoneAttr())
+        type = MemRefType(old.element_type, layout.shape, strides, old.memory_space)
         view = memref.ReinterpretCastOp(
-            *(stored.base, (offset,), (), ()),
-            *((DYNAMIC_INDEX,), shape, strides, type),
+            *(base, (offset,), (), ()),
+            *((DYNAMIC_INDEX,), layout.shape, layout.strides, type),
         )
-        return Stored.whole(self.code.add(view))
+        return self.code.add(view)
 
     def inside(self, code: MlirCode) -> "OperationMemory":
         """The same for the body of a loop."""
-        return OperationMemory(code, self.space, self.globals)
+        return OperationMemory(code, self.space, self.globals, _moved=self._moved)
 
     def allocate(self, element: Attribute, shape: Shape) -> Stored:
         """Workspace, until `free`."""
