@@ -35,6 +35,7 @@ from ..dialects.memory import (
     effects_on,
     ends_here,
     freed,
+    idle_wait,
     is_barrier,
     overwritable,
     says_effects,
@@ -87,6 +88,8 @@ def check_operands(
             checker.check_call(op, known, unchecked)
         if transfer := transfer_of(op):
             checker.check_transfer(op, transfer, uses, known, unchecked)
+        elif fault := idle_wait(op):
+            raise LocatedError(*fault)
 
 
 def bases(func: FuncOp, buffers: Sequence[SSAValue]) -> list[SSAValue]:

@@ -284,6 +284,29 @@ _ASYNCHRONOUS: Mapping[str, Asynchronous] = {
 }
 """Operations that would have the trait if MLIR's dialects had it."""
 
+_STARTS = {
+    wait: start
+    for start, trait in _ASYNCHRONOUS.items()
+    if isinstance(trait, AsynchronousByTag)
+    for wait in trait.waits
+}
+
+
+def idle_wait(op: Operation) -> Fault | None:
+    """What is wrong with a wait, if nothing starts with a tag that the function makes
+    and hands to nobody else. Other waits are looked at from their starts."""
+    wait = name_of(op)
+    if not (start := _STARTS.get(wait)):
+        return None
+    tag = next(filter(is_memref, op.operands))
+    if not isinstance(tag.owner, memref.AllocOp | memref.AllocaOp):
+        return None
+    known = (wait, 0), ("memref.dealloc", 0), ("memref.load", 0), ("memref.store", 1)
+    if any((name_of(use.operation), use.index) not in known for use in tag.uses):
+        return None
+    return Fault(f"{wait} waits for nothing, expected {start} with its tag", op)
+
+
 LINALG = frozenset(
     f"linalg.{name}"
     for name in """

@@ -138,8 +138,9 @@ class CallableProgram:
         else. Nothing checks this. A call of the other kind, with arrays, takes longer
         after one of this kind, and vice versa: the program is made ready anew.
 
-        Raises `ValueError` for too few or too many addresses, and `TypeError` for a
-        program that has variables or donated inputs.
+        Raises `ValueError` for too few or too many addresses, `OverflowError` for one
+        of more than 64 bits, and `TypeError` for a program that has variables or
+        donated inputs.
         """
         with self._alone:
             self._begin()

@@ -21,6 +21,7 @@ from tensorplan.dialects.tgraph.signature import signature
 from tensorplan.passes.convert.tgraph_to_linalg import ConvertTGraphToLinalg
 from tensorplan.passes.plan.memory import PlanMemory
 from tensorplan.passes.plan.overlap_copies import PlanOverlapCopies
+from tensorplan.passes.plan.overlapping import iterations
 from tensorplan.passes.plan.strip_memory_spaces import PlanStripMemorySpaces
 from tensorplan.runtime.backends.mlir.executable import MlirExecutable
 
@@ -259,3 +260,40 @@ def test_mlir_computes_the_same() -> None:
 @given(st.randoms(use_true_random=False))
 def test_random_loops(random: Random) -> None:
     assert_same_bytes(random)
+
+
+def nest(depth: int) -> str:
+    """Loops one in another, each of which copies a tile for itself, too."""
+    text = BODY
+    for at in range(depth):
+        i = f"%i{at}"
+        text = f"""
+    scf.for {i} = %c0 to %c256 step %c64 {{
+      {part(f"p{at}", "x", i)}
+      %a{at} = memref.alloc() : !t
+      "memref.copy"(%p{at}, %a{at}) : ({PART}, !t) -> ()
+      {text}
+      %b{at} = memref.alloc() : !t
+      linalg.copy ins(%a{at} : !t) outs(%b{at} : !t)
+      memref.dealloc %a{at} : !t
+      {part(f"to{at}", "y", i)}
+      "memref.copy"(%b{at}, %to{at}) : (!t, {PART}) -> ()
+      memref.dealloc %b{at} : !t
+    }}"""
+    return loop(text)
+
+
+def test_a_nest_does_not_grow_without_end() -> None:
+    """Each loop around would double the operations."""
+    module = on(nest(8), 100 * TILE)
+    found = run(module, PlanOverlapCopies())
+    assert any(map(is_early, starts(found)))
+    assert len(list(found.walk())) <= iterations.SMALL
+
+
+def test_a_loop_of_more_iterations_than_a_list_has_places() -> None:
+    bounds = "%low to %high step %c64"
+    around = f"""
+  %low = arith.constant {1 - 2**63} : index
+  %high = arith.constant {2**63 - 1} : index"""
+    assert starts(run(on(loop(BODY, around, bounds), 3 * TILE), PlanOverlapCopies()))

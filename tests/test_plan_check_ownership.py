@@ -643,7 +643,8 @@ def test_branches_may_both_wait() -> None:
 
 
 def test_a_wait_for_nothing_is_refused() -> None:
-    refused(with_tags(DMA.wait, FETCHED), "memref.dma_wait waits for nothing")
+    for body in (DMA.wait, FETCHED), (DMA.wait,), (branch([DMA.wait]),):
+        refused(with_tags(*body), "memref.dma_wait waits for nothing")
 
 
 def test_a_wait_on_a_path_that_may_not_be_taken_is_told() -> None:

@@ -68,6 +68,12 @@ def both(x: Any, w: Any, i: Any) -> Any:
     return lax.dynamic_slice_in_dim(x, i, 32, 1) @ w[0, lax.iota(int, 32)]
 
 
+def expert(x: Any, w: Any, i: Any) -> Any:
+    """The slice of a slice: the outer one is copied."""
+    layer = lax.dynamic_index_in_dim(w, i, 0, False)
+    return x @ lax.dynamic_index_in_dim(layer, i + 1, 0, False)
+
+
 def convolution(x: Any, w: Any, i: Any) -> Any:
     numbers = ("NHWC", "HWIO", "NHWC")
     part = lax.dynamic_index_in_dim(x, i, 0, False)
@@ -83,6 +89,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
     "a vector": (product, ((1, 64), (6, 64, 48))),
     "batches": (product, ((5, 8, 32), (6, 5, 32, 16))),
     "both": (both, ((64, 64), (2, 64, 48))),
+    "expert": (expert, ((8, 64), (6, 4, 64, 48))),
     "convolution": (convolution, ((6, 2, 9, 9, 8), (3, 3, 8, 4))),
 }
 
@@ -132,6 +139,16 @@ def test_a_loop_over_layers_copies_no_weights(options: dict[str, Any]) -> None:
         x, w = floats(4, 64), floats(6, 64, 64) / 8
         want = jax.jit(layers)(x, w)
         np.testing.assert_allclose(run(x, w)[0], want, 1e-4, 1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["f8", "c8"])
+def test_what_numpy_multiplies_is_copied(dtype: str) -> None:
+    with jax.enable_x64(True):
+        x, w = floats(4, 64, dtype=dtype), floats(6, 64, 64, dtype=dtype)
+        module = planned(layers, x, w)
+    (pool,) = tensorplan.report(module)["pools"]
+    assert pool["bytes"] > w[0].nbytes
+    assert Executable(module).scratch_bytes < w[0].nbytes
 
 
 @with_each_mlir

@@ -43,3 +43,19 @@ func.func @updated(%x: tensor<12x1024xf32>, %i: tensor<i32>) -> tensor<12x1024xf
   %u = tgraph.dynamic_update_slice %e, %t, %i, %0 : (tensor<12x1024xf32>, tensor<1x1024xf32>, tensor<i32>, tensor<i32>) -> tensor<12x1024xf32>
   func.return %u : tensor<12x1024xf32>
 }
+
+// And a slice on another device, or of columns.
+// CHECK-LABEL: func.func @elsewhere
+// CHECK:         tgraph.dynamic_slice
+// CHECK:         tgraph.dynamic_slice
+// CHECK-NOT:     tgraph.fusion
+func.func @elsewhere(%x: tensor<1024xf32>, %w: tensor<12x1024xf32>, %v: tensor<1024x12xf32>, %i: tensor<i32>) -> (tensor<1024xf32>, tensor<1024xf32>) {
+  %0 = tgraph.constant<0 : i32> : tensor<i32>
+  %s = tgraph.dynamic_slice %w, %i, %0 {slice_sizes = array<i64: 1, 1024>, tgraph.device = "gpu:1"} : (tensor<12x1024xf32>, tensor<i32>, tensor<i32>) -> tensor<1x1024xf32>
+  %r = tgraph.reshape %s : (tensor<1x1024xf32>) -> tensor<1024xf32>
+  %a = tgraph.add %x, %r {tgraph.device = "gpu:0"} : tensor<1024xf32>
+  %t = tgraph.dynamic_slice %v, %0, %i {slice_sizes = array<i64: 1024, 1>} : (tensor<1024x12xf32>, tensor<i32>, tensor<i32>) -> tensor<1024x1xf32>
+  %u = tgraph.reshape %t : (tensor<1024x1xf32>) -> tensor<1024xf32>
+  %b = tgraph.multiply %x, %u : tensor<1024xf32>
+  func.return %a, %b : tensor<1024xf32>, tensor<1024xf32>
+}

@@ -30,7 +30,8 @@ another. A copy that takes more time in all comes first. A copy that nothing hid
 stays. Transfers that there are already keep the operations beside them.
 
 A copy in a loop that nothing of its iteration hides starts in the iteration before,
-into a second slot (overlapping/iterations.py), where that fits.
+into a second slot (overlapping/iterations.py), where that fits and the function does
+not grow too much.
 
 This is the prefetch interval of XLA's memory-space assignment, after the choice of what
 moves. A remark says how much is hidden.
@@ -81,7 +82,7 @@ from .overlapping.copies import (
     transfers_of,
     type_of,
 )
-from .overlapping.iterations import start_early
+from .overlapping.iterations import most_operations, start_early
 from .overlapping.writing import Writer
 from .placement.arena import Arena
 
@@ -99,8 +100,10 @@ class PlanOverlapCopies(ModulePass, MemoryOptions):
         for func in op.walk():
             if not isinstance(func, FuncOp) or func.is_declaration or has_plan(func):
                 continue
-            overlapping = self._overlapping(func)
-            while overlapping and start_early(func, overlapping.exposed, self._fits):
+            overlapping, most = self._overlapping(func), most_operations(func)
+            while overlapping and start_early(
+                func, overlapping.exposed, self._fits, most
+            ):
                 overlapping = self._overlapping(func)
             if overlapping:
                 overlapping.write()

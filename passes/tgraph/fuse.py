@@ -69,9 +69,9 @@ from ...support.choices import ChoiceError
 from ..optional import OptionalPass
 from .fusion.clipping import compare_results
 from .fusion.duplication import duplicate
+from .fusion.graph import PLACE
 from .fusion.groups import (
     MODES,
-    PLACE,
     Function,
     Grouping,
     candidates,

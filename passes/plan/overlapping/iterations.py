@@ -44,17 +44,31 @@ from .writing import Writer
 ROUNDS = 8
 """Choices whose placement is tried."""
 
+GROWTH = 4
+"""How many times as many operations a function may have, as each last iteration is
+peeled: in a nest, each loop around doubles the loops inside."""
+
+SMALL = 512
+"""Operations that any function may grow to."""
+
+
+def most_operations(func: FuncOp) -> int:
+    """How many a function may have that starts copies early."""
+    return max(SMALL, GROWTH * _size(func))
+
 
 def start_early(
-    func: FuncOp, copies: Sequence[Copy], fits: Callable[[FuncOp], bool]
+    func: FuncOp, copies: Sequence[Copy], fits: Callable[[FuncOp], bool], most: int
 ) -> bool:
     """Lets iterations start copies for the next ones, those that take most time first,
     if they can and the function still fits. Whether any do.
 
-    `fits` is asked about functions in copies of the module.
+    `fits` is asked about functions in copies of the module. The function gets no more
+    than `most` operations, about.
     """
     position = {op: at for at, op in enumerate(func.walk())}
     able = sorted(filter(_may_start_early, copies), key=lambda copy: -copy.total)
+    able = _without_growth(able, most - _size(func))
     all = [position[copy.op] for copy in able]
     chosen = all if all and fits(_tried(func, all)) else []
     for at in all[:ROUNDS] if not chosen else ():
@@ -63,6 +77,41 @@ def start_early(
     for loop, count in _change(func, chosen):
         remark(f"copies that start in the iteration before: {count}", loop)
     return bool(chosen)
+
+
+def _size(op: Operation) -> int:
+    return sum(1 for _ in op.walk())
+
+
+def _without_growth(copies: Sequence[Copy], left: int) -> Sequence[Copy]:
+    """Copies in whose loops the last iterations, peeled, have at most so many
+    operations; the first ones if not all."""
+    loop_of = {copy: copy.block.parent_op() for copy in copies}
+    loops = [loop for loop in dict.fromkeys(loop_of.values()) if loop]
+    if _peeled(loops) > left:
+        chosen: list[Operation] = []
+        for loop in loops:
+            if _peeled([*chosen, loop]) <= left:
+                chosen.append(loop)
+        loops = chosen
+    return [copy for copy in copies if loop_of[copy] in loops]
+
+
+def _peeled(loops: Sequence[Operation]) -> int:
+    """How many operations more there are when all of these loops are peeled. Of a loop
+    around others, the last iteration has theirs, too."""
+    sizes = {loop: _size(loop) for loop in loops}
+    inside = dict.fromkeys(loops, 0)
+    total = 0
+    for loop in sorted(loops, key=sizes.__getitem__):  # inner ones first
+        more = sizes[loop] + inside[loop]
+        total += more
+        around = loop.parent_op()
+        while around is not None:
+            if around in inside:
+                inside[around] += more
+            around = around.parent_op()
+    return total
 
 
 def _tried(func: FuncOp, chosen: Sequence[int]) -> FuncOp:
@@ -84,7 +133,7 @@ def _may_start_early(copy: Copy) -> bool:
     if not isinstance(loop, scf.ForOp) or not isinstance(loop.lb.type, IndexType):
         return False
     counted = constant_range(loop)
-    if counted is None or len(counted) < 2 or not any(map(time_of, block.ops)):
+    if counted is None or not counted[1:] or not any(map(time_of, block.ops)):
         return False
     is_new = isinstance(alloc, memref.AllocOp) and not alloc.dynamic_sizes
     if not is_new or alloc.parent is not block:

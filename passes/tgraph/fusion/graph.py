@@ -1,10 +1,17 @@
-"""Operations as the fusion algorithms see them: patterns, shapes, who reads whom."""
+"""Operations as the fusion algorithms see them: patterns, shapes, who reads whom, and
+where they are computed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from xdsl.ir import Attribute, Operation
+
 TUPLE = 7
 """Relay's pattern of a node that only bundles values; between those of `Pattern`."""
+
+
+PLACE = ("tgraph.device", "tgraph.group", "tgraph.stream")
+"""Attributes in which the members of a group have to agree."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,3 +30,8 @@ class FusionNode:
 
 
 FusionGraph = Sequence[FusionNode]
+
+
+def place_of(op: Operation) -> tuple[Attribute | None, ...]:
+    """Where and when an operation is computed: the attributes in `PLACE`."""
+    return tuple(op.attributes.get(name) for name in PLACE)

@@ -33,7 +33,7 @@ from ....dialects.tgraph.shaping import (
     IotaOp,
 )
 from . import nnvm, postdominators
-from .graph import FusionNode
+from .graph import FusionNode, place_of
 from .slices import slice_in_place
 
 MODES = ("relay", "nnvm", "none")
@@ -41,18 +41,10 @@ MODES = ("relay", "nnvm", "none")
 MAX_ROW = 1 << 16
 """Elements of the longest row that is kept at hand, rather than stored."""
 
-PLACE = ("tgraph.device", "tgraph.group", "tgraph.stream")
-"""Attributes in which the members of a group have to agree."""
-
 
 def is_computed(op: Operation) -> TypeGuard[TensorOp]:
     """Whether the operation can be a member of a group, or its root."""
     return isinstance(op, COMPUTED) and len(op.results) == 1
-
-
-def place_of(op: Operation) -> tuple[Attribute | None, ...]:
-    """Where and when an operation is computed: the attributes in `PLACE`."""
-    return tuple(op.attributes.get(name) for name in PLACE)
 
 
 def has_destination(op: Operation) -> bool:
@@ -292,8 +284,9 @@ def _with_repeatables(function: Function, members: Sequence[int]) -> list[Tensor
     found = set(members)
     queue = list(members)
     for member in queue:
-        for value in contents.operands_of(function.ops[member]):
-            for owner in (*_repeated(value), *slice_in_place(value)):
+        op = function.ops[member]
+        for value in contents.operands_of(op):
+            for owner in (*_repeated(value), *slice_in_place(op, value)):
                 index = function.position[owner]
                 if index not in found:
                     found.add(index)

@@ -19,7 +19,8 @@ from ....dialects.tgraph.elementwise import ElementwiseOp
 from ....dialects.tgraph.reducing import ReduceOp
 from ....dialects.tgraph.shaping import ViewOp
 from ....planning.scheduling.residuals import Choice, Residual
-from .groups import Grouping, has_destination, is_repeatable, place_of
+from .graph import place_of
+from .groups import Grouping, has_destination, is_repeatable
 from .peak import Peak
 
 MOST = 8

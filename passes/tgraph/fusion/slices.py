@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 
+from xdsl.dialects.builtin import Float64Type
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
-from ....analysis.cost import LAUNCH, time_to_move
+from ....analysis.cost import LAUNCH, LINE, time_to_move
 from ....analysis.operations import is_view, operands_of
+from ....dialects.sizes.symbolic import typical
 from ....dialects.tgraph.base import (
     DONATED,
     TensorOp,
@@ -15,31 +17,59 @@ from ....dialects.tgraph.base import (
     tensor_type_of,
     typical_bytes,
 )
+from ....dialects.tgraph.elements import is_complex
+from ....dialects.tgraph.fusing import CONTRACTIONS
 from ....dialects.tgraph.indexing import DynamicSliceOp
 from ....dialects.tgraph.shaping import ReshapeOp
 from ....dialects.tgraph.signature import attributes_of
 from ....dialects.tgraph.structure import ReadOp, WhileOp
+from .graph import place_of
 
 
-def slice_in_place(value: SSAValue) -> Sequence[TensorOp]:
-    """The slice that a value is, and what reshapes it by dimensions of size 1; nothing
-    if groups have to read a copy.
+def slice_in_place(reader: Operation, value: SSAValue) -> Sequence[TensorOp]:
+    """The slice that an operand of a group's member is, and what reshapes it by
+    dimensions of size 1; nothing if the group has to read a copy.
 
     A small slice is copied: to say where it begins takes as long, and a loop of small
-    operations is one native function. So is a slice of what may be overwritten, such as
-    a loop's own state: its memory could not be the new state's.
+    operations is one native function. So is a slice of which few elements lie side by
+    side: a copy is read faster. So is a slice of what may be overwritten, such as a
+    loop's own state: its memory could not be the new state's. So is what NumPy
+    multiplies, products of f64 and of complex numbers: its calls stay where they are.
     """
     reshapes: list[TensorOp] = []
     owner = value.owner
     while isinstance(owner, ReshapeOp) and is_view(owner) and _keeps_sizes(owner):
         reshapes.append(owner)
         owner = operands_of(owner)[0][0].owner
-    if not isinstance(owner, DynamicSliceOp) or _is_in_variable(owner):
+    if (
+        not isinstance(owner, DynamicSliceOp)
+        or isinstance(reader, DynamicSliceOp)
+        or _is_in_variable(owner)
+        or any(place_of(op) != place_of(reader) for op in (owner, *reshapes))
+    ):
         return ()
-    size = typical_bytes(tensor_type_of(owner.result.type))
-    if time_to_move(2 * size) < LAUNCH or not _stays(owner.inputs[0]):
+    type = tensor_type_of(owner.result.type)
+    if isinstance(reader, CONTRACTIONS) and _is_of_numpy(type.element_type):
         return ()
-    return (owner, *reshapes)
+    if time_to_move(2 * typical_bytes(type)) < LAUNCH or _side_by_side(owner) < LINE:
+        return ()
+    return (owner, *reshapes) if _stays(owner.inputs[0]) else ()
+
+
+def _is_of_numpy(element: Attribute) -> bool:
+    return isinstance(element, Float64Type) or is_complex(element)
+
+
+def _side_by_side(op: DynamicSliceOp) -> int:
+    """Elements of a slice that lie one after the other in what it is a slice of."""
+    whole = shape_of(tensor_type_of(op.inputs[0].type))
+    part = shape_of(tensor_type_of(op.result.type))
+    elements = 1
+    for all, some in zip(reversed(whole), reversed(part), strict=True):
+        elements *= typical(some)
+        if some != all:
+            break
+    return elements
 
 
 def _keeps_sizes(op: Operation) -> bool:

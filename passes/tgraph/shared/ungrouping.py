@@ -13,7 +13,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from ....dialects.tgraph.base import TensorOp, segments
 from ....dialects.tgraph.structure import AssignOp, FusionOp
-from ..fusion.groups import PLACE
+from ..fusion.graph import PLACE
 
 
 def ungroup(block: Block) -> Mapping[SSAValue, SSAValue]:
