@@ -118,7 +118,8 @@ class CallableProgram:
         self, *arrays: object, out: Sequence[Array | None] | None = None
     ) -> list[Array]:
         with self._alone:
-            self._begin()
+            self._expect_no_call()
+            self._is_called = True  # and nothing that may be interrupted before `try`
             try:
                 self._bind(arrays, out)
                 self._runner.run()
@@ -143,7 +144,8 @@ class CallableProgram:
         donated inputs.
         """
         with self._alone:
-            self._begin()
+            self._expect_no_call()
+            self._is_called = True  # and nothing that may be interrupted before `try`
             try:
                 self._place(starts)
                 self._runner.run()
@@ -151,10 +153,9 @@ class CallableProgram:
             finally:
                 self._is_called = False
 
-    def _begin(self) -> None:
+    def _expect_no_call(self) -> None:
         if self._is_called:
             raise RuntimeError("the program is called from within one of its own calls")
-        self._is_called = True
 
     def _place(self, starts: Sequence[int]) -> None:
         """The same as `_bind` for addresses."""
