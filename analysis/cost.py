@@ -186,9 +186,8 @@ def moved_by(group: Fused) -> int:
     if not slices:
         return total + sum(map(_bytes, group.inputs))
     for value in group.inputs:
-        readers = (op for op in group.ops if value in operands_of(op)[0])
-        parts = sum(_bytes_of_part(reader, value, _bytes) for reader in readers)
-        total += min(_bytes(value), parts)
+        readers = [op for op in group.ops if value in operands_of(op)[0]]
+        total += min(_bytes(value), _bytes_of_parts(readers, value, _bytes))
     return total
 
 
@@ -589,13 +588,17 @@ def _read(op: TensorOp, of: _Bytes) -> Iterator[int]:
         arguments = dict(zip(op.inputs, op.body.block.args, strict=True))
         for value, argument in arguments.items():
             readers = [use.operation for use in argument.uses]
-            parts = sum(_bytes_of_part(r, argument, of) for r in readers)
-            yield min(of(value), parts)
+            yield min(of(value), _bytes_of_parts(readers, argument, of))
         return
     for value in dict.fromkeys(
         value for at, value in enumerate(op.inputs) if at not in op.SHAPE_ONLY
     ):
         yield _bytes_of_part(op, value, of)
+
+
+def _bytes_of_parts(ops: Sequence[Operation], value: SSAValue, of: _Bytes) -> int:
+    """How much of a value operations read, if each reads it anew."""
+    return sum(_bytes_of_part(op, value, of) for op in ops)
 
 
 def _bytes_of_part(op: Operation, value: SSAValue, of: _Bytes) -> int:

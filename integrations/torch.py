@@ -25,6 +25,7 @@ import numpy as np
 
 from .. import compile as compiled
 from ..dialects.diagnostics import LocatedError
+from ..dialects.strides import contiguous_strides
 from ..frontends.torch import import_graph
 from ..frontends.torch.program import UnsupportedNodes
 from ..runtime.allocators.host import aligned_bytes
@@ -435,7 +436,7 @@ class _Stored:
         stored = self.node.meta["val"]
         if strided and not stored.is_contiguous():
             self._gaps = self.layout[1]
-        dense = dict(zip(order, _rows(stored.shape), strict=True))
+        dense = dict(zip(order, contiguous_strides(stored.shape), strict=True))
         strides = (0 if d in broadcast else dense[d] for d in range(len(order)))
         self.layout = self.layout[0], tuple(strides), value.dtype
 
@@ -502,11 +503,6 @@ class _Blocks:
         torch: Any = import_module("torch")
         tensor = torch.from_numpy(array).view(self._dtype)
         return tensor.as_strided(*self._layout)
-
-
-def _rows(shape: Sequence[int]) -> Sequence[int]:
-    """The strides of an array that lies row by row."""
-    return [prod(shape[d + 1 :]) for d in range(len(shape))]
 
 
 def _is_node(returned: Any) -> bool:

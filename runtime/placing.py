@@ -6,7 +6,7 @@ the addresses there. If something else has to follow, arrays are bound as usual.
 """
 
 import ctypes
-from array import array as numbers
+from array import array
 from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
@@ -16,12 +16,12 @@ import numpy as np
 from ..support.arrays import Array
 from ..support.slots import Slot
 from .backends.jit import llvm
+from .backends.jit.records import FOLLOW, triples
 from .program.program import Program
 from .program.relocation import Point
 from .program.steps import MemoryBlock, View
-from .rebinding import FOLLOW
 
-PLACE = f"""define i32 @{{name}}(ptr %words, ptr %starts) {{
+PLACE = f"""{FOLLOW}define i32 @{{name}}(ptr %words, ptr %starts) {{
 entry:
   %count = load i64, ptr %words
   %arguments = getelementptr i64, ptr %words, i64 1
@@ -29,12 +29,17 @@ entry:
 place:
   %j = phi i64 [0, %entry], [%nextj, %bound]
   %morej = icmp slt i64 %j, %count
-  br i1 %morej, label %moved, label %yes
-moved:
+  br i1 %morej, label %take, label %yes
+take:
   %startat = getelementptr i64, ptr %starts, i64 %j
   %address = load i64, ptr %startat
-  %pointsat = getelementptr [2 x i64], ptr %arguments, i64 %j
-{FOLLOW}
+  %targetsat = getelementptr [2 x i64], ptr %arguments, i64 %j
+  %targets = load i64, ptr %targetsat
+  %triplesat = getelementptr i64, ptr %targetsat, i64 1
+  %triples = load ptr, ptr %triplesat
+  %failed = call i32 @{{name}}_follow(ptr %triples, i64 %targets, i64 %address)
+  %good = icmp eq i32 %failed, 0
+  br i1 %good, label %bound, label %no
 bound:
   %nextj = add i64 %j, 1
   br label %place
@@ -97,8 +102,8 @@ class _Native:
         self._kept: list[Any] = []
         words = [len(arguments)]
         for points in arguments:
-            triples = [x for at, point in points for x in (*point.target, at)]
-            listed = (ctypes.c_int64 * len(triples))(*triples)
+            numbers = triples(points)
+            listed = (ctypes.c_int64 * len(numbers))(*numbers)
             self._kept.append(listed)
             words += [len(points), ctypes.addressof(listed)]
         self._words = (ctypes.c_int64 * len(words))(*words)
@@ -109,7 +114,7 @@ class _Native:
 
     def __call__(self, starts: Sequence[int]) -> None:
         """Raises `RuntimeError` if oneDNN fails."""
-        words = numbers("q", starts)
+        words = array("q", starts)
         if self._function(self._at, words.buffer_info()[0]):
             raise RuntimeError("native code (oneDNN) does not take an address")
 

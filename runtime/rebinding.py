@@ -16,6 +16,7 @@ import numpy as np
 from ..support.arrays import Array
 from ..support.slots import Slot
 from .backends.jit import llvm
+from .backends.jit.records import FOLLOW, triples
 from .program.relocation import Point
 
 Pairs: TypeAlias = Iterable[tuple[int, int]]
@@ -34,37 +35,7 @@ HEAD = object.__basicsize__
 PLAIN = 0x101
 """`flags.num` of arrays that are C-contiguous and aligned."""
 
-FOLLOW = """\
-  %targets = load i64, ptr %pointsat
-  %triplesat = getelementptr i64, ptr %pointsat, i64 1
-  %triples = load ptr, ptr %triplesat
-  br label %point
-point:
-  %t = phi i64 [0, %moved], [%nextt, %written], [%nextt, %called]
-  %moret = icmp slt i64 %t, %targets
-  br i1 %moret, label %write, label %bound
-write:
-  %triple = getelementptr [3 x i64], ptr %triples, i64 %t
-  %target = load ptr, ptr %triple
-  %functionat = getelementptr i64, ptr %triple, i64 1
-  %function = load ptr, ptr %functionat
-  %offsetat = getelementptr i64, ptr %triple, i64 2
-  %offset = load i64, ptr %offsetat
-  %at = add i64 %address, %offset
-  %nextt = add i64 %t, 1
-  %direct = icmp eq ptr %function, null
-  br i1 %direct, label %written, label %called
-written:
-  store i64 %at, ptr %target
-  br label %point
-called:
-  %status = call i32 %function(ptr %target, i64 %at)
-  %good = icmp eq i32 %status, 0
-  br i1 %good, label %point, label %no"""
-"""Has points follow %address: their number is at %pointsat, and then where they are.
-Comes from %moved, goes on to %bound, or to %no if a function fails."""
-
-BIND = f"""define i32 @{{name}}(ptr %words) {{
+BIND = f"""{FOLLOW}define i32 @{{name}}(ptr %words) {{
 entry:
   %tuple = load ptr, ptr %words
   %items = getelementptr i8, ptr %tuple, i64 {tuple.__basicsize__}
@@ -168,8 +139,13 @@ moved:
   store ptr %new, ptr %to
   %addressat = getelementptr i8, ptr %new, i64 {HEAD}
   %address = load i64, ptr %addressat
-  %pointsat = getelementptr i64, ptr %to, i64 5
-{FOLLOW}
+  %targetsat = getelementptr i64, ptr %to, i64 5
+  %targets = load i64, ptr %targetsat
+  %triplesat = getelementptr i64, ptr %to, i64 6
+  %triples = load ptr, ptr %triplesat
+  %failed = call i32 @{{name}}_follow(ptr %triples, i64 %targets, i64 %address)
+  %good = icmp eq i32 %failed, 0
+  br i1 %good, label %bound, label %no
 bound:
   %nextj = add i64 %j, 1
   br label %bind
@@ -207,8 +183,7 @@ class Rebinding:
             self._kept.append(slot.dtype)
             words += [id(slot.dtype), len(slot.shape), self._listed(slot.shape)]
             words += [prod(slot.shape) * slot.dtype.itemsize, len(points)]
-            triples = [(*point.target, offset) for offset, point in points]
-            words.append(self._listed([x for triple in triples for x in triple]))
+            words.append(self._listed(triples(points)))
         self._count = len(last)
         self._first = len(words) - 7 * len(last)
         self._words = (ctypes.c_int64 * len(words))(*words)

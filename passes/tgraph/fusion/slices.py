@@ -8,6 +8,7 @@ from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from ....analysis.cost import LAUNCH, LINE, time_to_move
 from ....analysis.operations import is_view, operands_of
+from ....analysis.versions import source_of
 from ....dialects.sizes.symbolic import typical
 from ....dialects.tgraph.base import (
     DONATED,
@@ -85,8 +86,7 @@ def _is_in_variable(op: Operation) -> bool:
 
 def _stays(value: SSAValue) -> bool:
     """Whether no operation may compute its result into a value's memory."""
-    while isinstance(value.owner, Operation) and is_view(value.owner):
-        value = value.owner.operands[0]
+    value = source_of(value)
     if isinstance(value, BlockArgument):
         if not _is_donated(value):
             return not isinstance(value.type, VariableType)

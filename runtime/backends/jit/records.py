@@ -89,6 +89,41 @@ class Target(NamedTuple):
     function: int = 0
 
 
+FOLLOW = """define internal i32 @{name}_follow(ptr %triples, i64 %count, i64 %start) {
+entry:
+  br label %next
+next:
+  %t = phi i64 [0, %entry], [%following, %written], [%following, %called]
+  %more = icmp slt i64 %t, %count
+  br i1 %more, label %write, label %yes
+write:
+  %triple = getelementptr [3 x i64], ptr %triples, i64 %t
+  %target = load ptr, ptr %triple
+  %functionat = getelementptr i64, ptr %triple, i64 1
+  %function = load ptr, ptr %functionat
+  %offsetat = getelementptr i64, ptr %triple, i64 2
+  %offset = load i64, ptr %offsetat
+  %address = add i64 %start, %offset
+  %following = add i64 %t, 1
+  %direct = icmp eq ptr %function, null
+  br i1 %direct, label %written, label %called
+written:
+  store i64 %address, ptr %target
+  br label %next
+called:
+  %status = call i32 %function(ptr %target, i64 %address)
+  %good = icmp eq i32 %status, 0
+  br i1 %good, label %next, label %no
+yes:
+  ret i32 0
+no:
+  ret i32 1
+}
+"""
+"""Has what works on memory follow it to where it starts now: see `triples`. Returns 0,
+or 1 if a function fails."""
+
+
 class Pointer(Protocol):
     """What makes a record work on an array elsewhere, in memory that somebody else
     keeps alive."""
@@ -101,6 +136,12 @@ class Pointer(Protocol):
     def target(self) -> Target:
         """The same for native code, until the record's words move."""
         ...
+
+
+def triples(points: Iterable[tuple[int, Pointer]]) -> list[int]:
+    """For each offset in bytes, and what to give the address there: its target, and the
+    offset."""
+    return [x for offset, point in points for x in (*point.target, offset)]
 
 
 class Record:

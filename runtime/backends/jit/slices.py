@@ -12,7 +12,7 @@ import numpy as np
 
 from ....support.arrays import Array, address, span
 from .llvm import Function, compiler
-from .records import TAPE, ArrayRecord, Pointer, Record, Tape
+from .records import FOLLOW, TAPE, ArrayRecord, Pointer, Record, Tape, triples
 
 
 class Slice(NamedTuple):
@@ -71,54 +71,17 @@ class Sliced(ArrayRecord):
             for all, part, stride in sizes:
                 words += (all - part, stride) if all > part else ()
         for part in self.slices:
-            targets = list(self._targets(part.stand_in))
-            words.append(len(targets) // 3)
-            words += targets
+            listed = triples(self._points(part.stand_in))
+            words += len(listed) // 3, *listed
         return words
 
-    def _targets(self, memory: Array) -> Iterator[int]:
-        """For each address in the memory where to write it, the function that does (or
-        0), and the offset in bytes."""
+    def _points(self, memory: Array) -> Iterator[tuple[int, Pointer]]:
+        """What works on the memory, each with its offset there in bytes."""
         start, stop = span(memory)
         for record in self._tape.records:
             for array, pointer in record.pointers():
                 if start <= (at := address(array)) < stop:
-                    yield from (*pointer.target, at - start)
-
-
-_WRITE = """  br label %count#
-count#:
-  %targets# = load i64, ptr %list#
-  %first# = getelementptr i64, ptr %list#, i64 1
-  br label %next#
-next#:
-  %at# = phi ptr [%first#, %count#], [%after#, %direct#], [%after#, %called#]
-  %left# = phi i64 [%targets#, %count#], [%fewer#, %direct#], [%fewer#, %called#]
-  %more# = icmp ne i64 %left#, 0
-  br i1 %more#, label %write#, label %done#
-write#:
-  %fewer# = sub i64 %left#, 1
-  %after# = getelementptr i64, ptr %at#, i64 3
-  %target# = load ptr, ptr %at#
-  %moveat# = getelementptr i64, ptr %at#, i64 1
-  %move# = load ptr, ptr %moveat#
-  %offsetat# = getelementptr i64, ptr %at#, i64 2
-  %offset# = load i64, ptr %offsetat#
-  %new# = add i64 %place#, %offset#
-  %plain# = icmp eq ptr %move#, null
-  br i1 %plain#, label %direct#, label %call#
-direct#:
-  store i64 %new#, ptr %target#
-  br label %next#
-call#:
-  %moved# = call i32 %move#(ptr %target#, i64 %new#)
-  %good# = icmp eq i32 %moved#, 0
-  br i1 %good#, label %called#, label %failed
-called#:
-  br label %next#
-done#:
-  %list#NEXT = getelementptr i64, ptr %at#, i64 0"""
-"""Gives a slice's address to its targets; the list of the next slice's follows."""
+                    yield at - start, pointer
 
 
 def _text(slices: Sequence[Slice]) -> str:
@@ -164,9 +127,17 @@ def _text(slices: Sequence[Slice]) -> str:
         at += 1 + len(kind)
         lines.append(f"  %place{number} = add i64 %{base}, 0")
     lines.append(f"  %list0 = getelementptr i64, ptr %words, i64 {limit}")
-    for number in range(len(slices)):
-        following = f"list{number + 1}"
-        lines.append(_WRITE.replace("list#NEXT", following).replace("#", str(number)))
+    for n in range(len(slices)):
+        lines += [
+            f"  %count{n} = load i64, ptr %list{n}",
+            f"  %triples{n} = getelementptr i64, ptr %list{n}, i64 1",
+            f"  %failed{n} = call i32 @{{name}}_follow("
+            f"ptr %triples{n}, i64 %count{n}, i64 %place{n})",
+            f"  %good{n} = icmp eq i32 %failed{n}, 0",
+            f"  br i1 %good{n}, label %done{n}, label %failed",
+            f"done{n}:",
+            f"  %list{n + 1} = getelementptr [3 x i64], ptr %triples{n}, i64 %count{n}",
+        ]
     lines += "  %status = call i32 %function(ptr %tape)", "  ret i32 %status"
     lines += "failed:", "  ret i32 1", "}"
-    return "\n".join(["define i32 @{name}(ptr %words) {", "entry:", *lines])
+    return FOLLOW + "\n".join(["define i32 @{name}(ptr %words) {", "entry:", *lines])

@@ -28,6 +28,7 @@ from ..arrays import same_memory
 from ..contraction import BLOCK, Contraction, contraction
 from ..jit import llvm
 from ..numpy.base import kernel_of
+from ..numpy.fusion import needed
 from ..numpy.reducing import scan_of
 from ..onednn import backend as onednn
 from . import (
@@ -89,20 +90,17 @@ def _fusion(
 ) -> list[Call]:
     body = [x for x in op.body.block.ops if isinstance(x, TensorOp)]
     slices = [x for x in body if isinstance(x, DynamicSliceOp)]
-    others = [x for x in body if x not in slices and not _is_read_by(slices, x)]
+    arrays = dict[SSAValue, Array](zip(op.body.block.args, inputs, strict=True))
+    if not slices:
+        return _group(body, op.yielded[0], arrays, out, scratch)
+    others = needed([x for x in body if x not in slices], op.yielded)
+    starts = {x: _stored(x, arrays) for part in slices for x in part.inputs[1:]}
 
-    def compute(arrays: Mapping[SSAValue, Array]) -> list[Call]:
-        calls = _group(others, op.yielded[0], arrays, out, scratch)
+    def compute(parts: Mapping[SSAValue, Array]) -> list[Call]:
+        calls = _group(others, op.yielded[0], {**arrays, **parts}, out, scratch)
         return with_native_copies(calls, scratch)
 
-    arrays = dict[SSAValue, Array](zip(op.body.block.args, inputs, strict=True))
-    return on_slices(slices, arrays, compute) if slices else compute(arrays)
-
-
-def _is_read_by(slices: Sequence[TensorOp], op: TensorOp) -> bool:
-    """Whether slices alone read a result, such as the number that a start is."""
-    readers = [use.operation for result in op.results for use in result.uses]
-    return bool(readers) and all(reader in slices for reader in readers)
+    return on_slices(slices, {**arrays, **starts}, compute)
 
 
 def with_native_copies(calls: list[Call], scratch: Scratch) -> list[Call]:
@@ -214,7 +212,8 @@ def _contraction(
 
 
 def _stored(value: SSAValue, known: Mapping[SSAValue, Array]) -> Array:
-    """An operand of a contraction: an array, or all elements of a constant number."""
+    """An operand of a contraction or a slice: an array, or all elements of a constant
+    number."""
     owner = value.owner
     if value in known or not isinstance(owner, shaping.ConstantOp):
         return known[value]

@@ -134,10 +134,10 @@ def _parts(op: FusionOp, arrays: Mapping[SSAValue, Array]) -> _Parts | None:
             arrays[result] = view
         else:
             rest.append(inner)
-    return _Parts(arrays, splats, _needed(rest, op.yielded))
+    return _Parts(arrays, splats, needed(rest, op.yielded))
 
 
-def _needed(ops: Sequence[TensorOp], results: Sequence[SSAValue]) -> list[TensorOp]:
+def needed(ops: Sequence[TensorOp], results: Sequence[SSAValue]) -> list[TensorOp]:
     """The operations that the results depend on, in order."""
     needed = set(results)
     kept: list[TensorOp] = []
@@ -161,7 +161,7 @@ def _stored(
     targets = dict(zip(op.yielded, outs, strict=True))
     calls: list[Call] = []
     ops = [inner for inner in op.body.block.ops if isinstance(inner, TensorOp)]
-    for inner in _needed(ops, op.yielded):
+    for inner in needed(ops, op.yielded):
         (result,) = inner.results
         if result in arrays:
             continue
