@@ -61,6 +61,7 @@ from ..dialects.tgraph.base import (
 from ..dialects.tgraph.bodies import ReduceByOp, SortOp
 from ..dialects.tgraph.elements import is_complex
 from ..dialects.tgraph.elementwise import ElementwiseOp
+from ..dialects.tgraph.fusing import ending
 from ..dialects.tgraph.indexing import (
     DynamicSliceOp,
     DynamicUpdateSliceOp,
@@ -200,7 +201,16 @@ def _moved(op: Operation, of: "_Bytes") -> int:
         return 3 * of(op.inputs[2]) + of(op.inputs[1])
     if not isinstance(op, TensorOp):
         return sum(map(of, dict.fromkeys((*op.operands, *op.results))))
-    return sum(map(of, op.res or op.outs)) + sum(_read(op, of))
+    return _written(op, of) + sum(_read(op, of))
+
+
+def _written(op: TensorOp, of: "_Bytes") -> int:
+    """The bytes of each result that are written."""
+    if isinstance(op, FusionOp):
+        computed, update = ending(op.yielded[0])
+        if update is not None:
+            return of(computed)
+    return sum(map(of, op.res or op.outs))
 
 
 def reads_part(op: Operation, value: SSAValue) -> bool:
@@ -603,6 +613,8 @@ def _bytes_of_parts(ops: Sequence[Operation], value: SSAValue, of: _Bytes) -> in
 
 def _bytes_of_part(op: Operation, value: SSAValue, of: _Bytes) -> int:
     """How much of an operand an operation reads."""
+    if isinstance(op, DynamicUpdateSliceOp) and value is op.inputs[0]:
+        return 0  # in place
     if isinstance(op, TensorOp) and reads_part(op, value):
         return of((op.res or op.outs)[0])
     return of(value)

@@ -32,7 +32,7 @@ from ..dialects.tgraph.elementwise import (
     SubtractOp,
 )
 from ..dialects.tgraph.indexing import DynamicSliceOp, DynamicUpdateSliceOp
-from ..dialects.tgraph.shaping import BroadcastInDimOp, ReshapeOp
+from ..dialects.tgraph.shaping import BroadcastInDimOp, IotaOp, ReshapeOp
 from ..dialects.tgraph.structure import AssignOp, ReadOp, WhileOp
 from ..dialects.tgraph.unused import rebuilt, without_unused
 from .loops import Counter, counter, integer, is_read, only_writer
@@ -216,6 +216,8 @@ def _linear(
         return Linear(0, number)
     if isinstance(op, ReadOp):
         return _induction(op, loop, counted)
+    if isinstance(op, DynamicSliceOp):
+        return _of_iota(op, loop, counted, depth)
     if not isinstance(op, TensorOp) or op.outs or not depth:
         return None
     match op, [linear(v, loop, counted, depth - 1) for v in op.inputs]:
@@ -234,6 +236,34 @@ def _linear(
             return None if holds is None else yes if holds else no
         case _:
             return None
+
+
+def _of_iota(
+    op: DynamicSliceOp, loop: WhileOp, counted: Counter, depth: int
+) -> Linear | None:
+    """The number that a slice of an iota has, as in a scan over `arange(n)`."""
+    value = op.inputs[0]
+    if value.owner is loop.body.block:
+        assert isinstance(value, BlockArgument)
+        value = loop.inputs[value.index]
+    iota, type = value.owner, tensor_type_of(value.type)
+    if (
+        not isinstance(iota, IotaOp)
+        or not isinstance(type.element_type, IntegerType)
+        or not is_static(type)
+        or iota.outs
+        or op.outs
+        or not depth
+    ):
+        return None
+    dim = iota.dimension.value.data
+    if op.slice_sizes.get_values()[dim] != 1:
+        return None
+    start = linear(op.inputs[1 + dim], loop, counted, depth - 1)
+    if start is None:
+        return None
+    low, high = start.ends(counted.trips)
+    return start if low >= 0 and high < shape_of(type)[dim] else None
 
 
 def _induction(read: ReadOp, loop: WhileOp, counted: Counter) -> Linear | None:

@@ -75,13 +75,26 @@ def _is_early(
     ):
         return False
     now = position[maker]
-    for contents in before.values:
-        for at, user, index in uses_of_contents(contents, position, operations.uses):
-            if at > now and not (user is op and index == 0):
-                return False
-            if at == now and not _may_overwrite(maker, contents, layout, operations):
-                return False
-    return True
+    return is_read_before(op, before, now + 1, operations) and all(
+        _may_overwrite(maker, contents, layout, operations)
+        for contents in before.values
+        for at, _, _ in uses_of_contents(contents, position, operations.uses)
+        if at == now
+    )
+
+
+def is_read_before(
+    op: DynamicUpdateSliceOp, before: Version, position: int, operations: Operations
+) -> bool:
+    """Whether what a variable holds before an update is read by nobody else from a
+    position on."""
+    return all(
+        at < position or (user is op and index == 0)
+        for contents in before.values
+        for at, user, index in uses_of_contents(
+            contents, operations.position, operations.uses
+        )
+    )
 
 
 def _may_overwrite(

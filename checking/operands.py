@@ -8,7 +8,8 @@
 Each destination must be disjoint from every other operand, or coincide, with the same
 layout, with an operand that the operation declares it may overwrite. plan-check proves
 the declaration of a fusion from its body: an element of the result may depend only on
-the same element of the operand, or on elements in its row.
+the same element of the operand, or on elements in its row. If the body ends with an
+update of a slice, it may read the same slice of the same operand.
 
 While a transfer is under way, from a `memref.dma_start` to its wait, no operation
 writes its source, or reads or writes its target. Shares no code with the code that
@@ -23,7 +24,7 @@ from itertools import combinations
 
 from xdsl.dialects import memref
 from xdsl.dialects.func import CallOp, FuncOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ..analysis.control_flow import CONCURRENT
 from ..analysis.functions import arena_arguments
@@ -44,8 +45,9 @@ from ..dialects.memory import (
 )
 from ..dialects.tgraph.base import is_static, shape_of, tensor_type_of
 from ..dialects.tgraph.elementwise import ElementwiseOp
+from ..dialects.tgraph.indexing import DynamicSliceOp, DynamicUpdateSliceOp
 from ..dialects.tgraph.reducing import ReduceOp
-from ..dialects.tgraph.shaping import BroadcastInDimOp
+from ..dialects.tgraph.shaping import BroadcastInDimOp, ConstantOp, ReshapeOp
 from ..dialects.tgraph.structure import FusionOp
 from .buffers import ArenaBuffer, bits_of, name_of_global, origin_of
 from .effects import Callees, callee_of
@@ -487,13 +489,42 @@ def _dependence(fusion: FusionOp, index: int) -> _Dependence:
     values: dict[SSAValue, _Dependence] = {
         argument: _Dependence.NOTHING for argument in block.args
     }
-    values[block.args[index]] = _Dependence.POSITION
+    whole = block.args[index]
+    values[whole] = _Dependence.POSITION
     rows = {_rows(op) for op in block.ops if isinstance(op, ReduceOp)}
+    last = fusion.yielded[0].owner
     for op in block.ops:
         most = max((values[v] for v in op.operands), default=_Dependence.NOTHING)
+        if isinstance(last, DynamicUpdateSliceOp) and last.inputs[0] is whole:
+            # A position is one in the slice from here on.
+            if op is last:
+                return max(values[value] for value in last.inputs)
+            if isinstance(op, DynamicSliceOp) and _is_same_slice(op, last):
+                values[op.result] = _Dependence.POSITION
+                continue
+            if whole in op.operands:
+                return _Dependence.ANYTHING
         for result in op.results:
             values[result] = _step(op, most, one_kind=len(rows) == 1)
     return values[fusion.yielded[0]]
+
+
+def _is_same_slice(read: DynamicSliceOp, written: DynamicUpdateSliceOp) -> bool:
+    """Whether both begin at the same place of the same operand, and are as large."""
+    sizes = tensor_type_of(read.result.type), tensor_type_of(written.inputs[1].type)
+    starts = zip(read.inputs[1:], written.inputs[2:], strict=True)
+    return (
+        read.inputs[0] is written.inputs[0]
+        and sizes[0] == sizes[1]
+        and all(
+            x is y or (_number(x) is not None and _number(x) == _number(y))
+            for x, y in starts
+        )
+    )
+
+
+def _number(value: SSAValue) -> Attribute | None:
+    return value.owner.value if isinstance(value.owner, ConstantOp) else None
 
 
 def _step(op: Operation, most: _Dependence, *, one_kind: bool) -> _Dependence:
@@ -508,8 +539,18 @@ def _step(op: Operation, most: _Dependence, *, one_kind: bool) -> _Dependence:
             return _Dependence.ROW
         case BroadcastInDimOp() if _keeps_rows(op):
             return _Dependence.ROW
+        case ReshapeOp() if _keeps_sizes(op):
+            return most
         case _:
             return _Dependence.ANYTHING
+
+
+def _keeps_sizes(op: ReshapeOp) -> bool:
+    """Whether only dimensions of size 1 come and go: the order of elements, and the
+    number of those in a row, stay."""
+    types = (tensor_type_of(value.type) for value in (op.inputs[0], op.results[0]))
+    before, after = ([n for n in shape_of(type) if n != 1] for type in types)
+    return before == after
 
 
 def _rows(op: ReduceOp) -> int | None:

@@ -64,6 +64,7 @@ _CLASSES = {
     "tgraph-rematerialize": "TGraphRematerialize",
     "tgraph-offload": "TGraphOffload",
     "tgraph-concatenate-in-place": "TGraphConcatenateInPlace",
+    "tgraph-update-in-place": "TGraphUpdateInPlace",
     "tgraph-fit": "TGraphFit",
     "tgraph-search": "TGraphSearch",
     "tgraph-color-streams": "TGraphColorStreams",

@@ -9,22 +9,31 @@ ROWS         elementwise operations and `reduce`s of whole rows: all values are 
              of the full shape `(R, C)` or hold one number for each row, `(R)` or
              `(R, 1)`; broadcasts bring these to the full shape (softmax, layer norm)
 
-A group has one result, that of its root. Both the passes that make groups and those who
-run them ask `Group`, so that no one else has to know these rules.
+A group has one result, that of its root. A group may end with an update, which puts
+the root's result into a tensor, as a slice at a dynamic start. It may read the slice
+that it replaces. Both the passes that make groups and those who run them ask `Group`,
+so that no one else has to know these rules.
 """
 
 from collections.abc import Iterable, Sequence
 from enum import Enum, auto
 from math import prod
 
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from ..contents import operands_of
 from .base import AnyTensor, Shape, TensorOp, element_bytes, shape_of, tensor_type_of
 from .elementwise import ElementwiseOp
-from .indexing import DynamicSliceOp
+from .indexing import DynamicSliceOp, DynamicUpdateSliceOp
 from .reducing import ConvolutionOp, DotGeneralOp, ReduceOp
-from .shaping import BroadcastInDimOp, ConstantOp, FullLikeOp, IotaOp, ViewOp
+from .shaping import (
+    BroadcastInDimOp,
+    ConstantOp,
+    FullLikeOp,
+    IotaOp,
+    ReshapeOp,
+    ViewOp,
+)
 
 
 class Form(Enum):
@@ -65,6 +74,9 @@ class Group:
 
     Broadcasts are not added: `add` finds those between an operation and its readers.
     """
+
+    update: DynamicUpdateSliceOp | None = None
+    """What puts the root's result into a tensor, if anything does."""
 
     def __init__(self, root: TensorOp):
         self.root = root
@@ -144,6 +156,28 @@ class Group:
             case _:
                 return ()
 
+    def updated(self) -> Sequence[int]:
+        """The argument that `update` puts a slice into, if its memory may be the
+        result's: of its elements members read only those that are being replaced."""
+        assert self.update is not None
+        whole, in_place = self.update.inputs[0], self.in_place_readers()
+        for use in whole.uses:
+            read = use.operation
+            if read is self.update and not use.index:
+                continue
+            if not isinstance(read, DynamicSliceOp) or not is_replaced(
+                read, self.update
+            ):
+                return ()
+            values: list[SSAValue] = [read.result]
+            for value in values:
+                for user in (use.operation for use in value.uses):
+                    if isinstance(user, ViewOp) and keeps_sizes(user):
+                        values += user.res
+                    elif not isinstance(user, in_place):
+                        return ()
+        return (whole.index,) if isinstance(whole, BlockArgument) else ()
+
     @property
     def rows(self) -> int | None:
         """The number of leading dimensions that count rows, if there are rows."""
@@ -204,6 +238,56 @@ LEAVES = (ConstantOp, FullLikeOp, IotaOp)
 """Operations of a body that need no other's result."""
 
 
+def ending(result: SSAValue) -> tuple[SSAValue, DynamicUpdateSliceOp | None]:
+    """Of a body that yields `result`: what it computes, and the update, if any, that
+    puts this, perhaps reshaped by dimensions of size 1, into a tensor."""
+    update = result.owner
+    if not isinstance(update, DynamicUpdateSliceOp):
+        return result, None
+    return without_units(update.inputs[1]), update
+
+
+def without_units(value: SSAValue) -> SSAValue:
+    """What has the same elements as a value but for dimensions of size 1."""
+    while isinstance(value.owner, ViewOp) and keeps_sizes(value.owner):
+        value = value.owner.inputs[0]
+    return value
+
+
+def keeps_sizes(op: ViewOp) -> bool:
+    """Whether an operation on tensors adds and drops dimensions of size 1 alone."""
+    if not op.res or op.outs:
+        return False
+    if isinstance(op, BroadcastInDimOp):
+        dims = op.broadcast_dimensions.get_values()
+        if list(dims) != sorted(dims):
+            return False
+    elif not isinstance(op, ReshapeOp):
+        return False
+    types = tensor_type_of(op.inputs[0].type), tensor_type_of(op.res[0].type)
+    before, after = ([n for n in shape_of(type) if n != 1] for type in types)
+    return before == after
+
+
+def is_replaced(slice: DynamicSliceOp, update: DynamicUpdateSliceOp) -> bool:
+    """Whether a slice is the one that an update replaces: it begins at the same numbers
+    along each dimension that it is a part of."""
+    whole, part = (shape_of(tensor_type_of(v.type)) for v in update.inputs[:2])
+    if slice.inputs[0] is not update.inputs[0] or _shape(slice) != part:
+        return False
+    starts = zip(slice.inputs[1:], update.inputs[2:], strict=True)
+    return all(part[d] == whole[d] or is_same(*pair) for d, pair in enumerate(starts))
+
+
+def is_same(x: SSAValue, y: SSAValue) -> bool:
+    """Whether two values are one, or the same constant."""
+    return x is y or (
+        isinstance(x.owner, ConstantOp)
+        and isinstance(y.owner, ConstantOp)
+        and x.owner.dense == y.owner.dense
+    )
+
+
 def group_of(body: Block, result: SSAValue) -> Group | None:
     """The group that a fusion's body, which yields `result`, is; None if it is none."""
     known = set[SSAValue](body.args)
@@ -217,8 +301,11 @@ def group_of(body: Block, result: SSAValue) -> Group | None:
             leaves.add(op.results[0])
         if isinstance(op, ConstantOp):
             known.add(op.results[0])
+    computed, update = ending(result)
+    if update and not known.issuperset((update.inputs[0], *update.inputs[2:])):
+        return None
     group: Group | None = None
-    needed = {result}
+    needed = {computed}
     for op in reversed(body.ops):
         if not isinstance(op, TensorOp) or op.results[0] not in needed:
             continue
@@ -231,6 +318,7 @@ def group_of(body: Block, result: SSAValue) -> Group | None:
             return None
         if group is None:
             group = Group(op)
+            group.update = update
         elif not group.add(op):
             return None
     return group

@@ -251,6 +251,7 @@ class DynamicUpdateSliceOp(TensorOp):
     """
 
     name = "tgraph.dynamic_update_slice"
+    PATTERN: ClassVar = Pattern.INJECTIVE
 
     def overwritable(self) -> Sequence[int]:
         return (0,)

@@ -180,10 +180,13 @@ class FusionOp(TensorOp):
         A body that yields an input as it is copies it. A group of rows is computed row
         by row (or some rows at a time): all of a row is read before the last operation
         writes it. So is what follows a contraction, with as much of the contraction's
-        result at a time.
+        result at a time. A group that ends with an update writes what it updates, if it
+        reads no more of that, and in the same way, than the slice that it replaces.
         """
         group = self.group()
         in_place: tuple[type[Operation], ...] = ()
+        if group is not None and group.update is not None:
+            return group.updated()
         if group is not None:
             in_place = group.in_place_readers()
         elif len(self.yielded) == 1 and isinstance(self.yielded[0], BlockArgument):

@@ -230,17 +230,25 @@ def _fusion(values: Values, op: FusionOp) -> None:
             if part := indexing.slice_in_place(values, inner):
                 values.stored[inner.result] = part
     targets = [values.store(out) for out in op.outs]
-    group = op.group()
-    roots = {_root(op.inputs[index]) for index in op.overwritable()}
+    results, group = op.yielded, op.group()
+    is_read = {_root(op.inputs[index]) for index in op.overwritable()}
+    if group is not None and (update := group.update) is not None:
+        if part := indexing.updated_in_place(values, update, targets[0]):
+            results = [group.root.results[0]]
+            layout = part.layout.reshaped(tensor_type_of(results[0].type).get_shape())
+            assert layout is not None  # by dimensions of size 1
+            targets = [part.viewed(layout)]
+            if update.inputs[0].has_one_use():
+                is_read.clear()
     if (
         group is not None
         and group.form is Form.CONTRACTION
-        and _root(op.outs[0]) not in roots
+        and _root(op.outs[0]) not in is_read
     ):
         for inner in op.body.block.ops:
             if isinstance(inner, CONTRACTIONS):
                 _contract(values, inner, targets[0])
-    for value, target in zip(op.yielded, targets, strict=True):
+    for value, target in zip(results, targets, strict=True):
         if values.is_inline(value):
             assign(values, value, target)
         elif value in values.stored or not isinstance(value.owner, TensorOp):

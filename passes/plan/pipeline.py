@@ -43,6 +43,7 @@ class PlanPipeline(ModulePass, PlanOptions):
         from ..tgraph.search import TGraphSearch
         from ..tgraph.sink_concatenations import TGraphSinkConcatenations
         from ..tgraph.tile import TGraphTile
+        from ..tgraph.update_in_place import TGraphUpdateInPlace
         from .attach_target import PlanAttachTarget
         from .budget import PlanBudget
         from .check import PlanCheck
@@ -59,6 +60,7 @@ class PlanPipeline(ModulePass, PlanOptions):
         ]
         if self.streams == 1:
             lower += [
+                TGraphUpdateInPlace(),  # what it makes smaller is not tiled
                 TGraphTile(**placing),
                 TGraphPackMasks(**placing),
                 TGraphRematerialize(**placing),
@@ -91,7 +93,11 @@ class PlanPipeline(ModulePass, PlanOptions):
             *(rewrite() for rewrite in rewrites()),
             *lower,
             *(
-                [TGraphOffload(**placing), TGraphConcatenateInPlace(**placing)]
+                [
+                    TGraphOffload(**placing),
+                    TGraphConcatenateInPlace(**placing),
+                    TGraphUpdateInPlace(),
+                ]
                 if self.streams == 1
                 else [TGraphColorStreams(self.streams)]
             ),

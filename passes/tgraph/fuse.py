@@ -207,7 +207,7 @@ def _lowered(
     return grouping
 
 
-def outline(fused: Fused) -> None:
+def outline(fused: Fused) -> FusionOp:
     """Puts a group's operations into a fusion, and takes the last of them out."""
     last = fused.root
     body = Block()
@@ -236,3 +236,4 @@ def outline(fused: Fused) -> None:
     Rewriter.insert_op(fusion, InsertPoint.before(last))
     last.result.replace_all_uses_with(fusion.result)
     Rewriter.erase_op(last)  # which may have a destination, so that it is never unused
+    return fusion

@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import i1
 from xdsl.ir import Attribute, SSAValue
 
 from ....analysis.layout import Layout
+from ....dialects.tgraph.base import tensor_type_of
 from ....dialects.tgraph.indexing import (
     DynamicSliceOp,
     DynamicUpdateSliceOp,
@@ -97,15 +98,32 @@ def dynamic_slice(values: Values, op: DynamicSliceOp, target: Stored) -> None:
 
 def slice_in_place(values: Values, op: DynamicSliceOp) -> Stored | None:
     """The slice where it lies; None for one of elements that are repeated."""
-    source = values.store(op.inputs[0])
-    sizes = op.slice_sizes.get_values()
+    source, *starts = op.inputs
+    return _part(values, values.store(source), starts, op.slice_sizes.get_values())
+
+
+def updated_in_place(
+    values: Values, op: DynamicUpdateSliceOp, target: Stored
+) -> Stored | None:
+    """The slice of `target` that an update replaces. The target's other elements have
+    been copied there."""
+    old, update, *starts = op.inputs
+    sizes = tensor_type_of(update.type).get_shape()
+    copy(values, values.store(old), target)
+    return _part(values, target, starts, sizes)
+
+
+def _part(
+    values: Values, source: Stored, starts: Sequence[SSAValue], sizes: Sequence[int]
+) -> Stored | None:
+    """A slice where it lies; None for one of elements that are repeated, or of none."""
     if source.repeats or 0 in sizes:
         return None
     shape, strides = source.shape, source.layout.strides
     dims = [d for d in range(len(sizes)) if sizes[d] < shape[d]]
     begins = _clamped(
         values,
-        [values.store(op.inputs[1 + d]) for d in dims],
+        [values.store(starts[d]) for d in dims],
         [shape[d] for d in dims],
         [sizes[d] for d in dims],
     )

@@ -12,6 +12,7 @@ from ....analysis.versions import source_of
 from ....dialects.sizes.symbolic import typical
 from ....dialects.tgraph.base import (
     DONATED,
+    AnyTensor,
     TensorOp,
     VariableType,
     shape_of,
@@ -19,8 +20,8 @@ from ....dialects.tgraph.base import (
     typical_bytes,
 )
 from ....dialects.tgraph.elements import is_complex
-from ....dialects.tgraph.fusing import CONTRACTIONS
-from ....dialects.tgraph.indexing import DynamicSliceOp
+from ....dialects.tgraph.fusing import CONTRACTIONS, keeps_sizes
+from ....dialects.tgraph.indexing import DynamicSliceOp, DynamicUpdateSliceOp
 from ....dialects.tgraph.shaping import ReshapeOp
 from ....dialects.tgraph.signature import attributes_of
 from ....dialects.tgraph.structure import ReadOp, WhileOp
@@ -39,7 +40,7 @@ def slice_in_place(reader: Operation, value: SSAValue) -> Sequence[TensorOp]:
     """
     reshapes: list[TensorOp] = []
     owner = value.owner
-    while isinstance(owner, ReshapeOp) and is_view(owner) and _keeps_sizes(owner):
+    while isinstance(owner, ReshapeOp) and keeps_sizes(owner):
         reshapes.append(owner)
         owner = operands_of(owner)[0][0].owner
     if (
@@ -49,34 +50,40 @@ def slice_in_place(reader: Operation, value: SSAValue) -> Sequence[TensorOp]:
         or any(place_of(op) != place_of(reader) for op in (owner, *reshapes))
     ):
         return ()
-    type = tensor_type_of(owner.result.type)
-    if isinstance(reader, CONTRACTIONS) and _is_of_numpy(type.element_type):
+    element = tensor_type_of(owner.result.type).element_type
+    if isinstance(reader, CONTRACTIONS) and is_of_numpy(element):
         return ()
-    if time_to_move(2 * typical_bytes(type)) < LAUNCH or _side_by_side(owner) < LINE:
+    if not is_worth_a_place(owner, owner.result):
         return ()
     return (owner, *reshapes) if _stays(owner.inputs[0]) else ()
 
 
-def _is_of_numpy(element: Attribute) -> bool:
+def is_of_numpy(element: Attribute) -> bool:
+    """Whether NumPy multiplies matrices of such elements."""
     return isinstance(element, Float64Type) or is_complex(element)
 
 
-def _side_by_side(op: DynamicSliceOp) -> int:
+def is_worth_a_place(
+    op: DynamicSliceOp | DynamicUpdateSliceOp, slice: SSAValue
+) -> bool:
+    """Whether a copy of a slice takes longer than to say where it begins, and the slice
+    has lines whose elements lie side by side."""
+    type = tensor_type_of(slice.type)
+    if time_to_move(2 * typical_bytes(type)) < LAUNCH:
+        return False
+    return side_by_side(tensor_type_of(op.inputs[0].type), type) >= LINE
+
+
+def side_by_side(whole: AnyTensor, part: AnyTensor) -> int:
     """Elements of a slice that lie one after the other in what it is a slice of."""
-    whole = shape_of(tensor_type_of(op.inputs[0].type))
-    part = shape_of(tensor_type_of(op.result.type))
     elements = 1
-    for all, some in zip(reversed(whole), reversed(part), strict=True):
+    for all, some in zip(
+        reversed(shape_of(whole)), reversed(shape_of(part)), strict=True
+    ):
         elements *= typical(some)
         if some != all:
             break
     return elements
-
-
-def _keeps_sizes(op: Operation) -> bool:
-    types = tensor_type_of(op.operands[0].type), tensor_type_of(op.results[0].type)
-    before, after = ([n for n in shape_of(type) if n != 1] for type in types)
-    return before == after
 
 
 def _is_in_variable(op: Operation) -> bool:

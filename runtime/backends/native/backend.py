@@ -8,10 +8,10 @@ from xdsl.ir import Operation, SSAValue
 
 from ....dialects.dtypes import Array, constant, numpy_dtype
 from ....dialects.tgraph import shaping
-from ....dialects.tgraph.base import TensorOp, shape_of
+from ....dialects.tgraph.base import TensorOp, shape_of, tensor_type_of
 from ....dialects.tgraph.bodies import ReduceByOp, SortOp
 from ....dialects.tgraph.elementwise import ElementwiseOp
-from ....dialects.tgraph.fusing import CONTRACTIONS
+from ....dialects.tgraph.fusing import CONTRACTIONS, ending
 from ....dialects.tgraph.indexing import DynamicSliceOp
 from ....dialects.tgraph.matrices import MatrixOp
 from ....dialects.tgraph.reducing import (
@@ -24,7 +24,7 @@ from ....dialects.tgraph.reducing import (
 from ....dialects.tgraph.structure import FusionOp
 from ...calls import Call
 from ...pool import Scratch
-from ..arrays import same_memory
+from ..arrays import copy, same_memory
 from ..contraction import BLOCK, Contraction, contraction
 from ..jit import llvm
 from ..numpy.base import kernel_of
@@ -91,16 +91,24 @@ def _fusion(
     body = [x for x in op.body.block.ops if isinstance(x, TensorOp)]
     slices = [x for x in body if isinstance(x, DynamicSliceOp)]
     arrays = dict[SSAValue, Array](zip(op.body.block.args, inputs, strict=True))
-    if not slices:
-        return _group(body, op.yielded[0], arrays, out, scratch)
-    others = needed([x for x in body if x not in slices], op.yielded)
-    starts = {x: _stored(x, arrays) for part in slices for x in part.inputs[1:]}
+    result, update = ending(op.yielded[0])
+    if not slices and update is None:
+        return _group(body, result, arrays, out, scratch)
+    others = needed([x for x in body if x not in slices], [result])
+    at = [x for part in slices for x in part.inputs[1:]]
+    around: list[Call] = []
+    if update is not None:
+        at += update.inputs[2:]
+        around = copy(out, _stored(update.inputs[0], arrays))
+    starts = {x: _stored(x, arrays) for x in at}
 
-    def compute(parts: Mapping[SSAValue, Array]) -> list[Call]:
-        calls = _group(others, op.yielded[0], {**arrays, **parts}, out, scratch)
+    def compute(parts: Mapping[SSAValue, Array], target: Array) -> list[Call]:
+        target = target.reshape(shape_of(tensor_type_of(result.type)))
+        calls = _group(others, result, {**arrays, **parts}, target, scratch)
         return with_native_copies(calls, scratch)
 
-    return on_slices(slices, {**arrays, **starts}, compute)
+    computed = on_slices(slices, update, {**arrays, **starts}, out, compute)
+    return [*with_native_copies(around, scratch), *computed]
 
 
 def with_native_copies(calls: list[Call], scratch: Scratch) -> list[Call]:

@@ -1,50 +1,60 @@
-"""Groups that read slices which begin where numbers say: in place, without a copy."""
+"""Groups on slices that begin where numbers say: in place, without a copy."""
 
 from collections.abc import Callable, Mapping, Sequence
 
 from xdsl.ir import SSAValue
 
 from ....dialects.dtypes import Array
-from ....dialects.tgraph.indexing import DynamicSliceOp
+from ....dialects.tgraph.base import shape_of, tensor_type_of
+from ....dialects.tgraph.fusing import is_replaced
+from ....dialects.tgraph.indexing import DynamicSliceOp, DynamicUpdateSliceOp
 from ...calls import Call
 from ..jit.records import Record
-from ..jit.slices import Sliced, slice_of
+from ..jit.slices import Slice, Sliced, slice_of
 from .graphs import NoLoopNest
 
-Compute = Callable[[Mapping[SSAValue, Array]], list[Call]]
-"""The calls that compute a group from the arrays of its slices."""
+Compute = Callable[[Mapping[SSAValue, Array], Array], list[Call]]
+"""The calls that compute a group from the arrays of its slices, into an array."""
 
 
 def on_slices(
-    ops: Sequence[DynamicSliceOp], arrays: Mapping[SSAValue, Array], compute: Compute
+    reads: Sequence[DynamicSliceOp],
+    update: DynamicUpdateSliceOp | None,
+    arrays: Mapping[SSAValue, Array],
+    out: Array,
+    compute: Compute,
 ) -> list[Call]:
     """The calls of a group some of whose leaves are slices of `arrays`, at starts that
-    are there, too.
+    are there, too; or which puts its result into a slice of `out`, which has the
+    elements around the slice.
 
     Raises `NoLoopNest` if some are not native, or a slice has no elements.
     """
-    slices = {
-        op.result: slice_of(
-            arrays[op.inputs[0]],
-            [arrays[start] for start in op.inputs[1:]],
-            op.slice_sizes.get_values(),
-        )
-        for op in ops
-        if _has_place(op, arrays)
-    }
-    if len(slices) < len(ops):
-        raise NoLoopNest
+    slices: list[Slice] = []
+
+    def stand_in(
+        op: DynamicSliceOp | DynamicUpdateSliceOp, source: Array, sizes: Sequence[int]
+    ) -> Array:
+        if 0 in sizes or any(stride < 0 for stride in source.strides):
+            raise NoLoopNest
+        starts = op.inputs[2:] if op is update else op.inputs[1:]
+        slices.append(slice_of(source, [arrays[x] for x in starts], sizes))
+        return slices[-1].stand_in
+
+    target = out
+    if update is not None:
+        target = stand_in(update, out, shape_of(tensor_type_of(update.inputs[1].type)))
     stand_ins = dict[SSAValue, Array](
-        (value, part.stand_in) for value, part in slices.items()
+        (
+            op.result,
+            target
+            if update is not None and is_replaced(op, update)
+            else stand_in(op, arrays[op.inputs[0]], op.slice_sizes.get_values()),
+        )
+        for op in reads
     )
-    functions = [function for function, _ in compute(stand_ins)]
+    functions = [function for function, _ in compute(stand_ins, target)]
     records = [x for x in functions if isinstance(x, Record)]
     if len(records) < len(functions):
         raise NoLoopNest
-    return [(Sliced(list(slices.values()), records), ())]
-
-
-def _has_place(op: DynamicSliceOp, arrays: Mapping[SSAValue, Array]) -> bool:
-    return 0 not in op.slice_sizes.get_values() and all(
-        stride >= 0 for stride in arrays[op.inputs[0]].strides
-    )
+    return [(Sliced(slices, records), ())]

@@ -7,7 +7,8 @@ By the group's form (`dialects/tgraph/fusing.py`):
  * a reduction, tile by tile: the tiles' results are combined in turn (sums in f64);
  * a contraction, then a loop over its result (contraction.py).
 
-A body that is none of these is computed operation by operation, in the workspace.
+A body that is none of these is computed operation by operation, in the workspace. So is
+what an update at the end puts into a tensor.
 """
 
 from collections.abc import Mapping, Sequence
@@ -54,20 +55,31 @@ def fusion(
             copied = scratch.take(shape_of(inner.result), dtype_of(inner))
             calls += kernel_of(inner)(inner, sources, [copied], scratch)
             arrays[inner.result] = copied
-    return [*calls, *_computed(op, arrays, outs, scratch)]
+    group = op.group()
+    if group is None or (update := group.update) is None:
+        return [*calls, *_computed(op, op.yielded, arrays, outs, scratch)]
+    part, result = update.inputs[1], group.root.results[0]
+    made = scratch.take(shape_of(part), dtype_of(group.root))
+    target = made.reshape(shape_of(result))
+    calls += _computed(op, [result], arrays, [target], scratch)
+    known = {**arrays, **numbers, part: made}
+    sources = [known[value] for value in update.inputs]
+    return [*calls, *kernel_of(update)(update, sources, outs, scratch)]
 
 
 def _computed(
     op: FusionOp,
+    results: Sequence[SSAValue],
     arrays: Mapping[SSAValue, Array],
     outs: Sequence[Array],
     scratch: Scratch,
 ) -> list[Call]:
-    """The calls of a fusion whose arguments, and slices of them, are `arrays`."""
-    parts = _parts(op, arrays)
+    """The calls that compute results of a fusion whose arguments, and slices of them,
+    are `arrays`."""
+    parts = _parts(op, results, arrays)
     group = op.group()
     if group is None or parts is None or _is_empty(group):
-        return _stored(op, arrays, outs, scratch)
+        return _stored(op, results, arrays, outs, scratch)
     (out,) = outs
     match group.form:
         case Form.LOOP:
@@ -79,7 +91,7 @@ def _computed(
         case Form.ROWS:
             return rows(group, parts.ops, parts.arrays, parts.splats, out, scratch)
         case _:
-            return _stored(op, arrays, outs, scratch)
+            return _stored(op, results, arrays, outs, scratch)
 
 
 def _is_empty(group: Group) -> bool:
@@ -111,7 +123,9 @@ class _Parts:
         return self.arrays[value]
 
 
-def _parts(op: FusionOp, arrays: Mapping[SSAValue, Array]) -> _Parts | None:
+def _parts(
+    op: FusionOp, results: Sequence[SSAValue], arrays: Mapping[SSAValue, Array]
+) -> _Parts | None:
     """None if a leaf is no view of an argument, or of a slice of one."""
     arrays = dict(arrays)
     splats: dict[SSAValue, Array] = {}
@@ -134,7 +148,7 @@ def _parts(op: FusionOp, arrays: Mapping[SSAValue, Array]) -> _Parts | None:
             arrays[result] = view
         else:
             rest.append(inner)
-    return _Parts(arrays, splats, needed(rest, op.yielded))
+    return _Parts(arrays, splats, needed(rest, results))
 
 
 def needed(ops: Sequence[TensorOp], results: Sequence[SSAValue]) -> list[TensorOp]:
@@ -153,15 +167,16 @@ def needed(ops: Sequence[TensorOp], results: Sequence[SSAValue]) -> list[TensorO
 
 def _stored(
     op: FusionOp,
+    results: Sequence[SSAValue],
     arrays: Mapping[SSAValue, Array],
     outs: Sequence[Array],
     scratch: Scratch,
 ) -> list[Call]:
     arrays = dict(arrays)
-    targets = dict(zip(op.yielded, outs, strict=True))
+    targets = dict(zip(results, outs, strict=True))
     calls: list[Call] = []
     ops = [inner for inner in op.body.block.ops if isinstance(inner, TensorOp)]
-    for inner in needed(ops, op.yielded):
+    for inner in needed(ops, results):
         (result,) = inner.results
         if result in arrays:
             continue
@@ -177,7 +192,7 @@ def _stored(
         mark = scratch.mark
         calls += kernel_of(inner)(inner, sources, [arrays[result]], scratch)
         scratch.mark = mark
-    for value, out in zip(op.yielded, outs, strict=True):
+    for value, out in zip(results, outs, strict=True):
         calls += copy(out, arrays[value])
     return calls
 

@@ -1,0 +1,402 @@
+"""`tgraph-update-in-place`: groups compute the slices that updates put into variables.
+
+    %s = tgraph.dynamic_slice %m, %i, %c0 {...} : ... -> tensor<1x8xf32>
+    %u = tgraph.fusion(%x = %s, %y = %g) : (...) -> tensor<1x8xf32> {
+      %0 = tgraph.add %x, %y : tensor<1x8xf32>
+      tgraph.yield %0 : tensor<1x8xf32>
+    }
+    %t = tgraph.sqrt %u : tensor<1x8xf32>
+    %n = tgraph.dynamic_update_slice %m, %u, %i, %c0 outs(%v) : ...
+
+    %n = tgraph.fusion(%y = %g, %whole = %m, %start = %i) outs(%v) : (...) {
+      %c0 = tgraph.constant<0 : i32> : tensor<i32>
+      %x = tgraph.dynamic_slice %whole, %start, %c0 {...} : ... -> tensor<1x8xf32>
+      %0 = tgraph.add %x, %y : tensor<1x8xf32>
+      %1 = tgraph.dynamic_update_slice %whole, %0, %start, %c0 : ...
+      tgraph.yield %1 : tensor<4x8xf32>
+    }
+    %t = tgraph.fusion(%whole = %n, %start = %i) : (...) -> tensor<1x8xf32> {...}
+
+Here %m is what the variable %v holds. The slice is not stored beside the variable and
+then copied, but computed where it goes: a row that a loop adds to a stack, or one of an
+optimizer's state for all layers. The old slice and the new one are read there, too.
+
+The pass applies to groups and computed operations from which on nobody but the update
+reads the old contents. The others that read the slice have to be groups as well. XLA
+has such fusions, too. Updates at constant starts need no group: their slices are views
+(`analysis/updates.py`).
+
+Needs: level 1, in the order in which the program will run: last before
+tgraph-bufferize.
+Leaves: level 1.
+Does not: store small slices, or those of which few elements lie side by side, in place
+(as `fusion/slices.py`).
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from ...analysis.functions import erase_unused, tensor_blocks
+from ...analysis.operations import Fused, Operations, operands_of
+from ...analysis.updates import is_read_before, updated_layout
+from ...analysis.versions import Version, last_versions
+from ...dialects.sizes.symbolic import typical
+from ...dialects.tgraph.base import (
+    AnyTensor,
+    TensorOp,
+    ints,
+    shape_of,
+    tensor_type_of,
+)
+from ...dialects.tgraph.elementwise import ElementwiseOp
+from ...dialects.tgraph.fusing import (
+    CONTRACTIONS,
+    ending,
+    is_same,
+    keeps_sizes,
+    without_units,
+)
+from ...dialects.tgraph.indexing import DynamicSliceOp, DynamicUpdateSliceOp
+from ...dialects.tgraph.shaping import ConstantOp, ReshapeOp, ViewOp
+from ...dialects.tgraph.structure import FusionOp, ReadOp, YieldOp
+from ..optional import OptionalPass
+from .fuse import outline
+from .fusion.graph import place_of
+from .fusion.groups import is_computed
+from .fusion.slices import is_of_numpy, is_worth_a_place, side_by_side
+
+
+@dataclass(frozen=True)
+class TGraphUpdateInPlace(OptionalPass):
+    """Computes slices straight into the variables that updates put them into."""
+
+    name = "tgraph-update-in-place"
+    LOWERS_PEAK = True
+    TOPIC = "in place"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for block in tensor_blocks(op):
+            updates = [
+                inner
+                for inner in block.ops
+                if isinstance(inner, DynamicUpdateSliceOp) and inner.outs
+            ]
+            for update in updates:
+                if found := _found(update):
+                    _put_in_place(found)
+            if updates:
+                erase_unused(block)
+
+
+@dataclass(frozen=True)
+class _InPlace:
+    """An update whose slice can be computed in its place."""
+
+    update: DynamicUpdateSliceOp
+    maker: TensorOp  # of the slice, perhaps without dimensions of size 1
+    old: Sequence[SSAValue]  # what the variable holds until then
+    readers: Sequence[TensorOp]  # others that read the new slice
+    ahead: Sequence[Operation]  # what computes starts after the maker, in order
+    later: Sequence[Operation]  # what writes starts too early for these
+
+
+def _found(update: DynamicUpdateSliceOp) -> _InPlace | None:
+    made = without_units(update.inputs[1])
+    maker, block = made.owner, update.parent
+    assert block is not None
+    if (
+        not isinstance(maker, TensorOp)
+        or maker.parent is not block
+        or maker.outs
+        or _ends_with_update(maker)
+        or (_is_contraction(maker) and _has_gaps(update))  # libraries want none
+        or not _may_be_part(maker, update)
+        or not is_worth_a_place(update, update.inputs[1])
+        or updated_layout(update) is not None
+    ):
+        return None
+    operations = Operations(block)
+    position = operations.position
+    now = position[maker]
+    ahead: dict[Operation, None] = {}
+    if not all(_may_be_ahead(start, maker, ahead) for start in _starts(update)):
+        return None
+    version = _version(update)
+    before, after = version.previous, version.next
+    if (
+        before is None
+        or (before.writer and position[before.writer] >= now)
+        or not is_read_before(update, before, now, operations)
+    ):
+        return None
+    end = position[after.writer] if after and after.writer else len(position)
+    readers: dict[TensorOp, None] = {}
+    for reader in _readers(made):
+        if reader is update:
+            continue
+        if (
+            not isinstance(reader, TensorOp)
+            or position[reader] >= end
+            or not _may_be_part(reader, update)
+        ):
+            return None
+        readers[reader] = None
+    later = _written_before(update, readers)
+    if later is None:
+        return None
+    return _InPlace(update, maker, before.values, list(readers), list(ahead), later)
+
+
+def _may_be_ahead(
+    value: SSAValue, maker: Operation, ahead: dict[Operation, None]
+) -> bool:
+    """Whether a start is there before an operation, or can be computed there, by
+    operations that are put into `ahead`. Constants can be anywhere."""
+    op = value.owner
+    if (
+        not isinstance(op, Operation)
+        or op.parent is not maker.parent
+        or op.is_before_in_block(maker)
+        or isinstance(op, ConstantOp)
+        or op in ahead
+    ):
+        return True
+    if op is maker or not isinstance(op, FusionOp | ViewOp | ElementwiseOp) or op.outs:
+        return False
+    if not all(_may_be_ahead(operand, maker, ahead) for operand in op.inputs):
+        return False
+    ahead[op] = None
+    return True
+
+
+def _written_before(
+    update: DynamicUpdateSliceOp, readers: Iterable[TensorOp]
+) -> Sequence[Operation] | None:
+    """What writes the variables that starts are read from before all of the readers
+    have run: the increments of counters, which can wait until the end of the block.
+    None for others."""
+    found: list[Operation] = []
+    block = update.parent
+    assert block is not None
+    for read in (start.owner for start in _starts(update)):
+        if not isinstance(read, ReadOp) or read.parent is not block:
+            continue
+        writers = [
+            use.operation
+            for use in read.variable.uses
+            if not isinstance(use.operation, ReadOp)
+            and use.operation.parent is block
+            and read.is_before_in_block(use.operation)
+        ]
+        for writer in writers:
+            if not any(writer.is_before_in_block(reader) for reader in readers):
+                continue
+            if any(result.uses for result in writer.results) or any(
+                value is not read.result for value in operands_of(writer)[0]
+            ):
+                return None
+            found.append(writer)
+    return found
+
+
+def _starts(op: DynamicSliceOp | DynamicUpdateSliceOp) -> Sequence[SSAValue]:
+    """Where a slice begins: the first scalars that are these numbers."""
+    starts = op.inputs[2 if isinstance(op, DynamicUpdateSliceOp) else 1 :]
+    return [_first(start) for start in starts]
+
+
+def _first(value: SSAValue) -> SSAValue:
+    first, type = value, value.type
+    while isinstance(value.owner, ViewOp) and keeps_sizes(value.owner):
+        value = value.owner.inputs[0]
+        if value.type == type:
+            first = value
+    return first
+
+
+def _version(update: DynamicUpdateSliceOp) -> Version:
+    """The contents that an update writes."""
+    assert update.parent is not None
+    version = last_versions(update.parent)[update.outs[0]]
+    while version.writer is not update:
+        assert version.previous is not None
+        version = version.previous
+    return version
+
+
+def _may_be_part(op: TensorOp, update: DynamicUpdateSliceOp) -> bool:
+    """Whether an operation may be a group that reads the slice, or ends with it."""
+    if isinstance(op, FusionOp):
+        group = op.group()
+        if group is None or group.form is None:
+            return False
+    elif not is_computed(op):
+        return False
+    element = tensor_type_of(update.inputs[1].type).element_type
+    return place_of(op) == place_of(update) and not (
+        _is_contraction(op) and is_of_numpy(element)
+    )
+
+
+def _is_contraction(op: TensorOp) -> bool:
+    inside = op.body.block.ops if isinstance(op, FusionOp) else (op,)
+    return any(isinstance(inner, CONTRACTIONS) for inner in inside)
+
+
+def _has_gaps(update: DynamicUpdateSliceOp) -> bool:
+    """Whether other elements lie between those of the slice."""
+    whole, part = (tensor_type_of(value.type) for value in update.inputs[:2])
+    return side_by_side(whole, part) < typical(prod(shape_of(part)))
+
+
+def _ends_with_update(op: TensorOp) -> bool:
+    return isinstance(op, FusionOp) and ending(op.yielded[0])[1] is not None
+
+
+def _readers(value: SSAValue) -> Iterator[Operation]:
+    """Who reads a value, directly or with other dimensions of size 1."""
+    for use in value.uses:
+        op = use.operation
+        if isinstance(op, ViewOp) and keeps_sizes(op):
+            yield from _readers(op.res[0])
+        else:
+            yield op
+
+
+def _put_in_place(found: _InPlace) -> None:
+    update, starts = found.update, _starts(found.update)
+
+    def is_replaced(value: SSAValue) -> bool:
+        op = without_units(value).owner
+        return (
+            isinstance(op, DynamicSliceOp)
+            and not op.outs
+            and op.inputs[0] in found.old
+            and op.declared[0] == tensor_type_of(update.inputs[1].type)
+            and all(map(is_same, _starts(op), starts))
+        )
+
+    maker = _as_fusion(found.maker)
+    group = _Group(maker, update)
+    group.read(update.inputs[0], is_replaced)
+    group.put()
+    new = group.fusion(update.result.type, update.outs)
+    if not new.overwritable():  # it reads other elements of the old slice, too
+        group = _Group(maker, update)
+        group.put()
+        new = group.fusion(update.result.type, update.outs)
+    for op in found.ahead:
+        constants = [v.owner for v in operands_of(op)[0]]
+        for moved in (*(o for o in constants if isinstance(o, ConstantOp)), op):
+            if not moved.is_before_in_block(maker):
+                moved.detach()
+                Rewriter.insert_op(moved, InsertPoint.before(maker))
+    old = update.inputs[0].owner
+    if isinstance(old, ReadOp) and not old.is_before_in_block(maker):
+        old.detach()
+        Rewriter.insert_op(old, InsertPoint.before(maker))
+    Rewriter.insert_op(new, InsertPoint.before(maker))
+    assert new.parent is not None
+    assert new.parent.last_op is not None
+    for writer in found.later:
+        writer.detach()
+        Rewriter.insert_op(writer, InsertPoint.before(new.parent.last_op))
+    new.result.name_hint = update.result.name_hint
+    update.result.replace_all_uses_with(new.result)
+    for op in found.readers:
+        reader = _as_fusion(op)
+        group = _Group(reader, update)
+        group.read(new.result, lambda value: without_units(value) is maker.result)
+        Rewriter.replace_op(reader, group.fusion(reader.declared[0], reader.outs))
+    update.detach()
+    update.erase()
+
+
+def _as_fusion(op: TensorOp) -> FusionOp:
+    """A group: of an operation alone, if it is none."""
+    if isinstance(op, FusionOp):
+        return op
+    return outline(Fused([op], list(dict.fromkeys(op.inputs)), ()))
+
+
+class _Group:
+    """What becomes of a group that reads a slice in place, or ends with its update."""
+
+    def __init__(self, op: FusionOp, update: DynamicUpdateSliceOp):
+        self._op, self._update = op, update
+        self._inputs = list(op.inputs)
+        self._body = op.body.clone()
+        self._constants: dict[SSAValue, SSAValue] = {}
+
+    def read(self, whole: SSAValue, is_slice: Callable[[SSAValue], bool]) -> None:
+        """Has the body take those operands that are the slice from all of it."""
+        block = self._body.block
+        first = block.first_op
+        assert first is not None
+        read = [n for n, value in enumerate(self._inputs) if is_slice(value)]
+        if not read:
+            return
+        operands = [self._inside(whole), *map(self._inside, _starts(self._update))]
+        type = tensor_type_of(self._update.inputs[1].type)
+        slice = DynamicSliceOp(
+            operands,
+            result_types=[type],
+            properties={"slice_sizes": ints(shape_of(type))},
+        )
+        block.insert_op_before(slice, first)
+        for n in reversed(read):
+            argument = block.args[n]
+            value = _reshaped(slice.result, tensor_type_of(argument.type), first)
+            value.name_hint = argument.name_hint
+            argument.replace_all_uses_with(value)
+            block.erase_arg(argument)
+            del self._inputs[n]
+
+    def put(self) -> None:
+        """Has the body end with the update."""
+        end = self._body.block.last_op
+        assert isinstance(end, YieldOp)
+        whole, slice, *_ = self._update.inputs
+        made = _reshaped(end.values[0], tensor_type_of(slice.type), end)
+        starts = map(self._inside, _starts(self._update))
+        operands = [self._inside(whole), made, *starts]
+        update = DynamicUpdateSliceOp(operands, result_types=[whole.type])
+        Rewriter.replace_op(end, [update, YieldOp(update.result)])
+
+    def fusion(self, type: AnyTensor, outs: Sequence[SSAValue]) -> FusionOp:
+        """The group, which computes a result of this type."""
+        new = FusionOp(self._inputs, self._body, outs=outs, result_types=[type])
+        new.attributes |= self._op.attributes
+        new.location = self._op.location
+        return new
+
+    def _inside(self, value: SSAValue) -> SSAValue:
+        """An operand, or a constant, as the body's operations read it."""
+        block = self._body.block
+        if isinstance(value.owner, ConstantOp):
+            if value not in self._constants:
+                constant = value.owner.clone()
+                assert block.first_op is not None
+                block.insert_op_before(constant, block.first_op)
+                self._constants[value] = constant.result
+            return self._constants[value]
+        if value not in self._inputs:
+            self._inputs.append(value)
+            argument = block.insert_arg(tensor_type_of(value.type), len(block.args))
+            argument.name_hint = value.name_hint
+        return block.args[self._inputs.index(value)]
+
+
+def _reshaped(value: SSAValue, type: AnyTensor, before: Operation) -> SSAValue:
+    """The value with other dimensions of size 1, by an operation before `before`."""
+    if value.type == type:
+        return value
+    reshape = ReshapeOp([value], result_types=[type])
+    Rewriter.insert_op(reshape, InsertPoint.before(before))
+    return reshape.result
