@@ -141,6 +141,39 @@ def test_a_loop_over_layers_copies_no_weights(options: dict[str, Any]) -> None:
         np.testing.assert_allclose(run(x, w)[0], want, 1e-4, 1e-5)
 
 
+def test_a_slice_of_a_number_is_the_number() -> None:
+    """Such as the gradient of a sum, which a loop takes row by row."""
+
+    def loss(x: Any) -> Any:
+        return jnp.sum(lax.scan(lambda c, r: (jnp.tanh(c + r), c * r), x[0], x)[1])
+
+    x = floats(6, 2048)
+    got = Executable(planned(jax.grad(loss), x))(x)[0]
+    np.testing.assert_allclose(got, jax.grad(loss)(x), 1e-4, 1e-5)
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_a_group_may_take_a_slice_of_a_number(native: bool) -> None:
+    module = tensorplan.read("""
+        func.func @main(%x: memref<1x1024xf32>, %i: memref<i32>,
+                        %r: memref<1x1024xf32> {tgraph.result = 0 : i32}) {
+          tgraph.fusion(%a = %x, %s = %i) outs(%r)
+              : (memref<1x1024xf32>, memref<i32>) -> memref<1x1024xf32> {
+            %n = tgraph.constant<2.0 : f32> : tensor<8x1024xf32>
+            %0 = tgraph.constant<0 : i32> : tensor<i32>
+            %t = tgraph.dynamic_slice %n, %s, %0 {slice_sizes = array<i64: 1, 1024>}
+                : (tensor<8x1024xf32>, tensor<i32>, tensor<i32>) -> tensor<1x1024xf32>
+            %y = tgraph.multiply %a, %t : tensor<1x1024xf32>
+            tgraph.yield %y : tensor<1x1024xf32>
+          }
+          func.return
+        }
+    """)
+    x = floats(1, 1024)
+    (r,) = Executable(module, native=native)(x, np.int32(3))
+    np.testing.assert_array_equal(r, 2 * x)
+
+
 @pytest.mark.parametrize("dtype", ["f8", "c8"])
 def test_what_numpy_multiplies_is_copied(dtype: str) -> None:
     with jax.enable_x64(True):

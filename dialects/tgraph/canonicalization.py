@@ -377,10 +377,13 @@ def without_reshape(op: BroadcastInDimOp) -> BroadcastInDimOp | None:
 
 
 class ShapeOfSplat(RewritePattern):
-    """A view of a constant with one number -> that constant, of another shape."""
+    """A view, or a slice at a dynamic start, of a constant with one number -> that
+    constant, of another shape."""
 
     @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: ViewOp, rewriter: PatternRewriter) -> None:
+    def match_and_rewrite(
+        self, op: ViewOp | DynamicSliceOp, rewriter: PatternRewriter
+    ) -> None:
         source = op.inputs[0].owner
         if not isinstance(source, ConstantOp) or source.splat is None:
             return

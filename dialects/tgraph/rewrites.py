@@ -31,7 +31,7 @@ from .structure import IfOp, WhileOp
 REWRITES.update(
     {
         ElementwiseOp: (FoldElementwise(), c.ElementwiseOfBroadcasts()),
-        DynamicSliceOp: (c.DynamicSliceAtConstant(),),
+        DynamicSliceOp: (c.ShapeOfSplat(), c.DynamicSliceAtConstant()),
         DynamicUpdateSliceOp: (c.UpdateOfAll(),),
         GatherOp: (BatchOfIndices(),),
         ScatterOp: (BatchOfIndices(),),

@@ -46,7 +46,8 @@ def fusion(
     calls: list[Call] = []
     for inner in op.body.block.ops:
         if isinstance(inner, shaping.ConstantOp):
-            numbers[inner.result] = constant(inner.value, dtype_of(inner))
+            number = constant(inner.value, dtype_of(inner))
+            numbers[inner.result] = np.broadcast_to(number, shape_of(inner.result))
         elif isinstance(inner, DynamicSliceOp):
             known = {**arrays, **numbers}
             if not known.keys() >= set(inner.inputs):
