@@ -22,15 +22,15 @@ from typing import TypeGuard
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from ..dialects.tgraph.base import IN_PLACE, Shape, TensorOp, shape_of, tensor_type_of
-from ..dialects.tgraph.fusing import CONTRACTIONS
 from ..dialects.tgraph.shaping import (
     BroadcastInDimOp,
     ConcatenateOp,
     ConstantOp,
     ReshapeOp,
 )
-from ..dialects.tgraph.structure import FusionOp, IfOp, WhileOp
+from ..dialects.tgraph.structure import IfOp, WhileOp
 from .layout import Layout
+from .operations import contracts
 
 Part = tuple[ConcatenateOp, int]
 """Where a value goes: the concatenation, and as which of its operands."""
@@ -65,7 +65,7 @@ def computed(op: ConcatenateOp, index: int, block: Block) -> Iterator[SSAValue]:
         (value,) = value.owner.inputs
         part = part or part_layout(Layout.contiguous(_shape(op.result)), (op, index))
         layout = part.reshaped(_shape(value))
-        if layout is None or (_is_contracted(value) and not _has_rows(layout)):
+        if layout is None or (contracts(value.owner) and not _has_rows(layout)):
             return
 
 
@@ -95,13 +95,6 @@ def part_layout(whole: Layout, part: Part) -> Layout:
     starts = [0] * len(whole.shape)
     starts[dim] = sum(shape[dim] for shape in shapes[:index])
     return whole.sliced(starts, [1] * len(starts), shapes[index])
-
-
-def _is_contracted(value: SSAValue) -> bool:
-    """Whether a product or convolution computes a value, or a group with one."""
-    op = value.owner
-    ops = op.body.block.ops if isinstance(op, FusionOp) else (op,)
-    return any(isinstance(inner, CONTRACTIONS) for inner in ops)
 
 
 def _has_rows(layout: Layout) -> bool:

@@ -84,7 +84,7 @@ from ..planning.scheduling.makespan import BESIDE
 from .concatenations import is_in_place, is_reshape
 from .dependencies import queue_of, runs
 from .loops import iterations
-from .operations import Fused, operands_of
+from .operations import Fused, members, operands_of
 
 LAUNCH = 100
 """Nanoseconds that an operation takes to start: 13 in a tape of native calls, 3,000 for
@@ -234,19 +234,15 @@ def time_without_library(op: Operation) -> int:
         return 0
     if isinstance(op, _CONTROL):
         return _over_regions(op, time_without_library)
-    bytes = _moved(op, _bytes_in_vectors) + sum(map(_beside_slices, _inside(op)))
+    bytes = _moved(op, _bytes_in_vectors) + sum(map(_beside_slices, members(op)))
     moving = time_to_move(bytes)
-    packing = sum(map(_packing, _inside(op)))
+    packing = sum(map(_packing, members(op)))
     return LAUNCH + max(moving, arithmetic(op)) + packing
 
 
 def time_to_start_library(op: Operation) -> int:
     """Nanoseconds that libraries take to start the contractions of a group."""
-    return sum(map(_of_library, _inside(op)))
-
-
-def _inside(op: Operation) -> Iterable[Operation]:
-    return op.body.block.ops if isinstance(op, FusionOp) else (op,)
+    return sum(map(_of_library, members(op)))
 
 
 def _of_library(op: Operation) -> int:

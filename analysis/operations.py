@@ -7,14 +7,16 @@ A fusion stands where its group's last operation, the root, does. Of the others 
 group only those are left that somebody outside reads.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeGuard
 
 from xdsl.ir import Block, Operation, SSAValue
 
 from ..dialects import contents
 from ..dialects.tgraph.base import TensorOp, VariableType
+from ..dialects.tgraph.fusing import CONTRACTIONS
 from ..dialects.tgraph.shaping import ViewOp
+from ..dialects.tgraph.structure import FusionOp
 from .destinations import destinations_of, reads
 
 
@@ -106,6 +108,18 @@ def operands_of(op: Operation) -> tuple[Sequence[SSAValue], Sequence[SSAValue]]:
     if count == len(values):  # the rule: slices are made in Python
         return values, ()
     return values[:count], values[count:]
+
+
+def members(op: Operation) -> Iterable[Operation]:
+    """The operations that are computed together: those in a fusion, or one alone."""
+    return op.body.block.ops if isinstance(op, FusionOp) else (op,)
+
+
+def contracts(op: Operation | Block) -> bool:
+    """Whether the operation is a product or a convolution, or a group with one."""
+    return isinstance(op, Operation) and any(
+        isinstance(inner, CONTRACTIONS) for inner in members(op)
+    )
 
 
 def operands_within(op: Operation) -> Iterator[SSAValue]:

@@ -192,8 +192,9 @@ def places(
     if not (is_static(whole) and is_static(part)):
         return None
     found: list[Linear] = []
-    starts = op.inputs[1 + is_update :]
-    for start, size, taken in zip(starts, shape_of(whole), shape_of(part), strict=True):
+    for start, size, taken in zip(
+        op.starts, shape_of(whole), shape_of(part), strict=True
+    ):
         # What is clamped to 0 is 0.
         place = Linear(0, 0) if size == taken else linear(start, loop, counted)
         if place is None:
@@ -259,7 +260,7 @@ def _of_iota(
     dim = iota.dimension.value.data
     if op.slice_sizes.get_values()[dim] != 1:
         return None
-    start = linear(op.inputs[1 + dim], loop, counted, depth - 1)
+    start = linear(op.starts[dim], loop, counted, depth - 1)
     if start is None:
         return None
     low, high = start.ends(counted.trips)

@@ -12,7 +12,7 @@ That needs constant starts, and that from the operand on nobody but the update r
 old contents.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr
 from xdsl.ir import Operation, SSAValue
@@ -22,7 +22,7 @@ from ..dialects.tgraph.indexing import DynamicUpdateSliceOp
 from ..dialects.tgraph.shaping import ConstantOp, ViewOp
 from .concatenations import is_computed
 from .layout import Layout
-from .operations import Operations, is_view
+from .operations import Operations, is_view, uses
 from .versions import Version, last_versions, source_of, uses_of_contents
 
 
@@ -46,7 +46,7 @@ def updates(operations: Operations) -> Mapping[SSAValue, DynamicUpdateSliceOp]:
 def updated_layout(op: DynamicUpdateSliceOp) -> Layout | None:
     """How the part lies in the variable; None if that is not known."""
     whole, part = (tensor_type_of(value.type) for value in op.inputs[:2])
-    starts = [_number(start) for start in op.inputs[2:]]
+    starts = [_number(start) for start in op.starts]
     known = [start for start in starts if start is not None]
     if len(known) < len(starts) or not (is_static(whole) and is_static(part)):
         return None
@@ -75,7 +75,7 @@ def _is_early(
     ):
         return False
     now = position[maker]
-    return is_read_before(op, before, now + 1, operations) and all(
+    return is_read_before(op, before, now + 1, position, operations.uses) and all(
         _may_overwrite(maker, contents, layout, operations)
         for contents in before.values
         for at, _, _ in uses_of_contents(contents, position, operations.uses)
@@ -84,16 +84,18 @@ def _is_early(
 
 
 def is_read_before(
-    op: DynamicUpdateSliceOp, before: Version, position: int, operations: Operations
+    op: DynamicUpdateSliceOp,
+    before: Version,
+    end: float,
+    position: Mapping[Operation, float],
+    uses_of: Callable[[SSAValue], Iterable[tuple[Operation, int]]] = uses,
 ) -> bool:
     """Whether what a variable holds before an update is read by nobody else from a
-    position on."""
+    position on, its end."""
     return all(
-        at < position or (user is op and index == 0)
+        at < end or (user is op and index == 0)
         for contents in before.values
-        for at, user, index in uses_of_contents(
-            contents, operations.position, operations.uses
-        )
+        for at, user, index in uses_of_contents(contents, position, uses_of)
     )
 
 

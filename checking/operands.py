@@ -512,7 +512,7 @@ def _dependence(fusion: FusionOp, index: int) -> _Dependence:
 def _is_same_slice(read: DynamicSliceOp, written: DynamicUpdateSliceOp) -> bool:
     """Whether both begin at the same place of the same operand, and are as large."""
     sizes = tensor_type_of(read.result.type), tensor_type_of(written.inputs[1].type)
-    starts = zip(read.inputs[1:], written.inputs[2:], strict=True)
+    starts = zip(read.starts, written.starts, strict=True)
     return (
         read.inputs[0] is written.inputs[0]
         and sizes[0] == sizes[1]

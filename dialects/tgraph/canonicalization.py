@@ -541,7 +541,7 @@ class DynamicSliceAtConstant(RewritePattern):
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: DynamicSliceOp, rewriter: PatternRewriter) -> None:
-        numbers = [_integer(value) for value in op.inputs[1:]]
+        numbers = [_integer(value) for value in op.starts]
         starts = [number for number in numbers if number is not None]
         if not _plain(op) or len(starts) < len(numbers):
             return
@@ -587,7 +587,7 @@ class SlicesOfDynamicSlice(RewritePattern):
             return
         if not all(_is_part(use.operation) for use in whole.uses):
             return
-        starts, sizes = list(taken.inputs[1:]), list(value_shape(whole))
+        starts, sizes = list(taken.starts), list(value_shape(whole))
         firsts, lasts = op.start_indices.get_values(), op.limit_indices.get_values()
         dropped = len(sizes) - len(firsts)
         if value_shape(whole) != (*(1,) * dropped, *value_shape(op.inputs[0])):

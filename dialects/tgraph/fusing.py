@@ -275,7 +275,7 @@ def is_replaced(slice: DynamicSliceOp, update: DynamicUpdateSliceOp) -> bool:
     whole, part = (shape_of(tensor_type_of(v.type)) for v in update.inputs[:2])
     if slice.inputs[0] is not update.inputs[0] or _shape(slice) != part:
         return False
-    starts = zip(slice.inputs[1:], update.inputs[2:], strict=True)
+    starts = zip(slice.starts, update.starts, strict=True)
     return all(part[d] == whole[d] or is_same(*pair) for d, pair in enumerate(starts))
 
 
@@ -302,7 +302,7 @@ def group_of(body: Block, result: SSAValue) -> Group | None:
         if isinstance(op, ConstantOp):
             known.add(op.results[0])
     computed, update = ending(result)
-    if update and not known.issuperset((update.inputs[0], *update.inputs[2:])):
+    if update and not known.issuperset((update.inputs[0], *update.starts)):
         return None
     group: Group | None = None
     needed = {computed}

@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import (
     StringAttr,
     i64,
 )
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, prop_def
 from xdsl.utils.exceptions import VerifyException
 
@@ -221,6 +221,10 @@ class DynamicSliceOp(TensorOp):
 
     slice_sizes = prop_def(DenseArrayBase.constr(i64))
 
+    @property
+    def starts(self) -> Sequence[SSAValue]:
+        return self.inputs[1:]
+
     def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
         sizes = self.slice_sizes.get_values()
         shape = shape_of(inputs[0])
@@ -252,6 +256,10 @@ class DynamicUpdateSliceOp(TensorOp):
 
     name = "tgraph.dynamic_update_slice"
     PATTERN: ClassVar = Pattern.INJECTIVE
+
+    @property
+    def starts(self) -> Sequence[SSAValue]:
+        return self.inputs[2:]
 
     def overwritable(self) -> Sequence[int]:
         return (0,)

@@ -33,17 +33,17 @@ Does not: store small slices, or those of which few elements lie side by side, i
 (as `fusion/slices.py`).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...analysis.functions import erase_unused, tensor_blocks
-from ...analysis.operations import Fused, Operations, operands_of
+from ...analysis.operations import Fused, contracts, operands_of
 from ...analysis.updates import is_read_before, updated_layout
 from ...analysis.versions import Version, last_versions
 from ...dialects.sizes.symbolic import typical
@@ -56,7 +56,6 @@ from ...dialects.tgraph.base import (
 )
 from ...dialects.tgraph.elementwise import ElementwiseOp
 from ...dialects.tgraph.fusing import (
-    CONTRACTIONS,
     ending,
     is_same,
     keeps_sizes,
@@ -87,11 +86,42 @@ class TGraphUpdateInPlace(OptionalPass):
                 for inner in block.ops
                 if isinstance(inner, DynamicUpdateSliceOp) and inner.outs
             ]
+            if not updates:
+                continue
+            places = _Places(block)
             for update in updates:
-                if found := _found(update):
-                    _put_in_place(found)
-            if updates:
-                erase_unused(block)
+                if found := _found(update, places):
+                    _put_in_place(found, places)
+            erase_unused(block)
+
+
+class _Places:
+    """Where the operations of a block are, and the versions of variables that they
+    write, while some are moved and replaced."""
+
+    def __init__(self, block: Block):
+        self.block = block
+        self.position = {op: float(at) for at, op in enumerate(block.ops)}
+        self.versions: dict[tuple[Operation, SSAValue], Version] = {}
+        for variable, last in last_versions(block).items():
+            version: Version | None = last
+            while version is not None:
+                if version.writer is not None:
+                    self.versions[version.writer, variable] = version
+                version = version.previous
+
+    def replaced(self, old: TensorOp, outs: Sequence[SSAValue], new: FusionOp) -> None:
+        """Says that a group stands for an operation that wrote these variables."""
+        self.position[new] = self.position[old]
+        for variable in outs:
+            version = self.versions[new, variable] = self.versions[old, variable]
+            version.writer = new
+            version.values[0] = new.result
+
+    def move(self, op: Operation, before: Operation) -> None:
+        op.detach()
+        Rewriter.insert_op(op, InsertPoint.before(before))
+        self.position[op] = self.position[before] - 0.5
 
 
 @dataclass(frozen=True)
@@ -106,34 +136,31 @@ class _InPlace:
     later: Sequence[Operation]  # what writes starts too early for these
 
 
-def _found(update: DynamicUpdateSliceOp) -> _InPlace | None:
+def _found(update: DynamicUpdateSliceOp, places: _Places) -> _InPlace | None:
     made = without_units(update.inputs[1])
-    maker, block = made.owner, update.parent
-    assert block is not None
+    maker, position = made.owner, places.position
     if (
         not isinstance(maker, TensorOp)
-        or maker.parent is not block
+        or maker not in position
         or maker.outs
         or _ends_with_update(maker)
-        or (_is_contraction(maker) and _has_gaps(update))  # libraries want none
+        or (contracts(maker) and _has_gaps(update))  # libraries want none
         or not _may_be_part(maker, update)
         or not is_worth_a_place(update, update.inputs[1])
         or updated_layout(update) is not None
     ):
         return None
-    operations = Operations(block)
-    position = operations.position
     now = position[maker]
-    ahead: dict[Operation, None] = {}
-    if not all(_may_be_ahead(start, maker, ahead) for start in _starts(update)):
-        return None
-    version = _version(update)
+    version = places.versions[update, update.outs[0]]
     before, after = version.previous, version.next
     if (
         before is None
         or (before.writer and position[before.writer] >= now)
-        or not is_read_before(update, before, now, operations)
+        or not is_read_before(update, before, now, position)
     ):
+        return None
+    ahead: dict[Operation, None] = {}
+    if not all(_may_be_ahead(s, maker, ahead, position) for s in _starts(update)):
         return None
     end = position[after.writer] if after and after.writer else len(position)
     readers: dict[TensorOp, None] = {}
@@ -147,68 +174,65 @@ def _found(update: DynamicUpdateSliceOp) -> _InPlace | None:
         ):
             return None
         readers[reader] = None
-    later = _written_before(update, readers)
+    last = max((position[reader] for reader in readers), default=now)
+    later = _written_before(update, last, position)
     if later is None:
         return None
     return _InPlace(update, maker, before.values, list(readers), list(ahead), later)
 
 
 def _may_be_ahead(
-    value: SSAValue, maker: Operation, ahead: dict[Operation, None]
+    value: SSAValue,
+    maker: Operation,
+    ahead: dict[Operation, None],
+    position: Mapping[Operation, float],
 ) -> bool:
     """Whether a start is there before an operation, or can be computed there, by
-    operations that are put into `ahead`. Constants can be anywhere."""
+    operations that are put into `ahead`."""
     op = value.owner
     if (
         not isinstance(op, Operation)
-        or op.parent is not maker.parent
-        or op.is_before_in_block(maker)
-        or isinstance(op, ConstantOp)
+        or position.get(op, -1) < position[maker]
         or op in ahead
     ):
         return True
-    if op is maker or not isinstance(op, FusionOp | ViewOp | ElementwiseOp) or op.outs:
+    if not isinstance(op, ConstantOp | FusionOp | ViewOp | ElementwiseOp) or op.outs:
         return False
-    if not all(_may_be_ahead(operand, maker, ahead) for operand in op.inputs):
+    if op is maker or not all(
+        _may_be_ahead(operand, maker, ahead, position) for operand in op.inputs
+    ):
         return False
     ahead[op] = None
     return True
 
 
 def _written_before(
-    update: DynamicUpdateSliceOp, readers: Iterable[TensorOp]
+    update: DynamicUpdateSliceOp, last: float, position: Mapping[Operation, float]
 ) -> Sequence[Operation] | None:
-    """What writes the variables that starts are read from before all of the readers
-    have run: the increments of counters, which can wait until the end of the block.
-    None for others."""
+    """What writes the variables that starts are read from before the last of the
+    readers has run: the increments of counters, which can wait until the end of the
+    block. None for others."""
     found: list[Operation] = []
-    block = update.parent
-    assert block is not None
     for read in (start.owner for start in _starts(update)):
-        if not isinstance(read, ReadOp) or read.parent is not block:
+        if not isinstance(read, ReadOp) or read not in position:
             continue
-        writers = [
-            use.operation
-            for use in read.variable.uses
-            if not isinstance(use.operation, ReadOp)
-            and use.operation.parent is block
-            and read.is_before_in_block(use.operation)
-        ]
-        for writer in writers:
-            if not any(writer.is_before_in_block(reader) for reader in readers):
+        for use in read.variable.uses:
+            writer = use.operation
+            if isinstance(writer, ReadOp) or not (
+                position[read] < position.get(writer, -1) < last
+            ):
                 continue
             if any(result.uses for result in writer.results) or any(
                 value is not read.result for value in operands_of(writer)[0]
             ):
                 return None
             found.append(writer)
-    return found
+    return list(dict.fromkeys(found))
 
 
 def _starts(op: DynamicSliceOp | DynamicUpdateSliceOp) -> Sequence[SSAValue]:
     """Where a slice begins: the first scalars that are these numbers."""
-    starts = op.inputs[2 if isinstance(op, DynamicUpdateSliceOp) else 1 :]
-    return [_first(start) for start in starts]
+    return [_first(start) for start in op.starts]
 
 
 def _first(value: SSAValue) -> SSAValue:
@@ -218,16 +242,6 @@ def _first(value: SSAValue) -> SSAValue:
         if value.type == type:
             first = value
     return first
-
-
-def _version(update: DynamicUpdateSliceOp) -> Version:
-    """The contents that an update writes."""
-    assert update.parent is not None
-    version = last_versions(update.parent)[update.outs[0]]
-    while version.writer is not update:
-        assert version.previous is not None
-        version = version.previous
-    return version
 
 
 def _may_be_part(op: TensorOp, update: DynamicUpdateSliceOp) -> bool:
@@ -240,13 +254,8 @@ def _may_be_part(op: TensorOp, update: DynamicUpdateSliceOp) -> bool:
         return False
     element = tensor_type_of(update.inputs[1].type).element_type
     return place_of(op) == place_of(update) and not (
-        _is_contraction(op) and is_of_numpy(element)
+        contracts(op) and is_of_numpy(element)
     )
-
-
-def _is_contraction(op: TensorOp) -> bool:
-    inside = op.body.block.ops if isinstance(op, FusionOp) else (op,)
-    return any(isinstance(inner, CONTRACTIONS) for inner in inside)
 
 
 def _has_gaps(update: DynamicUpdateSliceOp) -> bool:
@@ -269,7 +278,7 @@ def _readers(value: SSAValue) -> Iterator[Operation]:
             yield op
 
 
-def _put_in_place(found: _InPlace) -> None:
+def _put_in_place(found: _InPlace, places: _Places) -> None:
     update, starts = found.update, _starts(found.update)
 
     def is_replaced(value: SSAValue) -> bool:
@@ -282,7 +291,7 @@ def _put_in_place(found: _InPlace) -> None:
             and all(map(is_same, _starts(op), starts))
         )
 
-    maker = _as_fusion(found.maker)
+    maker = _as_fusion(found.maker, places)
     group = _Group(maker, update)
     group.read(update.inputs[0], is_replaced)
     group.put()
@@ -291,38 +300,39 @@ def _put_in_place(found: _InPlace) -> None:
         group = _Group(maker, update)
         group.put()
         new = group.fusion(update.result.type, update.outs)
-    for op in found.ahead:
-        constants = [v.owner for v in operands_of(op)[0]]
-        for moved in (*(o for o in constants if isinstance(o, ConstantOp)), op):
-            if not moved.is_before_in_block(maker):
-                moved.detach()
-                Rewriter.insert_op(moved, InsertPoint.before(maker))
     old = update.inputs[0].owner
-    if isinstance(old, ReadOp) and not old.is_before_in_block(maker):
-        old.detach()
-        Rewriter.insert_op(old, InsertPoint.before(maker))
+    ahead = list(found.ahead)
+    if isinstance(old, ReadOp) and places.position[old] > places.position[maker]:
+        ahead.append(old)
+    for op in ahead:
+        places.move(op, maker)
+    for op in found.later:
+        assert places.block.last_op is not None
+        places.move(op, places.block.last_op)
     Rewriter.insert_op(new, InsertPoint.before(maker))
-    assert new.parent is not None
-    assert new.parent.last_op is not None
-    for writer in found.later:
-        writer.detach()
-        Rewriter.insert_op(writer, InsertPoint.before(new.parent.last_op))
     new.result.name_hint = update.result.name_hint
     update.result.replace_all_uses_with(new.result)
+    places.replaced(update, update.outs, new)
+    places.position[new] = places.position[maker]
     for op in found.readers:
-        reader = _as_fusion(op)
+        reader = _as_fusion(op, places)
         group = _Group(reader, update)
         group.read(new.result, lambda value: without_units(value) is maker.result)
-        Rewriter.replace_op(reader, group.fusion(reader.declared[0], reader.outs))
+        other = group.fusion(reader.declared[0], reader.outs)
+        places.replaced(reader, reader.outs, other)
+        Rewriter.replace_op(reader, other)
     update.detach()
     update.erase()
 
 
-def _as_fusion(op: TensorOp) -> FusionOp:
+def _as_fusion(op: TensorOp, places: _Places) -> FusionOp:
     """A group: of an operation alone, if it is none."""
     if isinstance(op, FusionOp):
         return op
-    return outline(Fused([op], list(dict.fromkeys(op.inputs)), ()))
+    outs = list(op.outs)
+    fusion = outline(Fused([op], list(dict.fromkeys(op.inputs)), ()))
+    places.replaced(op, outs, fusion)
+    return fusion
 
 
 class _Group:

@@ -119,7 +119,7 @@ def _with_a_stack_each(
     assert last is not None
     for number, part in enumerate(parts.values(), first):
         row = (1, *value_shape(part))
-        put_row(loop, number, (part, row), put.update.inputs[2:], (put.update, last))
+        put_row(loop, number, (part, row), put.update.starts, (put.update, last))
     return loop
 
 

@@ -120,10 +120,10 @@ def _along(op: Operation, dim: int) -> Needs | None:
             return [dim] * len(op.inputs)
         case DynamicSliceOp():
             whole = result_shape(op)[dim] == shape_of(op.inputs[0])[dim]
-            return [dim, *(None for _ in op.inputs[1:])] if whole else None
+            return [dim, *(None for _ in op.starts)] if whole else None
         case DynamicUpdateSliceOp():
             whole = shape_of(op.inputs[1])[dim] == shape_of(op.inputs[0])[dim]
-            return [dim, dim, *(None for _ in op.inputs[2:])] if whole else None
+            return [dim, dim, *(None for _ in op.starts)] if whole else None
         case PadOp():
             amounts = op.low, op.high, op.interior
             padded = any(amount.get_values()[dim] for amount in amounts)

@@ -95,10 +95,10 @@ def _fusion(
     if not slices and update is None:
         return _group(body, result, arrays, out, scratch)
     others = needed([x for x in body if x not in slices], [result])
-    at = [x for part in slices for x in part.inputs[1:]]
+    at = [x for part in slices for x in part.starts]
     around: list[Call] = []
     if update is not None:
-        at += update.inputs[2:]
+        at += update.starts
         around = copy(out, _stored(update.inputs[0], arrays))
     starts = {x: _stored(x, arrays) for x in at}
 

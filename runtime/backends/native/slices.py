@@ -37,8 +37,7 @@ def on_slices(
     ) -> Array:
         if 0 in sizes or any(stride < 0 for stride in source.strides):
             raise NoLoopNest
-        starts = op.inputs[2:] if op is update else op.inputs[1:]
-        slices.append(slice_of(source, [arrays[x] for x in starts], sizes))
+        slices.append(slice_of(source, [arrays[x] for x in op.starts], sizes))
         return slices[-1].stand_in
 
     target = out

@@ -58,11 +58,11 @@ def fusion(
             arrays[inner.result] = copied
     group = op.group()
     if group is None or (update := group.update) is None:
-        return [*calls, *_computed(op, op.yielded, arrays, outs, scratch)]
+        return [*calls, *_computed(op, group, op.yielded, arrays, outs, scratch)]
     part, result = update.inputs[1], group.root.results[0]
     made = scratch.take(shape_of(part), dtype_of(group.root))
     target = made.reshape(shape_of(result))
-    calls += _computed(op, [result], arrays, [target], scratch)
+    calls += _computed(op, group, [result], arrays, [target], scratch)
     known = {**arrays, **numbers, part: made}
     sources = [known[value] for value in update.inputs]
     return [*calls, *kernel_of(update)(update, sources, outs, scratch)]
@@ -70,6 +70,7 @@ def fusion(
 
 def _computed(
     op: FusionOp,
+    group: Group | None,
     results: Sequence[SSAValue],
     arrays: Mapping[SSAValue, Array],
     outs: Sequence[Array],
@@ -78,7 +79,6 @@ def _computed(
     """The calls that compute results of a fusion whose arguments, and slices of them,
     are `arrays`."""
     parts = _parts(op, results, arrays)
-    group = op.group()
     if group is None or parts is None or _is_empty(group):
         return _stored(op, results, arrays, outs, scratch)
     (out,) = outs
