@@ -782,11 +782,11 @@ def test_sorts(
             assert_same(result, wanted)
 
     check(partial(compile_call, native=False))
-    monkeypatch.setattr(sorting, "key_of", lambda _: None)
-    monkeypatch.setattr(sorting, "_is_inserted", lambda *_: False)
-    check(native.calls_of)
+    methods: list[type] = [sorting.Merging]
     if count < shape[axis]:
-        monkeypatch.setattr(sorting, "_is_inserted", lambda *_: True)
+        methods += [sorting.Insertion, sorting.Selection]
+    for method in methods:
+        monkeypatch.setattr(sorting, "fastest", lambda *_, method=method: method)
         check(native.calls_of)
 
 

@@ -272,7 +272,7 @@ class LlvmFunction:
     def index(self, instruction: str, x: str, y: str | int) -> str:
         return self.name(f"{instruction} i64 {x}, {y}")
 
-    def smaller(self, x: str, step: str | int, limit: int) -> str:
+    def smaller(self, x: str, step: str | int, limit: str | int) -> str:
         """The smaller of `x + step` and `limit`."""
         end = self.index("add", x, step)
         return self.name(f"call i64 @llvm.smin.i64(i64 {end}, i64 {limit})")

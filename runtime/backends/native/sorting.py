@@ -11,7 +11,16 @@ The first few are found by insertion:
 
 Most elements are only compared, in vectors: of a column of n elements in random order,
 some count * (1 + log(n / count)) are inserted. In the worst order all are, so `count`
-has a limit.
+has a limit. Larger numbers are found by selection:
+
+    for each column:
+        the first `count` elements are sorted in a buffer
+        for many of the others at a time:
+            each of these that comes before the last in the buffer is added to it
+            if `count` elements have been added, or these are the last:
+                what was added is sorted, and merged with the first `count` elements
+
+In random order as many are added some log2(n / count) times.
 
 All are sorted by merging, bottom up:
 
@@ -51,12 +60,13 @@ from .nests import VECTOR, merged
 RUN = 8
 """Elements that are sorted by insertion before runs are merged."""
 
-MOST = 64
+MOST = 32
 """Elements that are found by insertion."""
 
-PASSED, MERGED, SORTED, START = 1.6, 5.6, 1.5, 20_000
+PASSED, MERGED, SORTED, START = 1.6, 5.6, 7, 20_000
 """Nanoseconds: for each two elements that an inserted one passes, for each element in
-each round of merging, for each element that NumPy sorts, and for NumPy to start."""
+each round of merging, for each element that NumPy sorts in vectors (without, up to ten
+times as many), and for NumPy to start."""
 
 
 def calls_of(
@@ -70,32 +80,34 @@ def calls_of(
         raise NoLoopNest
     if any(register_type(x.dtype) is None for x in inputs):
         raise NoLoopNest
-    columns = outs[0].size // count
-    is_inserted = count < size and _is_inserted(size, count, columns)
-    if not is_inserted and key_of(op) is not None and not _is_merged(size, columns):
+    method = fastest(size, count, outs[0].size // count, key_of(op) is not None)
+    if method is None:
         raise NoLoopNest
     arrays = [np.moveaxis(x, axis, -1) for x in (*inputs, *outs)]
     try:
-        if is_inserted:
-            text = _Insertion(op, arrays).text()
-        else:
-            text = _Merging(op, arrays).text()
-            types = [x.dtype for x in inputs]
-            arrays += [scratch.take((size + 1,), t) for t in types + types]
+        sort = method(op, arrays)
+        text = sort.text()
+        types = [x.dtype for x in inputs]
+        arrays += [scratch.take((n,), t) for n in sort.buffers for t in types]
     except NoForm:
         raise NoLoopNest from None
     return [(ArrayRecord(llvm.compiler().function(text), arrays), ())]
 
 
-def _is_inserted(size: int, count: int, columns: int) -> bool:
-    """Whether insertion finds the first `count` elements faster than sorting does."""
-    inserted = count * (1 + log(size / count))
-    return count <= MOST and PASSED * inserted * count < SORTED * size + START / columns
-
-
-def _is_merged(size: int, columns: int) -> bool:
-    """Whether merging sorts columns faster than NumPy does."""
-    return MERGED * log2(size) * size * columns < SORTED * size * columns + START
+def fastest(
+    size: int, count: int, columns: int, is_by_key: bool
+) -> "type[_Sort] | None":
+    """What finds the first `count` elements of columns in the least time, in random
+    order; None for NumPy."""
+    some = MERGED * log2(2 * count) * count
+    costs: dict[type[_Sort] | None, float] = {Merging: MERGED * log2(size) * size}
+    if is_by_key:
+        costs[None] = SORTED * size + START / columns
+    if 4 * count < size:
+        costs[Selection] = some * (1 + log2(size / count))
+    if count < size and count <= MOST:
+        costs[Insertion] = PASSED * count**2 * (1 + log(size / count))
+    return min(costs, key=lambda method: costs[method])
 
 
 Side: TypeAlias = Sequence[tuple[str, Array]]
@@ -105,6 +117,9 @@ column, result or buffer is along the last dimension."""
 
 class _Sort:
     """Words are the addresses of the columns, then of the results, then of buffers."""
+
+    buffers: Sequence[int] = ()
+    """The elements of those that each column needs."""
 
     def __init__(self, op: SortOp, arrays: Sequence[Array]):
         self._op = op
@@ -125,6 +140,10 @@ class _Sort:
 
     def _column(self, sources: Side, results: Side) -> None:
         raise NotImplementedError
+
+    def _most_lanes(self) -> int:
+        """Elements of a column in vectors."""
+        return VECTOR // max(x.itemsize for x in self._arrays)
 
     def _settle(self, kept: Side, last: str, one: Sequence[Value]) -> None:
         """Moves the last of sorted elements, `one`, to its place among them: each one
@@ -163,7 +182,7 @@ class _Sort:
             store(value, at, 0, array.dtype, 1, 1)
 
 
-class _Insertion(_Sort):
+class Insertion(_Sort):
     """Keeps the first elements in the results."""
 
     def _column(self, sources: Side, results: Side) -> None:
@@ -174,9 +193,8 @@ class _Insertion(_Sort):
                 one = self._taken(sources, place, 1)
                 self._put(results, place, one)
                 self._settle(results, place, one)
-        widest = max(x.itemsize for x in self._arrays)
         start = self._count
-        for lanes in (VECTOR // widest, 1):
+        for lanes in (self._most_lanes(), 1):
             stop = start + (self._size - start) // lanes * lanes
             if stop > start:
                 with code.loop(str(start), str(stop), lanes) as place:
@@ -199,46 +217,63 @@ class _Insertion(_Sort):
                         self._settle(results, last, one)
 
 
-class _Merging(_Sort):
+class Merging(_Sort):
     """Sorts all elements in buffers, two for each column: first one for each, then the
     other ones. They have room for one element more, which is read but not used."""
 
+    def __init__(self, op: SortOp, arrays: Sequence[Array]):
+        super().__init__(op, arrays)
+        self._room = self._size
+        self.buffers = [self._size + 1] * 2
+
     def _column(self, sources: Side, results: Side) -> None:
+        sides = self._sides(sources)
+        self._copy_first(self._sorted(sources, sides, str(self._size)), results)
+
+    def _sides(self, sources: Side) -> Sequence[Side]:
+        """The buffers: the first one of each column, and the second one."""
         code, count = self._code, self._inputs
         types: list[Array] = [np.empty(1, x.dtype) for _, x in sources]
         words = [code.word(2 * count + n) for n in range(2 * count)]
-        buffers: Sequence[Sequence[str]] = words[:count], words[count:]
-        self._make_runs(sources, list(zip(buffers[0], types, strict=True)))
-        rounds: int = (-(-self._size // RUN) - 1).bit_length()
-        if rounds:
-            with code.loop("0", str(rounds), 1) as number:
-                sides = (
-                    self._either(number, *buffers),
-                    self._either(number, *buffers[::-1]),
-                )
-                runs, longer = (list(zip(x, types, strict=True)) for x in sides)
-                self._merge_runs(runs, longer, code.index("shl", str(RUN), number))
-        last = list(zip(buffers[rounds % 2], types, strict=True))
-        with code.loop("0", str(self._count), 1) as place:
-            self._put(results, place, self._taken(last, place, 1))
-
-    def _either(
-        self, number: str, evens: Sequence[str], odds: Sequence[str]
-    ) -> Sequence[str]:
-        """Some of these pointers, as a number is even or odd."""
-        is_odd = self._code.name(f"trunc i64 {number} to i1")
         return [
-            self._code.name(f"select i1 {is_odd}, ptr {odd}, ptr {even}")
-            for even, odd in zip(evens, odds, strict=True)
+            list(zip(half, types, strict=True))
+            for half in (words[:count], words[count:])
         ]
 
-    def _make_runs(self, sources: Side, runs: Side) -> None:
-        """Copies a column, and sorts each few elements of it."""
+    def _sorted(self, sources: Side, sides: Sequence[Side], size: str) -> Side:
+        """Sorts the first `size` elements into one of the sides."""
+        self._make_runs(sources, sides[0], size)
+        rounds: int = (-(-self._room // RUN) - 1).bit_length()
+        if rounds:
+            with self._code.loop("0", str(rounds), 1) as number:
+                runs, longer = (
+                    self._either(number, *each) for each in (sides, sides[::-1])
+                )
+                length = self._code.index("shl", str(RUN), number)
+                self._merge_runs(runs, longer, length, size)
+        return sides[rounds % 2]
+
+    def _copy_first(self, source: Side, to: Side) -> None:
+        if source is to:
+            return
+        with self._code.loop("0", str(self._count), 1) as place:
+            self._put(to, place, self._taken(source, place, 1))
+
+    def _either(self, number: str, evens: Side, odds: Side) -> Side:
+        """One of these sides, as a number is even or odd."""
+        is_odd = self._code.name(f"trunc i64 {number} to i1")
+        return [
+            (self._code.name(f"select i1 {is_odd}, ptr {odd}, ptr {even}"), array)
+            for (even, array), (odd, _) in zip(evens, odds, strict=True)
+        ]
+
+    def _make_runs(self, sources: Side, runs: Side, size: str) -> None:
+        """Copies elements, and sorts each few of them."""
         code = self._code
-        with code.loop("0", str(self._size), RUN) as start:
+        with code.loop("0", size, RUN) as start:
             run = [(code.moved(p, start, x.itemsize), x) for p, x in runs]
             self._put(run, "0", self._taken(sources, start, 1))
-            more = code.index("sub", code.smaller(start, RUN, self._size), start)
+            more = code.index("sub", code.smaller(start, RUN, size), start)
             with code.when(self._number(more).compare("sgt", 1)):
                 with code.loop("1", more, 1) as place:
                     at = code.index("add", start, place)
@@ -246,26 +281,88 @@ class _Merging(_Sort):
                     self._put(run, place, one)
                     self._settle(run, place, one)
 
-    def _merge_runs(self, runs: Side, longer: Side, length: str) -> None:
+    def _merge_runs(self, runs: Side, longer: Side, length: str, size: str) -> None:
         """Merges each two runs of a length. The last ones may be shorter."""
         code = self._code
-        with code.loop("0", str(self._size), code.index("shl", length, 1)) as start:
-            middle = code.smaller(start, length, self._size)
-            stop = code.smaller(middle, length, self._size)
-            slots = [code.slot(self._number(x)) for x in (start, middle)]
-            with code.loop(start, stop, 1) as place:
-                left, right = (code.get(x, "i64", 1) for x in slots)
-                xs, ys = (self._taken(runs, x.text, 1) for x in (left, right))
-                is_next = left.compare("sge", self._number(middle)) | self._before(
-                    ys, xs
-                )
-                takes_right = is_next & right.compare("slt", self._number(stop))
-                both = zip(xs, ys, strict=True)
-                one = [code.select(takes_right, y, x, random=True) for x, y in both]
-                self._put(longer, place, one)
-                step = takes_right.cast("zext", "i64")
-                code.set(slots[0], left + 1 - step)
-                code.set(slots[1], right + step)
+        with code.loop("0", size, code.index("shl", length, 1)) as start:
+            middle = code.smaller(start, length, size)
+            stop = code.smaller(middle, length, size)
+            self._merge(runs, longer, start, (middle, stop), stop)
+
+    def _merge(
+        self, runs: Side, longer: Side, start: str, stops: tuple[str, str], end: str
+    ) -> None:
+        """Merges two runs, the first one from `start`, that stop where these say, up to
+        the place `end`."""
+        code = self._code
+        middle, stop = (self._number(x) for x in stops)
+        slots = [code.slot(x) for x in (self._number(start), middle)]
+        with code.loop(start, end, 1) as place:
+            left, right = (code.get(x, "i64", 1) for x in slots)
+            xs, ys = (self._taken(runs, x.text, 1) for x in (left, right))
+            is_next = left.compare("sge", middle) | self._before(ys, xs)
+            takes_right = is_next & right.compare("slt", stop)
+            both = zip(xs, ys, strict=True)
+            one = [code.select(takes_right, y, x, random=True) for x, y in both]
+            self._put(longer, place, one)
+            step = takes_right.cast("zext", "i64")
+            code.set(slots[0], left + 1 - step)
+            code.set(slots[1], right + step)
 
     def _number(self, index: str) -> Value:
         return Value(self._code, index, "i64", 1)
+
+
+class Selection(Merging):
+    """Keeps the first elements of a column in its first buffer, in order, and adds what
+    comes before the last of them. Sorts that and merges it, whenever there is as much.
+    """
+
+    def __init__(self, op: SortOp, arrays: Sequence[Array]):
+        super().__init__(op, arrays)
+        self._lanes = self._most_lanes()
+        self._room = self._count + self._lanes  # for what is added
+        self.buffers = [self._count + self._room + 1] * 2
+
+    def _column(self, sources: Side, results: Side) -> None:
+        sides = self._sides(sources)
+        first = self._count + (self._size - self._count) % self._lanes
+        self._copy_first(self._sorted(sources, sides, str(first)), sides[0])
+        if first < self._size:
+            self._find(sources, sides, str(first))
+        self._copy_first(sides[0], results)
+
+    def _find(self, sources: Side, sides: Sequence[Side], first: str) -> None:
+        """Keeps the first elements of those that are kept, and those from `first`."""
+        code, kept, last = self._code, sides[0], str(self._count - 1)
+        added = [
+            [(code.moved(p, str(self._count), x.itemsize), x) for p, x in side]
+            for side in sides
+        ]
+        length = code.slot(self._number("0"))
+        with code.loop(first, str(self._size), self._lanes) as place:
+            some = self._taken(sources, place, self._lanes)
+            comes = self._before(some, self._taken(kept, last, 1))
+            with code.when(any_lane(comes)):
+                with code.loop("0", str(self._lanes), 1) as lane:
+                    one = self._taken(sources, code.index("add", place, lane), 1)
+                    with code.when(self._before(one, self._taken(kept, last, 1))):
+                        end = code.get(length, "i64", 1)
+                        self._put(added[0], end.text, one)
+                        code.set(length, end + 1)
+            end = code.get(length, "i64", 1)
+            is_full = end.compare("sgt", self._room - self._lanes)
+            is_last = self._number(place).compare("sge", self._size - self._lanes)
+            with code.when((is_full | is_last) & end.compare("sgt", 0)):
+                self._keep_first(sides, added, end)
+                code.set(length, self._number("0"))
+
+    def _keep_first(
+        self, sides: Sequence[Side], added: Sequence[Side], length: Value
+    ) -> None:
+        found = self._sorted(added[0], added, length.text)
+        runs, longer = sides if found is added[0] else sides[::-1]
+        self._copy_first(sides[0], runs)
+        stop = (length + self._count).text
+        self._merge(runs, longer, "0", (str(self._count), stop), str(self._count))
+        self._copy_first(longer, sides[0])
