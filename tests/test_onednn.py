@@ -374,6 +374,43 @@ def test_a_bias_is_not_added_element_by_element() -> None:
     assert not any("gemm" in kind for kind in implementations(calls))
 
 
+@pytest.mark.parametrize("window", [1, 3])
+def test_an_update_by_a_gradient_of_weights_has_its_primitive(window: int) -> None:
+    """The forward one, with a window as large as the image, takes hundreds of times as
+    long, or is left to NumPy."""
+    low = window // 2
+    x, g, w = map(tensor, ((2, 12, 12, 16), (2, 12, 12, 32), (window, window, 16, 32)))
+    op = operation(
+        FusionOp,
+        f"""func.func @main(%x: {x}, %g: {g}, %w: {w}) -> {w} {{
+          %r = tgraph.fusion(%y = %x, %h = %g, %v = %w) : ({x}, {g}, {w}) -> {w} {{
+            %d = tgraph.convolution %y, %h {{dim_labels = "f01b_i01o->01bf",
+              window_strides = array<i64: 1, 1>, padding_low = array<i64: {low}, {low}>,
+              padding_high = array<i64: {low}, {low}>,
+              lhs_dilation = array<i64: 1, 1>,
+              rhs_dilation = array<i64: 1, 1>}} : ({x}, {g}) -> {w}
+            %s = tgraph.subtract %v, %d : {w}
+            tgraph.yield %s : {w}
+          }}
+          func.return %r : {w}
+        }}""",
+    )
+    image, gradient = normal(2, 12, 12, 16), normal(2, 12, 12, 32)
+    weights = normal(window, window, 16, 32)
+    padded = np.pad(image, ((0, 0), (low, low), (low, low), (0, 0)))
+    want = weights.copy()
+    for y, z in np.ndindex(window, window):
+        part = padded[:, y : y + 12, z : z + 12]
+        want[y, z] -= np.einsum("bijc,bijf->cf", part, gradient)
+    result = np.empty_like(weights)
+    calls = run(
+        lambda s: compile_call(op, [image, gradient, weights], [result], s, native=True)
+    )
+    np.testing.assert_allclose(result, want, rtol=1e-4, atol=1e-4)
+    kinds = {x.description.kind for x, _ in calls if isinstance(x, Execution)}
+    assert "convolution_backward_weights" in kinds
+
+
 def implementations(calls: Sequence[Call]) -> list[str]:
     found = [
         record.description.implementation

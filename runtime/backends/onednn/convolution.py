@@ -159,7 +159,9 @@ def _part(
         return _calls(_BY_DATA, target, weights, image, window, plain, scratch)
     if has_holes:
         raise Refused
-    if is_simple and prod(kernel.shape[2:]) > prod(target.shape[2:]):
+    if op.groups == 1 and prod(kernel.shape[2:]) > prod(target.shape[2:]):
+        if not epilogue.is_empty:
+            raise Refused  # only the forward primitive has one
         source, result = image.swapaxes(0, 1), kernel.swapaxes(0, 1)
         weights = target.swapaxes(0, 1)
         window = _window(source, weights, result, dilation, strides, low)
