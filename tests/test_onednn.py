@@ -248,8 +248,24 @@ CONVOLUTIONS = {
         high=(1, 1),
         holes=(2, 2),
     ),
+    "gradient by the data, in groups": dict(
+        labels="b01f_01oi->b01f",
+        image=(2, 5, 4, 6),
+        kernel=(3, 3, 8, 3),
+        out=(2, 9, 8, 8),
+        low=(1, 2),
+        high=(1, 1),
+        holes=(2, 2),
+        groups=2,
+    ),
     "gradient by the weights": dict(
         labels="f01b_i01o->01bf", kernel=(2, 9, 8, 6), out=(3, 3, 4, 6)
+    ),
+    "gradient by the weights, in groups": dict(
+        labels="f01b_i01o->01bf", kernel=(2, 9, 8, 6), out=(3, 3, 2, 6), batches=2
+    ),
+    "gradient by the weights, depthwise": dict(
+        labels="f01b_i01o->01bf", kernel=(2, 9, 8, 8), out=(3, 3, 1, 8), batches=4
     ),
     "gradient by the weights, strided": dict(
         labels="f01b_i01o->01bf",
@@ -273,6 +289,7 @@ def convolution(
     holes=None,
     dilation=None,
     groups=1,
+    batches=1,
 ):
     ones = (1,) * (len(out) - 2)
     x, k, r = map(tensor, (image, kernel, out))
@@ -285,7 +302,8 @@ def convolution(
             padding_high = {ints(ones if high is None else high)},
             lhs_dilation = {ints(holes or ones)},
             rhs_dilation = {ints(dilation or ones)},
-            feature_group_count = {groups} : i64, batch_group_count = 1 : i64,
+            feature_group_count = {groups} : i64,
+            batch_group_count = {batches} : i64,
             operandSegmentSizes = array<i32: 2, 0, 0>
           }}> : ({x}, {k}) -> {r}
           func.return %r : {r}
@@ -563,7 +581,7 @@ def test_convolutions_are_computed_as_f32(
         normal(*shape).astype(numpy_dtype(x.type.element_type))
         for shape, x in zip(shapes, op.inputs, strict=False)
     ]
-    if is_flipped:
+    if is_flipped and op.batch_group_count.value.data == 1:
         spatial = [d for d, label in enumerate(op.labels[1]) if label.isdigit()]
         inputs[1] = np.flip(inputs[1], tuple(spatial))
     out = np.empty(shapes[2], numpy_dtype(op.result.type.element_type))

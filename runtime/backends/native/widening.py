@@ -52,8 +52,7 @@ def calls_of(
         return nested(graph, scratch)
 
     if isinstance(op, ConvolutionOp):
-        has_groups = op.batch_group_count.value.data > 1  # that oneDNN does not know
-        return None if has_groups else _convolved(op, inputs, out, scratch, convert)
+        return _convolved(op, inputs, out, scratch, convert)
 
     def multiply(
         lhs: Array, rhs: Array, out: Array, scratch: Scratch

@@ -59,7 +59,7 @@ def convolution(
     scratch: Scratch,
 ) -> list[Call]:
     """Raises `Refused` where oneDNN has no such primitive, or only its reference."""
-    if not 1 <= out.ndim - 2 <= 3 or op.batch_group_count.value.data > 1:
+    if not 1 <= out.ndim - 2 <= 3:
         raise Refused
 
     def part(block: Block, scratch: Scratch) -> list[Call]:
@@ -79,6 +79,8 @@ def _blocks(
 ) -> Sequence[Block]:
     """Of some batches or features: those of the larger operand, if there are enough.
     Or of rows, rather than of features that lie together."""
+    if op.batch_group_count.value.data > 1:  # each batch goes to other features
+        return [(slice(None),) * out.ndim]
     batch, features, rows = (op.labels[2].index(label) for label in "bf0")
     sides = [(batch, 1), *([(features, LANES)] if op.groups == 1 else [])]
     image, kernel = inputs
@@ -145,33 +147,44 @@ def _part(
     holes = (*added, *op.lhs_dilation.get_values())
     dilation = (*added, *op.rhs_dilation.get_values())
     has_holes = any(hole > 1 for hole in holes)
-    is_simple = op.groups == 1 and epilogue.is_empty
-    if (
-        is_simple
-        and all(s == 1 for s in strides)
-        and (has_holes or _is_flipped(kernel))
-    ):
-        weights = kernel[:, :, *[slice(None, None, -1)] * rank].swapaxes(0, 1)
+    batches, is_plain = op.batch_group_count.value.data, epilogue.is_empty
+    is_flipped = op.groups == 1 and is_plain and _is_flipped(kernel)
+    if (has_holes or is_flipped) and all(s == 1 for s in strides):
+        _refuse_unless(is_plain and batches == 1)
+        weights = kernel[:, :, *[slice(None, None, -1)] * rank]
         reach = zip(weights.shape[2:], dilation, low, strict=True)
         padding = [(size - 1) * step - at for size, step, at in reach]
         window = _window(target, weights, image, holes, dilation, padding)
+        weights = _in_groups(weights, op.groups).swapaxes(-2 - rank, -1 - rank)
         plain = Attributes()
         return _calls(_BY_DATA, target, weights, image, window, plain, scratch)
-    if has_holes:
-        raise Refused
-    if op.groups == 1 and prod(kernel.shape[2:]) > prod(target.shape[2:]):
-        if not epilogue.is_empty:
-            raise Refused  # only the forward primitive has one
+    _refuse_unless(not has_holes)
+    if op.groups == batches and prod(kernel.shape[2:]) > prod(target.shape[2:]):
+        _refuse_unless(is_plain)
         source, result = image.swapaxes(0, 1), kernel.swapaxes(0, 1)
         weights = target.swapaxes(0, 1)
         window = _window(source, weights, result, dilation, strides, low)
+        weights = _in_groups(weights, batches)
         plain = Attributes()
         return _calls(_BY_WEIGHTS, source, weights, result, window, plain, scratch)
+    _refuse_unless(batches == 1)
     window = _window(image, kernel, target, strides, dilation, low)
-    if op.groups > 1:
-        kernel = kernel.reshape(op.groups, -1, *kernel.shape[1:])
+    kernel = _in_groups(kernel, op.groups)
     attributes = epilogue.attributes(lambda x: _as_images(x[block], out_labels, "bf"))
     return _calls(_FORWARD, image, kernel, target, window, attributes, scratch)
+
+
+def _refuse_unless(is_possible: bool) -> None:
+    """Of the three primitives, only the forward one has an epilogue."""
+    if not is_possible:
+        raise Refused
+
+
+def _in_groups(weights: Array, groups: int) -> Array:
+    """Weights with a dimension of groups, if there are several, before the outputs."""
+    if groups == 1:
+        return weights
+    return weights.reshape(groups, -1, *weights.shape[1:])
 
 
 def _as_images(x: Array, labels: str, first: str) -> Array:
