@@ -15,6 +15,8 @@ import numpy as np
 import pytest
 
 import tensorplan
+from tensorplan.runtime.backends.onednn import backend as onednn
+from tensorplan.runtime.executor import Executable
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
@@ -385,3 +387,38 @@ def assert_close(x: Any, y: Any, tolerance: float) -> None:
     x, y = x.astype(np.float64), y.astype(np.float64)
     largest = np.max(np.abs(y), initial=1e-3, where=np.isfinite(y))
     np.testing.assert_allclose(x, y, rtol=tolerance, atol=tolerance * largest)
+
+
+@pytest.mark.parametrize("strides", [1, 2])
+@pytest.mark.parametrize("groups", [1, 4, 32])
+def test_training_of_convolutions_is_native(groups: int, strides: int) -> None:
+    """An inverted bottleneck, as in MobileNetV2 or ResNeXt."""
+    pytest.importorskip("llvmlite")
+
+    def convolution(x: Any, weights: Any, strides: int = 1, groups: int = 1) -> Any:
+        return lax.conv_general_dilated(
+            x,
+            weights,
+            (strides, strides),
+            "SAME",
+            dimension_numbers=NHWC,
+            feature_group_count=groups,
+        )
+
+    def loss(weights: Tree, x: Any) -> Any:
+        x = jax.nn.relu6(convolution(x, weights[0]))
+        x = jax.nn.relu6(convolution(x, weights[1], strides, groups))
+        return jnp.mean(convolution(x, weights[2]) ** 2)
+
+    def step(weights: Tree, x: Any) -> Any:
+        gradients = jax.grad(loss)(weights, x)
+        return jax.tree.map(lambda w, g: w - g, weights, gradients)
+
+    shapes = (1, 1, 8, 32), (3, 3, 32 // groups, 32), (1, 1, 32, 16)
+    args = [floats(*shape) for shape in shapes], floats(2, 12, 12, 8)
+    run = tensorplan.compile(tensorplan.plan(tensorplan.from_jax(step, *args)))
+    assert isinstance(run, Executable)
+    if onednn.is_available():
+        assert not run.fallbacks
+    for got, want in zip(run(*args[0], args[1]), jax.jit(step)(*args), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
