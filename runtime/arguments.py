@@ -22,7 +22,7 @@ from .handing_out import LEAST, HandedOut
 from .placing import Placing
 from .prepacking import Prepacked
 from .program.program import Changes, Program
-from .program.steps import NOWHERE, MemoryBlock, View
+from .program.steps import MemoryBlock, View
 from .rebinding import PLAIN, Reader, Rebinding
 
 Results: TypeAlias = Literal["copy", "view"]
@@ -215,33 +215,6 @@ class Arguments:
             for slot in self._read_only or ()
         ]
         return Rebinding(readers, self._last, self._written)
-
-    def release(self) -> Changes:
-        """Lets go of the arrays of inputs that are only read; returns which of them are
-        in the program's own memory now. Calls need not follow the others: they will, to
-        wherever the next call has them."""
-        self._note_rebound()
-        moved: list[MemoryBlock] = []
-        released: list[int] = []
-        last = list(self._last)
-        for n, slot in enumerate(self._read_only or ()):
-            if slot is None or not self._program.follows(slot.memory):
-                continue
-            memory, own = slot.memory, self._own[slot.memory]
-            if self._bound[memory] is not own:
-                self._bound[memory] = own
-                self._given[slot.number] = _OTHER
-                if self._program.points(memory) is None:  # calls have arrays in it
-                    memory.array = own
-                    moved.append(memory)
-                else:
-                    memory.place(own, NOWHERE)
-            last[n] = _OTHER
-            released.append(n)
-        self._last = last
-        if self._rebinding is not None:
-            self._rebinding.release(released)
-        return Changes(moved, ())
 
     def forget(self) -> None:
         """Notes what `rebind` has bound, and leaves the next call to `accept`: before

@@ -24,8 +24,8 @@ class CallableProgram:
 
      * An input is used in place if it is a C-contiguous array of the right type: a
        NumPy array, or an object that supports `__array_interface__` or DLPack. The
-       program keeps it alive until the next array replaces it, or until `release`. Any
-       other input is copied (`copies`).
+       program keeps it alive until the next array replaces it. Any other input is
+       copied (`copies`).
      * A variable in such an array, if the array is writable, is updated in place and
        returned as a NumPy array. Otherwise, a copy is updated and returned.
      * A donated input (`tgraph.donated`) in such an array, if the array is writable, is
@@ -93,14 +93,6 @@ class CallableProgram:
         """
         with self._alone:
             self._arguments.repack()
-
-    def release(self) -> None:
-        """Lets go of the arrays that the last call was given for inputs that are only
-        read. Otherwise the program keeps them until other arrays replace them.
-        """
-        with self._alone:
-            if self._arguments.is_settled and self._program.memory.is_in_pools:
-                self._runner.follow(self._arguments.release())
 
     def bind(self, parameters: Mapping[int, object]) -> None:
         """Binds inputs, by index, for all later calls, which then take only the other

@@ -190,12 +190,6 @@ class Rebinding:
         self._at = ctypes.addressof(self._words)
         self._function = _function()
 
-    def release(self, numbers: Iterable[int]) -> None:
-        """Forgets what is bound to items. What comes then is another object, even if
-        Python makes it where the last one was."""
-        for number in numbers:
-            self._words[self._first + 7 * number] = 0
-
     def note(self, shown: Iterable[tuple[int, object]]) -> None:
         """Says for items, by number, which object is bound. Whoever does has to keep
         it, as long as it is."""

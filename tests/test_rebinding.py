@@ -207,7 +207,7 @@ KINDS: Sequence[Callable[[Array], object]] = (
 @pytest.mark.parametrize("seed", range(6))
 def test_what_comes_in_turn(seed: int) -> None:
     """Kinds of arrays and numbers, the same ones again with other contents, arrays that
-    do not fit, and releases: every call sees what it was given."""
+    do not fit: every call sees what it was given."""
     random = Random(seed)
     run = Executable(tensorplan.plan(tensorplan.read(SCALED)))
     known: list[object] = []
@@ -234,8 +234,6 @@ def test_what_comes_in_turn(seed: int) -> None:
         expected = np.asarray(x, "f4") * np.float32(number) + np.asarray(y, "f4")
         (result,) = run(x, number, y)
         np.testing.assert_allclose(result, expected, rtol=1e-6)
-        if random.random() < 0.1:
-            run.release()
 
 
 def test_buffers_and_numbers_are_not_copied() -> None:
@@ -311,40 +309,6 @@ def test_inputs_in_memory_of_many_results() -> None:
         x = run(normal()[0], y)[n]
         before = x.copy()
         np.testing.assert_array_equal(run(x, y)[0], before + y)
-
-
-@pytest.mark.parametrize("is_native", [True, False])
-def test_released_inputs_are_not_kept(is_native: bool) -> None:
-    run = Executable(tensorplan.plan(tensorplan.read(TEXT)), native=is_native)
-    total = normal()
-    for count in range(12):
-        x, y = normal(), normal()
-        if count % 4 == 2:  # copied to the program's own memory
-            x = normal()[::-1]
-        if count % 4 == 3:  # at the address of another object that was released
-            y = y[:]
-        check(run, total, x, y)
-        alive = [weakref.ref(each) for each in (x, y)]
-        run.release()
-        del x, y
-        assert all(each() is None for each in alive)
-        run.release()  # again
-    run.surround(lambda _, calls: calls)  # which are made anew for each array
-    for _ in range(3):
-        check(run, total, normal(), normal())
-        run.release()
-
-
-def test_what_is_bound_or_written_is_not_released(run: Executable) -> None:
-    total, y = normal(), normal()
-    run.bind({2: y})
-    for _ in range(4):
-        x, before = normal(), total.copy()
-        z, after = run(total, x)
-        run.release()
-        assert after is total
-        np.testing.assert_allclose(z, x @ y + y[3], rtol=1e-5, atol=1e-5)
-        np.testing.assert_array_equal(total, before + x)
 
 
 def in_memory(run: Executable, *inputs: Array) -> list[Array]:

@@ -15,10 +15,6 @@ COPIES = -1
 operations of their device, as by an engine of their own."""
 
 
-NOWHERE = -1
-"""The address of a memory that calls have to follow to wherever it is next."""
-
-
 class MemoryBlock:
     """A block that buffers lie in: a pool, a constant, or an argument's array."""
 
