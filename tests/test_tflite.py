@@ -274,6 +274,22 @@ def test_all_numbers_of_16_bits(kind: str, scale: float) -> None:
     check(n.model(y), [np.arange(-(1 << 15), 1 << 15).astype("i2")])
 
 
+@pytest.mark.parametrize("scale", [0.01, 0.0002, 1 / 2048, 7e-6])
+@pytest.mark.parametrize("out", [0.0003, 0.02])
+@pytest.mark.parametrize("kind", ["EXP", "LOG", "RSQRT", "SQRT"])
+def test_tables_of_16_bits(kind: str, out: float, scale: float) -> None:
+    """Those of the exponential function have infinities; there are no roots of negative
+    numbers, and LiteRT has none."""
+    n, least = Network(), 0 if kind in ("RSQRT", "SQRT") else -(1 << 15)
+    numbers = np.arange(least, 1 << 15).astype("i2")
+    x, y = (
+        n.input(numbers.shape, "int16", scale),
+        n.tensor(numbers.shape, "int16", out),
+    )
+    n.op(kind, [x], y)
+    check(n.model(y), [numbers])
+
+
 @pytest.mark.parametrize("length", [1, 2, 12, 1000])
 def test_a_softmax_of_16_bits(length: int) -> None:
     n = Network()
@@ -462,6 +478,34 @@ def test_functions_that_are_not_of_all_numbers(
     y = n.tensor([256], "int8", scale * (5 / 3 if scale > 0.01 else 2), zeros[1])
     n.op(kind, [x], y)
     check(n.model(y), [np.arange(-128, 128).astype("i1")])
+
+
+QUOTIENTS = [(0.5, 5), (0.005, -128), (0.03, -7)], [(0.25, -3), (0.02, 3), (0.05, 7)]
+
+
+@pytest.mark.parametrize("quantized", QUOTIENTS, ids=str)
+def test_quotients(quantized: Sequence[tuple[float, int]]) -> None:
+    """Of all pairs of numbers, but where LiteRT shifts by more than 31 bits."""
+    n, numbers = Network(), np.arange(-128, 128).astype("i1")
+    first, second, result = quantized
+    others = numbers[numbers != second[1]]
+    a, b = n.input([256, 1], "int8", *first), n.input([1, 255], "int8", *second)
+    y = n.tensor([256, 255], "int8", *result)
+    n.op("DIV", [a, b], y, table="DivOptions", fusedActivationFunction=1)
+    check(n.model(y), [numbers.reshape(-1, 1), others.reshape(1, -1)])
+
+
+def test_small_quotients() -> None:
+    """Those that LiteRT shifts by more than 31 bits are rounded, too."""
+    n, numbers = Network(), np.arange(-128, 128).astype("i1")
+    others = numbers[numbers != 5]
+    a, b = n.input([256, 1], "int8", 0.001), n.input([1, 255], "int8", 0.05, 5)
+    y = n.tensor([256, 255], "int8", 0.03, -7)
+    n.op("DIV", [a, b], y, table="DivOptions")
+    arrays = numbers.reshape(-1, 1), others.reshape(1, -1)
+    (got,) = tensorplan.compile(tensorplan.from_tflite(n.model(y)))(*arrays)
+    ratios = np.divide(arrays[0], arrays[1] - 5.0) * (0.001 / (0.05 * 0.03)) - 7
+    assert np.abs(got - np.clip(ratios, -128, 127)).max() <= 0.5 + 1e-6
 
 
 @pytest.mark.parametrize("kind", ["LESS", "EQUAL", "GREATER_EQUAL"])
@@ -812,8 +856,8 @@ def test_what_a_model_lacks() -> None:
     assert "output 't1' is not computed" in refused(n.model(n.tensor([4], "float32")))
     n = Network()
     x, y = n.input([4], "int16", 0.1), n.tensor([4], "int16", 0.2)
-    n.op("RSQRT", [x], y)
-    assert "RSQRT with quantized elements of type INT16 is not" in refused(n.model(y))
+    n.op("GELU", [x], y)
+    assert "GELU with quantized elements of type INT16 is not" in refused(n.model(y))
     n = Network()
     x, y = n.input([4], "int16", 0.1, 3), n.tensor([4], "int16", 1 / (1 << 15))
     n.op("TANH", [x], y)

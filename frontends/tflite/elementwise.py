@@ -5,7 +5,7 @@ from math import erf
 from typing import Any
 
 import numpy as np
-from xdsl.dialects.builtin import f32
+from xdsl.dialects.builtin import f32, i32, i64
 from xdsl.ir import Attribute, SSAValue
 
 from ...dialects.dtypes import Array
@@ -15,18 +15,25 @@ from ..builder import element_type, shape_of
 from ..formulas import clamp, compare, gelu, positive_or
 from ..operators import Value
 from ..unsupported import Unsupported
+from ..written import Writer
 from .fixed_point import (
+    BITS,
+    ONE,
     expect_8_bits,
     factored,
+    half,
     limited,
     on_reals,
+    product,
     range_of,
+    reciprocal,
     round_away,
     saturated,
     scaled,
+    shifted,
     table,
 )
-from .interpolation import sigmoid
+from .interpolation import of_reals, sigmoid
 from .node import Conversion, TFLiteNode
 
 # Quantization
@@ -107,6 +114,34 @@ def _multiply(n: TFLiteNode) -> Sequence[Value]:
     # in single precision, as LiteRT computes it
     factor = n.tensor(0).scale * n.tensor(1).scale / n.results[0].scale
     return [saturated(n, scaled(n, product, factor))]
+
+
+def _divide(n: TFLiteNode) -> Sequence[Value]:
+    """Of 8-bit numbers: one times the reciprocal of the other in 31 bits.
+
+    Where the result is shifted by more than 31 bits, and so is near 0, what LiteRT has
+    depends on its C++ compiler.
+    """
+    if not n.is_quantized:
+        return _binary(e.DivideOp)(n)
+    expect_8_bits(n)
+    shape, term = n.results[0].shape, Writer(n).term
+    a, b = (
+        term(n.broadcast(n.convert(n.centred(index), i64), shape)) for index in (0, 1)
+    )
+    a, b = (-a).where(b < 0, a), abs(b)
+    # Both are shifted up as far as 32 bits allow.
+    signs = (a ^ shifted(a, 63)).apply(e.CountLeadingZerosOp) - 33
+    zeros = b.apply(e.CountLeadingZerosOp) - 32
+    inverse = reciprocal(b.apply(e.ShiftLeftOp, zeros) - (ONE + 1))
+    quotient = product(a.apply(e.ShiftLeftOp, signs), inverse)
+    scales = n.tensor(0).scale / (n.tensor(1).scale * n.results[0].scale)
+    number, exponent = (int(part) for part in factored(scales))
+    bits = signs - zeros + (BITS - exponent)
+    bits = bits.apply(e.MaximumOp, 0).apply(e.MinimumOp, 2 * BITS)
+    steps = product(quotient, number)
+    steps = shifted(steps + half(bits) + shifted(steps, 63), bits)
+    return [saturated(n, steps.value)]
 
 
 _SQUARE_BITS = 7
@@ -365,13 +400,36 @@ def _rsqrt(n: TFLiteNode) -> Sequence[Value]:
     return [table(n, function)]
 
 
-def _sigmoid(on_8_bits: Conversion, *, is_tanh: bool) -> Conversion:
+def _with_16_bits(
+    on_8_bits: Conversion, on_16_bits: Callable[[TFLiteNode], SSAValue]
+) -> Conversion:
     def convert(n: TFLiteNode) -> Sequence[Value]:
         if n.is_quantized and n.tensor(0).dtype == np.int16:
-            return [sigmoid(n, is_tanh=is_tanh)]
+            return [on_16_bits(n)]
         return on_8_bits(n)
 
     return convert
+
+
+def _sqrt_of_16_bits(n: TFLiteNode) -> SSAValue:
+    """Of each number by itself, rounded down as in `_sqrt`."""
+    root = n.emit(e.SqrtOp, n.apply(e.MaximumOp, n.real(0), 0))
+    steps = n.apply(e.DivideOp, root, float(n.results[0].scale))
+    return limited(n, n.convert(steps, i32), *range_of(n, None, None))
+
+
+def _exp_of_16_bits(n: TFLiteNode) -> SSAValue:
+    return of_reals(n, np.exp)
+
+
+def _log_of_16_bits(n: TFLiteNode) -> SSAValue:
+    least = _SHORT.min * float(n.results[0].scale)
+    return of_reals(n, lambda x: np.where(x > 0, np.log(x), least))
+
+
+def _rsqrt_of_16_bits(n: TFLiteNode) -> SSAValue:
+    most = _SHORT.max * float(n.results[0].scale)
+    return of_reals(n, lambda x: np.where(x > 0, 1 / np.sqrt(x), most))
 
 
 def _logistic(x: Array) -> Array:
@@ -410,13 +468,13 @@ CONVERSIONS: Mapping[str, Conversion] = {
     "CEIL": _unary(_op(e.CeilOp), np.ceil),
     "COS": _unary(_op(e.CosineOp), np.cos),
     "DEQUANTIZE": _dequantize,
-    "DIV": _binary(e.DivideOp),
+    "DIV": _divide,
     "ELU": _unary(
         lambda n, x: positive_or(n, x, n.emit(e.ExponentialMinusOneOp, x)),
         lambda x: np.where(x < 0, np.expm1(x), x),
     ),
     "EQUAL": _compare("EQ"),
-    "EXP": _unary(_op(e.ExponentialOp), np.exp),
+    "EXP": _with_16_bits(_unary(_op(e.ExponentialOp), np.exp), _exp_of_16_bits),
     "FLOOR": _unary(_op(e.FloorOp), np.floor),
     "GELU": _gelu,
     "GREATER": _compare("GT"),
@@ -425,11 +483,13 @@ CONVERSIONS: Mapping[str, Conversion] = {
     "LEAKY_RELU": _leaky_relu,
     "LESS": _compare("LT"),
     "LESS_EQUAL": _compare("LE"),
-    "LOG": _unary(_op(e.LogOp), np.log),
+    "LOG": _with_16_bits(_unary(_op(e.LogOp), np.log), _log_of_16_bits),
     "LOGICAL_AND": _binary(e.AndOp),
     "LOGICAL_NOT": _unary(_op(e.NotOp), np.logical_not),
     "LOGICAL_OR": _binary(e.OrOp),
-    "LOGISTIC": _sigmoid(_unary(_op(e.LogisticOp), _logistic), is_tanh=False),
+    "LOGISTIC": _with_16_bits(
+        _unary(_op(e.LogisticOp), _logistic), lambda n: sigmoid(n, is_tanh=False)
+    ),
     "MAXIMUM": _extreme(e.MaximumOp),
     "MINIMUM": _extreme(e.MinimumOp),
     "MUL": _multiply,
@@ -442,13 +502,15 @@ CONVERSIONS: Mapping[str, Conversion] = {
     "RELU6": _relu(0, 6),
     "RELU_N1_TO_1": _relu(-1, 1),
     "ROUND": _unary(_op(e.RoundNearestEvenOp), np.rint),
-    "RSQRT": _rsqrt,
+    "RSQRT": _with_16_bits(_rsqrt, _rsqrt_of_16_bits),
     "SELECT": _select,
     "SELECT_V2": _select_by_elements,
     "SIN": _unary(_op(e.SineOp), np.sin),
-    "SQRT": _sqrt,
+    "SQRT": _with_16_bits(_sqrt, _sqrt_of_16_bits),
     "SQUARE": _unary(_square, np.square),
     "SQUARED_DIFFERENCE": _squared_difference,
     "SUB": _sum(e.SubtractOp),
-    "TANH": _sigmoid(_unary(_op(e.TanhOp), np.tanh), is_tanh=True),
+    "TANH": _with_16_bits(
+        _unary(_op(e.TanhOp), np.tanh), lambda n: sigmoid(n, is_tanh=True)
+    ),
 }

@@ -25,6 +25,8 @@ from .reading import Tensor
 BITS = 31
 """Of the number that a factor has."""
 
+ONE = (1 << BITS) - 1
+
 
 Term: TypeAlias = AnyTerm[SSAValue]
 
@@ -42,6 +44,21 @@ def product(a: Term, b: Term | int) -> Term:
 def divided(x: Term, bits: int) -> Term:
     """By a power of two, rounded, ties away from 0."""
     return shifted(x + (1 << (bits - 1)) + shifted(x, 63), bits)
+
+
+def half(bits: Term) -> Term:
+    """Of a power of two."""
+    return shifted(bits.of(1).apply(e.ShiftLeftOp, bits), 1)
+
+
+def reciprocal(x: Term) -> Term:
+    """1 / (1 + x) in 31 bits, for x in 31 bits: three steps of Newton's method."""
+    half = shifted(x + (ONE + 1), 1)
+    guess = product(half, -1010580540) + 1515870810
+    for _ in range(3):
+        rest = (1 << (BITS - 2)) - product(half, guess)
+        guess = guess + product(guess, rest) * 4
+    return (guess * 2).apply(e.MinimumOp, ONE)
 
 
 def factored(real: Array | np.floating[Any] | float) -> tuple[Array, Array]:
@@ -177,4 +194,9 @@ def on_reals(
 
 def round_away(x: Array) -> Array:
     """To the nearest integer, ties away from 0."""
-    return np.copysign(np.floor(np.abs(x.astype(np.float64)) + 0.5), x).astype(np.int64)
+    return nearest(x).astype(np.int64)
+
+
+def nearest(x: Array) -> Array:
+    """The same as floats, in double precision."""
+    return np.copysign(np.floor(np.abs(x.astype(np.float64)) + 0.5), x)

@@ -12,7 +12,7 @@ from ...dialects.tgraph import elementwise as e
 from ...dialects.tgraph.terms import Term as AnyTerm
 from ..unsupported import Unsupported
 from ..written import Writer
-from .fixed_point import round_away, shifted
+from .fixed_point import nearest, shifted
 from .node import TFLiteNode
 
 Term = AnyTerm[SSAValue]
@@ -32,25 +32,60 @@ def _taken(n: TFLiteNode, table: Array, index: Term) -> Term:
 
 
 def interpolated(
-    n: TFLiteNode, x: Term, function: Callable[[Array], Array], low: float, high: float
+    n: TFLiteNode,
+    x: Term,
+    function: Callable[[Array], Array],
+    low: float | np.float32,
+    high: float | np.float32,
+    per_unit: float | np.float32 = 1 << 15,
 ) -> Term:
-    """The function's values, which are from -1 to 1, in 15 bits, for 16-bit numbers
-    that stand for the range from `low` to `high`.
+    """The function's values, `per_unit` for 1, as 16-bit numbers, for those that stand
+    for the range from `low` to `high`, which have the precision of the computation.
 
     Half of the error in the middle of a step is taken off where the step begins.
     """
     step = (high - low) / _STEPS
-    at = low + np.arange(_STEPS + 1) * step
-    values, middles = (function(x) * (1 << 15) for x in (at, at[:-1] + step / 2))
-    entries = round_away(values)
-    between = round_away((values[1:] + entries[:-1]) / 2)
-    error = between - round_away(middles)
-    entries[:-1] -= round_away(error / 2)
+    numbers = np.arange(_STEPS, dtype=np.asarray(low).dtype)
+    at, after = low + numbers * step, low + (numbers + 1) * step
+    values, middles, nexts = (
+        function(x) * per_unit for x in (at, at + step / 2, after)
+    )
+    entries = _rounded(values)
+    error = _rounded((nexts + entries) / 2) - _rounded(middles)
+    last = _rounded(function(np.asarray([high])) * per_unit)
+    entries = np.append(entries - _rounded(error / 2), last)
     table = np.clip(entries, _SHORT.min, _SHORT.max).astype(np.int16)
     index = shifted(x, _STEP_BITS) + _STEPS // 2
     rest = x & ((1 << _STEP_BITS) - 1)
-    below, above = _taken(n, table, index), _taken(n, table, index + 1)
-    return below + shifted((above - below) * rest + (1 << (_STEP_BITS - 1)), _STEP_BITS)
+    slopes = table[1:] - table[:-1]  # of 16 bits, too
+    below, slope = _taken(n, table[:-1], index), _taken(n, slopes, index)
+    return below + shifted(slope * rest + (1 << (_STEP_BITS - 1)), _STEP_BITS)
+
+
+def _rounded(x: Array) -> Array:
+    return nearest(x).astype(x.dtype)
+
+
+def of_reals(n: TFLiteNode, function: Callable[[Array], Array]) -> SSAValue:
+    """A function of floats in double precision as one of 16-bit numbers: LiteRT makes
+    the table in single precision."""
+    _expect_no_zero_points(n)
+    source, result = n.tensor(0), n.results[0]
+    low, high = (source.scale * np.float32(x) for x in (_SHORT.min, _SHORT.max))
+    least, most = (result.scale * np.float32(x) for x in (_SHORT.min, _SHORT.max))
+
+    def single(x: Array) -> Array:
+        return function(x.astype(np.float64)).astype(np.float32)
+
+    per_unit = np.float32(1 << 16) / (most - least)
+    with np.errstate(all="ignore"):
+        y = interpolated(n, wide(n, n.value(0)), single, low, high, per_unit)
+    return n.convert(y.value, i16)
+
+
+def _expect_no_zero_points(n: TFLiteNode) -> None:
+    if n.tensor(0).zeros.any() or n.results[0].zeros.any():
+        raise Unsupported("with zero points of 16-bit numbers")
 
 
 _ENTRIES, _PER_UNIT = 256, 24
@@ -59,9 +94,8 @@ _ENTRIES, _PER_UNIT = 256, 24
 
 def sigmoid(n: TFLiteNode, *, is_tanh: bool) -> SSAValue:
     """The logistic function, or tanh(x) = 2 * logistic(2x) - 1, of the first input."""
-    tensor, result = n.tensor(0), n.results[0]
-    if tensor.zeros.any() or result.zeros.any():
-        raise Unsupported("with zero points of 16-bit numbers")
+    _expect_no_zero_points(n)
+    tensor = n.tensor(0)
     bits = 8 if is_tanh else 9  # of a place between two entries
     multiplier, shift = _in_steps(float(tensor.scale), most=int(is_tanh))
     x = wide(n, n.value(0)) * multiplier

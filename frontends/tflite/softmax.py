@@ -18,13 +18,23 @@ from ..formulas import clamp, log_softmax, softmax
 from ..operators import Value
 from ..unsupported import Unsupported
 from ..written import Writer
-from .fixed_point import BITS, Term, divided, factored, product, scaled, shifted
+from .fixed_point import (
+    BITS,
+    ONE,
+    Term,
+    divided,
+    factored,
+    half,
+    product,
+    reciprocal,
+    scaled,
+    shifted,
+)
 from .interpolation import interpolated
 from .node import Conversion, TFLiteNode
 
 _DIFFERENCE_BITS = 26  # of a difference's fraction
 _SUM_BITS = 12  # fewer than of an exponential
-_ONE = (1 << BITS) - 1
 _QUARTER = 1 << (_DIFFERENCE_BITS - 2)
 _EIGHTH = 1895147668
 """e^-1/8, in 31 bits."""
@@ -53,17 +63,7 @@ def _exponential(x: Term) -> Term:
     for bit, power in enumerate(_POWERS):
         is_clear = ((rest - x) & (_QUARTER << bit)).equals(0)
         result = result.where(is_clear, product(result, power))
-    return x.of(_ONE).where(x.equals(0), result)
-
-
-def _reciprocal(x: Term) -> Term:
-    """1 / (1 + x) in 31 bits, for x in 31 bits: three steps of Newton's method."""
-    half = shifted(x + (_ONE + 1), 1)
-    guess = product(half, -1010580540) + 1515870810
-    for _ in range(3):
-        rest = (1 << (BITS - 2)) - product(half, guess)
-        guess = guess + product(guess, rest) * 4
-    return (guess * 2).apply(e.MinimumOp, _ONE)
+    return x.of(ONE).where(x.equals(0), result)
 
 
 def _of_integers(n: TFLiteNode, x: SSAValue, axis: int, beta: float) -> SSAValue:
@@ -74,7 +74,7 @@ def _of_integers(n: TFLiteNode, x: SSAValue, axis: int, beta: float) -> SSAValue
     wide = n.convert(x, i32)
     largest = n.reduce("maximum", wide, [axis], keep=True)
     steps = term(n.convert(n.apply(e.SubtractOp, wide, largest), i64))
-    factor = min(beta * float(source.scale) * (1 << _DIFFERENCE_BITS), float(_ONE))
+    factor = min(beta * float(source.scale) * (1 << _DIFFERENCE_BITS), float(ONE))
     number, shift = (int(part) for part in factored(factor))
     powers = _exponential(product(steps * (1 << shift), number))
     reach = floor(31 * (1 << _DIFFERENCE_BITS) / (1 << shift))
@@ -84,12 +84,11 @@ def _of_integers(n: TFLiteNode, x: SSAValue, axis: int, beta: float) -> SSAValue
     total = n.broadcast(n.reduce("add", parts, [axis], keep=True), shape)
     # The sum is a number from 1 to 2, times 2 to the power of bits - zeros.
     zeros = term(n.convert(n.emit(e.CountLeadingZerosOp, total), i64))
-    above = term(n.convert(total, i64)).apply(e.ShiftLeftOp, zeros) - (_ONE + 1)
+    above = term(n.convert(total, i64)).apply(e.ShiftLeftOp, zeros) - (ONE + 1)
     bits = _SUM_BITS + BITS - 8 - zeros
-    half = shifted(bits.of(1).apply(e.ShiftLeftOp, bits), 1)
-    shares = product(powers, _reciprocal(above))
+    shares = product(powers, reciprocal(above))
     limits = np.iinfo(result.dtype)
-    y = shifted(shares + half, bits) + limits.min
+    y = shifted(shares + half(bits), bits) + limits.min
     y = clamp(n, y.value, limits.min, limits.max)
     return n.convert(y, element_type(result.dtype))
 
@@ -119,9 +118,8 @@ def _of_16_bits(n: TFLiteNode, x: SSAValue, axis: int, beta: float) -> SSAValue:
         term(n.broadcast(n.convert(value, i64), shape))
         for value in ((31 - zeros).value, inverse.value)
     )
-    half = shifted(bits.of(1).apply(e.ShiftLeftOp, bits), 1)
     shares = term(n.convert(powers.value, i64)) * inverse
-    y = clamp(n, shifted(shares + half, bits).value, 0, top)
+    y = clamp(n, shifted(shares + half(bits), bits).value, 0, top)
     return n.convert(y, element_type(n.results[0].dtype))
 
 
