@@ -30,6 +30,7 @@ from tensorplan.passes.tgraph.tile import TGraphTile
 from tensorplan.passes.tgraph.tiling.dimensions import is_repeated
 from tensorplan.passes.tgraph.tiling.ends import wide_end
 from tensorplan.passes.tgraph.tiling.loop_search import IN_CACHE, written
+from tensorplan.passes.tgraph.tiling.twice import Again
 from tensorplan.runtime.executor import Executable
 
 SEEDS = 4
@@ -527,10 +528,55 @@ def test_loops_that_need_too_much_are_not_written() -> None:
     ready = run(model.module, ConvertStablehloToTGraph(), *READY, TGraphSchedule())
     ((func, _),) = tensor_functions(ready)
     loops, none = func.clone(), func.clone()
-    assert written(loops, 64, IN_CACHE, most=inf)
+    assert written(loops, 64, IN_CACHE, inf, Again())
     assert "tgraph.while" in str(loops)
-    assert not written(none, 64, IN_CACHE, most=0)
+    assert not written(none, 64, IN_CACHE, 0, Again())
     assert "tgraph.while" not in str(none)
+
+
+def quantized_dynamically(x: Any, w: Any) -> Any:
+    y = jnp.tanh(x @ w)
+    scale = jnp.abs(y).max() / 127
+    return jnp.round(y / scale).astype(jnp.int8)
+
+
+def normalized_as_a_whole(x: Any, w: Any) -> Any:
+    y = jnp.tanh(x @ w)
+    rest = y - y.mean()
+    return (rest / jnp.sqrt((rest * rest).mean())).astype(jnp.bfloat16)
+
+
+def kept(x: Any, w: Any) -> Any:
+    """What is quantized is a result, too."""
+    y = jnp.tanh(x @ w)
+    scale = jnp.abs(y).max() / 127
+    return jnp.round(y / scale).astype(jnp.int8), y
+
+
+@pytest.mark.parametrize(
+    ("function", "passes"),
+    [(quantized_dynamically, 2), (normalized_as_a_whole, 3), (kept, 0)],
+)
+def test_values_are_computed_again_behind_their_reductions(
+    function: Callable[..., Any], passes: int
+) -> None:
+    """A matrix of 8 MiB needs the memory of a tile."""
+    arrays = normal(8192, 64), normal(64, 256)
+    model = tensorplan.from_jax(function, *arrays)
+    ready = run(model.module, ConvertStablehloToTGraph(), *READY, TGraphSchedule())
+    tiled = run(ready, TGraphTile(max_slowdown=0.2))
+    assert str(tiled).count("tgraph.tiles") == passes
+    assert str(run(ready, TGraphTile(max_slowdown=0))).count("tgraph.tiles") == 0
+    planned = run(tiled, *REST)
+    if passes:
+        assert planned_bytes(planned) <= 2 * IN_CACHE
+        assert planned_bytes(planned) < planned_bytes(run(ready, *REST)) // 8
+    got = Executable(planned, sanitize=True)(*arrays)
+    want = jax.tree.leaves(jax.jit(function)(*arrays))
+    for own, theirs in zip(got, want, strict=True):
+        atol = 1 if own.dtype == np.int8 else 1e-2
+        own, theirs = (np.asarray(x, np.float32) for x in (own, theirs))
+        np.testing.assert_allclose(own, theirs, rtol=1e-2, atol=atol)
 
 
 def test_a_group_reads_a_transposed_tile_once() -> None:

@@ -20,16 +20,18 @@ Leaves: level 1, like tgraph-rematerialize.
 Does not: assign streams.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from ...analysis.cost import flops
 from ...analysis.functions import tensor_functions
 from ...dialects.diagnostics import remark
+from ...dialects.tgraph.base import TILES
 from ...dialects.tgraph.differentiation import RECOMPUTED
 from ...support.remarks import PROGRESS
 from ..options import Placing, TimeLimit
@@ -57,7 +59,8 @@ SHARES = (0.2, 0.1, 0.05)
 class TGraphSearch(ModulePass, TimeLimit, Placing):
     """Searches for the version of a program that takes the fewest bytes.
 
-    recompute: how many FLOPs may be recomputed, as a fraction of the program's.
+    recompute: how many FLOPs may be recomputed, as a fraction of the program's, but for
+        those in loops over tiles.
     tiles: whether to compute chains of operations in tiles.
     """
 
@@ -131,8 +134,18 @@ class TGraphSearch(ModulePass, TimeLimit, Placing):
 
 
 def _computed_again(module: ModuleOp) -> int:
-    """FLOPs of operations that are computed again."""
-    return sum(flops(op) for op in module.walk() if RECOMPUTED in op.attributes)
+    """FLOPs of operations that are computed again, outside of tiles."""
+    return sum(
+        flops(op) for op in _outside_tiles(module) if RECOMPUTED in op.attributes
+    )
+
+
+def _outside_tiles(op: Operation) -> Iterator[Operation]:
+    yield op
+    if TILES not in op.attributes:
+        for block in (block for region in op.regions for block in region.blocks):
+            for inner in block.ops:
+                yield from _outside_tiles(inner)
 
 
 class _Search:

@@ -13,6 +13,7 @@ In loops, through sums and windows:
 parts.py           which operations combine tiles
 windows.py         which rows convolutions and pooling read
 loops.py           operations that one loop can compute
+twice.py           values that are computed again, behind a reduction of them
 ends.py            elementwise chains that widen what a loop stores
 loop_search.py     the loops that may lower the peak, and their tiles
 loop_rewriting.py  loops written out

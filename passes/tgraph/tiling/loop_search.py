@@ -24,6 +24,7 @@ from ..shared.ungrouping import ungroup
 from .dimensions import bytes_of, shape_of
 from .loop_rewriting import write_loop
 from .loops import LEAST_TILES, Surroundings, TiledLoop, tiled_loop
+from .twice import Again
 from .windows import is_remade, users
 
 IN_CACHE = 1 << 19
@@ -102,7 +103,7 @@ class Estimate:
         ]
         """What is stored, but not where only tiles read it: each makes its own."""
         steps = list(self._steps.values())
-        during = _profile(steps, sizes)
+        self._during = during = _profile(steps, sizes)
         self.peak = max(during, default=0)
         self.enough = self.peak * 9 // 10
         """More than this is live at a peak."""
@@ -111,6 +112,17 @@ class Estimate:
         """What is live at the peak, the largest first."""
         if during:
             self.largest = _live(steps, sizes, during.index(self.peak))
+
+    def live_at_peaks(self) -> Sequence[SSAValue]:
+        """The largest first."""
+        steps = list(self._steps.values())
+        found = {
+            value: None
+            for at, live in enumerate(self._during)
+            if live > self.enough
+            for value in _live(steps, self.sizes, at)
+        }
+        return sorted(found, key=lambda value: -self.sizes[value])
 
     def with_loop(self, loop: TiledLoop) -> "_WithLoop":
         """What is live with a loop."""
@@ -229,19 +241,23 @@ _Peaks = tuple[int, int]
 
 
 def written(
-    func: FuncOp, alignment: int, tile_bytes: int, most: float
+    func: FuncOp, alignment: int, tile_bytes: int, most: float, again: Again
 ) -> Sequence[TiledLoop]:
     """Takes the groups of a function apart and writes loops that lower its peak.
 
-    tile_bytes: that a tile may need. Returns the loops: none unless they lower the
-    estimate for the function's block by a tenth, and to at most `most`. If there are
-    none, the function is to be thrown away.
+    tile_bytes: that a tile may need.
+    again: what is computed again in loops.
+
+    Returns the loops: none unless they lower the estimate for the function's block by a
+    tenth, and to at most `most`. If there are none, the function is to be thrown away.
     """
     loops: list[TiledLoop] = []
     peaks: dict[Block, _Peaks] = {}
+    again.count = 0
     for block in reversed(list(blocks_within(func.body.block))):
         if is_static_block(block):
-            peaks[block] = _write(block, alignment, tile_bytes, loops, peaks, most)
+            estimates = _write(block, alignment, tile_bytes, loops, peaks, most, again)
+            peaks[block] = estimates
         else:
             live = live_bytes(block, alignment)
             peaks[block] = live, live
@@ -260,6 +276,7 @@ def _write(
     loops: list[TiledLoop],
     peaks: Mapping[Block, _Peaks],
     most: float,
+    again: Again,
 ) -> _Peaks:
     """Adds loops of a block. Returns the estimates of its peak without any, and with;
     the latter is too low if it is more than `most`.
@@ -280,6 +297,7 @@ def _write(
         for number, value in memory.names.items()
     }
     took = sum(times(block.ops))
+    again.begin(took, least_bytes(tile_bytes))
     renamed = ungroup(block)
     sizes = {renamed.get(value, value): size for value, size in stored.items()}
     estimate = Estimate(block, sizes, without, took)
@@ -287,6 +305,8 @@ def _write(
     if inside != without:
         estimate = Estimate(block, sizes, inside, took)
     for _ in range(MOST_LOOPS):
+        while again.write(estimate.around, sizes, estimate.live_at_peaks()):
+            estimate = Estimate(block, sizes, inside, took)
         found = lowest(estimate, tile_bytes)
         if found is None:
             break
@@ -297,6 +317,7 @@ def _write(
         sizes |= {v: 0 if is_given(v) else bytes_of(v) for v in loop.res}
         loops.append(found.loop)
         estimate = Estimate(block, sizes, inside, took)
+    again.end()
     return peak, estimate.peak
 
 

@@ -1,0 +1,207 @@
+"""Computes a value again for readers that come after a reduction of it.
+
+    %v = dot(%x, %w)                %v = dot(%x, %w)
+    %m = reduce(%v)                 %m = reduce(%v)
+    ...                             %0 = dot(%x, %w) {tgraph.recomputed}
+    %q = convert(%v / %m)           %q = convert(%0 / %m)
+
+All of a value has to be there for its maximum, and a reader of the maximum needs it
+once more. So no loop over tiles has both readers, and the value would be stored between
+two loops. Each of them can compute it tile by tile from what it is made of. Dynamic
+quantization is such a case, as are norms of whole tensors. Where a dimension is left,
+as in a softmax of rows, one loop over that dimension does.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from math import prod
+from typing import NamedTuple, cast
+
+from xdsl.dialects.builtin import UnitAttr
+from xdsl.ir import Operation, SSAValue
+
+from ....analysis.cost import times
+from ....analysis.functions import is_tensor
+from ....dialects.tgraph.base import TensorOp
+from ....dialects.tgraph.bodies import ElementsOp
+from ....dialects.tgraph.differentiation import RECOMPUTED
+from ....dialects.tgraph.shaping import ConstantOp
+from .dimensions import shape_of
+from .loops import Surroundings
+from .regions import has_effect
+from .windows import is_remade
+
+
+class Again:
+    """What is computed again in the blocks of a function."""
+
+    def __init__(self, share: float = 0):
+        """`share` is the part of a block's time that this may take."""
+        self.is_used = False
+        """Whether loops were looked for around what is computed again."""
+        self.count = 0
+        """Of values that are computed again in the last function."""
+        self._share = share
+        self._left = 0.0
+        self._least = 0
+        self._written: list[_Twice] = []
+
+    def begin(self, time: int, least: int) -> None:
+        """A block that takes so many nanoseconds. Values have at least so many
+        bytes."""
+        self._left, self._least = self._share * time, least
+        self._written = []
+
+    def write(
+        self,
+        around: Surroundings,
+        sizes: dict[SSAValue, int],
+        values: Sequence[SSAValue],
+    ) -> bool:
+        """Computes the first of some values again that may be; returns whether there
+        is one. `sizes` are the bytes of what is stored."""
+        for value in values if self._left else ():
+            if sizes[value] < self._least:
+                continue
+            again = [twice.second[-1].results[0] for twice in self._written]
+            found = _repetition(around, sizes, value, again)
+            if found is not None and (time := sum(times(found.computing))) < self._left:
+                self._left -= time
+                self._written.append(found.write(sizes))
+                self.is_used = True
+                return True
+        return False
+
+    def end(self) -> None:
+        """What no loop has computed is computed once."""
+        self.count += sum(not twice.merge() for twice in reversed(self._written))
+
+
+class _Twice(NamedTuple):
+    """The operations that compute a value, and those that compute it again."""
+
+    first: Sequence[Operation]
+    second: Sequence[Operation]
+
+    def merge(self) -> bool:
+        """Has the value computed once, if no loop does; whether it is then."""
+        if any(op.parent is None for op in (*self.first, *self.second)):
+            return False
+        value, again = self.first[-1].results[0], self.second[-1].results[0]
+        again.replace_all_uses_with(value)
+        for op in reversed(self.second):
+            op.detach()
+            op.erase()
+        return True
+
+
+class _Repetition(NamedTuple):
+    """What would compute a value again, and for whom. Both are in order."""
+
+    computing: Sequence[Operation]
+    readers: Sequence[Operation]
+
+    def write(self, sizes: dict[SSAValue, int]) -> _Twice:
+        """Computes the value again in front of the first of the readers."""
+        value, anchor = self.computing[-1].results[0], self.readers[0]
+        block, copies = anchor.parent, dict[SSAValue, SSAValue]()
+        assert block is not None
+        second = [op.clone(copies) for op in self.computing]
+        for first, op in zip(self.computing, second, strict=True):
+            op.attributes[RECOMPUTED] = UnitAttr()
+            block.insert_op_before(op, anchor)
+            if first.results[0] in sizes:
+                sizes[op.results[0]] = sizes[first.results[0]]
+        for reader in self.readers:
+            reader.operands = [copies[x] if x is value else x for x in reader.operands]
+        return _Twice(self.computing, second)
+
+
+def _repetition(
+    around: Surroundings,
+    sizes: Mapping[SSAValue, int],
+    value: SSAValue,
+    again: Collection[SSAValue],
+) -> _Repetition | None:
+    """How to compute a value again for those who read it after a reduction of it; None
+    if there are none, or it can't be.
+
+    sizes: bytes of what is stored.
+    again: what is computed again already.
+    """
+    computing = _computing(around, sizes, value, again)
+    users = [use.operation for use in value.uses]
+    if not computing or not all(user in around.position for user in users):
+        return None
+    readers = {user: _made_of(around, sizes, user) for user in users}
+    reductions = [found for found in readers.values() if found.is_reduced]
+    first = 0
+    for found in reductions:
+        if not any(found.after & other.ends for other in reductions if other != found):
+            first |= found.ends
+    late = [op for op, found in readers.items() if first & found.after & ~found.ends]
+    late = [op for op in late if not first & readers[op].ends]
+    if not late:
+        return None
+    return _Repetition(computing, sorted(late, key=lambda op: around.position[op]))
+
+
+class _Reader(NamedTuple):
+    """What comes of a value where it is read: sets of operations.
+
+    ends: that store something of it, or reduce it.
+    after: that come before these.
+    is_reduced: whether all of them reduce it to a number.
+    """
+
+    ends: int
+    after: int
+    is_reduced: bool
+
+
+def _made_of(
+    around: Surroundings, sizes: Mapping[SSAValue, int], reader: Operation
+) -> _Reader:
+    ends, after, is_reduced = 0, 0, True
+    queue = [reader]
+    for op in queue:  # grows
+        is_number = bool(op.results) and all(map(_is_number, op.results))
+        if is_number or not op.results or any(x in sizes for x in op.results):
+            ends |= around.bit(op)
+            after |= around.with_ancestors[around.position[op]]
+            is_reduced &= is_number
+            continue
+        following = (use.operation for x in op.results for use in x.uses)
+        queue += [x for x in following if x not in queue and x in around.position]
+    return _Reader(ends, after, is_reduced)
+
+
+def _is_number(value: SSAValue) -> bool:
+    return is_tensor(value.type) and prod(shape_of(value)) == 1
+
+
+def _computing(
+    around: Surroundings,
+    sizes: Mapping[SSAValue, int],
+    value: SSAValue,
+    again: Collection[SSAValue],
+) -> Sequence[Operation]:
+    """What computes a value from what stays stored, in order; nothing if not all of it
+    can be computed again."""
+    queue = [cast(Operation, value.owner)]
+    for op in queue:  # grows
+        if op not in around.position or not _may_be_repeated(op):
+            return ()
+        for operand in op.operands:
+            owner = operand.owner
+            if not isinstance(owner, Operation) or isinstance(owner, ConstantOp):
+                continue
+            is_stored = operand in sizes and operand not in again
+            if owner not in queue and (not is_stored or is_remade(owner)):
+                queue.append(owner)
+    return sorted(queue, key=lambda op: around.position[op])
+
+
+def _may_be_repeated(op: Operation) -> bool:
+    if not isinstance(op, TensorOp) or op.outs or has_effect(op):
+        return False
+    return len(op.res) == 1 and (not op.regions or isinstance(op, ElementsOp))
