@@ -50,6 +50,32 @@ class Layout:
             if size not in (0, 1)
         )
 
+    def is_apart(self, other: "Layout") -> bool:
+        """Whether no element lies in both, as far as is found out: they are at other
+        places altogether, or between multiples of a stride."""
+        if 0 in self.shape or 0 in other.shape:
+            return True
+        strides = {abs(s): None for s in (*self.strides, *other.strides) if s}
+        for period in (None, *strides):
+            spans = [layout._span(period) for layout in (self, other)]
+            if all(period is None or span.stop <= period for span in spans):
+                first, last = sorted(spans, key=lambda span: span.start)
+                if first.stop <= last.start:
+                    return True
+        return False
+
+    def _span(self, period: int | None) -> range:
+        """The places of elements, counted from a multiple of a period, if any; what
+        moves by multiples does not matter."""
+        dims = [
+            (size - 1) * stride
+            for size, stride in zip(self.shape, self.strides, strict=True)
+            if period is None or stride % period
+        ]
+        least = self.offset + sum(moved for moved in dims if moved < 0)
+        start = least if period is None else least % period
+        return range(start, start + sum(map(abs, dims)) + 1)
+
     def viewed(self, op: TensorOp) -> "Layout | None":
         """The layout of a view operation's result; None if no strides can say it."""
         match op:

@@ -102,12 +102,18 @@ def is_read_before(
 def _may_overwrite(
     op: TensorOp, contents: SSAValue, layout: Layout, operations: Operations
 ) -> bool:
-    """Whether the operation may write, in such a layout, over the contents it reads."""
+    """Whether the operation may write, in such a layout, over the contents it reads:
+    the same elements in the same order, or others."""
     allowed = operations.overwritable(op)
-    return all(
-        index in allowed and _layout(value) == layout
+    reads = (
+        (index, _layout(value))
         for index, value in enumerate(operations.inputs[operations.position[op]])
         if source_of(value) is contents
+    )
+    return all(
+        read is not None
+        and (read.is_apart(layout) or (index in allowed and read == layout))
+        for index, read in reads
     )
 
 

@@ -59,6 +59,7 @@ _CLASSES = {
     "tgraph-eliminate-assigns": "TGraphEliminateAssigns",
     "tgraph-sink-concatenations": "TGraphSinkConcatenations",
     "tgraph-schedule": "TGraphSchedule",
+    "tgraph-split-concatenations": "TGraphSplitConcatenations",
     "tgraph-tile": "TGraphTile",
     "tgraph-pack-masks": "TGraphPackMasks",
     "tgraph-rematerialize": "TGraphRematerialize",

@@ -78,3 +78,29 @@ def test_contiguous() -> None:
     assert Layout((1, 3), (99, 1)).is_contiguous
     assert not Layout((2, 3), (1, 2)).is_contiguous
     assert not Layout((2,), (1,), 1).is_contiguous
+
+
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=3).map(tuple), st.data())
+def test_what_is_apart_shares_nothing(
+    shape: tuple[int, ...], data: st.DataObject
+) -> None:
+    """Slices of an array; those of adjacent elements are told apart exactly."""
+    buffer = np.arange(int(np.prod(shape)), dtype=np.int32)
+    steps = data.draw(st.integers(1, 2))
+
+    def cut() -> tuple[Layout, np.ndarray]:
+        starts = [data.draw(st.integers(0, n - 1)) for n in shape]
+        sizes = [
+            data.draw(st.integers(1, -(-(n - start) // steps)))
+            for n, start in zip(shape, starts, strict=True)
+        ]
+        layout = Layout.contiguous(shape).sliced(
+            starts, [steps] * len(shape), tuple(sizes)
+        )
+        return layout, strided(layout, buffer)
+
+    (one, a), (other, b) = cut(), cut()
+    if one.is_apart(other):
+        assert not np.intersect1d(a, b).size
+    elif steps == 1:
+        assert np.intersect1d(a, b).size

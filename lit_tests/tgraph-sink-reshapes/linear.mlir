@@ -114,3 +114,24 @@ func.func @images(%x: tensor<4x8x8xf32>, %w: tensor<64x16xf32>) -> tensor<4x16xf
   %product = tgraph.dot_general %flat, %w {lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 0>} : (tensor<4x64xf32>, tensor<64x16xf32>) -> tensor<4x16xf32>
   func.return %product : tensor<4x16xf32>
 }
+
+// What is stacked is computed with the dimension of size 1, unless what it is computed
+// from could then not be fused with it.
+// CHECK-LABEL: func.func @stacked
+// CHECK-NEXT:    [[X:%.+]] = tgraph.reshape %x : (tensor<8xf32>) -> tensor<8x1xf32>
+// CHECK-NEXT:    [[SINE:%.+]] = tgraph.sine [[X]] : tensor<8x1xf32>
+// CHECK-NEXT:    [[SQUARE:%.+]] = tgraph.multiply [[SINE]], [[SINE]] : tensor<8x1xf32>
+// CHECK:         [[SUM:%.+]] = tgraph.reduce
+// CHECK-NEXT:    [[ROOT:%.+]] = tgraph.sqrt [[SUM]] : tensor<8xf32>
+// CHECK-NEXT:    [[LAST:%.+]] = tgraph.broadcast_in_dim [[ROOT]]
+// CHECK-NEXT:    tgraph.concatenate [[SQUARE]], [[LAST]]
+func.func @stacked(%x: tensor<8xf32>, %y: tensor<8x4xf32>) -> tensor<8x2xf32> {
+  %0 = tgraph.sine %x : tensor<8xf32>
+  %1 = tgraph.multiply %0, %0 : tensor<8xf32>
+  %2 = tgraph.broadcast_in_dim %1 {broadcast_dimensions = array<i64: 0>} : (tensor<8xf32>) -> tensor<8x1xf32>
+  %3 = tgraph.reduce %y {kind = "add", dimensions = array<i64: 1>} : (tensor<8x4xf32>) -> tensor<8xf32>
+  %4 = tgraph.sqrt %3 : tensor<8xf32>
+  %5 = tgraph.broadcast_in_dim %4 {broadcast_dimensions = array<i64: 0>} : (tensor<8xf32>) -> tensor<8x1xf32>
+  %6 = tgraph.concatenate %2, %5 {dimension = 1 : i64} : (tensor<8x1xf32>, tensor<8x1xf32>) -> tensor<8x2xf32>
+  func.return %6 : tensor<8x2xf32>
+}

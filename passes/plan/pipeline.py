@@ -42,6 +42,7 @@ class PlanPipeline(ModulePass, PlanOptions):
         from ..tgraph.schedule import TGraphSchedule
         from ..tgraph.search import TGraphSearch
         from ..tgraph.sink_concatenations import TGraphSinkConcatenations
+        from ..tgraph.split_concatenations import TGraphSplitConcatenations
         from ..tgraph.tile import TGraphTile
         from ..tgraph.update_in_place import TGraphUpdateInPlace
         from .attach_target import PlanAttachTarget
@@ -60,6 +61,7 @@ class PlanPipeline(ModulePass, PlanOptions):
         ]
         if self.streams == 1:
             lower += [
+                TGraphSplitConcatenations(),
                 TGraphUpdateInPlace(),  # what it makes smaller is not tiled
                 TGraphTile(**placing),
                 TGraphPackMasks(**placing),
@@ -96,6 +98,7 @@ class PlanPipeline(ModulePass, PlanOptions):
                 [
                     TGraphOffload(**placing),
                     TGraphConcatenateInPlace(**placing),
+                    TGraphSplitConcatenations(),
                     TGraphUpdateInPlace(),
                 ]
                 if self.streams == 1

@@ -27,6 +27,17 @@ in the shape in which it is read, so that its reshapes vanish:
     %1 = ...                               // twice the index along 1, and that along 2
     %3 = tgraph.compare %0, %1 {direction = "EQ"} : ... -> tensor<6x3x2xi1>
 
+So is what is stacked, which gets a dimension of size 1 before it is concatenated: the
+groups that read the stack part by part (`tgraph-sink-concatenations`) compute it, too.
+
+    %0 = tgraph.negate %x : tensor<8xf32>
+    %1 = tgraph.broadcast_in_dim %0 {...} : (tensor<8xf32>) -> tensor<8x1xf32>
+    %2 = tgraph.concatenate %1, %y {dimension = 1 : i64} : ... -> tensor<8x2xf32>
+
+    %0 = tgraph.reshape %x : (tensor<8xf32>) -> tensor<8x1xf32>
+    %1 = tgraph.negate %0 : tensor<8x1xf32>
+    %2 = tgraph.concatenate %1, %y {dimension = 1 : i64} : ... -> tensor<8x2xf32>
+
 A product of rows that a reshape has joined to one dimension is one of the rows as they
 were, as ONNX's Gemm has it: where a reshape behind takes them apart again, nothing of
 both is left between the product and what adds to it.
@@ -58,7 +69,7 @@ from math import prod
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import ReturnOp
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...analysis.cost import POLYNOMIALS
@@ -68,18 +79,21 @@ from ...dialects.tgraph.base import (
     Shape,
     TensorOp,
     ints,
+    shape_of,
     tensor_type_of,
     value_shape,
     with_shape,
 )
 from ...dialects.tgraph.canonicalization import without_reshape
 from ...dialects.tgraph.elementwise import ElementwiseOp
-from ...dialects.tgraph.fusing import CONTRACTIONS
+from ...dialects.tgraph.fusing import COMPUTED, CONTRACTIONS, keeps_sizes
 from ...dialects.tgraph.reducing import DotGeneralOp
 from ...dialects.tgraph.shaping import (
     BroadcastInDimOp,
+    ConcatenateOp,
     ConstantOp,
     IotaOp,
+    PadOp,
     ReshapeOp,
     ViewOp,
 )
@@ -106,6 +120,9 @@ class TGraphSinkReshapes(OptionalPass):
                     _sink(inner)
                 elif isinstance(inner, DotGeneralOp) and not inner.outs:
                     _keep_rows_apart(inner)
+                elif isinstance(inner, ConcatenateOp):
+                    for value in dict.fromkeys(inner.inputs):
+                        _compute_stacked(value)
                 elif isinstance(inner, BroadcastInDimOp) and not inner.outs:
                     if new := without_reshape(inner):
                         Rewriter.replace_op(inner, new)
@@ -216,6 +233,81 @@ def _compute_in_shape(reshape: ReshapeOp) -> None:
         Rewriter.replace_op(reshape, made)
         return
     _forget([made])
+
+
+def _compute_stacked(value: SSAValue) -> None:
+    """Computes what an operation alone reads with other dimensions of size 1, and what
+    is computed for that alone, in the shape in which it is read."""
+    view = value.owner
+    if not isinstance(view, ViewOp) or not keeps_sizes(view) or not _is_alone(value):
+        return
+    members = _computed_for(view)
+    made: list[TensorOp] = []
+    new: dict[SSAValue, SSAValue] = {}
+    shape = value_shape(value)
+    for op in members:
+        for operand in op.inputs:
+            if operand not in new:
+                seen = _in_shape_of(view, operand)
+                if seen is None:
+                    _forget([made])
+                    return
+                made += seen if isinstance(seen, list) else ()
+                new[operand] = seen[-1].results[0] if isinstance(seen, list) else seen
+        made.append(_again(op, [new[operand] for operand in op.inputs], shape))
+        new[op.result] = made[-1].results[0]
+    if made:
+        Rewriter.replace_op(view, made)
+
+
+def _is_alone(value: SSAValue) -> bool:
+    return len({use.operation for use in value.uses}) == 1
+
+
+def _computed_for(view: ViewOp) -> Sequence[ElementwiseOp]:
+    """The elementwise operations whose results a view shows, or only these read, in
+    order."""
+    found: dict[Operation, None] = {view: None}
+    queue: list[TensorOp] = [view]
+    for reader in queue:  # grows
+        for value in reader.operands:
+            op = value.owner
+            if (
+                isinstance(op, ElementwiseOp)
+                and op not in found
+                and not op.outs
+                and op.parent is view.parent
+                and all(use.operation in found for use in value.uses)
+            ):
+                found[op] = None
+                queue.append(op)
+    members: list[ElementwiseOp] = []
+    op = view.prev_op
+    while op and len(members) + 1 < len(found):
+        if op in found:
+            assert isinstance(op, ElementwiseOp)
+            members.append(op)
+        op = op.prev_op
+    return members[::-1]
+
+
+def _in_shape_of(view: ViewOp, value: SSAValue) -> SSAValue | list[TensorOp] | None:
+    """A value with the dimensions of size 1 that a view adds; None if what computes it
+    could then not be fused with its reader, or be computed part by part."""
+    if isinstance(value.owner, (*COMPUTED, ConcatenateOp, PadOp)):
+        return None
+    type = with_shape(tensor_type_of(value.type), value_shape(view.res[0]))
+    seen = reshaped(value, shape_of(type))
+    if seen is not None or isinstance(value.owner, BroadcastInDimOp | IotaOp):
+        return seen
+    return [
+        view.create(
+            operands=[value],
+            result_types=[type],
+            properties=view.properties,
+            location=view.location,
+        )
+    ]
 
 
 def _follows_from_indices(value: SSAValue, members: dict[SSAValue, None]) -> bool:

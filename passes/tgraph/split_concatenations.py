@@ -1,0 +1,232 @@
+"""`tgraph-split-concatenations`: concatenations become updates of the old contents.
+
+    %w = tgraph.read %v : tensor<8x4xf32>
+    %0 = tgraph.slice %w {[0:2]} : (tensor<8x4xf32>) -> tensor<2x4xf32>
+    %1 = tgraph.add %0, %g : tensor<2x4xf32>
+    %2 = tgraph.slice %w {[2:8]} : (tensor<8x4xf32>) -> tensor<6x4xf32>
+    %3 = tgraph.add %2, %h : tensor<6x4xf32>
+    %4 = tgraph.concatenate %1, %3 outs(%v) {dimension = 0} : ... -> tensor<8x4xf32>
+
+    %w = tgraph.read %v : tensor<8x4xf32>
+    %0 = tgraph.slice %w {[0:2]} : (tensor<8x4xf32>) -> tensor<2x4xf32>
+    %1 = tgraph.add %0, %g : tensor<2x4xf32>
+    %5 = tgraph.dynamic_update_slice %w, %1, %c0, %c0 outs(%v) : ... -> tensor<8x4xf32>
+    %2 = tgraph.slice %5 {[2:8]} : (tensor<8x4xf32>) -> tensor<6x4xf32>
+    %3 = tgraph.add %2, %h : tensor<6x4xf32>
+    %4 = tgraph.dynamic_update_slice %5, %3, %c2, %c0 outs(%v) : ... -> tensor<8x4xf32>
+
+Each part is then computed over the part of the variable that it replaces
+(`analysis/updates.py`). A concatenation would store all parts first, as the old
+contents are read until the last of them is computed. `v += stack(...)` in a loop is
+such a program.
+
+A part is put into the variable as soon as nothing else reads the part that it replaces.
+A part that is the old one stays where it is. The pass applies if at least one part that
+is computed can replace the old one at once.
+
+Needs: level 1, in the order in which the program will run.
+Leaves: level 1.
+Does not: split concatenations of symbolic sizes, or those of parts that move within
+the variable.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import NamedTuple, TypeGuard
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from ...analysis.concatenations import is_computed
+from ...analysis.functions import erase_unused, tensor_blocks
+from ...analysis.operations import is_view
+from ...analysis.versions import Version, last_versions
+from ...dialects.tgraph.base import is_static, value_shape, with_element, with_shape
+from ...dialects.tgraph.indexing import DynamicUpdateSliceOp
+from ...dialects.tgraph.shaping import ConcatenateOp, ConstantOp, SliceOp
+from ...dialects.tgraph.structure import AssignOp
+from ..optional import OptionalPass
+
+
+@dataclass(frozen=True)
+class TGraphSplitConcatenations(OptionalPass):
+    """Makes updates of concatenations that replace what their parts are made from."""
+
+    name = "tgraph-split-concatenations"
+    LOWERS_PEAK = True
+    TOPIC = "in place"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for block in tensor_blocks(op):
+            if not any(map(_is_candidate, block.ops)):
+                continue
+            for version in list(last_versions(block).values()):
+                while version.previous is not None:
+                    _split(version, block)
+                    version = version.previous
+            erase_unused(block)
+
+
+def _is_candidate(op: Operation) -> TypeGuard[ConcatenateOp]:
+    return isinstance(op, ConcatenateOp) and is_static(op.declared[0])
+
+
+@dataclass(frozen=True)
+class _Read:
+    """Where old contents are read, and which: from a start to an end."""
+
+    at: int
+    reader: Operation
+    index: int  # of the operand
+    views: Sequence[Operation]  # through which they are read, the first one first
+    start: int
+    end: int
+
+
+class _Part(NamedTuple):
+    """A part of the variable, and what replaces it."""
+
+    value: SSAValue
+    start: int
+    end: int
+
+
+def _split(version: Version, block: Block) -> None:
+    """Makes updates of a concatenation, if a version holds its result."""
+    writer, before = version.writer, version.previous
+    op = writer.value.owner if isinstance(writer, AssignOp) else writer
+    if not isinstance(op, Operation) or not _is_candidate(op) or before is None:
+        return
+    if op.parent is not block or not any(value.uses for value in before.values):
+        return
+    position = {inner: at for at, inner in enumerate(block.ops)}
+    dim, now = op.dimension.value.data, position[op]
+    reads = [read for old in before.values for read in _reads(old, dim, position)]
+    if any(read.at > now for read in reads):
+        return
+    ends = list(accumulate(value_shape(value)[dim] for value in op.inputs))
+    parts = list(map(_Part, op.inputs, [0, *ends], ends))
+    stays = {
+        read.index for read in reads if read.reader is op and _stays(read, parts, dim)
+    }
+    if any(read.reader is op and read.index not in stays for read in reads):
+        return
+    reads = [read for read in reads if read.reader is not op]
+    known = max(_position(value, position) for value in before.values)
+    updates: list[tuple[int, bool, _Part]] = []  # after which operation, whether late
+    for index, part in enumerate(parts):
+        if index in stays or part.start == part.end:
+            continue
+        made = _position(part.value, position)
+        last = max((read.at for read in reads if _meets(read, part)), default=-1)
+        at = max(made, last, known)
+        is_made = is_computed(part.value, block) and not _is_seen(part.value)
+        updates.append((at, not is_made or made < at, part))
+    if all(is_late for _, is_late, _ in updates):
+        return
+    updates.sort(key=lambda update: update[:2])
+    following, old = [*list(block.ops)[1:], None], before.values[0]
+    outs = [writer.variable] if isinstance(writer, AssignOp) else op.outs
+    for at, _, part in updates:
+        next = following[at]
+        assert next is not None  # the concatenation comes later
+        old = _update(op, outs, old, part, next)
+        reads = [_read_from(old, read) if read.at > at else read for read in reads]
+    old.name_hint = op.result.name_hint
+    op.result.replace_all_uses_with(old)
+    if isinstance(writer, AssignOp):
+        Rewriter.erase_op(writer)
+    Rewriter.erase_op(op)
+
+
+def _is_seen(value: SSAValue) -> bool:
+    return isinstance(value.owner, Operation) and is_view(value.owner)
+
+
+def _position(value: SSAValue, position: Mapping[Operation, int]) -> int:
+    """After which operation of a block a value is known."""
+    return position.get(value.owner, -1) if isinstance(value.owner, Operation) else -1
+
+
+def _reads(
+    value: SSAValue, dim: int, position: Mapping[Operation, int]
+) -> Iterator[_Read]:
+    """Where a value is read, and which part of it along a dimension."""
+    whole = value_shape(value)[dim]
+    for use in value.uses:
+        views: list[Operation] = []
+        yield from _through(use.operation, use.index, views, (0, whole), dim, position)
+
+
+def _through(
+    op: Operation,
+    index: int,
+    views: Sequence[Operation],
+    part: tuple[int, int],
+    dim: int,
+    position: Mapping[Operation, int],
+) -> Iterator[_Read]:
+    if not is_view(op):
+        yield _Read(position[op], op, index, views, *part)
+        return
+    if isinstance(op, SliceOp) and not views:
+        starts, limits = op.start_indices.get_values(), op.limit_indices.get_values()
+        part = starts[dim], limits[dim]
+    for use in op.results[0].uses:
+        yield from _through(use.operation, use.index, [*views, op], part, dim, position)
+
+
+def _meets(read: _Read, part: _Part) -> bool:
+    return read.start < part.end and part.start < read.end
+
+
+def _stays(read: _Read, parts: Sequence[_Part], dim: int) -> bool:
+    """Whether a concatenation puts what it reads where it was."""
+    part = parts[read.index]
+    match read.views:
+        case [SliceOp() as slice]:
+            whole = value_shape(slice.inputs[0])
+            sizes = [*whole[:dim], part.end - part.start, *whole[dim + 1 :]]
+            return (
+                read.start == part.start and list(value_shape(part.value)) == sizes
+            ) and all(step == 1 for step in slice.strides.get_values())
+        case _:
+            return False
+
+
+def _update(
+    op: ConcatenateOp,
+    outs: Sequence[SSAValue],
+    old: SSAValue,
+    part: _Part,
+    next: Operation,
+) -> SSAValue:
+    """The old contents with another part, before an operation."""
+    type = with_element(with_shape(op.declared[0], ()), i32)
+    starts = [0] * op.declared[0].get_num_dims()
+    starts[op.dimension.value.data] = part.start
+    constants = [ConstantOp(IntegerAttr(start, i32), type) for start in starts]
+    new = DynamicUpdateSliceOp(
+        [old, part.value, *(constant.result for constant in constants)],
+        outs=outs,
+        result_types=[op.result.type],
+    )
+    new.location = op.location
+    Rewriter.insert_op([*constants, new], InsertPoint.before(next))
+    return new.result
+
+
+def _read_from(value: SSAValue, read: _Read) -> _Read:
+    """Reads the same part of newer contents."""
+    views: list[Operation] = []
+    for view in read.views:
+        new = view.clone()
+        new.operands[0] = value
+        Rewriter.insert_op(new, InsertPoint.before(read.reader))
+        views.append(new)
+        (value,) = new.results
+    read.reader.operands[read.index] = value
+    return replace(read, views=views)
