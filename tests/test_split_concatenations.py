@@ -91,6 +91,32 @@ def test_values_and_bytes(
         assert bytes_of(module) <= most
 
 
+@pytest.mark.parametrize("is_rolled", [True, False])
+def test_fields(is_rolled: bool) -> None:
+    """Stencils of one field are added to another, and back: nothing is stored."""
+
+    def rolled(_: Any, fields: Any) -> Any:
+        e, h = fields
+        h = h - 0.1 * (jnp.roll(e, -1, 0) - jnp.roll(e, -1, 1))
+        return e + 0.1 * (jnp.roll(h, 1, 1) - jnp.roll(h, 1, 0)), h
+
+    def sliced(_: Any, fields: Any) -> Any:
+        e, h = fields
+        h = h.at[:-1, :-1].add(-0.1 * (e[1:, :-1] - e[:-1, 1:]))
+        return e.at[1:, 1:].add(0.1 * (h[1:, :-1] - h[:-1, 1:])), h
+
+    def function(e: Any, h: Any) -> Any:
+        return lax.fori_loop(0, 5, rolled if is_rolled else sliced, (e, h))
+
+    e, h = floats(32, 32), floats(32, 32)
+    module = planned(function, e, h)
+    assert bytes_of(module) <= 100
+    for native in (True, False):
+        got = Executable(module, native=native)(e, h)
+        for a, b in zip(got, jax.jit(function)(e, h), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
 def test_random_parts() -> None:
     """Parts that read themselves, others, or all, in any order."""
     for seed in range(25):

@@ -5,7 +5,7 @@ Names and semantics are those of StableHLO. On `i1`, `add` and `maximum` are "or
 constants.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from xdsl.dialects.builtin import (
@@ -530,3 +530,13 @@ ELEMENTWISE_OPS = (
     TanhOp,
     XorOp,
 )
+
+COMBINERS: Mapping[str, type[BinaryOp]] = {
+    "add": AddOp,
+    "multiply": MultiplyOp,
+    "maximum": MaximumOp,
+    "minimum": MinimumOp,
+    "and": AndOp,
+    "or": OrOp,
+}
+"""What a reduction or a scatter of each kind repeats."""

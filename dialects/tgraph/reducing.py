@@ -23,10 +23,11 @@ from .base import (
     with_shape,
 )
 from .elements import holds
+from .elementwise import COMBINERS
 from .partial import UNKNOWN, PartialTypes, Place
 from .shaping import check_dimensions, check_length
 
-KINDS = ("add", "multiply", "maximum", "minimum", "and", "or")
+KINDS = tuple(COMBINERS)
 """The reductions, by the name of the elementwise operation that they repeat."""
 
 

@@ -6,12 +6,14 @@
 !vs = !tgraph.variable<!s>
 
 // Each iteration writes the row of its number. Row i + 1 is outside in the last one, so
-// that scatter, which then does nothing, is left; as is one that adds.
+// that scatter, which then does nothing, is left. What is added is added to the old row.
 // CHECK-LABEL: func.func @rows
-// CHECK:         [[I:%[0-9a-z_]+]] = tgraph.reshape {{.*}} : (tensor<1xi32>) -> tensor<i32>
-// CHECK-NEXT:    [[A:%[0-9a-z_]+]] = tgraph.dynamic_update_slice {{.*}}, [[I]], {{.*}} tensor<1x8xf32>
-// CHECK:         tgraph.scatter [[A]], %next, {{.*}} {kind = "replace"
-// CHECK:         tgraph.scatter {{.*}} {kind = "add"
+// CHECK:         [[I:%.+]] = tgraph.reshape {{.*}} : (tensor<1xi32>) -> tensor<i32>
+// CHECK:         [[A:%.+]] = tgraph.dynamic_update_slice {{.*}}, [[I]], {{.*}} tensor<1x8xf32>
+// CHECK:         [[B:%.+]] = tgraph.scatter [[A]], %next, {{.*}} {kind = "replace"
+// CHECK:         [[ROW:%.+]] = tgraph.dynamic_slice [[B]], {{.*}} {slice_sizes = array<i64: 1, 8>}
+// CHECK-NEXT:    [[SUM:%.+]] = tgraph.add [[ROW]],
+// CHECK-NEXT:    tgraph.dynamic_update_slice [[B]], [[SUM]],
 func.func @rows(%given: tensor<8xf32>, %s: !s) -> !s {
   %zero = tgraph.constant<0 : i32> : !n
   %0:2 = tgraph.while %zero, %s, %given : (!n, !s, tensor<8xf32>) -> (!n, !s) {
@@ -95,4 +97,23 @@ func.func @one_row(%given: tensor<8xf32>, %s: tensor<1x8xf32>) -> tensor<1x8xf32
     tgraph.yield
   }
   func.return %0#1 : tensor<1x8xf32>
+}
+
+// The start is constant, and within the tensor: no loop has to show that. What is added
+// is added to the old slice first. Nothing is done to what is partly outside, or zeros.
+// CHECK-LABEL: func.func @constant
+// CHECK:         [[OLD:%.+]] = tgraph.slice %s {start_indices = array<i64: 1, 2>, limit_indices = array<i64: 5, 8>
+// CHECK-NEXT:    [[SUM:%.+]] = tgraph.add [[OLD]], %x : tensor<4x6xf32>
+// CHECK-NEXT:    [[A:%.+]] = tgraph.dynamic_update_slice %s, [[SUM]]
+// CHECK-NEXT:    [[B:%.+]] = tgraph.scatter [[A]], %beyond, %x {kind = "add"
+// CHECK:         [[C:%.+]] = tgraph.scatter %zeros, %at, %x {kind = "add"
+// CHECK:         func.return [[B]], [[C]]
+func.func @constant(%s: !s, %x: tensor<4x6xf32>) -> (!s, !s) {
+  %at = tgraph.constant<dense<[1, 2]> : tensor<2xi32>> : tensor<2xi32>
+  %beyond = tgraph.constant<dense<[3, 2]> : tensor<2xi32>> : tensor<2xi32>
+  %zeros = tgraph.constant<0.0 : f32> : !s
+  %a = tgraph.scatter %s, %at, %x {kind = "add", update_window_dims = array<i64: 0, 1>, inserted_window_dims = array<i64>, scatter_dims_to_operand_dims = array<i64: 0, 1>, index_vector_dim = 0 : i64} : (!s, tensor<2xi32>, tensor<4x6xf32>) -> !s
+  %b = tgraph.scatter %a, %beyond, %x {kind = "add", update_window_dims = array<i64: 0, 1>, inserted_window_dims = array<i64>, scatter_dims_to_operand_dims = array<i64: 0, 1>, index_vector_dim = 0 : i64} : (!s, tensor<2xi32>, tensor<4x6xf32>) -> !s
+  %c = tgraph.scatter %zeros, %at, %x {kind = "add", update_window_dims = array<i64: 0, 1>, inserted_window_dims = array<i64>, scatter_dims_to_operand_dims = array<i64: 0, 1>, index_vector_dim = 0 : i64} : (!s, tensor<2xi32>, tensor<4x6xf32>) -> !s
+  func.return %b, %c : !s, !s
 }

@@ -7,13 +7,24 @@
     %1 = tgraph.dynamic_update_slice %s, %r, %i, %c0, %c0 : ...
 
 JAX writes `s.at[i].set(y)` as a scatter. A scatter ignores a slice that is not within
-the tensor, and an update moves it there, so the pass applies in loops whose counter
-shows that the slice is within the tensor in each iteration. The other passes for loops
-look for updates of slices only. (XLA's ScatterSimplifier also removes scatters.)
+the tensor, and an update moves it there, so the pass applies where the slice is known
+to be within the tensor: its start is constant, or the counter of a loop shows that in
+each iteration. What is combined with the old slice, as `s.at[1:-1].add(y)` has it, is
+computed from that first:
+
+    %1 = tgraph.scatter %s, %c1, %y {kind = "add", ...} : ...
+
+    %0 = tgraph.slice %s {[1:7]}         : (tensor<8xf32>) -> tensor<6xf32>
+    %r = tgraph.add %0, %y               : tensor<6xf32>
+    %1 = tgraph.dynamic_update_slice %s, %r, %c1 : ...
+
+The other passes look for updates of slices only, which can be computed in place. (XLA's
+ScatterSimplifier also removes scatters.)
 
 Needs: level 1, after `canonicalize`.
 Leaves: level 1.
-Does not: look at scatters that combine, or at batches of slices.
+Does not: look at batches of slices, or at what is added to a constant, such as zeros
+(`tgraph-scatter-into`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,90 +37,168 @@ from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
 
 from ...analysis.functions import erase_unused, tensor_blocks
-from ...analysis.loops import Counter, counter
+from ...analysis.loops import counter, integer
 from ...analysis.scans import linear
 from ...dialects.tgraph.base import (
+    AnyTensor,
     Shape,
+    TensorOp,
+    ints,
     is_static,
     shape_of,
     tensor_type_of,
+    value_shape,
     with_shape,
 )
 from ...dialects.tgraph.elements import number_of
-from ...dialects.tgraph.indexing import DynamicUpdateSliceOp, ScatterOp
-from ...dialects.tgraph.shaping import ConcatenateOp, ConstantOp, ReshapeOp
+from ...dialects.tgraph.elementwise import COMBINERS
+from ...dialects.tgraph.indexing import DynamicSliceOp, DynamicUpdateSliceOp, ScatterOp
+from ...dialects.tgraph.shaping import (
+    ConcatenateOp,
+    ConstantOp,
+    ReshapeOp,
+    SliceOp,
+    ViewOp,
+)
 from ...dialects.tgraph.structure import WhileOp
 from ..optional import OptionalPass
 
 
 @dataclass(frozen=True)
 class TGraphSimplifyScatter(OptionalPass):
-    """Replaces a scatter of one slice, in a loop, by an update of a slice."""
+    """Replaces a scatter of one slice by an update of a slice."""
 
     name = "tgraph-simplify-scatter"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for block in tensor_blocks(op):
+            scatters = [op for op in block.ops if isinstance(op, ScatterOp)]
+            if not scatters:
+                continue
             loop = block.parent_op()
             if not isinstance(loop, WhileOp) or block is not loop.body.block:
-                continue
-            for scatter in [op for op in block.ops if isinstance(op, ScatterOp)]:
+                loop = None
+            for scatter in scatters:
                 _simplify(scatter, loop)
             erase_unused(block)
 
 
-def _simplify(scatter: ScatterOp, loop: WhileOp) -> None:
-    counted, numbers = counter(loop), _numbers(scatter)
-    if counted is None or not numbers or scatter.outs or scatter.kind.data != "replace":
-        return
-    if not _is_within(scatter, numbers, loop, counted):
-        return
+def _simplify(scatter: ScatterOp, loop: WhileOp | None) -> None:
+    numbers, kind = _numbers(scatter), scatter.kind.data
     whole, indices, updates = scatter.inputs
+    is_new = kind == "replace"
+    if not numbers or scatter.outs or not (is_new or _is_computed(whole)):
+        return
+    if not _is_within(scatter, numbers, loop):
+        return
     scalar = with_shape(tensor_type_of(indices.type), ())
-    zero = ConstantOp(number_of(0, scalar.element_type), scalar)
-    part = _reshaped(updates, _slice(scatter))
-    scalars = {dim: _reshaped(number, ()) for dim, number in numbers.items()}
-    starts = [scalars.get(dim, zero).result for dim in range(len(_slice(scatter)))]
-    update = DynamicUpdateSliceOp(
-        [whole, part.result, *starts], result_types=[whole.type]
-    )
-    new = [zero, part, *scalars.values(), update]
-    for op in new:
+    sizes, new = _slice(scatter), list[TensorOp]()
+
+    def add(op: TensorOp) -> SSAValue:
         op.location = scatter.location
         op.attributes |= scatter.attributes
+        new.append(op)
+        return op.results[0]
+
+    def reshaped(value: SSAValue, shape: Shape) -> SSAValue:
+        if value_shape(value) == shape:
+            return value
+        type = with_shape(tensor_type_of(value.type), shape)
+        return add(ReshapeOp([value], result_types=[type]))
+
+    def start(number: SSAValue | int) -> SSAValue:
+        if isinstance(number, int):
+            return add(ConstantOp(number_of(number, scalar.element_type), scalar))
+        return reshaped(number, ())
+
+    part = reshaped(updates, sizes)
+    places = [numbers.get(dim, 0) for dim in range(len(sizes))]
+    starts = [start(number) for number in places]
+    if not is_new:
+        type = tensor_type_of(part.type)
+        old = add(_taken(whole, places, starts, type))
+        part = add(COMBINERS[kind]([old, part], result_types=[type]))
+    add(DynamicUpdateSliceOp([whole, part, *starts], result_types=[whole.type]))
     Rewriter.replace_op(scatter, new)
 
 
-def _numbers(scatter: ScatterOp) -> Mapping[int, SSAValue]:
+def _taken(
+    whole: SSAValue,
+    places: Sequence[SSAValue | int],
+    starts: Sequence[SSAValue],
+    type: AnyTensor,
+) -> TensorOp:
+    """A slice of this type, a view if it begins at numbers."""
+    sizes = shape_of(type)
+    numbers = [p if isinstance(p, int) else integer(p) for p in places]
+    known = [number for number in numbers if number is not None]
+    if len(known) < len(numbers):
+        return DynamicSliceOp(
+            [whole, *starts],
+            result_types=[type],
+            properties={"slice_sizes": ints(sizes)},
+        )
+    ends = [number + size for number, size in zip(known, sizes, strict=True)]
+    return SliceOp(
+        [whole],
+        result_types=[type],
+        properties={
+            "start_indices": ints(known),
+            "limit_indices": ints(ends),
+            "strides": ints([1] * len(sizes)),
+        },
+    )
+
+
+def _is_computed(value: SSAValue) -> bool:
+    """Whether it is no constant."""
+    op = value.owner
+    while isinstance(op, ViewOp):
+        op = op.inputs[0].owner
+    return not isinstance(op, ConstantOp)
+
+
+def _numbers(scatter: ScatterOp) -> Mapping[int, SSAValue | int]:
     """Where the only slice begins, by dimensions; none if there may be other slices."""
     indices = scatter.inputs[1]
     dims = scatter.scatter_dims_to_operand_dims.get_values()
-    numbers: Sequence[SSAValue] = [indices]
-    if isinstance(vector := indices.owner, ConcatenateOp) and len(dims) > 1:
-        numbers = vector.inputs
-    types = [tensor_type_of(number.type) for number in numbers]
-    if scatter.input_batching_dims.get_values() or len(types) != len(dims):
+    if scatter.input_batching_dims.get_values() or not is_static(
+        tensor_type_of(indices.type)
+    ):
         return {}
-    if not all(is_static(type) and prod(shape_of(type)) == 1 for type in types):
+    numbers: Sequence[SSAValue | int] = [indices]
+    if isinstance(vector := indices.owner, ConstantOp):
+        numbers = [int(number) for number in vector.dense.get_values()]  # type: ignore
+    elif isinstance(vector, ConcatenateOp) and len(dims) > 1:
+        numbers = vector.inputs
+    if len(numbers) != len(dims) or not all(map(_is_one, numbers)):
         return {}
     return dict(zip(dims, numbers, strict=True))
 
 
+def _is_one(number: SSAValue | int) -> bool:
+    return isinstance(number, int) or prod(value_shape(number)) == 1
+
+
 def _is_within(
-    scatter: ScatterOp,
-    numbers: Mapping[int, SSAValue],
-    loop: WhileOp,
-    counted: Counter,
+    scatter: ScatterOp, numbers: Mapping[int, SSAValue | int], loop: WhileOp | None
 ) -> bool:
-    """Whether the only slice is within the tensor in each iteration. An update as large
-    as the tensor is within it for any number, and a scatter is for 0 alone."""
+    """Whether the only slice is within the tensor, in each iteration of a loop. An
+    update as large as the tensor is within it for any number, and a scatter is for 0
+    alone."""
     whole = tensor_type_of(scatter.inputs[0].type)
     if not is_static(whole):
         return False
+    counted = counter(loop) if loop else None
     for dim, number in numbers.items():
-        if (place := linear(number, loop, counted)) is None:
+        if isinstance(number, int):
+            low = high = number
+        elif (known := integer(number)) is not None:
+            low = high = known
+        elif loop and counted and (place := linear(number, loop, counted)):
+            low, high = place.ends(counted.trips)
+        else:
             return False
-        low, high = place.ends(counted.trips)
         if low < 0 or high + _slice(scatter)[dim] > shape_of(whole)[dim]:
             return False
     return True
@@ -122,9 +211,3 @@ def _slice(scatter: ScatterOp) -> Shape:
     for dim in sorted(scatter.inserted_window_dims.get_values()):
         sizes.insert(dim, 1)
     return tuple(sizes)
-
-
-def _reshaped(value: SSAValue, shape: Shape) -> ReshapeOp:
-    return ReshapeOp(
-        [value], result_types=[with_shape(tensor_type_of(value.type), shape)]
-    )

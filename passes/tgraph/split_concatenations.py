@@ -20,7 +20,8 @@ Each part is then computed over the part of the variable that it replaces
 contents are read until the last of them is computed. `v += stack(...)` in a loop is
 such a program.
 
-A part is put into the variable as soon as nothing else reads the part that it replaces.
+Parts may be concatenations themselves, as those of a stencil in a plane are. A part is
+put into the variable as soon as nothing else reads the part that it replaces.
 A part that is the old one stays where it is. The pass applies if at least one part that
 is computed can replace the old one at once.
 
@@ -32,7 +33,6 @@ the variable.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
 from typing import NamedTuple, TypeGuard
 
 from xdsl.context import Context
@@ -44,7 +44,13 @@ from ...analysis.concatenations import is_computed
 from ...analysis.functions import erase_unused, tensor_blocks
 from ...analysis.operations import is_view
 from ...analysis.versions import Version, last_versions
-from ...dialects.tgraph.base import is_static, value_shape, with_element, with_shape
+from ...dialects.tgraph.base import (
+    Shape,
+    is_static,
+    value_shape,
+    with_element,
+    with_shape,
+)
 from ...dialects.tgraph.indexing import DynamicUpdateSliceOp
 from ...dialects.tgraph.shaping import ConcatenateOp, ConstantOp, SliceOp
 from ...dialects.tgraph.structure import AssignOp
@@ -74,24 +80,38 @@ def _is_candidate(op: Operation) -> TypeGuard[ConcatenateOp]:
     return isinstance(op, ConcatenateOp) and is_static(op.declared[0])
 
 
+class _Box(NamedTuple):
+    """Where elements lie in the variable."""
+
+    starts: Shape
+    sizes: Shape
+
+    def meets(self, other: "_Box") -> bool:
+        return all(
+            start < at + n and at < start + size
+            for start, size, at, n in zip(*self, *other, strict=True)
+        )
+
+
 @dataclass(frozen=True)
 class _Read:
-    """Where old contents are read, and which: from a start to an end."""
+    """Where old contents are read."""
 
     at: int
     reader: Operation
-    index: int  # of the operand
+    operand: int
     views: Sequence[Operation]  # through which they are read, the first one first
-    start: int
-    end: int
+    box: _Box  # in which they are
 
 
-class _Part(NamedTuple):
-    """A part of the variable, and what replaces it."""
+@dataclass(frozen=True)
+class _Part:
+    """A part of the variable, and what replaces it: an operand of a concatenation."""
 
     value: SSAValue
-    start: int
-    end: int
+    reader: Operation
+    operand: int
+    box: _Box
 
 
 def _split(version: Version, block: Block) -> None:
@@ -103,25 +123,22 @@ def _split(version: Version, block: Block) -> None:
     if op.parent is not block or not any(value.uses for value in before.values):
         return
     position = {inner: at for at, inner in enumerate(block.ops)}
-    dim, now = op.dimension.value.data, position[op]
-    reads = [read for old in before.values for read in _reads(old, dim, position)]
-    if any(read.at > now for read in reads):
+    reads = [read for old in before.values for read in _reads(old, position)]
+    if any(read.at > position[op] for read in reads):
         return
-    ends = list(accumulate(value_shape(value)[dim] for value in op.inputs))
-    parts = list(map(_Part, op.inputs, [0, *ends], ends))
-    stays = {
-        read.index for read in reads if read.reader is op and _stays(read, parts, dim)
-    }
-    if any(read.reader is op and read.index not in stays for read in reads):
-        return
-    reads = [read for read in reads if read.reader is not op]
+    parts = list(_parts(op, (0,) * op.declared[0].get_num_dims()))
+    stays = [part for part in parts if any(_stays(part, read) for read in reads)]
+    joins = {part.reader for part in parts}
+    if sum(read.reader in joins for read in reads) > len(stays):
+        return  # parts move
+    reads = [read for read in reads if read.reader not in joins]
     known = max(_position(value, position) for value in before.values)
     updates: list[tuple[int, bool, _Part]] = []  # after which operation, whether late
-    for index, part in enumerate(parts):
-        if index in stays or part.start == part.end:
+    for part in parts:
+        if part in stays or 0 in part.box.sizes:
             continue
         made = _position(part.value, position)
-        last = max((read.at for read in reads if _meets(read, part)), default=-1)
+        last = max((r.at for r in reads if r.box.meets(part.box)), default=-1)
         at = max(made, last, known)
         is_made = is_computed(part.value, block) and not _is_seen(part.value)
         updates.append((at, not is_made or made < at, part))
@@ -142,59 +159,72 @@ def _split(version: Version, block: Block) -> None:
     Rewriter.erase_op(op)
 
 
-def _is_seen(value: SSAValue) -> bool:
-    return isinstance(value.owner, Operation) and is_view(value.owner)
-
-
 def _position(value: SSAValue, position: Mapping[Operation, int]) -> int:
     """After which operation of a block a value is known."""
     return position.get(value.owner, -1) if isinstance(value.owner, Operation) else -1
 
 
-def _reads(
-    value: SSAValue, dim: int, position: Mapping[Operation, int]
-) -> Iterator[_Read]:
-    """Where a value is read, and which part of it along a dimension."""
-    whole = value_shape(value)[dim]
+def _is_seen(value: SSAValue) -> bool:
+    return isinstance(value.owner, Operation) and is_view(value.owner)
+
+
+def _parts(op: ConcatenateOp, starts: Shape) -> Iterator[_Part]:
+    """The parts of a concatenation that begins there, and of those that it alone
+    reads."""
+    dim = op.dimension.value.data
+    for index, value in enumerate(op.inputs):
+        inner = value.owner
+        if (
+            isinstance(inner, Operation)
+            and inner.parent is op.parent
+            and _is_candidate(inner)
+            and not inner.outs
+            and value.has_one_use()
+        ):
+            yield from _parts(inner, starts)
+        else:
+            yield _Part(value, op, index, _Box(starts, value_shape(value)))
+        starts = (
+            *starts[:dim],
+            starts[dim] + value_shape(value)[dim],
+            *starts[dim + 1 :],
+        )
+
+
+def _reads(value: SSAValue, position: Mapping[Operation, int]) -> Iterator[_Read]:
+    """Where a value is read, and which part of it."""
+    shape = value_shape(value)
     for use in value.uses:
-        views: list[Operation] = []
-        yield from _through(use.operation, use.index, views, (0, whole), dim, position)
+        box = _Box((0,) * len(shape), shape)
+        yield from _through(use.operation, use.index, [], box, position)
 
 
 def _through(
     op: Operation,
-    index: int,
+    operand: int,
     views: Sequence[Operation],
-    part: tuple[int, int],
-    dim: int,
+    box: _Box,
     position: Mapping[Operation, int],
 ) -> Iterator[_Read]:
     if not is_view(op):
-        yield _Read(position[op], op, index, views, *part)
+        yield _Read(position[op], op, operand, views, box)
         return
     if isinstance(op, SliceOp) and not views:
         starts, limits = op.start_indices.get_values(), op.limit_indices.get_values()
-        part = starts[dim], limits[dim]
+        sizes = (end - start for start, end in zip(starts, limits, strict=True))
+        box = _Box(tuple(starts), tuple(sizes))
     for use in op.results[0].uses:
-        yield from _through(use.operation, use.index, [*views, op], part, dim, position)
+        yield from _through(use.operation, use.index, [*views, op], box, position)
 
 
-def _meets(read: _Read, part: _Part) -> bool:
-    return read.start < part.end and part.start < read.end
-
-
-def _stays(read: _Read, parts: Sequence[_Part], dim: int) -> bool:
+def _stays(part: _Part, read: _Read) -> bool:
     """Whether a concatenation puts what it reads where it was."""
-    part = parts[read.index]
-    match read.views:
-        case [SliceOp() as slice]:
-            whole = value_shape(slice.inputs[0])
-            sizes = [*whole[:dim], part.end - part.start, *whole[dim + 1 :]]
-            return (
-                read.start == part.start and list(value_shape(part.value)) == sizes
-            ) and all(step == 1 for step in slice.strides.get_values())
-        case _:
-            return False
+    return (
+        (read.reader, read.operand, read.box) == (part.reader, part.operand, part.box)
+        and len(read.views) == 1
+        and isinstance(read.views[0], SliceOp)
+        and all(step == 1 for step in read.views[0].strides.get_values())
+    )
 
 
 def _update(
@@ -206,16 +236,14 @@ def _update(
 ) -> SSAValue:
     """The old contents with another part, before an operation."""
     type = with_element(with_shape(op.declared[0], ()), i32)
-    starts = [0] * op.declared[0].get_num_dims()
-    starts[op.dimension.value.data] = part.start
-    constants = [ConstantOp(IntegerAttr(start, i32), type) for start in starts]
+    starts = [ConstantOp(IntegerAttr(start, i32), type) for start in part.box.starts]
     new = DynamicUpdateSliceOp(
-        [old, part.value, *(constant.result for constant in constants)],
+        [old, part.value, *(start.result for start in starts)],
         outs=outs,
         result_types=[op.result.type],
     )
     new.location = op.location
-    Rewriter.insert_op([*constants, new], InsertPoint.before(next))
+    Rewriter.insert_op([*starts, new], InsertPoint.before(next))
     return new.result
 
 
@@ -228,5 +256,5 @@ def _read_from(value: SSAValue, read: _Read) -> _Read:
         Rewriter.insert_op(new, InsertPoint.before(read.reader))
         views.append(new)
         (value,) = new.results
-    read.reader.operands[read.index] = value
+    read.reader.operands[read.operand] = value
     return replace(read, views=views)

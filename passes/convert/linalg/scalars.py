@@ -81,16 +81,6 @@ _SHIFTS: Mapping[type[e.ElementwiseOp], type[Operation]] = {
     e.ShiftRightLogicalOp: arith.ShRUIOp,
 }
 
-_KIND: Mapping[str, type[e.ElementwiseOp]] = {
-    "add": e.AddOp,
-    "multiply": e.MultiplyOp,
-    "maximum": e.MaximumOp,
-    "minimum": e.MinimumOp,
-    "and": e.AndOp,
-    "or": e.OrOp,
-}
-"""The operation that a reduction of each kind repeats."""
-
 
 def scalar(op: TensorOp, code: MlirCode, args: Sequence[SSAValue]) -> SSAValue:
     """The result of an elementwise operation for one element of each input."""
@@ -111,7 +101,7 @@ def combined(
     """Two elements of one type as a reduction of this kind combines them."""
     writer = _Writer(code)
     terms = (Term(writer, value, element) for value in (old, new))
-    return writer.apply(_KIND[kind], *terms).value
+    return writer.apply(e.COMBINERS[kind], *terms).value
 
 
 @dataclass(frozen=True)

@@ -79,15 +79,6 @@ from .loops import Needed, TiledLoop
 from .rewriting import in_tile, resized, slice_of
 from .windows import Rows, padding, scale
 
-_COMBINE: Mapping[str, type[e.BinaryOp]] = {
-    "add": e.AddOp,
-    "multiply": e.MultiplyOp,
-    "maximum": e.MaximumOp,
-    "minimum": e.MinimumOp,
-    "and": e.AndOp,
-    "or": e.OrOp,
-}
-
 
 def write_loop(loop: TiledLoop) -> WhileOp:
     """Replaces the members of a loop by it."""
@@ -379,7 +370,7 @@ class _Tile(ABC):
             tiles = [self.add(e.ConvertOp(tiles, result_types=[wide]))]
         added = in_tile(op, tiles, None, element=type.element_type)
         together = [self.get(place), self.add(added)]
-        combine = _COMBINE[self.loop.parts[op].kind]
+        combine = e.COMBINERS[self.loop.parts[op].kind]
         return self.add(combine(together, result_types=[type]))
 
     def _put(self, value: SSAValue, place: int) -> SSAValue:
