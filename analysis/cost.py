@@ -5,12 +5,12 @@
 
 FLOPs are exact. A contraction has two FLOPs for each product that it sums; a
 convolution has no products with padding or with the holes of a dilation. A reduction
-has one for each element but the first. An elementwise operation has one for each
-element, or as many as the polynomial that its kernel evaluates. Complex numbers have
-eight for a product, and two or more for an element. An operation that only moves data
-has none. A group has the FLOPs of its body. A loop has those of one
-iteration times its trip count, or times ten if that is unknown (loops.py). A branch has
-those of the larger side.
+has one for each element but the first, and so has a cumulative sum. An elementwise
+operation has one for each element, or as many as the polynomial that its kernel
+evaluates. Complex numbers have eight for a product, and two or more for an element. An
+operation that only moves data has none. A group has the FLOPs of its body. A loop has
+those of one iteration times its trip count, or times ten if that is unknown (loops.py).
+A branch has those of the larger side.
 
 Bytes are those that are read and written in memory, each operand once. A slice, a
 gather or an update in place counts only the part of the operand that it touches.
@@ -487,6 +487,9 @@ def _others(op: Operation) -> int:
         case ReduceOp():
             return _combined(op)
         case ReduceWindowOp():
+            shape = _shape_of(op.inputs[0])
+            if scan := op.scan(shape):
+                return prod(shape) - prod(shape) // max(shape[scan[0]], 1)
             return _of_window(op, op.base_dilations, op.window_dilations)
         case SelectAndScatterOp():
             return _of_window(op) + _size(op.inputs[1])

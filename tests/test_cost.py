@@ -248,6 +248,15 @@ def test_what_a_window_meets_is_what_counting_finds(
             16,
             192,
         ),
+        (
+            'reduce_window %a {kind = "add", window_dimensions = array<i64: 4, 1>,'
+            "window_strides = array<i64: 1, 1>, padding_low = array<i64: 3, 0>, "
+            "padding_high = array<i64: 0, 0>, base_dilations = array<i64: 1, 1>, "
+            "window_dilations = array<i64: 1, 1>}",
+            "4x8 -> 4x8",
+            24,  # a cumulative sum adds each element once
+            256,
+        ),
         ("transpose %a {permutation = array<i64: 1, 0>}", "4x8 -> 8x4", 0, 0),
         ("concatenate %a, %a {dimension = 0 : i64}", "4x8 -> 8x8", 0, 384),
         ("iota {dimension = 0 : i64}", "4x8 -> 4x8", 0, 128),

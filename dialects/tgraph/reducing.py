@@ -385,6 +385,27 @@ class ReduceWindowOp(TensorOp):
     base_dilations = prop_def(DenseArrayBase.constr(i64))
     window_dilations = prop_def(DenseArrayBase.constr(i64))
 
+    def scan(self, shape: Shape) -> tuple[int, int] | None:
+        """The dimension of an operand of this shape along which each place combines all
+        elements up to it (1), or from it on (-1), as cumulative sums do. None for other
+        windows."""
+        ones = (1,) * len(shape)
+        steps = self.window_strides, self.base_dilations, self.window_dilations
+        windows = self.window_dimensions.get_values()
+        axes = [dim for dim, size in enumerate(windows) if size != 1]
+        if len(axes) != 1 or any(step.get_values() != ones for step in steps):
+            return None
+        (axis,) = axes
+        window = windows[axis]
+        low, high = (
+            list(self.padding_low.get_values()),
+            list(self.padding_high.get_values()),
+        )
+        ends = low.pop(axis), high.pop(axis)
+        if window < shape[axis] or any(low) or any(high):
+            return None
+        return {(window - 1, 0): (axis, 1), (0, window - 1): (axis, -1)}.get(ends)
+
     def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
         check_kind(self.kind)
         shape = windowed(

@@ -29,7 +29,6 @@ from ..contraction import BLOCK, Contraction, contraction
 from ..jit import llvm
 from ..numpy.base import kernel_of
 from ..numpy.fusion import needed
-from ..numpy.reducing import scan_of
 from ..onednn import backend as onednn
 from . import (
     indexing,
@@ -168,7 +167,7 @@ def _windows(op: ReduceWindowOp, x: Array, out: Array, scratch: Scratch) -> list
             )
         ]
     except NoLoopNest:
-        if scan_of(op, x.shape):
+        if op.scan(x.shape):
             raise  # NumPy's is one pass
         return pooling.reduced(op, x, out, scratch.threads)
 

@@ -16,7 +16,7 @@ from ....dialects.tgraph.reducing import ReduceWindowOp
 from ...calls import Call
 from ..jit import llvm
 from ..jit.records import ArrayRecord
-from ..numpy.reducing import accumulated, scan_of
+from ..numpy.reducing import accumulated
 from . import operations
 from .accumulators import combined
 from .code import LlvmFunction, Value
@@ -33,7 +33,7 @@ WORTH_TURNING = 1 << 11
 
 def calls_of(op: ReduceWindowOp, x: Array, out: Array) -> list[Call] | None:
     """None for what is no such scan."""
-    kind, scan = op.kind.data, scan_of(op, x.shape)
+    kind, scan = op.kind.data, op.scan(x.shape)
     element = register_type(x.dtype)
     is_exact = element == register_type(accumulated(kind, x.dtype))
     if scan is None or element in (None, "i1") or not is_exact:

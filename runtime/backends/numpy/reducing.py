@@ -143,7 +143,7 @@ def reduce_window(
     function = reduction_ufunc(op, kind, x.dtype)
     dtype = accumulated(kind, x.dtype)
     target = out if dtype == out.dtype else scratch.take(out.shape, dtype)
-    if scan := scan_of(op, x.shape):
+    if scan := op.scan(x.shape):
         axis, order = scan
         ahead = (slice(None),) * axis + (slice(None, None, order), ...)
         calls = [(function.accumulate, (x[ahead], axis, dtype, target[ahead]))]
@@ -165,23 +165,6 @@ def reduce_window(
             to = places[*where, ...]
             calls.append(ufunc_call(function, to, elements[*met, ...], to))
     return [*calls, *copy(out, target)]
-
-
-def scan_of(op: ReduceWindowOp, shape: Shape) -> tuple[int, int] | None:
-    """The dimension along which each place combines all elements up to it (1), or from
-    it on (-1), as cumulative sums do. None for other windows."""
-    ones = (1,) * len(shape)
-    steps = op.window_strides, op.base_dilations, op.window_dilations
-    axes = [d for d, n in enumerate(op.window_dimensions.get_values()) if n != 1]
-    if len(axes) != 1 or any(step.get_values() != ones for step in steps):
-        return None
-    (axis,) = axes
-    window = op.window_dimensions.get_values()[axis]
-    low, high = list(op.padding_low.get_values()), list(op.padding_high.get_values())
-    ends = low.pop(axis), high.pop(axis)
-    if window < shape[axis] or any(low) or any(high):
-        return None
-    return {(window - 1, 0): (axis, 1), (0, window - 1): (axis, -1)}.get(ends)
 
 
 @kernel(SelectAndScatterOp)
