@@ -30,6 +30,7 @@ from tensorplan.passes.tgraph.tile import TGraphTile
 from tensorplan.passes.tgraph.tiling.dimensions import is_repeated
 from tensorplan.passes.tgraph.tiling.ends import wide_end
 from tensorplan.passes.tgraph.tiling.loop_search import IN_CACHE, written
+from tensorplan.passes.tgraph.tiling.loops import Surroundings, tiled_loop
 from tensorplan.passes.tgraph.tiling.twice import Again
 from tensorplan.runtime.executor import Executable
 
@@ -544,6 +545,56 @@ def normalized_as_a_whole(x: Any, w: Any) -> Any:
     y = jnp.tanh(x @ w)
     rest = y - y.mean()
     return (rest / jnp.sqrt((rest * rest).mean())).astype(jnp.bfloat16)
+
+
+def quantized_images(x: Any, w: Any, u: Any) -> Any:
+    """Padded by a zero point that is computed, too."""
+
+    def convolution(x: Any, w: Any, padding: str) -> Any:
+        dims = "NHWC", "HWIO", "NHWC"
+        return jax.lax.conv_general_dilated(
+            x, w, (1, 1), padding, dimension_numbers=dims
+        )
+
+    y = convolution(x, w, "SAME")
+    zero = jnp.round(-y.min())
+    steps = jnp.round((y + zero) * 100 / y.max())
+    edges = ((0, 0, 0), (1, 1, 0), (1, 1, 0), (0, 0, 0))
+    z = convolution(jax.lax.pad(steps, zero, edges), u, "VALID")
+    return jnp.round(z * (100 / jnp.abs(z).max())).astype(jnp.int8)
+
+
+def test_loops_compute_again_what_others_are_padded_by_numbers_of() -> None:
+    """None stores what is computed again in another one."""
+    arrays = normal(1, 128, 128, 4), normal(3, 3, 4, 32), normal(3, 3, 32, 32)
+    model = tensorplan.from_jax(quantized_images, *arrays)
+    ready = run(model.module, ConvertStablehloToTGraph(), *READY, TGraphSchedule())
+    planned = run(ready, TGraphTile(max_slowdown=0.3), *REST)
+    assert planned_bytes(run(ready, *REST)) >= 4 << 20
+    assert planned_bytes(planned) <= (2 << 20) + IN_CACHE  # one image, and tiles
+    (got,) = Executable(planned, sanitize=True)(*arrays)
+    want = jax.jit(quantized_images)(*arrays)
+    difference = np.abs(got.astype("i4") - np.asarray(want, "i4"))
+    assert difference.max() <= 1
+    assert difference.mean() < 0.01
+
+
+def test_what_comes_behind_a_sum_is_in_no_loop_with_it() -> None:
+    module = tensorplan.read("""
+    func.func @main(%x: tensor<64x4xf32>) -> (tensor<f32>, tensor<64x4xf32>) {
+      %0 = tgraph.negate %x : tensor<64x4xf32>
+      %1 = tgraph.reduce %0 {kind = "add", dimensions = array<i64: 0, 1>}
+        : (tensor<64x4xf32>) -> tensor<f32>
+      %2 = tgraph.negate %0 : tensor<64x4xf32>
+      func.return %1, %2 : tensor<f32>, tensor<64x4xf32>
+    }""")
+    ((_, block),) = tensor_functions(module)
+    seed, total, again, _ = block.ops
+    for behind, members in (({}, 3), ({again: total.results}, 2)):
+        loop = tiled_loop(Surroundings(block, behind), seed, 0, 4)
+        assert loop is not None
+        assert len(loop.members) == members
+        assert (again in loop.after) == bool(behind)
 
 
 def kept(x: Any, w: Any) -> Any:

@@ -470,9 +470,12 @@ class _Tile(ABC):
         if tile.type == resized(tensor_type_of(op.result.type), along, size):
             return tile
         _, outside = self._inside(op.inputs[0], along, rows)
-        number = op.inputs[1].owner
-        assert isinstance(number, ConstantOp)
-        pad = in_tile(op, [tile, self.add(in_tile(number, [], None))], along, size)
+        number = op.inputs[1]
+        if isinstance(constant := number.owner, ConstantOp):
+            number = self.add(in_tile(constant, [], None))
+        else:
+            number = self.give(number)
+        pad = in_tile(op, [tile, number], along, size)
         pad.properties |= padding(op, along, outside)
         return self.add(pad)
 

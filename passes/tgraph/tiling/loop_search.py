@@ -76,6 +76,7 @@ class Estimate:
     sizes: bytes of the values that were stored when there were groups.
     time: nanoseconds that the block took then.
     inside: bytes that live in loops and branches while they run.
+    again: what is computed again.
     """
 
     def __init__(
@@ -84,10 +85,11 @@ class Estimate:
         sizes: Mapping[SSAValue, int],
         inside: Mapping[Operation, int],
         time: int,
+        again: Again,
     ):
         self.time = time
         self.sizes = sizes
-        self.around = Surroundings(block)
+        self.around = Surroundings(block, again.behind)
         self._steps: dict[Operation, _Step] = {}
         read: dict[SSAValue, frozenset[SSAValue]] = {}  # through what is not stored
         for op in block.ops:
@@ -300,13 +302,13 @@ def _write(
     again.begin(took, least_bytes(tile_bytes))
     renamed = ungroup(block)
     sizes = {renamed.get(value, value): size for value, size in stored.items()}
-    estimate = Estimate(block, sizes, without, took)
+    estimate = Estimate(block, sizes, without, took, again)
     peak = estimate.peak
     if inside != without:
-        estimate = Estimate(block, sizes, inside, took)
+        estimate = Estimate(block, sizes, inside, took, again)
     for _ in range(MOST_LOOPS):
         while again.write(estimate.around, sizes, estimate.live_at_peaks()):
-            estimate = Estimate(block, sizes, inside, took)
+            estimate = Estimate(block, sizes, inside, took, again)
         found = lowest(estimate, tile_bytes)
         if found is None:
             break
@@ -316,7 +318,7 @@ def _write(
         inside[loop] = found.inside
         sizes |= {v: 0 if is_given(v) else bytes_of(v) for v in loop.res}
         loops.append(found.loop)
-        estimate = Estimate(block, sizes, inside, took)
+        estimate = Estimate(block, sizes, inside, took, again)
     again.end()
     return peak, estimate.peak
 

@@ -26,7 +26,7 @@ than one tile are no members.
     %c = conv3x3(%b), stride 2    reads one row after those of its tile
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import cast
@@ -36,7 +36,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from ....dialects.contents import operands_of
 from ....dialects.tgraph.base import Shape, TensorOp
 from ....dialects.tgraph.bodies import ElementsOp
-from ....dialects.tgraph.shaping import IotaOp
+from ....dialects.tgraph.shaping import ConstantOp, IotaOp, PadOp
 from .dimensions import Needs, needs, shape_of
 from .ends import wide_end
 from .parts import Part, part
@@ -174,7 +174,10 @@ class Surroundings:
     """What loops around operations of a block ask of it, looked up once. Sets of its
     operations are integers, a bit for each position."""
 
-    def __init__(self, block: Block) -> None:
+    def __init__(
+        self, block: Block, behind: Mapping[Operation, Sequence[SSAValue]] | None = None
+    ) -> None:
+        """`behind` are values that operations come after, without reading them."""
         self.needed = Needed()
         self.ops = list(block.ops)
         self.position = {op: index for index, op in enumerate(self.ops)}
@@ -182,14 +185,17 @@ class Surroundings:
         """Of each operation, the set of those whose results it reads."""
         self.with_ancestors: list[int] = []
         """Of each operation, the set of it and of what it depends on."""
+        self.behind: list[int] = []
+        """Of each operation, the set of those that it comes after all the same."""
         for index, op in enumerate(self.ops):
-            read, found = 0, 1 << index
-            for value in operands_of(op):
-                before = self.position.get(cast(Operation, value.owner))
-                if before is not None:
-                    read |= 1 << before
-                    found |= self.with_ancestors[before]
+            behind_op = self._makers((behind or {}).get(op, ()))
+            read = self._makers(operands_of(op)) | behind_op
+            found, left = 1 << index, read
+            while left:
+                found |= self.with_ancestors[left.bit_length() - 1]
+                left &= ~(1 << (left.bit_length() - 1))
             self.read.append(read)
+            self.behind.append(behind_op)
             self.with_ancestors.append(found)
         self.padding = [op for op in self.ops if is_padding(op)]
         self._may_join: dict[Operation, bool] = {}
@@ -198,6 +204,13 @@ class Surroundings:
     def effects(self) -> Collection[Operation]:
         """What reads or writes variables."""
         return frozenset(filter(has_effect, self.ops))
+
+    def _makers(self, values: Iterable[SSAValue]) -> int:
+        """The set of what makes values."""
+        made = 0
+        for value in values:
+            made |= self.bit(value.owner)
+        return made
 
     def bit(self, op: Operation | Block) -> int:
         """The set of an operation; empty if it is not in the block."""
@@ -428,7 +441,7 @@ class _Growth:
             if along is None:
                 continue
             for source, tiled in self._sources(value, along):
-                if (value, along) in self._same_in_all:
+                if (value, along) in self._same_in_all or not self._shape(source):
                     continue
                 read = self.needed.rows(value, along)
                 size = read if tiled is None else self._shape(source)[tiled]
@@ -444,7 +457,8 @@ class _Growth:
 
     def _sources(self, value: SSAValue, along: int | None) -> Sequence[_Source]:
         """The value that a tile of a value, or all of it, is made of: what a view is
-        of, and along which dimension; nothing for an iota or a number."""
+        of, and along which dimension; nothing for an iota or a number. And the numbers
+        that it is padded by."""
         if along is None:
             return ((value, None),)
         if (known := self._traced.get((value, along))) is None:
@@ -453,19 +467,22 @@ class _Growth:
 
     def _trace(self, value: SSAValue, along: int | None) -> Sequence[_Source]:
         begun = value, along
+        numbers: list[_Source] = []  # that pads add
         while along is not None and isinstance(op := value.owner, Operation):
             if not self.needed.is_remade(op):
                 break
             needed = self.needed.divided(op, along, self._divides)
             if needed == ():
-                return ()
+                return numbers
+            if isinstance(op, PadOp) and not isinstance(op.inputs[1].owner, ConstantOp):
+                numbers.append((op.inputs[1], None))
             if needed is None:
                 along = None
             else:
                 value, along = op.operands[0], needed[0]
                 if along is None:
                     self._same_in_all.add(begun)
-        return ((value, along),)
+        return [(value, along), *numbers]
 
     def loop(self) -> TiledLoop | None:
         """The loop of all that joined but what would have to come after it."""
@@ -484,7 +501,7 @@ class _Growth:
                     (value, dim, around.bit(value.owner))
                     for value, dim in self._sources_of(op)
                 ]
-                if not any(
+                if not around.behind[index] & (inside | late) and not any(
                     late & maker
                     or (inside & maker and (dim is None or value.owner in self.parts))
                     for value, dim, maker in sources

@@ -40,6 +40,9 @@ class Again:
         """Whether loops were looked for around what is computed again."""
         self.count = 0
         """Of values that are computed again in the last function."""
+        self.behind: dict[Operation, Sequence[SSAValue]] = {}
+        """What comes after values without reading them: a loop with what these are
+        made of would have to store what is computed again."""
         self._share = share
         self._left = 0.0
         self._least = 0
@@ -50,6 +53,7 @@ class Again:
         bytes."""
         self._left, self._least = self._share * time, least
         self._written = []
+        self.behind = {}
 
     def write(
         self,
@@ -66,8 +70,10 @@ class Again:
             found = _repetition(around, sizes, value, again)
             if found is not None and (time := sum(times(found.computing))) < self._left:
                 self._left -= time
+                others = found.others
                 self._written.append(found.write(sizes))
                 self.is_used = True
+                self.behind |= dict.fromkeys(self._written[-1].second, others)
                 return True
         return False
 
@@ -99,6 +105,12 @@ class _Repetition(NamedTuple):
 
     computing: Sequence[Operation]
     readers: Sequence[Operation]
+
+    @property
+    def others(self) -> Sequence[SSAValue]:
+        """What else the first of the readers reads."""
+        value = self.computing[-1].results[0]
+        return [x for x in self.readers[0].operands if x is not value]
 
     def write(self, sizes: dict[SSAValue, int]) -> _Twice:
         """Computes the value again in front of the first of the readers."""

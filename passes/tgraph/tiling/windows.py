@@ -19,7 +19,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from ....dialects.tgraph.base import ints
 from ....dialects.tgraph.reducing import ConvolutionOp, ReduceWindowOp
-from ....dialects.tgraph.shaping import ConstantOp, PadOp, TransposeOp
+from ....dialects.tgraph.shaping import PadOp, TransposeOp
 from .dimensions import is_repeated, shape_of
 
 Rows = tuple[int, int]
@@ -108,12 +108,9 @@ def padded(value: SSAValue, along: int) -> Rows:
 
 
 def is_padding(op: Operation) -> bool:
-    """Whether a pad by one number is read by windows alone, or through transposes, and
+    """Whether a pad is read by windows alone, or through transposes, and
     each of them moves along every dimension that has padding."""
     if not isinstance(op, PadOp) or op.outs or any(op.interior.get_values()):
-        return False
-    number = op.inputs[1].owner
-    if not isinstance(number, ConstantOp) or number.splat is None:
         return False
     amounts = list(zip(op.low.get_values(), op.high.get_values(), strict=True))
     if any(low < 0 or high < 0 for low, high in amounts) or not any(map(any, amounts)):
