@@ -132,3 +132,28 @@ def test_copies_take_little_time_and_change_no_values(activation: str) -> None:
     y, w = rng.normal(size=(2, 64, 64)).astype("f4") / 8
     (want,), (got,) = (run_reference(module, [y, w]) for module in (kept, after))
     np.testing.assert_array_equal(got, want)
+
+
+def test_masks_that_take_long_are_kept() -> None:
+    """A mask is computed in the shape of its readers only if that is cheap: the slopes
+    of ALiBi are 8 powers, and not one for each score."""
+    jax = pytest.importorskip("jax")
+    jnp = jax.numpy
+
+    def alibi(q: object, k: object, v: object) -> object:
+        slopes = 2.0 ** -jnp.arange(1, 9)
+        at = jnp.arange(256)
+        scores = jnp.einsum("hqd,hkd->hqk", q, k) / 8
+        scores += slopes[:, None, None] * (at[None] - at[:, None])
+        scores = jnp.where(at[None, :] <= at[:, None], scores, -1e30)
+        return jnp.einsum("hqk,hkd->hqd", jax.nn.softmax(scores, -1), v)
+
+    q = np.zeros((8, 256, 64), np.float32)
+    times: list[int] = []
+    for fuse in (TGraphFuse(), TGraphFuse(duplicate=False)):
+        module = tensorplan.from_jax(alibi, q, q, q).module
+        passes = PlanPipeline().passes()
+        names = [each.name for each in passes]
+        before = passes[: names.index("tgraph-fuse")]
+        times.append(duration(run(module, *before, fuse)))
+    assert times[0] <= 1.02 * times[1]

@@ -152,7 +152,8 @@ class TGraphFuse(OptionalPass):
                 trial_candidate = candidates(trial, self.mode, self.max_depth)
                 trial_grouping = _settled(trial, trial_candidate, set(), trial_peak)
                 most = (1 - WORTH) * peak.height(grouping)
-                if trial_peak.height(trial_grouping) <= most:
+                is_short = trial_peak.time(trial_grouping) <= (1 + LITTLE) * shortest()
+                if is_short and trial_peak.height(trial_grouping) <= most:
                     function, peak, grouping = trial, trial_peak, trial_grouping
                     candidate = trial_candidate
                     continue
