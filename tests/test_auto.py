@@ -29,7 +29,7 @@ from tensorplan.planning.solver.auto import auto
 from tensorplan.planning.solver.gaps import Gaps
 from tensorplan.planning.solver.search import FEASIBLE, INFEASIBLE, ValleySearch
 from tensorplan.planning.solver.sections import parts_of
-from tensorplan.planning.solver.skyline import Skyline
+from tensorplan.planning.solver.skyline import Skyline, skyline_plans
 
 needs_numba = pytest.mark.skipif(find_spec("numba") is None, reason="needs numba")
 
@@ -123,6 +123,27 @@ def test_packs_a_rectangle_without_waste(seed: int) -> None:
     assert plan.peak == 1000
     assert plan.optimal
     assert solve(problem, "greedy-by-size").peak > 1000
+
+
+def test_no_part_takes_the_work_that_another_one_needs() -> None:
+    """Neither of two equal parts gets down to the bound: both become lower."""
+    first = rectangle(5, 400, 120, 5000)
+    later = [Buffer(b.id, b.size, b.start + 120, b.end + 120) for b in first]
+    both = solve(Problem([*first, *later]), "auto", Limits(effort=0.05))
+    assert not both.optimal
+    halves = both.offsets[: len(first)], both.offsets[len(first) :]
+    peaks = [peak_of(first, half) for half in halves]
+    assert max(peaks) < 1.03 * min(peaks)
+
+
+def test_a_descent_lowers_what_no_order_reaches() -> None:
+    problem = Problem(rectangle(5, 1000, 300, 20_000))
+    [part] = parts_of(
+        [(b.start, b.end) for b in problem.buffers], [b.size for b in problem.buffers]
+    )
+    ordered = min(map(part.peak, skyline_plans(part)))
+    plan = solve(problem, "auto", Limits(effort=0.05))
+    assert plan.peak < 0.98 * ordered
 
 
 def training(steps: int) -> Iterator[Buffer]:

@@ -5,10 +5,12 @@
    fit by duration (`gaps.py`); done when a plan reaches the lower bound.
 3. In turns, so that each gets the same share of the work: the heaviest sections first,
    the others around them, under capacities just above the lower bound (`core.py`,
-   `repair.py`); in parts that are small enough, and in the pieces into which a spine of
-   few buffers splits a part (`spine.py`), valley branch and bound under capacities
-   between the lower bound and the best peak, forwards and backwards in time, with
-   growing limits and varied orders (`search.py`).
+   `repair.py`); what ends above a capacity just below the best peak, fitted into the
+   rest of that plan by ejection (`repair.py`); in parts that are small enough, and in
+   the pieces into which a spine of few buffers splits a part (`spine.py`), valley
+   branch and bound under capacities between the lower bound and the best peak, forwards
+   and backwards in time, with growing limits and varied orders (`search.py`). A try
+   that lowers the peak does not count. It is always the highest part that is searched.
 
 Gaps, given offsets and different alignments are beyond the skyline. Such problems get
 the best of the plan of the problem in which gaps are filled and alignments are equal,
@@ -29,7 +31,7 @@ replaces the limit of work, and plans depend on the machine where it is reached.
 import random
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush, heapreplace
 from itertools import count, product
 from math import inf, lcm
 from time import monotonic
@@ -67,6 +69,7 @@ _FILLED, _IRREGULAR = 0.1, 0.05
 """Shares of the work for irregular problems, with gaps filled and as they are. Few of
 them can reach the lower bound, and few searches get better after that."""
 
+_STEPS = 32  # a step of a descent is this part of the way down to what is proved
 _COMPARABLE = 2000  # buffers up to which all that overlap are known to the search
 _FRACTIONS = (0.0, 0.25, 0.5, 0.75, 0.95)  # of the gap, for the capacities to try
 
@@ -182,28 +185,33 @@ def _regular(task: _Task) -> Placement:
         _lay(part, found, offsets, unit)
         budget.report(peak_of(buffers, offsets))
 
-    # The highest part first: none has to become lower than what that one reaches.
-    floor = goal
-    proved = True
-    for number in sorted(range(len(parts)), key=lambda n: (-peaks[n], n)):
-        part = parts[number]
-        if peaks[number] <= floor:
-            continue
-        least = max(floor, max(part.load))
-        bounds = _Bounds(least, peaks[number], part.peak, partial(improved, part))
-        searches = [_core_first(part, bounds, budget)]
-        if part.covered <= _SEARCHABLE:
-            searches.append(_by_valleys(part, bounds, limits.seed, budget))
-        searches.append(_in_pieces(part, bounds, limits.seed, budget))
-        _minimise(bounds, searches, budget)
-        floor = bounds.high
-        proved &= bounds.low == bounds.high
+    # Always the highest part: the others do not have to become lower.
+    queue = [(-peak, number) for number, peak in enumerate(peaks)]
+    heapify(queue)
+    floor = goal  # no plan is lower, or has to be
+    begun: dict[int, tuple[_Bounds, Iterator[bool]]] = {}
+    while -queue[0][0] > floor:
+        number = queue[0][1]
+        if number not in begun:
+            part = parts[number]
+            bounds = _Bounds(floor, peaks[number], part.peak, partial(improved, part))
+            best = partial(_taken, part, offsets, unit)
+            searches = _searches(part, best, bounds, limits.seed, budget)
+            begun[number] = bounds, _minimise(bounds, searches, budget)
+        bounds, tries = begun[number]
+        bounds.low = max(bounds.low, floor)
+        if not next(tries, False):
+            break
+        floor = bounds.low
+        heapreplace(queue, (-bounds.high, number))
+    peak = -queue[0][0]
     # No plan has a lower padded peak; but one whose topmost buffer has more padding
     # may have a lower peak. None has more than `slack`.
     if peak_of(buffers, greediest) < peak_of(buffers, offsets):
         offsets = greediest
     slack = max(p * alignment - b.size for p, b in zip(padded, buffers, strict=True))
-    proved &= goal == bound or floor > goal  # that of a capacity is no bound
+    # A goal that is only a capacity proves nothing.
+    proved = peak <= floor and (goal == bound or floor > goal)
     exhausted = proved and peak_of(buffers, offsets) <= floor * unit - slack
     return Placement(offsets, exhausted)
 
@@ -260,19 +268,40 @@ _Search: TypeAlias = Iterator[int]
 
 def _minimise(
     bounds: _Bounds, searches: Sequence[_Search], budget: SearchBudget
-) -> None:
-    """Runs the searches in turns: next is the one that will have spent least."""
+) -> Iterator[bool]:
+    """Runs the searches in turns, and gives True after each.
+
+    Next is the one that will have spent least in tries that did not lower the peak.
+    """
     if budget.left <= 0:
         return
     # What each will have spent after its next try, and what it has spent.
     queue = [(next(search, 0), n, 0) for n, search in enumerate(searches)]
     while queue and bounds.low < bounds.high and budget.left > 0:
         _, number, spent = heappop(queue)
-        before = budget.spent
+        before, high = budget.spent, bounds.high
         allowed = next(searches[number], None)
         if allowed is not None:
-            spent += budget.spent - before
+            if bounds.high == high:
+                spent += budget.spent - before
             heappush(queue, (spent + allowed, number, spent))
+        yield True
+
+
+def _searches(
+    part: Part,
+    best: Callable[[], Sequence[int]],
+    bounds: _Bounds,
+    seed: int,
+    budget: SearchBudget,
+) -> Sequence[_Search]:
+    """What may lower a part of a regular problem."""
+    searches = [_core_first(part, bounds, budget)]
+    if part.covered <= _SEARCHABLE:
+        searches.append(_by_valleys(part, bounds, seed, budget))
+    searches.append(_in_pieces(part, bounds, seed, budget))
+    searches.append(_by_descent(part, best, bounds, seed, budget))
+    return searches
 
 
 def _core_first(part: Part, bounds: _Bounds, budget: SearchBudget) -> _Search:
@@ -358,6 +387,41 @@ def _by_moves(
             bounds.take(found)
 
 
+def _by_descent(
+    part: Part,
+    best: Callable[[], Sequence[int]],
+    bounds: _Bounds,
+    seed: int,
+    budget: SearchBudget,
+) -> _Search:
+    """Lowers the best plan step by step: what ends above is fitted in by ejection.
+
+    A step that fails is tried again with twice the work.
+    """
+    yield _PREPARING
+    repair = Repair(part.buffers)
+    chance = random.Random(seed)
+    firm = [1] * len(part.size)
+    area = orders.measures(part)[1]
+    limit = repair.pass_work
+    for number in count():
+        yield limit
+        if budget.left < limit // 2:
+            return  # it would hardly begin
+        step = max((bounds.high - bounds.low) // _STEPS, 1)
+        capacity = bounds.high - step
+        offsets = [
+            offset if offset + size <= capacity else WAITING
+            for offset, size in zip(best(), part.size, strict=True)
+        ]
+        order = orders.by_measure(area, chance if number else None)
+        found = repair.fit(capacity, offsets, firm, order, limit, budget)
+        if found is not None:
+            bounds.take(found)
+        else:
+            limit *= 2
+
+
 def _by_ejection(
     buffers: Sequence[Buffer],
     best: Callable[[], Sequence[int]],
@@ -367,6 +431,7 @@ def _by_ejection(
 ) -> _Search:
     """Places all anew below a lower capacity, and in every other round only what ends
     above it."""
+    yield _PREPARING
     repair = Repair(buffers)
     chance = random.Random(seed)
     firm = [1] * len(buffers)
@@ -454,6 +519,7 @@ def _irregular(task: _Task) -> Placement:
         if limits.time_limit is None:
             budget.share = budget.used + _IRREGULAR
         if bounds.low < bounds.high:
-            _minimise(bounds, stage, budget)
+            for _ in _minimise(bounds, stage, budget):
+                pass
     is_bound = task.goal == lower_bound or bounds.low > task.goal
     return Placement(best, is_bound and bounds.low == bounds.high)

@@ -14,7 +14,6 @@ from itertools import product
 from typing import NamedTuple
 
 from .. import deadline
-from ..problem import Buffer
 from . import orders
 from .budget import SearchBudget
 from .gaps import WAITING
@@ -54,8 +53,7 @@ class CoreFirst:
             for size, first, end in zip(part.size, part.first, part.end, strict=True)
         ]
         self._cores: dict[float, list[_Core]] = {}
-        spans = zip(part.size, part.first, part.end, strict=True)
-        self._repair = Repair([Buffer("", *span) for span in spans])
+        self._repair = Repair(part.buffers)
 
     def fit(
         self, capacity: int, slack: float, effort: int, budget: SearchBudget

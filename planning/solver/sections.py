@@ -58,6 +58,12 @@ class Part:
         return max(map(add, offsets, self.size))
 
     @property
+    def buffers(self) -> list[Buffer]:
+        """As buffers of units, live over sections."""
+        spans = zip(self.size, self.first, self.end, strict=True)
+        return [Buffer("", *span) for span in spans]
+
+    @property
     def backwards(self) -> "Part":
         """The same in reversed time."""
         return replace(
