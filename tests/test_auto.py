@@ -4,6 +4,7 @@ import itertools
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import partial
 from importlib.util import find_spec
 from typing import NoReturn
 
@@ -24,9 +25,10 @@ from tensorplan.planning import (
     validate,
 )
 from tensorplan.planning import problem as problem_module
-from tensorplan.planning.solver import kernels
+from tensorplan.planning.solver import greedy, kernels
 from tensorplan.planning.solver.auto import auto
-from tensorplan.planning.solver.gaps import Gaps
+from tensorplan.planning.solver.backbone import backbone
+from tensorplan.planning.solver.gaps import WAITING, Gaps
 from tensorplan.planning.solver.search import FEASIBLE, INFEASIBLE, ValleySearch
 from tensorplan.planning.solver.sections import parts_of
 from tensorplan.planning.solver.skyline import Skyline, skyline_plans
@@ -144,6 +146,23 @@ def test_a_descent_lowers_what_no_order_reaches() -> None:
     ordered = min(map(part.peak, skyline_plans(part)))
     plan = solve(problem, "auto", Limits(effort=0.05))
     assert plan.peak < 0.98 * ordered
+
+
+def test_many_short_lives_go_around_a_backbone_of_long_ones() -> None:
+    chance = random.Random(1)
+    buffers = [
+        Buffer("", chance.randint(1, 32), step, step + length)
+        for step in range(16_000)
+        for length in [chance.randint(2, 4000 if chance.random() < 0.02 else 3)]
+    ]
+    problem, limits = Problem(buffers), Limits(effort=0)
+    [part] = parts_of([(b.start, b.end) for b in buffers], [b.size for b in buffers])
+    plan = solve(problem, "auto", limits)
+    assert plan.peak < min(map(part.peak, skyline_plans(part)))
+    assert plan.peak < min(map(partial(peak_of, buffers), greedy.plans(buffers)))
+    long = [at for at in backbone(part) if at != WAITING]
+    assert len(long) == len(buffers) // 50
+    assert not backbone(part.among(range(1000)))
 
 
 def training(steps: int) -> Iterator[Buffer]:

@@ -1,8 +1,9 @@
 """`auto`: cheap heuristics, then a search that can prove that its plan is optimal.
 
 1. Buffers become sections and units, in parts that do not touch (`sections.py`).
-2. The skyline in some orders (`skyline.py`), then greedy-by-size, best-fit and first
-   fit by duration (`gaps.py`); done when a plan reaches the lower bound.
+2. The skyline in some orders (`skyline.py`); then by first fit (`gaps.py`) all around
+   the skyline of the longest buffers (`backbone.py`), greedy-by-size, best-fit and by
+   duration; done when a plan reaches the lower bound.
 3. In turns, so that each gets the same share of the work: the heaviest sections first,
    the others around them, under capacities just above the lower bound (`core.py`,
    `repair.py`); what ends above a capacity just below the best peak, fitted into the
@@ -42,6 +43,7 @@ from ..problem import Buffer, Limits, Placement, Problem, peak_of
 from ..registry import strategy
 from ..validate import validate
 from . import greedy, orders
+from .backbone import backbone
 from .budget import SearchBudget
 from .climb import Climb
 from .core import SLACKS, CoreFirst
@@ -160,15 +162,17 @@ def _regular(task: _Task) -> Placement:
     budget.report(peak_of(buffers, offsets))
     peaks = [part.peak(_taken(part, offsets, unit)) for part in parts]
     greediest = list(offsets)
-    highest = sorted(range(len(parts)), key=lambda n: (-peaks[n], n))
-    for number in highest:
+    for number in sorted(range(len(parts)), key=lambda n: (-peaks[n], n)):
         part = parts[number]
         members = [buffers[index] for index in part.indices]
         if peak_of(members, [offsets[i] for i in part.indices]) <= task.goal:
             continue
         if deadline.passed():
             break
-        for plan in greedy.plans_below(members, lambda n=number: peaks[n] * unit):
+        first = [at if at == WAITING else at * unit for at in backbone(part)]
+        for plan in greedy.plans_below(
+            members, lambda n=number: peaks[n] * unit, first
+        ):
             found = [offset // unit for offset in plan]
             if part.peak(found) < peaks[number]:
                 _lay(part, found, offsets, unit)
@@ -204,14 +208,14 @@ def _regular(task: _Task) -> Placement:
             break
         floor = bounds.low
         heapreplace(queue, (-bounds.high, number))
-    peak = -queue[0][0]
+    highest = -queue[0][0]
     # No plan has a lower padded peak; but one whose topmost buffer has more padding
     # may have a lower peak. None has more than `slack`.
     if peak_of(buffers, greediest) < peak_of(buffers, offsets):
         offsets = greediest
     slack = max(p * alignment - b.size for p, b in zip(padded, buffers, strict=True))
     # A goal that is only a capacity proves nothing.
-    proved = peak <= floor and (goal == bound or floor > goal)
+    proved = highest <= floor and (goal == bound or floor > goal)
     exhausted = proved and peak_of(buffers, offsets) <= floor * unit - slack
     return Placement(offsets, exhausted)
 

@@ -20,7 +20,7 @@ from .gaps import WAITING
 from .kernels import LARGEST
 from .repair import Repair
 from .search import FEASIBLE, RULES, ValleySearch
-from .sections import Part, parts_of
+from .sections import Part, parts_among
 from .skyline import skyline_plans
 
 SLACKS = (0.015, 0.03, 0.12, 0.06)
@@ -107,13 +107,8 @@ class CoreFirst:
     def _parts(self, slack: float) -> Iterator[tuple[Sequence[int], Part]]:
         """The parts of the sections of this slack, and their buffers."""
         level = self._level(slack)
-        for sub in _parts_among(self._part, level):
+        for sub in parts_among(self._part, level):
             yield [level[i] for i in sub.indices], sub
-
-
-def _parts_among(part: Part, members: Sequence[int]) -> list[Part]:
-    lifespans = [(part.first[i], part.end[i]) for i in members]
-    return parts_of(lifespans, [part.size[i] for i in members])
 
 
 class _Core:
@@ -132,7 +127,7 @@ class _Core:
             self._floor += part.size[i]
         self._packings = [
             ([others[i] for i in sub.indices], _Packing(sub))
-            for sub in _parts_among(part, others)
+            for sub in parts_among(part, others)
         ]
 
     def fit(self, capacity: int, limit: int) -> PlacedCore:

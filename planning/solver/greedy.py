@@ -56,17 +56,20 @@ def plans(buffers: Sequence[Buffer]) -> Iterator[list[int]]:
 
 
 def plans_below(
-    buffers: Sequence[Buffer], peak: Callable[[], int]
+    buffers: Sequence[Buffer], peak: Callable[[], int], begun: Sequence[int] = ()
 ) -> Iterator[list[int]]:
     """Those of the same plans that end below a peak, which is asked for each time.
 
-    None of the buffers has a given offset. There are no more at a deadline.
+    Before them comes the plan by size around the offsets that another one has `begun`,
+    if one has. None of the buffers has a given offset. There are no more at a deadline.
     """
-    gaps = Gaps(buffers, len(_TRIES))
     none = [WAITING] * len(buffers)
-    for key, choice in _TRIES:
+    tries = [(begun, by_size, LOWEST)] if begun else []
+    tries += [(none, key, choice) for key, choice in _TRIES]
+    gaps = Gaps(buffers, len(tries))
+    for offsets, key, choice in tries:
         order = ordered(buffers, key)
-        found = gaps.place_around(none, order, choice, peak() - 1, is_patient=False)
+        found = gaps.place_around(offsets, order, choice, peak() - 1, is_patient=False)
         if WAITING not in found:
             yield found
         if deadline.passed():

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import accumulate
 from random import Random
 
 from ..problem import Buffer
 from .sections import Part
 
-SKYLINE_ORDERS = 5
+SKYLINE_ORDERS = 6
 
 
 def for_skyline(part: Part) -> Iterator[list[int]]:
@@ -22,9 +23,25 @@ def for_skyline(part: Part) -> Iterator[list[int]]:
     yield by(size, steps)
     yield by(steps, size)
     yield by(area)
+    yield by(_near_peak(part), size)
     tall = part.tallest
     yield by(tall, area, steps)
     yield by(tall, steps, area)
+
+
+def _near_peak(part: Part) -> list[int]:
+    """How long each buffer is live where the load is high, about within 3 % of it.
+
+    A section counts by the 32nd power of its load, squared step by step: a power of the
+    system's library might differ in its last bit.
+    """
+    most = max(part.load)
+    shares = [load / most for load in part.load]
+    for _ in range(5):
+        shares = [share * share for share in shares]
+    counted = (int(share * 1_000_000) for share in shares)
+    until = list(accumulate(counted, initial=0))
+    return [until[end] - until[a] for a, end in zip(part.first, part.end, strict=True)]
 
 
 def measures(part: Part) -> list[list[int]]:

@@ -183,6 +183,12 @@ def parts_of(lifespans: Sequence[tuple[int, int]], sizes: Sequence[int]) -> list
     return [*parts, _part(members, lifespans, first, end, sizes)] if members else []
 
 
+def parts_among(part: Part, members: Sequence[int]) -> list[Part]:
+    """The parts that some buffers of a part are; their indices are those of members."""
+    lifespans = [(part.first[i], part.end[i]) for i in members]
+    return parts_of(lifespans, [part.size[i] for i in members])
+
+
 def _part(
     members: Sequence[int],
     lifespans: Sequence[tuple[int, int]],
