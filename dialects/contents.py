@@ -19,6 +19,9 @@ hashed in Python. Attributes and types of values never change."""
 operands_of: Callable[[Operation], Sequence[SSAValue]] = attrgetter("_operands")
 """What `op.operands` is a view of, which takes five times as long to go through."""
 
+_next_of: Callable[[Operation], Operation | None] = attrgetter("_next_op")
+"""`op.next_op`, in half of the time."""
+
 
 def contents_of(op: Operation) -> Contents:
     """Those of an operation and of all within.
@@ -26,17 +29,17 @@ def contents_of(op: Operation) -> Contents:
     Raises `VerifyException` where a block is empty, or something is not where it says.
     """
     contents = Contents()
-    _add(op, contents)
+    _add(op, contents, op.next_op is None)
     return contents
 
 
-def _add(op: Operation, contents: Contents) -> None:
+def _add(op: Operation, contents: Contents, is_last: bool) -> None:
     own: list[object] = [op, operands_of(op), op.results]
     for named in (op.attributes, op.properties):
         if named:
             own += named
             own += named.values()
-    if op.next_op is None:
+    if is_last:
         own += op.successors
     for region in op.regions:
         for block in region.blocks:
@@ -48,7 +51,8 @@ def _add(op: Operation, contents: Contents) -> None:
                 if each.parent is not block:
                     block.verify()
                 own.append(each)
-                _add(each, contents)
-                each = each.next_op
+                following = _next_of(each)
+                _add(each, contents, following is None)
+                each = following
         own.append(None)  # which operations are within
     contents[id(op)] = own

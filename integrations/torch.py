@@ -256,7 +256,7 @@ def _left(graph: Graph, refused: Sequence[Any]) -> Collection[Any]:
     return left
 
 
-_VIEWS = "alias expand permute select slice squeeze unsqueeze view".split()
+_VIEWS = "alias detach expand permute select slice squeeze unsqueeze view".split()
 
 
 def _divided(
@@ -350,9 +350,39 @@ class _BySizes:
         return self._calls[key](*given)
 
     def _made(self, given: Sequence[Any]) -> Call:
-        tracing: Any = import_module("torch.fx.experimental.proxy_tensor")
-        graph = tracing.make_fx(self._graph, tracing_mode="fake")(*given)
+        graph = _of_sizes(self._graph, given)
         return _call(graph, self._build, self._weights, strided=self._strided)
+
+
+def _of_sizes(graph: Graph, given: Sequence[Any]) -> Graph:
+    """A copy of a graph with the sizes that it has for these arguments. (To trace it
+    again with `make_fx` would change `torch.nn.Module` under other threads.)"""
+    torch: Any = import_module("torch")
+    fx: Any = import_module("torch.fx")
+    fake: Any = import_module("torch._subclasses.fake_tensor")
+    propagation: Any = import_module("torch.fx.passes.fake_tensor_prop")
+    copied = fx.Graph()
+    copied.output(copied.graph_copy(graph.graph, {}))
+    made = fx.GraphModule(graph, copied)
+    mode = fake.FakeTensorMode(allow_non_fake_inputs=True)
+    with torch.no_grad():
+        propagation.FakeTensorProp(made, mode).propagate(*given)
+    numbers = {
+        node: node.meta["val"]
+        for node in made.graph.nodes
+        if isinstance(node.meta.get("val"), bool | int | float)
+    }
+
+    def known(x: Any) -> Any:
+        return numbers.get(x, x)
+
+    for node in made.graph.nodes:
+        node.args = fx.node.map_arg(node.args, known)
+        node.kwargs = fx.node.map_arg(node.kwargs, known)
+    for node in reversed(numbers):
+        if node.op != "placeholder":
+            made.graph.erase_node(node)
+    return made
 
 
 class _Program:

@@ -174,6 +174,7 @@ def _triangle(indices: Callable[..., Sequence[Any]]) -> Conversion:
 CONVERSIONS: Mapping[str, Conversion] = {
     **{name: _view for name in ("squeeze", "unsqueeze", "view")},
     "alias": lambda c: c["self"],
+    "detach": lambda c: c["self"],
     "as_strided": _strided,
     "arange": _range,
     "cat": _concatenate,
