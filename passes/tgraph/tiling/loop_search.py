@@ -6,7 +6,7 @@ So the outcome is a proposal, which is to be measured.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import isqrt, prod
 from typing import cast
 
@@ -118,12 +118,14 @@ class Estimate:
     def live_at_peaks(self) -> Sequence[SSAValue]:
         """The largest first."""
         steps = list(self._steps.values())
-        found = {
-            value: None
-            for at, live in enumerate(self._during)
-            if live > self.enough
-            for value in _live(steps, self.sizes, at)
-        }
+        last = {v: at for at, step in enumerate(steps) for v in step.reads}
+        before = [0, *accumulate(live > self.enough for live in self._during)]
+        found = (
+            value
+            for at, step in enumerate(steps)
+            for value in step.writes
+            if before[last.get(value, at) + 1] > before[at]
+        )
         return sorted(found, key=lambda value: -self.sizes[value])
 
     def with_loop(self, loop: TiledLoop) -> "_WithLoop":

@@ -61,21 +61,26 @@ class Again:
         sizes: dict[SSAValue, int],
         values: Sequence[SSAValue],
     ) -> bool:
-        """Computes the first of some values again that may be; returns whether there
-        is one. `sizes` are the bytes of what is stored."""
+        """Computes those of some values again that may be; returns whether there is
+        one. `sizes` are the bytes of what is stored. What has to do with a value that
+        is computed again is left to the next call, with other surroundings."""
+        changed = set[Operation]()
+        again = {twice.second[-1].results[0] for twice in self._written}
+        before = len(self._written)
         for value in values if self._left else ():
             if sizes[value] < self._least:
                 continue
-            again = [twice.second[-1].results[0] for twice in self._written]
             found = _repetition(around, sizes, value, again)
-            if found is not None and (time := sum(times(found.computing))) < self._left:
+            if found is None or not changed.isdisjoint(found.operations):
+                continue
+            if (time := sum(times(found.computing))) < self._left:
                 self._left -= time
+                changed.update(found.operations)
                 others = found.others
                 self._written.append(found.write(sizes))
                 self.is_used = True
                 self.behind |= dict.fromkeys(self._written[-1].second, others)
-                return True
-        return False
+        return len(self._written) > before
 
     def end(self) -> None:
         """What no loop has computed is computed once."""
@@ -105,6 +110,10 @@ class _Repetition(NamedTuple):
 
     computing: Sequence[Operation]
     readers: Sequence[Operation]
+
+    @property
+    def operations(self) -> Sequence[Operation]:
+        return [*self.computing, *self.readers]
 
     @property
     def others(self) -> Sequence[SSAValue]:
