@@ -246,6 +246,10 @@ def main() -> int:
     parser.add_argument("--points", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=10)
     options = parser.parse_args()
+    if unknown := [name for name in options.steps if name not in STEPS]:
+        parser.error(f"step {unknown[0]!r}, expected one of {', '.join(STEPS)}")
+    if options.points < 2 or options.rounds < 1:
+        parser.error("expected 2 points or more, and 1 round or more")
     torch.set_num_threads(1)
     return max(compare(n, options.points, options.rounds) for n in options.steps)
 

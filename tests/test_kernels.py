@@ -37,7 +37,7 @@ from tensorplan.dialects.tgraph.structure import FusionOp, YieldOp
 from tensorplan.runtime.backends.arrays import tiles, try_reshape
 from tensorplan.runtime.backends.dispatch import compile_call
 from tensorplan.runtime.backends.jit import llvm
-from tensorplan.runtime.backends.numpy.base import KERNELS
+from tensorplan.runtime.backends.numpy.base import KERNELS, ufunc_call
 from tensorplan.runtime.backends.numpy.forms import FORMS, TILE
 from tensorplan.runtime.backends.numpy.reducing import spans
 from tensorplan.runtime.pool import Scratch
@@ -991,3 +991,14 @@ def test_every_elementwise_operation_has_a_form_or_a_formula() -> None:
     }
     known = by_themselves | FORMS.keys() | FORMULAS.keys()
     assert known == {*elementwise.ELEMENTWISE_OPS}
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_negated_columns(dtype: str) -> None:
+    """NumPy 2.4 reads other elements where columns of both arrays have some strides."""
+    for wide in range(1, 18):
+        x = np.arange(16 * wide, dtype=dtype).reshape(16, wide)
+        out = np.empty_like(x)
+        function, arguments = ufunc_call(np.negative, x[:, -1], out[:, 0])
+        function(*arguments)
+        np.testing.assert_array_equal(out[:, 0], 0 - x[:, -1])

@@ -155,6 +155,13 @@ SORTING: dict[str, Program] = {
     "three keys": (lambda i: jnp.lexsort((i[0], i[1], i[2])), [INTEGERS]),
     "one element": (lambda x: (jnp.sort(x[:1], 0), jnp.median(x, 1)), [X]),
     "top": (lambda x: lax.top_k(x, 3), [X]),
+    "branches that do nothing": (
+        lambda x: (
+            lax.cond(x[0, 0] > 0, lambda v: v, lambda v: v, x),
+            lax.switch(jnp.int32(x[0, 1]), [lambda v: v] * 3, x) + 1,
+        ),
+        [X],
+    ),
     "unique": (lambda i: jnp.unique(i, size=6), [INTEGERS]),
     "any function": (
         lambda x: lax.reduce(

@@ -388,12 +388,23 @@ def _is_used(loop: Operation, number: int, end: Operation) -> bool:
 
 def _if(inliner: Inliner, c: Conversion, scope: Scope) -> Values:
     """If the operand, an i1, is true, the first region; else the second."""
+    if _is_nothing(c):
+        return ()
     return _branch(inliner, c, c.op.regions, c.inputs[0], scope, c.into)
 
 
 def _case(inliner: Inliner, c: Conversion, scope: Scope) -> Values:
     """The region that the operand numbers; the last one for all other numbers."""
+    if _is_nothing(c):
+        return ()
     return _choose(inliner, c, 0, c.inputs[0], scope, c.into)
+
+
+def _is_nothing(c: Conversion) -> bool:
+    """Whether all regions only return nothing: JAX writes such a branch where the
+    results are operands."""
+    blocks = [region.block for region in c.op.regions]
+    return not c.op.results and all(x.first_op is x.last_op for x in blocks)
 
 
 def _choose(

@@ -59,8 +59,8 @@ SHARES = (0.2, 0.1, 0.05)
 class TGraphSearch(ModulePass, TimeLimit, Placing):
     """Searches for the version of a program that takes the fewest bytes.
 
-    recompute: how many FLOPs may be recomputed, as a fraction of the program's, but for
-        those in loops over tiles.
+    recompute: how many FLOPs may be recomputed, as a fraction of the program's, not
+        counting loops over tiles.
     tiles: whether to compute chains of operations in tiles.
     """
 

@@ -9,8 +9,8 @@
 JAX writes `s.at[i].set(y)` as a scatter. A scatter ignores a slice that is not within
 the tensor, and an update moves it there, so the pass applies where the slice is known
 to be within the tensor: its start is constant, or the counter of a loop shows that in
-each iteration. What is combined with the old slice, as `s.at[1:-1].add(y)` has it, is
-computed from that first:
+each iteration. For a scatter that combines, such as `s.at[1:-1].add(y)`, the pass reads
+the old slice and combines it with the new one:
 
     %1 = tgraph.scatter %s, %c1, %y {kind = "add", ...} : ...
 

@@ -60,13 +60,13 @@ A value may be read first by a reduction to a number, and then by what needs thi
 number: the scale of a dynamic quantization, or the mean of a whole tensor. No loop has
 both readers. The pass then tries loops that compute the value again
 (passes/tgraph/tiling/twice.py), and takes them if they need a tenth less than the loops
-without.
+without. What is computed again counts as time.
 
 The pass tiles convolutions and pooling by rows, with tiles large enough that a window
 spans at most two of them. The rows that the next tile reads again are kept (Alwani et
-al., "Fused-layer CNN accelerators", 2016), not computed twice. The first and the last
-tile, which contain the padding, are outside of the loop. Padding by another
-number than convolutions have, such as a zero point, is a `tgraph.pad`. Where only
+al., "Fused-layer CNN accelerators", 2016) rather than recomputed. The first and the
+last tile, which contain the padding, are outside of the loop. Padding by another number
+than convolutions have, such as a zero point, is a `tgraph.pad`. Where only
 windows read its result, each tile pads its own rows.
 
 The pass lowers the peak as far as possible. It changes the program only if the new peak
@@ -155,8 +155,8 @@ class _Looped(NamedTuple):
 
     def __str__(self) -> str:
         tiles = ", ".join(map(str, self.tiles))
-        again = f", {self.again} values computed again" if self.again else ""
-        return f"{len(self.tiles)} ({tiles} tiles{again})"
+        again = f"; values computed again: {self.again}" if self.again else ""
+        return f"{len(self.tiles)} ({tiles} tiles){again}"
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,11 @@ def ufunc_call(function: np.ufunc, *arrays: Array) -> Call:
         # Of these two NumPy takes no output by position. (A deprecation of 2.4.)
         *inputs, out = arrays
         return partial(function, out=out), tuple(inputs)
+    if function is np.negative and arrays[0].dtype.kind == "f":
+        # NumPy 2.4 reads other elements for some strides of both.
+        x, out = arrays
+        if not (x.flags.c_contiguous or out.flags.c_contiguous):
+            return np.multiply, (x, x.dtype.type(-1), out)
     return function, arrays
 
 
