@@ -155,12 +155,18 @@ def _repetition(
         return None
     readers = {user: _made_of(around, sizes, user) for user in users}
     reductions = [found for found in readers.values() if found.is_reduced]
+    # The numbers of those reductions that wait for no other one: the first loop has
+    # them. A variance is not among them, as it waits for the mean.
     first = 0
     for found in reductions:
         if not any(found.after & other.ends for other in reductions if other != found):
             first |= found.ends
-    late = [op for op, found in readers.items() if first & found.after & ~found.ends]
-    late = [op for op in late if not first & readers[op].ends]
+    # The second loop has the readers that wait for one of these numbers.
+    late = [
+        op
+        for op, found in readers.items()
+        if first & found.after and not first & found.ends
+    ]
     if not late:
         return None
     return _Repetition(computing, sorted(late, key=lambda op: around.position[op]))
@@ -182,17 +188,20 @@ class _Reader(NamedTuple):
 def _made_of(
     around: Surroundings, sizes: Mapping[SSAValue, int], reader: Operation
 ) -> _Reader:
+    """What comes of a value where `reader` reads it."""
     ends, after, is_reduced = 0, 0, True
-    queue = [reader]
-    for op in queue:  # grows
+    queue, seen = [reader], {reader}
+    while queue:
+        op = queue.pop()
         is_number = bool(op.results) and all(map(_is_number, op.results))
         if is_number or not op.results or any(x in sizes for x in op.results):
             ends |= around.bit(op)
             after |= around.with_ancestors[around.position[op]]
             is_reduced &= is_number
             continue
-        following = (use.operation for x in op.results for use in x.uses)
-        queue += [x for x in following if x not in queue and x in around.position]
+        following = {use.operation: None for x in op.results for use in x.uses}
+        queue += [x for x in following if x not in seen and x in around.position]
+        seen.update(following)
     return _Reader(ends, after, is_reduced)
 
 
@@ -209,7 +218,9 @@ def _computing(
     """What computes a value from what stays stored, in order; nothing if not all of it
     can be computed again."""
     queue = [cast(Operation, value.owner)]
-    for op in queue:  # grows
+    found = set(queue)
+    while queue:
+        op = queue.pop()
         if op not in around.position or not _may_be_repeated(op):
             return ()
         for operand in op.operands:
@@ -217,9 +228,10 @@ def _computing(
             if not isinstance(owner, Operation) or isinstance(owner, ConstantOp):
                 continue
             is_stored = operand in sizes and operand not in again
-            if owner not in queue and (not is_stored or is_remade(owner)):
+            if owner not in found and (not is_stored or is_remade(owner)):
+                found.add(owner)
                 queue.append(owner)
-    return sorted(queue, key=lambda op: around.position[op])
+    return sorted(found, key=lambda op: around.position[op])
 
 
 def _may_be_repeated(op: Operation) -> bool:
