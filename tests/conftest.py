@@ -24,8 +24,8 @@ from hypothesis import settings
 
 ROOT = Path(__file__).parents[1]
 
-settings.register_profile("quick", max_examples=50, derandomize=True, deadline=None)
-settings.register_profile("ci", max_examples=75, derandomize=True, deadline=None)
+settings.register_profile("quick", max_examples=25, derandomize=True, deadline=None)
+settings.register_profile("ci", max_examples=40, derandomize=True, deadline=None)
 settings.register_profile("dev", max_examples=20, deadline=None)
 settings.register_profile("nightly", max_examples=10_000, deadline=None)
 
