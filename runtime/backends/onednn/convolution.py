@@ -135,7 +135,7 @@ def _part(
     scratch: Scratch,
 ) -> list[Call]:
     """The calls for a block of the result, which is `out`; `low` is the padding before
-    the image."""
+    the image. Only the forward primitive has an epilogue."""
     image_labels, kernel_labels, out_labels = op.labels
     image = _as_images(image, image_labels, "bf")
     kernel = _as_images(kernel, kernel_labels, "oi")
@@ -150,7 +150,8 @@ def _part(
     batches, is_plain = op.batch_group_count.value.data, epilogue.is_empty
     is_flipped = op.groups == 1 and is_plain and _is_flipped(kernel)
     if (has_holes or is_flipped) and all(s == 1 for s in strides):
-        _refuse_unless(is_plain and batches == 1)
+        if not is_plain or batches > 1:
+            raise Refused
         weights = kernel[:, :, *[slice(None, None, -1)] * rank]
         reach = zip(weights.shape[2:], dilation, low, strict=True)
         padding = [(size - 1) * step - at for size, step, at in reach]
@@ -158,26 +159,23 @@ def _part(
         weights = _in_groups(weights, op.groups).swapaxes(-2 - rank, -1 - rank)
         plain = Attributes()
         return _calls(_BY_DATA, target, weights, image, window, plain, scratch)
-    _refuse_unless(not has_holes)
+    if has_holes:
+        raise Refused
     if op.groups == batches and prod(kernel.shape[2:]) > prod(target.shape[2:]):
-        _refuse_unless(is_plain)
+        if not is_plain:
+            raise Refused
         source, result = image.swapaxes(0, 1), kernel.swapaxes(0, 1)
         weights = target.swapaxes(0, 1)
         window = _window(source, weights, result, dilation, strides, low)
         weights = _in_groups(weights, batches)
         plain = Attributes()
         return _calls(_BY_WEIGHTS, source, weights, result, window, plain, scratch)
-    _refuse_unless(batches == 1)
+    if batches > 1:
+        raise Refused
     window = _window(image, kernel, target, strides, dilation, low)
     kernel = _in_groups(kernel, op.groups)
     attributes = epilogue.attributes(lambda x: _as_images(x[block], out_labels, "bf"))
     return _calls(_FORWARD, image, kernel, target, window, attributes, scratch)
-
-
-def _refuse_unless(is_possible: bool) -> None:
-    """Of the three primitives, only the forward one has an epilogue."""
-    if not is_possible:
-        raise Refused
 
 
 def _in_groups(weights: Array, groups: int) -> Array:
