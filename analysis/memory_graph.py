@@ -89,7 +89,8 @@ class MemoryGraph:
     def reorder(self, order: Order, insertions: Insertions | None = None) -> None:
         """Puts the operations into an order, repetitions as copies of the first.
 
-        Each view and small constant goes before its first user.
+        Each view and small constant goes before its first user, those without users
+        to the end.
         """
         _Reordering(self.storage.block, self.ops).run(order, insertions or {})
 
@@ -112,6 +113,10 @@ def is_free(op: Operation) -> bool:
         bytes = typical_bytes(tensor_type_of(op.result.type))
         return not op.outs and (op.splat is None or bytes <= SMALL_CONSTANT)
     return isinstance(op, ViewOp) and not op.outs
+
+
+def _is_unread(op: Operation) -> bool:
+    return all(result.first_use is None for result in op.results)
 
 
 class _Building:
@@ -287,6 +292,7 @@ class _Reordering:
         self.given = {op: list(op.operands) for op in block.ops}
         self.latest: dict[SSAValue, SSAValue] = {}  # where a task was repeated
         self.views: dict[tuple[SSAValue, SSAValue], SSAValue] = {}
+        self.unread = [op for op in block.ops if is_free(op) and _is_unread(op)]
 
     def run(self, order: Order, insertions: Insertions) -> None:
         for at, index in enumerate(order):
@@ -304,9 +310,11 @@ class _Reordering:
                 self.placed.add(op)
             self._place(op, operands)
         self._insert(insertions.get(len(order), ()))
+        for op in self.unread:
+            self._value(op.results[0])
         self.last.operands = [self._value(value) for value in self.last.operands]
         for op in reversed([o for o in self.block.ops if is_free(o)]):
-            if all(result.first_use is None for result in op.results):
+            if _is_unread(op) and op not in self.unread:
                 op.detach()
                 op.erase()
 

@@ -66,3 +66,20 @@ func.func @streams(%a: tensor<64x64xf32>, %b: tensor<64x64xf32>) -> tensor<64xf3
   %u = tgraph.add %s, %t {tgraph.stream = 0 : i32} : tensor<64xf32>
   func.return %u : tensor<64xf32>
 }
+
+// A view that nothing reads stays, behind what is reordered.
+// CHECK-LABEL: func.func @unread_view
+// CHECK-NEXT:    %p = tgraph.dot_general %a, %a
+// CHECK-NEXT:    %s = tgraph.reduce %p
+// CHECK-NEXT:    %q = tgraph.dot_general %b, %b
+// CHECK-NEXT:    %t = tgraph.reduce %q
+// CHECK-NEXT:    %v = tgraph.reshape %p
+// CHECK-NEXT:    func.return %s, %t
+func.func @unread_view(%a: tensor<64x64xf32>, %b: tensor<64x64xf32>) -> (tensor<64xf32>, tensor<64xf32>) {
+  %p = tgraph.dot_general %a, %a {lhs_contracting_dimensions = array<i64: 0>, rhs_contracting_dimensions = array<i64: 0>} : tensor<64x64xf32>
+  %v = tgraph.reshape %p : (tensor<64x64xf32>) -> tensor<4096xf32>
+  %q = tgraph.dot_general %b, %b {lhs_contracting_dimensions = array<i64: 0>, rhs_contracting_dimensions = array<i64: 0>} : tensor<64x64xf32>
+  %s = tgraph.reduce %p {kind = "add", dimensions = array<i64: 0>} : (tensor<64x64xf32>) -> tensor<64xf32>
+  %t = tgraph.reduce %q {kind = "add", dimensions = array<i64: 0>} : (tensor<64x64xf32>) -> tensor<64xf32>
+  func.return %s, %t : tensor<64xf32>, tensor<64xf32>
+}
