@@ -122,6 +122,61 @@ def test_reduce_window_by_any_body(shape: str, attributes: str) -> None:
     check(text, X, numbers)
 
 
+@pytest.mark.parametrize(
+    ("shape", "attributes"),
+    [
+        (
+            "10x11",
+            "window_dimensions = array<i64: 3, 7>, "
+            "padding = dense<[[4, 2], [3, 5]]> : tensor<2x2xi64>",
+        ),
+        pytest.param(
+            "5x7",
+            "window_dimensions = array<i64: 2, 3>, window_strides = array<i64: 1, 4>, "
+            "padding = dense<[[-1, 1], [2, 3]]> : tensor<2x2xi64>, "
+            "base_dilations = array<i64: 1, 3>, window_dilations = array<i64: 1, 2>",
+            marks=thorough,
+        ),
+        pytest.param(
+            "7x9",
+            "window_dimensions = array<i64: 2, 1>, "
+            "padding = dense<[[7, 7], [0, 0]]> : tensor<2x2xi64>, "
+            "window_dilations = array<i64: 13, 1>",
+            marks=thorough,
+        ),
+    ],
+)
+def test_reduce_window_leaves_padding_out(shape: str, attributes: str) -> None:
+    """The body makes NaN of two initial values."""
+    text = f"""func.func @main(%x: tensor<6x9xf32>) -> tensor<{shape}xf32> {{
+      %low = stablehlo.constant dense<0xFF800000> : tensor<f32>
+      %0 = "stablehlo.reduce_window"(%x, %low) <{{{attributes}}}> ({{
+        ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+          %1 = stablehlo.maximum %a, %b : tensor<f32>
+          %2 = stablehlo.minimum %a, %b : tensor<f32>
+          %3 = stablehlo.subtract %2, %1 : tensor<f32>
+          %4 = stablehlo.exponential %3 : tensor<f32>
+          %5 = stablehlo.log_plus_one %4 : tensor<f32>
+          %6 = stablehlo.add %1, %5 : tensor<f32>
+          stablehlo.return %6 : tensor<f32>
+      }}) : (tensor<6x9xf32>, tensor<f32>) -> tensor<{shape}xf32>
+      return %0 : tensor<{shape}xf32>
+    }}"""
+    check(text, X)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_cumulative_logsumexp_of_complex_numbers(reverse: bool) -> None:
+    import jax
+
+    def cumulative(x: jax.Array) -> jax.Array:
+        return jax.lax.cumlogsumexp(x, 1, reverse)
+
+    x = (X + 1j * X[::-1]).astype(np.complex64)
+    have = tensorplan.jit(cumulative)(x)
+    np.testing.assert_allclose(have, jax.jit(cumulative)(x), rtol=1e-5)
+
+
 def test_reduce_window_takes_one_operation_for_each_power_of_two() -> None:
     text = """func.func @main(%x: tensor<1000xf32>) -> tensor<1000xf32> {
       %zero = stablehlo.constant dense<0xFF800000> : tensor<f32>

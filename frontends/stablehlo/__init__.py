@@ -4,6 +4,7 @@ reading.py       what jaxlib reads: text in pretty form, bytecode
 conversion.py    one operation on its way, and what conversions share
 elementwise.py, shaping.py, products.py, reducing.py, indexing.py, matrices.py   by
                  families
+windows.py       windows that are reduced by any body
 custom_calls.py  what JAX calls by name, such as LAPACK's routines
 quantized.py     elements that are integers for numbers
 loops.py         what becomes a loop: scan, scatter by any body

@@ -4,7 +4,7 @@ A reduction goes by its kind (add, maximum, ...) where its body is one operation
 the kind's operation follows with the initial value, unless that is the identity.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from math import inf
 
 from xdsl.dialects.builtin import (
@@ -19,14 +19,13 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ...dialects.diagnostics import name_of
-from ...dialects.sizes.symbolic import Symbolic
 from ...dialects.tgraph import bodies, elementwise, random, reducing, shaping
-from ...dialects.tgraph.base import TensorOp, ints, shape_of, with_element, with_shape
+from ...dialects.tgraph.base import TensorOp, shape_of, with_element, with_shape
 from ...dialects.tgraph.structure import YieldOp
-from ..builder import TensorBuilder
 from ..unsupported import Unsupported
 from .conversion import Conversion, Converter, Values, broadcast, padding, type_of
 from .elementwise import total_order
+from .windows import reduced_by_body
 
 
 def _body(c: Conversion, region: int) -> tuple[str, Operation]:
@@ -135,7 +134,7 @@ def _reduce_window(c: Conversion) -> Values:
     """As XLA: what is padded changes nothing, even if the initial value would."""
     kind = known_kind(c)
     if kind is None:
-        return _reduce_window_by(c)
+        return reduced_by_body(c)
     operand, initial = c.inputs
     rank = type_of(operand).get_num_dims()
     low, high = padding(c, rank)
@@ -151,75 +150,6 @@ def _reduce_window(c: Conversion) -> Values:
         window_dilations=c.array("window_dilations", [1] * rank),
     )
     return _combined(c, kind, result, initial)
-
-
-def _reduce_window_by(c: Conversion) -> Values:
-    """By a body of its own, which is associative: along one dimension after the other,
-    a window of any size is made of those whose sizes are powers of two, each of which
-    is made of two of half its size."""
-    count = len(c.op.results)
-    tensors, initial = list(c.inputs[:count]), c.inputs[count:]
-    shape = shape_of(type_of(tensors[0]))
-    results = [type_of(result) for result in c.op.results]
-    if any(isinstance(size, Symbolic) for size in (*shape, *shape_of(results[0]))):
-        raise Unsupported("with symbolic sizes, by more than one operation")
-    starts = [broadcast(c, x, t) for x, t in zip(initial, results, strict=True)]
-    if 0 in shape_of(results[0]):
-        return starts
-    ones = [1] * len(shape)
-    low, high = padding(c, len(shape))
-    interior = ints([n - 1 for n in c.integers("base_dilations", ones)])
-    b = TensorBuilder(c.into, c.op.location)
-    tensors = [
-        b.emit(shaping.PadOp, *pair, low=low, high=high, interior=interior)
-        for pair in zip(tensors, initial, strict=True)
-    ]
-    for axis, (size, stride, dilation) in enumerate(
-        zip(
-            c.integers("window_dimensions"),
-            c.integers("window_strides", ones),
-            c.integers("window_dilations", ones),
-            strict=True,
-        )
-    ):
-        tensors = _windows(c, b, tensors, axis, size, stride, dilation)
-    return c.applied(0, [*starts, *tensors])
-
-
-def _windows(
-    c: Conversion,
-    b: TensorBuilder,
-    tensors: Sequence[SSAValue],
-    axis: int,
-    size: int,
-    stride: int,
-    dilation: int,
-) -> list[SSAValue]:
-    """What the body makes of each window of `size` elements along one axis."""
-
-    def part(values: Sequence[SSAValue], first: int, count: int) -> list[SSAValue]:
-        return [b.part(value, axis, first, first + count) for value in values]
-
-    length = shape_of(type_of(tensors[0]))[axis]
-    places = length - (size - 1) * dilation
-    power, span = tensors, 1  # windows of `span` elements
-    windows: list[SSAValue] = []
-    offset = 0
-    while True:
-        if size & span:
-            following = part(power, offset * dilation, places)
-            windows = c.applied(0, [*windows, *following]) if windows else following
-            offset += span
-        if 2 * span > size:
-            break
-        count = length - (2 * span - 1) * dilation
-        halves = part(power, 0, count), part(power, span * dilation, count)
-        power, span = c.applied(0, [*halves[0], *halves[1]]), 2 * span
-    if stride == 1:
-        return windows
-    shape = shape_of(type_of(windows[0]))
-    strides = [stride if d == axis else 1 for d in range(len(shape))]
-    return [b.slice(x, [0] * len(shape), shape, strides) for x in windows]
 
 
 def _select_and_scatter(c: Conversion) -> Values:
