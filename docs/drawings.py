@@ -1,8 +1,10 @@
-"""The pictures of `examples/train_deep.py`: its plan, and a screenshot of its page.
+"""The pictures of `examples/train_deep.py`: its plan, its frontier, and a screenshot of
+its page.
 
-python docs/drawings.py    # writes pictures/plan-view.png, with chromedriver
+python docs/drawings.py    # writes pictures/frontier.svg, and, with chromedriver,
+                           # pictures/plan-view.png
 
-`generate.py` writes the drawing. The screenshot says of which drawing it is, so that a
+`generate.py` writes the drawing of the plan. The screenshot says of which drawing it is, so that a
 test finds it out of date without a browser.
 """
 
@@ -18,11 +20,12 @@ from zlib import crc32
 
 import tensorplan
 from tensorplan.tools.views import page, svg
-from tensorplan.tools.views.model import PlanView
+from tensorplan.tools.views.model import FrontierView, PlanView
 from tensorplan.tools.views.programs import view_of
 
 ROOT = Path(__file__).resolve().parent.parent
 DRAWING = ROOT / "docs" / "pictures" / "train_deep.svg"
+CURVE = ROOT / "docs" / "pictures" / "frontier.svg"
 SCREENSHOT = ROOT / "docs" / "pictures" / "plan-view.png"
 JAX = "0.10.2"
 """The version whose program is drawn; another one writes another program."""
@@ -36,12 +39,20 @@ search.blur();
 """
 
 
-def train_deep() -> PlanView:
-    """The plan of the example. Takes jax."""
+def train_deep() -> tensorplan.Model:
+    """The example's program. Takes jax."""
     sys.path.insert(0, str(ROOT / "examples"))
     example: Any = import_module("train_deep")
-    planned = tensorplan.plan(example.model())
-    return view_of(planned.module, "A training step")
+    return example.model()
+
+
+def plan() -> PlanView:
+    return view_of(tensorplan.plan(train_deep()).module, "A training step")
+
+
+def curve() -> str:
+    points = tensorplan.frontier(train_deep())
+    return svg.draw([], [FrontierView("A training step", points)])
 
 
 def is_possible() -> bool:
@@ -52,7 +63,7 @@ def is_possible() -> bool:
 
 
 def drawing() -> str:
-    return svg.draw([train_deep()]).replace(f"{ROOT}/", "")
+    return svg.draw([plan()]).replace(f"{ROOT}/", "")
 
 
 def digest() -> bytes:
@@ -67,13 +78,14 @@ def labeled(png: bytes) -> bytes:
 
 
 def main() -> None:
+    CURVE.write_text(curve(), encoding="utf-8")
     sys.path.insert(0, str(ROOT / "tests" / "support"))
     browser: Any = import_module("browser")
     if not browser.available():
         sys.exit("a screenshot takes chromium and chromedriver")
     with TemporaryDirectory() as folder, browser.browser(1280, 943) as window:
         shown, shot = Path(folder, "page.html"), Path(folder, "page.png")
-        html = page.page([train_deep()]).replace(f"{ROOT}/", "")
+        html = page.page([plan()]).replace(f"{ROOT}/", "")
         shown.write_text(html, encoding="utf-8")
         window.open(shown)
         time.sleep(2)
