@@ -4,8 +4,8 @@ its page.
 python docs/drawings.py    # writes pictures/frontier.svg, and, with chromedriver,
                            # pictures/plan-view.png
 
-`generate.py` writes the drawing of the plan. The screenshot says of which drawing it is, so that a
-test finds it out of date without a browser.
+`generate.py` writes the drawing of the plan. The screenshot says of which drawing it
+is, so that a test finds it out of date without a browser.
 """
 
 import sys

@@ -413,7 +413,7 @@ def test_reduce_combines_an_initial_value_only_if_it_is_not_the_identity() -> No
 
 
 UNSUPPORTED = {
-    "stablehlo.custom_call @lapack_sgees_ffi is not supported": (
+    "stablehlo.custom_call @lapack_sgees_ffi, which is JAX's schur, is not supported": (
         lambda x: lax.linalg.schur(x[:2, :2])
     ),
     "stablehlo.custom_call @xla_ffi_python_cpu_callback, a call of Python "

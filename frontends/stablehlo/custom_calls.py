@@ -15,6 +15,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 from xdsl.traits import SymbolTable
 
+from ...dialects.diagnostics import path_of
 from ...dialects.tgraph import bodies
 from ...dialects.tgraph.base import shape_of
 from ..unsupported import Unsupported
@@ -77,12 +78,19 @@ def _custom_call(c: Conversion) -> Values:
     routine = re.fullmatch(ROUTINE, name)
     convert = ROUTINES.get(routine[1]) if routine else _TARGETS.get(name)
     if convert is None:
-        is_python = re.fullmatch(_CALLBACK, name)
-        what = ", a call of Python (jax.debug.print, jax.pure_callback)," * bool(
-            is_python
-        )
+        what = _explained(c, name, routine is not None)
         raise Unsupported(f"@{name}{what}" if name else "")
     return convert(c)
+
+
+def _explained(c: Conversion, name: str, is_routine: bool) -> str:
+    """What of JAX's functions makes such a call."""
+    primitive = path_of(c.op).rpartition("/")[2]
+    if is_routine and primitive:
+        return f", which is JAX's {primitive},"
+    if re.fullmatch(_CALLBACK, name):
+        return ", a call of Python (jax.debug.print, jax.pure_callback),"
+    return ""
 
 
 def _as_it_is(c: Conversion) -> Values:
