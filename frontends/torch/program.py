@@ -324,6 +324,11 @@ class Importer:
             elif kind == "TOKEN":
                 continue
             elif kind in ("USER_OUTPUT", "LOSS_OUTPUT"):
+                if value is _TOKEN:
+                    raise LocatedError(
+                        "an effect at run time is not supported, such as the check for "
+                        "errors of torch.linalg.inv"
+                    )
                 if not isinstance(value, SSAValue):
                     raise LocatedError(
                         f"result {spec.arg.name!r} is a size, expected a tensor"
