@@ -62,7 +62,7 @@ from .node import Conversion, OnnxNode
 from .older import modernized
 from .qdq import on_integers
 from .reading import OPSETS, array_of
-from .sequences import Item, Items
+from .sequences import Item, Items, tensors_of
 
 CONVERSIONS: Mapping[str, Conversion] = {
     **attention.CONVERSIONS,
@@ -140,18 +140,15 @@ class Importer:
                 )
         self._nodes(on_integers(graph, self._name), scope)
         keeper = self._new_node(onnx.NodeProto(), scope)
-        results: list[SSAValue] = []
-        for output in graph.output:
-            value = scope.get(output.name)
-            if isinstance(value, Items):
-                raise LocatedError(
-                    f"{self._name}: output {output.name!r} is not a tensor"
-                )
-            if value is not None:
-                results.append(keeper.materialize(value))
+        outputs = [
+            named
+            for output in graph.output
+            for named in tensors_of(scope.get(output.name), output.name)
+        ]
         if self._unsupported:
             raise errors_at(self._unsupported)
-        names = [output.name for output in graph.output]
+        results = [keeper.materialize(value) for _, value in outputs]
+        names = [name for name, _ in outputs]
         function = entry(
             *(block, attributes, self.parameters, self._ops),
             *(results, names, self._place("")),

@@ -9,7 +9,7 @@ A conversion takes the node, without the inputs that are `Items`, and all inputs
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeGuard
 
@@ -41,6 +41,16 @@ Graph: TypeAlias = Callable[
     [onnx.GraphProto, Sequence[Item], list[Operation]], Sequence[Item | None]
 ]
 """Appends what a graph computes from these inputs; None for what is not supported."""
+
+
+def tensors_of(value: Item | None, name: str) -> Iterator[tuple[str, Value]]:
+    """The tensors of an output, with their names: `y[0]` is the first of a sequence,
+    and an optional has the name of what is in it."""
+    if not isinstance(value, Items):
+        yield from [(name, value)] if value is not None else []
+        return
+    for index, item in enumerate(value.values):
+        yield from tensors_of(item, name if value.is_optional else f"{name}[{index}]")
 
 
 def _items(inputs: Inputs, index: int = 0) -> tuple[Item, ...]:

@@ -81,13 +81,23 @@ def _values(infos: Sequence[Any], folder: Path, kind: str) -> Sequence[Any]:
 def judge(case: Case) -> Verdict:
     verdict = Verdict("pass")
     for data in case.data:
-        inputs, want = (list(map(_array_of, values)) for values in data)
+        inputs = list(map(_array_of, data[0]))
+        want = list(map(_array_of, _items(data[1])))
         run = partial(_run, case.model, inputs)
         compared = partial(compare, want=want, rtol=case.rtol, atol=case.atol)
         verdict = verdicts.judge(run, compared, PLACE)
         if verdict.status != "pass":
             return verdict
     return verdict
+
+
+def _items(outputs: Sequence[Any]) -> Iterator[Any]:
+    """Tensors, and those of sequences."""
+    for value in outputs:
+        if isinstance(value, list):
+            yield from _items(value)
+        else:
+            yield value
 
 
 def _array_of(value: Any) -> Any:
