@@ -42,15 +42,20 @@ next:
       ...
     }
 
+What branches and loops hand on becomes one buffer first, which they write and read as
+any other (spilling/handed_on.py). Where the rest fits in no other way, and the program
+computes the same, what is made beside that buffer is copied into it.
+
 Where no placement is found, more leaves. Remarks say what moves.
 
 Needs: level 2, and a target.
 Leaves: level 2.
-Does not: move arguments, buffers that control flow hands on, that are accessed in
-several blocks of a function, or that are not freed in the block that allocates them, or
-buffers of symbolic size without bounds; change functions with streams, or with
-barriers; copy while other operations run; or fail if the arena does not fit whatever
-moves. It then leaves the fewest bytes, which plan-memory refuses.
+Does not: move arguments, buffers that branches of `cf` hand on, that are handed on in
+parts or by turns, that are accessed in several blocks of a function, or that are not
+freed in the block that allocates them, or buffers of symbolic size without bounds;
+change functions with streams, or with barriers; copy while other operations run; or
+fail if the arena does not fit whatever moves. It then leaves the fewest bytes, which
+plan-memory refuses.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -100,6 +105,7 @@ from ...planning.scheduling.residency import (
 from ..options import MemoryOptions
 from .memory import PlanMemory
 from .placement.arena import Arena
+from .spilling.handed_on import copy_apart, unite
 
 ROUNDS = 8
 """Choices whose placement is tried."""
@@ -129,10 +135,7 @@ class PlanSpill(ModulePass, MemoryOptions):
                     self._spill(func, _Route(memory, *found))
 
     def _spill(self, func: FuncOp, route: "_Route") -> None:
-        planner = PlanMemory(**self.shared(MemoryOptions))
-        space = route.memory.memory_space
-        with held_back():  # what plan-memory is going to say
-            arena = next((a for a in planner.arenas(func) if a.space == space), None)
+        arena = self._arena(func, route)
         if arena is not None and arena.dynamic is not None:
             remark(
                 f"nothing moves to {route.slower.name}: sizes in {route.memory.name} "
@@ -145,7 +148,21 @@ class PlanSpill(ModulePass, MemoryOptions):
         if reason := route.why_not(func, arena):
             remark(f"nothing moves to {route.slower.name}: {reason}", func)
             return
-        _Spilling(func, arena, route, self.exact, self.strategy).run()
+        if unite(func, ControlFlow(func), arena):
+            arena = self._arena(func, route)
+        while arena is not None:
+            spilling = _Spilling(func, arena, route, self.exact, self.strategy)
+            step = spilling.step_without_room
+            if step is None or not copy_apart(func, spilling.flow, arena, step):
+                spilling.run()
+                return
+            arena = self._arena(func, route)
+
+    def _arena(self, func: FuncOp, route: "_Route") -> Arena | None:
+        planner = PlanMemory(**self.shared(MemoryOptions))
+        space = route.memory.memory_space
+        with held_back():  # what plan-memory is going to say
+            return next((a for a in planner.arenas(func) if a.space == space), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -393,6 +410,14 @@ class _Spilling:
             is_apart or block is not resident.allocation.alloc.parent,
         )
 
+    @property
+    def step_without_room(self) -> int | None:
+        """The step that needs most, whatever moves, if that is more than there is."""
+        problem, _ = self._problem()
+        if problem.lowest <= self.capacity:
+            return None
+        return self._step_that_needs_most(problem)
+
     def run(self) -> None:
         problem, gaps = self._problem()
         if problem.lowest > self.capacity:
@@ -547,8 +572,7 @@ class _Spilling:
     def _explain_the_least(self, problem: ResidencyProblem) -> None:
         """Says which operation needs more than there is, whatever moves, and what of
         that the pass cannot move."""
-        live = Choice(replace(problem, capacity=0), range(len(problem.gaps)))
-        step = max((at for at, b in enumerate(problem.live) if b), key=live.excess)
+        step = self._step_that_needs_most(problem)
         pool, fixed = self.arena.pool, self._fixed_at(step)
         never = sum(pool.buffers[index].size for index in fixed)
         held = [x for index in fixed for x in pool.slots[index].allocations]
@@ -556,12 +580,17 @@ class _Spilling:
             f"{_described_buffer(x)}, {why_none(x, self.flow)}" for x in held
         )
         remark(
-            f"whatever moves to {self.route.slower.name}, {live.excess(step)} bytes "
+            f"whatever moves to {self.route.slower.name}, {problem.lowest} bytes "
             f"are live in {self.route.memory.name} here, expected at most "
             f"{self.arena.left}"
             + (f"; {never} of these stay: {'; '.join(names)}" if fixed else ""),
             self.flow.ops[step],
         )
+
+    @staticmethod
+    def _step_that_needs_most(problem: ResidencyProblem) -> int:
+        live = Choice(replace(problem, capacity=0), range(len(problem.gaps)))
+        return max((at for at, b in enumerate(problem.live) if b), key=live.excess)
 
     def _fixed_at(self, step: int) -> Sequence[int]:
         """The buffers that are live in a step and never move."""
