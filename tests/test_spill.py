@@ -489,6 +489,52 @@ def test_copies_weigh_as_often_as_their_block_runs(
     assert_same_bytes(module, spilled)
 
 
+TILE = """
+  %p = memref.subview %a[%i] [64] [1] : !t to memref<64xf32, strided<[1], offset: ?>>
+  linalg.log ins(%p : memref<64xf32, strided<[1], offset: ?>>) outs(%z : !p)"""
+ELEMENT = """
+  %v = memref.load %a[%i] : !t
+  memref.store %v, %z[%zero] : !p"""
+
+
+@pytest.mark.parametrize(
+    ("body", "step", "end", "is_read_there"),
+    [
+        (TILE, 64, 256, True),
+        (TILE, 64, 1024, True),
+        (TILE, 1, 256, False),
+        (ELEMENT, 1, 1024, True),
+        (ELEMENT, 1, 8192, False),
+    ],
+)
+def test_direct_accesses_count_for_the_bytes_that_they_access(
+    body: str, step: int, end: int, is_read_there: bool
+) -> None:
+    """One of two buffers fits. In the loop, parts of %a are read in the slower memory,
+    or %a comes back for it as a whole, and %b leaves."""
+    text = f"""
+    !t = memref<1024xf32>
+    !p = memref<64xf32>
+    func.func @f(%x: !t, %y: !t, %z: !p) {{
+      %zero = arith.constant 0 : index
+      %step = arith.constant {step} : index
+      %end = arith.constant {end} : index
+      %a = memref.alloc() : !t
+      linalg.exp ins(%x : !t) outs(%a : !t)
+      %b = memref.alloc() : !t
+      linalg.exp ins(%x : !t) outs(%b : !t)
+      scf.for %i = %zero to %end step %step {{
+        {body}
+      }}
+      linalg.exp ins(%b : !t) outs(%y : !t)
+      func.return
+    }}"""
+    accesses = '"memref.copy", "linalg.log", "memref.load"'
+    spilled = run(on(text, 3 * 4096 + 256, accesses), PlanSpill())
+    assert peak(spilled) == 4096
+    assert copies_in(spilled) == ([OUT] if is_read_there else [OUT, OUT, BACK, BACK])
+
+
 SYMBOLIC = (
     LINEAR.replace("64xf32", "?x4xf32")
     .replace("%x: !t, %y: !t", "%x: !t {tgraph.dims = #tgraph.dims<n>}, %y: !t")

@@ -23,10 +23,11 @@ For each memory that has copies to a larger one (dialects/target_memory.py), the
 asks plan-memory for the arena. If it takes more than the capacity, less the bytes of
 arguments there, the contents of some buffers leave between two uses. An operation that
 may access the slower memory, as the target says, uses them there: a buffer may lie
-there all the time. For the others they are copied, out only if they have been written
-since the last time. planning/scheduling/residency.py chooses what leaves so that this
-takes the least time, as it does for tgraph-offload; here all copies are memref.copy,
-which stop all else. What is in the body of a loop counts as often as the loop runs.
+there all the time. That counts as much as a copy of what it accesses, perhaps a part.
+For the others they are copied, out only if they have been written since the last time.
+planning/scheduling/residency.py chooses what leaves so that this takes the least time,
+as it does for tgraph-offload; here all copies are memref.copy, which stop all else.
+What is in the body of a loop counts as often as the loop runs.
 
 Contents that follow one another in a buffer get memory of their own, in the innermost
 block that they do not outlive. What a loop or a branch uses of outside leaves in its
@@ -92,7 +93,7 @@ from ...dialects.target_memory import (
     slower_memory,
     target_memories,
 )
-from ...dialects.tgraph.base import AnyMemRef
+from ...dialects.tgraph.base import AnyMemRef, element_bytes
 from ...planning import Buffer, Problem
 from ...planning.arena import solve_arena
 from ...planning.problem import Steps, common
@@ -111,6 +112,9 @@ ROUNDS = 8
 """Choices whose placement is tried."""
 
 COPY = memref.CopyOp.name
+
+ELEMENTWISE = ("memref.load", "memref.store", "affine.load", "affine.store")
+"""Operations that access an element of their memref."""
 
 
 @dataclass(frozen=True)
@@ -189,6 +193,13 @@ class _Route:
         """Of a copy out, and back; at least 1."""
         return 1 + self.out.time(size), 1 + self.back.time(size)
 
+    def saved(self, use: ResidentUse, size: int, *, is_stored: bool) -> int:
+        """By how much copies of the whole take longer than an operation that accesses
+        what is in the slower memory; `is_stored` if what it writes is counted, too."""
+        (out, back), (out_part, back_part) = map(self.times, (size, _part(use, size)))
+        saved = back - back_part * use.reads
+        return saved + (out - out_part) * (use.writes and is_stored)
+
     def is_direct(self, use: ResidentUse) -> bool:
         """Whether an operation may use what is in the slower memory."""
         name, slower = name_of(use.op), self.slower
@@ -213,6 +224,20 @@ class _Route:
             if memory is not slower and target.name not in source.copies:
                 return False
         return True
+
+
+def _part(use: ResidentUse, size: int) -> int:
+    """How many of the bytes of a buffer an operation accesses, at most."""
+    bytes = 0
+    for op, view in use.accesses:
+        type = cast(AnyMemRef, view.type)
+        if name_of(op) in ELEMENTWISE:
+            bytes += element_bytes(type.element_type)
+        elif type.has_static_shape():
+            bytes += type.element_count() * element_bytes(type.element_type)
+        else:
+            return size
+    return min(bytes, size)
 
 
 def _takes(op: Operation, view: SSAValue, memory: TargetMemory) -> bool:
@@ -479,8 +504,15 @@ class _Spilling:
                 start, end = each.steps(gap)
                 wraps = each.loop is not None and gap in (0, len(uses))
                 cost, what = (0, wrapping) if wraps else (back, contents)
+                is_between = gap + 1 in each.gaps
+                saving = 0
+                if direct[1] and (is_between or not wraps):
+                    saved = self.route.saved(uses[gap], size, is_stored=is_between)
+                    saving = saved * each.runs
+                if not is_between:
+                    cost, saving = cost - saving, 0
                 numbers[each, gap] = len(gaps)
-                gaps.append(Gap(number, start, end, cost, what, direct))
+                gaps.append(Gap(number, start, end, cost, what, direct, saving))
                 found.append((each, gap))
         for outer in self.moving:  # what is inside of another one comes after it
             for use, inside in enumerate(outer.inside):
