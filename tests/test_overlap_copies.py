@@ -12,18 +12,20 @@ from modules import parse, run
 from sampling import examples
 from spilled_programs import fitted, function_of
 from transfers import on, overlapped, texts
-from xdsl.dialects import memref
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tensorplan.checking import operands
 from tensorplan.checking.plan_check import check_plan
 from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.memory import dma_start
 from tensorplan.passes.plan import overlap_copies
 from tensorplan.passes.plan.memory import PlanMemory
 from tensorplan.passes.plan.overlap_copies import PlanOverlapCopies
+from tensorplan.passes.plan.strip_memory_spaces import PlanStripMemorySpaces
 
 IN = """
 func.func @f(%s: !s, %x: !t, %y: !t) {
@@ -52,6 +54,66 @@ def test_no_earlier_than_it_takes() -> None:
         *("exp x y", "alloc a", "start s a", "exp x y", "wait s a"),
         *("exp a y", "dealloc a"),
     ]
+
+
+def part_of(shape: str, sizes: str, strides: str) -> str:
+    """A part of an argument is copied in."""
+    zeros = ", ".join("0" for _ in sizes.split(","))
+    ones = zeros.replace("0", "1")
+    elements = sizes.replace(", ", "x") + "xf32"
+    part = f'memref<{elements}, strided<[{strides}]>, "slow">'
+    target = f'memref<{elements}, "fast">'
+    return f"""
+    func.func @f(%x: memref<{shape}xf32, "slow">, %t: !t, %y: !t) {{
+      %s = memref.subview %x[{zeros}] [{sizes}] [{ones}]
+        : memref<{shape}xf32, "slow"> to {part}
+      linalg.exp ins(%t : !t) outs(%y : !t)
+      %a = memref.alloc() : {target}
+      "memref.copy"(%s, %a) : ({part}, {target}) -> ()
+      linalg.exp ins(%a : {target}) outs(%a : {target})
+      func.return
+    }}"""
+
+
+@pytest.mark.parametrize(
+    ("part", "strides"),
+    [
+        (part_of("16x32", "8, 8", "32, 1"), [32, 8]),
+        (part_of("16x32", "8, 32", "32, 1"), []),
+        (part_of("8x2", "8, 1", "2, 1"), [2, 1]),
+        (part_of("4x4x32", "4, 4, 8", "128, 32, 1"), [32, 8]),
+        (part_of("4x8x32", "4, 4, 32", "256, 32, 1"), [256, 128]),
+        (part_of("4x8x32", "4, 4, 8", "256, 32, 1"), None),
+    ],
+    ids=["tile", "whole rows", "column", "in one batch", "in batches", "two strides"],
+)
+def test_rows_are_copied_at_strides(part: str, strides: list[int] | None) -> None:
+    module = on(part, FREE)
+    overlapped(module)
+    result = run(module, PlanOverlapCopies())
+    found = [dma for op in result.walk() if (dma := dma_start(op))]
+    given = [[number_of(value) for value in dma.strides] for dma in found]
+    assert given == ([] if strides is None else [strides])
+
+
+def number_of(value: SSAValue) -> int:
+    constant = value.owner
+    assert isinstance(constant, arith.ConstantOp)
+    assert isinstance(constant.value, IntegerAttr)
+    return constant.value.value.data
+
+
+def test_other_strides_are_refused() -> None:
+    """What they move is not known."""
+    planned = run(
+        on(part_of("16x32", "8, 8", "32, 1"), FREE), PlanOverlapCopies(), PlanMemory()
+    )
+    check_plan(planned)
+    (start,) = (op for op in planned.walk() if dma_start(op))
+    *others, stride, row = start.operands
+    start.operands = [*others, row, stride]
+    with pytest.raises(LocatedError, match="moves elements at strides"):
+        run(planned, PlanStripMemorySpaces())
 
 
 OUT = """

@@ -41,9 +41,10 @@ Leaves: level 2.
 Does not: wait for a copy in another iteration than its own, unless it is one to a
 buffer that each iteration of an `scf.for` of constant bounds allocates and frees, from
 memory that the loop does not write, at a place that follows from the loop's variable;
-change copies of elements that are not consecutive, of symbolic sizes, to or from
-buffers that control flow hands on, or in functions with streams or with barriers. MLIR
-lowers neither operation itself: the user's compiler does.
+change copies other than of consecutive elements, or of rows at one distance to or from
+such (the start has strides then), copies of symbolic sizes, to or from buffers that
+control flow hands on, or in functions with streams or with barriers. MLIR lowers
+neither operation itself: the user's compiler does.
 """
 
 from bisect import bisect_left, bisect_right

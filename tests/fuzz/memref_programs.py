@@ -21,6 +21,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import SymbolTable
 
 from tensorplan.analysis.loops import constant_range
+from tensorplan.dialects.memory import dma_start
 from tensorplan.dialects.tgraph.base import AnyMemRef, element_bytes
 
 TYPES = ["16xf32", "8xf32", "16xi8", "33xi16"]
@@ -435,10 +436,10 @@ class _Machine:
                 self.values[op.results[0]] = self.held(op.source)
             case memref.CopyOp():
                 self.copy(self.held(op.source), self.held(op.destination))
-            case memref.DmaStartOp():
-                assert op.tag not in self.under_way
-                moved = self.held(op.src), self.held(op.dest)
-                self.under_way[op.tag] = moved
+            case _ if dma := dma_start(op):
+                assert dma.tag not in self.under_way
+                moved = self.held(dma.source), self.held(dma.target)
+                self.under_way[dma.tag] = moved
                 if not self.is_late:
                     self.copy(*moved)
             case memref.DmaWaitOp():
