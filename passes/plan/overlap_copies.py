@@ -30,17 +30,18 @@ another. A copy that takes more time in all comes first. A copy that nothing hid
 stays. Transfers that there are already keep the operations beside them.
 
 A copy in a loop that nothing of its iteration hides starts in the iteration before,
-into a second slot (overlapping/iterations.py), where that fits and the function does
-not grow too much.
+into a second slot, or ends in the next one, from a second slot
+(overlapping/iterations.py), where that fits and the function does not grow too much.
 
 This is the prefetch interval of XLA's memory-space assignment, after the choice of what
 moves. A remark says how much is hidden.
 
 Needs: level 2, and a target; after `plan-spill`.
 Leaves: level 2.
-Does not: wait for a copy in another iteration than its own, unless it is one to a
-buffer that each iteration of an `scf.for` of constant bounds allocates and frees, from
-memory that the loop does not write, at a place that follows from the loop's variable;
+Does not: wait for a copy in another iteration than its own, unless it is one to or from
+a buffer that each iteration of an `scf.for` of constant bounds allocates and frees,
+from memory that the loop does not write, at a place that follows from the loop's
+variable, or to memory that the loop does not access otherwise;
 change copies other than of consecutive elements, or of rows at one distance to or from
 such (the start has strides then), copies of symbolic sizes, to or from buffers that
 control flow hands on, or in functions with streams or with barriers. MLIR lowers
@@ -83,7 +84,7 @@ from .overlapping.copies import (
     transfers_of,
     type_of,
 )
-from .overlapping.iterations import most_operations, start_early
+from .overlapping.iterations import most_operations, overlap_iterations
 from .overlapping.writing import Writer
 from .placement.arena import Arena
 
@@ -102,7 +103,7 @@ class PlanOverlapCopies(ModulePass, MemoryOptions):
             if not isinstance(func, FuncOp) or func.is_declaration or has_plan(func):
                 continue
             overlapping, most = self._overlapping(func), most_operations(func)
-            while overlapping and start_early(
+            while overlapping and overlap_iterations(
                 func, overlapping.exposed, self._fits, most
             ):
                 overlapping = self._overlapping(func)
