@@ -14,7 +14,7 @@ from spilled_programs import fitted, function_of
 from transfers import on, overlapped, texts
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation, SSAValue, core
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -307,14 +307,18 @@ def leaving(count: int) -> ModuleOp:
     )
 
 
-def calls(module: ModuleOp, apply: ModulePass, of: ModuleType) -> int:
-    """How many functions of a file a pass calls."""
+def calls(
+    module: ModuleOp, apply: ModulePass, of: ModuleType, name: str | None = None
+) -> int:
+    """How many functions of a file a pass calls, all or those of a name."""
     profile = Profile()
     profile.runcall(run, module, apply)
     return sum(
         entry.callcount
         for entry in profile.getstats()
-        if not isinstance(entry.code, str) and entry.code.co_filename == of.__file__
+        if not isinstance(entry.code, str)
+        and entry.code.co_filename == of.__file__
+        and name in (None, entry.code.co_name)
     )
 
 
@@ -324,6 +328,25 @@ def test_the_work_for_a_copy_does_not_grow_with_the_program() -> None:
         calls(leaving(count), PlanOverlapCopies(), overlap_copies) for count in (40, 80)
     )
     assert many < 2.2 * few
+
+
+def into_one(count: int) -> ModuleOp:
+    """So many buffers are copied to the same memory."""
+    lines = """
+      %a{0} = memref.alloc() : !t
+      linalg.exp ins(%x : !t) outs(%a{0} : !t)
+      "memref.copy"(%a{0}, %s) : (!t, !s) -> ()
+      memref.dealloc %a{0} : !t"""
+    text = "\n".join(map(lines.format, range(count)))
+    return on(f"func.func @f(%x: !t, %s: !s) {{{text}\nfunc.return }}", FREE)
+
+
+def test_a_copy_looks_at_few_of_the_others_to_its_target() -> None:
+    few, many = (
+        calls(into_one(count), PlanOverlapCopies(), core, "find_ancestor_op_in_block")
+        for count in (40, 80)
+    )
+    assert 0 < many < 2.2 * few
 
 
 def test_the_proof_of_a_transfer_looks_at_few_of_the_operations_beside_it() -> None:
