@@ -276,6 +276,21 @@ def test_it_is_said_what_is_copied(caplog: pytest.LogCaptureFixture) -> None:
     assert "64 bytes of %new are copied where scf.yield hands them on" in caplog.text
 
 
+def test_what_a_branch_writes_in_the_slower_memory_comes_back_after_it() -> None:
+    """The other branch writes it in the faster one, where what follows expects it."""
+    lines = [
+        *(f"%r = scf.if %c -> ({M}) {{", alloc("a")),
+        *(f'"memref.copy"(%x, %a) : ({M}, {M}) -> ()', *busy("t")),
+        *(f"scf.yield %a : {M}", "} else {"),
+        *(alloc("b"), copy("x", "b"), f"scf.yield %b : {M}", "}"),
+        *(read("r"), copy("r", "y")),
+    ]
+    module = program(lines, 2)
+    spilled = run(module, PlanSpill())
+    assert '"memref.copy"(%x, %a_1)' in str(spilled)
+    assert_same_bytes(module, spilled)
+
+
 def test_nothing_is_copied_where_all_fits() -> None:
     """The loop rotates two slots."""
     spilled = run(program(PROGRAMS["made from the one before"], 4), PlanSpill())

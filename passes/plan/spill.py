@@ -738,6 +738,7 @@ class _Rewriting:
                     self._give(resident, op, self._slow())
                 is_stored = self._pass(each, number, None, is_stored)
                 is_stored |= use.writes or not number
+                here = None
                 continue
             if here is None:
                 here = self._allocate(op) if each.is_own else memory
