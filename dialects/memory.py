@@ -36,7 +36,7 @@ from xdsl.traits import (
 
 from . import linalg_memory
 from .diagnostics import LocatedError, name_of
-from .strides import contiguous_strides
+from .strides import contiguous_strides, rows_of
 from .tags import Fault, Waits, waits_in
 
 
@@ -113,7 +113,8 @@ class DmaStart(NamedTuple):
     tag: SSAValue
     tag_index: Sequence[SSAValue]
     strides: Sequence[SSAValue]
-    """Two numbers of one whose elements are not consecutive."""
+    """From one row of elements to the next, and the elements of each, of one whose
+    elements are not consecutive."""
 
 
 @dataclass(frozen=True)
@@ -190,6 +191,8 @@ class AsynchronousByTag(Asynchronous):
         if (dma := dma_start(op)) and not dma.strides:
             reads_all = _covers(dma.source, dma.source_index, dma.elements)
             fills = _covers(dma.target, dma.target_index, dma.elements)
+        elif dma:
+            reads_all = fills = moves_rows(dma)
         return Transfer(source, target, reads_all, fills)
 
     def fault_of(self, op: Operation) -> Fault | None:
@@ -457,6 +460,42 @@ def dma_start(op: Operation) -> DmaStart | None:
     )
 
 
+def moves_rows(dma: DmaStart) -> bool:
+    """Whether a transfer at strides moves all rows of a memref that has these, to or
+    from consecutive elements. Of others, MLIR does not say what they move."""
+    ends = (dma.source, dma.source_index), (dma.target, dma.target_index)
+    if not all(_is_all(value, index, dma.elements) for value, index in ends):
+        return False
+    rows = strides_between(dma.source, dma.target)
+    return bool(rows) and all(map(_is_number, dma.strides, rows))
+
+
+def strides_between(source: SSAValue, target: SSAValue) -> Sequence[int] | None:
+    """The strides of a transfer of all elements of one memref to another: none if those
+    of each follow one another, those of the rows if one has rows. None if there are
+    no such strides."""
+    are_consecutive = [_is_consecutive(value) for value in (source, target)]
+    if all(are_consecutive):
+        return ()
+    value = target if are_consecutive[0] else source
+    type = cast(MemRefType[Attribute], value.type)
+    strides = type.get_strides()
+    if not any(are_consecutive) or not type.has_static_shape() or strides is None:
+        return None
+    known = [stride for stride in strides if stride is not None]
+    return rows_of(type.get_shape(), known) if len(known) == len(strides) else None
+
+
+def _is_consecutive(value: SSAValue) -> bool:
+    """Whether the elements of a memref are a number of consecutive ones."""
+    type = value.type
+    return (
+        isinstance(type, MemRefType)
+        and type.has_static_shape()
+        and type.get_strides() == contiguous_strides(type.get_shape())
+    )
+
+
 def check_dma_start(op: Operation) -> None:
     """Raises `LocatedError` if a `memref.dma_start` has other operands than MLIR
     expects."""
@@ -589,11 +628,15 @@ def _after(op: Operation, others: Sequence[Operation]) -> Sequence[Operation]:
 
 def _covers(value: SSAValue, index: Sequence[SSAValue], elements: SSAValue) -> bool:
     """Whether so many elements from an index on are all that a memref has."""
+    return _is_consecutive(value) and _is_all(value, index, elements)
+
+
+def _is_all(value: SSAValue, index: Sequence[SSAValue], elements: SSAValue) -> bool:
+    """The same of elements that need not follow one another."""
     type = value.type
     return (
         isinstance(type, MemRefType)
         and type.has_static_shape()
-        and type.get_strides() == contiguous_strides(type.get_shape())
         and all(_is_number(number, 0) for number in index)
         and _is_number(elements, type.element_count())
     )

@@ -13,6 +13,25 @@ def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(accumulate(shape[:0:-1], mul, initial=1))[::-1] if shape else ()
 
 
+def rows_of(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, int] | None:
+    """Of elements in rows that are equally far apart, in this order: from the start of
+    one to that of the next, and the elements of each. None if they lie in another way,
+    or all follow one another."""
+    rows: list[tuple[int, int]] = []
+    for size, stride in zip(shape, strides, strict=True):
+        if size == 1:
+            continue
+        if rows and rows[-1][1] == size * stride:
+            rows[-1] = (rows[-1][0] * size, stride)
+        else:
+            rows.append((size, stride))
+    if rows and rows[-1][1] != 1:  # a column
+        rows.append((1, 1))
+    if len(rows) != 2 or rows[0][1] < rows[1][0]:
+        return None
+    return rows[0][1], rows[1][0]
+
+
 def reshaped_strides(
     shape: Sequence[int], strides: Sequence[int], target: Sequence[int]
 ) -> tuple[int, ...] | None:

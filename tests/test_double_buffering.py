@@ -1,4 +1,4 @@
-"""Copies that an iteration starts for the next one: the same bytes, in two slots."""
+"""Copies that go on in the next iteration: the same bytes, in two slots."""
 
 from random import Random
 
@@ -14,8 +14,10 @@ from transfers import on, overlapped
 from upstream import needs_mlir
 from xdsl.dialects import memref, scf
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.rewriter import Rewriter
 
 from tensorplan.checking.plan_check import check_plan
+from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.target_memory import TARGET
 from tensorplan.dialects.tgraph.signature import signature
 from tensorplan.passes.convert.tgraph_to_linalg import ConvertTGraphToLinalg
@@ -150,7 +152,90 @@ def test_what_stays_in_its_iteration(name: str) -> None:
     hidden = run(on(STAYS[name], 10**6), PlanOverlapCopies())
     assert len([op for op in hidden.walk() if isinstance(op, scf.ForOp)]) == 1
     loops = [op for op in hidden.walk() if isinstance(op, scf.ForOp)]
-    assert not loops[0].iter_args
+    assert "a" not in [value.name_hint for value in loops[0].iter_args]
+
+
+MADE = """
+  %b = memref.alloc() : !t
+  linalg.copy ins(%a : !t) outs(%b : !t)"""
+OUTSIDE = """
+  %zero = arith.constant 0.0 : f32
+  %a = memref.alloc() : !t
+  linalg.fill ins(%zero : f32) outs(%a : !t)"""
+
+
+def test_the_next_iteration_waits_for_a_copy_out() -> None:
+    """The loop leaves the last one to what follows it."""
+    assert overlapped(on(loop(MADE + STORE, OUTSIDE), 3 * TILE)) == [
+        *("alloc a", "alloc b", "start b to"),
+        *("alloc b", "wait b to", "dealloc b", "start b to"),
+        *("wait b to", "dealloc b"),
+    ]
+    hidden = run(on(loop(MADE + STORE, OUTSIDE), 3 * TILE - 1), PlanOverlapCopies())
+    assert not starts(hidden)
+
+
+def test_copies_in_and_out_go_on_in_other_iterations() -> None:
+    hidden = run(on(loop(BODY), 4 * TILE), PlanOverlapCopies())
+    check_plan(run(hidden, PlanMemory()))
+    (inner,) = (op for op in hidden.walk() if isinstance(op, scf.ForOp))
+    assert [value.name_hint for value in inner.iter_args] == ["a", "b"]
+
+
+STAYS_OUT = {
+    "the bounds are not known": loop(
+        MADE + STORE, OUTSIDE, bounds="%c0 to %n step %c64"
+    ),
+    "it runs once": loop(MADE + STORE, OUTSIDE, bounds="%c0 to %c64 step %c64"),
+    "it is read afterwards": loop(
+        MADE
+        + STORE.replace(
+            "memref.dealloc %b",
+            "linalg.copy ins(%b : !t) outs(%a : !t)\nmemref.dealloc %b",
+        ),
+        OUTSIDE,
+    ),
+    "the loop reads what is copied to": loop(
+        MADE
+        + STORE
+        + f"\n{part('back', 'y')}"
+        + f"\nlinalg.copy ins(%back : {PART}) outs(%a : !t)",
+        OUTSIDE,
+    ),
+    "it lies outside": loop(
+        STORE.replace("%b", "%a").replace("memref.dealloc %a : !t", ""), OUTSIDE
+    ),
+    "nothing runs beside it": loop("%b = memref.alloc() : !t\n" + STORE),
+}
+
+
+@pytest.mark.parametrize("name", STAYS_OUT)
+def test_what_is_waited_for_in_its_iteration(name: str) -> None:
+    hidden = run(on(STAYS_OUT[name], 10**6), PlanOverlapCopies())
+    (op,) = (op for op in hidden.walk() if isinstance(op, scf.ForOp))
+    assert not op.iter_args
+
+
+def test_a_wait_for_a_copy_out_that_is_missing_is_told(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    planned = run(
+        on(loop(MADE + STORE, OUTSIDE), 3 * TILE), PlanOverlapCopies(), PlanMemory()
+    )
+
+    def without_wait(number: int) -> ModuleOp:
+        module = planned.clone()
+        waits = [op for op in module.walk() if isinstance(op, memref.DmaWaitOp)]
+        assert len(waits) == 2
+        Rewriter.erase_op(waits[number])
+        return module
+
+    caplog.clear()
+    with caplog.at_level("INFO"):
+        check_plan(without_wait(0))
+    assert "transfers without a known wait: 2" in caplog.text
+    with pytest.raises(LocatedError, match="nothing waits for memref"):
+        check_plan(without_wait(1))
 
 
 def loops_of_copies(random: Random) -> str:

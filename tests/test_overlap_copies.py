@@ -12,18 +12,20 @@ from modules import parse, run
 from sampling import examples
 from spilled_programs import fitted, function_of
 from transfers import on, overlapped, texts
-from xdsl.dialects import memref
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.ir import Operation, SSAValue, core
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tensorplan.checking import operands
 from tensorplan.checking.plan_check import check_plan
 from tensorplan.dialects.diagnostics import LocatedError
+from tensorplan.dialects.memory import dma_start
 from tensorplan.passes.plan import overlap_copies
 from tensorplan.passes.plan.memory import PlanMemory
 from tensorplan.passes.plan.overlap_copies import PlanOverlapCopies
+from tensorplan.passes.plan.strip_memory_spaces import PlanStripMemorySpaces
 
 IN = """
 func.func @f(%s: !s, %x: !t, %y: !t) {
@@ -52,6 +54,66 @@ def test_no_earlier_than_it_takes() -> None:
         *("exp x y", "alloc a", "start s a", "exp x y", "wait s a"),
         *("exp a y", "dealloc a"),
     ]
+
+
+def part_of(shape: str, sizes: str, strides: str) -> str:
+    """A part of an argument is copied in."""
+    zeros = ", ".join("0" for _ in sizes.split(","))
+    ones = zeros.replace("0", "1")
+    elements = sizes.replace(", ", "x") + "xf32"
+    part = f'memref<{elements}, strided<[{strides}]>, "slow">'
+    target = f'memref<{elements}, "fast">'
+    return f"""
+    func.func @f(%x: memref<{shape}xf32, "slow">, %t: !t, %y: !t) {{
+      %s = memref.subview %x[{zeros}] [{sizes}] [{ones}]
+        : memref<{shape}xf32, "slow"> to {part}
+      linalg.exp ins(%t : !t) outs(%y : !t)
+      %a = memref.alloc() : {target}
+      "memref.copy"(%s, %a) : ({part}, {target}) -> ()
+      linalg.exp ins(%a : {target}) outs(%a : {target})
+      func.return
+    }}"""
+
+
+@pytest.mark.parametrize(
+    ("part", "strides"),
+    [
+        (part_of("16x32", "8, 8", "32, 1"), [32, 8]),
+        (part_of("16x32", "8, 32", "32, 1"), []),
+        (part_of("8x2", "8, 1", "2, 1"), [2, 1]),
+        (part_of("4x4x32", "4, 4, 8", "128, 32, 1"), [32, 8]),
+        (part_of("4x8x32", "4, 4, 32", "256, 32, 1"), [256, 128]),
+        (part_of("4x8x32", "4, 4, 8", "256, 32, 1"), None),
+    ],
+    ids=["tile", "whole rows", "column", "in one batch", "in batches", "two strides"],
+)
+def test_rows_are_copied_at_strides(part: str, strides: list[int] | None) -> None:
+    module = on(part, FREE)
+    overlapped(module)
+    result = run(module, PlanOverlapCopies())
+    found = [dma for op in result.walk() if (dma := dma_start(op))]
+    given = [[number_of(value) for value in dma.strides] for dma in found]
+    assert given == ([] if strides is None else [strides])
+
+
+def number_of(value: SSAValue) -> int:
+    constant = value.owner
+    assert isinstance(constant, arith.ConstantOp)
+    assert isinstance(constant.value, IntegerAttr)
+    return constant.value.value.data
+
+
+def test_other_strides_are_refused() -> None:
+    """What they move is not known."""
+    planned = run(
+        on(part_of("16x32", "8, 8", "32, 1"), FREE), PlanOverlapCopies(), PlanMemory()
+    )
+    check_plan(planned)
+    (start,) = (op for op in planned.walk() if dma_start(op))
+    *others, stride, row = start.operands
+    start.operands = [*others, row, stride]
+    with pytest.raises(LocatedError, match="moves elements at strides"):
+        run(planned, PlanStripMemorySpaces())
 
 
 OUT = """
@@ -245,14 +307,18 @@ def leaving(count: int) -> ModuleOp:
     )
 
 
-def calls(module: ModuleOp, apply: ModulePass, of: ModuleType) -> int:
-    """How many functions of a file a pass calls."""
+def calls(
+    module: ModuleOp, apply: ModulePass, of: ModuleType, name: str | None = None
+) -> int:
+    """How many functions of a file a pass calls, all or those of a name."""
     profile = Profile()
     profile.runcall(run, module, apply)
     return sum(
         entry.callcount
         for entry in profile.getstats()
-        if not isinstance(entry.code, str) and entry.code.co_filename == of.__file__
+        if not isinstance(entry.code, str)
+        and entry.code.co_filename == of.__file__
+        and name in (None, entry.code.co_name)
     )
 
 
@@ -262,6 +328,25 @@ def test_the_work_for_a_copy_does_not_grow_with_the_program() -> None:
         calls(leaving(count), PlanOverlapCopies(), overlap_copies) for count in (40, 80)
     )
     assert many < 2.2 * few
+
+
+def into_one(count: int) -> ModuleOp:
+    """So many buffers are copied to the same memory."""
+    lines = """
+      %a{0} = memref.alloc() : !t
+      linalg.exp ins(%x : !t) outs(%a{0} : !t)
+      "memref.copy"(%a{0}, %s) : (!t, !s) -> ()
+      memref.dealloc %a{0} : !t"""
+    text = "\n".join(map(lines.format, range(count)))
+    return on(f"func.func @f(%x: !t, %s: !s) {{{text}\nfunc.return }}", FREE)
+
+
+def test_a_copy_looks_at_few_of_the_others_to_its_target() -> None:
+    few, many = (
+        calls(into_one(count), PlanOverlapCopies(), core, "find_ancestor_op_in_block")
+        for count in (40, 80)
+    )
+    assert 0 < many < 2.2 * few
 
 
 def test_the_proof_of_a_transfer_looks_at_few_of_the_operations_beside_it() -> None:

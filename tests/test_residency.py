@@ -48,7 +48,18 @@ def problems(draw: st.DrawFn) -> ResidencyProblem:
         values.append((random.choice([1, 2, 2, 3, 8]), uses))
     total = sum(size for size, _ in values)
     problem = problem_of(values, random.randint(0, total), random.random() < 0.5)
+    if random.random() < 0.3:
+        problem = with_parts(problem, random)
     return written_again(problem, random) if random.random() < 0.5 else problem
+
+
+def with_parts(problem: ResidencyProblem, random: Random) -> ResidencyProblem:
+    """The same where some uses access parts of what is away."""
+    gaps = list(problem.gaps)
+    for number, (gap, next) in enumerate(pairwise(problem.gaps)):
+        if gap.value == next.value and gap.direct[1]:
+            gaps[number] = replace(gap, saving=random.randint(0, gap.cost))
+    return replace(problem, gaps=gaps)
 
 
 def written_again(problem: ResidencyProblem, random: Random) -> ResidencyProblem:
@@ -91,6 +102,7 @@ def fits(problem: ResidencyProblem, away: set[int]) -> bool:
 def cost(problem: ResidencyProblem, away: set[int]) -> int:
     contents = {problem.gaps[index].contents for index in away}
     gaps = sum(problem.gaps[index].cost for index in away)
+    gaps -= sum(problem.gaps[index].saving for index in away if index + 1 in away)
     return gaps + sum(problem.first[what] for what in contents)
 
 

@@ -24,7 +24,7 @@ import tensorplan
 from tensorplan.analysis.sizes import argument_bytes
 from tensorplan.dialects.diagnostics import LocatedError, name_of
 from tensorplan.dialects.dtypes import Array
-from tensorplan.dialects.memory import asynchronous
+from tensorplan.dialects.memory import asynchronous, dma_start
 from tensorplan.dialects.target_memory import TARGET
 from tensorplan.dialects.tgraph.signature import signature
 from tensorplan.passes import driver
@@ -211,6 +211,52 @@ def test_mlir_moves_the_same_parts() -> None:
     x = np.arange(32, dtype=np.float32).reshape(8, 4)
     (found,) = MlirExecutable(lowered, signature(module), optimized=False)(x)
     np.testing.assert_array_equal(found, Executable(module)(x)[0])
+
+
+def tile(row: int, column: int) -> str:
+    """One of a matrix is copied in, and out."""
+    n = f"{row}_{column}"
+    tile = f'memref<8x8xf32, strided<[32, 1], offset: {32 * row + column}>, "cpu:1">'
+    part = f"[{row}, {column}] [8, 8] [1, 1] : !x to {tile}"
+    return f"""
+      %from{n} = memref.subview %x{part}
+      %to{n} = memref.subview %y{part}
+      %a{n} = memref.alloc() : !t
+      "memref.copy"(%from{n}, %a{n}) : ({tile}, !t) -> ()
+      %b{n} = memref.alloc() : !t
+      tgraph.exponential %a{n} outs(%b{n}) : !t
+      "memref.copy"(%b{n}, %to{n}) : (!t, {tile}) -> ()"""
+
+
+TILES = f"""
+!t = memref<8x8xf32, "cpu:0">
+!x = memref<16x32xf32, "cpu:1">
+func.func @main(%x: !x, %y: !x {{tgraph.result = 0 : i32}}) {{
+  {"".join(tile(row, column) for row in (0, 8) for column in (0, 8, 16, 24))}
+  func.return
+}}"""
+
+
+def test_tiles_of_a_matrix_are_moved_at_strides() -> None:
+    module = tensorplan.read(TILES)
+    copies = '#dlti.map<"bandwidth" = 1, "asynchronous" = true>'
+    target = parse(f"""module attributes {{{TARGET} = #dlti.target_system_spec<
+      "cpu:0" = #dlti.target_device_spec<"capacity" = 1024,
+        "copies" = #dlti.map<"cpu:1" = {copies}>>,
+      "cpu:1" = #dlti.target_device_spec<"capacity" = {1 << 30},
+        "copies" = #dlti.map<"cpu:0" = {copies}>>>}} {{}}""")
+    module.attributes[TARGET] = target.attributes[TARGET]
+    planned = run(module, PlanOverlapCopies(), PLAN)
+    strides = [len(dma.strides) for op in planned.walk() if (dma := dma_start(op))]
+    assert strides
+    assert {*strides} == {2}
+    x = np.linspace(-1, 1, 512, dtype=np.float32).reshape(16, 32)
+    for native, threads in ((True, 1), (False, 1), (True, 2)):
+        run_it = Executable(
+            planned, native=native, threads=threads, concurrent=threads > 1
+        )
+        (found,) = run_it(x)
+        np.testing.assert_allclose(found, np.exp(x), rtol=1e-6)
 
 
 STRIDED = """

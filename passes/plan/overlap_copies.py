@@ -30,20 +30,22 @@ another. A copy that takes more time in all comes first. A copy that nothing hid
 stays. Transfers that there are already keep the operations beside them.
 
 A copy in a loop that nothing of its iteration hides starts in the iteration before,
-into a second slot (overlapping/iterations.py), where that fits and the function does
-not grow too much.
+into a second slot, or ends in the next one, from a second slot
+(overlapping/iterations.py), where that fits and the function does not grow too much.
 
 This is the prefetch interval of XLA's memory-space assignment, after the choice of what
 moves. A remark says how much is hidden.
 
 Needs: level 2, and a target; after `plan-spill`.
 Leaves: level 2.
-Does not: wait for a copy in another iteration than its own, unless it is one to a
-buffer that each iteration of an `scf.for` of constant bounds allocates and frees, from
-memory that the loop does not write, at a place that follows from the loop's variable;
-change copies of elements that are not consecutive, of symbolic sizes, to or from
-buffers that control flow hands on, or in functions with streams or with barriers. MLIR
-lowers neither operation itself: the user's compiler does.
+Does not: wait for a copy in another iteration than its own, unless it is one to or from
+a buffer that each iteration of an `scf.for` of constant bounds allocates and frees,
+from memory that the loop does not write, at a place that follows from the loop's
+variable, or to memory that the loop does not access otherwise;
+change copies other than of consecutive elements, or of rows at one distance to or from
+such (the start has strides then), copies of symbolic sizes, to or from buffers that
+control flow hands on, or in functions with streams or with barriers. MLIR lowers
+neither operation itself: the user's compiler does.
 """
 
 from bisect import bisect_left, bisect_right
@@ -82,7 +84,7 @@ from .overlapping.copies import (
     transfers_of,
     type_of,
 )
-from .overlapping.iterations import most_operations, start_early
+from .overlapping.iterations import most_operations, overlap_iterations
 from .overlapping.writing import Writer
 from .placement.arena import Arena
 
@@ -101,7 +103,7 @@ class PlanOverlapCopies(ModulePass, MemoryOptions):
             if not isinstance(func, FuncOp) or func.is_declaration or has_plan(func):
                 continue
             overlapping, most = self._overlapping(func), most_operations(func)
-            while overlapping and start_early(
+            while overlapping and overlap_iterations(
                 func, overlapping.exposed, self._fits, most
             ):
                 overlapping = self._overlapping(func)
@@ -271,6 +273,9 @@ class _Overlapping:
             self._leave_to(transfer)
         self.beside: dict[tuple[Engine, Block], _Beside] = {}
         self.under_way: dict[Operation, Copy] = {copy.op: copy for copy in copies}
+        self.accesses: dict[
+            tuple[SSAValue, Block, bool], tuple[Sequence[int], Sequence[bool]]
+        ] = {}
 
     def _leave_to(self, transfer: Transfer) -> None:
         """Leaves operations to what is copied beside them already."""
@@ -365,29 +370,57 @@ class _Overlapping:
     def _bounds(self, copy: Copy) -> tuple[int, int]:
         """The first position before which a copy may start, and the last one after
         which it may be waited for. Other copies are under way where they are now."""
-        ops, source, target = self.ops[copy.block], copy.source, copy.target
-        defined = [value.owner for value in copy.op.operands]
-        if isinstance(target.root.owner, memref.AllocOp):  # goes along
-            if not target.root.owner.dynamic_sizes:
-                defined = [op for op in defined if op is not target.root.owner]
-        others = [*source.writers, *target.readers, *target.writers, *target.frees]
-        if isinstance(source.root.owner, Operation):
-            others += [op for op in source.frees if op.parent is not copy.block]
+        ops = self.ops[copy.block]
+        defined = [copy.block.find_ancestor_op_in_block(op) for op in self._made(copy)]
         earliest, latest = 0, len(ops) - 2
-        for op in (*others, *defined):
-            if op is copy.op or not isinstance(op, Operation):
-                continue
-            outer = copy.block.find_ancestor_op_in_block(op)
-            if outer is None:
-                continue
-            first = last = self.position[outer]
-            if other := self.under_way.get(outer):
+        for at in (*(self.position[op] for op in defined if op), *self._barriers(copy)):
+            first = last = at
+            if other := self.under_way.get(ops[at]):
                 first, last = other.start, other.end
             if first < copy.at:
                 earliest = max(earliest, last + 1)
             else:
                 latest = min(latest, first - 1)
         return min(earliest, copy.at), max(latest, copy.at)
+
+    @staticmethod
+    def _made(copy: Copy) -> Iterator[Operation]:
+        """What makes the operands of a copy, but for an allocation that goes along."""
+        root = copy.target.root.owner
+        goes_along = isinstance(root, memref.AllocOp) and not root.dynamic_sizes
+        for value in copy.op.operands:
+            op = value.owner
+            if isinstance(op, Operation) and not (goes_along and op is root):
+                yield op
+
+    def _barriers(self, copy: Copy) -> Iterator[int]:
+        """The positions of what a copy does not pass: before and after it, the nearest
+        that writes what it accesses, and readers of its target up to there."""
+        for memory, is_target in ((copy.source, False), (copy.target, True)):
+            positions, writes = self._accesses(memory, copy.block, is_target)
+            before = range(bisect_left(positions, copy.at) - 1, -1, -1)
+            after = range(bisect_right(positions, copy.at), len(positions))
+            for number in chain(_until(before, writes), _until(after, writes)):
+                yield positions[number]
+
+    def _accesses(
+        self, memory: Memref, block: Block, is_target: bool
+    ) -> tuple[Sequence[int], Sequence[bool]]:
+        """The positions in a block of what a copy to a memref, or from it, may not
+        pass, ascending, with whether they write."""
+        key = memory.root, block, is_target
+        if key not in self.accesses:
+            frees = [op for op in memory.frees if is_target or op.parent is not block]
+            readers = memory.readers if is_target else ()
+            found: dict[int, bool] = {}
+            for op in (*readers, *memory.writers, *frees):
+                if outer := block.find_ancestor_op_in_block(op):
+                    found[self.position[outer]] = False
+            for op in (*memory.writers, *frees):
+                if outer := block.find_ancestor_op_in_block(op):
+                    found[self.position[outer]] = True
+            self.accesses[key] = sorted(found), [found[at] for at in sorted(found)]
+        return self.accesses[key]
 
     def _has_room(self, memory: Memref, block: Block, start: int, end: int) -> bool:
         """Whether a memref may live from one position of a block to another."""
@@ -424,6 +457,14 @@ class _Overlapping:
             f"{sum(copy.bytes * copy.runs for copy in self.copies)} bytes",
             self.func,
         )
+
+
+def _until(numbers: Sequence[int], ends: Sequence[bool]) -> Iterator[int]:
+    """The first numbers, up to one at which something ends."""
+    for number in numbers:
+        yield number
+        if ends[number]:
+            return
 
 
 # Writing

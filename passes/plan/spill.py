@@ -23,10 +23,11 @@ For each memory that has copies to a larger one (dialects/target_memory.py), the
 asks plan-memory for the arena. If it takes more than the capacity, less the bytes of
 arguments there, the contents of some buffers leave between two uses. An operation that
 may access the slower memory, as the target says, uses them there: a buffer may lie
-there all the time. For the others they are copied, out only if they have been written
-since the last time. planning/scheduling/residency.py chooses what leaves so that this
-takes the least time, as it does for tgraph-offload; here all copies are memref.copy,
-which stop all else. What is in the body of a loop counts as often as the loop runs.
+there all the time. That counts as much as a copy of what it accesses, perhaps a part.
+For the others they are copied, out only if they have been written since the last time.
+planning/scheduling/residency.py chooses what leaves so that this takes the least time,
+as it does for tgraph-offload; here all copies are memref.copy, which stop all else.
+What is in the body of a loop counts as often as the loop runs.
 
 Contents that follow one another in a buffer get memory of their own, in the innermost
 block that they do not outlive. What a loop or a branch uses of outside leaves in its
@@ -42,15 +43,20 @@ next:
       ...
     }
 
+What branches and loops hand on becomes one buffer first, which they write and read as
+any other (spilling/handed_on.py). Where the rest fits in no other way, and the program
+computes the same, what is made beside that buffer is copied into it.
+
 Where no placement is found, more leaves. Remarks say what moves.
 
 Needs: level 2, and a target.
 Leaves: level 2.
-Does not: move arguments, buffers that control flow hands on, that are accessed in
-several blocks of a function, or that are not freed in the block that allocates them, or
-buffers of symbolic size without bounds; change functions with streams, or with
-barriers; copy while other operations run; or fail if the arena does not fit whatever
-moves. It then leaves the fewest bytes, which plan-memory refuses.
+Does not: move arguments, buffers that branches of `cf` hand on, that are handed on in
+parts or by turns, that are accessed in several blocks of a function, or that are not
+freed in the block that allocates them, or buffers of symbolic size without bounds;
+change functions with streams, or with barriers; copy while other operations run; or
+fail if the arena does not fit whatever moves. It then leaves the fewest bytes, which
+plan-memory refuses.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -87,7 +93,7 @@ from ...dialects.target_memory import (
     slower_memory,
     target_memories,
 )
-from ...dialects.tgraph.base import AnyMemRef
+from ...dialects.tgraph.base import AnyMemRef, element_bytes
 from ...planning import Buffer, Problem
 from ...planning.arena import solve_arena
 from ...planning.problem import Steps, common
@@ -100,11 +106,15 @@ from ...planning.scheduling.residency import (
 from ..options import MemoryOptions
 from .memory import PlanMemory
 from .placement.arena import Arena
+from .spilling.handed_on import copy_apart, unite
 
 ROUNDS = 8
 """Choices whose placement is tried."""
 
 COPY = memref.CopyOp.name
+
+ELEMENTWISE = ("memref.load", "memref.store", "affine.load", "affine.store")
+"""Operations that access an element of their memref."""
 
 
 @dataclass(frozen=True)
@@ -129,10 +139,7 @@ class PlanSpill(ModulePass, MemoryOptions):
                     self._spill(func, _Route(memory, *found))
 
     def _spill(self, func: FuncOp, route: "_Route") -> None:
-        planner = PlanMemory(**self.shared(MemoryOptions))
-        space = route.memory.memory_space
-        with held_back():  # what plan-memory is going to say
-            arena = next((a for a in planner.arenas(func) if a.space == space), None)
+        arena = self._arena(func, route)
         if arena is not None and arena.dynamic is not None:
             remark(
                 f"nothing moves to {route.slower.name}: sizes in {route.memory.name} "
@@ -145,7 +152,21 @@ class PlanSpill(ModulePass, MemoryOptions):
         if reason := route.why_not(func, arena):
             remark(f"nothing moves to {route.slower.name}: {reason}", func)
             return
-        _Spilling(func, arena, route, self.exact, self.strategy).run()
+        if unite(func, ControlFlow(func), arena):
+            arena = self._arena(func, route)
+        while arena is not None:
+            spilling = _Spilling(func, arena, route, self.exact, self.strategy)
+            step = spilling.step_without_room
+            if step is None or not copy_apart(func, spilling.flow, arena, step):
+                spilling.run()
+                return
+            arena = self._arena(func, route)
+
+    def _arena(self, func: FuncOp, route: "_Route") -> Arena | None:
+        planner = PlanMemory(**self.shared(MemoryOptions))
+        space = route.memory.memory_space
+        with held_back():  # what plan-memory is going to say
+            return next((a for a in planner.arenas(func) if a.space == space), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +193,13 @@ class _Route:
         """Of a copy out, and back; at least 1."""
         return 1 + self.out.time(size), 1 + self.back.time(size)
 
+    def saved(self, use: ResidentUse, size: int, *, is_stored: bool) -> int:
+        """By how much copies of the whole take longer than an operation that accesses
+        what is in the slower memory; `is_stored` if what it writes is counted, too."""
+        (out, back), (out_part, back_part) = map(self.times, (size, _part(use, size)))
+        saved = back - back_part * use.reads
+        return saved + (out - out_part) * (use.writes and is_stored)
+
     def is_direct(self, use: ResidentUse) -> bool:
         """Whether an operation may use what is in the slower memory."""
         name, slower = name_of(use.op), self.slower
@@ -196,6 +224,20 @@ class _Route:
             if memory is not slower and target.name not in source.copies:
                 return False
         return True
+
+
+def _part(use: ResidentUse, size: int) -> int:
+    """How many of the bytes of a buffer an operation accesses, at most."""
+    bytes = 0
+    for op, view in use.accesses:
+        type = cast(AnyMemRef, view.type)
+        if name_of(op) in ELEMENTWISE:
+            bytes += element_bytes(type.element_type)
+        elif type.has_static_shape():
+            bytes += type.element_count() * element_bytes(type.element_type)
+        else:
+            return size
+    return min(bytes, size)
 
 
 def _takes(op: Operation, view: SSAValue, memory: TargetMemory) -> bool:
@@ -393,6 +435,14 @@ class _Spilling:
             is_apart or block is not resident.allocation.alloc.parent,
         )
 
+    @property
+    def step_without_room(self) -> int | None:
+        """The step that needs most, whatever moves, if that is more than there is."""
+        problem, _ = self._problem()
+        if problem.lowest <= self.capacity:
+            return None
+        return self._step_that_needs_most(problem)
+
     def run(self) -> None:
         problem, gaps = self._problem()
         if problem.lowest > self.capacity:
@@ -454,8 +504,15 @@ class _Spilling:
                 start, end = each.steps(gap)
                 wraps = each.loop is not None and gap in (0, len(uses))
                 cost, what = (0, wrapping) if wraps else (back, contents)
+                is_between = gap + 1 in each.gaps
+                saving = 0
+                if direct[1] and (is_between or not wraps):
+                    saved = self.route.saved(uses[gap], size, is_stored=is_between)
+                    saving = saved * each.runs
+                if not is_between:
+                    cost, saving = cost - saving, 0
                 numbers[each, gap] = len(gaps)
-                gaps.append(Gap(number, start, end, cost, what, direct))
+                gaps.append(Gap(number, start, end, cost, what, direct, saving))
                 found.append((each, gap))
         for outer in self.moving:  # what is inside of another one comes after it
             for use, inside in enumerate(outer.inside):
@@ -547,8 +604,7 @@ class _Spilling:
     def _explain_the_least(self, problem: ResidencyProblem) -> None:
         """Says which operation needs more than there is, whatever moves, and what of
         that the pass cannot move."""
-        live = Choice(replace(problem, capacity=0), range(len(problem.gaps)))
-        step = max((at for at, b in enumerate(problem.live) if b), key=live.excess)
+        step = self._step_that_needs_most(problem)
         pool, fixed = self.arena.pool, self._fixed_at(step)
         never = sum(pool.buffers[index].size for index in fixed)
         held = [x for index in fixed for x in pool.slots[index].allocations]
@@ -556,12 +612,17 @@ class _Spilling:
             f"{_described_buffer(x)}, {why_none(x, self.flow)}" for x in held
         )
         remark(
-            f"whatever moves to {self.route.slower.name}, {live.excess(step)} bytes "
+            f"whatever moves to {self.route.slower.name}, {problem.lowest} bytes "
             f"are live in {self.route.memory.name} here, expected at most "
             f"{self.arena.left}"
             + (f"; {never} of these stay: {'; '.join(names)}" if fixed else ""),
             self.flow.ops[step],
         )
+
+    @staticmethod
+    def _step_that_needs_most(problem: ResidencyProblem) -> int:
+        live = Choice(replace(problem, capacity=0), range(len(problem.gaps)))
+        return max((at for at, b in enumerate(problem.live) if b), key=live.excess)
 
     def _fixed_at(self, step: int) -> Sequence[int]:
         """The buffers that are live in a step and never move."""
@@ -677,6 +738,7 @@ class _Rewriting:
                     self._give(resident, op, self._slow())
                 is_stored = self._pass(each, number, None, is_stored)
                 is_stored |= use.writes or not number
+                here = None
                 continue
             if here is None:
                 here = self._allocate(op) if each.is_own else memory

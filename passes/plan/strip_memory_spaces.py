@@ -16,7 +16,8 @@ its wait.
 
 Needs: memrefs (levels 2 to 4).
 Leaves: the same without memory spaces.
-Does not: merge the arenas of different devices; copy elements at strides. A transfer
+Does not: merge the arenas of different devices; copy elements at strides other than all
+rows of a memref, to or from consecutive elements. A transfer
 whose number or index is not a constant becomes a copy that `plan-run` refuses, which
 runs the transfer itself.
 """
@@ -46,6 +47,7 @@ from ...dialects.memory import (
     check_dma_start,
     check_same_elements,
     dma_start,
+    moves_rows,
     transfer_of,
 )
 from ...dialects.strides import contiguous_strides
@@ -82,7 +84,7 @@ def _copy_at_once(op: Operation) -> None:
     check_dma_start(op)
     dma = dma_start(op)
     assert dma is not None
-    if dma.strides:
+    if dma.strides and not moves_rows(dma):
         raise LocatedError(
             f"{name_of(op)} moves elements at strides, expected consecutive ones", op
         )

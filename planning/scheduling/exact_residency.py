@@ -39,8 +39,13 @@ def proved(problem: ResidencyProblem) -> Residency:
             model.add_implication(is_away, away[other])
     for index, is_away in enumerate(away):
         model.add_hint(is_away, index in found.gaps)
+    saved: list[Any] = []
+    for index, gap in enumerate(problem.gaps):
+        if gap.saving:
+            saved.append(gap.saving * _both(model, away[index], away[index + 1]))
     model.minimize(
         sum(gap.cost * a for gap, a in zip(problem.gaps, away, strict=True))
+        - sum(saved)
         + sum(problem.first[what] * is_away for what, is_away in first.items())
     )
     solver = cp.CpSolver()
@@ -64,6 +69,14 @@ def _solver() -> Any:
     return cp_model
 
 
+def _both(model: Any, one: Any, another: Any) -> Any:
+    """A variable that is true at most where both are."""
+    both = model.new_bool_var("")
+    model.add_implication(both, one)
+    model.add_implication(both, another)
+    return both
+
+
 def _cover(model: Any, problem: ResidencyProblem, away: list[Any]) -> None:
     """In each step with too much, gaps free enough."""
     last = len(problem.live)
@@ -79,9 +92,7 @@ def _cover(model: Any, problem: ResidencyProblem, away: list[Any]) -> None:
         if is_direct_after and gap.end < last:
             both = away[index]
             if after is not None:
-                both = model.new_bool_var("")
-                model.add_implication(both, away[index])
-                model.add_implication(both, away[after])
+                both = _both(model, both, away[after])
             freeing[gap.end].append(size * both)
     for bytes, terms in zip(problem.live, freeing, strict=True):
         if bytes > problem.capacity:

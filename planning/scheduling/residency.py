@@ -5,9 +5,9 @@
     v here  ######         ####      ####        both of its gaps are chosen
 
 While a value is away, its bytes are free. The first gap of a value that is chosen costs
-a copy out, and each one a copy in (or a read where the value is: the same bytes). The
-cheapest choice that brings every step to the capacity is a covering problem: a step
-with too much has to be in gaps of enough bytes.
+a copy out, and each one a copy in, or a read where the value is: the same bytes, or
+fewer if only a part is read. The cheapest choice that brings every step to the capacity
+is a covering problem: a step with too much has to be in gaps of enough bytes.
 
 Prices of bytes in each step, by subgradients of the Lagrangian dual (Held and Karp
 1971), give a lower bound and an order in which gaps are promising. A greedy cover by
@@ -61,6 +61,9 @@ class Gap:
     contents: int  # what the value is since it was written last: a copy out stores that
     direct: tuple[bool, bool] = (False, False)
     """Whether the uses before and after it may access the value where it is away."""
+    saving: int = 0
+    """What both cost less if the next gap of the value is chosen, too: the use between
+    accesses only a part of the value where it is away."""
     needs: Sequence[int] = ()
     """The gaps, by their number, that are chosen wherever this one is; with those that
     they need. What is away when each iteration of a loop begins is so around it."""
@@ -129,6 +132,7 @@ class Choice:
         self.taken = [False] * len(problem.gaps)
         self.count = [0] * len(problem.first)
         self.cost = 0
+        self._has_savings = any(gap.saving for gap in problem.gaps)
         self._needed_by: dict[int, list[int]] = {}
         for index, gap in enumerate(problem.gaps):
             for other in gap.needs:
@@ -187,12 +191,25 @@ class Choice:
         stored = {
             g.contents for g in gaps if self.count[g.contents] == count[g.contents]
         }
-        return sum(g.cost for g in gaps) + sum(self.problem.first[c] for c in stored)
+        cost = sum(g.cost for g in gaps) + sum(self.problem.first[c] for c in stored)
+        return cost - self._saved((first, *others))
 
     def _price_alone(self, index: int) -> int:
         gap = self.problem.gaps[index]
         is_first = self.count[gap.contents] == self.taken[index]
-        return gap.cost + self.problem.first[gap.contents] * is_first
+        cost = gap.cost + self.problem.first[gap.contents] * is_first
+        return cost - self._saved((index,)) if self._has_savings else cost
+
+    def _saved(self, indices: Sequence[int]) -> int:
+        """What choosing all of these saves, given the others."""
+        saved = 0
+        for index in indices if self._has_savings else ():
+            before, after = self.neighbors(index)
+            if before is not None and (self.taken[before] or before in indices):
+                saved += self.problem.gaps[before].saving
+            if after is not None and self.taken[after] and after not in indices:
+                saved += self.problem.gaps[index].saving
+        return saved
 
     def freed(self, index: int) -> int:
         """The bytes over all positions with too much that a gap would free."""
@@ -254,7 +271,7 @@ class _Search:
         self.start = Choice(problem)
         self.dual = _Dual(problem, self.start.over)
         self.random = Random(0)
-        costs = (gap.cost for gap in problem.gaps)
+        costs = (cost for gap in problem.gaps for cost in (gap.cost, gap.saving))
         self.unit = gcd(*costs, *problem.first) or 1
         self.is_direct = any(any(gap.direct) for gap in problem.gaps)
         self.bound = 0
@@ -270,7 +287,7 @@ class _Search:
 
         def worth(index: int) -> float:
             factor = 1 + noise * self.random.random()
-            return choice.freed(index) * factor / (choice.price(index) + 1)
+            return choice.freed(index) * factor / (max(choice.price(index), 0) + 1)
 
         queue = [(-worth(i), i) for i in self.dual.gaps if not choice.taken[i]]
         heapify(queue)
@@ -362,8 +379,17 @@ def _pruned(choice: Choice) -> Choice:
         return -choice.price(index), choice.size(index) * (end - start), index
 
     for index in sorted(choice.gaps, key=rank):
-        if choice.taken[index] and choice.is_superfluous(index):
+        if (
+            choice.taken[index]
+            and choice.price(index) >= 0
+            and choice.is_superfluous(index)
+        ):
             choice.drop(index)
+    for index, gap in enumerate(choice.problem.gaps):  # which make others cheaper
+        if gap.saving:
+            for other in (index, index + 1):
+                if not choice.taken[other] and choice.price(other) < 0:
+                    choice.take(other)
     return choice
 
 
@@ -385,7 +411,8 @@ class _Dual:
         """Those that free anything."""
         useful = [problem.gaps[index] for index in self.gaps]
         self.contents = np.array([gap.contents for gap in useful], int)
-        self.costs = np.array([gap.cost for gap in useful], float)
+        self.costs = np.array([gap.cost - gap.saving for gap in useful], float)
+        """At least."""
         self.starts, self.ends = np.array([reaches[i] for i in self.gaps], int).T
         sizes = np.array([every.size(index) for index in self.gaps])
         self.by_size = {
@@ -410,7 +437,7 @@ class _Dual:
 
     def ranked(self) -> list[int]:
         """The gaps, that which gains the most for its cost first."""
-        order = np.argsort(-self.gains / (self.costs + 1), kind="stable")
+        order = np.argsort(-self.gains / (self.costs.clip(0) + 1), kind="stable")
         return [self.gaps[index] for index in order]
 
     def step(self, distance: float) -> None:

@@ -21,8 +21,14 @@ from xdsl.ir import Operation, SSAValue
 
 from ...dialects.diagnostics import LocatedError, name_of
 from ...dialects.dtypes import constant, numpy_dtype
-from ...dialects.memory import DmaStart, check_same_elements, dma_start
+from ...dialects.memory import (
+    DmaStart,
+    check_same_elements,
+    dma_start,
+    moves_rows,
+)
 from ...support.arrays import Array, DType
+from ..backends.arrays import copy
 from ..backends.jit.records import IF, WHILE, controlled, joined
 from ..backends.numpy.numbers import Function, function_of
 from ..calls import (
@@ -179,6 +185,11 @@ class Control:
 
     def _transfer(self, op: Operation, dma: DmaStart) -> None:
         source, target = self._views[dma.source], self._views[dma.target]
+        if dma.strides and moves_rows(dma) and source.shape == target.shape:
+            self._program.add_step(
+                op, lambda: copy(target.array(), source.array()), [source], [target]
+            )
+            return
         layouts = source.array().flags, target.array().flags
         if dma.strides or not all(layout.c_contiguous for layout in layouts):
             raise LocatedError(

@@ -8,6 +8,7 @@ What a run does is drawn, and the same for the same seed: so a program and its p
 be compared. Bytes that were never written are None.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import count
 from random import Random
@@ -20,6 +21,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import SymbolTable
 
 from tensorplan.analysis.loops import constant_range
+from tensorplan.dialects.memory import dma_start
 from tensorplan.dialects.tgraph.base import AnyMemRef, element_bytes
 
 TYPES = ["16xf32", "8xf32", "16xi8", "33xi16"]
@@ -312,7 +314,7 @@ def run(
 
     is_late: whether transfers copy when they are waited for, not when they start.
     """
-    machine = _Machine(Random(seed), most, is_late)
+    machine = _Machine(seed, most, is_late)
     for argument in function.body.blocks[0].args:
         if isinstance(argument.type, MemRefType):
             of_input = argument.index % 2 == 0
@@ -331,8 +333,11 @@ def run(
 
 
 class _Machine:
-    def __init__(self, random: Random, most: int, is_late: bool = False):
-        self.random = random
+    def __init__(self, seed: int, most: int, is_late: bool = False):
+        self.seed = seed
+        self.random = Random(seed)
+        self.selected = Counter[str]()
+        """How often what has a name was selected."""
         self.left = most
         self.is_late = is_late
         self.under_way: dict[SSAValue, tuple[_Reference, _Reference]] = {}
@@ -408,8 +413,7 @@ class _Machine:
             case scf.ExecuteRegionOp():
                 self.give(op.results, self.region(op.regions[0]))
             case arith.SelectOp():
-                chosen = op.rhs if self.random.random() < 0.5 else op.lhs
-                self.values[op.result] = self.values[chosen]
+                self.values[op.result] = self.values[self.select(op)]
             case CallOp():
                 callee = SymbolTable.lookup_symbol(op, op.callee)
                 assert isinstance(callee, FuncOp)
@@ -428,12 +432,14 @@ class _Machine:
                 step = op.static_strides.get_values()[0]
                 places = base.places[first : first + (size - 1) * step + 1 : step]
                 self.values[op.result] = base._replace(places=places)
+            case memref.CastOp():
+                self.values[op.results[0]] = self.held(op.source)
             case memref.CopyOp():
                 self.copy(self.held(op.source), self.held(op.destination))
-            case memref.DmaStartOp():
-                assert op.tag not in self.under_way
-                moved = self.held(op.src), self.held(op.dest)
-                self.under_way[op.tag] = moved
+            case _ if dma := dma_start(op):
+                assert dma.tag not in self.under_way
+                moved = self.held(dma.source), self.held(dma.target)
+                self.under_way[dma.tag] = moved
                 if not self.is_late:
                     self.copy(*moved)
             case memref.DmaWaitOp():
@@ -449,6 +455,13 @@ class _Machine:
                 self.copy(*map(self.held, op.operands))
             case _:
                 pass
+
+    def select(self, op: arith.SelectOp) -> SSAValue:
+        """What it selects; without other selects, the rest of a run stays the same."""
+        name = op.result.name_hint or ""
+        self.selected[name] += 1
+        draw = Random(f"{self.seed} {name} {self.selected[name]}").random()
+        return op.rhs if draw < 0.5 else op.lhs
 
     def held(self, value: SSAValue) -> _Reference:
         found = self.values[value]

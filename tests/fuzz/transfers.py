@@ -1,14 +1,13 @@
 """Programs on a target with asynchronous copies, and what plan-overlap-copies makes of
 them."""
 
-from typing import cast
-
 from modules import parse, run
 from spilled_programs import function_of
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import ModuleOp
 
 from tensorplan.checking.plan_check import check_plan
+from tensorplan.dialects.memory import dma_start
 from tensorplan.dialects.target_memory import TARGET
 from tensorplan.passes.plan.memory import PlanMemory
 from tensorplan.passes.plan.overlap_copies import PlanOverlapCopies
@@ -32,15 +31,11 @@ def texts(module: ModuleOp) -> list[str]:
     """What the operations of the function do, by the names of what they have."""
     found: list[str] = []
     for op in function_of(module).body.walk():
-        if isinstance(op, memref.DmaStartOp):
-            found.append(f"start {op.src.name_hint} {op.dest.name_hint}")
+        if dma := dma_start(op):
+            found.append(f"start {dma.source.name_hint} {dma.target.name_hint}")
         elif isinstance(op, memref.DmaWaitOp):
-            start = next(
-                cast(memref.DmaStartOp, use.operation)
-                for use in op.tag.uses
-                if isinstance(use.operation, memref.DmaStartOp)
-            )
-            found.append(f"wait {start.src.name_hint} {start.dest.name_hint}")
+            dma = next(filter(None, (dma_start(use.operation) for use in op.tag.uses)))
+            found.append(f"wait {dma.source.name_hint} {dma.target.name_hint}")
         elif isinstance(op, memref.AllocOp):
             found.append(f"alloc {op.memref.name_hint}")
         elif op.name in ("memref.copy", "linalg.exp", "memref.dealloc", "linalg.add"):

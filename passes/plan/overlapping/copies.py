@@ -19,8 +19,8 @@ from ....dialects.memory import (
     is_entry,
     is_view,
     root_of,
+    strides_between,
 )
-from ....dialects.strides import contiguous_strides
 from ....dialects.target_memory import Copies, TargetMemories, TargetMemory
 from ....dialects.tgraph.base import AnyMemRef, element_bytes, has_fixed_size
 
@@ -98,8 +98,8 @@ class Copy:
 def copies_of(
     func: FuncOp, flow: ControlFlow, memories: TargetMemories
 ) -> Iterator[Copy]:
-    """The copies that may be transfers: of consecutive elements, between memories that
-    are what they seem."""
+    """The copies that may be transfers: of consecutive elements, or of rows to or from
+    them, between memories that are what they seem."""
     known: dict[SSAValue, Memref | None] = {}
 
     def memref_of(value: SSAValue) -> Memref | None:
@@ -111,13 +111,15 @@ def copies_of(
     for op in func.walk():
         if not isinstance(op, memref.CopyOp) or op not in flow.step:
             continue
-        if not all(map(_is_consecutive, op.operands)):
+        if strides_between(op.source, op.destination) is None:
             continue
         way = _Way.between(op.source, op.destination, memories)
         if not way or not way.is_asynchronous:
             continue
         source, target = map(memref_of, op.operands)
         type = type_of(op.source)
+        if not has_fixed_size(type.element_type):
+            continue
         bytes = type.element_count() * element_bytes(type.element_type)
         if source and target and bytes:
             nanoseconds = max(way.speed.time(bytes), 1)
@@ -155,16 +157,6 @@ class _Way(NamedTuple):
         return self.speed.asynchronous and may_access
 
 
-def _is_consecutive(value: SSAValue) -> bool:
-    """Whether the elements of a memref are a number of consecutive ones."""
-    type = type_of(value)
-    return (
-        type.has_static_shape()
-        and type.get_strides() == contiguous_strides(type.get_shape())
-        and has_fixed_size(type.element_type)
-    )
-
-
 class Transfer(NamedTuple):
     """What copies beside operations already, from where until where."""
 
@@ -196,9 +188,9 @@ def type_of(value: SSAValue) -> AnyMemRef:
 
 def time_of(op: Operation) -> int:
     """The time of an operation in which others may copy."""
-    copies = memref.CopyOp | memref.DmaStartOp | memref.DmaWaitOp
+    copies = memref.CopyOp | memref.DmaWaitOp
     plain = memref.AllocOp | memref.AllocaOp | memref.DeallocOp
-    if isinstance(op, copies | plain) or is_view(op):
+    if isinstance(op, copies | plain) or is_view(op) or dma_start(op):
         return 0
     computes = op.regions or any(isinstance(v.type, MemRefType) for v in op.operands)
     return time(op) if computes else 0

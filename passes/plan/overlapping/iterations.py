@@ -1,4 +1,6 @@
-"""Copies that an iteration of a loop starts for the next one: double buffering.
+"""Copies that go on from one iteration of a loop to the next: double buffering.
+
+What an iteration computes with, the one before starts to copy in:
 
     scf.for %i = 0 to 8 step 1 {
       %a = memref.alloc()
@@ -24,6 +26,29 @@ The last iteration is peeled, as MLIR's scf::pipelineForLoop does: as many bytes
 before, none of them out of bounds, and each wait has its start on every path. All tags
 and slots follow from SSA values. plan-memory makes two slots of the allocation, which
 the loop rotates.
+
+What an iteration copies out, the next one waits for; the first iteration is peeled:
+
+    scf.for %i = 0 to 8 step 1 {
+      %b = memref.alloc()
+      linalg.exp ins(%x) outs(%b)
+      memref.copy %b, %y[%i]
+      memref.dealloc %b
+    }
+
+    %first = memref.alloc()                                   the first iteration
+    linalg.exp ins(%x) outs(%first)
+    memref.dma_start %first, %y[0], %tag
+    %last = scf.for %i = 1 to 8 step 1 iter_args(%old = %first) {
+      %b = memref.alloc()
+      linalg.exp ins(%x) outs(%b)
+      memref.dma_wait %tag
+      memref.dealloc %old
+      memref.dma_start %b, %y[%i], %tag
+      scf.yield %b
+    }
+    memref.dma_wait %tag                                      the epilogue
+    memref.dealloc %last
 """
 
 from collections.abc import Callable, Sequence
@@ -31,14 +56,14 @@ from collections.abc import Callable, Sequence
 from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import IndexType
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import is_side_effect_free
 
 from ....analysis.loops import TRIP_COUNT, constant_range
 from ....dialects.diagnostics import remark
 from ....dialects.memory import is_view
-from .copies import Copy, time_of
+from .copies import Copy, Memref, time_of
 from .writing import Writer
 
 ROUNDS = 8
@@ -57,25 +82,45 @@ def most_operations(func: FuncOp) -> int:
     return max(SMALL, GROWTH * _size(func))
 
 
-def start_early(
+def overlap_iterations(
     func: FuncOp, copies: Sequence[Copy], fits: Callable[[FuncOp], bool], most: int
 ) -> bool:
-    """Lets iterations start copies for the next ones, those that take most time first,
-    if they can and the function still fits. Whether any do.
+    """Lets iterations start copies in for the next ones, or wait for copies out of the
+    ones before, those that take most time first, if they can and the function still
+    fits. Whether any do.
 
     `fits` is asked about functions in copies of the module. The function gets no more
     than `most` operations, about.
     """
+    early = _may_start_early, _start_early, "that start in the iteration before"
+    late = _may_end_late, _end_late, "that end in the next iteration"
+    return any(_choose(func, copies, fits, most, *kind) for kind in (early, late))
+
+
+Change = Callable[[scf.ForOp, Sequence[memref.CopyOp], Writer], Operation]
+"""Lets some copies of a loop's body go on in another iteration. The loop of all but one
+iteration, which is peeled."""
+
+
+def _choose(
+    func: FuncOp,
+    copies: Sequence[Copy],
+    fits: Callable[[FuncOp], bool],
+    most: int,
+    may_change: Callable[[Copy], bool],
+    change: Change,
+    what: str,
+) -> bool:
     position = {op: at for at, op in enumerate(func.walk())}
-    able = sorted(filter(_may_start_early, copies), key=lambda copy: -copy.total)
+    able = sorted(filter(may_change, copies), key=lambda copy: -copy.total)
     able = _without_growth(able, most - _size(func))
     all = [position[copy.op] for copy in able]
-    chosen = all if all and fits(_tried(func, all)) else []
+    chosen = all if all and fits(_tried(func, all, change)) else []
     for at in all[:ROUNDS] if not chosen else ():
-        if fits(_tried(func, [*chosen, at])):
+        if fits(_tried(func, [*chosen, at], change)):
             chosen = [*chosen, at]
-    for loop, count in _change(func, chosen):
-        remark(f"copies that start in the iteration before: {count}", loop)
+    for loop, count in _change(func, chosen, change):
+        remark(f"copies {what}: {count}", loop)
     return bool(chosen)
 
 
@@ -114,31 +159,22 @@ def _peeled(loops: Sequence[Operation]) -> int:
     return total
 
 
-def _tried(func: FuncOp, chosen: Sequence[int]) -> FuncOp:
-    """The function in a copy of its module, with some copies started early."""
+def _tried(func: FuncOp, chosen: Sequence[int], change: Change) -> FuncOp:
+    """The function in a copy of its module, with some copies changed."""
     module: Operation = func
     while outer := module.parent_op():
         module = outer
     pairs = zip(module.walk(), module.clone().walk(), strict=True)
     (again,) = (theirs for mine, theirs in pairs if mine is func)
     assert isinstance(again, FuncOp)
-    _change(again, chosen)
+    _change(again, chosen, change)
     return again
 
 
 def _may_start_early(copy: Copy) -> bool:
     """Whether the iteration before knows what an iteration copies, and has time."""
-    block, alloc = copy.block, copy.op.destination.owner
-    loop = block.parent_op()
-    if not isinstance(loop, scf.ForOp) or not isinstance(loop.lb.type, IndexType):
-        return False
-    counted = constant_range(loop)
-    if counted is None or not counted[1:] or not any(map(time_of, block.ops)):
-        return False
-    is_new = isinstance(alloc, memref.AllocOp) and not alloc.dynamic_sizes
-    if not is_new or alloc.parent is not block:
-        return False
-    if [free.parent for free in copy.target.frees] != [block]:
+    block = copy.block
+    if not _is_counted(block) or not _is_own(copy.op.destination, copy.target, block):
         return False
     for op in (*copy.target.readers, *copy.target.writers):
         outer = block.find_ancestor_op_in_block(op)
@@ -153,6 +189,49 @@ def _may_start_early(copy: Copy) -> bool:
     if any(block.find_ancestor_op_in_block(op) for op in changes):
         return False
     return _address(copy.op) is not None
+
+
+def _is_counted(block: Block) -> bool:
+    """Whether the iterations of a loop with this body are known, some, and compute."""
+    loop = block.parent_op()
+    if not isinstance(loop, scf.ForOp) or not isinstance(loop.lb.type, IndexType):
+        return False
+    counted = constant_range(loop)
+    return bool(counted and counted[1:]) and any(map(time_of, block.ops))
+
+
+def _is_own(value: SSAValue, memory: Memref, block: Block) -> bool:
+    """Whether each iteration allocates a memref, and frees it."""
+    alloc = value.owner
+    is_new = isinstance(alloc, memref.AllocOp) and not alloc.dynamic_sizes
+    return (
+        is_new
+        and alloc.parent is block
+        and [free.parent for free in memory.frees] == [block]
+    )
+
+
+def _may_end_late(copy: Copy) -> bool:
+    """Whether nothing but the copy accesses what it copies to in the loop, and nothing
+    what it copies from afterwards; and whether the next iteration has time."""
+    block = copy.block
+    if not _is_counted(block) or not _is_own(copy.op.source, copy.source, block):
+        return False
+    for op in (*copy.source.readers, *copy.source.writers):
+        outer = block.find_ancestor_op_in_block(op)
+        if op is not copy.op and (
+            outer is None or not outer.is_before_in_block(copy.op)
+        ):
+            return False
+    if copy.source.frees[0].operands[0] is not copy.op.source:
+        return False
+    made = copy.target.root.owner
+    others = [*copy.target.readers, *copy.target.writers, *copy.target.frees]
+    if isinstance(made, Operation):
+        others.append(made)
+    return not any(
+        op is not copy.op and block.find_ancestor_op_in_block(op) for op in others
+    )
 
 
 def _address(copy: memref.CopyOp) -> Sequence[Operation] | None:
@@ -175,8 +254,10 @@ def _address(copy: memref.CopyOp) -> Sequence[Operation] | None:
     return [op for op in block.ops if op in found]
 
 
-def _change(func: FuncOp, chosen: Sequence[int]) -> Sequence[tuple[Operation, int]]:
-    """Starts some copies early. The loops that do, with the number of these."""
+def _change(
+    func: FuncOp, chosen: Sequence[int], change: Change
+) -> Sequence[tuple[Operation, int]]:
+    """Changes some copies. The loops that have them, with the number of these."""
     ops = list(func.walk())
     by_loop: dict[scf.ForOp, list[memref.CopyOp]] = {}
     for copy in (ops[at] for at in sorted(chosen, reverse=True)):  # inner ones first
@@ -187,14 +268,81 @@ def _change(func: FuncOp, chosen: Sequence[int]) -> Sequence[tuple[Operation, in
     writer = Writer(func)
     found: list[tuple[Operation, int]] = []
     for loop, copies in by_loop.items():
-        found.append((_pipelined(loop, copies[::-1], writer), len(copies)))
+        found.append((change(loop, copies[::-1], writer), len(copies)))
     return found[::-1]
 
 
-def _pipelined(
+def _end_late(
     loop: scf.ForOp, copies: Sequence[memref.CopyOp], writer: Writer
 ) -> Operation:
-    """Starts copies of a loop's body early. The loop of all but the last iteration."""
+    """The first iteration is peeled."""
+    counted, body, here = (
+        constant_range(loop),
+        loop.body.block,
+        InsertPoint.before(loop),
+    )
+    assert counted is not None
+    tags = [writer.tag() for _ in copies]
+    waits = [writer.wait(copy, tag) for copy, tag in zip(copies, tags, strict=True)]
+    first = loop.clone()
+    of_first = dict(zip(loop.walk(), first.walk(), strict=True))
+    firsts = [
+        _leave(of_first[copy], tag, writer)
+        for copy, tag in zip(copies, tags, strict=True)
+    ]
+    Rewriter.inline_block(first.body.block, here, [loop.lb, *loop.iter_args])
+    first.erase()
+    terminator = loop.prev_op
+    assert terminator is not None
+    begin = [*terminator.operands, *firsts]
+    Rewriter.erase_op(terminator)
+    lasts: list[SSAValue] = []
+    for copy, tag in zip(copies, tags, strict=True):
+        old = body.insert_arg(copy.source.type, len(body.args))
+        old.name_hint = copy.source.name_hint
+        point = InsertPoint.before(copy)
+        Rewriter.insert_op([writer.wait(copy, tag), memref.DeallocOp.get(old)], point)
+        lasts.append(_leave(copy, tag, writer))
+    terminator = body.last_op
+    assert terminator is not None
+    terminator.operands = [*terminator.operands, *lasts]
+    most = _bounded(loop, writer.constant(counted[1]), loop.ub, begin)
+    Rewriter.insert_op(most, here)
+    count = len(loop.results)
+    for wait, last, value in zip(waits, lasts, most.results[count:], strict=True):
+        value.name_hint = last.name_hint
+        Rewriter.insert_op([wait, memref.DeallocOp.get(value)], here)
+    Rewriter.replace_op(loop, [], most.results[:count])
+    return most
+
+
+def _leave(copy: Operation, tag: SSAValue, writer: Writer) -> SSAValue:
+    """Starts a copy, and does not free what it copies from, which is returned."""
+    assert isinstance(copy, memref.CopyOp)
+    source = copy.source
+    start = writer.start(copy, source, copy.destination, tag)
+    Rewriter.insert_op(start, InsertPoint.before(copy))
+    for use in list(source.uses):
+        if isinstance(use.operation, memref.DeallocOp):
+            Rewriter.erase_op(use.operation)
+    Rewriter.erase_op(copy)
+    return source
+
+
+def _bounded(
+    loop: scf.ForOp, begin: SSAValue, end: SSAValue, values: Sequence[SSAValue]
+) -> scf.ForOp:
+    """The loop with other bounds, and other values to begin with."""
+    made = scf.ForOp(begin, end, loop.step, values, loop.detach_region(loop.body))
+    made.location = loop.location
+    made.attributes = {k: v for k, v in loop.attributes.items() if k != TRIP_COUNT}
+    return made
+
+
+def _start_early(
+    loop: scf.ForOp, copies: Sequence[memref.CopyOp], writer: Writer
+) -> Operation:
+    """The last iteration is peeled."""
     counted, body, here = (
         constant_range(loop),
         loop.body.block,
@@ -223,12 +371,7 @@ def _pipelined(
     terminator = body.last_op
     assert terminator is not None
     terminator.operands = [*terminator.operands, *nexts]
-    most = scf.ForOp(
-        *(loop.lb, end, loop.step, [*loop.iter_args, *firsts]),
-        loop.detach_region(loop.body),
-    )
-    most.location = loop.location
-    most.attributes = {k: v for k, v in loop.attributes.items() if k != TRIP_COUNT}
+    most = _bounded(loop, loop.lb, end, [*loop.iter_args, *firsts])
     Rewriter.insert_op(most, here)
     count = len(loop.results)
     for copy, tag, current in zip(peeled, tags, most.results[count:], strict=True):

@@ -8,6 +8,8 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from ....dialects.memory import strides_between
+from ....frontends.foreign import unregistered_op
 from .copies import type_of
 
 
@@ -39,10 +41,12 @@ class Writer:
         self, copy: memref.CopyOp, source: SSAValue, target: SSAValue, tag: SSAValue
     ) -> Operation:
         """Starts what a copy does, from a source like its own to such a target."""
-        start = memref.DmaStartOp.get(
-            *(source, self._origin(source), target, self._origin(target)),
-            *(self._count(copy), tag, [self.constant(0)]),
-        )
+        ends = source, self._origin(source), target, self._origin(target)
+        operands = *ends, self._count(copy), tag, [self.constant(0)]
+        if strides := strides_between(source, target):
+            start = _at_strides(operands, [self.constant(n) for n in strides])
+        else:
+            start = memref.DmaStartOp.get(*operands)
         start.location = copy.location
         return start
 
@@ -56,3 +60,13 @@ class Writer:
 
     def _count(self, copy: memref.CopyOp) -> SSAValue:
         return self.constant(type_of(copy.source).element_count())
+
+
+def _at_strides(
+    operands: Sequence[SSAValue | Sequence[SSAValue]], strides: Sequence[SSAValue]
+) -> Operation:
+    """A `memref.dma_start` with strides, which xDSL's has not."""
+    values: list[SSAValue] = []
+    for each in operands:
+        values += [each] if isinstance(each, SSAValue) else each
+    return unregistered_op(memref.DmaStartOp.name).create(operands=[*values, *strides])

@@ -1,0 +1,78 @@
+// RUN: plan-opt %s --target-memory %S/copies.toml -p plan-spill | filecheck %s
+// RUN: plan-opt %s --target-memory %S/copies.toml -p plan-spill 2>&1 | filecheck %s --check-prefix=REMARK
+// RUN: plan-opt %s --target-memory %S/copies.toml -p plan-spill,plan-memory,plan-check -o /dev/null
+
+// REMARK:      :[[#]]:10: remark: 16384 bytes of %a are in psram between scf.if ({{.*}}:[[#]]:8) and linalg.exp ({{.*}}:[[#]]:3)
+// REMARK-NEXT: :[[#]]:5: remark: 16384 bytes of %new are copied where scf.yield hands them on
+!t = memref<64x64xf32, "sram">
+
+// Both branches write one buffer, which leaves after them.
+// CHECK-LABEL: func.func @together
+func.func @together(%c: i1, %x: !t, %y: !t) {
+  // CHECK:      %a = memref.alloc() : [[SRAM:memref<64x64xf32, "sram">]]
+  // CHECK:      scf.if %c {
+  // CHECK-NEXT:   linalg.exp {{.*}} outs(%a
+  // CHECK-NEXT: } else {
+  // CHECK-NEXT:   linalg.log {{.*}} outs(%a
+  // CHECK-NEXT: }
+  // CHECK-NEXT: "memref.copy"(%a, [[AWAY:%a_[0-9]+]]) : ([[SRAM]], memref<64x64xf32, "psram">)
+  // CHECK-NEXT: memref.dealloc %a
+  %r = scf.if %c -> (!t) {
+    %a = memref.alloc() : !t
+    linalg.exp ins(%x : !t) outs(%a : !t)
+    scf.yield %a : !t
+  } else {
+    %a = memref.alloc() : !t
+    linalg.log ins(%x : !t) outs(%a : !t)
+    scf.yield %a : !t
+  }
+  %p = memref.alloc() : !t
+  %q = memref.alloc() : !t
+  linalg.exp ins(%x : !t) outs(%p : !t)
+  linalg.add ins(%p, %p : !t, !t) outs(%q : !t)
+  %s = memref.alloc() : !t
+  linalg.sub ins(%p, %q : !t, !t) outs(%s : !t)
+  linalg.add ins(%p, %s : !t, !t) outs(%y : !t)
+  linalg.add ins(%q, %s : !t, !t) outs(%y : !t)
+  memref.dealloc %p : !t
+  memref.dealloc %q : !t
+  memref.dealloc %s : !t
+  // CHECK:      "memref.copy"([[AWAY]], [[BACK:%a_[0-9]+]])
+  // CHECK:      linalg.exp ins([[BACK]]
+  linalg.exp ins(%r : !t) outs(%y : !t)
+  memref.dealloc %r : !t
+  func.return
+}
+
+// Two slots, which the loop would rotate, have no room. The product can't be computed over
+// what it reads: it is copied there.
+// CHECK-LABEL: func.func @apart
+func.func @apart(%x: !t, %y: !t) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %zero = arith.constant 0.0 : f32
+  // CHECK: linalg.exp {{.*}} outs(%first
+  %first = memref.alloc() : !t
+  linalg.exp ins(%x : !t) outs(%first : !t)
+  // CHECK: scf.for {{[^(]*}} {
+  %r = scf.for %i = %c0 to %c4 step %c1 iter_args(%old = %first) -> (!t) {
+    %p = memref.alloc() : !t
+    %q = memref.alloc() : !t
+    linalg.exp ins(%x : !t) outs(%p : !t)
+    linalg.add ins(%p, %p : !t, !t) outs(%q : !t)
+    linalg.add ins(%p, %q : !t, !t) outs(%y : !t)
+    memref.dealloc %p : !t
+    memref.dealloc %q : !t
+    // CHECK:      linalg.matmul ins(%first, %x {{.*}} outs(%new
+    // CHECK-NEXT: "memref.copy"(%new, %first)
+    %new = memref.alloc() : !t
+    linalg.fill ins(%zero : f32) outs(%new : !t)
+    linalg.matmul ins(%old, %x : !t, !t) outs(%new : !t)
+    memref.dealloc %old : !t
+    scf.yield %new : !t
+  }
+  linalg.exp ins(%r : !t) outs(%y : !t)
+  memref.dealloc %r : !t
+  func.return
+}
