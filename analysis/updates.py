@@ -13,11 +13,13 @@ old contents.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from fractions import Fraction
 
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
 from ..dialects.tgraph.base import STREAM, TensorOp, is_static, shape_of, tensor_type_of
+from ..dialects.tgraph.fusing import without_units
 from ..dialects.tgraph.indexing import DynamicUpdateSliceOp
 from ..dialects.tgraph.shaping import ConstantOp, ViewOp
 from .concatenations import is_computed
@@ -38,13 +40,14 @@ def updates(operations: Operations) -> Mapping[SSAValue, DynamicUpdateSliceOp]:
             if isinstance(op, DynamicUpdateSliceOp) and _is_early(
                 op, before, operations
             ):
-                found.setdefault(op.inputs[1], op)
+                found.setdefault(without_units(op.inputs[1]), op)
             version = before
     return found
 
 
 def updated_layout(op: DynamicUpdateSliceOp) -> Layout | None:
-    """How the part lies in the variable; None if that is not known."""
+    """How the part lies in the variable, without the dimensions of size 1 that it got
+    after it was computed; None if that is not known."""
     whole, part = (tensor_type_of(value.type) for value in op.inputs[:2])
     starts = [_number(start) for start in op.starts]
     known = [start for start in starts if start is not None]
@@ -53,7 +56,8 @@ def updated_layout(op: DynamicUpdateSliceOp) -> Layout | None:
     sizes = zip(known, shape_of(whole), shape_of(part), strict=True)
     clamped = [max(0, min(start, size - taken)) for start, size, taken in sizes]
     layout = Layout.contiguous(shape_of(whole))
-    return layout.sliced(clamped, [1] * len(clamped), shape_of(part))
+    made = shape_of(tensor_type_of(without_units(op.inputs[1]).type))
+    return layout.sliced(clamped, [1] * len(clamped), shape_of(part)).reshaped(made)
 
 
 def _is_early(
@@ -61,7 +65,7 @@ def _is_early(
 ) -> bool:
     """Whether what is put in can be computed over the contents that were there."""
     position = operations.position
-    old, value = op.inputs[:2]
+    old, value = op.inputs[0], without_units(op.inputs[1])
     maker, layout = value.owner, updated_layout(op)
     if (
         layout is None
@@ -84,10 +88,10 @@ def _is_early(
 
 
 def is_read_before(
-    op: DynamicUpdateSliceOp,
+    op: TensorOp,
     before: Version,
-    end: float,
-    position: Mapping[Operation, float],
+    end: float | Fraction,
+    position: Mapping[Operation, float] | Mapping[Operation, int | Fraction],
     uses_of: Callable[[SSAValue], Iterable[tuple[Operation, int]]] = uses,
 ) -> bool:
     """Whether what a variable holds before an update is read by nobody else from a

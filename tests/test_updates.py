@@ -64,6 +64,19 @@ def test_a_part_is_computed_in_place() -> None:
     assert "memref.alloc" not in str(planned)
 
 
+def test_a_row_gets_its_other_dimension_behind() -> None:
+    row = PART.replace("limit_indices = array<i64: 4,", "limit_indices = array<i64: 3,")
+    body = f"""
+      {row.replace("-> tensor<2x8", "-> tensor<1x8")}
+      %q = tgraph.reshape %p : (tensor<1x8xf32>) -> tensor<8xf32>
+      %m = tgraph.add %q, %x : tensor<8xf32>
+      %n = tgraph.reshape %m : (tensor<8xf32>) -> tensor<1x8xf32>
+      {PUT.replace("tensor<2x8", "tensor<1x8")}"""
+    planned = planned_with_values(program(body, type="tensor<8xf32>"))
+    assert copies(planned) == 1  # of the argument that is returned
+    assert "memref.alloc" not in str(planned)
+
+
 NOT_IN_PLACE = {
     "the old contents are read later": f"""
         {PART} %n = tgraph.add %p, %x : tensor<2x8xf32> {PUT}

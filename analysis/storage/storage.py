@@ -47,6 +47,7 @@ from ...dialects.tgraph.base import (
     with_element,
     with_shape,
 )
+from ...dialects.tgraph.fusing import without_units
 from ...dialects.tgraph.indexing import DynamicUpdateSliceOp
 from ...dialects.tgraph.shaping import ConcatenateOp, ConstantOp, ReshapeOp, ViewOp
 from ...dialects.tgraph.signature import attributes_of
@@ -254,8 +255,9 @@ class _Block(Storage):
             case ConcatenateOp() if is_in_place(op):
                 self._concatenate(op)
             case DynamicUpdateSliceOp() if self._is_updated(op):
-                variable = self.variables[op.outs[0]]
-                variable.values = [op.inputs[1]]
+                variable, part = self.variables[op.outs[0]], source_of(op.inputs[1])
+                held = [v for v in variable.values if source_of(v) is part]
+                variable.values = held
                 self.put(op.result, variable)
             case TensorOp():
                 self._compute(op)
@@ -540,7 +542,7 @@ class _Block(Storage):
 
     def _is_updated(self, op: DynamicUpdateSliceOp) -> bool:
         """Whether the part has been computed in place."""
-        value = op.inputs[1]
+        value = without_units(op.inputs[1])
         if self._updates.get(value) is not op:
             return False
         return self.places[value].buffer is self.variables[op.outs[0]]
