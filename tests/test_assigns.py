@@ -47,6 +47,7 @@ def updates(draw: st.DrawFn) -> Program:
     block = Block(arg_types=[VariableType(TENSOR)] * 3 + [TENSOR])
     *variables, argument = block.args
     values: list[SSAValue] = [argument]
+    parts: list[SSAValue] = []
     for _ in range(draw(st.integers(1, 16))):
         kind = draw(st.sampled_from(KINDS))
         value = draw(st.sampled_from(values))
@@ -74,6 +75,7 @@ def updates(draw: st.DrawFn) -> Program:
                 negated = NegateOp(part.results, result_types=(PART,))
                 start = ConstantOp(IntegerAttr(new, i32), TensorType(i32, []))
                 block.add_ops([part, negated, start])
+                parts.append(negated.result)
                 op = DynamicUpdateSliceOp(
                     (value, negated.result, start.result), result_types=(TENSOR,)
                 )
@@ -82,7 +84,7 @@ def updates(draw: st.DrawFn) -> Program:
                 op = AddOp((value, other), result_types=(TENSOR,))
         block.add_op(op)
         values += op.results
-    returned = draw(st.lists(st.sampled_from(values), max_size=2))
+    returned = draw(st.lists(st.sampled_from(values + parts), max_size=3))
     block.add_op(ReturnOp(*returned))
     types = FunctionType.from_lists(block.arg_types, [v.type for v in returned])
     return Program(ModuleOp([FuncOp("main", types, Region(block))]))
