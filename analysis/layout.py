@@ -127,6 +127,8 @@ class Layout:
 
     def reshaped(self, shape: Shape) -> "Layout | None":
         """Row-major reading order under another shape (NumPy's no-copy reshape)."""
+        if shape == self.shape:
+            return self
         if 0 in shape:
             return Layout(shape, contiguous_strides(shape), self.offset)
         strides = reshaped_strides(self.shape, self.strides, shape)

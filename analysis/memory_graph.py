@@ -8,7 +8,7 @@ needs while it runs, such as a loop, is measured in the order that the block has
 several times: those are computed again. New operations can be put in between.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import NamedTuple
@@ -18,6 +18,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ..dialects.tgraph.base import TensorOp, device_of, tensor_type_of, typical_bytes
 from ..dialects.tgraph.differentiation import RECOMPUTED
+from ..dialects.tgraph.indexing import DynamicUpdateSliceOp
 from ..dialects.tgraph.shaping import ConstantOp, ViewOp
 from ..dialects.tgraph.structure import RegionOp
 from ..planning.problem import round_up
@@ -44,7 +45,7 @@ from .storage import (
     during,
     storage_of,
 )
-from .versions import source_of
+from .versions import source_of, uses_of_contents
 
 _NAMING = Allocate | Free | Global | MakeView
 """Actions that compute nothing."""
@@ -235,6 +236,7 @@ class _Building:
         for value in op.results:
             if writer := self.storage.early.get(value):
                 before += [n for n in waits[self.position[writer]] if n < at]
+                before += [n for n in self._readers_of_start(writer, value) if n < at]
         tasks = [self.number[o] for n in before if (o := self.all[n]) in self.number]
         for value in operands_within(op):  # parts of concatenations have one value
             maker = value.owner
@@ -249,6 +251,14 @@ class _Building:
                 ):
                     tasks.append(task)
         return tasks
+
+    def _readers_of_start(self, update: Operation, value: SSAValue) -> Iterator[int]:
+        """Where what an update starts from is read, if a value is computed over it."""
+        start, places = update.operands[0], self.storage.places
+        if isinstance(update, DynamicUpdateSliceOp) and not update.outs:
+            if places[start].buffer is places[value].buffer:
+                for at, _, _ in uses_of_contents(start, self.position):
+                    yield at
 
     def _measure(self, several: Sequence[int], kept: Sequence[int]) -> None:
         """Adds what tasks that do more than one thing need beside what they read and

@@ -1,4 +1,4 @@
-"""Parts of variables that are computed in place: their operands go straight into them.
+"""Updates in place: what they put in is computed over what it replaces.
 
     %w = tgraph.read %v : tensor<4x8xf32>
     %0 = tgraph.slice %w ... : (tensor<4x8xf32>) -> tensor<2x8xf32>
@@ -9,42 +9,54 @@
     tgraph.add %0, %g outs(%0) : memref<2x8xf32, ...>
 
 That needs constant starts, and that from the operand on nobody but the update reads the
-old contents.
+old contents, in a variable or elsewhere. Contents that the caller keeps are copied to
+where the result is to lie first.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from fractions import Fraction
 
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
 from ..dialects.tgraph.base import STREAM, TensorOp, is_static, shape_of, tensor_type_of
+from ..dialects.tgraph.fusing import without_units
 from ..dialects.tgraph.indexing import DynamicUpdateSliceOp
 from ..dialects.tgraph.shaping import ConstantOp, ViewOp
 from .concatenations import is_computed
 from .layout import Layout
-from .operations import Operations, is_view, uses
+from .operations import Operations, uses
 from .versions import Version, last_versions, source_of, uses_of_contents
 
 
 def updates(operations: Operations) -> Mapping[SSAValue, DynamicUpdateSliceOp]:
-    """The values of a block that can be computed straight into a part of a variable."""
-    ops = operations.ops
-    if not any(isinstance(op, DynamicUpdateSliceOp) and op.outs for op in ops):
+    """The values of a block that can be computed straight over a part of contents that
+    nobody else needs from then on."""
+    ops = [op for op in operations.ops if isinstance(op, DynamicUpdateSliceOp)]
+    if not ops:
         return {}
-    found: dict[SSAValue, DynamicUpdateSliceOp] = {}
+    replaced: dict[Operation | None, Version] = {}
     for version in last_versions(operations.block).values():
         while (before := version.previous) is not None:
-            op = version.writer
-            if isinstance(op, DynamicUpdateSliceOp) and _is_early(
-                op, before, operations
-            ):
-                found.setdefault(op.inputs[1], op)
+            replaced[version.writer] = before
             version = before
+    found: dict[SSAValue, DynamicUpdateSliceOp] = {}
+    for op in reversed(ops):
+        if _is_early(op, replaced.get(op) or _contents(op), operations):
+            found.setdefault(without_units(op.inputs[1]), op)
     return found
 
 
+def _contents(op: DynamicUpdateSliceOp) -> Version:
+    """What an update starts from, where it computes into no variable."""
+    old = source_of(op.inputs[0])
+    writer = old.owner if isinstance(old.owner, Operation) else None
+    return Version(writer, [old])
+
+
 def updated_layout(op: DynamicUpdateSliceOp) -> Layout | None:
-    """How the part lies in the variable; None if that is not known."""
+    """How the part lies in the variable, without the dimensions of size 1 that it got
+    after it was computed; None if that is not known."""
     whole, part = (tensor_type_of(value.type) for value in op.inputs[:2])
     starts = [_number(start) for start in op.starts]
     known = [start for start in starts if start is not None]
@@ -53,7 +65,8 @@ def updated_layout(op: DynamicUpdateSliceOp) -> Layout | None:
     sizes = zip(known, shape_of(whole), shape_of(part), strict=True)
     clamped = [max(0, min(start, size - taken)) for start, size, taken in sizes]
     layout = Layout.contiguous(shape_of(whole))
-    return layout.sliced(clamped, [1] * len(clamped), shape_of(part))
+    made = shape_of(tensor_type_of(without_units(op.inputs[1]).type))
+    return layout.sliced(clamped, [1] * len(clamped), shape_of(part)).reshaped(made)
 
 
 def _is_early(
@@ -61,7 +74,7 @@ def _is_early(
 ) -> bool:
     """Whether what is put in can be computed over the contents that were there."""
     position = operations.position
-    old, value = op.inputs[:2]
+    old, value = op.inputs[0], without_units(op.inputs[1])
     maker, layout = value.owner, updated_layout(op)
     if (
         layout is None
@@ -75,19 +88,14 @@ def _is_early(
     ):
         return False
     now = position[maker]
-    return is_read_before(op, before, now + 1, position, operations.uses) and all(
-        _may_overwrite(maker, contents, layout, operations)
-        for contents in before.values
-        for at, _, _ in uses_of_contents(contents, position, operations.uses)
-        if at == now
-    )
+    return is_read_before(op, before, now + 1, position, operations.uses)
 
 
 def is_read_before(
-    op: DynamicUpdateSliceOp,
+    op: TensorOp,
     before: Version,
-    end: float,
-    position: Mapping[Operation, float],
+    end: float | Fraction,
+    position: Mapping[Operation, float] | Mapping[Operation, int | Fraction],
     uses_of: Callable[[SSAValue], Iterable[tuple[Operation, int]]] = uses,
 ) -> bool:
     """Whether what a variable holds before an update is read by nobody else from a
@@ -97,33 +105,6 @@ def is_read_before(
         for contents in before.values
         for at, user, index in uses_of_contents(contents, position, uses_of)
     )
-
-
-def _may_overwrite(
-    op: TensorOp, contents: SSAValue, layout: Layout, operations: Operations
-) -> bool:
-    """Whether the operation may write, in such a layout, over the contents it reads:
-    the same elements in the same order, or others."""
-    allowed = operations.overwritable(op)
-    reads = (
-        (index, _layout(value))
-        for index, value in enumerate(operations.inputs[operations.position[op]])
-        if source_of(value) is contents
-    )
-    return all(
-        read is not None
-        and (read.is_apart(layout) or (index in allowed and read == layout))
-        for index, read in reads
-    )
-
-
-def _layout(value: SSAValue) -> Layout | None:
-    """How a value lies in what it is a view of."""
-    op = value.owner
-    if isinstance(op, Operation) and is_view(op):
-        layout = _layout(op.inputs[0])
-        return layout.viewed(op) if layout else None
-    return Layout.contiguous(shape_of(tensor_type_of(value.type)))
 
 
 def _number(start: SSAValue) -> int | None:

@@ -32,6 +32,13 @@ class Version:
     previous: "Version | None" = None
     next: "Version | None" = None
 
+    def insert(self) -> "Version":
+        """A new version between the one before and this one."""
+        assert self.previous is not None
+        new = Version(previous=self.previous, next=self)
+        self.previous.next = self.previous = new
+        return new
+
     def drop(self) -> None:
         """Takes the version out: its contents are those of the one before."""
         assert self.previous is not None

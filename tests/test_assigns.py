@@ -8,7 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from programs import Program
 from xdsl.dialects import memref
-from xdsl.dialects.builtin import FunctionType, ModuleOp, TensorType, f32
+from xdsl.dialects.builtin import (
+    FunctionType,
+    IntegerAttr,
+    ModuleOp,
+    TensorType,
+    f32,
+    i32,
+)
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.parser import Parser
@@ -16,8 +23,9 @@ from xdsl.parser import Parser
 import tensorplan
 from tensorplan.dialects.tgraph.base import VariableType, ints
 from tensorplan.dialects.tgraph.elementwise import AddOp, NegateOp
+from tensorplan.dialects.tgraph.indexing import DynamicUpdateSliceOp
 from tensorplan.dialects.tgraph.reference.interpreter import run_reference
-from tensorplan.dialects.tgraph.shaping import ReverseOp
+from tensorplan.dialects.tgraph.shaping import ConstantOp, ReverseOp, SliceOp
 from tensorplan.dialects.tgraph.structure import AssignOp, ReadOp
 from tensorplan.passes import driver
 from tensorplan.passes.plan.memory import PlanMemory
@@ -26,18 +34,22 @@ from tensorplan.passes.tgraph.eliminate_assigns import TGraphEliminateAssigns
 from tensorplan.passes.tgraph.place_devices import TGraphPlaceDevices
 from tensorplan.runtime.executor import Executable
 
-TENSOR = TensorType(f32, [4])
+TENSOR, PART = TensorType(f32, [4]), TensorType(f32, [2])
 PLACE = TGraphPlaceDevices(default="cpu:0")
+
+
+KINDS = ["read", "assign", "negate", "reverse", "add", "update"]
 
 
 @st.composite
 def updates(draw: st.DrawFn) -> Program:
-    """Reads, views, sums and assigns of three variables in any order."""
+    """Reads, views, sums, assigns and updates of three variables in any order."""
     block = Block(arg_types=[VariableType(TENSOR)] * 3 + [TENSOR])
     *variables, argument = block.args
     values: list[SSAValue] = [argument]
+    parts: list[SSAValue] = []
     for _ in range(draw(st.integers(1, 16))):
-        kind = draw(st.sampled_from(["read", "assign", "negate", "reverse", "add"]))
+        kind = draw(st.sampled_from(KINDS))
         value = draw(st.sampled_from(values))
         match kind:
             case "read":
@@ -49,12 +61,30 @@ def updates(draw: st.DrawFn) -> Program:
             case "reverse":
                 how = {"dimensions": ints([0])}
                 op = ReverseOp((value,), result_types=(TENSOR,), properties=how)
+            case "update":
+                old, new = (draw(st.integers(0, 2)) for _ in range(2))
+                part = SliceOp(
+                    (draw(st.sampled_from(values)),),
+                    result_types=(PART,),
+                    properties={
+                        "start_indices": ints([old]),
+                        "limit_indices": ints([old + 2]),
+                        "strides": ints([1]),
+                    },
+                )
+                negated = NegateOp(part.results, result_types=(PART,))
+                start = ConstantOp(IntegerAttr(new, i32), TensorType(i32, []))
+                block.add_ops([part, negated, start])
+                parts.append(negated.result)
+                op = DynamicUpdateSliceOp(
+                    (value, negated.result, start.result), result_types=(TENSOR,)
+                )
             case _:
                 other = draw(st.sampled_from(values))
                 op = AddOp((value, other), result_types=(TENSOR,))
         block.add_op(op)
         values += op.results
-    returned = draw(st.lists(st.sampled_from(values), max_size=2))
+    returned = draw(st.lists(st.sampled_from(values + parts), max_size=3))
     block.add_op(ReturnOp(*returned))
     types = FunctionType.from_lists(block.arg_types, [v.type for v in returned])
     return Program(ModuleOp([FuncOp("main", types, Region(block))]))
@@ -146,3 +176,35 @@ def test_an_unrolled_counter_is_updated_in_place() -> None:
     planned = lowered(parse("\n".join(steps)))
     assert copies(planned) == 0
     assert not any(isinstance(op, memref.ViewOp) for op in planned.walk())
+
+
+CHAIN = """
+  %0 = tgraph.constant<0 : i32> : tensor<i32>
+  %1 = tgraph.constant<1 : i32> : tensor<i32>
+  %p = tgraph.slice %x {start_indices = array<i64: 0>, limit_indices = array<i64: 2>,
+    strides = array<i64: 1>} : (!t) -> tensor<2xf32>
+  %m = tgraph.negate %p : tensor<2xf32>
+  %u = tgraph.dynamic_update_slice %x, %m, %0 : (!t, tensor<2xf32>, tensor<i32>) -> !t
+  %q = tgraph.slice %u {start_indices = array<i64: 1>, limit_indices = array<i64: 3>,
+    strides = array<i64: 1>} : (!t) -> tensor<2xf32>
+  %n = tgraph.exponential %q : tensor<2xf32>
+  %w = tgraph.dynamic_update_slice %u, %n, %1 : (!t, tensor<2xf32>, tensor<i32>) -> !t
+  tgraph.assign %a, %w : !t
+"""
+"""Two updates of overlapping parts."""
+
+
+def test_a_chain_of_updates_runs_in_the_variable() -> None:
+    module = parse(CHAIN)
+    planned = lowered(module)
+    assert_same(Executable(planned)(*arrays()), run_reference(module, arrays()))
+    assert "dynamic_update_slice" not in str(planned)
+    assert "memref.alloc" not in str(planned)
+
+
+@pytest.mark.parametrize("late", ["%u", "%x"])
+def test_a_chain_whose_middle_or_start_is_read_later_is_stored(late: str) -> None:
+    module = parse(f"{CHAIN} tgraph.assign %b, {late} : !t")
+    planned = lowered(module)
+    assert_same(Executable(planned)(*arrays()), run_reference(module, arrays()))
+    assert "dynamic_update_slice" in str(planned)

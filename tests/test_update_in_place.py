@@ -172,6 +172,27 @@ def test_no_row_is_stored_beside_its_stack() -> None:
     assert in_place(module) == 3
 
 
+def test_chains_of_updates_store_nothing() -> None:
+    """Rows of one array, at numbers and at the counter, one after the other."""
+
+    def function(x: Any, u: Any) -> Any:
+        def body(i: Any, x: Any) -> Any:
+            x = x.at[2].add(u * i)
+            x = x.at[:, 1:-1].multiply(0.5)
+            x = x.at[i].add(u)
+            return x.at[1:3].set(jnp.tanh(x[1:3]))
+
+        return lax.fori_loop(0, 5, body, x)
+
+    x, u = floats(8, 1024), floats(1024)
+    module = planned(function, x, u)
+    (pool,) = tensorplan.report(module)["pools"]
+    assert pool["bytes"] < 1024 * 4
+    for native in (True, False):
+        (got,) = Executable(module, native=native)(x, u)
+        np.testing.assert_allclose(got, jax.jit(function)(x, u), rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("dtype", ["f2", "i4", "f8", ml_dtypes.bfloat16], ids=str)
 def test_types(dtype: Any) -> None:
     with jax.enable_x64(True):

@@ -64,6 +64,19 @@ def test_a_part_is_computed_in_place() -> None:
     assert "memref.alloc" not in str(planned)
 
 
+def test_a_row_gets_its_other_dimension_behind() -> None:
+    row = PART.replace("limit_indices = array<i64: 4,", "limit_indices = array<i64: 3,")
+    body = f"""
+      {row.replace("-> tensor<2x8", "-> tensor<1x8")}
+      %q = tgraph.reshape %p : (tensor<1x8xf32>) -> tensor<8xf32>
+      %m = tgraph.add %q, %x : tensor<8xf32>
+      %n = tgraph.reshape %m : (tensor<8xf32>) -> tensor<1x8xf32>
+      {PUT.replace("tensor<2x8", "tensor<1x8")}"""
+    planned = planned_with_values(program(body, type="tensor<8xf32>"))
+    assert copies(planned) == 1  # of the argument that is returned
+    assert "memref.alloc" not in str(planned)
+
+
 NOT_IN_PLACE = {
     "the old contents are read later": f"""
         {PART} %n = tgraph.add %p, %x : tensor<2x8xf32> {PUT}
@@ -97,6 +110,59 @@ NOT_IN_PLACE = {
 def test_a_part_is_copied(why: str) -> None:
     planned = planned_with_values(program(NOT_IN_PLACE[why], "%r"))
     assert "dynamic_update_slice" in str(planned)
+
+
+OVERLAPPING = """
+  %c0 = tgraph.constant<0 : i32> : tensor<i32>
+  %c16 = tgraph.constant<16 : i32> : tensor<i32>
+  %p = tgraph.slice %w {start_indices = array<i64: 0>, limit_indices = array<i64: 32>,
+    strides = array<i64: 1>} : (tensor<64xf32>) -> tensor<32xf32>
+  %m = tgraph.negate %p : tensor<32xf32>
+  %u = tgraph.dynamic_update_slice %w, %m, %c0 OUTS
+    : (tensor<64xf32>, tensor<32xf32>, tensor<i32>) -> tensor<64xf32>
+  %q = tgraph.slice %u {start_indices = array<i64: 16>, limit_indices = array<i64: 48>,
+    strides = array<i64: 1>} : (tensor<64xf32>) -> tensor<32xf32>
+  %n = tgraph.abs %q : tensor<32xf32>
+  %t = tgraph.dynamic_update_slice %u, %n, %c16 OUTS
+    : (tensor<64xf32>, tensor<32xf32>, tensor<i32>) -> tensor<64xf32>
+"""
+"""Two updates of parts that overlap."""
+
+
+def test_a_part_that_is_read_behind_the_next_update_stays() -> None:
+    body = OVERLAPPING + "%r = tgraph.negate %m : tensor<32xf32>"
+    planned_with_values(
+        parse(f"""
+func.func @main(%v: !tgraph.variable<tensor<64xf32>>) -> tensor<32xf32> {{
+  %w = tgraph.read %v : tensor<64xf32>
+  {body.replace("OUTS", "outs(%v)")}
+  func.return %r : tensor<32xf32>
+}}""")
+    )
+    planned_with_values(
+        parse(f"""
+func.func @main(%w: tensor<64xf32>) -> (tensor<64xf32>, tensor<32xf32>) {{
+  {body.replace("OUTS", "")}
+  func.return %t, %r : tensor<64xf32>, tensor<32xf32>
+}}""")
+    )
+
+
+@pytest.mark.parametrize("start", ["", "negate"])
+def test_updates_outside_of_variables_are_in_place(start: str) -> None:
+    """What the caller keeps is copied into the result first."""
+    body = OVERLAPPING.replace("OUTS", "")
+    if start:
+        body = "%w = tgraph.negate %x : tensor<64xf32>" + body
+    planned = planned_with_values(
+        parse(f"""
+func.func @main({"%x" if start else "%w"}: tensor<64xf32>) -> tensor<64xf32> {{
+  {body}
+  func.return %t : tensor<64xf32>
+}}""")
+    )
+    assert copies(planned) == (not start)
+    assert "memref.alloc" not in str(planned)
 
 
 def test_what_is_updated_is_computed_in_the_result() -> None:

@@ -197,7 +197,7 @@ class Storage:
     )
     """What each operation does, in order."""
     early: dict[SSAValue, Operation] = field(default_factory=dict[SSAValue, Operation])
-    """What lies in a variable before an operation writes it there: that operation."""
+    """What lies where an operation puts it before that operation runs: the latter."""
 
     def buffer_of(self, argument: SSAValue) -> TensorBuffer:
         """What a tensor argument of the block is."""

@@ -17,8 +17,8 @@
   other reads no more once it has computed its own, if nobody reads this any more.
 * Constants that are small or not a single number are the module's; the others are
   filled in where they are needed.
-* Operands of a concatenation in place lie in it (analysis/concatenations.py), parts of
-  a variable in the variable (analysis/updates.py).
+* Operands of a concatenation in place lie in it (analysis/concatenations.py), and what
+  an update puts in over what it replaces (analysis/updates.py).
 
 Groups of operations can be given, each of which counts as the fusion that it is to
 become (analysis/operations.py): what is inside of it is stored nowhere.
@@ -47,6 +47,7 @@ from ...dialects.tgraph.base import (
     with_element,
     with_shape,
 )
+from ...dialects.tgraph.fusing import without_units
 from ...dialects.tgraph.indexing import DynamicUpdateSliceOp
 from ...dialects.tgraph.shaping import ConcatenateOp, ConstantOp, ReshapeOp, ViewOp
 from ...dialects.tgraph.signature import attributes_of
@@ -63,8 +64,8 @@ from ..functions import is_tensor
 from ..layout import Layout
 from ..once import once
 from ..operations import Fused, Operations
-from ..updates import updated_layout, updates
-from ..versions import last_versions, looped_into, source_of
+from ..updates import is_read_before, updated_layout, updates
+from ..versions import Version, last_versions, looped_into, source_of
 from .buffers import (
     SMALL_CONSTANT,
     Action,
@@ -149,8 +150,8 @@ class _Block(Storage):
         return self
 
     def _find_destinations(self) -> None:
-        """What is computed straight into a result, a concatenation or a part of a
-        variable, or by a loop into a variable."""
+        """What is computed straight into a result, a concatenation or what an update
+        changes, or by a loop into a variable."""
         delivered = self._operations.inputs[-1]
         for value, buffer in zip(delivered, self.results, strict=True):
             self._aim(value, buffer)
@@ -166,7 +167,7 @@ class _Block(Storage):
                 self._parts[value] = part
         for value, op in updates(self._operations).items():
             if value not in self._destinations and value not in self._parts:
-                self._updates[value] = self.early[value] = op
+                self._updates[value] = op
 
     def _aim(self, value: SSAValue, buffer: TensorBuffer) -> None:
         """Has a value computed into a buffer, and what a loop or an update starts from,
@@ -176,11 +177,20 @@ class _Block(Storage):
         while _is_computed(value):
             self._destinations.setdefault(value, buffer)
             start = None if buffer.is_variable else _start_of(value)
-            if start is None:
+            if start is None or isinstance(start.owner, ViewOp | ReadOp):
+                return
+            if not self._is_replaced(start, value):
                 return
             value = start
-            if not value.has_one_use() or isinstance(value.owner, ViewOp | ReadOp):
-                return
+
+    def _is_replaced(self, start: SSAValue, value: SSAValue) -> bool:
+        """Whether an operation alone reads what it starts from: an update, from then
+        on; others at all."""
+        op = value.owner
+        if not isinstance(op, DynamicUpdateSliceOp):
+            return start.has_one_use()
+        contents, at = Version(values=[start]), self._position[op]
+        return is_read_before(op, contents, at, self._position, self._operations.uses)
 
     # Values and buffers
 
@@ -254,9 +264,7 @@ class _Block(Storage):
             case ConcatenateOp() if is_in_place(op):
                 self._concatenate(op)
             case DynamicUpdateSliceOp() if self._is_updated(op):
-                variable = self.variables[op.outs[0]]
-                variable.values = [op.inputs[1]]
-                self.put(op.result, variable)
+                self.put(op.result, self.places[op.inputs[1]].buffer)
             case TensorOp():
                 self._compute(op)
             case _ if is_empty(op) and self._last_uses.get(op.results[0], -1) >= 0:
@@ -528,22 +536,54 @@ class _Block(Storage):
                 self._copy(self._at_value(value), At(target, value))
         self.put(op.result, *joined)
 
-    # Parts of variables in place
+    # Updates in place
 
     def _updated(self, value: SSAValue) -> Place | None:
-        """The part of a variable that a value is to be computed into, if any."""
-        if (op := self._updates.get(value)) is None:
+        """Where a value is to be computed over what an update replaces by it, if it is:
+        in a variable, a result, or a buffer that nobody else needs any more."""
+        op = self._updates.get(value)
+        layout = updated_layout(op) if op else None
+        if op is None or layout is None:
             return None
-        variable, layout = self.variables[op.outs[0]], updated_layout(op)
-        is_there = self.places[op.inputs[0]].buffer is variable
-        return Place(variable, layout) if is_there and layout else None
+        start = op.inputs[0]
+        held, end = self.places[start], self._position[op]
+        wanted = self.variables[op.outs[0]] if op.outs else None
+        buffer = wanted or self._destinations.get(op.result, held.buffer)
+        if not wanted and self._last_uses[value] > end:  # the next update may be there
+            return None
+        if held.buffer is not buffer:
+            if buffer.home is not Home.RESULT:
+                return None
+            self._copy(self._at_value(start), At(whole(buffer, start), start))
+        elif not self._may_write(Place(buffer, layout), start):
+            return None
+        elif not wanted and buffer.home is not Home.RESULT:
+            is_own = buffer.home is Home.OWN
+            if not is_own or buffer.last > end or not held.is_whole:
+                return None
+        self.early[value] = op
+        return Place(buffer, layout)
+
+    def _may_write(self, place: Place, start: SSAValue) -> bool:
+        """Whether the operation that is looked at may write there, over a part of what
+        an update starts from: it reads the same elements in the same order, or others,
+        and others are all that is read later."""
+        allowed = self._operations.overwritable(self._ops[self._at])
+        for number, value in enumerate(self._inputs):
+            read = self.places[value]
+            if read.buffer is place.buffer and not read.layout.is_apart(place.layout):
+                if number not in allowed or read.layout != place.layout:
+                    return False
+        return all(
+            self._last_uses.get(value, -1) <= self._at
+            or source_of(value) is start
+            or self.places[value].layout.is_apart(place.layout)
+            for value in place.buffer.values
+        )
 
     def _is_updated(self, op: DynamicUpdateSliceOp) -> bool:
         """Whether the part has been computed in place."""
-        value = op.inputs[1]
-        if self._updates.get(value) is not op:
-            return False
-        return self.places[value].buffer is self.variables[op.outs[0]]
+        return self.early.get(without_units(op.inputs[1])) is op
 
     # Loops and branches
 

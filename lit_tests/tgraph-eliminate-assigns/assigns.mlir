@@ -208,3 +208,28 @@ func.func @needless(%x: tensor<4xf32>, %v: !tgraph.variable<tensor<4xf32>>) -> t
   tgraph.assign %v, %new : tensor<4xf32>
   func.return %m : tensor<4xf32>
 }
+
+// What an update starts from goes into the variable, too: a chain of updates runs there.
+// CHECK-LABEL: func.func @chain
+// CHECK:         %u = tgraph.dynamic_update_slice %w, %a, %i outs(%v)
+// CHECK-NEXT:    %n = tgraph.dynamic_update_slice %u, %a, %j outs(%v)
+// CHECK-NEXT:    func.return
+func.func @chain(%v: !tgraph.variable<tensor<4xf32>>, %a: tensor<2xf32>, %i: tensor<i32>, %j: tensor<i32>) {
+  %w = tgraph.read %v : tensor<4xf32>
+  %u = tgraph.dynamic_update_slice %w, %a, %i : (tensor<4xf32>, tensor<2xf32>, tensor<i32>) -> tensor<4xf32>
+  %n = tgraph.dynamic_update_slice %u, %a, %j : (tensor<4xf32>, tensor<2xf32>, tensor<i32>) -> tensor<4xf32>
+  tgraph.assign %v, %n : tensor<4xf32>
+  func.return
+}
+
+// Unless somebody else reads it after the update.
+// CHECK-LABEL: func.func @middle_is_read
+// CHECK:         %u = tgraph.dynamic_update_slice %w, %a, %i :
+// CHECK-NEXT:    %n = tgraph.dynamic_update_slice %u, %a, %j outs(%v)
+func.func @middle_is_read(%v: !tgraph.variable<tensor<4xf32>>, %a: tensor<2xf32>, %i: tensor<i32>, %j: tensor<i32>) -> tensor<4xf32> {
+  %w = tgraph.read %v : tensor<4xf32>
+  %u = tgraph.dynamic_update_slice %w, %a, %i : (tensor<4xf32>, tensor<2xf32>, tensor<i32>) -> tensor<4xf32>
+  %n = tgraph.dynamic_update_slice %u, %a, %j : (tensor<4xf32>, tensor<2xf32>, tensor<i32>) -> tensor<4xf32>
+  tgraph.assign %v, %n : tensor<4xf32>
+  func.return %u : tensor<4xf32>
+}

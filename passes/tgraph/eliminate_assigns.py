@@ -13,6 +13,8 @@ if it does so element by element (`TensorOp.overwritable`).
 
  * An assign is removed if the variable already holds the value, or if the value is
    overwritten before it is read.
+ * What an update of a slice or a scatter starts from goes into the variable as well, if
+   only the update reads it from then on: a chain of updates runs in the variable.
  * An assign of a loop's result stays; bufferization runs the loop in the variable.
  * An assign of a single number becomes `tgraph.constant ... outs(%v)`.
  * Any other assign stays as a copy. The pass moves it after the last reader of the old
@@ -40,6 +42,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import IsTerminator
 
 from ...analysis.functions import tensor_blocks
+from ...analysis.updates import is_read_before
 from ...analysis.versions import (
     Version,
     last_versions,
@@ -49,6 +52,7 @@ from ...analysis.versions import (
 )
 from ...dialects.diagnostics import remark
 from ...dialects.tgraph.base import TensorOp, segments
+from ...dialects.tgraph.indexing import DynamicUpdateSliceOp, ScatterOp
 from ...dialects.tgraph.shaping import ConstantOp, ViewOp
 from ...dialects.tgraph.structure import AssignOp, ReadOp
 from ..optional import OptionalPass
@@ -107,7 +111,7 @@ class _Elimination:
             if looped_into(version, self.position):
                 message = "assign costs nothing: tgraph.while runs in the variable"
                 remark(message, op, passed=True)
-            elif reason := self._obstacle(op):
+            elif reason := self._obstacle(op.value, version.previous):
                 copies.append((op, reason))
             else:
                 self._compute_into_variable(op)
@@ -146,9 +150,10 @@ class _Elimination:
             _erase(op)
         return len(self.written) < count
 
-    def _obstacle(self, op: AssignOp) -> str | None:
-        """Why the value cannot be computed into the variable; None if it can."""
-        producer = op.value.owner
+    def _obstacle(self, value: SSAValue, before: Version | None) -> str | None:
+        """Why a value cannot be computed into a variable, over the contents that it
+        replaces; None if it can."""
+        producer = value.owner
         if not isinstance(producer, TensorOp) or producer not in self.position:
             return "no operation of this block computes the value"
         if isinstance(producer, ViewOp | ConstantOp):
@@ -157,7 +162,6 @@ class _Elimination:
             return f"{producer.name} has {len(producer.res)} results"
         if producer.outs:
             return "the value is computed into another variable"
-        before = self.written[op].previous
         assert before is not None
         computed = self.position[producer]
         if before.writer is not None and self.position[before.writer] > computed:
@@ -181,18 +185,38 @@ class _Elimination:
             yield from uses_of_contents(value, self.position)
 
     def _compute_into_variable(self, op: AssignOp) -> None:
-        producer = op.value.owner
+        producer, version = op.value.owner, self.written[op]
         assert isinstance(producer, TensorOp)
         message = f"assign is eliminated: {producer.name} writes the variable"
         remark(message, op, passed=True)
-        version = self.written[op]
+        self._write(producer, op.variable, version)
+        _erase(op)
+        while start := self._start(version):
+            producer, version = start.owner, version.insert()
+            assert isinstance(producer, TensorOp)
+            self._write(producer, op.variable, version)
+
+    def _write(self, producer: TensorOp, variable: SSAValue, version: Version) -> None:
+        """Has an operation make a version of the variable."""
         version.writer = producer
         version.values.append(producer.result)
         self.version_of[producer.result] = version
         inputs = producer.inputs
-        producer.operands = [*inputs, op.variable]
-        producer.properties["operandSegmentSizes"] = segments(inputs, (op.variable,))
-        _erase(op)
+        producer.operands = [*inputs, variable]
+        producer.properties["operandSegmentSizes"] = segments(inputs, (variable,))
+
+    def _start(self, version: Version) -> SSAValue | None:
+        """What the update that makes a version starts from, if it can be computed into
+        the variable as well: nobody reads it later."""
+        update = version.writer
+        if not isinstance(update, DynamicUpdateSliceOp | ScatterOp):
+            return None
+        start, before = update.inputs[0], version.previous
+        if self._obstacle(start, before) or not is_read_before(
+            update, Version(values=[start]), self.position[update], self.position
+        ):
+            return None
+        return start
 
     def _move_after_readers(self, op: AssignOp) -> str:
         """Moves an assign after all readers of the old contents, if it may; where to.

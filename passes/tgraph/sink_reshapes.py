@@ -87,6 +87,7 @@ from ...dialects.tgraph.base import (
 from ...dialects.tgraph.canonicalization import without_reshape
 from ...dialects.tgraph.elementwise import ElementwiseOp
 from ...dialects.tgraph.fusing import COMPUTED, CONTRACTIONS, keeps_sizes
+from ...dialects.tgraph.indexing import DynamicUpdateSliceOp
 from ...dialects.tgraph.reducing import DotGeneralOp
 from ...dialects.tgraph.shaping import (
     BroadcastInDimOp,
@@ -375,4 +376,5 @@ def _may_be_reshaped(op: ElementwiseOp) -> bool:
     readers = {use.operation for use in op.result.uses}
     if any(isinstance(reader, ElementwiseOp) for reader in readers):
         return len(readers) == 1
-    return all(isinstance(r, (ViewOp, ReturnOp, *CONTRACTIONS)) for r in readers)
+    ends = ViewOp, ReturnOp, DynamicUpdateSliceOp, *CONTRACTIONS
+    return all(isinstance(reader, ends) for reader in readers)

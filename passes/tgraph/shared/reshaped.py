@@ -43,9 +43,15 @@ def reshaped(value: SSAValue, shape: Shape) -> SSAValue | list[TensorOp] | None:
         value = owner.inputs[0]
         if value_shape(value) == shape:
             return value
-    if not _is_contiguous(value) or is_joined(value):
+    is_view = _is_contiguous(value) or _large(value_shape(value)) == _large(shape)
+    if not is_view or is_joined(value):
         return None
     return [ReshapeOp([value], result_types=(type_,))]
+
+
+def _large(shape: Shape) -> Shape:
+    """The sizes that are not 1: others need no strides."""
+    return tuple(size for size in shape if size != 1)
 
 
 def is_joined(value: SSAValue) -> bool:
