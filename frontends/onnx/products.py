@@ -1,4 +1,4 @@
-"""ONNX's matrix products and convolutions → tgraph."""
+"""ONNX's matrix products, convolutions and determinants → tgraph."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -8,8 +8,10 @@ from xdsl.ir import SSAValue
 
 from ...dialects.tgraph import elementwise as e
 from ...dialects.tgraph.base import with_element
+from ...dialects.tgraph.matrices import LuOp
 from ..builder import shape_of, type_of
-from ..formulas import compare, matmul, per_channel
+from ..formulas import at_least_f32, compare, matmul, per_channel
+from ..linear_algebra import determinant, factored
 from ..operators import Value
 from ..windows import SpatialWindow, convolve, convolve_transposed
 from .node import Conversion, OnnxNode
@@ -155,9 +157,17 @@ def _transposed_convolution(n: OnnxNode) -> Sequence[Value]:
 
 _AUTOMATIC = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
 
+
+def _determinant(n: OnnxNode) -> Sequence[Value]:
+    x = n.value(0)
+    packed, pivots, _ = factored(n, LuOp, at_least_f32(n, x))
+    return [n.convert(determinant(n, packed, pivots), type_of(x).element_type)]
+
+
 CONVERSIONS: Mapping[str, Conversion] = {
     "Conv": _convolution,
     "ConvTranspose": _transposed_convolution,
+    "Det": _determinant,
     "Einsum": _einsum,
     "Gemm": _gemm,
     "MatMul": _matmul,

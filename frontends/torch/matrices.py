@@ -17,27 +17,17 @@ from ...dialects.tgraph import matrices as m
 from ...dialects.tgraph.base import ints, with_element
 from ...dialects.tgraph.elements import is_complex, real_element
 from ...dialects.tgraph.matrices import NO, YES
-from ...dialects.tgraph.shaping import ConcatenateOp, IotaOp
+from ...dialects.tgraph.shaping import ConcatenateOp
 from ...dialects.tgraph.spectral import FftOp
 from ..builder import TensorBuilder, shape_of, type_of
 from ..formulas import compare, matmul, triangle
 from ..indices import take_along
+from ..linear_algebra import determinant, diagonal_of, factored, identity, parity
 from ..unsupported import Unsupported
 from ..written import magnitude
 from .call import AtenCall, Conversion, Results
 
 # Linear algebra
-
-
-def _factors(
-    b: TensorBuilder, op_type: type[m.MatrixOp], x: SSAValue, **properties: Any
-) -> list[SSAValue]:
-    """All results of a factorization."""
-    given = {**op_type.DEFAULTS, **properties}
-    probe = op_type([x], result_types=[x.type] * 3, properties=given)
-    types = probe.result_types_of([type_of(x)])
-    probe.erase()
-    return list(b.emit_all(op_type, [x], types, [], **given))
 
 
 def _status(c: AtenCall, number: int) -> SSAValue:
@@ -51,7 +41,7 @@ def _cholesky(c: AtenCall) -> Results:
 
 def _solved(c: AtenCall, a: SSAValue, b: SSAValue) -> tuple[SSAValue, list[SSAValue]]:
     """The solution of `a x = b`, and the factors of `a`."""
-    factors = _factors(c, m.LuOp, a)
+    factors = factored(c, m.LuOp, a)
     order = c.reshape(factors[2], [*shape_of(factors[2]), 1])
     x = take_along(c, b, c.broadcast(order, shape_of(b)), len(shape_of(b)) - 2)
     x = c.emit(m.TriangularSolveOp, factors[0], x, type=type_of(x), unit_diagonal=YES)
@@ -71,62 +61,34 @@ def _solve(c: AtenCall) -> Results:
     return [c.reshape(x, c.shape), *factors[:2], _status(c, 3)]
 
 
-def _eye(c: AtenCall, x: SSAValue) -> SSAValue:
-    rank = len(shape_of(x))
-    type = with_element(type_of(x), i64)
-    rows, columns = (
-        c.emit(IotaOp, type=type, dimension=IntegerAttr(dim, i64))
-        for dim in (rank - 2, rank - 1)
-    )
-    return c.convert(compare(c, rows, "EQ", columns), type_of(x).element_type)
-
-
 def _inverse(c: AtenCall) -> Results:
     a = c["A"]
-    x, _ = _solved(c, a, _eye(c, a))
+    x, _ = _solved(c, a, identity(c, a))
     return [x, _status(c, 1)]
 
 
 def _lu_factor(c: AtenCall) -> Results:
-    return [*_factors(c, m.LuOp, c["A"])[:2], _status(c, 2)]
-
-
-def _diagonal(c: AtenCall, x: SSAValue) -> SSAValue:
-    """Of matrices, as vectors."""
-    masked = c.apply(e.MultiplyOp, x, _eye(c, x))
-    return c.reduce("add", masked, [len(shape_of(x)) - 1])
-
-
-def _parity(c: AtenCall, pivots: SSAValue, like: SSAValue) -> SSAValue:
-    """-1 for an odd number of exchanges, otherwise 1."""
-    last = len(shape_of(pivots)) - 1
-    own = c.emit(IotaOp, type=type_of(pivots), dimension=IntegerAttr(last, i64))
-    moved = compare(c, pivots, "NE", c.apply(e.AddOp, own, 1))
-    signs = c.apply(e.SelectOp, moved, c.splat(-1, type_of(like)), 1)
-    return c.reduce("multiply", signs, [last])
+    return [*factored(c, m.LuOp, c["A"])[:2], _status(c, 2)]
 
 
 def _determinant(c: AtenCall) -> Results:
-    packed, pivots, _ = _factors(c, m.LuOp, c["A"])
-    diagonal = _diagonal(c, packed)
-    product = c.reduce("multiply", diagonal, [len(shape_of(diagonal)) - 1])
-    sign = _parity(c, pivots, diagonal)
-    return [c.apply(e.MultiplyOp, product, sign), packed, pivots]
+    packed, pivots, _ = factored(c, m.LuOp, c["A"])
+    return [determinant(c, packed, pivots), packed, pivots]
 
 
 def _log_determinant(c: AtenCall) -> Results:
-    packed, pivots, _ = _factors(c, m.LuOp, c["A"])
-    diagonal = _diagonal(c, packed)
+    packed, pivots, _ = factored(c, m.LuOp, c["A"])
+    diagonal = diagonal_of(c, packed)
     last = len(shape_of(diagonal)) - 1
     signs = c.reduce("multiply", c.emit(e.SignOp, diagonal), [last])
     sizes = c.reduce("add", c.emit(e.LogOp, c.emit(e.AbsOp, diagonal)), [last])
-    sign = c.apply(e.MultiplyOp, signs, _parity(c, pivots, diagonal))
+    sign = c.apply(e.MultiplyOp, signs, parity(c, pivots, diagonal))
     return [sign, sizes, packed, pivots]
 
 
 def _eigh(c: AtenCall) -> Results:
     lower = YES if c["UPLO"] == "L" else NO
-    vectors, values = _factors(c, m.EighOp, c["A"], lower=lower)
+    vectors, values = factored(c, m.EighOp, c["A"], lower=lower)
     return [values, vectors if c["compute_v"] else None]
 
 
@@ -134,7 +96,7 @@ def _qr(c: AtenCall) -> Results:
     """As many columns of q as there are, or all, in which the rest is zero."""
     c.expect("mode", "reduced", "r")
     x = c["A"]
-    packed, scales = _factors(c, m.QrOp, x)
+    packed, scales = factored(c, m.QrOp, x)
     *batch, rows, columns = shape_of(x)
     fewer = min(rows, columns)
     nothing = [0] * len(batch)
@@ -159,7 +121,7 @@ def _triangular(c: AtenCall) -> SSAValue:
 
 def _svd(c: AtenCall) -> Results:
     full = YES if c["full_matrices"] else NO
-    u, s, vh = _factors(c, m.SvdOp, c["A"], full_matrices=full)
+    u, s, vh = factored(c, m.SvdOp, c["A"], full_matrices=full)
     return [u, s, vh] if c["compute_uv"] else [None, s, None]
 
 
@@ -168,7 +130,7 @@ def _pseudo_inverse(c: AtenCall) -> SSAValue:
     x = c["self"]
     if is_complex(type_of(x).element_type) or c["hermitian"]:
         raise Unsupported("of complex or Hermitian matrices")
-    u, s, vh = _factors(c, m.SvdOp, x)
+    u, s, vh = factored(c, m.SvdOp, x)
     *batch, rows, columns = shape_of(x)
     rank = len(batch)
     epsilon = float(np.finfo(numpy_dtype(type_of(x).element_type)).eps)

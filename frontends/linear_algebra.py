@@ -1,0 +1,57 @@
+"""Linear algebra that frontends share: factorizations, and what follows from them."""
+
+from typing import Any
+
+from xdsl.dialects.builtin import IntegerAttr, i64
+from xdsl.ir import SSAValue
+
+from ..dialects.tgraph import elementwise as e
+from ..dialects.tgraph import matrices as m
+from ..dialects.tgraph.base import with_element
+from ..dialects.tgraph.shaping import IotaOp
+from .builder import TensorBuilder, shape_of, type_of
+from .formulas import compare
+
+
+def factored(
+    b: TensorBuilder, op_type: type[m.MatrixOp], x: SSAValue, **properties: Any
+) -> list[SSAValue]:
+    """All results of a factorization."""
+    given = {**op_type.DEFAULTS, **properties}
+    probe = op_type([x], result_types=[x.type] * 3, properties=given)
+    types = probe.result_types_of([type_of(x)])
+    probe.erase()
+    return list(b.emit_all(op_type, [x], types, [], **given))
+
+
+def identity(b: TensorBuilder, x: SSAValue) -> SSAValue:
+    """Identity matrices, as many and as large as x."""
+    rank = len(shape_of(x))
+    type = with_element(type_of(x), i64)
+    rows, columns = (
+        b.emit(IotaOp, type=type, dimension=IntegerAttr(dim, i64))
+        for dim in (rank - 2, rank - 1)
+    )
+    return b.convert(compare(b, rows, "EQ", columns), type_of(x).element_type)
+
+
+def diagonal_of(b: TensorBuilder, x: SSAValue) -> SSAValue:
+    """The diagonals of matrices, as vectors."""
+    masked = b.apply(e.MultiplyOp, x, identity(b, x))
+    return b.reduce("add", masked, [len(shape_of(x)) - 1])
+
+
+def parity(b: TensorBuilder, pivots: SSAValue, like: SSAValue) -> SSAValue:
+    """-1 for an odd number of exchanges of rows, otherwise 1."""
+    last = len(shape_of(pivots)) - 1
+    own = b.emit(IotaOp, type=type_of(pivots), dimension=IntegerAttr(last, i64))
+    moved = compare(b, pivots, "NE", b.apply(e.AddOp, own, 1))
+    signs = b.apply(e.SelectOp, moved, b.splat(-1, type_of(like)), 1)
+    return b.reduce("multiply", signs, [last])
+
+
+def determinant(b: TensorBuilder, packed: SSAValue, pivots: SSAValue) -> SSAValue:
+    """The determinants of matrices, from what `tgraph.lu` makes of them."""
+    diagonal = diagonal_of(b, packed)
+    product = b.reduce("multiply", diagonal, [len(shape_of(diagonal)) - 1])
+    return b.apply(e.MultiplyOp, product, parity(b, pivots, diagonal))
