@@ -165,6 +165,86 @@ func.func @main({"%x" if start else "%w"}: tensor<64xf32>) -> tensor<64xf32> {{
     assert "memref.alloc" not in str(planned)
 
 
+def test_a_variable_is_written_once_an_update_has_begun() -> None:
+    """The result has the old contents by then, and the part: nothing is saved."""
+    body = f"""
+  %w = tgraph.read %v : tensor<64xf32>
+  {OVERLAPPING}
+  %z = tgraph.negate %t outs(%v) : tensor<64xf32>
+"""
+    first = body.replace("OUTS", "outs(%v)", 1).replace("OUTS", "")
+    before, after = first.split("%t =")
+    rest = "%z = tgraph.negate %x outs(%v) : tensor<64xf32>\n  %t ="
+    for put in (first, before + rest + after.split("%z =")[0]):
+        planned = planned_with_values(
+            parse(f"""
+func.func @main(%v: !tgraph.variable<tensor<64xf32>>, %x: tensor<64xf32>)
+    -> tensor<64xf32> {{
+  {put}
+  func.return %t : tensor<64xf32>
+}}""")
+        )
+        assert copies(planned) == 1
+        assert "memref.alloc" not in str(planned)
+
+
+JOINED = """
+  %c0 = tgraph.constant<0 : i32> : tensor<i32>
+  %a = tgraph.negate %x : tensor<2x8xf32>
+  %b = tgraph.multiply %x, %x : tensor<2x8xf32>
+  %c = tgraph.concatenate %a, %b {dimension = 0 : i64, tgraph.in_place}
+    : (tensor<2x8xf32>, tensor<2x8xf32>) -> tensor<4x8xf32>
+"""
+UPDATE = """
+  %y = tgraph.dynamic_update_slice %c, %p, START, %c0
+    : (tensor<4x8xf32>, tensor<2x8xf32>, tensor<i32>, tensor<i32>) -> tensor<4x8xf32>
+"""
+NEW = "%p = tgraph.abs %x : tensor<2x8xf32>"
+READ = "%r = tgraph.add %a, %x : tensor<2x8xf32>"
+OWN = "%z = tgraph.negate %y : tensor<4x8xf32>"
+
+
+@pytest.mark.parametrize("start", ["%c0", "%i"])
+@pytest.mark.parametrize(
+    ("body", "result"),
+    [
+        (NEW + UPDATE + READ, "%y"),
+        (NEW + READ + UPDATE, "%y"),
+        (NEW + UPDATE + READ + OWN, "%z"),
+        (NEW + READ + UPDATE + OWN, "%z"),
+        (NEW + UPDATE + OWN + READ.replace("%x :", "%p :"), "%z"),
+    ],
+)
+def test_what_lies_in_a_concatenation_is_read_later(
+    body: str, result: str, start: str
+) -> None:
+    planned_with_values(
+        parse(f"""
+func.func @main(%x: tensor<2x8xf32>, %i: tensor<i32>)
+    -> (tensor<4x8xf32>, tensor<2x8xf32>) {{
+  {JOINED} {body.replace("START", start)}
+  func.return {result}, %r : tensor<4x8xf32>, tensor<2x8xf32>
+}}""")
+    )
+
+
+def test_a_part_of_a_result_is_not_written_over() -> None:
+    update = UPDATE.replace("%c,", "%a,").replace("4x8", "2x8").replace("%p", "%q")
+    update = update.replace("2x8xf32>, tensor<i32>", "1x8xf32>, tensor<i32>", 1)
+    planned_with_values(
+        parse(
+            f"""
+func.func @main(%x: tensor<2x8xf32>, %g: tensor<1x8xf32>)
+    -> (tensor<4x8xf32>, tensor<2x8xf32>) {{
+  {JOINED} %q = tgraph.abs %g : tensor<1x8xf32>
+  {update.replace("START", "%c0")}
+  %z = tgraph.negate %y : tensor<2x8xf32>
+  func.return %c, %z : tensor<4x8xf32>, tensor<2x8xf32>
+}}""".replace("x8x", "x16x")
+        )
+    )
+
+
 def test_what_is_updated_is_computed_in_the_result() -> None:
     types = "(tensor<4x8xf32>, tensor<2x8xf32>, tensor<i32>, tensor<i32>)"
     module = parse(f"""

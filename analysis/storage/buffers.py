@@ -39,7 +39,7 @@ class TensorBuffer:
     name: str | None = None
     last: int = -1  # the position after which no value in it is read
     values: list[SSAValue] = field(default_factory=list[SSAValue])
-    """A variable's: what lies in it at the operation that is looked at."""
+    """What lies in it; in a variable, at the operation that is looked at."""
     outside: "TensorBuffer | None" = None  # what this is in the block around the region
     layout: Layout = field(init=False)  # of all of it, in order
 

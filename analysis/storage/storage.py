@@ -58,7 +58,7 @@ from ...dialects.tgraph.structure import (
     WhileOp,
     yielded,
 )
-from ..concatenations import Part, is_in_place, part_layout, parts
+from ..concatenations import Part, computed, is_in_place, part_layout, parts
 from ..destinations import Destination, destinations_of, is_empty
 from ..functions import is_tensor
 from ..layout import Layout
@@ -187,9 +187,17 @@ class _Block(Storage):
         """Whether an operation alone reads what it starts from: an update, from then
         on; others at all."""
         op = value.owner
+        assert isinstance(op, TensorOp)
+        values = [start]
+        for joined in values:  # grows by what lies in it
+            if isinstance(join := joined.owner, ConcatenateOp) and is_in_place(join):
+                for index in range(len(join.inputs)):
+                    values += computed(join, index, self.block)
         if not isinstance(op, DynamicUpdateSliceOp):
-            return start.has_one_use()
-        contents, at = Version(values=[start]), self._position[op]
+            if not start.has_one_use():
+                return False
+            del values[0]
+        contents, at = Version(values=values), self._position[op]
         return is_read_before(op, contents, at, self._position, self._operations.uses)
 
     # Values and buffers
@@ -201,9 +209,8 @@ class _Block(Storage):
         self.places[value] = (
             whole(buffer, value) if layout is None else Place(buffer, layout)
         )
-        if buffer.is_variable:
-            buffer.values.append(value)
-        else:
+        buffer.values.append(value)
+        if not buffer.is_variable:
             buffer.last = max(buffer.last, self._last_uses.get(value, -1))
 
     def _at_value(self, value: SSAValue) -> At:
@@ -428,6 +435,8 @@ class _Block(Storage):
     def _is_needed(self, value: SSAValue) -> bool:
         """Whether a tensor in the variable that is written now is to be read yet."""
         now, op = self._at, self._ops[self._at]
+        if not self.places[value].buffer.is_variable:  # where an update puts a part
+            return False
         # Views that there are already answer for themselves.
         for reader, index in self._operations.uses(value):
             at = self._position[reader]
@@ -548,16 +557,19 @@ class _Block(Storage):
         start = op.inputs[0]
         held, end = self.places[start], self._position[op]
         wanted = self.variables[op.outs[0]] if op.outs else None
-        buffer = wanted or self._destinations.get(op.result, held.buffer)
+        target = wanted or self._destinations.get(op.result)
+        buffer = target or held.buffer
         if not wanted and self._last_uses[value] > end:  # the next update may be there
             return None
-        if held.buffer is not buffer:
-            if buffer.home is not Home.RESULT:
+        if target and held.buffer is not target:
+            if target.home is not Home.RESULT:
                 return None
-            self._copy(self._at_value(start), At(whole(buffer, start), start))
+            self._copy(self._at_value(start), At(whole(target, start), start))
+            if held.buffer.is_variable:  # which may be written before the update
+                self.put(start, target)
         elif not self._may_write(Place(buffer, layout), start):
             return None
-        elif not wanted and buffer.home is not Home.RESULT:
+        elif not target:
             is_own = buffer.home is Home.OWN
             if not is_own or buffer.last > end or not held.is_whole:
                 return None
