@@ -92,7 +92,7 @@ def _is_early(
 
 
 def is_read_before(
-    op: TensorOp,
+    op: Operation,
     before: Version,
     end: float | Fraction,
     position: Mapping[Operation, float] | Mapping[Operation, int | Fraction],

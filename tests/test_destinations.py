@@ -120,6 +120,21 @@ def test_a_chain_in_place_is_one_buffer() -> None:
     assert bytes_of(graph) == 512 * 4
 
 
+def test_a_chain_of_operations_in_place_runs_in_the_result() -> None:
+    matrix = "tensor<8x8xf32>"
+    planned = tensorplan.plan(
+        tensorplan.read(f"""
+func.func @main(%x: {matrix}, %y: {matrix}) -> {matrix} {{
+  %e = tensor.empty() : {matrix}
+  %a = linalg.add ins(%x, %y : {matrix}, {matrix}) outs(%e : {matrix}) -> {matrix}
+  %b = linalg.matmul ins(%x, %x : {matrix}, {matrix}) outs(%a : {matrix}) -> {matrix}
+  func.return %b : {matrix}
+}}""")
+    )
+    assert "memref.alloc" not in str(planned)
+    assert "memref.copy" not in str(planned)
+
+
 @pytest.mark.parametrize(("other", "buffers"), [("x", 2), ("a", 1)])
 def test_a_destination_that_is_read_is_copied_if_it_is_needed(
     other: str, buffers: int

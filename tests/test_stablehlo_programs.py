@@ -159,6 +159,18 @@ SORTING: dict[str, Program] = {
         lambda x: (
             lax.cond(x[0, 0] > 0, lambda v: v, lambda v: v, x),
             lax.switch(jnp.int32(x[0, 1]), [lambda v: v] * 3, x) + 1,
+            lax.cond(
+                x[0, 0] > 0,
+                lambda v: lax.fori_loop(0, 2, lambda i, d: d, v),
+                lambda v: v,
+                x,
+            ),
+        ),
+        [X],
+    ),
+    "carried values that stay, and become others": (
+        lambda x: lax.while_loop(
+            lambda c: c[0] < 3, lambda c: (c[0] + 1, c[2], c[2]), (0, x, x * 2)
         ),
         [X],
     ),

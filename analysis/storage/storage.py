@@ -187,7 +187,7 @@ class _Block(Storage):
         """Whether an operation alone reads what it starts from: an update, from then
         on; others at all."""
         op = value.owner
-        assert isinstance(op, TensorOp)
+        assert isinstance(op, Operation)
         values = [start]
         for joined in values:  # grows by what lies in it
             if isinstance(join := joined.owner, ConcatenateOp) and is_in_place(join):

@@ -381,30 +381,51 @@ def _while(inliner: Inliner, c: Conversion, scope: Scope) -> Values:
 
 
 def _is_used(loop: Operation, number: int, end: Operation) -> bool:
-    """Whether a region does more with an argument than to pass it on."""
-    arguments = [region.block.args[number] for region in loop.regions]
-    return any(use.operation is not end for a in arguments for use in a.uses)
+    """Whether a region does more with an argument than to pass it on as it is."""
+    return any(
+        use.operation is not end or use.index != number
+        for region in loop.regions
+        for use in region.block.args[number].uses
+    )
 
 
 def _if(inliner: Inliner, c: Conversion, scope: Scope) -> Values:
     """If the operand, an i1, is true, the first region; else the second."""
-    if _is_nothing(c):
+    if _is_nothing(inliner, c):
         return ()
     return _branch(inliner, c, c.op.regions, c.inputs[0], scope, c.into)
 
 
 def _case(inliner: Inliner, c: Conversion, scope: Scope) -> Values:
     """The region that the operand numbers; the last one for all other numbers."""
-    if _is_nothing(c):
+    if _is_nothing(inliner, c):
         return ()
     return _choose(inliner, c, 0, c.inputs[0], scope, c.into)
 
 
-def _is_nothing(c: Conversion) -> bool:
-    """Whether all regions only return nothing: JAX writes such a branch where the
-    results are operands."""
-    blocks = [region.block for region in c.op.regions]
-    return not c.op.results and all(x.first_op is x.last_op for x in blocks)
+def _is_nothing(inliner: Inliner, c: Conversion) -> bool:
+    """Whether nobody sees which region runs: JAX writes such a branch where the results
+    are operands. What else the regions compute is for nobody."""
+    if c.op.results:
+        return False
+    within: list[Operation] = [c.op]
+    for op in within:  # grows by the functions that are called
+        for inner in op.walk():
+            if name_of(inner) in _WITH_EFFECTS:
+                return False
+            if isinstance(inner, CallOp):
+                callee = inliner.functions.get(inner.callee.string_value())
+                if callee is None:
+                    return False
+                if callee not in within:
+                    within.append(callee)
+    return True
+
+
+_WITH_EFFECTS = {
+    f"stablehlo.{name}"
+    for name in ("composite", "custom_call", "infeed", "outfeed", "recv", "send")
+}
 
 
 def _choose(
