@@ -127,6 +127,7 @@ def test_packs_a_rectangle_without_waste(seed: int) -> None:
     assert solve(problem, "greedy-by-size").peak > 1000
 
 
+@pytest.mark.slow
 def test_no_part_takes_the_work_that_another_one_needs() -> None:
     """Neither of two equal parts gets down to the bound: both become lower."""
     first = rectangle(5, 400, 120, 5000)

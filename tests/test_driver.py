@@ -361,7 +361,11 @@ def _plant(op: Operation) -> Iterator[None]:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(
-    "file", ["examples/train_step.mlir", "tests/models/lstm_scan_infer.mlir"]
+    "file",
+    [
+        "examples/train_step.mlir",
+        pytest.param("tests/models/lstm_scan_infer.mlir", marks=pytest.mark.slow),
+    ],
 )
 def test_what_full_verification_finds_is_found_in_what_changed(file: str) -> None:
     """The last of each class of operations that a pass makes is broken in all ways."""

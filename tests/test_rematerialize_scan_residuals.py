@@ -226,7 +226,9 @@ def test_networks_however_they_are_written(
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("cell", ["plain", "residual", "gated"])
+@pytest.mark.parametrize(
+    "cell", ["plain", "residual", pytest.param("gated", marks=pytest.mark.slow)]
+)
 def test_a_network_takes_as_much_however_it_is_written(cell: str) -> None:
     sizes: list[int] = []
     for form in ("1", "2", "4", "fori", "1 reversed", "down", "pairs"):
@@ -239,7 +241,9 @@ def test_a_network_takes_as_much_however_it_is_written(cell: str) -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("cell", ["plain", "gated"])
+@pytest.mark.parametrize(
+    "cell", ["plain", pytest.param("gated", marks=pytest.mark.slow)]
+)
 def test_updates_take_as_much_however_the_network_is_written(cell: str) -> None:
     """Momentum: gradients are consumed row by row in the loop of the backward pass."""
     sizes: list[int] = []

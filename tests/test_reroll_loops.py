@@ -125,7 +125,9 @@ def network(jax: Any, unroll: int, is_reversed: bool) -> Program:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("is_reversed", [False, True])
-@pytest.mark.parametrize("program", [layers, network])
+@pytest.mark.parametrize(
+    "program", [layers, pytest.param(network, marks=pytest.mark.slow)]
+)
 def test_a_remainder_takes_no_more(program: Callable, is_reversed: bool) -> None:
     jax = pytest.importorskip("jax")
 

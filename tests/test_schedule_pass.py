@@ -124,7 +124,7 @@ func.func @main(%x: tensor<64xf32>, %y: tensor<8x64xf32>) -> tensor<8x64xf32> {
         run(module, TGraphRematerialize("1KiB", exact=True))
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_small_gpt2_trains_within_two_fifths_of_its_memory() -> None:
     pytest.importorskip("jax")
     import jax

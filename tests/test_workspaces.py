@@ -34,7 +34,7 @@ from tensorplan.runtime.program.workspaces import Workspaces
 
 MODELS = Path(__file__).parent / "models"
 KERNELS = ("native", "numpy")
-SLOW = ("gpt2_scan_train",)
+SLOW = ("gpt2_scan_train", "resnet18_infer")
 
 # A product whose operands no library takes as they are: both are copied.
 PRODUCT = """
