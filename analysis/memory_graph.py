@@ -302,7 +302,8 @@ class _Reordering:
         self.given = {op: list(op.operands) for op in block.ops}
         self.latest: dict[SSAValue, SSAValue] = {}  # where a task was repeated
         self.views: dict[tuple[SSAValue, SSAValue], SSAValue] = {}
-        self.unread = [op for op in block.ops if is_free(op) and _is_unread(op)]
+        unread = (op for op in block.ops if is_free(op) and _is_unread(op))
+        self.unread = dict.fromkeys(unread)
 
     def run(self, order: Order, insertions: Insertions) -> None:
         for at, index in enumerate(order):

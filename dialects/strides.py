@@ -17,14 +17,7 @@ def rows_of(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, int] | N
     """Of elements in rows that are equally far apart, in this order: from the start of
     one to that of the next, and the elements of each. None if they lie in another way,
     or all follow one another."""
-    rows: list[tuple[int, int]] = []
-    for size, stride in zip(shape, strides, strict=True):
-        if size == 1:
-            continue
-        if rows and rows[-1][1] == size * stride:
-            rows[-1] = (rows[-1][0] * size, stride)
-        else:
-            rows.append((size, stride))
+    rows = _runs(shape, strides)
     if rows and rows[-1][1] != 1:  # a column
         rows.append((1, 1))
     if len(rows) != 2 or rows[0][1] < rows[1][0]:
@@ -39,15 +32,7 @@ def reshaped_strides(
 
     The shapes have equally many elements, and some. None if no strides can say it.
     """
-    # Runs of dimensions that are one dimension in memory: (size, stride).
-    runs: list[tuple[int, int]] = []
-    for size, stride in zip(shape, strides, strict=True):
-        if size == 1:
-            continue
-        if runs and runs[-1][1] == size * stride:
-            runs[-1] = (runs[-1][0] * size, stride)
-        else:
-            runs.append((size, stride))
+    runs = _runs(shape, strides)
     result: list[int] = []
     step = runs[-1][1] if runs else 1  # what the next dimension would have if merged
     for size in reversed(target):
@@ -62,3 +47,16 @@ def reshaped_strides(
         if count != size:
             runs.append((count // size, stride * size))
     return tuple(reversed(result))
+
+
+def _runs(shape: Sequence[int], strides: Sequence[int]) -> list[tuple[int, int]]:
+    """Runs of dimensions that are one dimension in memory: sizes and strides."""
+    runs: list[tuple[int, int]] = []
+    for size, stride in zip(shape, strides, strict=True):
+        if size == 1:
+            continue
+        if runs and runs[-1][1] == size * stride:
+            runs[-1] = (runs[-1][0] * size, stride)
+        else:
+            runs.append((size, stride))
+    return runs

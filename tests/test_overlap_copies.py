@@ -7,6 +7,7 @@ from types import ModuleType
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from memref_programs import assert_same_contents
 from memref_programs import run as run_memrefs
 from modules import parse, run
 from sampling import examples
@@ -417,9 +418,7 @@ def test_random_programs(random: Random) -> None:
         for each in (hidden, planned):
             for is_late in (False, True):
                 after = run_memrefs(function_of(each), path, 10**5, is_late)
-                for number, bytes in before.items():
-                    for x, y in zip(bytes, after[number], strict=True):
-                        assert x is None or x == y
+                assert_same_contents(before, after)
     assert str(run(hidden, PlanOverlapCopies())) == str(hidden)
 
 
@@ -489,9 +488,7 @@ def test_a_transfer_elsewhere_is_refused_or_does_no_harm() -> None:
                     values = run_memrefs(function_of(other), path, 10**5, is_late)
                 except (KeyError, AssertionError):  # a wait without a start: a remark
                     continue
-                for number, bytes in expected.items():
-                    for x, y in zip(bytes, values[number], strict=True):
-                        assert x is None or x == y
+                assert_same_contents(expected, values)
     assert refused > tried / 3
 
 

@@ -14,10 +14,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from memref_programs import run as run_memrefs
 from modules import parse, run
 from sampling import examples
-from spilled_programs import fitted, function_of, on, peak
+from spilled_programs import assert_same_bytes, fitted, on, peak
 from upstream import with_each_mlir
 from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import ModuleOp, NoneAttr
@@ -44,16 +43,6 @@ from tensorplan.runtime.backends.mlir.executable import Tools
 from tensorplan.runtime.executor import Executable
 
 ROOT = Path(__file__).parent.parent
-
-
-def assert_same_bytes(module: ModuleOp, other: ModuleOp) -> None:
-    for path in range(4):
-        before, after = (
-            run_memrefs(function_of(each), path, 10**5) for each in (module, other)
-        )
-        for number, bytes in before.items():
-            for x, y in zip(bytes, after[number], strict=True):
-                assert x is None or x == y
 
 
 @pytest.mark.thorough

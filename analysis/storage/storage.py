@@ -185,20 +185,21 @@ class _Block(Storage):
 
     def _is_replaced(self, start: SSAValue, value: SSAValue) -> bool:
         """Whether an operation alone reads what it starts from: an update, from then
-        on; others at all."""
+        on; others at all. And whether what lies in that, as the operands of a
+        concatenation in place do, is read before."""
         op = value.owner
         assert isinstance(op, Operation)
+        is_update = isinstance(op, DynamicUpdateSliceOp)
+        if not is_update and not start.has_one_use():
+            return False
         values = [start]
-        for joined in values:  # grows by what lies in it
+        for joined in values:  # grows
             if isinstance(join := joined.owner, ConcatenateOp) and is_in_place(join):
                 for index in range(len(join.inputs)):
                     values += computed(join, index, self.block)
-        if not isinstance(op, DynamicUpdateSliceOp):
-            if not start.has_one_use():
-                return False
-            del values[0]
-        contents, at = Version(values=values), self._position[op]
-        return is_read_before(op, contents, at, self._position, self._operations.uses)
+        contents = Version(values=values if is_update else values[1:])
+        at, uses = self._position[op], self._operations.uses
+        return is_read_before(op, contents, at, self._position, uses)
 
     # Values and buffers
 

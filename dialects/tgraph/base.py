@@ -259,6 +259,11 @@ def shape_of(type: AnyTensor) -> Shape:
     return cast(Shape, known_sizes(type.get_shape(), type.encoding))
 
 
+def without_ones(shape: Shape) -> Shape:
+    """The sizes that are not 1: the others need no memory, nor strides."""
+    return tuple(size for size in shape if size != 1)
+
+
 def value_shape(value: SSAValue) -> Shape:
     """The same of a value."""
     return shape_of(tensor_type_of(value.type))
@@ -319,7 +324,7 @@ def on_device(type: AnyTensor, device: str | None) -> AnyTensor:
     return TensorType(type.element_type, type.get_shape(), encoding)
 
 
-def ints(values: Sequence[int]) -> DenseArrayBase:
+def ints(values: Sequence[int]) -> DenseArrayBase[IntegerType]:
     """The attribute for a list of dimensions, sizes or strides."""
     return DenseArrayBase.from_list(i64, values)
 

@@ -32,6 +32,7 @@ from .base import (
     value_shape,
     with_element,
     with_shape,
+    without_ones,
 )
 from .bodies import ElementsOp, SortOp
 from .elements import is_stored
@@ -355,7 +356,7 @@ def without_reshape(op: BroadcastInDimOp) -> BroadcastInDimOp | None:
     outer = op.broadcast_dimensions.get_values()
     before, after = value_shape(source.inputs[0]), value_shape(op.inputs[0])
     places = [dim for size, dim in zip(after, outer, strict=True) if size != 1]
-    if [size for size in before if size != 1] != [size for size in after if size != 1]:
+    if without_ones(before) != without_ones(after):
         return None
     # A dimension of size 1 may go to any result dimension that is left over.
     left = [d for d in range(len(value_shape(op.result))) if d not in places]

@@ -22,7 +22,16 @@ from math import prod
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from ..contents import operands_of
-from .base import AnyTensor, Shape, TensorOp, element_bytes, shape_of, tensor_type_of
+from .base import (
+    AnyTensor,
+    Shape,
+    TensorOp,
+    element_bytes,
+    shape_of,
+    tensor_type_of,
+    value_shape,
+    without_ones,
+)
 from .elementwise import ElementwiseOp
 from .indexing import DynamicSliceOp, DynamicUpdateSliceOp
 from .reducing import ConvolutionOp, DotGeneralOp, ReduceOp
@@ -264,8 +273,7 @@ def keeps_sizes(op: ViewOp) -> bool:
             return False
     elif not isinstance(op, ReshapeOp):
         return False
-    types = tensor_type_of(op.inputs[0].type), tensor_type_of(op.res[0].type)
-    before, after = ([n for n in shape_of(type) if n != 1] for type in types)
+    before, after = (without_ones(value_shape(v)) for v in (op.inputs[0], op.res[0]))
     return before == after
 
 

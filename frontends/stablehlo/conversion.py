@@ -310,7 +310,7 @@ def fields_of(text: str) -> Mapping[str, tuple[int, ...]]:
     }
 
 
-def padding(c: Conversion, rank: int) -> tuple[Attribute, Attribute]:
+def padding(c: Conversion, rank: int) -> tuple[IntegerArray, IntegerArray]:
     """The `rank` pairs (low, high) of the attribute `padding`, taken apart."""
     padding = c.integers("padding", [0] * (2 * rank))
     return ints(padding[::2]), ints(padding[1::2])

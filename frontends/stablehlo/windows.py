@@ -26,7 +26,7 @@ from ...dialects.tgraph.reference.interpreter import can_evaluate, evaluate
 from ..builder import TensorBuilder
 from ..formulas import compare
 from ..unsupported import Unsupported
-from .conversion import Conversion, Values, broadcast, type_of
+from .conversion import Conversion, Values, broadcast, padding, type_of
 
 
 def reduced_by_body(c: Conversion) -> Values:
@@ -41,23 +41,16 @@ def reduced_by_body(c: Conversion) -> Values:
     if 0 in shape_of(results[0]):
         return starts
     ones = [1] * len(shape)
-    ends = c.integers("padding", [0, 0] * len(shape))
-    low, high = ends[::2], ends[1::2]
+    low, high = padding(c, len(shape))
     holes = [n - 1 for n in c.integers("base_dilations", ones)]
     b = TensorBuilder(c.into, c.op.location)
     tensors = [
-        b.emit(
-            *(shaping.PadOp, x, value),
-            low=ints(low),
-            high=ints(high),
-            interior=ints(holes),
-        )
-        for x, value in zip(tensors, initial, strict=True)
+        b.emit(shaping.PadOp, *pair, low=low, high=high, interior=ints(holes))
+        for pair in zip(tensors, initial, strict=True)
     ]
     matters = not _are_kept(c, initial)
-    paddings = [
-        matters & _is_padding(*of) for of in zip(shape, low, high, holes, strict=True)
-    ]
+    ends = low.get_values(), high.get_values(), holes
+    paddings = [matters & _is_padding(*of) for of in zip(shape, *ends, strict=True)]
     only_padding: list[Array] = []
     for axis, (is_padding, size, stride, dilation) in enumerate(
         zip(

@@ -61,6 +61,7 @@ plan-memory refuses.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import accumulate
 from typing import cast
 
@@ -438,13 +439,13 @@ class _Spilling:
     @property
     def step_without_room(self) -> int | None:
         """The step that needs most, whatever moves, if that is more than there is."""
-        problem, _ = self._problem()
+        problem, _ = self._problem
         if problem.lowest <= self.capacity:
             return None
         return self._step_that_needs_most(problem)
 
     def run(self) -> None:
-        problem, gaps = self._problem()
+        problem, gaps = self._problem
         if problem.lowest > self.capacity:
             self._explain_the_least(problem)
         for chosen in self._choices(problem):
@@ -466,6 +467,7 @@ class _Spilling:
         for each, gap in gaps:
             each.away[gap] = True
 
+    @cached_property
     def _problem(self) -> tuple[ResidencyProblem, Sequence[tuple[_Moving, int]]]:
         """What may be away; and of each gap what it is of, and its position."""
         sizes: list[int] = []

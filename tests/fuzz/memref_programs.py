@@ -332,6 +332,15 @@ def run(
     }
 
 
+def assert_same_contents(
+    before: dict[int, list[object]], after: dict[int, list[object]]
+) -> None:
+    """What was written in one run is the same in another one."""
+    for number, bytes in before.items():
+        for x, y in zip(bytes, after[number], strict=True):
+            assert x is None or x == y
+
+
 class _Machine:
     def __init__(self, seed: int, most: int, is_late: bool = False):
         self.seed = seed

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from itertools import count
 from random import Random
 
-from memref_programs import function
+from memref_programs import assert_same_contents, function
+from memref_programs import run as run_memrefs
 from modules import parse, run
 from xdsl.dialects.builtin import ModuleOp, NoneAttr
 from xdsl.dialects.func import FuncOp
@@ -33,6 +34,15 @@ def on(text: str, capacity: int, accesses: str) -> ModuleOp:
 def function_of(module: ModuleOp) -> FuncOp:
     (function,) = (op for op in module.ops if isinstance(op, FuncOp))
     return function
+
+
+def assert_same_bytes(module: ModuleOp, other: ModuleOp, paths: int = 4) -> None:
+    """Two programs write the same, whichever of so many paths they take."""
+    for path in range(paths):
+        before, after = (
+            run_memrefs(function_of(each), path, 10**5) for each in (module, other)
+        )
+        assert_same_contents(before, after)
 
 
 WHILE = [

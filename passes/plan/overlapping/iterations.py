@@ -51,7 +51,7 @@ What an iteration copies out, the next one waits for; the first iteration is pee
     memref.dealloc %last
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import IndexType
@@ -176,12 +176,9 @@ def _may_start_early(copy: Copy) -> bool:
     block = copy.block
     if not _is_counted(block) or not _is_own(copy.op.destination, copy.target, block):
         return False
-    for op in (*copy.target.readers, *copy.target.writers):
-        outer = block.find_ancestor_op_in_block(op)
-        if op is not copy.op and (
-            outer is None or not copy.op.is_before_in_block(outer)
-        ):
-            return False
+    others = _others(copy, copy.target)
+    if not all(op is not None and copy.op.is_before_in_block(op) for op in others):
+        return False
     made = copy.source.root.owner
     changes = [*copy.source.writers, *copy.source.frees]
     if isinstance(made, Operation):
@@ -217,21 +214,24 @@ def _may_end_late(copy: Copy) -> bool:
     block = copy.block
     if not _is_counted(block) or not _is_own(copy.op.source, copy.source, block):
         return False
-    for op in (*copy.source.readers, *copy.source.writers):
-        outer = block.find_ancestor_op_in_block(op)
-        if op is not copy.op and (
-            outer is None or not outer.is_before_in_block(copy.op)
-        ):
-            return False
+    others = _others(copy, copy.source)
+    if not all(op is not None and op.is_before_in_block(copy.op) for op in others):
+        return False
     if copy.source.frees[0].operands[0] is not copy.op.source:
         return False
     made = copy.target.root.owner
-    others = [*copy.target.readers, *copy.target.writers, *copy.target.frees]
-    if isinstance(made, Operation):
-        others.append(made)
-    return not any(
-        op is not copy.op and block.find_ancestor_op_in_block(op) for op in others
+    changes = [*copy.target.frees, *([made] if isinstance(made, Operation) else [])]
+    return not any(map(block.find_ancestor_op_in_block, changes)) and not any(
+        _others(copy, copy.target)
     )
+
+
+def _others(copy: Copy, memory: Memref) -> Iterator[Operation | None]:
+    """The operations of a copy's block in which others access a memref; None for each
+    outside of the block."""
+    for op in (*memory.readers, *memory.writers):
+        if op is not copy.op:
+            yield copy.block.find_ancestor_op_in_block(op)
 
 
 def _address(copy: memref.CopyOp) -> Sequence[Operation] | None:
@@ -290,12 +290,7 @@ def _end_late(
         _leave(of_first[copy], tag, writer)
         for copy, tag in zip(copies, tags, strict=True)
     ]
-    Rewriter.inline_block(first.body.block, here, [loop.lb, *loop.iter_args])
-    first.erase()
-    terminator = loop.prev_op
-    assert terminator is not None
-    begin = [*terminator.operands, *firsts]
-    Rewriter.erase_op(terminator)
+    begin = [*_run_once(first, [loop.lb, *loop.iter_args], loop), *firsts]
     lasts: list[SSAValue] = []
     for copy, tag in zip(copies, tags, strict=True):
         old = body.insert_arg(copy.source.type, len(body.args))
@@ -303,9 +298,7 @@ def _end_late(
         point = InsertPoint.before(copy)
         Rewriter.insert_op([writer.wait(copy, tag), memref.DeallocOp.get(old)], point)
         lasts.append(_leave(copy, tag, writer))
-    terminator = body.last_op
-    assert terminator is not None
-    terminator.operands = [*terminator.operands, *lasts]
+    _yield_more(body, lasts)
     most = _bounded(loop, writer.constant(counted[1]), loop.ub, begin)
     Rewriter.insert_op(most, here)
     count = len(loop.results)
@@ -368,9 +361,7 @@ def _start_early(
         Rewriter.insert_op(writer.wait(copy, tag), point)
         nexts.append(_start(copy, following.result, tag, writer, point))
         _replace(copy, current)
-    terminator = body.last_op
-    assert terminator is not None
-    terminator.operands = [*terminator.operands, *nexts]
+    _yield_more(body, nexts)
     most = _bounded(loop, loop.lb, end, [*loop.iter_args, *firsts])
     Rewriter.insert_op(most, here)
     count = len(loop.results)
@@ -379,13 +370,27 @@ def _start_early(
         current.name_hint = copy.destination.name_hint
         Rewriter.insert_op(writer.wait(copy, tag), InsertPoint.before(copy))
         _replace(copy, current)
-    Rewriter.inline_block(last.body.block, here, [end, *most.results[:count]])
-    last.erase()
-    terminator = loop.prev_op
-    assert terminator is not None
-    Rewriter.replace_op(loop, [], terminator.operands)
-    Rewriter.erase_op(terminator)
+    Rewriter.replace_op(loop, [], _run_once(last, [end, *most.results[:count]], loop))
     return most
+
+
+def _run_once(
+    loop: scf.ForOp, arguments: Sequence[SSAValue], before: Operation
+) -> Sequence[SSAValue]:
+    """Puts one iteration of a loop before an operation; what it yields."""
+    Rewriter.inline_block(loop.body.block, InsertPoint.before(before), arguments)
+    loop.erase()
+    terminator = before.prev_op
+    assert terminator is not None
+    yields = list(terminator.operands)
+    Rewriter.erase_op(terminator)
+    return yields
+
+
+def _yield_more(body: Block, values: Sequence[SSAValue]) -> None:
+    terminator = body.last_op
+    assert terminator is not None
+    terminator.operands = [*terminator.operands, *values]
 
 
 def _start(

@@ -24,7 +24,9 @@ from ....dialects.tgraph.base import (
     segments,
     shape_of,
     tensor_type_of,
+    value_shape,
     with_shape,
+    without_ones,
 )
 from ....dialects.tgraph.shaping import BroadcastInDimOp, ConstantOp, ReshapeOp
 
@@ -186,8 +188,7 @@ def _sizes(channels: Channels) -> Shape:
     """The sizes of its dimensions."""
     if not channels.dims:
         return ()
-    shape = shape_of(tensor_type_of(channels.source.type))
-    return tuple(size for size in shape if size != 1)
+    return without_ones(value_shape(channels.source))
 
 
 def replace(op: TensorOp, value: SSAValue) -> None:

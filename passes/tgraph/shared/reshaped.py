@@ -15,6 +15,7 @@ from ....dialects.tgraph.base import (
     tensor_type_of,
     value_shape,
     with_shape,
+    without_ones,
 )
 from ....dialects.tgraph.elements import is_integer, is_stored, number_of
 from ....dialects.tgraph.elementwise import AddOp, MultiplyOp
@@ -43,15 +44,10 @@ def reshaped(value: SSAValue, shape: Shape) -> SSAValue | list[TensorOp] | None:
         value = owner.inputs[0]
         if value_shape(value) == shape:
             return value
-    is_view = _is_contiguous(value) or _large(value_shape(value)) == _large(shape)
-    if not is_view or is_joined(value):
+    is_same = without_ones(value_shape(value)) == without_ones(shape)
+    if not (is_same or _is_contiguous(value)) or is_joined(value):
         return None
     return [ReshapeOp([value], result_types=(type_,))]
-
-
-def _large(shape: Shape) -> Shape:
-    """The sizes that are not 1: others need no strides."""
-    return tuple(size for size in shape if size != 1)
 
 
 def is_joined(value: SSAValue) -> bool:
