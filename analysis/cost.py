@@ -110,6 +110,13 @@ COLUMNS = 16
 """Columns of a product, or features of a convolution, that a library computes at once:
 fewer take as long."""
 
+CACHED = 8 << 20
+"""Bytes of a tensor of which a part is still in a cache when the next part is read."""
+
+ROW, ROW_IN_MEMORY = 1, 10
+"""Nanoseconds to reach the next row of a part of a tensor, in a cache and in memory,
+where no prefetcher sees which lines come next."""
+
 SELECTED, SELECTED_ALONE = 0.1, 1.2
 """Nanoseconds that the gradient of pooling takes to compare an element of a window, in
 vectors and one by one."""
@@ -339,6 +346,13 @@ def _selecting(op: SelectAndScatterOp) -> int:
 def time_to_move(bytes: int) -> int:
     """Nanoseconds to read or write so many bytes."""
     return round(bytes / BYTES_PER_NS)
+
+
+def time_between_rows(value: SSAValue, part: Shape) -> int:
+    """Nanoseconds that a value takes longer to read or write in parts of such a shape,
+    as their rows lie apart."""
+    rows = _size(value) // max(_run(part, _shape_of(value)), 1)
+    return rows * (ROW if _bytes(value) <= CACHED else ROW_IN_MEMORY)
 
 
 def time_to_copy(bytes: int) -> int:

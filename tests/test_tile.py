@@ -1,5 +1,6 @@
 """tgraph-tile: values bit for bit, never more bytes, and what it gains."""
 
+from collections.abc import Sequence
 from itertools import pairwise
 from math import prod
 from pathlib import Path
@@ -168,6 +169,49 @@ def test_a_budget_is_met_in_the_fewest_tiles() -> None:
         assert planned_bytes(run(run(ready, tile), *REST)) == bytes
     with pytest.raises(ValueError, match="-1"):
         TGraphTile(budget="-1")
+
+
+def gathers(sizes: Sequence[int], *along: int) -> ModuleOp:
+    """Elements along one dimension after the other, all by the same indices."""
+    size, image = sizes[0], f"tensor<{'x'.join(map(str, sizes))}xf32>"
+
+    def gather(value: str, dim: int) -> str:
+        slice = ", ".join("1" if d == dim else str(n) for d, n in enumerate(sizes))
+        others = ", ".join(str(d) for d in range(len(sizes)) if d != dim)
+        return f"""tgraph.gather {value}, %i1 {{
+            offset_dims = array<i64: {others}>, index_vector_dim = 1 : i64,
+            collapsed_slice_dims = array<i64: {dim}>,
+            start_index_map = array<i64: {dim}>, slice_sizes = array<i64: {slice}>
+          }} : ({image}, tensor<{size}x1xi32>) -> {image}"""
+
+    return parse(f"""
+    func.func @main(%x: {image}, %i: tensor<{size}xi32>) -> {image} {{
+      %i0 = tgraph.multiply %i, %i : tensor<{size}xi32>
+      %i1 = tgraph.reshape %i0 : (tensor<{size}xi32>) -> tensor<{size}x1xi32>
+      %0 = {gather("%x", along[0])}
+      %1 = {gather("%0", along[1])}
+      func.return %1 : {image}
+    }}""")
+
+
+def test_indices_are_sliced_for_one_reader_and_whole_for_another() -> None:
+    ready = run(gathers((256, 256, 8), 0, 1), *READY)
+    tiled = run(ready, TGraphTile(reuse_outputs=False))
+    assert planned_bytes(run(tiled, *REST)) < planned_bytes(run(ready, *REST)) // 7
+    x = np.random.default_rng(0).standard_normal((256, 256, 8), np.float32)
+    i = np.arange(256, dtype=np.int32)[::-1] % 16
+    (got,) = run_reference(tiled, [x, i])
+    np.testing.assert_array_equal(got, x[i * i][:, i * i])
+
+
+def test_short_rows_take_time() -> None:
+    """Only the last dimension can be cut: a tile would have one number of a row."""
+    ready = run(gathers((4096, 8), 0, 0), *READY)
+    sizes = [
+        planned_bytes(run(run(ready, tile), *REST))
+        for tile in (TGraphTile(reuse_outputs=False), EAGER)
+    ]
+    assert sizes[0] == planned_bytes(run(ready, *REST)) > 4 * sizes[1]
 
 
 @pytest.mark.parametrize("model", ["resnet18_infer", "lenet_infer"])

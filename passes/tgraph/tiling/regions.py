@@ -127,11 +127,15 @@ class _Growth:
         if op not in self.window and op not in self.rules.repeated:
             return False
         needed = self.rules.needs(op, dim, self.tiles)
-        wanted = [self.wanted.get(value, {dim}) for value in op.results]
-        if needed is None or any(dims != {dim} for dims in wanted):
+        repeated = self.rules.repeated
+        allowed = {dim, None} if op in repeated else {dim}
+        wanted = [self.wanted.get(value, allowed) for value in op.results]
+        if needed is None or not all(dims <= allowed for dims in wanted):
             return False
         for value, along in zip(op.operands, needed, strict=True):
             owner = value.owner
+            if along is None and owner in repeated:
+                continue  # the original is read
             if isinstance(owner, Operation) and self.dims.get(owner, along) != along:
                 return False
         self.dims[op] = dim
@@ -241,7 +245,9 @@ class _Growth:
         found: set[Operation] = set()
         for op in reversed(members):
             if op in self.rules.repeated and any(
-                use.operation not in self.dims or use.operation in found
+                use.operation not in self.dims
+                or use.operation in found
+                or self.needs[use.operation][use.index] is None
                 for use in op.results[0].uses
             ):
                 found.add(op)
