@@ -173,6 +173,7 @@ class _Block(Storage):
         """Has a value computed into a buffer, and what a loop or an update starts from,
         too."""
         while isinstance(value.owner, ReshapeOp):
+            self._destinations.setdefault(value, buffer)  # if it is no view
             value = value.owner.inputs[0]
         while _is_computed(value):
             self._destinations.setdefault(value, buffer)
@@ -468,8 +469,8 @@ class _Block(Storage):
         if self._last_uses.get(op.result, -1) < 0:  # nobody looks where it lies
             self.put(op.result, buffer)
             return
-        stored = self._allocate(tensor_type_of(source.type), op.result.name_hint)
-        self._copy(self._at_value(source), At(whole(stored)))
+        stored = self._destination(op.result)
+        self._copy(self._at_value(source), At(whole(stored, source), source))
         self.put(op.result, stored)
 
     def _constant(self, op: ConstantOp) -> None:

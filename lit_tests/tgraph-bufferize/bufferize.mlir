@@ -67,16 +67,31 @@ func.func @broadcast(%a: tensor<8xf32, "cpu:0">) -> tensor<8xf32, "cpu:0"> {
 
 // No strides can say the reshape of a transpose: it is stored once.
 // CHECK-LABEL: func.func @reshaped_transpose
-// CHECK-NEXT:    %f = memref.alloc() : memref<8x4xf32, "cpu:0">
+// CHECK-NEXT:    %f = memref.alloc() : memref<32xf32, "cpu:0">
 // CHECK-NEXT:    %t = memref.reinterpret_cast %a
-// CHECK-NEXT:    "memref.copy"(%t, %f)
-// CHECK-NEXT:    memref.reinterpret_cast %f to offset: [0], sizes: [32], strides: [1]
-// CHECK-NEXT:    tgraph.negate
+// CHECK-NEXT:    %[[V:.*]] = memref.reinterpret_cast %f to offset: [0], sizes: [8, 4], strides: [4, 1]
+// CHECK-NEXT:    "memref.copy"(%t, %[[V]])
+// CHECK-NEXT:    tgraph.negate %f
 func.func @reshaped_transpose(%a: tensor<4x8xf32, "cpu:0">) -> tensor<32xf32, "cpu:0"> {
   %t = tgraph.transpose %a {permutation = array<i64: 1, 0>} : (tensor<4x8xf32, "cpu:0">) -> tensor<8x4xf32, "cpu:0">
   %f = tgraph.reshape %t : (tensor<8x4xf32, "cpu:0">) -> tensor<32xf32, "cpu:0">
   %n = tgraph.negate %f : tensor<32xf32, "cpu:0">
   func.return %n : tensor<32xf32, "cpu:0">
+}
+
+// -----
+
+// A reshape that is no view is stored in the result, if it is returned.
+// CHECK-LABEL: func.func @returned_transpose
+// CHECK-SAME:    %[[R:[0-9]+]]: memref<32xf32, "cpu:0"> {tgraph.result = 0 : i32})
+// CHECK-NEXT:    %t = memref.reinterpret_cast %a
+// CHECK-NEXT:    %[[V:.*]] = memref.reinterpret_cast %[[R]] to offset: [0], sizes: [8, 4], strides: [4, 1]
+// CHECK-NEXT:    "memref.copy"(%t, %[[V]])
+// CHECK-NEXT:    func.return
+func.func @returned_transpose(%a: tensor<4x8xf32, "cpu:0">) -> tensor<32xf32, "cpu:0"> {
+  %t = tgraph.transpose %a {permutation = array<i64: 1, 0>} : (tensor<4x8xf32, "cpu:0">) -> tensor<8x4xf32, "cpu:0">
+  %f = tgraph.reshape %t : (tensor<8x4xf32, "cpu:0">) -> tensor<32xf32, "cpu:0">
+  func.return %f : tensor<32xf32, "cpu:0">
 }
 
 // -----
