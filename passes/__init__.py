@@ -39,6 +39,7 @@ _REWRITES = {
     "tgraph-split-updates": "TGraphSplitUpdates",
     "tgraph-fuse-into-loops": "TGraphFuseIntoLoops",
     "tgraph-sink-reshapes": "TGraphSinkReshapes",
+    "tgraph-hoist-transposes": "TGraphHoistTransposes",
 }
 """Of the default sequence: each finds something in few programs, and has no options."""
 

@@ -62,21 +62,19 @@ a reduction that it could join or from the variable or concatenation that it is 
 into.
 """
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import ReturnOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...analysis.cost import POLYNOMIALS
 from ...analysis.functions import erase_unused, tensor_blocks
 from ...dialects.sizes.symbolic import Symbolic
 from ...dialects.tgraph.base import (
-    Shape,
     TensorOp,
     ints,
     shape_of,
@@ -99,7 +97,7 @@ from ...dialects.tgraph.shaping import (
     ViewOp,
 )
 from ..optional import OptionalPass
-from .shared.reshaped import is_joined, reshaped
+from .shared.reshaped import computed_for, forget, in_shape, is_joined, reshaped
 
 
 @dataclass(frozen=True)
@@ -142,14 +140,14 @@ def _sink(op: ElementwiseOp) -> None:
     for value in op.inputs:
         view = seen[value]
         if view is None:
-            _forget(seen.values())
+            forget(seen.values())
             return
         operands.append(view[-1].results[0] if isinstance(view, list) else view)
     before = InsertPoint.before(op)
     for view in seen.values():
         for made in view if isinstance(view, list) else ():
             Rewriter.insert_op(made, before)
-    new = _again(op, operands, shape)
+    new = in_shape(op, operands, shape)
     result = ReshapeOp([new.result], result_types=(op.result.type,))
     result.location = op.location
     Rewriter.replace_op(op, [new, result])
@@ -219,7 +217,7 @@ def _compute_in_shape(reshape: ReshapeOp) -> None:
         op = value.owner
         assert isinstance(op, TensorOp)
         if isinstance(op, ElementwiseOp):
-            views: list[TensorOp] = [_again(op, [new[v] for v in op.inputs], shape)]
+            views: list[TensorOp] = [in_shape(op, [new[v] for v in op.inputs], shape)]
         else:
             seen = reshaped(value, shape)
             if not isinstance(seen, list):
@@ -233,7 +231,7 @@ def _compute_in_shape(reshape: ReshapeOp) -> None:
         made[-1].results[0].name_hint = reshape.result.name_hint
         Rewriter.replace_op(reshape, made)
         return
-    _forget([made])
+    forget([made])
 
 
 def _compute_stacked(value: SSAValue) -> None:
@@ -242,7 +240,7 @@ def _compute_stacked(value: SSAValue) -> None:
     view = value.owner
     if not isinstance(view, ViewOp) or not keeps_sizes(view) or not _is_alone(value):
         return
-    members = _computed_for(view)
+    members = computed_for(view)
     made: list[TensorOp] = []
     new: dict[SSAValue, SSAValue] = {}
     shape = value_shape(value)
@@ -251,11 +249,11 @@ def _compute_stacked(value: SSAValue) -> None:
             if operand not in new:
                 seen = _in_shape_of(view, operand)
                 if seen is None:
-                    _forget([made])
+                    forget([made])
                     return
                 made += seen if isinstance(seen, list) else ()
                 new[operand] = seen[-1].results[0] if isinstance(seen, list) else seen
-        made.append(_again(op, [new[operand] for operand in op.inputs], shape))
+        made.append(in_shape(op, [new[operand] for operand in op.inputs], shape))
         new[op.result] = made[-1].results[0]
     if made:
         Rewriter.replace_op(view, made)
@@ -263,33 +261,6 @@ def _compute_stacked(value: SSAValue) -> None:
 
 def _is_alone(value: SSAValue) -> bool:
     return len({use.operation for use in value.uses}) == 1
-
-
-def _computed_for(view: ViewOp) -> Sequence[ElementwiseOp]:
-    """The elementwise operations whose results a view shows, or only these read, in
-    order."""
-    found: dict[Operation, None] = {view: None}
-    queue: list[TensorOp] = [view]
-    for reader in queue:  # grows
-        for value in reader.operands:
-            op = value.owner
-            if (
-                isinstance(op, ElementwiseOp)
-                and op not in found
-                and not op.outs
-                and op.parent is view.parent
-                and all(use.operation in found for use in value.uses)
-            ):
-                found[op] = None
-                queue.append(op)
-    members: list[ElementwiseOp] = []
-    op = view.prev_op
-    while op and len(members) + 1 < len(found):
-        if op in found:
-            assert isinstance(op, ElementwiseOp)
-            members.append(op)
-        op = op.prev_op
-    return members[::-1]
 
 
 def _in_shape_of(view: ViewOp, value: SSAValue) -> SSAValue | list[TensorOp] | None:
@@ -331,26 +302,6 @@ def _follows_from_indices(value: SSAValue, members: dict[SSAValue, None]) -> boo
     if follows:
         members[value] = None
     return follows
-
-
-def _again(op: ElementwiseOp, operands: Sequence[SSAValue], shape: Shape) -> TensorOp:
-    """The operation in another shape."""
-    new = type(op).create(
-        operands=operands,
-        result_types=[with_shape(op.result.type, shape)],
-        properties=op.properties,
-        attributes=op.attributes,
-        location=op.location,
-    )
-    new.result.name_hint = op.result.name_hint
-    return new
-
-
-def _forget(seen: Iterable[SSAValue | list[TensorOp] | None]) -> None:
-    """Operations that are not inserted do not stay as readers of what they read."""
-    for view in seen:
-        for made in reversed(view) if isinstance(view, list) else ():
-            made.erase()
 
 
 def _reshape_for(op: ElementwiseOp, value: SSAValue) -> ReshapeOp | None:

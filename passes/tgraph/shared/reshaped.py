@@ -1,10 +1,10 @@
 """Writes values in another shape, without reshaping what is in memory."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import prod
 
 from xdsl.dialects.builtin import i1
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from ....dialects.tgraph.base import (
     AnyTensor,
@@ -18,7 +18,7 @@ from ....dialects.tgraph.base import (
     without_ones,
 )
 from ....dialects.tgraph.elements import is_integer, is_stored, number_of
-from ....dialects.tgraph.elementwise import AddOp, MultiplyOp
+from ....dialects.tgraph.elementwise import AddOp, ElementwiseOp, MultiplyOp
 from ....dialects.tgraph.fusing import COMPUTED
 from ....dialects.tgraph.shaping import (
     BroadcastInDimOp,
@@ -48,6 +48,53 @@ def reshaped(value: SSAValue, shape: Shape) -> SSAValue | list[TensorOp] | None:
     if not (is_same or _is_contiguous(value)) or is_joined(value):
         return None
     return [ReshapeOp([value], result_types=(type_,))]
+
+
+def in_shape(op: ElementwiseOp, operands: Sequence[SSAValue], shape: Shape) -> TensorOp:
+    """The operation in another shape."""
+    new = type(op).create(
+        operands=operands,
+        result_types=[with_shape(op.result.type, shape)],
+        properties=op.properties,
+        attributes=op.attributes,
+        location=op.location,
+    )
+    new.result.name_hint = op.result.name_hint
+    return new
+
+
+def computed_for(view: ViewOp) -> Sequence[ElementwiseOp]:
+    """The elementwise operations whose results a view shows, or only these read, in
+    order."""
+    found: dict[Operation, None] = {view: None}
+    queue: list[TensorOp] = [view]
+    for reader in queue:  # grows
+        for value in reader.operands:
+            op = value.owner
+            if (
+                isinstance(op, ElementwiseOp)
+                and op not in found
+                and not op.outs
+                and op.parent is view.parent
+                and all(use.operation in found for use in value.uses)
+            ):
+                found[op] = None
+                queue.append(op)
+    members: list[ElementwiseOp] = []
+    op = view.prev_op
+    while op and len(members) + 1 < len(found):
+        if op in found:
+            assert isinstance(op, ElementwiseOp)
+            members.append(op)
+        op = op.prev_op
+    return members[::-1]
+
+
+def forget(seen: Iterable[SSAValue | list[TensorOp] | None]) -> None:
+    """Operations that are not inserted do not stay as readers of what they read."""
+    for view in seen:
+        for made in reversed(view) if isinstance(view, list) else ():
+            made.erase()
 
 
 def is_joined(value: SSAValue) -> bool:

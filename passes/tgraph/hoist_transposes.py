@@ -1,0 +1,198 @@
+"""`tgraph-hoist-transposes`: moves transposes before elementwise operations.
+
+    %0 = tgraph.multiply %x, %s : tensor<4x8xf32>
+    %1 = tgraph.tanh %0 : tensor<4x8xf32>
+    %2 = tgraph.transpose %1 {permutation = array<i64: 1, 0>} : ... -> tensor<8x4xf32>
+    func.return %2 : tensor<8x4xf32>
+
+    %x0 = tgraph.transpose %x {permutation = array<i64: 1, 0>} : ... -> tensor<8x4xf32>
+    %s0 = tgraph.transpose %s {permutation = array<i64: 1, 0>} : ... -> tensor<8x4xf32>
+    %0 = tgraph.multiply %x0, %s0 : tensor<8x4xf32>
+    %2 = tgraph.tanh %0 : tensor<8x4xf32>
+    func.return %2 : tensor<8x4xf32>
+
+A transpose is a view, but a result is stored in order. So is what is assigned to a
+variable, what is concatenated, and a reshape that no strides can say. A transpose there
+is a copy of something that is stored. Before the operations, it is a view of their
+operands, and they are computed where the copy went. An image that is normalized and
+brought to channels first needs no memory but its result. Two groups with a transpose in
+between become one.
+
+    %1 = tgraph.reshape %0 : (tensor<32x16xf32>) -> tensor<4x8x2x8xf32>
+    %2 = tgraph.transpose %1 {permutation = array<i64: 0, 2, 1, 3>} : ...
+
+Where a reshape lies in between, as where an image is divided into patches, the operands
+are reshaped, too, if a view can show that. Broadcasts, numbers and indices are made in
+the new shape.
+
+Needs: level 1, before fusion.
+Leaves: level 1.
+Does not: move transposes before operations whose results others read, or that may join
+the contraction or concatenation which they read, or where sizes are symbolic.
+"""
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.traits import IsTerminator
+
+from ...analysis.functions import erase_unused, tensor_blocks
+from ...analysis.layout import Layout
+from ...dialects.sizes.symbolic import Symbolic
+from ...dialects.tgraph.base import (
+    TensorOp,
+    ints,
+    tensor_type_of,
+    value_shape,
+    with_shape,
+)
+from ...dialects.tgraph.elementwise import ElementwiseOp
+from ...dialects.tgraph.indexing import DynamicUpdateSliceOp
+from ...dialects.tgraph.reducing import ReduceOp
+from ...dialects.tgraph.shaping import (
+    BroadcastInDimOp,
+    ConcatenateOp,
+    ConstantOp,
+    IotaOp,
+    PadOp,
+    ReshapeOp,
+    TransposeOp,
+    ViewOp,
+)
+from ...dialects.tgraph.structure import AssignOp
+from ..optional import OptionalPass
+from .shared.reshaped import computed_for, forget, in_shape, is_joined, reshaped
+
+
+@dataclass(frozen=True)
+class TGraphHoistTransposes(OptionalPass):
+    """Moves transposes before operations, so that these compute what is stored."""
+
+    name = "tgraph-hoist-transposes"
+    LOWERS_PEAK = True
+    TOPIC = "fusion"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for block in tensor_blocks(op):
+            erase_unused(block)  # a dead reader would count
+            after = block.last_op
+            while after and (inner := after.prev_op):  # also what is put before
+                if not isinstance(inner, TransposeOp) or not _is_copied(inner):
+                    after = inner
+                elif not _hoist(inner):
+                    after = inner
+            erase_unused(block)
+
+
+def _is_copied(op: TransposeOp) -> bool:
+    """Whether a transpose is stored, or computed with by elementwise operations."""
+    if op.outs or any(isinstance(size, Symbolic) for size in value_shape(op.result)):
+        return False
+    for use in op.result.uses:
+        match reader := use.operation:
+            case ElementwiseOp() | AssignOp() | ConcatenateOp():
+                return True
+            case DynamicUpdateSliceOp():
+                if use.index == 1:
+                    return True
+            case ReshapeOp():
+                seen = Layout.contiguous(value_shape(op.inputs[0])).viewed(op)
+                if seen is None or seen.viewed(reader) is None:
+                    return True
+            case _:
+                if reader.has_trait(IsTerminator, value_if_unregistered=False):
+                    return True
+    return False
+
+
+def _hoist(op: TransposeOp) -> bool:
+    """Computes what a transpose alone shows in the order in which it shows it; whether
+    there is something."""
+    view: ViewOp = op
+    before = op.inputs[0]
+    if isinstance(before.owner, ReshapeOp) and not before.owner.outs:
+        if before.has_one_use():
+            view = before.owner
+    members = computed_for(view)
+    if not members:
+        return False
+    computed = {member.result for member in members}
+    read = dict.fromkeys(v for m in members for v in m.inputs if v not in computed)
+    made: list[TensorOp] = []
+    new: dict[SSAValue, SSAValue] = {}
+    for value in read:
+        views = None if _is_joined(value, read) else _seen(value, op)
+        if views is None:
+            forget([made])
+            return False
+        made += views
+        new[value] = views[-1].results[0] if views else value
+    for member in members:
+        operands = [new[value] for value in member.inputs]
+        made.append(in_shape(member, operands, value_shape(op.result)))
+        new[member.result] = made[-1].results[0]
+    Rewriter.insert_op(made, InsertPoint.before(members[-1]))
+    op.result.replace_all_uses_with(new[members[-1].result])
+    for old in dict.fromkeys((op, view, *reversed(members))):
+        Rewriter.erase_op(old)
+    for value in read:  # a dead view would be another reader of what it views
+        if isinstance(value.owner, ViewOp) and not value.uses:
+            Rewriter.erase_op(value.owner)
+    return True
+
+
+def _is_joined(value: SSAValue, read: dict[SSAValue, None]) -> bool:
+    """Whether what computes a value may be in a group with what reads it: a
+    contraction, or a reduction of something else that is read. What reads a
+    concatenation or a pad may be computed part by part."""
+    if isinstance(value.owner, BroadcastInDimOp):
+        source = value.owner.inputs[0].owner
+        return isinstance(source, ReduceOp) and any(v in read for v in source.inputs)
+    return is_joined(value) or isinstance(value.owner, ConcatenateOp | PadOp)
+
+
+def _seen(value: SSAValue, op: TransposeOp) -> list[TensorOp] | None:
+    """The operations that show a value as a transpose shows its operand, and as it is
+    reshaped before; None if there are none."""
+    shape = value_shape(op.inputs[0])
+    made: list[TensorOp] = []
+    if value_shape(value) != shape:
+        views = reshaped(value, shape)
+        if views is None:
+            return None
+        if isinstance(views, list):
+            made, value = views, views[-1].results[0]
+        else:
+            value = views
+    return made + _transposed(value, op)
+
+
+def _transposed(value: SSAValue, op: TransposeOp) -> list[TensorOp]:
+    """A value in the order in which a transpose shows another of its shape."""
+    order = op.permutation.get_values()
+    sizes = value_shape(value)
+    type = with_shape(tensor_type_of(value.type), [sizes[dim] for dim in order])
+    match value.owner:
+        case ConstantOp() as constant if constant.splat is not None:
+            new: TensorOp = ConstantOp(constant.splat, type)
+        case IotaOp() as indices if not indices.outs:
+            along = order.index(indices.dimension.value.data)
+            new = IotaOp.along(along, type, type.element_type)
+        case BroadcastInDimOp() as wide if not wide.outs:
+            dims = map(order.index, wide.broadcast_dimensions.get_values())
+            properties = {"broadcast_dimensions": ints(list(dims))}
+            new = BroadcastInDimOp(
+                wide.inputs, result_types=(type,), properties=properties
+            )
+        case TransposeOp() as other if not other.outs:
+            dims = other.permutation.get_values()
+            properties = {"permutation": ints([dims[dim] for dim in order])}
+            new = TransposeOp(other.inputs, result_types=(type,), properties=properties)
+        case _:
+            properties = {"permutation": op.permutation}
+            new = TransposeOp([value], result_types=(type,), properties=properties)
+    new.location = op.location
+    return [new]
