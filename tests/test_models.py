@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from jax_cpu import run_stablehlo
+from model_files import marked
 from modules import run
 from optional_passes import PLACE, TENSOR_PASSES
 from xdsl.dialects import memref, scf
@@ -94,6 +95,7 @@ def assert_close(got: list[np.ndarray], want: list[np.ndarray]) -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("name", marked(MODELS))
 def test_reference_has_the_values_of_jax(name: str) -> None:
     assert_close(run_reference(program(name), fresh(name)), expected(name, 0))
 
@@ -147,6 +149,7 @@ def test_every_assign_is_eliminated(name: str) -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("name", marked(MODELS))
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_optional_passes_in_any_order_give_the_same_values(
     name: str, seed: int

@@ -2,13 +2,14 @@
 
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 from executables import assert_same, inputs, run
 from levels import READY, predicted_arenas
+from model_files import MODELS, model_files
 from modules import run as with_passes
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import ModuleOp
@@ -32,9 +33,7 @@ from tensorplan.runtime.backends.onednn import backend as onednn
 from tensorplan.runtime.executor import Executable
 from tensorplan.runtime.program.workspaces import Workspaces
 
-MODELS = Path(__file__).parent / "models"
 KERNELS = ("native", "numpy")
-SLOW = ("gpt2_scan_train", "resnet18_infer")
 
 # A product whose operands no library takes as they are: both are copied.
 PRODUCT = """
@@ -90,15 +89,8 @@ def arena(module: ModuleOp) -> int:
     return sum(pool["bytes"] for pool in tensorplan.report(module)["pools"])
 
 
-def models() -> Sequence[object]:
-    return [
-        pytest.param(path, marks=pytest.mark.slow) if path.stem in SLOW else path
-        for path in sorted(MODELS.glob("*.mlir"))
-    ]
-
-
 @pytest.mark.thorough
-@pytest.mark.parametrize("path", models(), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", model_files())
 def test_nothing_comes_on_top_of_the_arena(path: Path) -> None:
     module = tensorplan.from_stablehlo(path).module
     without = tensorplan.plan(module)
