@@ -63,7 +63,7 @@ BY_OTHER_TESTS = {
     "tgraph-search": "by plan-pipeline",
 }
 SLICE = dict.fromkeys(READERS, 40) | {
-    **{"tensor": 40, "memref": 40, "models": 3, "bytecode": 6}
+    **{"tensor": 40, "memref": 30, "models": 3, "bytecode": 6}
 }
 
 pytestmark = pytest.mark.filterwarnings("ignore")

@@ -109,6 +109,7 @@ def test_planned_has_the_values_of_jax_and_of_the_second_step(name: str) -> None
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("name", marked(MODELS))
 def test_dead_buffers_are_never_read(name: str) -> None:
     run = Executable(planned(name), sanitize=True)
     assert_close(run(*fresh(name)), expected(name, 0))
@@ -173,6 +174,7 @@ def unoptimised(name: str) -> list[np.ndarray]:
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("name", marked(MODELS))
 def test_plans_are_the_same_every_time(name: str) -> None:
     assert text(tensorplan.plan(program(name))) == text(planned(name))
 

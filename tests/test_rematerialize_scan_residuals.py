@@ -155,6 +155,8 @@ def network(cell: str, form: str, trips: int, first: int) -> Any:
     return jax.value_and_grad(loss, (0, 1, 2)), arrays
 
 
+FORMS = ("1", "4", "fori", "1 reversed", "down", "pairs")
+
 LOOPS: Sequence[ModulePass] = (
     CanonicalizePass(),
     CommonSubexpressionElimination(),
@@ -237,7 +239,7 @@ def test_networks_however_they_are_written(
 )
 def test_a_network_takes_as_much_however_it_is_written(cell: str) -> None:
     sizes: list[int] = []
-    for form in ("1", "2", "4", "fori", "1 reversed", "down", "pairs"):
+    for form in FORMS:
         step, arrays = network(cell, form, trips=96, first=0)
         module = tensorplan.from_jax(step, *arrays).module
         sizes.append(planned_bytes(tensorplan.plan(module)))
@@ -253,7 +255,7 @@ def test_a_network_takes_as_much_however_it_is_written(cell: str) -> None:
 def test_updates_take_as_much_however_the_network_is_written(cell: str) -> None:
     """Momentum: gradients are consumed row by row in the loop of the backward pass."""
     sizes: list[int] = []
-    for form in ("1", "2", "4", "fori", "1 reversed", "down", "pairs"):
+    for form in FORMS:
         both, (x, w, b) = network(cell, form, trips=96, first=0)
 
         def step(w, b, m, x, both=both):
