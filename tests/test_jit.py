@@ -218,7 +218,7 @@ OF_SECOND_ORDER = ("hessian", "twice backwards", "backwards, over forwards", "fo
 def test_derivatives_of_each_order(name: str) -> None:
     """Of a function with results that are no numbers, some integers, and of a loss."""
     of = DERIVATIVES[name]
-    functions = [lambda p, x: layer(p, x)["y"]]
+    functions: list[Any] = [lambda p, x: layer(p, x)["y"]]
     if name not in OF_SECOND_ORDER:
         functions.append(loss)
     if name in ("jvp", "jvp of one", "linearize"):  # the others refuse integers
