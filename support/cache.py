@@ -74,14 +74,18 @@ def _note_use(file: Path) -> None:
 @cache
 def _trim(folder: Path) -> None:
     """Deletes what was not used for longest, until the rest is no more than `MOST`."""
-    ours = [x for x in folder.iterdir() if x.suffix in SUFFIXES]
-    found = [(x.stat().st_mtime_ns, x.stat().st_size, x) for x in ours]
-    left = sum(size for _, size, _ in found)
-    for _, size, file in sorted(found):
+    with os.scandir(folder) as entries:
+        ours = [
+            (entry.stat(), entry.path)
+            for entry in entries
+            if entry.name.endswith(SUFFIXES)
+        ]
+    left = sum(found.st_size for found, _ in ours)
+    for found, path in sorted(ours, key=lambda each: (each[0].st_mtime_ns, each[1])):
         if left <= MOST:
             return
-        file.unlink(missing_ok=True)
-        left -= size
+        Path(path).unlink(missing_ok=True)
+        left -= found.st_size
 
 
 _NO_LINKS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)

@@ -3,7 +3,9 @@
 import re
 import shutil
 import subprocess
-import sys
+from contextlib import redirect_stdout
+from importlib import import_module
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -24,14 +26,10 @@ SOURCE = {
 
 
 def script(tool: str, shell: str) -> str:
-    command = [sys.executable, "-m", f"tensorplan.tools.{tool.replace('-', '_')}"]
-    run = subprocess.run(
-        [*command, "--print-completion", shell],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    return run.stdout
+    main = import_module(f"tensorplan.tools.{tool.replace('-', '_')}").main
+    with redirect_stdout(StringIO()) as text:
+        assert main(["--print-completion", shell]) == 0
+    return text.getvalue()
 
 
 @pytest.fixture(scope="module", params=STARTS)

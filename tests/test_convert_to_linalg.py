@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from kernel_cases import KERNELS, TESTS, Case, cases
+from model_files import model_files
 from modules import parse
 from one_op import reference, tensor
 from upstream import lowered, needs_mlir, with_each_mlir
@@ -49,8 +50,6 @@ from tensorplan.runtime.executor import Executable
 from tensorplan.tools.plan_run import main as plan_run
 
 pytestmark = needs_mlir
-
-ROOT = Path(__file__).parent.parent
 
 
 class Program:
@@ -175,18 +174,8 @@ def test_all_cases_of_the_kernels(name: str, monkeypatch: pytest.MonkeyPatch) ->
         check_cases(found[start : start + 100])
 
 
-MODELS = sorted((ROOT / "tests/models").glob("*.mlir"))
-FAST = [path for path in MODELS if "resnet" not in path.stem]
-
-
 @pytest.mark.thorough
-@pytest.mark.parametrize(
-    "path",
-    [
-        pytest.param(path, id=path.stem, marks=() if path in FAST else pytest.mark.slow)
-        for path in MODELS
-    ],
-)
+@pytest.mark.parametrize("path", model_files())
 def test_models_run_natively(path: Path) -> None:
     pytest.importorskip("jax")
     module = tensorplan.plan(tensorplan.from_stablehlo(path).module)

@@ -101,7 +101,7 @@ def test_a_plan_in_time(seconds: float, own_clock: None) -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     ("model", "limit"),
-    [("lenet_train", 1), ("lenet_train", 3), ("lstm_scan_train", 3)],
+    [("lenet_train", 1), ("lstm_scan_train", 2)],
 )
 def test_a_search_keeps_its_time_limit(model: str, limit: int, own_clock: None) -> None:
     """What effort=low does is done in any case."""
@@ -120,8 +120,8 @@ def test_a_budget_keeps_its_time_limit(own_clock: None) -> None:
     module = tensorplan.from_stablehlo(MODELS / "lstm_scan_train.mlir").module
     start = process_time()
     with pytest.raises(Exception, match="more than the budget"):
-        tensorplan.plan(module, budget=1000, time_limit=2)
-    assert process_time() - start < 3
+        tensorplan.plan(module, budget=1000, time_limit=1)
+    assert process_time() - start < 2
 
 
 PASSES = (

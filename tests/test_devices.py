@@ -10,6 +10,7 @@ import pytest
 from executables import assert_same, counted
 from hypothesis import given
 from hypothesis import strategies as st
+from model_files import model_files
 from programs import Program, programs
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
@@ -34,11 +35,6 @@ from tensorplan.runtime.executor import Executable
 
 DEVICES = ("cpu:0", "cpu:1", "cpu:2")
 GROUPS = ("first=cpu:0", "second=cpu:1", "third=cpu:2")
-MODELS = [  # all but ResNet-18, which has no operation that LeNet lacks
-    path
-    for path in sorted((Path(__file__).parent / "models").glob("*.mlir"))
-    if path.stem != "resnet18_infer"
-]
 
 placements = st.lists(st.sampled_from([None, None, *DEVICES]), min_size=1, max_size=40)
 """A device, or none, for one operation after the other; repeated as needed."""
@@ -188,7 +184,7 @@ def on(value: SSAValue) -> dict[str, Attribute]:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", model_files())
 def test_models_split_by_groups_have_the_same_values(path: Path) -> None:
     """One operation here, the next there."""
     program = run(tensorplan.from_stablehlo(path).module, ConvertStablehloToTGraph())

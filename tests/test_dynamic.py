@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -126,11 +127,17 @@ def _expect(
         np.testing.assert_allclose(got, np.asarray(want), rtol=2e-4, atol=2e-5)
 
 
+@cache
+def made(case: str) -> tuple[Callable[..., Any], list[Any]]:
+    """The same function each time, which JAX compiles once for each size."""
+    return CASES[case]()
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("case", CASES)
 def test_values_are_those_of_jax(case: str, mode: str):
-    function, args = CASES[case]()
+    function, args = made(case)
     module = tensorplan.from_jax(function, *args).module
     run = tensorplan.compile(module, **MODES[mode])
     assert isinstance(run, DynamicExecutable)

@@ -32,7 +32,7 @@ func.func @main(%x: tensor<64x64xf32>, %w: tensor<64x64xf32>) -> tensor<64xf32> 
   func.return %f : tensor<64xf32>
 }}"""
 
-BUDGETS = (49152, 40000, 20000, 8192, 4096, 1)
+BUDGETS = (49152, 20000, 4096, 1)
 
 
 @pytest.fixture

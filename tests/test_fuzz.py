@@ -63,7 +63,7 @@ BY_OTHER_TESTS = {
     "tgraph-search": "by plan-pipeline",
 }
 SLICE = dict.fromkeys(READERS, 40) | {
-    **{"tensor": 60, "memref": 40, "models": 4, "bytecode": 6}
+    **{"tensor": 40, "memref": 30, "models": 3, "bytecode": 6}
 }
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -141,10 +141,9 @@ def test_a_seed_is_a_program(target: str) -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("target", TARGETS)
-def test_texts_do_not_depend_on_hashes(target: str) -> None:
-    _skip_without_jaxlib(target)
-    command = [sys.executable, str(FUZZ), target, "--seed", "5", "--count", "2"]
+def test_texts_do_not_depend_on_hashes() -> None:
+    _skip_without_jaxlib("models")
+    command = [sys.executable, str(FUZZ), *TARGETS, "--seed", "5", "--count", "2"]
     first, second = (
         subprocess.run(
             [*command, "--print"],
@@ -156,7 +155,7 @@ def test_texts_do_not_depend_on_hashes(target: str) -> None:
         for hash_seed in ("1", "2")
     )
     assert first == second
-    assert first.count("func.func") >= 4
+    assert first.count("func.func") >= 4 * len(TARGETS)
 
 
 def test_programs_become_small() -> None:

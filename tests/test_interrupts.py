@@ -109,10 +109,10 @@ def handed_out(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_any_call(options: dict[str, Any], usual: bool, then: int) -> None:
     """The usual call only reads other arrays; others bring a variable and a parameter.
     Then the program is called with what it had before, with the same, or with others.
-    Each second event is tried.
+    Each third event is tried.
     """
     run = Executable(module(), **options)
-    for number in count(step=2):
+    for number in count(step=3):
         calls = [given(3 * number + n) for n in range(3)]
         if usual:
             calls[1][2:] = calls[2][2:] = calls[0][2:]
@@ -150,10 +150,10 @@ func.func @main(%x: {square}) -> {square} {{
 @pytest.mark.thorough
 def test_an_arena_that_moves() -> None:
     """The first call after another program has enlarged the arena: it makes the steps
-    anew, in some 10,000 events, of which each 11th is tried."""
+    anew, in some 10,000 events, of which each 31st is tried."""
     small, large = cube(4), cube(16)
     x = 2 * np.eye(4, dtype=np.float32)
-    for number in count(step=11):
+    for number in count(step=31):
         run = Executable(small)
         run(x)
         before = run.pools[0].memory

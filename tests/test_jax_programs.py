@@ -52,7 +52,7 @@ def program(*args: Tree, donated: Sequence[int] = ()) -> Callable[..., Any]:
 WIDTH, HEADS, PATCHES = 32, 2, 5
 
 
-def vision_parameters() -> Tree:
+def vision_parameters(blocks: int = 2) -> Tree:
     d = WIDTH
     return {
         "patch": floats(8 * 8 * 3, d),
@@ -67,7 +67,7 @@ def vision_parameters() -> Tree:
                 "up": floats(d, 4 * d),
                 "down": floats(4 * d, d),
             }
-            for _ in range(2)
+            for _ in range(blocks)
         ],
     }
 
@@ -106,7 +106,7 @@ def vision_transformer(p: Tree, images: Any) -> Any:
     return vision(p, images)
 
 
-PARAMETERS = vision_parameters()
+PARAMETERS = vision_parameters(blocks=1)
 ZEROS = jax.tree.map(np.zeros_like, PARAMETERS)
 
 

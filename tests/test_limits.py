@@ -453,7 +453,7 @@ def hard_problem(count: int = 300) -> Problem:
 
 
 @pytest.mark.parametrize("strategy", ["auto", "usmp-hill-climb"])
-@pytest.mark.parametrize("limit", [0.3, 1.0])
+@pytest.mark.parametrize("limit", [0.1, 0.4])
 def test_a_time_limit_is_kept(strategy: str, limit: float) -> None:
     solve(hard_problem(), strategy, Limits(time_limit=0.1))  # loads numba, once: 0.4 s
     start = time.process_time()
@@ -475,8 +475,8 @@ def test_no_strategy_forgets_its_time_limit(
     if strategy == "auto":
         solve(problem, strategy, Limits(time_limit=0.1))  # loads numba, once
     start = time.process_time()
-    plan = solve(problem, strategy, Limits(time_limit=0.3))
-    assert time.process_time() - start <= 1.05 * 0.3 + 1
+    plan = solve(problem, strategy, Limits(time_limit=0.1))
+    assert time.process_time() - start <= 1.05 * 0.1 + 1
     assert validate(problem, plan.offsets) is None
 
 

@@ -196,8 +196,15 @@ def test_the_executor_runs_them(path: Path) -> None:
 
 @pytest.mark.thorough
 @needs_mlir
-@by_program
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, id=path.stem, marks=pytest.mark.slow if n % 5 else ())
+        for n, path in enumerate(PROGRAMS)
+    ],
+)
 def test_the_mlir_backend_runs_them(path: Path) -> None:
+    """With arguments and results; test_values runs all plans."""
     module, arrays = as_entry(path)
     run = MlirExecutable(lowered(planned(module)), signature(module, "program"))
     check(path, run, arrays)

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from jax_cpu import run_stablehlo
+from model_files import marked
 from modules import run
 from optional_passes import PLACE, TENSOR_PASSES
 from xdsl.dialects import memref, scf
@@ -94,6 +95,7 @@ def assert_close(got: list[np.ndarray], want: list[np.ndarray]) -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("name", marked(MODELS))
 def test_reference_has_the_values_of_jax(name: str) -> None:
     assert_close(run_reference(program(name), fresh(name)), expected(name, 0))
 
@@ -107,6 +109,7 @@ def test_planned_has_the_values_of_jax_and_of_the_second_step(name: str) -> None
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("name", marked(MODELS))
 def test_dead_buffers_are_never_read(name: str) -> None:
     run = Executable(planned(name), sanitize=True)
     assert_close(run(*fresh(name)), expected(name, 0))
@@ -147,6 +150,7 @@ def test_every_assign_is_eliminated(name: str) -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("name", marked(MODELS))
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_optional_passes_in_any_order_give_the_same_values(
     name: str, seed: int
@@ -170,6 +174,7 @@ def unoptimised(name: str) -> list[np.ndarray]:
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("name", marked(MODELS))
 def test_plans_are_the_same_every_time(name: str) -> None:
     assert text(tensorplan.plan(program(name))) == text(planned(name))
 

@@ -284,7 +284,7 @@ def test_a_small_gpt2_trains_with_activations_elsewhere() -> None:
     import jax
     from gpt2 import parameters, sgd_step
 
-    weights = parameters(layers=3, width=64, vocabulary=256, length=64)
+    weights = parameters(layers=2, width=64, vocabulary=256, length=64)
     tokens = np.random.default_rng(1).integers(0, 256, (4, 64)).astype(np.int32)
     step = tensorplan.from_jax(
         partial(sgd_step, heads=4), weights, tokens, donate_argnums=0

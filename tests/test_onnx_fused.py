@@ -281,8 +281,7 @@ def test_attention_of_8_bits(past: int, columns: bool, weights: str) -> None:
 
 @pytest.mark.parametrize("mask", ["none", "ends", "keys", "queries"])
 @pytest.mark.parametrize("past", [0, 3])
-@pytest.mark.parametrize("causal", [0, 1])
-@pytest.mark.parametrize("heads", [1, 2])
+@pytest.mark.parametrize(("heads", "causal"), [(1, 0), (2, 1)])
 def test_attention_of_three_products(
     heads: int, causal: int, past: int, mask: str
 ) -> None:
@@ -425,8 +424,7 @@ def test_grouped_attention_of_half_precision(sinks: bool) -> None:
 # Attention as ONNX has it, of 2 sequences, 5 queries, and heads of size 8.
 
 
-@pytest.mark.parametrize("rank", [3, 4])
-@pytest.mark.parametrize("shared", [2, 4])
+@pytest.mark.parametrize(("shared", "rank"), [(2, 3), (4, 4)])
 @pytest.mark.parametrize("past", [0, 3])
 @pytest.mark.parametrize("mask", ["none", "flags", "numbers", "short"])
 def test_attention_of_onnx(mask: str, past: int, shared: int, rank: int) -> None:

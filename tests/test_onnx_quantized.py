@@ -474,7 +474,11 @@ def arena(data: bytes) -> int:
 @pytest.mark.parametrize(
     ("name", "way"),
     [
-        *(("bert", way) for way in ("qdq", "qdq-channels", *EXACT)),
+        *(("bert", way) for way in ("qdq", "operators-channels")),
+        *(
+            pytest.param("bert", way, marks=pytest.mark.slow)
+            for way in ("qdq-channels", "operators")
+        ),
         *(
             ("keywords", way)
             for way in ("qdq", "qdq-channels", "operators", "unsigned")

@@ -354,7 +354,7 @@ def test_the_proof_of_a_transfer_looks_at_few_of_the_operations_beside_it() -> N
     """Of those that use its memory, or bytes of it."""
     few, many = (
         calls(run(leaving(count), PlanOverlapCopies()), PlanMemory(), operands)
-        for count in (40, 80)
+        for count in (20, 40)
     )
     assert many < 2.2 * few
 
@@ -444,18 +444,12 @@ def test_what_fitted_still_fits(seed: int) -> None:
 
 def hiding() -> ModuleOp:
     """A plan with transfers both ways, and in a loop."""
-    for seed in range(100):
-        _, spilled = fitted(Random(seed))
-        module = run(asynchronous(spilled), PlanOverlapCopies())
-        starts = [op for op in module.walk() if isinstance(op, memref.DmaStartOp)]
-        if len(starts) > 3 and any(
-            op.parent is not function_of(module).body.block for op in starts
-        ):
-            try:
-                return run(module, PlanMemory())
-            except LocatedError:
-                continue
-    raise AssertionError
+    _, spilled = fitted(Random(19))
+    module = run(asynchronous(spilled), PlanOverlapCopies())
+    starts = [op for op in module.walk() if isinstance(op, memref.DmaStartOp)]
+    assert len(starts) > 3
+    assert any(op.parent is not function_of(module).body.block for op in starts)
+    return run(module, PlanMemory())
 
 
 def test_a_transfer_elsewhere_is_refused_or_does_no_harm() -> None:
@@ -466,29 +460,32 @@ def test_a_transfer_elsewhere_is_refused_or_does_no_harm() -> None:
         for op in planned.walk()
         if isinstance(op, memref.DmaStartOp | memref.DmaWaitOp)
     ]
+    function = function_of(planned)
+    expected = [run_memrefs(function, path, 10**5) for path in range(2)]
     refused = tried = 0
     for op in ops:
-        assert op.parent is not None
-        for place in list(op.parent.ops):
-            other = planned.clone()
-            found = dict(zip(planned.walk(), other.walk(), strict=True))
-            if place is op or not _is_defined(op, place):
+        block, next_op = op.parent, op.next_op
+        assert block is not None
+        assert next_op is not None
+        for place in list(block.ops):
+            if place in (op, next_op) or not _is_defined(op, place):
                 continue
-            found[op].detach()
-            Rewriter.insert_op(found[op], InsertPoint.before(found[place]))
             tried += 1
+            op.detach()
+            Rewriter.insert_op(op, InsertPoint.before(place))
             try:
-                check_plan(other)
+                check_plan(planned)
             except LocatedError:
                 refused += 1
-                continue
-            for path, is_late in ((0, False), (1, True)):
-                expected = run_memrefs(function_of(planned), path, 10**5)
-                try:
-                    values = run_memrefs(function_of(other), path, 10**5, is_late)
-                except (KeyError, AssertionError):  # a wait without a start: a remark
-                    continue
-                assert_same_contents(expected, values)
+            else:
+                for path, is_late in ((0, False), (1, True)):
+                    try:
+                        values = run_memrefs(function, path, 10**5, is_late)
+                    except (KeyError, AssertionError):  # no start: a remark
+                        continue
+                    assert_same_contents(expected[path], values)
+            op.detach()
+            Rewriter.insert_op(op, InsertPoint.before(next_op))
     assert refused > tried / 3
 
 

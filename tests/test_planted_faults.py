@@ -44,6 +44,19 @@ Patch = pytest.MonkeyPatch
 FOUND_BY_CHECK, FOUND_BY_RUN, UNNOTICED, WRONG = "check", "run", "unnoticed", "wrong"
 
 
+def arguments_of(module: ModuleOp) -> list[np.ndarray]:
+    return [
+        np.arange(1, 1 + int(np.prod(i.shape)), dtype=i.dtype).reshape(i.shape)
+        for i in signature(module).inputs
+    ]
+
+
+@cache
+def expected(module: ModuleOp) -> Sequence[np.ndarray]:
+    """The reference interpreter's values."""
+    return run_reference(module, arguments_of(module))
+
+
 def judge(module: ModuleOp, check: bool = True, reuse_outputs: bool = True) -> str:
     """Who notices, in one program, that its plan is wrong."""
     with Patch.context() as patch:
@@ -53,11 +66,8 @@ def judge(module: ModuleOp, check: bool = True, reuse_outputs: bool = True) -> s
             planned = tensorplan.plan(module, reuse_outputs=reuse_outputs)
         except LocatedError:
             return FOUND_BY_CHECK
-    arguments = [
-        np.arange(1, 1 + int(np.prod(i.shape)), dtype=i.dtype).reshape(i.shape)
-        for i in signature(module).inputs
-    ]
-    want = run_reference(module, [a.copy() for a in arguments])
+    arguments = arguments_of(module)
+    want = expected(module)
     try:
         program = Executable(planned, sanitize=True, native=False)
         got = program(*[a.copy() for a in arguments])

@@ -4,11 +4,11 @@ import gc
 import weakref
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from model_files import MODELS, marked
 
 import tensorplan
 from tensorplan.dialects.dtypes import Array
@@ -17,7 +17,6 @@ from tensorplan.runtime.program.relocation import Hidden, relocated
 from tensorplan.runtime.program.steps import MemoryBlock, Step
 from tensorplan.support.slots import Input
 
-MODELS = Path(__file__).parent / "models"
 SMALL = ("mlp_infer", "mlp_train_adam", "lstm_scan_train", "gpt2_scan_train")
 
 
@@ -42,7 +41,7 @@ def offset(array: Array) -> Array:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("native", [True, False])
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("name", marked(SMALL))
 def test_fresh_arrays_give_what_a_new_executable_gives(
     monkeypatch: pytest.MonkeyPatch, name: str, native: bool
 ) -> None:

@@ -155,6 +155,8 @@ def network(cell: str, form: str, trips: int, first: int) -> Any:
     return jax.value_and_grad(loss, (0, 1, 2)), arrays
 
 
+FORMS = ("1", "4", "fori", "1 reversed", "down", "pairs")
+
 LOOPS: Sequence[ModulePass] = (
     CanonicalizePass(),
     CommonSubexpressionElimination(),
@@ -207,7 +209,9 @@ def test_wide_values_follow_from_narrow_ones(function: Any, stacks: int) -> None
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(("trips", "first"), [(5, 0), (8, 2)])
+@pytest.mark.parametrize(
+    ("trips", "first"), [(7, 2), pytest.param(8, 0, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize(
     "form", ["1", "2", "4", "1 reversed", "2 reversed", "fori", "down", "pairs"]
 )
@@ -220,18 +224,22 @@ def test_networks_however_they_are_written(
     want = run_reference(module, arrays)
     for a, b in zip(run_reference(run(module, *LOOPS), arrays), want, strict=True):
         np.testing.assert_array_equal(a, b)
-    got = tensorplan.compile(module)(*arrays) if first else want
+    got = tensorplan.compile(module)(*arrays)
     for a, b in zip(got, want, strict=True):
         np.testing.assert_allclose(a, b, 1e-4, 1e-5 * float(np.abs(b).max()))
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(
-    "cell", ["plain", "residual", pytest.param("gated", marks=pytest.mark.slow)]
+    "cell",
+    [
+        "plain",
+        *(pytest.param(c, marks=pytest.mark.slow) for c in ("residual", "gated")),
+    ],
 )
 def test_a_network_takes_as_much_however_it_is_written(cell: str) -> None:
     sizes: list[int] = []
-    for form in ("1", "2", "4", "fori", "1 reversed", "down", "pairs"):
+    for form in FORMS:
         step, arrays = network(cell, form, trips=96, first=0)
         module = tensorplan.from_jax(step, *arrays).module
         sizes.append(planned_bytes(tensorplan.plan(module)))
@@ -247,7 +255,7 @@ def test_a_network_takes_as_much_however_it_is_written(cell: str) -> None:
 def test_updates_take_as_much_however_the_network_is_written(cell: str) -> None:
     """Momentum: gradients are consumed row by row in the loop of the backward pass."""
     sizes: list[int] = []
-    for form in ("1", "2", "4", "fori", "1 reversed", "down", "pairs"):
+    for form in FORMS:
         both, (x, w, b) = network(cell, form, trips=96, first=0)
 
         def step(w, b, m, x, both=both):
@@ -274,7 +282,7 @@ def test_an_unrolled_loop_holds_the_weights_of_one_layer() -> None:
     """Each row of the weights is updated before the next is read."""
     jax = pytest.importorskip("jax")
     sizes: list[int] = []
-    for unroll in (1, 2, 4, 12):
+    for unroll in (1, 4, 12):
 
         def loss(w, x, unroll=unroll):
             def layer(x, w):

@@ -124,7 +124,9 @@ def network(jax: Any, unroll: int, is_reversed: bool) -> Program:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("is_reversed", [False, True])
+@pytest.mark.parametrize(
+    "is_reversed", [True, pytest.param(False, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize(
     "program", [layers, pytest.param(network, marks=pytest.mark.slow)]
 )

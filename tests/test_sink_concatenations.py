@@ -86,7 +86,7 @@ def test_steps_one_after_another() -> None:
     """Each step reads more places of what is some steps back, without end."""
 
     def steps(x: Any) -> Any:
-        for _ in range(24):
+        for _ in range(12):
             x = rolled(x)
         return x
 

@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from memref_programs import assert_same_contents
 from modules import parse, run
 from sampling import examples
-from spilled_programs import assert_same_bytes, fitted, on, peak
+from spilled_programs import assert_same_bytes, fitted, on, peak, written
 from upstream import with_each_mlir
 from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import ModuleOp, NoneAttr
@@ -60,11 +61,13 @@ def test_random_programs(random: Random) -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("seed", [1, 14, 43, 50])  # which fit
+@pytest.mark.parametrize(  # which fit
+    "seed", [1, 43, *(pytest.param(n, marks=pytest.mark.slow) for n in (14, 50))]
+)
 def test_other_offsets_are_refused_or_do_no_harm(seed: int) -> None:
     """Each buffer of a plan at the offset of each other one."""
     _, spilled = fitted(Random(seed))
-    planned = run(spilled, PlanMemory())
+    planned, expected = run(spilled, PlanMemory()), written(spilled)
     views = [op for op in planned.walk() if isinstance(op, memref.ViewOp)]
     refused = 0
     for view, other in product(views, views):
@@ -77,7 +80,8 @@ def test_other_offsets_are_refused_or_do_no_harm(seed: int) -> None:
         except LocatedError:
             refused += 1
         else:
-            assert_same_bytes(spilled, planned)
+            for before, after in zip(expected, written(planned), strict=True):
+                assert_same_contents(before, after)
         view.operands = [view.source, given, *view.sizes]
     assert refused > len(views) / 2
 
@@ -376,7 +380,7 @@ def test_the_cost_of_a_choice_is_what_moves(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr("tensorplan.passes.plan.spill.cheapest", choose)
     module = benchmark.lowered(ROOT / "tests" / "models" / "lstm_scan_train.mlir")
-    sizes = (6096, 9_312), (5334, 21_888), (3810, 48_960), (3429, 58_912)
+    sizes = (6096, 9_312), (3429, 58_912)
     for capacity, moved in sizes:
         found = benchmark.spilled(module, capacity)
         assert benchmark.moved(found) == moved

@@ -23,6 +23,7 @@ from levels import (
     storage_of_program,
     stored_bytes,
 )
+from model_files import model_files
 from random_passes import PASSES, place
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, UnitAttr
 from xdsl.dialects.func import FuncOp
@@ -47,8 +48,6 @@ from tensorplan.passes.tgraph.eliminate_assigns import TGraphEliminateAssigns
 from tensorplan.passes.tgraph.fuse import TGraphFuse, outline
 from tensorplan.passes.tgraph.fusion.groups import fusions
 from tensorplan.passes.tgraph.infer_shapes import TGraphInferShapes
-
-MODELS = sorted((Path(__file__).parent / "models").glob("*.mlir"))
 
 HOMES = """
 func.func @main(%x: tensor<64xf32, "cpu:0">,
@@ -192,7 +191,7 @@ def computed(random: Random, size: int) -> str:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("file", MODELS, ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", model_files())
 def test_groups_of_models_are_predicted(file: Path) -> None:
     module = read(file.read_bytes(), file.name, tensorplan.context())
     placed, rest = before_bufferization()
@@ -220,7 +219,7 @@ def assert_groups_are_predicted(module: ModuleOp, fuse: TGraphFuse) -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("file", MODELS, ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", model_files())
 def test_models_are_predicted(file: Path) -> None:
     module = read(file.read_bytes(), file.name, tensorplan.context())
     for stage in before_bufferization():

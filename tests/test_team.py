@@ -19,6 +19,7 @@ import pytest
 from executables import inputs, run
 from hypothesis import given
 from hypothesis import strategies as st
+from model_files import model_files
 from programs import Program, programs
 
 import tensorplan
@@ -34,11 +35,6 @@ from tensorplan.support.threads import available
 pytestmark = pytest.mark.skipif(
     not Path("/proc/self/task").exists(), reason="counts threads as Linux has them"
 )
-MODELS = [  # all but ResNet-18, which has no operation that LeNet lacks
-    path
-    for path in sorted((Path(__file__).parent / "models").glob("*.mlir"))
-    if path.stem != "resnet18_infer"
-]
 
 
 @pytest.fixture(autouse=True)
@@ -196,7 +192,7 @@ def test_random_programs(program: Program, threads: int) -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("model", MODELS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("model", model_files())
 def test_models(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The order in which oneDNN adds up long sums depends on a product's size, and
     BLAS's on its threads: values may differ by rounding. All others are the same."""

@@ -274,8 +274,10 @@ def test_all_numbers_of_16_bits(kind: str, scale: float) -> None:
     check(n.model(y), [np.arange(-(1 << 15), 1 << 15).astype("i2")])
 
 
-@pytest.mark.parametrize("scale", [0.01, 0.0002, 1 / 2048, 7e-6])
-@pytest.mark.parametrize("out", [0.0003, 0.02])
+@pytest.mark.parametrize(
+    ("scale", "out"),
+    [(0.01, 0.0003), (0.0002, 0.02), (1 / 2048, 0.0003), (7e-6, 0.02)],
+)
 @pytest.mark.parametrize("kind", ["EXP", "LOG", "RSQRT", "SQRT"])
 def test_tables_of_16_bits(kind: str, out: float, scale: float) -> None:
     """Those of the exponential function have infinities; there are no roots of negative

@@ -116,25 +116,25 @@ def test_attention_needs_the_scores_of_one_tile(tiles: int) -> None:
 def test_tiles_of_several_results() -> None:
     """The two greatest scores of each row, and where they are."""
     module = parse("""
-func.func @main(%x: tensor<64x8xf32>, %y: tensor<8x512xf32>)
-    -> (tensor<64x2xf32>, tensor<64x2xi32>) {
+func.func @main(%x: tensor<16x8xf32>, %y: tensor<8x128xf32>)
+    -> (tensor<16x2xf32>, tensor<16x2xi32>) {
   %0 = tgraph.dot_general %x, %y {lhs_contracting_dimensions = array<i64: 1>,
     rhs_contracting_dimensions = array<i64: 0>}
-    : (tensor<64x8xf32>, tensor<8x512xf32>) -> tensor<64x512xf32>
+    : (tensor<16x8xf32>, tensor<8x128xf32>) -> tensor<16x128xf32>
   %1, %2 = tgraph.sort %0 {
       dimension = 1 : i64, count = 2 : i64, positions = array<i64: 1>}
-      : (tensor<64x512xf32>) -> (tensor<64x2xf32>, tensor<64x2xi32>) {
+      : (tensor<16x128xf32>) -> (tensor<16x2xf32>, tensor<16x2xi32>) {
     ^bb0(%a: tensor<f32>, %b: tensor<f32>, %i: tensor<i32>, %j: tensor<i32>):
       %greater = tgraph.compare %a, %b {direction = "GT"}
         : (tensor<f32>, tensor<f32>) -> tensor<i1>
       tgraph.yield %greater : tensor<i1>
   }
-  func.return %1, %2 : tensor<64x2xf32>, tensor<64x2xi32>
+  func.return %1, %2 : tensor<16x2xf32>, tensor<16x2xi32>
 }""")
     ready = run(module, *READY)
     tiled = run(ready, EAGER)
     planned = run(tiled, *REST)
-    assert planned_bytes(planned) == 64 * 512 * 4 // 8
+    assert planned_bytes(planned) == 16 * 128 * 4 // 8
     want = run_reference(ready, inputs(ready))
     for got in (
         run_reference(tiled, inputs(ready)),

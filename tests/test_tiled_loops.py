@@ -34,7 +34,7 @@ from tensorplan.passes.tgraph.tiling.loops import Surroundings, tiled_loop
 from tensorplan.passes.tgraph.tiling.twice import Again
 from tensorplan.runtime.executor import Executable
 
-SEEDS = 4
+SEEDS = 3
 """Loops that are written of each program."""
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from model_files import MODELS, marked
 from modules import parse, run
 from spilled_programs import function_of
 from upstream import needs_mlir
@@ -37,7 +38,6 @@ from tensorplan.passes.plan.strip_memory_spaces import PlanStripMemorySpaces
 from tensorplan.runtime.backends.mlir.executable import MlirExecutable
 from tensorplan.runtime.executor import Executable
 
-MODELS = Path(__file__).parent / "models"
 PLAN = PlanMemory(reuse_outputs=False)
 CAPACITIES = {
     "lstm_scan_train": 4200,
@@ -113,7 +113,7 @@ def assert_same(found: Sequence[Array], expected: Sequence[Array]) -> None:
         assert np.array_equal(x, y)
 
 
-@pytest.mark.parametrize("name", CAPACITIES)
+@pytest.mark.parametrize("name", marked(CAPACITIES))
 @pytest.mark.parametrize("native", [False, True])
 def test_the_values_are_those_without_spilling(name: str, native: bool) -> None:
     expected = values(run(on_memrefs(name), PLAN), native=native)

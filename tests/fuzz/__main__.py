@@ -39,7 +39,7 @@ EVERY = [*TARGETS, "foreign", "onnxruntime", *READERS]
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser("fuzz", description=__doc__)
-    parser.add_argument("target", choices=["all", *EVERY, "litert"])
+    parser.add_argument("target", nargs="+", choices=["all", *EVERY, "litert"])
     parser.add_argument("--seed", type=int, default=0, help="the first (default: 0)")
     parser.add_argument("--count", type=int, default=1, help="of seeds (default: 1)")
     parser.add_argument(
@@ -62,7 +62,7 @@ def main() -> int:
     warnings.simplefilter("ignore")
     if options.verbose:
         logging.basicConfig(level=logging.INFO, format="  %(message)s")
-    targets = EVERY if options.target == "all" else [options.target]
+    targets = EVERY if "all" in options.target else options.target
     return max([_try(target, options) for target in targets])
 
 

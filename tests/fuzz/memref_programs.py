@@ -299,8 +299,17 @@ class _Reference(NamedTuple):
     """A memref: its memory, and where its elements lie in it, in bytes."""
 
     memory: list[object]
-    places: Sequence[int]
+    places: range
     width: int
+
+    def parts(self) -> list[slice]:
+        """Where its bytes are, in order: one part where elements lie side by side."""
+        first, step, width = self.places.start, self.places.step, self.width
+        if self.places and self.places[-1] + width > len(self.memory):
+            raise IndexError(f"{self.places[-1] + width} of {len(self.memory)} bytes")
+        if step == width:
+            return [slice(first, first + len(self.places) * width)]
+        return [slice(place, place + width) for place in self.places]
 
 
 class _Stop(Exception):
@@ -496,9 +505,8 @@ class _Machine:
 
     @staticmethod
     def copy(source: _Reference, target: _Reference) -> None:
-        data = [
-            source.memory[p + k] for p in source.places for k in range(source.width)
-        ]
-        cells = [p + k for p in target.places for k in range(target.width)]
-        for cell, datum in zip(cells, data, strict=True):
-            target.memory[cell] = datum
+        data = [datum for part in source.parts() for datum in source.memory[part]]
+        assert len(data) == len(target.places) * target.width
+        for part in target.parts():
+            size = part.stop - part.start
+            target.memory[part], data = data[:size], data[size:]

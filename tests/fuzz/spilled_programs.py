@@ -36,12 +36,16 @@ def function_of(module: ModuleOp) -> FuncOp:
     return function
 
 
+def written(module: ModuleOp, paths: int = 4) -> list[dict[int, list[object]]]:
+    """What is in its arguments in the end, on each of so many paths."""
+    return [run_memrefs(function_of(module), path, 10**5) for path in range(paths)]
+
+
 def assert_same_bytes(module: ModuleOp, other: ModuleOp, paths: int = 4) -> None:
     """Two programs write the same, whichever of so many paths they take."""
-    for path in range(paths):
-        before, after = (
-            run_memrefs(function_of(each), path, 10**5) for each in (module, other)
-        )
+    for before, after in zip(
+        written(module, paths), written(other, paths), strict=True
+    ):
         assert_same_contents(before, after)
 
 
