@@ -15,6 +15,7 @@ where the result is to lie first.
 
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
+from typing import NamedTuple
 
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr
 from xdsl.ir import Operation, SSAValue
@@ -29,7 +30,14 @@ from .operations import Operations, uses
 from .versions import Version, last_versions, source_of, uses_of_contents
 
 
-def updates(operations: Operations) -> Mapping[SSAValue, DynamicUpdateSliceOp]:
+class Update(NamedTuple):
+    """An update, and how the part lies in the contents."""
+
+    op: DynamicUpdateSliceOp
+    layout: Layout
+
+
+def updates(operations: Operations) -> Mapping[SSAValue, Update]:
     """The values of a block that can be computed straight over a part of contents that
     nobody else needs from then on."""
     ops = [op for op in operations.ops if isinstance(op, DynamicUpdateSliceOp)]
@@ -40,10 +48,13 @@ def updates(operations: Operations) -> Mapping[SSAValue, DynamicUpdateSliceOp]:
         while (before := version.previous) is not None:
             replaced[version.writer] = before
             version = before
-    found: dict[SSAValue, DynamicUpdateSliceOp] = {}
+    found: dict[SSAValue, Update] = {}
     for op in reversed(ops):
-        if _is_early(op, replaced.get(op) or _contents(op), operations):
-            found.setdefault(without_units(op.inputs[1]), op)
+        value = without_units(op.inputs[1])
+        layout = None if value in found else updated_layout(op)
+        before = replaced.get(op) or _contents(op)
+        if layout is not None and _is_early(op, before, operations):
+            found[value] = Update(op, layout)
     return found
 
 
@@ -75,10 +86,9 @@ def _is_early(
     """Whether what is put in can be computed over the contents that were there."""
     position = operations.position
     old, value = op.inputs[0], without_units(op.inputs[1])
-    maker, layout = value.owner, updated_layout(op)
+    maker = value.owner
     if (
-        layout is None
-        or not isinstance(maker, TensorOp)
+        not isinstance(maker, TensorOp)
         or isinstance(maker, ViewOp)
         or STREAM in maker.attributes
         or (block := op.parent) is None

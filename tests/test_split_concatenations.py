@@ -5,10 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from modules import parse, run
 from xdsl.dialects.builtin import ModuleOp
 
 import tensorplan
 from tensorplan.dialects.tgraph.shaping import ConcatenateOp
+from tensorplan.passes.tgraph.split_concatenations import TGraphSplitConcatenations
 from tensorplan.runtime.executor import Executable
 
 jax: Any = pytest.importorskip("jax")
@@ -171,3 +173,31 @@ def test_nothing_else_is_split() -> None:
     model = tensorplan.from_jax(function, x, y, donate_argnums=0)
     module = tensorplan.plan(model.module)
     assert any(isinstance(op, ConcatenateOp) for op in module.walk())
+
+
+OLD = """
+func.func @main(%v: !tgraph.variable<tensor<8x4xf32>>) {
+  %w = tgraph.read %v : tensor<8x4xf32>
+  %0 = tgraph.slice %w {start_indices = array<i64: 0, 0>,
+    limit_indices = array<i64: 2, 4>, strides = array<i64: 1, 1>}
+    : (tensor<8x4xf32>) -> tensor<2x4xf32>
+  %1 = tgraph.negate %0 : tensor<2x4xf32>
+  %2 = tgraph.slice %w {start_indices = array<i64: 2, 0>,
+    limit_indices = array<i64: 8, 4>, strides = array<i64: 1, 1>}
+    : (tensor<8x4xf32>) -> tensor<6x4xf32>
+  %3 = tgraph.abs %2 : tensor<6x4xf32>
+  READ
+  %4 = tgraph.concatenate %1, %3 outs(%v) {dimension = 0 : i64}
+    : (tensor<2x4xf32>, tensor<6x4xf32>) -> tensor<8x4xf32>
+  func.return
+}"""
+
+
+def test_a_read_that_nothing_uses_delays_no_update() -> None:
+    read = "%unused = tgraph.read %v : tensor<8x4xf32>"
+    without, with_read = (
+        run(parse(OLD.replace("READ", text)), TGraphSplitConcatenations())
+        for text in ("", read)
+    )
+    assert "tgraph.concatenate" not in str(without)
+    assert str(with_read).replace(f"    {read}\n", "") == str(without)

@@ -31,7 +31,6 @@ from tensorplan.passes.tgraph.tiling.dimensions import is_repeated
 from tensorplan.passes.tgraph.tiling.ends import wide_end
 from tensorplan.passes.tgraph.tiling.loop_search import IN_CACHE, written
 from tensorplan.passes.tgraph.tiling.loops import Surroundings, tiled_loop
-from tensorplan.passes.tgraph.tiling.twice import Again
 from tensorplan.runtime.executor import Executable
 
 SEEDS = 3
@@ -529,9 +528,9 @@ def test_loops_that_need_too_much_are_not_written() -> None:
     ready = run(model.module, ConvertStablehloToTGraph(), *READY, TGraphSchedule())
     ((func, _),) = tensor_functions(ready)
     loops, none = func.clone(), func.clone()
-    assert written(loops, 64, IN_CACHE, inf, Again())
+    assert written(loops, 64, IN_CACHE, inf).loops
     assert "tgraph.while" in str(loops)
-    assert not written(none, 64, IN_CACHE, 0, Again())
+    assert not written(none, 64, IN_CACHE, 0).loops
     assert "tgraph.while" not in str(none)
 
 

@@ -64,7 +64,7 @@ from ..functions import is_tensor
 from ..layout import Layout
 from ..once import once
 from ..operations import Fused, Operations
-from ..updates import is_read_before, updated_layout, updates
+from ..updates import Update, is_read_before, updates
 from ..versions import Version, last_versions, looped_into, source_of
 from .buffers import (
     SMALL_CONSTANT,
@@ -128,7 +128,7 @@ class _Block(Storage):
         self._destinations: dict[SSAValue, TensorBuffer] = {}
         self._parts: dict[SSAValue, Part] = {}
         self._joined: dict[SSAValue, Place] = {}  # of concatenations in place
-        self._updates: dict[SSAValue, DynamicUpdateSliceOp] = {}
+        self._updates: dict[SSAValue, Update] = {}
         self._allocated = 0
         self._ends: dict[int, list[tuple[int, TensorBuffer]]] = {}
         """Own buffers, numbered, by the position after which they may be freed."""
@@ -165,9 +165,9 @@ class _Block(Storage):
         for value, part in parts(self.block).items():
             if value not in self._destinations:
                 self._parts[value] = part
-        for value, op in updates(self._operations).items():
+        for value, update in updates(self._operations).items():
             if value not in self._destinations and value not in self._parts:
-                self._updates[value] = op
+                self._updates[value] = update
 
     def _aim(self, value: SSAValue, buffer: TensorBuffer) -> None:
         """Has a value computed into a buffer, and what a loop or an update starts from,
@@ -552,10 +552,9 @@ class _Block(Storage):
     def _updated(self, value: SSAValue) -> Place | None:
         """Where a value is to be computed over what an update replaces by it, if it is:
         in a variable, a result, or a buffer that nobody else needs any more."""
-        op = self._updates.get(value)
-        layout = updated_layout(op) if op else None
-        if op is None or layout is None:
+        if value not in self._updates:
             return None
+        op, layout = self._updates[value]
         start = op.inputs[0]
         held, end = self.places[start], self._position[op]
         wanted = self.variables[op.outs[0]] if op.outs else None

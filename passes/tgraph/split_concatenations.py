@@ -114,54 +114,93 @@ class _Part:
     box: _Box
 
 
+@dataclass(frozen=True)
+class _Joined:
+    """A concatenation that replaces the contents of a variable."""
+
+    block: Block
+    op: ConcatenateOp
+    writer: Operation  # that, or an assignment of it
+    old: Sequence[SSAValue]  # the contents before, where somebody reads them
+    position: Mapping[Operation, int]
+
+    @property
+    def outs(self) -> Sequence[SSAValue]:
+        writer = self.writer
+        return [writer.variable] if isinstance(writer, AssignOp) else self.op.outs
+
+    def known(self, value: SSAValue) -> int:
+        """After which operation of the block a value is known."""
+        owner = value.owner
+        return self.position.get(owner, -1) if isinstance(owner, Operation) else -1
+
+
+class _Update(NamedTuple):
+    """A part that is put into the variable."""
+
+    at: int  # after which operation
+    is_late: bool  # the part lies elsewhere until then
+    part: _Part
+
+
 def _split(version: Version, block: Block) -> None:
     """Makes updates of a concatenation, if a version holds its result."""
-    writer, before = version.writer, version.previous
-    op = writer.value.owner if isinstance(writer, AssignOp) else writer
-    if not isinstance(op, Operation) or not _is_candidate(op) or before is None:
+    joined = _joined(version, block)
+    if joined is None:
         return
-    if op.parent is not block or not any(value.uses for value in before.values):
+    reads = [r for value in joined.old for r in _reads(value, joined.position)]
+    if any(read.at > joined.position[joined.op] for read in reads):
         return
-    position = {inner: at for at, inner in enumerate(block.ops)}
-    reads = [read for old in before.values for read in _reads(old, position)]
-    if any(read.at > position[op] for read in reads):
-        return
-    parts = list(_parts(op, (0,) * op.declared[0].get_num_dims()))
+    parts = list(_parts(joined.op, (0,) * joined.op.declared[0].get_num_dims()))
     stays = [part for part in parts if any(_stays(part, read) for read in reads)]
     joins = {part.reader for part in parts}
     if sum(read.reader in joins for read in reads) > len(stays):
         return  # parts move
     reads = [read for read in reads if read.reader not in joins]
-    known = max(_position(value, position) for value in before.values)
-    updates: list[tuple[int, bool, _Part]] = []  # after which operation, whether late
-    for part in parts:
-        if part in stays or 0 in part.box.sizes:
-            continue
-        made = _position(part.value, position)
-        last = max((r.at for r in reads if r.box.meets(part.box)), default=-1)
-        at = max(made, last, known)
-        is_made = is_computed(part.value, block) and not _is_seen(part.value)
-        updates.append((at, not is_made or made < at, part))
-    if all(is_late for _, is_late, _ in updates):
-        return
-    updates.sort(key=lambda update: update[:2])
-    following, old = [*list(block.ops)[1:], None], before.values[0]
-    outs = [writer.variable] if isinstance(writer, AssignOp) else op.outs
+    moved = [part for part in parts if part not in stays and 0 not in part.box.sizes]
+    updates = sorted(
+        (_update(joined, part, reads) for part in moved), key=lambda u: u[:2]
+    )
+    if not all(update.is_late for update in updates):
+        _write(joined, updates, reads)
+
+
+def _joined(version: Version, block: Block) -> _Joined | None:
+    """The concatenation whose result a version holds."""
+    writer, before = version.writer, version.previous
+    op = writer.value.owner if isinstance(writer, AssignOp) else writer
+    if writer is None or before is None or not isinstance(op, Operation):
+        return None
+    old = [value for value in before.values if value.uses]
+    if not _is_candidate(op) or op.parent is not block or not old:
+        return None
+    position = {inner: at for at, inner in enumerate(block.ops)}
+    return _Joined(block, op, writer, old, position)
+
+
+def _update(joined: _Joined, part: _Part, reads: Sequence[_Read]) -> _Update:
+    """When a part can replace the old one: it is made, and nobody else reads that."""
+    made = joined.known(part.value)
+    last = max((r.at for r in reads if r.box.meets(part.box)), default=-1)
+    at = max(made, last, *map(joined.known, joined.old))
+    is_made = is_computed(part.value, joined.block) and not _is_seen(part.value)
+    return _Update(at, not is_made or made < at, part)
+
+
+def _write(joined: _Joined, updates: Sequence[_Update], reads: Sequence[_Read]) -> None:
+    """Replaces a concatenation by updates. What reads old contents after one of them
+    reads the same elements of the newer contents."""
+    following, value = [*list(joined.block.ops)[1:], None], joined.old[0]
     for at, _, part in updates:
         next = following[at]
         assert next is not None  # the concatenation comes later
-        old = _update(op, outs, old, part, next)
-        reads = [_read_from(old, read) if read.at > at else read for read in reads]
-    old.name_hint = op.result.name_hint
-    op.result.replace_all_uses_with(old)
-    if isinstance(writer, AssignOp):
-        Rewriter.erase_op(writer)
-    Rewriter.erase_op(op)
-
-
-def _position(value: SSAValue, position: Mapping[Operation, int]) -> int:
-    """After which operation of a block a value is known."""
-    return position.get(value.owner, -1) if isinstance(value.owner, Operation) else -1
+        value = _put(joined, value, part, next)
+        reads = [_read_from(value, read) if read.at > at else read for read in reads]
+    op = joined.op
+    value.name_hint = op.result.name_hint
+    op.result.replace_all_uses_with(value)
+    for replaced in dict.fromkeys((joined.writer, op)):
+        Rewriter.erase_op(replaced)
 
 
 def _is_seen(value: SSAValue) -> bool:
@@ -227,19 +266,14 @@ def _stays(part: _Part, read: _Read) -> bool:
     )
 
 
-def _update(
-    op: ConcatenateOp,
-    outs: Sequence[SSAValue],
-    old: SSAValue,
-    part: _Part,
-    next: Operation,
-) -> SSAValue:
+def _put(joined: _Joined, old: SSAValue, part: _Part, next: Operation) -> SSAValue:
     """The old contents with another part, before an operation."""
+    op = joined.op
     type = with_element(with_shape(op.declared[0], ()), i32)
     starts = [ConstantOp(IntegerAttr(start, i32), type) for start in part.box.starts]
     new = DynamicUpdateSliceOp(
         [old, part.value, *(start.result for start in starts)],
-        outs=outs,
+        outs=joined.outs,
         result_types=[op.result.type],
     )
     new.location = op.location

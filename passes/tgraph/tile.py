@@ -114,7 +114,6 @@ from .tiling.loop_search import IN_CACHE, least_bytes, written
 from .tiling.regions import Rules
 from .tiling.rewriting import write
 from .tiling.search import Search
-from .tiling.twice import Again
 
 MOST_TILES = 1024
 
@@ -227,10 +226,10 @@ class TGraphTile(OptionalPass, Placing):
         that compute values again, if that lowers it by a further tenth."""
         given, before = cut.given or func, cut.bytes
         assert before is not None
-        again = Again(MOST_UNSEEN * self.max_slowdown)
-        found = self._loops(ctx, given, before, planned_bytes, again)
-        if again.is_used:
-            usual = self._loops(ctx, given, before, planned_bytes, Again())
+        share = MOST_UNSEEN * self.max_slowdown
+        found, has_tried = self._loops(ctx, given, before, planned_bytes, share)
+        if has_tried:
+            usual, _ = self._loops(ctx, given, before, planned_bytes, 0)
             if usual and not (found and found.bytes <= usual.bytes * 9 // 10):
                 found = usual
         if found and _gains(func, before, found.func, found.bytes, planned_bytes):
@@ -249,19 +248,25 @@ class TGraphTile(OptionalPass, Placing):
         given: FuncOp,
         before: int,
         planned_bytes: PlannedBytes,
-        again: Again,
-    ) -> _Looped | None:
-        """A copy of a function with loops that take a tenth less than before."""
+        share: float,
+    ) -> tuple[_Looped | None, bool]:
+        """A copy of a function with loops that take a tenth less than before; and
+        whether there were loops around what is computed again to choose from.
+
+        share: the part of a block's time that computing values again may take.
+        """
+        has_tried = False
         enough = before * 9 // 10
         took, coarser = 0, 1.0
         tried: Sequence[tuple[int, int]] = ()
         for _ in range(ROUNDS):
             copy = given.clone()
             bytes = int(coarser * self.tile_bytes)
-            loops = written(copy, self.alignment, bytes, FAR * before, again)
+            done = written(copy, self.alignment, bytes, FAR * before, share)
+            loops, has_tried = done.loops, has_tried or done.has_tried
             sizes = [(loop.tiles, len(loop.members)) for loop in loops]
             if not loops:
-                return None
+                break
             if sizes == tried:
                 coarser *= 2
                 continue
@@ -278,15 +283,15 @@ class TGraphTile(OptionalPass, Placing):
             if after is None:
                 after = planned_bytes.within(copy, enough)
             if after is None or after > enough:
-                return None
+                break
             took = took or duration(given, time_without_library)
             longer = duration(copy, time_without_library) / took - 1
             allowed = _unseen(before, after) * self.max_slowdown
             if longer <= allowed:
                 tiles = [loop.tiles for loop in loops]
-                return _Looped(copy, after, tiles, again.count)
+                return _Looped(copy, after, tiles, done.again), has_tried
             coarser *= max(longer / max(allowed, LITTLE), 2)
-        return None
+        return None, has_tried
 
     def _cut(
         self, func: FuncOp, planned_bytes: PlannedBytes, bytes: int | None = None

@@ -5,7 +5,7 @@ So the outcome is a proposal, which is to be measured.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
 from math import isqrt, prod
 from typing import cast
@@ -76,7 +76,7 @@ class Estimate:
     sizes: bytes of the values that were stored when there were groups.
     time: nanoseconds that the block took then.
     inside: bytes that live in loops and branches while they run.
-    again: what is computed again.
+    behind: what comes after values without reading them.
     """
 
     def __init__(
@@ -85,11 +85,11 @@ class Estimate:
         sizes: Mapping[SSAValue, int],
         inside: Mapping[Operation, int],
         time: int,
-        again: Again,
+        behind: Mapping[Operation, Sequence[SSAValue]],
     ):
         self.time = time
         self.sizes = sizes
-        self.around = Surroundings(block, again.behind)
+        self.around = Surroundings(block, behind)
         self._steps: dict[Operation, _Step] = {}
         read: dict[SSAValue, frozenset[SSAValue]] = {}  # through what is not stored
         for op in block.ops:
@@ -244,43 +244,56 @@ _Peaks = tuple[int, int]
 """Estimates of what is live at most in a block: without loops over tiles, and with."""
 
 
+@dataclass
+class Written:
+    """What has become of a function.
+
+    loops: over tiles.
+    again: how many values they compute again.
+    has_tried: whether there were loops around what is computed again to choose from.
+    """
+
+    loops: list[TiledLoop] = field(default_factory=list[TiledLoop])
+    again: int = 0
+    has_tried: bool = False
+
+
 def written(
-    func: FuncOp, alignment: int, tile_bytes: int, most: float, again: Again
-) -> Sequence[TiledLoop]:
+    func: FuncOp, alignment: int, tile_bytes: int, most: float, share: float = 0
+) -> Written:
     """Takes the groups of a function apart and writes loops that lower its peak.
 
     tile_bytes: that a tile may need.
-    again: what is computed again in loops.
+    share: the part of a block's time that computing values again may take.
 
-    Returns the loops: none unless they lower the estimate for the function's block by a
-    tenth, and to at most `most`. If there are none, the function is to be thrown away.
+    There are no loops unless they lower the estimate for the function's block by a
+    tenth, and to at most `most`. Then the function is to be thrown away.
     """
-    loops: list[TiledLoop] = []
+    done = Written()
     peaks: dict[Block, _Peaks] = {}
-    again.count = 0
     for block in reversed(list(blocks_within(func.body.block))):
         if is_static_block(block):
-            estimates = _write(block, alignment, tile_bytes, loops, peaks, most, again)
+            estimates = _write(block, alignment, tile_bytes, done, peaks, most, share)
             peaks[block] = estimates
         else:
             live = live_bytes(block, alignment)
             peaks[block] = live, live
         if peaks[block][1] > most:  # as much lives around it
-            return ()
+            return replace(done, loops=[])
     without, peak = peaks[func.body.block]
     if is_static_block(func.body.block) and peak * 10 > without * 9:
-        return ()  # the function's peak is somewhere else
-    return loops
+        return replace(done, loops=[])  # the function's peak is somewhere else
+    return done
 
 
 def _write(
     block: Block,
     alignment: int,
     tile_bytes: int,
-    loops: list[TiledLoop],
+    done: Written,
     peaks: Mapping[Block, _Peaks],
     most: float,
-    again: Again,
+    share: float,
 ) -> _Peaks:
     """Adds loops of a block. Returns the estimates of its peak without any, and with;
     the latter is too low if it is more than `most`.
@@ -301,16 +314,17 @@ def _write(
         for number, value in memory.names.items()
     }
     took = sum(times(block.ops))
-    again.begin(took, least_bytes(tile_bytes))
+    again = Again(share * took, least_bytes(tile_bytes))
     renamed = ungroup(block)
     sizes = {renamed.get(value, value): size for value, size in stored.items()}
-    estimate = Estimate(block, sizes, without, took, again)
+    estimate = Estimate(block, sizes, without, took, again.behind)
     peak = estimate.peak
     if inside != without:
-        estimate = Estimate(block, sizes, inside, took, again)
+        estimate = Estimate(block, sizes, inside, took, again.behind)
     for _ in range(MOST_LOOPS):
         while again.write(estimate.around, sizes, estimate.live_at_peaks()):
-            estimate = Estimate(block, sizes, inside, took, again)
+            estimate = Estimate(block, sizes, inside, took, again.behind)
+            done.has_tried = True
         found = lowest(estimate, tile_bytes)
         if found is None:
             break
@@ -319,9 +333,9 @@ def _write(
         loop = write_loop(found.loop)
         inside[loop] = found.inside
         sizes |= {v: 0 if is_given(v) else bytes_of(v) for v in loop.res}
-        loops.append(found.loop)
-        estimate = Estimate(block, sizes, inside, took, again)
-    again.end()
+        done.loops.append(found.loop)
+        estimate = Estimate(block, sizes, inside, took, again.behind)
+    done.again += again.end()
     return peak, estimate.peak
 
 

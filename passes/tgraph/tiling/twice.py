@@ -32,28 +32,16 @@ from .windows import is_remade
 
 
 class Again:
-    """What is computed again in the blocks of a function."""
+    """What is computed again in a block."""
 
-    def __init__(self, share: float = 0):
-        """`share` is the part of a block's time that this may take."""
-        self.is_used = False
-        """Whether loops were looked for around what is computed again."""
-        self.count = 0
-        """Of values that are computed again in the last function."""
+    def __init__(self, allowed: float, least: int):
+        """`allowed` are the nanoseconds that this may take. Values have at least so
+        many bytes."""
         self.behind: dict[Operation, Sequence[SSAValue]] = {}
         """What comes after values without reading them: a loop with what these are
         made of would have to store what is computed again."""
-        self._share = share
-        self._left = 0.0
-        self._least = 0
+        self._left, self._least = allowed, least
         self._written: list[_Twice] = []
-
-    def begin(self, time: int, least: int) -> None:
-        """A block that takes so many nanoseconds. Values have at least so many
-        bytes."""
-        self._left, self._least = self._share * time, least
-        self._written = []
-        self.behind = {}
 
     def write(
         self,
@@ -78,13 +66,13 @@ class Again:
                 changed.update(found.operations)
                 others = found.others
                 self._written.append(found.write(sizes))
-                self.is_used = True
                 self.behind |= dict.fromkeys(self._written[-1].second, others)
         return len(self._written) > before
 
-    def end(self) -> None:
-        """What no loop has computed is computed once."""
-        self.count += sum(not twice.merge() for twice in reversed(self._written))
+    def end(self) -> int:
+        """Has what no loop computes computed once; returns how many values loops
+        compute again."""
+        return sum(not twice.merge() for twice in reversed(self._written))
 
 
 class _Twice(NamedTuple):
