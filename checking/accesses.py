@@ -338,8 +338,9 @@ class Accesses:
         while value not in self._views:
             passed.append(value)
             op = value.owner
-            is_made_here = isinstance(op, Operation) and not op.regions
-            sources = [v for v in op.operands if is_memref(v)] if is_made_here else ()
+            sources: list[SSAValue] = []
+            if isinstance(op, Operation) and not op.regions:
+                sources = [operand for operand in op.operands if is_memref(operand)]
             if len(sources) != 1:
                 self._views[value] = False
             else:
