@@ -12,12 +12,17 @@ from memref_programs import run as run_memrefs
 from modules import parse, run
 from sampling import examples
 from spilled_programs import fitted, function_of
-from transfers import on, overlapped, texts
+from transfers import (
+    is_refused,
+    on,
+    overlapped,
+    texts,
+    with_transfers_elsewhere,
+)
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
-from xdsl.ir import Operation, SSAValue, core
+from xdsl.ir import SSAValue, core
 from xdsl.passes import ModulePass
-from xdsl.rewriter import InsertPoint, Rewriter
 
 from tensorplan.checking import operands
 from tensorplan.checking.plan_check import check_plan
@@ -459,44 +464,18 @@ def hiding() -> ModuleOp:
 
 
 def test_a_transfer_elsewhere_is_refused_or_does_no_harm() -> None:
-    """Each start and each wait at each other place of its block."""
     planned = hiding()
-    ops = [
-        op
-        for op in planned.walk()
-        if isinstance(op, memref.DmaStartOp | memref.DmaWaitOp)
-    ]
     refused = tried = 0
-    for op in ops:
-        assert op.parent is not None
-        for place in list(op.parent.ops):
-            other = planned.clone()
-            found = dict(zip(planned.walk(), other.walk(), strict=True))
-            if place is op or not _is_defined(op, place):
-                continue
-            found[op].detach()
-            Rewriter.insert_op(found[op], InsertPoint.before(found[place]))
-            tried += 1
+    for other in with_transfers_elsewhere(planned):
+        tried += 1
+        if is_refused(other):
+            refused += 1
+            continue
+        for path, is_late in ((0, False), (1, True)):
+            expected = run_memrefs(function_of(planned), path, 10**5)
             try:
-                check_plan(other)
-            except LocatedError:
-                refused += 1
+                values = run_memrefs(function_of(other), path, 10**5, is_late)
+            except (KeyError, AssertionError):  # a wait without a start: a remark
                 continue
-            for path, is_late in ((0, False), (1, True)):
-                expected = run_memrefs(function_of(planned), path, 10**5)
-                try:
-                    values = run_memrefs(function_of(other), path, 10**5, is_late)
-                except (KeyError, AssertionError):  # a wait without a start: a remark
-                    continue
-                assert_same_contents(expected, values)
+            assert_same_contents(expected, values)
     assert refused > tried / 3
-
-
-def _is_defined(op: Operation, place: Operation) -> bool:
-    """Whether all that an operation uses is there before another one."""
-    return all(
-        not isinstance(value.owner, Operation)
-        or value.owner.parent is not place.parent
-        or value.owner.is_before_in_block(place)
-        for value in op.operands
-    )
