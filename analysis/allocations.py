@@ -189,7 +189,7 @@ def lifespans(buffers: Sequence[SSAValue]) -> list[list[Steps]]:
         trace = _Trace(buffer)
         if isinstance(buffer.owner, Operation):
             accesses = _accesses_by_alias(trace, buffer, flow)
-            uses.append(References(flow, buffer).uses(accesses))
+            uses.append(References(flow, [buffer]).uses(accesses))
         else:  # an arena that the caller gives is kept, too
             memory = given.get(buffer) or CallerMemory(buffer, "", False, True)
             uses.append({buffer: _caller_uses(memory, trace, func, flow)})
@@ -335,7 +335,7 @@ def _allocation(
         accesses[at] = False
     if lives_on and over:  # until it is freed, whatever overwrites it
         accesses = dict.fromkeys((*accesses, flow.step[over]), False)
-    uses, references = Uses(at, accesses), References(flow, alloc.memref)
+    uses, references = Uses(at, accesses), References(flow, [alloc.memref])
     by_reference: Mapping[SSAValue, Uses] = references.uses(
         _accesses_by_alias(trace, alloc.memref, flow)
     )

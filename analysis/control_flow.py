@@ -80,6 +80,20 @@ class ControlFlow:
         """The first step behind each node."""
         return [*(node.start for node in self.nodes[1:]), len(self.ops)]
 
+    @cached_property
+    def successors(self) -> Sequence[Sequence[int]]:
+        """The nodes that may come after each."""
+        return [node.successors for node in self.nodes]
+
+    @cached_property
+    def predecessors(self) -> Sequence[Sequence[int]]:
+        """And those before each."""
+        found: list[list[int]] = [[] for _ in self.nodes]
+        for number, node in enumerate(self.nodes):
+            for successor in node.successors:
+                found[successor].append(number)
+        return found
+
     def step_of(self, op: Operation) -> tuple[int, Operation]:
         """The step that an operation is a part of, and the operation that is it."""
         while op not in self.step:
@@ -87,22 +101,6 @@ class ControlFlow:
             assert outer is not None
             op = outer
         return self.step[op], op
-
-    def reaches(self, step: int, other: int, without: int) -> bool:
-        """Whether a path leads from after a step to another one, and has a third one
-        neither in between nor at its end."""
-        pending, seen = [(self.node_of[step], step + 1)], set[int]()
-        for node, start in pending:  # grows
-            end = self.ends[node]
-            last = min((s for s in (without, other) if start <= s < end), default=-1)
-            if last >= 0:
-                if last == other != without:
-                    return True
-                continue
-            new = [n for n in self.nodes[node].successors if n not in seen]
-            seen.update(new)
-            pending += [(n, self.nodes[n].start) for n in new]
-        return False
 
     def _start(self) -> int:
         self.nodes.append(BasicBlock(len(self.node_of)))

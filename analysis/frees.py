@@ -13,6 +13,7 @@ it is not bound to something else: a select of %a and another one, or the %old o
 that is the %new of the iteration before.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -24,6 +25,7 @@ from xdsl.traits import IsTerminator
 from ..dialects.diagnostics import name_of, place_of
 from ..dialects.memory import effects_on, freed, is_memref
 from .control_flow import ControlFlow, moves, passes_on
+from .liveness import Bits
 from .references import References
 
 
@@ -50,22 +52,50 @@ class UseAfterFree(NamedTuple):
 
 def uses_after_free(func: FuncOp, flow: ControlFlow) -> Iterator[UseAfterFree]:
     """Those of each memory and each `memref.dealloc` of it, in order of the text."""
-    for source in _sources(func):
-        if _is_freed_last(source, flow):
-            continue
-        references = References(flow, source)
-        uses = [
-            use for alias in references.of for use in alias.uses if moves(use) is None
-        ]
-        if not any(isinstance(use.operation, memref.DeallocOp) for use in uses):
-            continue
-        uses.sort(key=lambda use: flow.step_of(use.operation)[0])
-        for use in uses:
-            if (
-                isinstance(use.operation, memref.DeallocOp)
-                and use.operation in flow.step
-            ):
-                yield from _Freed(references, flow, use).used(uses)
+    sources = [s for s in _sources(func) if not _is_freed_last(s, flow)]
+    suspects: set[SSAValue] = set()
+    for family in _families(References(flow, sources)):
+        if len(family) == 1 or any(_used_in(References(flow, family))):
+            suspects.update(family)
+    for source in sources:
+        if source in suspects:
+            yield from _used_in(References(flow, [source]))
+
+
+def _used_in(references: References) -> Iterator[UseAfterFree]:
+    """The uses of what is referred to, of each after it is freed."""
+    flow = references.flow
+    uses = [use for alias in references.of for use in alias.uses if moves(use) is None]
+    uses.sort(key=lambda use: flow.step_of(use.operation)[0])
+    frees = [
+        use
+        for use in uses
+        if isinstance(use.operation, memref.DeallocOp) and use.operation in flow.step
+    ]
+    begins = _Begins(references)
+    for free in frees:
+        yield from _Freed(references, begins, free).used(uses)
+
+
+def _families(references: References) -> Iterator[Sequence[SSAValue]]:
+    """The sources in groups: what may be one value is in one of them."""
+    known: dict[SSAValue, SSAValue] = {}
+
+    def first(reference: SSAValue) -> SSAValue:
+        while (other := known.setdefault(reference, reference)) is not reference:
+            known[reference] = known[other]  # half of the way is enough the next time
+            reference = other
+        return reference
+
+    for one, another, _ in references.moves:
+        known[first(another)] = first(one)
+    for one, *others in references.of.values():
+        for another in others:
+            known[first(another)] = first(one)
+    found: dict[SSAValue, list[SSAValue]] = {}
+    for source in references.sources:
+        found.setdefault(first(source), []).append(source)
+    yield from found.values()
 
 
 def _sources(func: FuncOp) -> Iterator[SSAValue]:
@@ -109,37 +139,34 @@ def _what(use: Use) -> str | None:
             return None
 
 
-class _Since(NamedTuple):
-    """From when on a reference is to what is freed."""
-
-    step: int
-    is_bound: bool  # whether it is bound to it before this step; else, after it
-
-
 class _Freed:
     """What a `memref.dealloc` frees."""
 
-    def __init__(self, references: References, flow: ControlFlow, free: Use):
+    def __init__(self, references: References, begins: "_Begins", free: Use):
         self.references = references
-        self.flow = flow
+        self.flow = references.flow
         self.free = free.operation
         self.named = references.of[self.free.operands[free.index]]
-        self.since = {r: {_Since(flow.step[self.free], False)} for r in self.named}
-        self._follow()
+        self.paths = _Paths(begins, self.flow.step[self.free])
+        self.same = self._same()
+        """The references to it when it is freed."""
+        self.bound = self._bound()
+        """Those that are bound to it after that: it is freed wherever they are used."""
 
     def used(self, uses: Sequence[Use]) -> Iterator[UseAfterFree]:
         """By which of some uses, each operation once."""
         said: set[Operation] = set()
         for use in uses:
             op = use.operation
-            step, whole = self.flow.step_of(op)
             references = self.references.of[op.operands[use.index]]
-            if op in said or not any(self._is_freed(r, step) for r in references):
+            is_freed = any(r in self.bound or self._is_freed(r, op) for r in references)
+            if not is_freed or op in said:
                 continue
             what = _what(use)
             if what is None:
                 continue
             said.add(op)
+            step, whole = self.flow.step_of(op)
             is_sure = (
                 op is whole
                 and op.parent is self.free.parent
@@ -150,36 +177,101 @@ class _Freed:
             memory = self.references.source
             yield UseAfterFree(memory, self.free, op, what, is_sure)
 
-    def _follow(self) -> None:
-        """Finds the other references to it: what it is bound to before the free, or
-        after that."""
-        free = self.flow.step[self.free]
-        pending = list(self.since)
+    def _same(self) -> set[SSAValue]:
+        found = dict.fromkeys(self.named)
+        pending = list(found)
         for reference in pending:  # grows
-            for source, target, op in self.references.moves:
+            for source, target, op in (
+                *self.references.leaving.get(reference, ()),
+                *self.references.entering.get(reference, ()),
+            ):
+                other = target if source is reference else source
                 step = self.flow.step_of(op)[0]
-                found: list[tuple[SSAValue, _Since]] = []
-                if source is reference and self._is_freed(source, step):
-                    first = self.references.begin(target)
-                    found.append((target, _Since(first, True)))
-                elif source is reference and self._leads(step, free, source):
-                    found.append((target, _Since(free, False)))
-                if target is reference and self._leads(step, free, source):
-                    found.append((source, _Since(free, False)))
-                for other, since in found:
-                    known = self.since.setdefault(other, set())
-                    if since not in known:
-                        known.add(since)
-                        pending.append(other)
+                if other not in found and self.paths.keep_until(source, step):
+                    found[other] = None
+                    pending.append(other)
+        return set(found)
 
-    def _is_freed(self, reference: SSAValue, step: int) -> bool:
-        """Whether a reference may be to what is freed, when a step begins."""
-        return any(
-            (since.is_bound and since.step == step)
-            or self._leads(since.step, step, reference)
-            for since in self.since.get(reference, ())
+    def _bound(self) -> set[SSAValue]:
+        moves = self.references.leaving
+        pending = [
+            move.target
+            for reference in self.same
+            for move in moves.get(reference, ())
+            if self._is_freed(reference, move.op)
+        ]
+        found = set[SSAValue]()
+        while pending:
+            reference = pending.pop()
+            if reference not in found:
+                found.add(reference)
+                pending += [move.target for move in moves.get(reference, ())]
+        return found
+
+    def _is_freed(self, reference: SSAValue, op: Operation) -> bool:
+        """Whether what was freed may be what the reference is to at an operation."""
+        return reference in self.same and self.paths.keep_from(
+            reference, self.flow.step_of(op)[0]
         )
 
-    def _leads(self, step: int, other: int, reference: SSAValue) -> bool:
-        """Whether the one may follow the other, with a reference to the same."""
-        return self.flow.reaches(step, other, self.references.begin(reference))
+
+class _Begins:
+    """Where references begin. They are numbered in this order, so those that begin in
+    some steps are a run of bits."""
+
+    def __init__(self, references: References):
+        self.flow = references.flow
+        order = sorted(references.all, key=references.begin)
+        self.number = {reference: n for n, reference in enumerate(order)}
+        self._steps = [references.begin(reference) for reference in order]
+        self._all = (1 << len(order)) - 1
+
+    def without(self, start: int, end: int) -> Bits:
+        """The references that do not begin in these steps."""
+        low, high = bisect_left(self._steps, start), bisect_left(self._steps, end)
+        return self._all - (1 << high) + (1 << low)
+
+
+class _Paths:
+    """The paths to a step, and from it, on which a reference does not begin anew."""
+
+    def __init__(self, begins: _Begins, step: int):
+        self._begins = begins
+        self._flow = flow = begins.flow
+        self._step = step
+        self._node = flow.node_of[step]
+        start, end = flow.nodes[self._node].start, flow.ends[self._node]
+        self._to = self._spread(flow.predecessors, begins.without(start, step + 1))
+        self._from = self._spread(flow.successors, begins.without(step + 1, end))
+
+    def keep_until(self, reference: SSAValue, step: int) -> bool:
+        """Whether some path to it, from after another step, leaves a reference."""
+        node = self._flow.node_of[step]
+        kept = self._to[node] & self._begins.without(step + 1, self._flow.ends[node])
+        if node == self._node and step < self._step:
+            kept |= self._begins.without(step + 1, self._step + 1)
+        return bool(kept >> self._begins.number[reference] & 1)
+
+    def keep_from(self, reference: SSAValue, step: int) -> bool:
+        """Whether some path from it, to another step, leaves a reference."""
+        node = self._flow.node_of[step]
+        kept = self._from[node] & self._begins.without(
+            self._flow.nodes[node].start, step + 1
+        )
+        if node == self._node and self._step < step:
+            kept |= self._begins.without(self._step + 1, step + 1)
+        return bool(kept >> self._begins.number[reference] & 1)
+
+    def _spread(self, links: Sequence[Sequence[int]], kept: Bits) -> Sequence[Bits]:
+        """By node, what is kept on some path up to it along links, which leaves so much
+        in the step's own node."""
+        found = [0 for _ in links]
+        pending = [(self._node, kept)]
+        while pending:
+            node, kept = pending.pop()
+            for next in links[node]:
+                if new := kept & ~found[next]:
+                    found[next] |= new
+                    start, end = self._flow.nodes[next].start, self._flow.ends[next]
+                    pending.append((next, new & self._begins.without(start, end)))
+        return found

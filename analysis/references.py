@@ -25,6 +25,7 @@ is computed over it (overwriting.py), here two. If the loop is in another one, w
 hands on its results, the slots go on to turn where the last run has left them.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -54,18 +55,27 @@ class Move(NamedTuple):
 
 @dataclass(slots=True)
 class References:
-    """The references to an allocation, and what becomes of them."""
+    """The references to an allocation, or to others as well, and what becomes of
+    them."""
 
     flow: ControlFlow
-    source: SSAValue
+    sources: Sequence[SSAValue]
     of: dict[SSAValue, list[SSAValue]] = field(
         default_factory=dict[SSAValue, list[SSAValue]]
     )
     """By alias: the references that it is, or is a view of."""
     moves: list[Move] = field(default_factory=list[Move])
+    leaving: dict[SSAValue, list[Move]] = field(
+        default_factory=dict[SSAValue, list[Move]]
+    )
+    """The same by source."""
+    entering: dict[SSAValue, list[Move]] = field(
+        default_factory=dict[SSAValue, list[Move]]
+    )
+    """And by target."""
 
     def __post_init__(self) -> None:
-        pending = [(self.source, self.source)]
+        pending = [(source, source) for source in self.sources]
         while pending:
             alias, reference = pending.pop()
             known = self.of.setdefault(alias, [])
@@ -78,10 +88,25 @@ class References:
                     targets = filter(is_memref, use.operation.results)
                 for target in targets:
                     if self._is_reference(target):
-                        self.moves.append(Move(reference, target, use.operation))
+                        self._add(Move(reference, target, use.operation))
                         pending.append((target, target))
                     else:
                         pending.append((target, reference))
+
+    def _add(self, move: Move) -> None:
+        self.moves.append(move)
+        self.leaving.setdefault(move.source, []).append(move)
+        self.entering.setdefault(move.target, []).append(move)
+
+    @property
+    def source(self) -> SSAValue:
+        """What makes the memory."""
+        return self.sources[0]
+
+    @property
+    def all(self) -> Sequence[SSAValue]:
+        """The references."""
+        return list(dict.fromkeys((*self.sources, *self.entering)))
 
     def _is_reference(self, target: SSAValue) -> bool:
         """Whether it is no view, and made in a step of its own."""
@@ -107,13 +132,12 @@ class References:
         for target in pending:  # grows
             if target is not self.source:
                 found[target][self.begin(target)] = False
-            for move in self.moves:
-                if move.target is target:
-                    if move.source not in found:
-                        found[move.source] = {}
-                        pending.append(move.source)
-                    if filled(step := self.flow.step_of(move.op)[0]):
-                        found[move.source][step] = False
+            for move in self.entering.get(target, ()):
+                if move.source not in found:
+                    found[move.source] = {}
+                    pending.append(move.source)
+                if filled(step := self.flow.step_of(move.op)[0]):
+                    found[move.source][step] = False
         found = found or {self.source: {}}
         return {r: Uses(self.begin(r), steps) for r, steps in found.items()}
 
@@ -122,23 +146,25 @@ class References:
         that access it: what is allocated holds nothing yet."""
         nodes, node_of = self.flow.nodes, self.flow.node_of
         allocated = self.begin(self.source)
-        before = [False for _ in nodes]
+        steps = sorted(accessed)
+        before: set[int] = set()
 
         def at(node: int, step: int) -> bool:
             first = nodes[node].start
             is_new = first <= allocated < step
             since = allocated if is_new else first
-            return (before[node] and not is_new) or any(
-                since <= s < step for s in accessed
-            )
+            is_here = bisect_left(steps, since) < bisect_left(steps, step)
+            return is_here or (node in before and not is_new)
 
-        changed = bool(self.moves)
-        while changed:
-            changed = False
-            for node, end in enumerate(self.flow.ends):
-                for next in nodes[node].successors if at(node, end) else ():
-                    changed |= not before[next]
-                    before[next] = True
+        pending = [node_of[step] for step in steps] if self.moves else []
+        while pending:
+            node = pending.pop()
+            for next in (
+                nodes[node].successors if at(node, self.flow.ends[node]) else ()
+            ):
+                if next not in before:
+                    before.add(next)
+                    pending.append(next)
         return lambda step: at(node_of[step], step)
 
     def begin(self, reference: SSAValue) -> int:
@@ -147,7 +173,7 @@ class References:
         if isinstance(owner, Block):
             assert owner.first_op is not None
             return self.flow.step[owner.first_op]
-        if reference is self.source:
+        if reference not in self.entering:
             return self.flow.step_of(owner)[0]
         assert owner.next_op is not None
         return self.flow.step[owner.next_op]
@@ -157,10 +183,12 @@ class References:
     ) -> list[SSAValue]:
         """The references that some become, and these, but for some others."""
         found = dict.fromkeys(starts)
+        passed = {*found, *without}
         pending = list(found)
         for reference in pending:  # grows
-            for move in self.moves:
-                if move.source is reference and move.target not in (*found, *without):
+            for move in self.leaving.get(reference, ()):
+                if move.target not in passed:
+                    passed.add(move.target)
                     found[move.target] = None
                     pending.append(move.target)
         return list(found)
@@ -260,8 +288,8 @@ def ages_in_loops(references: References) -> Ages | None:
     ages: dict[SSAValue, set[int]] = {references.source: {0}}
     pending = [references.source]
     for reference in pending:  # grows
-        for move in references.moves:
-            if move.source is not reference or not _is_of(move.target, outermost):
+        for move in references.leaving.get(reference, ()):
+            if not _is_of(move.target, outermost):
                 continue
             moved = {age + (move.op is back) for age in ages[reference]}
             known = ages.setdefault(move.target, set())

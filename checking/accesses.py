@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, cast
 
 from xdsl.dialects import memref
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Operation, Region, SSAValue
 
 from ..dialects.diagnostics import LocatedError, name_of
 from ..dialects.memory import (
@@ -137,6 +137,8 @@ class Accesses:
         self.callees = Callees()
         self.parts = Parts(memories.buffers, may_be)
         self.found: dict[Operation, Access | None] = {}
+        self._views = dict.fromkeys(memories.number, True)
+        """Whether a memref is a part of one buffer."""
         ends = self._find_waits(body)
         self.waits: dict[Operation, list[Operation]] = {}
         """What goes on until an operation."""
@@ -332,15 +334,20 @@ class Accesses:
 
     def _is_a_view(self, value: SSAValue) -> bool:
         """Whether a memref can't be other memory than a buffer's."""
-        while value not in self.memories.number:
+        passed: list[SSAValue] = []
+        while value not in self._views:
+            passed.append(value)
             op = value.owner
-            if isinstance(op, Block) or op.regions:
-                return False
-            sources = [operand for operand in op.operands if is_memref(operand)]
+            sources: list[SSAValue] = []
+            if isinstance(op, Operation) and not op.regions:
+                sources = [operand for operand in op.operands if is_memref(operand)]
             if len(sources) != 1:
-                return False
-            (value,) = sources
-        return True
+                self._views[value] = False
+            else:
+                (value,) = sources
+        is_view = self._views[value]
+        self._views.update(dict.fromkeys(passed, is_view))
+        return is_view
 
 
 def _members(memories: Sequence[MemoryPool]) -> dict[SSAValue, tuple[int, int]]:

@@ -106,3 +106,13 @@ def bits_of(numbers: Iterable[int]) -> int:
     for number in numbers:
         bits |= 1 << number
     return bits
+
+
+def numbers_in(bits: int) -> list[int]:
+    """The numbers of a set, ascending."""
+    numbers: list[int] = []
+    while bits:
+        lowest = bits & -bits
+        numbers.append(lowest.bit_length() - 1)
+        bits ^= lowest
+    return numbers

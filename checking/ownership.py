@@ -37,7 +37,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ..dialects.diagnostics import LocatedError, name_of
 from .accesses import Access, Accesses, Memories
-from .buffers import MemoryPool, bits_of, origin_of
+from .buffers import MemoryPool, bits_of, numbers_in, origin_of
 from .pointees import (
     LOOPS,
     ONE_REGION_RUNS,
@@ -49,7 +49,7 @@ from .pointees import (
     yielded,
 )
 from .ranges import surely_runs
-from .references import Moved, numbers_in
+from .references import Moved
 from .sharing import Overlaps, Sharing
 from .unchecked import Unchecked
 

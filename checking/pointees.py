@@ -4,7 +4,7 @@ The result of an operation on a memref may refer to the same buffers. Shares no 
 with the planner; see plan_check.py.
 """
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 from xdsl.dialects.builtin import MemRefType, UnrankedMemRefType
 from xdsl.ir import Block, Operation, Region, SSAValue
@@ -13,6 +13,7 @@ from xdsl.traits import IsTerminator, get_effects
 from ..dialects.diagnostics import name_of
 from ..dialects.memory import is_view
 from ..dialects.tgraph.base import TensorOp
+from .buffers import numbers_in
 
 LOOPS = ("scf.for", "affine.for")
 
@@ -33,20 +34,48 @@ def may_be(
 
     What is `apart` counts as memory of its own, and is not followed.
     """
-    found: dict[SSAValue, list[int]] = {value: [n] for value, n in numbers.items()}
-    pending = list(numbers)
-    while pending:
-        value = pending.pop()
-        for use in value.uses:
-            for target in targets(use.operation, use.index):
-                if target in apart:
-                    continue
-                known = found.setdefault(target, [])
-                new = [n for n in found[value] if n not in known]
-                if new:
-                    known += new
-                    pending.append(target)
-    return found
+    order, links = _reached(numbers, apart)
+    found: dict[SSAValue, int] = dict.fromkeys(order, 0)  # bits
+    found |= {value: 1 << number for value, number in numbers.items()}
+    changed = True
+    while changed:
+        changed = False
+        for value in order:
+            for target in links[value]:
+                if new := found[value] & ~found[target]:
+                    found[target] |= new
+                    changed = True
+    return {value: numbers_in(bits) for value, bits in found.items()}
+
+
+def _reached(
+    starts: Iterable[SSAValue], apart: Container[SSAValue]
+) -> tuple[Sequence[SSAValue], Mapping[SSAValue, Sequence[SSAValue]]]:
+    """The memrefs that some may become, and what each of them is passed on as, which
+    comes later but in loops (reversed postorder)."""
+    links: dict[SSAValue, list[SSAValue]] = {}
+    left: list[SSAValue] = []
+
+    def enter(value: SSAValue) -> tuple[SSAValue, Iterator[SSAValue]]:
+        links[value] = [
+            target
+            for use in value.uses
+            for target in targets(use.operation, use.index)
+            if target not in apart
+        ]
+        return value, iter(links[value])
+
+    for start in starts:
+        pending = [enter(start)] if start not in links else []
+        while pending:
+            value, rest = pending[-1]
+            target = next((t for t in rest if t not in links), None)
+            if target is not None:
+                pending.append(enter(target))
+            else:
+                left.append(value)
+                pending.pop()
+    return left[::-1], links
 
 
 def targets(op: Operation, index: int) -> Iterator[SSAValue]:

@@ -22,6 +22,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ..dialects.diagnostics import name_of
 from ..dialects.memory import is_view
+from .buffers import numbers_in
 from .pointees import LOOPS, ONE_REGION_RUNS, may_be, operations_in, targets
 
 _WALKED = (*LOOPS, *ONE_REGION_RUNS, "scf.while")
@@ -72,6 +73,11 @@ class References:
         """The references of values that are, or will be, what a view makes a buffer of,
         or a transfer moves, as bits."""
         self._inside: dict[Operation, int] = {}
+        for value in handed_on:
+            around = value.owner.parent_op()
+            while around is not None:
+                self._inside[around] = self._inside.get(around, 0) | self.of[value]
+                around = around.parent_op()
         for value, buffers in moved.items():
             self._add(value, buffers)
         self.moved = _united(self.of[value] for value in moved)
@@ -116,13 +122,7 @@ class References:
     def inside(self, op: Operation) -> int:
         """The references of values that are there in the regions of an operation only,
         as bits."""
-        if op not in self._inside:
-            self._inside[op] = _united(
-                bits
-                for value, bits in self.of.items()
-                if isinstance(value, SSAValue) and _is_inside(value, op)
-            )
-        return self._inside[op]
+        return self._inside.get(op, 0)
 
     def expanded(self, buffers: int) -> int:
         """The buffers, and the references that may be one of them."""
@@ -133,30 +133,12 @@ class References:
         return bits
 
 
-def numbers_in(bits: int) -> list[int]:
-    """The numbers of a set, ascending."""
-    numbers: list[int] = []
-    while bits:
-        lowest = bits & -bits
-        numbers.append(lowest.bit_length() - 1)
-        bits ^= lowest
-    return numbers
-
-
 def is_slot(value: SSAValue) -> bool:
     """Whether control flow hands on bytes, for views to make buffers of them."""
     owner = value.owner
     if isinstance(owner, Operation):
         return bool(owner.regions)
     return bool(owner.prev_block) or not isinstance(owner.parent_op(), FuncOp)
-
-
-def _is_inside(value: SSAValue, op: Operation) -> bool:
-    owner = value.owner
-    around = owner if isinstance(owner, Operation) else owner.parent_op()
-    return around is not None and (
-        op.is_ancestor(around) and (around is not op or isinstance(owner, Block))
-    )
 
 
 def _united(sets: Iterable[int]) -> int:

@@ -13,11 +13,10 @@ from xdsl.ir import Operation, SSAValue
 from ..dialects.diagnostics import name_of
 from ..dialects.memory import overwrites, says_effects
 from ..dialects.tgraph.base import element_bytes
-from .buffers import ArenaBuffer
+from .buffers import ArenaBuffer, numbers_in
 from .extents import Extent, covered, extent_of
 from .pointees import ONE_REGION_RUNS
 from .ranges import most_iterations
-from .references import numbers_in
 
 _STORES = ("memref.store", "affine.store")
 """Operations that write one element, their first operand."""

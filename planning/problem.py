@@ -17,9 +17,18 @@ Steps: TypeAlias = tuple[int, int]
 
 
 def common(a: Sequence[Steps], b: Sequence[Steps]) -> Sequence[Steps]:
-    """The ranges of steps in both."""
-    both = ((max(s, t), min(e, f)) for s, e in a for t, f in b)
-    return [(start, end) for start, end in both if start < end]
+    """The ranges of steps in both, all ascending."""
+    found: list[Steps] = []
+    one = another = 0
+    while one < len(a) and another < len(b):
+        (start, end), (first, last) = a[one], b[another]
+        if max(start, first) < min(end, last):
+            found.append((max(start, first), min(end, last)))
+        if end < last:
+            one += 1
+        else:
+            another += 1
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,9 +39,10 @@ moves. A remark says how much is hidden.
 Needs: level 2, and a target; after `plan-spill`.
 Leaves: level 2.
 Does not: wait for a copy in another iteration than its own, unless it is one to or from
-a buffer that each iteration of an `scf.for` of constant bounds allocates and frees,
-from memory that the loop does not write, at a place that follows from the loop's
-variable, or to memory that the loop does not access otherwise;
+a buffer that each iteration of an `scf.for` allocates and frees, from memory that the
+loop does not write, at a place that follows from the loop's variable, or to memory that
+the loop does not access otherwise (a remark says which `affine.for` and `scf.while`
+have such copies);
 change copies other than of consecutive elements, or of rows at one distance to or from
 such (the start has strides then), copies of symbolic sizes, to or from buffers that
 control flow hands on, or in functions with streams or with barriers. MLIR lowers
@@ -84,7 +85,11 @@ from .overlapping.copies import (
     transfers_of,
     type_of,
 )
-from .overlapping.iterations import most_operations, overlap_iterations
+from .overlapping.iterations import (
+    explain_other_loops,
+    most_operations,
+    overlap_iterations,
+)
 from .overlapping.writing import Writer
 from .placement.arena import Arena
 
@@ -108,6 +113,7 @@ class PlanOverlapCopies(ModulePass, MemoryOptions):
             ):
                 overlapping = self._overlapping(func)
             if overlapping:
+                explain_other_loops(overlapping.exposed)
                 overlapping.write()
 
     def _overlapping(self, func: FuncOp) -> "_Overlapping | None":

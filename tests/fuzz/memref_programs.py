@@ -8,8 +8,9 @@ What a run does is drawn, and the same for the same seed: so a program and its p
 be compared. Bytes that were never written are None.
 """
 
+import operator
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
 from random import Random
 from typing import NamedTuple, cast
@@ -312,24 +313,37 @@ class _Reference(NamedTuple):
         return [slice(place, place + width) for place in self.places]
 
 
+_ARITHMETIC: Mapping[type[Operation], Callable[[int, int], int]] = {
+    arith.AddiOp: operator.add,
+    arith.SubiOp: operator.sub,
+    arith.MuliOp: operator.mul,
+    arith.DivUIOp: operator.floordiv,
+}
+
+
 class _Stop(Exception):
     """Enough iterations of loops."""
 
 
 def run(
-    function: FuncOp, seed: int, most: int = 3000, is_late: bool = False
+    function: FuncOp,
+    seed: int,
+    most: int = 3000,
+    is_late: bool = False,
+    given: Mapping[str, int] | None = None,
 ) -> dict[int, list[object]]:
     """What the memrefs that are arguments hold at the end, by number.
 
     is_late: whether transfers copy when they are waited for, not when they start.
+    given: numbers that are arguments, by name: loops run as often as they say.
     """
-    machine = _Machine(seed, most, is_late)
+    machine = _Machine(seed, most, is_late, given is not None)
     for argument in function.body.blocks[0].args:
         if isinstance(argument.type, MemRefType):
             of_input = argument.index % 2 == 0
             machine.allocate(argument, argument.index if of_input else None)
         else:
-            machine.values[argument] = 0
+            machine.values[argument] = (given or {}).get(argument.name_hint or "", 0)
     try:
         machine.region(function.body)
     except _Stop:
@@ -351,13 +365,15 @@ def assert_same_contents(
 
 
 class _Machine:
-    def __init__(self, seed: int, most: int, is_late: bool = False):
+    def __init__(self, seed: int, most: int, is_late: bool, is_given: bool):
         self.seed = seed
         self.random = Random(seed)
         self.selected = Counter[str]()
         """How often what has a name was selected."""
         self.left = most
         self.is_late = is_late
+        self.is_given = is_given
+        """Whether the bounds of loops are known, whatever they follow from."""
         self.under_way: dict[SSAValue, tuple[_Reference, _Reference]] = {}
         """By tag, what is copied to where."""
         self.values: dict[SSAValue, object] = {}
@@ -406,12 +422,17 @@ class _Machine:
     def operation(self, op: Operation) -> None:
         match op:
             case scf.IfOp():
-                chosen = op.regions[self.random.random() < 0.5]
+                holds = self.values.get(op.cond)
+                if not isinstance(holds, bool):
+                    holds = self.random.random() >= 0.5
+                chosen = op.regions[not holds]
                 if chosen.blocks:
                     self.give(op.results, self.region(chosen))
             case scf.ForOp():
                 carried = [self.values[v] for v in op.iter_args]
                 counted = constant_range(op)
+                if self.is_given:
+                    counted = range(*map(self.number, (op.lb, op.ub, op.step)))
                 if counted is None:
                     counted = range(self.random.randrange(4))
                 for number in counted:
@@ -466,9 +487,12 @@ class _Machine:
                     self.copy(*moved)
             case arith.ConstantOp() if isinstance(op.value, IntegerAttr):
                 self.values[op.result] = op.value.value.data
-            case arith.AddiOp():
-                total = self.number(op.lhs) + self.number(op.rhs)
-                self.values[op.result] = total
+            case arith.AddiOp() | arith.SubiOp() | arith.MuliOp() | arith.DivUIOp():
+                compute = _ARITHMETIC[type(op)]
+                self.values[op.result] = compute(*map(self.number, op.operands))
+            case arith.CmpiOp() if self.is_given:
+                assert op.predicate.value.data == 2  # signed less-than
+                self.values[op.result] = self.number(op.lhs) < self.number(op.rhs)
             case _ if op.name == "linalg.copy":
                 self.copy(*map(self.held, op.operands))
             case _:

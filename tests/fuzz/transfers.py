@@ -1,12 +1,17 @@
 """Programs on a target with asynchronous copies, and what plan-overlap-copies makes of
 them."""
 
+from collections.abc import Iterator
+
 from modules import parse, run
 from spilled_programs import function_of
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from tensorplan.checking.plan_check import check_plan
+from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.dialects.memory import dma_start
 from tensorplan.dialects.target_memory import TARGET
 from tensorplan.passes.plan.memory import PlanMemory
@@ -48,3 +53,37 @@ def overlapped(module: ModuleOp) -> list[str]:
     result = run(module, PlanOverlapCopies())
     check_plan(run(result, PlanMemory()))
     return texts(result)
+
+
+def with_transfers_elsewhere(planned: ModuleOp) -> Iterator[ModuleOp]:
+    """Each start and each wait at each other place of its block."""
+    for op in planned.walk():
+        if not isinstance(op, memref.DmaStartOp | memref.DmaWaitOp):
+            continue
+        assert op.parent is not None
+        for place in op.parent.ops:
+            other = planned.clone()
+            found = dict(zip(planned.walk(), other.walk(), strict=True))
+            if place is not op and _is_defined(op, place):
+                found[op].detach()
+                Rewriter.insert_op(found[op], InsertPoint.before(found[place]))
+                yield other
+
+
+def _is_defined(op: Operation, place: Operation) -> bool:
+    """Whether all that an operation uses is there before another one."""
+    return all(
+        not isinstance(value.owner, Operation)
+        or value.owner.parent is not place.parent
+        or value.owner.is_before_in_block(place)
+        for value in op.operands
+    )
+
+
+def is_refused(planned: ModuleOp) -> bool:
+    """Whether plan-check has an error for it."""
+    try:
+        check_plan(planned)
+    except LocatedError:
+        return True
+    return False

@@ -23,9 +23,10 @@ What an iteration computes with, the one before starts to copy in:
     memref.dealloc %last
 
 The last iteration is peeled, as MLIR's scf::pipelineForLoop does: as many bytes move as
-before, none of them out of bounds, and each wait has its start on every path. All tags
-and slots follow from SSA values. plan-memory makes two slots of the allocation, which
-the loop rotates.
+before, none of them out of bounds, and each wait has its start on every path. Where the
+bounds are not constant, all of this is in an `scf.if` that asks whether there is an
+iteration, and the last one is computed. All tags and slots follow from SSA values.
+plan-memory makes two slots of the allocation, which the loop rotates.
 
 What an iteration copies out, the next one waits for; the first iteration is peeled:
 
@@ -61,7 +62,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import is_side_effect_free
 
 from ....analysis.loops import TRIP_COUNT, constant_range
-from ....dialects.diagnostics import remark
+from ....dialects.diagnostics import name_of, remark
 from ....dialects.memory import is_view
 from .copies import Copy, Memref, time_of
 from .writing import Writer
@@ -124,6 +125,27 @@ def _choose(
     return bool(chosen)
 
 
+OTHERS = {
+    "affine.for": "lower-affine makes it an scf.for",
+    "scf.while": "no iteration knows whether another one follows",
+}
+"""Loops whose iterations copy for themselves only, with the reason or what helps."""
+
+
+def explain_other_loops(copies: Sequence[Copy]) -> None:
+    """Says which copies might go on in another iteration if their loop were another."""
+    found: dict[Operation, int] = {}
+    for copy in copies:
+        loop = copy.block.parent_op()
+        if loop is not None and name_of(loop) in OTHERS:
+            if any(map(time_of, copy.block.ops)) and (_is_in(copy) or _is_out(copy)):
+                found[loop] = found.get(loop, 0) + 1
+    for loop, count in found.items():
+        reason = OTHERS[name_of(loop)]
+        text = "copies that stay in their iteration"
+        remark(f"{text}: {count}, {name_of(loop)}: {reason}", loop)
+
+
 def _size(op: Operation) -> int:
     return sum(1 for _ in op.walk())
 
@@ -172,9 +194,13 @@ def _tried(func: FuncOp, chosen: Sequence[int], change: Change) -> FuncOp:
 
 
 def _may_start_early(copy: Copy) -> bool:
-    """Whether the iteration before knows what an iteration copies, and has time."""
+    return _is_counted(copy.block) and _is_in(copy)
+
+
+def _is_in(copy: Copy) -> bool:
+    """Whether the iteration before knows what an iteration copies in."""
     block = copy.block
-    if not _is_counted(block) or not _is_own(copy.op.destination, copy.target, block):
+    if not _is_own(copy.op.destination, copy.target, block):
         return False
     others = _others(copy, copy.target)
     if not all(op is not None and copy.op.is_before_in_block(op) for op in others):
@@ -189,12 +215,13 @@ def _may_start_early(copy: Copy) -> bool:
 
 
 def _is_counted(block: Block) -> bool:
-    """Whether the iterations of a loop with this body are known, some, and compute."""
+    """Whether a loop with this body counts its iterations, perhaps several, and these
+    compute something."""
     loop = block.parent_op()
     if not isinstance(loop, scf.ForOp) or not isinstance(loop.lb.type, IndexType):
         return False
     counted = constant_range(loop)
-    return bool(counted and counted[1:]) and any(map(time_of, block.ops))
+    return (counted is None or len(counted[:2]) > 1) and any(map(time_of, block.ops))
 
 
 def _is_own(value: SSAValue, memory: Memref, block: Block) -> bool:
@@ -209,10 +236,14 @@ def _is_own(value: SSAValue, memory: Memref, block: Block) -> bool:
 
 
 def _may_end_late(copy: Copy) -> bool:
+    return _is_counted(copy.block) and _is_out(copy)
+
+
+def _is_out(copy: Copy) -> bool:
     """Whether nothing but the copy accesses what it copies to in the loop, and nothing
-    what it copies from afterwards; and whether the next iteration has time."""
+    what it copies from afterwards."""
     block = copy.block
-    if not _is_counted(block) or not _is_own(copy.op.source, copy.source, block):
+    if not _is_own(copy.op.source, copy.source, block):
         return False
     others = _others(copy, copy.source)
     if not all(op is not None and op.is_before_in_block(copy.op) for op in others):
@@ -276,12 +307,9 @@ def _end_late(
     loop: scf.ForOp, copies: Sequence[memref.CopyOp], writer: Writer
 ) -> Operation:
     """The first iteration is peeled."""
-    counted, body, here = (
-        constant_range(loop),
-        loop.body.block,
-        InsertPoint.before(loop),
-    )
-    assert counted is not None
+    _let_run(loop)
+    body, here = loop.body.block, InsertPoint.before(loop)
+    second = _second(loop, writer)
     tags = [writer.tag() for _ in copies]
     waits = [writer.wait(copy, tag) for copy, tag in zip(copies, tags, strict=True)]
     first = loop.clone()
@@ -299,7 +327,7 @@ def _end_late(
         Rewriter.insert_op([writer.wait(copy, tag), memref.DeallocOp.get(old)], point)
         lasts.append(_leave(copy, tag, writer))
     _yield_more(body, lasts)
-    most = _bounded(loop, writer.constant(counted[1]), loop.ub, begin)
+    most = _bounded(loop, second, loop.ub, begin)
     Rewriter.insert_op(most, here)
     count = len(loop.results)
     for wait, last, value in zip(waits, lasts, most.results[count:], strict=True):
@@ -307,6 +335,47 @@ def _end_late(
         Rewriter.insert_op([wait, memref.DeallocOp.get(value)], here)
     Rewriter.replace_op(loop, [], most.results[:count])
     return most
+
+
+def _let_run(loop: scf.ForOp) -> None:
+    """Puts a loop into a branch where it has an iteration, if its bounds do not say
+    that it has."""
+    if constant_range(loop):
+        return
+    runs = arith.CmpiOp(loop.lb, loop.ub, "slt")
+    otherwise = [scf.YieldOp(*loop.iter_args)] if loop.results else None
+    inside = Block()
+    guard = scf.IfOp(runs, loop.result_types, [inside], otherwise)
+    Rewriter.insert_op([runs, guard], InsertPoint.before(loop))
+    for result, outer in zip(loop.results, guard.results, strict=True):
+        outer.name_hint = result.name_hint
+        result.replace_all_uses_with(outer)
+    loop.detach()
+    inside.add_ops([loop, scf.YieldOp(*loop.results)])
+
+
+def _second(loop: scf.ForOp, writer: Writer) -> SSAValue:
+    """What the loop's variable is in the second iteration, if there is one."""
+    if counted := constant_range(loop):
+        return writer.constant(counted[1])
+    second = arith.AddiOp(loop.lb, loop.step)
+    Rewriter.insert_op(second, InsertPoint.before(loop))
+    return second.result
+
+
+def _last(loop: scf.ForOp, writer: Writer) -> SSAValue:
+    """What it is in the last one of a loop that has some."""
+    if counted := constant_range(loop):
+        return writer.constant(counted[-1])
+    distance = arith.SubiOp(loop.ub, loop.lb)
+    before = arith.SubiOp(distance, writer.constant(1))
+    steps = arith.DivUIOp(before, loop.step)
+    length = arith.MuliOp(steps, loop.step)
+    last = arith.AddiOp(loop.lb, length)
+    made = [distance, before, steps, length, last]
+    Rewriter.insert_op(made, InsertPoint.before(loop))
+    last.result.name_hint = "last"
+    return last.result
 
 
 def _leave(copy: Operation, tag: SSAValue, writer: Writer) -> SSAValue:
@@ -336,13 +405,9 @@ def _start_early(
     loop: scf.ForOp, copies: Sequence[memref.CopyOp], writer: Writer
 ) -> Operation:
     """The last iteration is peeled."""
-    counted, body, here = (
-        constant_range(loop),
-        loop.body.block,
-        InsertPoint.before(loop),
-    )
-    assert counted is not None
-    end = writer.constant(counted[-1])
+    _let_run(loop)
+    body, here = loop.body.block, InsertPoint.before(loop)
+    end = _last(loop, writer)
     tags = [writer.tag() for _ in copies]
     last = loop.clone()
     of_last = dict(zip(loop.walk(), last.walk(), strict=True))

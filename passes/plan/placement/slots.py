@@ -19,16 +19,17 @@ on different paths of an iteration take turns in the same slots:
 Loops around it that hand on what it returns carry the slots as it has left them.
 """
 
+from bisect import bisect_left, insort
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import chain, product
 
 from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import Rewriter
 
 from ....analysis.allocations import Allocation
 from ....analysis.control_flow import ControlFlow
-from ....analysis.liveness import for_all_agents, live_steps, merged
+from ....analysis.liveness import for_all_agents, live_steps, merged, without
 from ....analysis.overwriting import meet
 from ....analysis.references import (
     Ages,
@@ -37,10 +38,49 @@ from ....analysis.references import (
     loops_around,
     loops_of,
 )
-from ....planning.problem import Steps, common
+from ....planning.problem import Steps
 
 Live = Mapping[SSAValue, Sequence[Steps]]
 """The steps in which an allocation is live, by reference to it."""
+
+
+class Lives:
+    """When what lies in a slot is live: steps, by reference to it."""
+
+    def __init__(self, live: Live):
+        self.by: dict[SSAValue, Sequence[Steps]] = {}
+        self._references: list[SSAValue] = []
+        self._ranges: list[tuple[int, int, int]] = []
+        """Start, end, and the number of a reference that is live there, ascending."""
+        self._until: list[int] = []
+        """The latest end of each range and those before."""
+        self.add(live)
+
+    def add(self, live: Live) -> None:
+        changed = len(self._ranges)
+        for reference, steps in live.items():
+            known = self.by.get(reference, ())
+            for start, end in without(steps, known):
+                range = start, end, len(self._references)
+                changed = min(changed, bisect_left(self._ranges, range))
+                insort(self._ranges, range)
+                self._references.append(reference)
+            self.by[reference] = merged(sorted([*known, *steps])) if known else steps
+        del self._until[changed:]
+        for _, end, _ in self._ranges[changed:]:
+            self._until.append(max([end, *self._until[-1:]]))
+
+    def beside(self, steps: Sequence[Steps]) -> Sequence[SSAValue]:
+        """The references that are live in some of these steps."""
+        found: dict[SSAValue, None] = {}
+        for start, end in steps:
+            at = bisect_left(self._ranges, (end,))
+            while at and self._until[at - 1] > start:
+                at -= 1
+                _, last, number = self._ranges[at]
+                if last > start:
+                    found[self._references[number]] = None
+        return list(found)
 
 
 @dataclass(slots=True)
@@ -48,15 +88,14 @@ class Slot:
     """A place for one allocation at a time."""
 
     allocations: list[Allocation]
-    live: list[Live]  # of each
+    lives: Lives
     alignment: int
     rotation: "Rotation | None" = None
 
     @property
     def steps(self) -> list[Steps]:
         """When something in it is live."""
-        ranges = (steps for live in self.live for of in live.values() for steps in of)
-        return merged(sorted(ranges))
+        return merged(sorted(chain.from_iterable(self.lives.by.values())))
 
     def take(self, other: "Slot", flow: ControlFlow) -> bool:
         """Joins what lies in another slot, if the two are never live at once."""
@@ -65,7 +104,7 @@ class Slot:
         if self.rotation:
             self.rotation = self.rotation.together(other)
         self.allocations += other.allocations
-        self.live += other.live
+        self.lives.add(other.lives.by)
         self.alignment = max(self.alignment, other.alignment)
         return True
 
@@ -73,20 +112,19 @@ class Slot:
         (one, *_), (another, *_) = self.allocations, other.allocations
         if one.size != another.size:
             return False
+        mine, theirs = self.lives.by, other.lives.by
+        meeting = (  # in some step, through different values
+            (a, b)
+            for b, live in theirs.items()
+            for a in self.lives.beside(live)
+            if a is not b
+        )
         if self.rotation:
-            return self.rotation.admits(other) and all(
-                self.rotation.together(other).is_apart(mine, live)
-                for mine in self.live
-                for live in other.live
-            )
-        pairs = [(a, b) for a in self.live for b in other.live]
-        is_handed_on = any(a.keys() & b.keys() for a, b in pairs)
-        return is_handed_on and not any(
-            meet(flow, x, y)
-            for a, b in pairs
-            for x in a.items()
-            for y in b.items()
-            if x[0] is not y[0]
+            both = self.rotation.together(other)
+            is_turned = self.rotation.admits(other)
+            return is_turned and all(both.differ(a, b) for a, b in meeting)
+        return not mine.keys().isdisjoint(theirs) and not any(
+            meet(flow, (a, mine[a]), (b, theirs[b])) for a, b in meeting
         )
 
 
@@ -124,17 +162,8 @@ class Rotation:
         both = {r: mine.get(r, set()) | theirs.get(r, set()) for r in (*mine, *theirs)}
         return replace(self, ages=both)
 
-    def is_apart(self, a: Live, b: Live) -> bool:
-        """Whether two allocations are live in the same step through the same value
-        only, which is either of them, or through values that are never in one slot."""
-        return not any(
-            common(x, y)
-            for r, x in a.items()
-            for s, y in b.items()
-            if r is not s and not self._differ(r, s)
-        )
-
-    def _differ(self, one: SSAValue, another: SSAValue) -> bool:
+    def differ(self, one: SSAValue, another: SSAValue) -> bool:
+        """Whether two values are never in one slot."""
         ages = list(product(self.ages.get(one, ()), self.ages.get(another, ())))
         return bool(ages) and all((x - y) % self.allocation.slots for x, y in ages)
 
@@ -154,22 +183,30 @@ def find_slots(
     for allocation, alignment in zip(allocations, alignments, strict=True):
         live = {reference: next(ranges) for reference in allocation.uses_by}
         if allocation.slots == 1:
-            others.append(Slot([allocation], [live], alignment))
+            others.append(Slot([allocation], Lives(live), alignment))
             continue
         ages = ages_in_loops(allocation.references) or {}
         turns = [
-            Slot([allocation], [live], alignment, Rotation(allocation, ages, position))
-            for position in range(allocation.slots)
+            Slot([allocation], Lives(live), alignment, Rotation(allocation, ages, n))
+            for n in range(allocation.slots)
         ]
         if not (is_joined and any(_take_all(group, turns, flow) for group in turning)):
             turning.append(turns)
     slots = [slot for turns in turning for slot in turns]
+    holders: dict[SSAValue, set[int]] = {}
+    """By what may refer to something in a slot: the numbers of these."""
+    for number, slot in enumerate(slots):
+        for allocation in slot.allocations:
+            for reference in allocation.references.all:
+                holders.setdefault(reference, set()).add(number)
     for other in others:
-        handed_on = other.allocations[0].references.moves
-        if not (
-            is_joined and handed_on and any(slot.take(other, flow) for slot in slots)
-        ):
+        references = other.allocations[0].references.all
+        near = {n for r in references for n in holders.get(r, ())} if is_joined else ()
+        taken = (n for n in sorted(near) if slots[n].take(other, flow))
+        if (number := next(taken, len(slots))) == len(slots):
             slots.append(other)
+        for reference in references:
+            holders.setdefault(reference, set()).add(number)
     return slots
 
 

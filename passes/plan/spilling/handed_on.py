@@ -166,9 +166,8 @@ class _Family:
         """The steps in which each value is live, whichever allocation it is of."""
         found: dict[SSAValue, list[Steps]] = {}
         for slot in self.slots:
-            for live in slot.live:
-                for value, steps in live.items():
-                    found.setdefault(value, []).extend(steps)
+            for value, steps in slot.lives.by.items():
+                found.setdefault(value, []).extend(steps)
         return {value: merged(sorted(steps)) for value, steps in found.items()}
 
     def _may_copy(
