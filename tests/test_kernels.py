@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from math import prod
+from typing import Any
 
 import numpy as np
 import pytest
@@ -37,6 +38,7 @@ from tensorplan.dialects.tgraph.structure import FusionOp, YieldOp
 from tensorplan.runtime.backends.arrays import tiles, try_reshape
 from tensorplan.runtime.backends.dispatch import compile_call
 from tensorplan.runtime.backends.jit import llvm
+from tensorplan.runtime.backends.native import stencils
 from tensorplan.runtime.backends.numpy.base import KERNELS, ufunc_call
 from tensorplan.runtime.backends.numpy.forms import FORMS, TILE
 from tensorplan.runtime.backends.numpy.reducing import spans
@@ -578,14 +580,49 @@ def test_convolution(seed: int) -> None:
         ]
     ).tolist()
     rank = int(rng.integers(0, 4))
-    spatial = [str(d) for d in range(rank)]
     groups = int(rng.choice([1, 1, 2, 3]))
     by_batch = bool(rng.random() < 0.5)
-    image = {"b": int(rng.integers(1, 4)), "f": int(rng.integers(1, 4))}
+    image = {"b": int(rng.integers(1, 4)), "f": int(rng.integers(1, 5))}
     kernel = {"i": image["f"], "o": int(rng.integers(1, 4)) * groups}
     image["b" if by_batch else "f"] *= groups
+    check_convolution(rng, rank, dtype, sums, image, kernel, groups, by_batch)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_convolution_of_one_feature(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(seed)
+    dtype = str(rng.choice(["float32", "float64"]))
+    features = {"i": 1, "o": 1, str(rng.choice(["i", "o"])): int(rng.integers(1, 5))}
+    image = {"b": int(rng.integers(1, 3)), "f": features["i"]}
+    found: list[object] = []
+    as_sum = stencils.as_sum
+
+    def recorded(*given: Any) -> Any:
+        found.append(as_sum(*given))
+        return found[-1]
+
+    monkeypatch.setattr(stencils, "as_sum", recorded)
+    rank = int(rng.integers(1, 3))
+    check_convolution(rng, rank, dtype, dtype, image, features, most_holes=1)
+    assert all(found)
+    assert bool(found) == llvm.is_available()
+
+
+def check_convolution(
+    rng: Rng,
+    rank: int,
+    dtype: str,
+    sums: str,
+    image: dict[str, int],
+    kernel: dict[str, int],
+    groups: int = 1,
+    by_batch: bool = False,
+    most_holes: int = 3,
+) -> None:
+    """Of images and kernels with these features and random sizes."""
+    spatial = [str(d) for d in range(rank)]
     window, dilation = integers(rng, 1, 3, rank), integers(rng, 1, 2, rank)
-    holes, strides = integers(rng, 1, 3, rank), integers(rng, 1, 3, rank)
+    holes, strides = integers(rng, 1, most_holes, rank), integers(rng, 1, 3, rank)
     low = integers(rng, -1, 3, rank)
     high: list[int] = []
     places: list[int] = []

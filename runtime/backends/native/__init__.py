@@ -15,6 +15,7 @@ functions.py    the calls of loop nests
 integers.py     products and convolutions of 8-bit integers
 dot_products.py   sums of products of them, two or four at a time
 products.py     products with vectors, and of wide integers, as loop nests
+stencils.py     convolutions of one feature
 widening.py     contractions of f16 and of two types, as f32 by oneDNN
 strips.py       a vector by a matrix with long rows
 slices.py       groups that read slices at dynamic starts where they lie

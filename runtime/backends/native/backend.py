@@ -37,6 +37,7 @@ from . import (
     pooling,
     scans,
     sorting,
+    stencils,
     strips,
     widening,
     windows,
@@ -192,6 +193,11 @@ def _contraction(
             sums, factors = summed
             made = {**by_result(after), **sums}
             return _nest(made, result, {**known, **factors}, out, scratch)
+    if (filtered := stencils.as_sum(first, inputs, scratch)) is not None:
+        around, sums, factors = filtered
+        made = {**by_result(after), **sums}
+        nest = _nest(made, result, {**known, **factors}, out, scratch)
+        return [*with_native_copies(around, scratch), *nest]
     whole = onednn.compiled(first, inputs, out, scratch, after, result, known)
     if whole is not None:
         return whole
