@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from math import pi, prod, sqrt
 
 import numpy as np
-from xdsl.dialects.builtin import StringAttr, TensorType, f32, i32, i64
+from xdsl.dialects.builtin import AnyFloat, StringAttr, TensorType, f32, i32, i64
 from xdsl.ir import SSAValue
 
 from ..dialects.tgraph import elementwise as e
@@ -63,6 +63,13 @@ def modulo(b: TensorBuilder, x: SSAValue, y: SSAValue) -> SSAValue:
     signs_differ = b.apply(e.XorOp, compare(b, rest, "LT", 0), compare(b, y, "LT", 0))
     moved = b.apply(e.AndOp, signs_differ, compare(b, rest, "NE", 0))
     return b.apply(e.SelectOp, moved, b.apply(e.AddOp, rest, y), rest)
+
+
+def floor_divide(b: TensorBuilder, x: SSAValue, y: SSAValue) -> SSAValue:
+    """The quotient, rounded down."""
+    if isinstance(type_of(x).element_type, AnyFloat):
+        return b.emit(e.FloorOp, b.apply(e.DivideOp, x, y))
+    return b.apply(e.DivideOp, b.apply(e.SubtractOp, x, modulo(b, x, y)), y)
 
 
 def triangle(b: TensorBuilder, x: SSAValue, diagonal: int, *, upper: bool) -> SSAValue:

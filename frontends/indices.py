@@ -14,6 +14,7 @@ from ..dialects.tgraph.shaping import ReverseOp
 from ..dialects.tgraph.structure import YieldOp
 from .builder import TensorBuilder, shape_of, type_of
 from .formulas import compare
+from .unsupported import Unsupported
 
 
 def from_front(b: TensorBuilder, indices: SSAValue, sizes: Sequence[int]) -> SSAValue:
@@ -93,6 +94,60 @@ def take_rows(b: TensorBuilder, x: SSAValue, indices: SSAValue) -> SSAValue:
         start_index_map=ints([1]),
         index_vector_dim=IntegerAttr(2, i64),
         slice_sizes=ints([1, 1, shape_of(x)[2]]),
+    )
+
+
+def check_tuples(batch: int, length: int, rank: int) -> None:
+    """Indices come in tuples, for the dimensions after those of a batch."""
+    if not 0 <= batch <= batch + length <= rank:
+        raise Unsupported(
+            f"with {length} indices after {batch} dimensions, expected at most {rank} "
+            "together"
+        )
+
+
+def take_tuples(
+    b: TensorBuilder, x: SSAValue, indices: SSAValue, batch: int = 0
+) -> SSAValue:
+    """What lies at tuples of indices, which are along the last dimension."""
+    shape = shape_of(x)
+    *outer, length = shape_of(indices)
+    check_tuples(batch, length, len(shape))
+    indexed = range(batch, batch + length)
+    rest = len(shape) - batch - length
+    return b.emit(
+        GatherOp,
+        x,
+        indices,
+        offset_dims=ints(range(len(outer), len(outer) + rest)),
+        collapsed_slice_dims=ints(indexed),
+        operand_batching_dims=ints(range(batch)),
+        start_indices_batching_dims=ints(range(batch)),
+        start_index_map=ints(indexed),
+        index_vector_dim=IntegerAttr(len(outer), i64),
+        slice_sizes=ints([1] * (batch + length) + [*shape[batch + length :]]),
+    )
+
+
+def put_tuples(
+    b: TensorBuilder, x: SSAValue, indices: SSAValue, updates: SSAValue, kind: str
+) -> SSAValue:
+    """`x` with each update combined in where `take_tuples` would have read."""
+    *outer, length = shape_of(indices)
+    rank = len(shape_of(x))
+    check_tuples(0, length, rank)
+    return b.emit(
+        ScatterOp,
+        x,
+        indices,
+        updates,
+        kind=StringAttr(kind),
+        update_window_dims=ints(range(len(outer), len(outer) + rank - length)),
+        inserted_window_dims=ints(range(length)),
+        input_batching_dims=ints(()),
+        scatter_indices_batching_dims=ints(()),
+        scatter_dims_to_operand_dims=ints(range(length)),
+        index_vector_dim=IntegerAttr(len(outer), i64),
     )
 
 
@@ -198,3 +253,14 @@ def one_hot(b: TensorBuilder, indices: SSAValue, depth: int, axis: int) -> SSAVa
     kept = [d for d in range(len(shape)) if d != axis]
     wide = b.broadcast_in_dim(indices, shape, kept)
     return compare(b, wide, "EQ", b.iota(type_of(wide), axis))
+
+
+def reverse_sequence(
+    b: TensorBuilder, x: SSAValue, lengths: SSAValue, *, time: int, batch: int
+) -> SSAValue:
+    """The first elements along the time axis in reverse, as many as a batch has."""
+    lengths = b.broadcast_in_dim(lengths, shape_of(x), [batch])
+    place = b.iota(type_of(lengths), time)
+    turned = b.apply(e.SubtractOp, b.apply(e.SubtractOp, lengths, place), 1)
+    inside = compare(b, place, "LT", lengths)
+    return take_along(b, x, b.apply(e.SelectOp, inside, turned, place), time)

@@ -604,6 +604,22 @@ def test_sums() -> None:
     run_one("SUM", [[2, 9]], [2], i32(1), dtype="float32", table="ReducerOptions")
 
 
+@pytest.mark.parametrize("dtype", ["int8", "int16"])
+@pytest.mark.parametrize("axes", [[0], [1], [0, -1], [0, 1, 2]], ids=str)
+def test_products_of_elements(axes: list[int], dtype: str) -> None:
+    """One after the other, each scaled: the order counts."""
+    shape, zero = [5, 3, 4], 0 if dtype == "int16" else 2
+    kept = [s for d, s in enumerate(shape) if d not in axes and d - 3 not in axes]
+    run_one(
+        *("REDUCE_PROD", [shape], kept, np.array(axes, "i4")),
+        dtype=dtype,
+        scales=[1.5 / 128 if zero else 1.5 / (1 << 15)],
+        zeros=[zero],
+        out=(0.002, 3 * zero),
+        table="ReducerOptions",
+    )
+
+
 @pytest.mark.parametrize("length", [1, 3, 64, 9000])
 def test_vectors_of_length_1(length: int) -> None:
     """Long ones and short ones, and one of zeros."""
@@ -629,6 +645,19 @@ def test_softmax(dtype: str, scale: float, beta: float) -> None:
         table="SoftmaxOptions",
         beta=beta,
     )
+
+
+@pytest.mark.parametrize("scale", [0.03, 0.3, 0.004, 2.0])
+@pytest.mark.parametrize("length", [1, 3, 12, 1000])
+def test_logarithms_of_softmax(length: int, scale: float) -> None:
+    """Rows of numbers that are near each other, too."""
+    n = Network()
+    x = n.input([40, length], "int8", scale, -3)
+    y = n.tensor([40, length], "int8", 1 / 16, 127)
+    n.op("LOG_SOFTMAX", [x], y, table="LogSoftmaxOptions")
+    reach = 3 * np.arange(40)[:, None]
+    numbers = np.clip(n.rng.integers(-reach, reach + 1, (40, length)), -128, 127)
+    check(n.model(y), [numbers.astype(np.int8)])
 
 
 def test_a_softmax_of_unsigned_numbers() -> None:
@@ -828,6 +857,190 @@ def test_weights_of_16_bits_and_of_8_beside_floats() -> None:
     np.testing.assert_allclose(got, want, atol=0.05)  # LiteRT quantizes the rows
 
 
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+def test_floors_and_what_remains(dtype: str) -> None:
+    """Of quotients of both signs; near whole numbers, too."""
+    for kind in ("FLOOR_DIV", "FLOOR_MOD"):
+        n = Network()
+        a, b = n.input([200], dtype), n.input([200], dtype)
+        y = n.op(kind, [a, b], n.tensor([200], dtype))
+        first = n.rng.integers(-90, 90, 200) * (0.1 if dtype == "float32" else 1)
+        second = n.rng.integers(1, 9, 200) * (0.1 if dtype == "float32" else 1)
+        second = second * n.rng.choice([-1, 1], 200)
+        check(n.model(y), [first.astype(dtype), second.astype(dtype)])
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32"])
+def test_bits(dtype: str) -> None:
+    for kind in ("BITWISE_XOR", "RIGHT_SHIFT"):
+        n = Network()
+        a, b = n.input([60], dtype), n.input([60], dtype)
+        y = n.op(kind, [a, b], n.tensor([60], dtype))
+        low = 0 if dtype == "uint8" else -3
+        numbers = inputs_of(n, ([60], dtype))
+        check(n.model(y), [*numbers, n.rng.integers(low, 40, 60).astype(dtype)])
+
+
+def test_sums_of_many_and_angles() -> None:
+    n = Network()
+    given = [n.input([3, 4], "float32") for _ in range(4)]
+    y = n.op("ADD_N", given, n.tensor([3, 4], "float32"))
+    z = n.op("ATAN2", [y, given[0]], n.tensor([3, 4], "float32"))
+    sign = n.op("SIGN", [z], n.tensor([3, 4], "float32"))
+    check(n.model(y, z, sign), inputs_of(n, *[([3, 4], "float32")] * 4))
+
+
+@DTYPES
+def test_what_lies_at_tuples_of_indices(dtype: str) -> None:
+    places = i32([[0, 1], [2, 3]], [[4, 0], [0, 1]])
+    run_one("GATHER_ND", [[5, 4, 3]], [2, 2, 3], places, dtype=dtype, out=None)
+    sizes = i32(5, 4, 3)
+    n = Network()
+    quantized = () if dtype == "float32" else (0.03, -3)
+    x = n.input([2, 2, 3], dtype, *quantized)
+    y = n.tensor([5, 4, 3], dtype, *quantized)
+    n.op("SCATTER_ND", [n.constant(places), x, n.constant(sizes)], y)
+    check(n.model(y), inputs_of(n, ([2, 2, 3], dtype)))
+
+
+@DTYPES
+def test_slices_that_are_updated(dtype: str) -> None:
+    """At places that are computed, also beyond the end."""
+    n = Network()
+    quantized = () if dtype == "float32" else (0.03, -3)
+    x, part = n.input([6, 4], dtype, *quantized), n.input([2, 3], dtype, *quantized)
+    y = n.tensor([6, 4], dtype, *quantized)
+    n.op("DYNAMIC_UPDATE_SLICE", [x, part, n.input([2], "int32")], y)
+    for starts in (i32(1, 1), i32(5, 3)):
+        arrays = inputs_of(n, ([6, 4], dtype), ([2, 3], dtype))
+        check(n.model(y), [*arrays, starts])
+
+
+def test_rows_of_a_table() -> None:
+    """Tables of 8-bit numbers, with a scale for each row, too."""
+    for scale in (None, 0.02, np.linspace(0.01, 0.2, 9)):
+        n = Network()
+        indices, table = n.input([5], "int32"), n.random(9, 4, scale=scale)
+        y = n.tensor([5, 4], "float32")
+        n.op("EMBEDDING_LOOKUP", [indices, table], y)
+        check(n.model(y), [i32(0, 8, 3, 3, 5)])
+
+
+@DTYPES
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_one_of_several(axis: int, dtype: str) -> None:
+    n = Network()
+    x, depth = n.input([2, 3], "int32"), n.constant(np.array(4, "i4"))
+    on, off = (n.constant(np.array(k, dtype)) for k in (5, -2))
+    shape = np.insert([2, 3], axis if axis >= 0 else 2, 4).tolist()
+    y = n.tensor(shape, dtype)
+    n.op("ONE_HOT", [x, depth, on, off], y, table="OneHotOptions", axis=axis)
+    check(n.model(y), [i32([0, 3, 1], [-1, 4, 2])])
+
+
+def test_sequences_in_reverse() -> None:
+    n = Network()
+    x, lengths = n.input([4, 3, 2], "float32"), n.input([3], "int32")
+    y = n.tensor([4, 3, 2], "float32")
+    options = {"table": "ReverseSequenceOptions", "seqDim": 0, "batchDim": 1}
+    n.op("REVERSE_SEQUENCE", [x, lengths], y, **options)
+    check(n.model(y), [*inputs_of(n, ([4, 3, 2], "float32")), i32(4, 1, 3)])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+@pytest.mark.parametrize("kind", ["SUM", "PROD", "MAX", "MIN"])
+def test_segments(kind: str, dtype: str) -> None:
+    """Empty ones, and rows that are in none."""
+    n = Network()
+    x, ids = n.input([6, 2], dtype), n.input([6], "int32")
+    y = n.tensor([4, 2], dtype)
+    n.op(f"UNSORTED_SEGMENT_{kind}", [x, ids, n.constant(np.array(4, "i4"))], y)
+    numbers = n.rng.integers(-9, 9, (6, 2)).astype(dtype)
+    check(n.model(y), [numbers, i32(3, 0, 0, 3, -1, 1)])
+    n = Network()
+    x, y = n.input([6, 2], dtype), n.tensor([4, 2], dtype)
+    n.op("SEGMENT_SUM", [x, n.constant(i32(0, 0, 1, 2, 3, 3))], y)
+    check(n.model(y), [numbers], "optimized")
+
+
+def test_what_is_mostly_one_number() -> None:
+    for places in (np.array(3, "i4"), i32(3, 0), i32([3], [0])):
+        n = Network()
+        rest = n.constant(np.array(-1, "f4"))
+        values = n.input(places.shape[:1], "float32")
+        y = n.tensor([5], "float32")
+        given = [n.constant(places), n.constant(i32(5)), values, rest]
+        n.op("SPARSE_TO_DENSE", given, y, table="SparseToDenseOptions")
+        check(n.model(y), inputs_of(n, (places.shape[:1], "float32")))
+
+
+def test_buckets() -> None:
+    n = Network()
+    x, y = n.input([5], "float32"), n.tensor([5], "int32")
+    limits = np.array([-1, 0, 2.5], "f4")
+    n.op("BUCKETIZE", [x], y, table="BucketizeOptions", boundaries=limits)
+    check(n.model(y), [np.array([-3, -1, 0.5, 2.5, 9], "f4")])
+
+
+@DTYPES
+def test_diagonals(dtype: str) -> None:
+    quantized = () if dtype == "float32" else (0.03, -3)
+    n = Network()
+    x, y = n.input([2, 3], dtype, *quantized), n.tensor([2, 3, 3], dtype, *quantized)
+    n.op("MATRIX_DIAG", [x], y, table="MatrixDiagOptions")
+    z = n.tensor([2, 3, 5], dtype, *quantized)
+    options = {"table": "MatrixSetDiagOptions"}
+    n.op("MATRIX_SET_DIAG", [n.input([2, 3, 5], dtype, *quantized), x], z, **options)
+    check(n.model(y, z), inputs_of(n, ([2, 3], dtype), ([2, 3, 5], dtype)))
+
+
+def test_shapes_that_are_repeated() -> None:
+    n = Network()
+    sizes = n.tensor([3], "int32")
+    n.op("BROADCAST_ARGS", [n.constant(i32(4, 1, 2)), n.constant(i32(3, 1))], sizes)
+    y = n.tensor([4, 3, 2], "float32")
+    n.op("FILL", [sizes, n.input([], "float32")], y)
+    check(n.model(y), inputs_of(n, ([], "float32")), "optimized")
+
+
+@pytest.mark.parametrize("padding", [0, 1])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_convolutions_of_volumes(stride: int, padding: int) -> None:
+    n = Network()
+    x = n.input([1, 5, 6, 7, 2], "float32")
+    places = [-(-(s - 2 * padding) // stride) for s in (5, 6, 7)]
+    y = n.tensor([1, *places, 4], "float32")
+    options = {"strideD": stride, "strideH": stride, "strideW": stride}
+    weights = [n.random(3, 3, 3, 2, 4), n.random(4)]
+    n.op("CONV_3D", [x, *weights], y, table="Conv3DOptions", padding=padding, **options)
+    check(n.model(y), inputs_of(n, ([1, 5, 6, 7, 2], "float32")))
+
+
+def test_roots_of_mean_squares_and_near_channels() -> None:
+    """LiteRT's reference kernel lacks the last of the near channels."""
+    n = Network()
+    x = n.input([1, 6, 7, 5], "float32")
+    y, z = n.tensor([1, 3, 4, 5], "float32"), n.tensor([1, 6, 7, 5], "float32")
+    size = {"filterHeight": 3, "filterWidth": 2, "strideH": 2, "strideW": 2}
+    n.op("L2_POOL_2D", [x], y, table="Pool2DOptions", padding=0, **size)
+    options = {"radius": 1, "bias": 1.5, "alpha": 0.3, "beta": 0.75}
+    table = "LocalResponseNormalizationOptions"
+    n.op("LOCAL_RESPONSE_NORMALIZATION", [x], z, table=table, **options)
+    check(n.model(y, z), inputs_of(n, ([1, 6, 7, 5], "float32")), "optimized")
+
+
+@pytest.mark.parametrize("length", [[1, 16], [4, 8], [1, 32]], ids=str)
+def test_spectra(length: list[int]) -> None:
+    """Of signals that are cut off, or longer with zeros."""
+    n = Network()
+    x, shape = n.input([2, 4, 16], "float32"), [2, length[0], length[1] // 2 + 1]
+    y = n.tensor(shape, "complex64")
+    n.op("RFFT2D", [x, n.constant(np.array(length, "i4"))], y, table="Rfft2dOptions")
+    parts = [n.op(k, [y], n.tensor(shape, "float32")) for k in ("REAL", "IMAG")]
+    size = n.op("COMPLEX_ABS", [y], n.tensor(shape, "float32"))
+    check(n.model(*parts, size), inputs_of(n, ([2, 4, 16], "float32")))
+
+
 def refused(data: bytes) -> str:
     with pytest.raises(LocatedError) as error:
         tensorplan.from_tflite(data)
@@ -839,10 +1052,10 @@ def test_all_that_is_not_supported_is_listed() -> None:
     x, y, z = (n.tensor([4], "float32") for _ in range(3))
     x = n.input([4], "float32")
     n.op("RANDOM_UNIFORM", [x], y)
-    n.op("SIGN", [y], z)
+    n.op("WHERE", [y], z)
     message = refused(n.model(z))
     assert "operation RANDOM_UNIFORM is not supported" in message
-    assert "note: operation SIGN is not supported" in message
+    assert "note: operation WHERE is not supported" in message
     assert "tflite#t1:1:1" in message
 
 
@@ -870,6 +1083,27 @@ def test_what_a_model_lacks() -> None:
     x, y = n.input([1, 4], "int16", 0.1), n.tensor([1, 2], "int16", 0.2)
     n.op("FULLY_CONNECTED", [x, n.random(2, 4, scale=0.1), n.constant(i32(1, 2))], y)
     assert "16-bit numbers and a bias of INT32 is not" in refused(n.model(y))
+
+
+@pytest.mark.parametrize(
+    "kind",
+    "BUCKETIZE CONV_3D CUMSUM FLOOR_DIV L2_POOL_2D LOCAL_RESPONSE_NORMALIZATION SIGN "
+    "SPARSE_TO_DENSE UNIDIRECTIONAL_SEQUENCE_RNN UNSORTED_SEGMENT_SUM".split(),
+)
+def test_what_is_of_numbers_alone(kind: str) -> None:
+    n = Network()
+    x, y = n.input([4], "int8", 0.1), n.tensor([4], "int8", 0.2)
+    ones = n.constant(i32(1, 1, 1, 1))
+    n.op(kind, [x, ones, ones], y)
+    assert f"operation {kind} with quantized elements" in refused(n.model(y))
+
+
+def test_logarithms_in_another_scale() -> None:
+    n = Network()
+    x, y = n.input([4], "int8", 0.1), n.tensor([4], "int8", 0.125, 127)
+    n.op("LOG_SOFTMAX", [x], y)
+    message = "scale 0.125 and zero point 127 of the result, expected 0.0625 and 127"
+    assert message in refused(n.model(y))
 
 
 def test_damaged_files() -> None:

@@ -4,17 +4,24 @@ from collections.abc import Mapping, Sequence
 from math import prod
 
 import numpy as np
-from xdsl.dialects.builtin import AnyFloat, IntegerAttr, StringAttr, TensorType, i64
+from xdsl.dialects.builtin import AnyFloat, TensorType, i64
 from xdsl.ir import SSAValue
 
 from ...dialects.tgraph import elementwise as e
-from ...dialects.tgraph.base import ints, with_shape
-from ...dialects.tgraph.indexing import GatherOp, ScatterOp
+from ...dialects.tgraph.base import with_shape
 from ..builder import axis_of, shape_of, type_of
-from ..formulas import compare
-from ..indices import from_front, largest_along, one_hot, put_along, take_along
+from ..indices import (
+    check_tuples,
+    from_front,
+    largest_along,
+    one_hot,
+    put_along,
+    put_tuples,
+    reverse_sequence,
+    take_along,
+    take_tuples,
+)
 from ..operators import Known, Value
-from ..unsupported import Unsupported
 from .node import Conversion, OnnxNode
 
 
@@ -79,26 +86,10 @@ def _one_hot(n: OnnxNode) -> Sequence[Value]:
 
 def _gather_nd(n: OnnxNode) -> Sequence[Value]:
     x, batch = n.value(0), n.integer("batch_dims", 0)
-    shape = shape_of(x)
-    *outer, length = shape_of(n.value(1))
-    _check_tuples(batch, length, len(shape))
-    indexed = range(batch, batch + length)
-    indices = _from_front(n, 1, [shape[d] for d in indexed])
-    rest = len(shape) - batch - length
-    return [
-        n.emit(
-            GatherOp,
-            x,
-            indices,
-            offset_dims=ints(range(len(outer), len(outer) + rest)),
-            collapsed_slice_dims=ints(indexed),
-            operand_batching_dims=ints(range(batch)),
-            start_indices_batching_dims=ints(range(batch)),
-            start_index_map=ints(indexed),
-            index_vector_dim=IntegerAttr(len(outer), i64),
-            slice_sizes=ints([1] * (batch + length) + [*shape[batch + length :]]),
-        )
-    ]
+    length = shape_of(n.value(1))[-1]
+    check_tuples(batch, length, len(shape_of(x)))
+    indices = _from_front(n, 1, shape_of(x)[batch : batch + length])
+    return [take_tuples(n, x, indices, batch)]
 
 
 def _compress(n: OnnxNode) -> Sequence[Value]:
@@ -113,17 +104,6 @@ def _compress(n: OnnxNode) -> Sequence[Value]:
 def _reverse_sequence(n: OnnxNode) -> Sequence[Value]:
     time, batch = n.integer("time_axis", 0), n.integer("batch_axis", 1)
     return [reverse_sequence(n, n.value(0), n.value(1), time=time, batch=batch)]
-
-
-def reverse_sequence(
-    n: OnnxNode, x: SSAValue, lengths: SSAValue, *, time: int, batch: int
-) -> SSAValue:
-    """The first elements along the time axis in reverse, as many as a batch has."""
-    lengths = n.broadcast_in_dim(lengths, shape_of(x), [batch])
-    place = n.iota(type_of(lengths), time)
-    turned = n.apply(e.SubtractOp, n.apply(e.SubtractOp, lengths, place), 1)
-    inside = compare(n, place, "LT", lengths)
-    return take_along(n, x, n.apply(e.SelectOp, inside, turned, place), time)
 
 
 def _tensor_scatter(n: OnnxNode) -> Sequence[Value]:
@@ -142,37 +122,14 @@ def _tensor_scatter(n: OnnxNode) -> Sequence[Value]:
     return [put_along(n, x, place, updates, axis, "replace")]
 
 
-def _check_tuples(batch: int, length: int, rank: int) -> None:
-    """Indices come in tuples, for the dimensions after those of a batch."""
-    if not 0 <= batch <= batch + length <= rank:
-        raise Unsupported(
-            f"with {length} indices after {batch} dimensions, expected at most {rank} "
-            "together"
-        )
-
-
 def _scatter_nd(n: OnnxNode) -> Sequence[Value]:
-    x, updates = n.value(0), n.value(2)
+    x = n.value(0)
     reduction = n.text("reduction", "none")
     n.expect("reduction", reduction, *_KINDS)
-    *outer, length = shape_of(n.value(1))
-    rank = len(shape_of(x))
-    _check_tuples(0, length, rank)
-    return [
-        n.emit(
-            ScatterOp,
-            x,
-            _from_front(n, 1, shape_of(x)[:length]),
-            updates,
-            kind=StringAttr(_KINDS[reduction]),
-            update_window_dims=ints(range(len(outer), len(outer) + rank - length)),
-            inserted_window_dims=ints(range(length)),
-            input_batching_dims=ints(()),
-            scatter_indices_batching_dims=ints(()),
-            scatter_dims_to_operand_dims=ints(range(length)),
-            index_vector_dim=IntegerAttr(len(outer), i64),
-        )
-    ]
+    length = shape_of(n.value(1))[-1]
+    check_tuples(0, length, len(shape_of(x)))
+    indices = _from_front(n, 1, shape_of(x)[:length])
+    return [put_tuples(n, x, indices, n.value(2), _KINDS[reduction])]
 
 
 _KINDS = {

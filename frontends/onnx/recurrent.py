@@ -27,11 +27,11 @@ from ...dialects.tgraph.base import ints, with_shape
 from ...dialects.tgraph.indexing import DynamicSliceOp, DynamicUpdateSliceOp
 from ..builder import shape_of, type_of
 from ..formulas import clamp, compare
+from ..indices import reverse_sequence
 from ..operators import Known, Value
 from ..unsupported import Unsupported
 from . import elementwise
 from .control import Loop
-from .indexing import reverse_sequence
 from .node import Conversion, OnnxNode
 from .quantized_products import dynamic_product, signed
 

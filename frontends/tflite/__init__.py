@@ -21,9 +21,10 @@ node.py         one operator, and what conversions share
 fixed_point.py  the rounding of quantized integers
 interpolation.py  functions of 16-bit numbers, by tables
 graph.py        the graphs: names, arguments, variables, errors
-control.py      branches and loops, whose bodies are graphs
-elementwise.py, normalization.py, products.py, reducing.py, resizing.py, shaping.py,
-softmax.py, windows.py      the conversions, by family
+control.py      branches, loops and calls, whose bodies are graphs
+recurrent.py    layers that keep a state between runs
+elementwise.py, indexing.py, normalization.py, products.py, reducing.py, resizing.py,
+shaping.py, softmax.py, spectral.py, windows.py      the conversions, by family
 
 Does not: support variables in branches and loops, strings, custom operations, or sizes
 computed at run time. Sizes that the model leaves open are those that the file has.

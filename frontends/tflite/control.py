@@ -1,5 +1,5 @@
-"""LiteRT's IF and WHILE → tgraph: branches, conditions and bodies are graphs of their
-own.
+"""LiteRT's control flow → tgraph: branches, conditions, bodies, and what a call or a
+composite operation stands for are graphs of their own.
 
 Does not: read or assign variables within them.
 """
@@ -50,7 +50,20 @@ def _while(n: TFLiteNode, subgraph: Subgraph) -> Sequence[Value | None]:
     return loop.close([loop.body.materialize(value) for value in outputs], more)
 
 
+def _call(option: str) -> Callable[[TFLiteNode, Subgraph], Sequence[Value | None]]:
+    """The operations of another graph."""
+
+    def convert(n: TFLiteNode, subgraph: Subgraph) -> Sequence[Value | None]:
+        given = [n.given(index) for index in range(len(n.inputs))]
+        outputs = subgraph(n.option(option), given, n.into)
+        return [None] * len(n.results) if outputs is None else outputs
+
+    return convert
+
+
 CONTROL: Mapping[str, Callable[[TFLiteNode, Subgraph], Sequence[Value | None]]] = {
+    "CALL": _call("Subgraph"),
     "IF": _if,
+    "STABLEHLO_COMPOSITE": _call("DecompositionSubgraphIndex"),
     "WHILE": _while,
 }

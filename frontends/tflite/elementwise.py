@@ -1,21 +1,22 @@
 """Elementwise operations, and quantization itself."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial, reduce
 from math import erf
 from typing import Any
 
 import numpy as np
-from xdsl.dialects.builtin import f32, i32, i64
+from xdsl.dialects.builtin import AnyFloat, f32, f64, i32, i64
 from xdsl.ir import Attribute, SSAValue
 
 from ...dialects.dtypes import Array
 from ...dialects.tgraph import elementwise as e
 from ...dialects.tgraph.base import TensorOp
 from ..builder import element_type, shape_of
-from ..formulas import clamp, compare, gelu, positive_or
+from ..formulas import clamp, compare, floor_divide, gelu, modulo, positive_or
 from ..operators import Value
 from ..unsupported import Unsupported
-from ..written import Writer
+from ..written import Writer, magnitude
 from .fixed_point import (
     BITS,
     ONE,
@@ -163,13 +164,43 @@ def _binary(op: type[TensorOp]) -> Conversion:
     """On floats, or on integers that stand for themselves."""
 
     def convert(n: TFLiteNode) -> Sequence[Value]:
-        _expect_numbers(n)
+        expect_numbers(n)
         return [n.activated(n.apply(op, n.value(0), n.value(1)))]
 
     return convert
 
 
-def _expect_numbers(n: TFLiteNode) -> None:
+def _floor_divide(n: TFLiteNode) -> Sequence[Value]:
+    """Of floats: in double precision, as LiteRT computes it."""
+    expect_numbers(n)
+    x, y = n.value(0), n.value(1)
+    if isinstance(_element(n), AnyFloat):
+        x, y = n.convert(x, f64), n.convert(y, f64)
+    return [n.convert(floor_divide(n, x, y), _element(n))]
+
+
+def _floor_modulo(n: TFLiteNode) -> Sequence[Value]:
+    expect_numbers(n)
+    return [modulo(n, n.value(0), n.value(1))]
+
+
+def _add_all(n: TFLiteNode) -> Sequence[Value]:
+    expect_numbers(n)
+    values = [n.value(index) for index in range(len(n.inputs))]
+    return [reduce(partial(n.apply, e.AddOp), values)]
+
+
+def _shift_right(n: TFLiteNode) -> Sequence[Value]:
+    """By no less than 0 bits and no more than there are besides the sign."""
+    expect_numbers(n)
+    dtype = n.results[0].dtype
+    bits = clamp(n, n.value(1), 0, 8 * dtype.itemsize - 1)
+    is_signed = dtype.kind == "i"
+    op = e.ShiftRightArithmeticOp if is_signed else e.ShiftRightLogicalOp
+    return [n.apply(op, n.value(0), bits)]
+
+
+def expect_numbers(n: TFLiteNode) -> None:
     tensors = [tensor for tensor in (*n.tensors, *n.results) if tensor]
     for tensor in tensors:
         if tensor.is_quantized:
@@ -457,6 +488,11 @@ def _selected(n: TFLiteNode, condition: SSAValue) -> Sequence[Value]:
     return [n.apply(e.SelectOp, condition, n.value(1), n.value(2))]
 
 
+def _sign(n: TFLiteNode) -> Sequence[Value]:
+    expect_numbers(n)
+    return [n.emit(e.SignOp, n.value(0))]
+
+
 def _square(n: TFLiteNode, x: SSAValue) -> SSAValue:
     return n.apply(e.MultiplyOp, x, x)
 
@@ -464,8 +500,12 @@ def _square(n: TFLiteNode, x: SSAValue) -> SSAValue:
 CONVERSIONS: Mapping[str, Conversion] = {
     "ABS": _abs,
     "ADD": _sum(e.AddOp),
+    "ADD_N": _add_all,
+    "ATAN2": _binary(e.Atan2Op),
+    "BITWISE_XOR": _binary(e.XorOp),
     "CAST": _cast,
     "CEIL": _unary(_op(e.CeilOp), np.ceil),
+    "COMPLEX_ABS": lambda n: [magnitude(n, n.value(0))],
     "COS": _unary(_op(e.CosineOp), np.cos),
     "DEQUANTIZE": _dequantize,
     "DIV": _divide,
@@ -476,10 +516,13 @@ CONVERSIONS: Mapping[str, Conversion] = {
     "EQUAL": _compare("EQ"),
     "EXP": _with_16_bits(_unary(_op(e.ExponentialOp), np.exp), _exp_of_16_bits),
     "FLOOR": _unary(_op(e.FloorOp), np.floor),
+    "FLOOR_DIV": _floor_divide,
+    "FLOOR_MOD": _floor_modulo,
     "GELU": _gelu,
     "GREATER": _compare("GT"),
     "GREATER_EQUAL": _compare("GE"),
     "HARD_SWISH": _hard_swish,
+    "IMAG": lambda n: [n.emit(e.ImagOp, n.value(0))],
     "LEAKY_RELU": _leaky_relu,
     "LESS": _compare("LT"),
     "LESS_EQUAL": _compare("LE"),
@@ -498,13 +541,17 @@ CONVERSIONS: Mapping[str, Conversion] = {
     "POW": _binary(e.PowerOp),
     "PRELU": _prelu,
     "QUANTIZE": _quantize,
+    "REAL": lambda n: [n.emit(e.RealOp, n.value(0))],
     "RELU": _relu(0, None),
     "RELU6": _relu(0, 6),
+    "RELU_0_TO_1": _relu(0, 1),
     "RELU_N1_TO_1": _relu(-1, 1),
+    "RIGHT_SHIFT": _shift_right,
     "ROUND": _unary(_op(e.RoundNearestEvenOp), np.rint),
     "RSQRT": _with_16_bits(_rsqrt, _rsqrt_of_16_bits),
     "SELECT": _select,
     "SELECT_V2": _select_by_elements,
+    "SIGN": _sign,
     "SIN": _unary(_op(e.SineOp), np.sin),
     "SQRT": _with_16_bits(_sqrt, _sqrt_of_16_bits),
     "SQUARE": _unary(_square, np.square),

@@ -29,12 +29,15 @@ from ..operators import Known, Value
 from ..unsupported import Unsupported
 from . import (
     elementwise,
+    indexing,
     normalization,
     products,
+    recurrent,
     reducing,
     resizing,
     shaping,
     softmax,
+    spectral,
     windows,
 )
 from .control import CONTROL
@@ -43,12 +46,15 @@ from .reading import Graph, Operator, Tensor
 
 CONVERSIONS: Mapping[str, Conversion] = {
     **elementwise.CONVERSIONS,
-    **products.CONVERSIONS,
+    **indexing.CONVERSIONS,
     **normalization.CONVERSIONS,
+    **products.CONVERSIONS,
+    **recurrent.CONVERSIONS,
     **reducing.CONVERSIONS,
     **resizing.CONVERSIONS,
     **shaping.CONVERSIONS,
     **softmax.CONVERSIONS,
+    **spectral.CONVERSIONS,
     **windows.CONVERSIONS,
 }
 
@@ -68,6 +74,7 @@ class Importer:
         self._attributes: list[dict[str, Attribute]] = []
         self._open: list[int] = []
         """The numbers of the graphs being converted, each within the one before."""
+        self._constants: dict[str, SSAValue] = {}
         self._variables: dict[str, SSAValue] = {}
         self._unsupported: list[tuple[Operation, str]] = []
         self.parameters: dict[str, Array] = {}
@@ -181,19 +188,19 @@ class Importer:
             raise self._error(
                 f"tensor {tensor.name!r} {error} {what}".rstrip()
             ) from None
-        argument = None
+        argument, name = None, scope.graph.names[number]
         if tensor.is_parameter:
-            argument = self._argument(scope, number, {PARAMETER: UnitAttr()})
-            self.parameters[scope.graph.names[number]] = array
+            argument = self._constants.get(name)  # of a graph that is called again
+            if argument is None:
+                argument = self._argument(scope, number, {PARAMETER: UnitAttr()})
+            self._constants[name], self.parameters[name] = argument, array
         scope.values[number] = Known(array, argument)
 
     # Variables
 
-    def _variable(self, scope: "_Scope", handle: int, like: Tensor) -> SSAValue:
+    def _variable(self, name: str, like: Tensor) -> SSAValue:
         """The argument for a variable of a tensor's type; it begins with zeros."""
-        if handle not in scope.handles:
-            raise Unsupported("of a variable from another graph")
-        type, name = self._type(like), scope.handles[handle]
+        type = self._type(like)
         if name not in self._variables:
             self._variables[name] = self._new_argument(name, VariableType(type), {})
             self.parameters[name] = np.zeros(like.shape, like.dtype)
@@ -208,8 +215,13 @@ class Importer:
         """Variables are those of the main graph; CALL_ONCE gives them values before."""
         inputs, tensors = operator.inputs, scope.graph.tensors
         is_initial = scope.is_initial
-        if len(self._open) > 1 and not is_initial:
-            raise Unsupported("in a branch or a loop")
+        self._expect_main(scope)
+
+        def variable(like: int) -> SSAValue:
+            if inputs[0] not in scope.handles:
+                raise Unsupported("of a variable from another graph")
+            return self._variable(scope.handles[inputs[0]], tensors[like])
+
         match operator.kind:
             case "CALL_ONCE":
                 graph = self._graph(node.option("InitSubgraphIndex"))
@@ -220,17 +232,28 @@ class Importer:
                     name += "_"
                 scope.handles[operator.outputs[0]] = name
             case "READ_VARIABLE":
-                like = tensors[operator.outputs[0]]
-                read = ReadOp(self._variable(scope, inputs[0], like))
-                node.into.append(read)
+                node.into.append(read := ReadOp(variable(operator.outputs[0])))
                 return [read.result]
             case _:
-                variable = self._variable(scope, inputs[0], tensors[inputs[1]])
+                own = variable(inputs[1])
                 if is_initial:
                     self.parameters[scope.handles[inputs[0]]] = node.known(1)
                 else:
-                    node.into.append(AssignOp(variable, node.value(1)))
+                    node.into.append(AssignOp(own, node.value(1)))
         return []
+
+    def _expect_main(self, scope: "_Scope") -> None:
+        if len(self._open) > 1 and not scope.is_initial:
+            raise Unsupported("in a branch or a loop")
+
+    def _state(self, scope: "_Scope", number: int) -> SSAValue:
+        """The variable for a tensor that LiteRT keeps between runs, which is read."""
+        self._expect_main(scope)
+        graph = scope.graph
+        variable = self._variable(graph.names[number], graph.tensors[number])
+        scope.ops.append(read := ReadOp(variable))
+        scope.values[number] = read.result
+        return variable
 
     # Operators
 
@@ -248,32 +271,40 @@ class Importer:
 
     def _converted(self, scope: "_Scope", operator: Operator) -> Sequence[Value | None]:
         nothing = [None] * len(operator.outputs)
-        kind, values = operator.kind, scope.values
+        kind, values, tensors = operator.kind, scope.values, scope.graph.tensors
+        states = [n for n in operator.inputs if n >= 0 and tensors[n].is_variable]
         if not any(kind in known for known in (CONVERSIONS, CONTROL, STATE)):
             self._refuse(scope, operator, "")
             return nothing
         for number in operator.inputs:
-            if number in values or (number in scope.handles and kind in STATE):
+            if number in values or number in states:
                 continue
-            if number in scope.handles or scope.graph.tensors[number].is_variable:
+            if number in scope.handles and kind in STATE:
+                continue
+            if number in scope.handles:
                 self._refuse(scope, operator, " with a state")
                 return nothing
             name = scope.graph.names[number]
             self._fail(scope, operator, f"input {name!r} is not computed")
         if any(n >= 0 and values.get(n, n) is None for n in operator.inputs):
             return nothing
-        node = self._node(scope, operator)
         try:
+            variables = [self._state(scope, number) for number in states]
+            node = self._node(scope, operator)
             if kind in STATE:
                 return self._stateful(scope, operator, node)
             if kind in CONTROL:
                 return CONTROL[kind](node, self._subgraph)
             conversion = CONVERSIONS[kind]
-            return _folded(conversion, node) or conversion(node)
+            outputs = _folded(conversion, node) or conversion(node)
+            assigned = outputs[len(operator.outputs) :]
+            for variable, value in zip(variables, assigned, strict=False):
+                scope.ops.append(AssignOp(variable, node.materialize(value)))
+            return outputs
         except Unsupported as reason:
             self._refuse(scope, operator, f" {reason}")
         except (ArithmeticError, LookupError):  # of sizes and dimensions
-            types = ", ".join(f"{t.shape}" for t in node.tensors if t)
+            types = ", ".join(f"{tensors[n].shape}" for n in operator.inputs if n >= 0)
             self._refuse(scope, operator, f" of shapes {types}")
         except (VerifyException, ValueError, AttributeError) as error:
             self._fail(scope, operator, " ".join(str(error).split()))

@@ -1,8 +1,9 @@
-"""Vectors divided by their length; of integers as LiteRT's reference kernel does it.
+"""Vectors divided by their length, and floats by the squares of near channels.
 
-That kernel computes 1 / sqrt(x) of the sum of squares by Newton's method, in 28 bits,
-after it has shifted the sum by an even number of bits. Results have 7 bits after the
-point. All of this is arithmetic on integers of 64 bits.
+LiteRT's reference kernel for vectors of integers computes 1 / sqrt(x) of the sum of
+squares by Newton's method, in 28 bits, after it has shifted the sum by an even number
+of bits. Results have 7 bits after the point. All of this is arithmetic on integers of
+64 bits.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +15,9 @@ from ...dialects.tgraph import elementwise as e
 from ..builder import shape_of
 from ..operators import Value
 from ..unsupported import Unsupported
+from ..windows import SpatialWindow, reduce_window
 from ..written import Writer
+from .elementwise import expect_numbers
 from .fixed_point import BITS, Term, limited, product, shifted
 from .node import Conversion, TFLiteNode
 
@@ -88,6 +91,20 @@ def _l2_normalize(n: TFLiteNode) -> Sequence[Value]:
     return [n.activated(n.apply(e.DivideOp, x, length))]
 
 
+def _by_neighbors(n: TFLiteNode) -> Sequence[Value]:
+    """x / (bias + alpha * the squares of channels near it) ^ beta"""
+    expect_numbers(n)
+    x, radius = n.value(0), n.option("Radius")
+    ones = [1]
+    window = SpatialWindow([2 * radius + 1], ones, ones, [radius], [radius])
+    squares = n.apply(e.MultiplyOp, x, x)
+    near = reduce_window(n, "add", squares, window, len(shape_of(x)) - 1)
+    divisor = n.apply(e.MultiplyOp, near, n.option("Alpha"))
+    divisor = n.apply(e.AddOp, divisor, n.option("Bias"))
+    return [n.apply(e.DivideOp, x, n.apply(e.PowerOp, divisor, n.option("Beta")))]
+
+
 CONVERSIONS: Mapping[str, Conversion] = {
     "L2_NORMALIZATION": _l2_normalize,
+    "LOCAL_RESPONSE_NORMALIZATION": _by_neighbors,
 }

@@ -140,13 +140,17 @@ def _product_of_floats(n: TFLiteNode, x: SSAValue, product: Product) -> SSAValue
 
 
 def window_of(
-    n: TFLiteNode, size: Sequence[int], dilations: Sequence[int] = (1, 1)
+    n: TFLiteNode,
+    size: Sequence[int],
+    dilations: Sequence[int] = (1, 1),
+    axes: str = "HW",
 ) -> SpatialWindow:
     """The window over the first input that the options describe."""
-    strides = [n.option("StrideH"), n.option("StrideW")]
+    strides = [n.option(f"Stride{axis}") for axis in axes]
     if n.option("Padding"):  # VALID
-        return SpatialWindow(size, strides, dilations, [0, 0], [0, 0])
-    return padded_alike(size, strides, dilations, shape_of(n.value(0))[1:3])
+        nothing = [0] * len(axes)
+        return SpatialWindow(size, strides, dilations, nothing, nothing)
+    return padded_alike(size, strides, dilations, shape_of(n.value(0))[1:-1])
 
 
 def _image(n: TFLiteNode, window: SpatialWindow) -> tuple[SSAValue, int, SpatialWindow]:
@@ -162,8 +166,8 @@ def _image(n: TFLiteNode, window: SpatialWindow) -> tuple[SSAValue, int, Spatial
     return padded, zero, replace(window, low=[0, 0], high=[0, 0])
 
 
-def _dilations(n: TFLiteNode) -> Sequence[int]:
-    return [n.option("DilationHFactor"), n.option("DilationWFactor")]
+def _dilations(n: TFLiteNode, axes: str = "HW") -> Sequence[int]:
+    return [n.option(f"Dilation{axis}Factor") for axis in axes]
 
 
 def _convolution(n: TFLiteNode) -> Sequence[Value]:
@@ -176,6 +180,20 @@ def _convolution(n: TFLiteNode) -> Sequence[Value]:
         return convolve(n, image, kernel, window, groups, images="b#f", kernels="o#i")
 
     return [_product(n, x, zero, product, 0, is_grouped=groups > 1)]
+
+
+def _convolution_3d(n: TFLiteNode) -> Sequence[Value]:
+    """Kernels are in the order depth, height, width, input, output."""
+    if n.is_quantized:
+        raise Unsupported("with quantized elements")
+    *size, inputs, _ = n.tensor(1).shape
+    window = window_of(n, size, _dilations(n, "DHW"), "DHW")
+    groups = shape_of(n.value(0))[4] // inputs
+
+    def product(image: SSAValue, kernel: SSAValue) -> SSAValue:
+        return convolve(n, image, kernel, window, groups, images="b#f", kernels="#io")
+
+    return [_product(n, n.value(0), 0, product, 4)]
 
 
 def _depthwise(n: TFLiteNode) -> Sequence[Value]:
@@ -284,6 +302,7 @@ def _turned(n: TFLiteNode, value: Value) -> Value:
 CONVERSIONS: Mapping[str, Conversion] = {
     "BATCH_MATMUL": _matmul,
     "CONV_2D": _convolution,
+    "CONV_3D": _convolution_3d,
     "DEPTHWISE_CONV_2D": _depthwise,
     "FULLY_CONNECTED": _fully_connected,
     "TRANSPOSE_CONV": _transposed_convolution,

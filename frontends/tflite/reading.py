@@ -223,13 +223,16 @@ def _kind(schema: Any, code: Any) -> str:
 
 
 def _options(schema: Any, operator: Any) -> Any:
-    name = _names(schema.BuiltinOptions).get(operator.BuiltinOptionsType(), "NONE")
-    table = operator.BuiltinOptions()
-    if name == "NONE" or table is None:
-        return None
-    options = getattr(schema, name)()
-    options.Init(table.Bytes, table.Pos)
-    return options
+    """Newer kinds of operations have theirs in a second place."""
+    for which in ("BuiltinOptions", "BuiltinOptions2"):
+        number = getattr(operator, f"{which}Type")()
+        name = _names(getattr(schema, which)).get(number, "NONE")
+        table = getattr(operator, which)()
+        if name != "NONE" and table is not None:
+            options = getattr(schema, name)()
+            options.Init(table.Bytes, table.Pos)
+            return options
+    return None
 
 
 def _tensor(schema: Any, model: Any, tensor: Any, number: int, data: bytes) -> Tensor:

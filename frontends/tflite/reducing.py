@@ -4,16 +4,24 @@ from collections.abc import Mapping, Sequence
 from math import prod
 
 import numpy as np
-from xdsl.dialects.builtin import i32
+from xdsl.dialects.builtin import TensorType, i32, i64
 from xdsl.ir import SSAValue
 
 from ...dialects.tgraph import elementwise as e
 from ..builder import axis_of, element_type, shape_of
-from ..formulas import cumulative, index_of, mean
+from ..formulas import compare, cumulative, index_of, mean
+from ..loops import Loop, row_of
 from ..operators import Value
 from ..unsupported import Unsupported
 from .elementwise import expect_one_scale
-from .fixed_point import expect_8_bits, factored, saturated, scaled, scaled_by
+from .fixed_point import (
+    expect_8_bits,
+    factored,
+    saturated,
+    scaled,
+    scaled_by,
+    scaled_sums,
+)
 from .node import Conversion, TFLiteNode
 
 
@@ -24,8 +32,6 @@ def _axes(n: TFLiteNode) -> list[int]:
 
 def _reduce(kind: str) -> Conversion:
     def convert(n: TFLiteNode) -> Sequence[Value]:
-        if kind in ("add", "multiply") and n.is_quantized:
-            raise Unsupported("with quantized elements")
         expect_one_scale(n, 0)
         keep = bool(n.option("KeepDims"))
         return [n.reduce(kind, n.value(0), _axes(n), keep=keep)]
@@ -66,6 +72,32 @@ def _mean(n: TFLiteNode) -> Sequence[Value]:
     return [saturated(n, scaled_by(n, _sum_of_steps(n), *parts))]
 
 
+def _product(n: TFLiteNode) -> Sequence[Value]:
+    """Of integers: one factor after the other, each time scaled so that the last result
+    is in the scale that is asked for."""
+    if not n.is_quantized:
+        return _reduce("multiply")(n)
+    x, axes = n.convert(n.centred(0), i64), _axes(n)
+    kept = [1 if d in axes else size for d, size in enumerate(shape_of(x))]
+    others = [d for d in range(len(kept)) if d not in axes]
+    count = prod(shape_of(x)[axis] for axis in axes)
+    sizes = [kept[d] for d in others]
+    rows = n.reshape(n.transpose(x, [*axes, *others]), [count, *sizes])
+    root = np.float64(n.results[0].scale) ** (1 / count)
+    factor = np.asarray(np.float64(n.tensor(0).scale) / root)
+    loop, counter = Loop(n), TensorType(i32, [])
+    place = loop.carry(n.splat(1, counter))
+    product = loop.carry(row_of(n, rows, 0, n.splat(0, counter)))
+    body = loop.body
+    wide = body.apply(e.MultiplyOp, product, row_of(body, rows, 0, place))
+    _, product = loop.close(
+        [body.apply(e.AddOp, place, 1), scaled_sums(body, wide, factor)],
+        lambda n, values: compare(n, values[0], "LT", count),
+    )
+    result = saturated(n, scaled_sums(n, product, factor))
+    return [n.reshape(result, kept) if n.option("KeepDims") else result]
+
+
 def _argument(kind: str) -> Conversion:
     def convert(n: TFLiteNode) -> Sequence[Value]:
         x = n.value(0)
@@ -94,6 +126,6 @@ CONVERSIONS: Mapping[str, Conversion] = {
     "REDUCE_ANY": _reduce("or"),
     "REDUCE_MAX": _reduce("maximum"),
     "REDUCE_MIN": _reduce("minimum"),
-    "REDUCE_PROD": _reduce("multiply"),
+    "REDUCE_PROD": _product,
     "SUM": _sum,
 }

@@ -8,17 +8,17 @@ from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import SSAValue
 
 from ...dialects.dtypes import Array
+from ...dialects.tgraph import elementwise as e
 from ...dialects.tgraph import shaping
 from ...dialects.tgraph.base import ints
 from ..builder import (
     axis_of,
     broadcast_shapes,
     counted,
-    element_type,
     shape_of,
     type_of,
 )
-from ..indices import largest_along, take_ranges, tile
+from ..indices import take_ranges, tile
 from ..operators import Known, Value
 from ..unsupported import Unsupported
 from .elementwise import expect_one_scale
@@ -191,15 +191,6 @@ def _mirror_pad(n: TFLiteNode) -> Sequence[Value]:
     return [x]
 
 
-def _gather(n: TFLiteNode) -> Sequence[Value]:
-    x, indices, batch = n.value(0), n.value(1), n.option("BatchDims")
-    axis = axis_of(n.option("Axis"), len(shape_of(x)))
-    batch = batch + len(shape_of(indices)) if batch < 0 else batch
-    if not 0 <= batch <= min(axis, len(shape_of(indices))):
-        raise Unsupported(f"with {batch} dimensions of a batch, expected 0 to {axis}")
-    return [n.take(x, indices, axis, batch)]
-
-
 def _broadcast(n: TFLiteNode) -> Sequence[Value]:
     x = n.value(0)
     return [n.broadcast(x, broadcast_shapes(shape_of(x), n.known_integers(1)))]
@@ -292,22 +283,46 @@ def _reverse(n: TFLiteNode) -> Sequence[Value]:
     return [n.emit(shaping.ReverseOp, x, dimensions=ints(axes))]
 
 
-def _top(n: TFLiteNode) -> Sequence[Value]:
-    """The largest along the last axis, and their indices."""
+def _shape_of_both(n: TFLiteNode) -> Sequence[Value]:
+    """The shape that tensors of two shapes are repeated to."""
+    return _as_result(n, broadcast_shapes(n.known_integers(0), n.known_integers(1)))
+
+
+def _diagonal(n: TFLiteNode) -> Sequence[Value]:
+    """Matrices of zeros with a diagonal."""
     expect_one_scale(n, 0)
-    x, (count,) = n.value(0), n.known_integers(1)
-    values, indices = largest_along(n, x, len(shape_of(x)) - 1, count)
-    return [values, n.convert(indices, element_type(n.results[1].dtype))]
+    diagonal = n.value(0)
+    *batch, size = shape_of(diagonal)
+    zeros = n.filled(0, type_of(diagonal).element_type, [*batch, size, size])
+    return [_with_diagonal(n, zeros, diagonal)]
+
+
+def _set_diagonal(n: TFLiteNode) -> Sequence[Value]:
+    expect_one_scale(n, 0, 1)
+    return [_with_diagonal(n, n.value(0), n.value(1))]
+
+
+def _with_diagonal(n: TFLiteNode, x: SSAValue, diagonal: SSAValue) -> SSAValue:
+    *batch, rows, columns = shape_of(x)
+    size = min(rows, columns)
+    wide = n.pad(
+        diagonal, [0] * len(shape_of(diagonal)), [*[0] * len(batch), columns - size]
+    )
+    wide = n.reshape(wide, [*batch, 1, columns])
+    eye = n.constant(np.eye(rows, columns, dtype=bool))
+    return n.apply(e.SelectOp, eye, wide, x)
 
 
 CONVERSIONS: Mapping[str, Conversion] = {
     "BATCH_TO_SPACE_ND": _batch_to_space,
+    "BROADCAST_ARGS": _shape_of_both,
     "BROADCAST_TO": _broadcast,
     "CONCATENATION": _concatenate,
     "DEPTH_TO_SPACE": _depth_to_space,
     "EXPAND_DIMS": _expand_dims,
     "FILL": _fill,
-    "GATHER": _gather,
+    "MATRIX_DIAG": _diagonal,
+    "MATRIX_SET_DIAG": _set_diagonal,
     "MIRROR_PAD": _mirror_pad,
     "PACK": _pack,
     "PAD": _pad,
@@ -325,7 +340,6 @@ CONVERSIONS: Mapping[str, Conversion] = {
     "SQUEEZE": _squeeze,
     "STRIDED_SLICE": _strided_slice,
     "TILE": _tile,
-    "TOPK_V2": _top,
     "TRANSPOSE": _transpose,
     "UNPACK": _unpack,
     "ZEROS_LIKE": _zeros,

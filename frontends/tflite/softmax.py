@@ -1,7 +1,9 @@
-"""Softmax; of integers by fixed-point numbers, as LiteRT's reference kernel has it.
+"""Softmax and its logarithm; of integers by fixed-point numbers, as LiteRT's reference
+kernels have them.
 
-That kernel takes e^x of differences from the largest element of a row, in 31 bits. It
-adds them up in 19 bits, and divides by Newton's method. All of this is arithmetic on
+Those kernels take e^x of differences from the largest element of a row, in 31 bits,
+and add them up in 19 bits. The one divides by Newton's method. The other takes the
+logarithm of the sum, by a quotient of polynomials. All of this is arithmetic on
 integers of 64 bits, one element at a time, of which nothing is stored.
 """
 
@@ -9,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from math import floor
 
 import numpy as np
-from xdsl.dialects.builtin import i32, i64
+from xdsl.dialects.builtin import i8, i32, i64
 from xdsl.ir import SSAValue
 
 from ...dialects.tgraph import elementwise as e
@@ -51,9 +53,20 @@ _POWERS = (
 )
 """e^-x for x = 1/4, 1/2, 1, ... 16, in 31 bits."""
 
+_LOG_BITS = 25  # of a logarithm's fraction, before it is doubled
+_LOG_2, _ROOT, _FOURTH_ROOT = 1488522236, 1518500250, 1805811301
+"""log(2), and 1/2 to the power of 1/2 and of 1/4, in 31 bits."""
 
-def _exponential(x: Term) -> Term:
-    """e^x in 31 bits, for x <= 0 in 26: by a polynomial around -1/8, and by powers."""
+_ABOVE = 117049297
+_BELOW, _BELOW_SQUARE, _BELOW_REST = 1057819769, 127690142, 638450708
+"""Coefficients of the polynomials of a logarithm, in 31 bits."""
+
+_LOWEST = -128
+
+
+def _exponential(x: Term, counts: Term | None) -> Term:
+    """e^x in 31 bits, for x <= 0 in 26: by a polynomial around -1/8, and by powers. It
+    is 0 where x does not count."""
     rest = (x & (_QUARTER - 1)) - _QUARTER
     a = rest * (1 << (BITS - _DIFFERENCE_BITS)) + (1 << (BITS - 3))
     square = product(a, a)
@@ -63,25 +76,60 @@ def _exponential(x: Term) -> Term:
     for bit, power in enumerate(_POWERS):
         is_clear = ((rest - x) & (_QUARTER << bit)).equals(0)
         result = result.where(is_clear, product(result, power))
-    return x.of(ONE).where(x.equals(0), result)
+    result = x.of(ONE).where(x.equals(0), result)
+    return result.where(counts) if counts else result
+
+
+def _logarithm(x: Term) -> Term:
+    """log(x) in 26 bits, for x >= 1 in 19: of a number near 1 in 31 bits, and of the
+    power of two times it, whose exponent is a multiple of 1/2 plus 1/4."""
+    zeros = x.apply(e.CountLeadingZerosOp) - 32
+    whole = product(x.apply(e.ShiftLeftOp, zeros - 1), _ROOT) * 2
+    part_zeros = product(x, _ROOT).apply(e.CountLeadingZerosOp) - 33
+    part = x.apply(e.ShiftLeftOp, part_zeros)
+    number = whole.apply(e.MinimumOp, part).apply(e.MinimumOp, ONE)
+    quarter = 1 << (_LOG_BITS - 2)
+    exponent = ((_SUM_BITS - zeros) * (1 << _LOG_BITS) + quarter).apply(
+        e.MaximumOp, (_SUM_BITS - part_zeros) * (1 << _LOG_BITS) - quarter
+    )
+    middle = shifted(number + (_FOURTH_ROOT + 1), 1)
+    away = (number - _FOURTH_ROOT) * 2
+    square = product(away, away)
+    above = product(away, number) + product(product(away, square), _ABOVE)
+    below = product(middle, product(square, _BELOW_SQUARE) + away + _BELOW)
+    below = below + product(away, _BELOW_REST)
+    near = product(divided(above, BITS - _LOG_BITS), reciprocal(below))
+    return (product(exponent, _LOG_2) + near) * 2
+
+
+def _differences(
+    n: TFLiteNode, x: SSAValue, axis: int, beta: float
+) -> tuple[Term, Term | None]:
+    """By how much numbers are below the largest of their row, in 26 bits, and which of
+    them LiteRT counts, unless all."""
+    wide = n.convert(x, i32)
+    largest = n.reduce("maximum", wide, [axis], keep=True)
+    steps = Writer(n).term(n.convert(n.apply(e.SubtractOp, wide, largest), i64))
+    factor = beta * float(n.tensor(0).scale) * (1 << _DIFFERENCE_BITS)
+    number, shift = (int(part) for part in factored(min(factor, float(ONE))))
+    differences = product(steps * (1 << shift), number)
+    reach = floor(31 * (1 << _DIFFERENCE_BITS) / (1 << shift))
+    return differences, steps >= -reach if reach < 255 else None
+
+
+def _summed(n: TFLiteNode, powers: Term, axis: int) -> SSAValue:
+    """The sums of rows, in 19 bits; the rows stay, with one element."""
+    parts = n.convert(divided(powers, _SUM_BITS).value, i32)
+    return n.reduce("add", parts, [axis], keep=True)
 
 
 def _of_integers(n: TFLiteNode, x: SSAValue, axis: int, beta: float) -> SSAValue:
     source, result = n.tensor(0), n.results[0]
     if result.dtype != source.dtype or source.dtype.name not in ("int8", "uint8"):
         raise Unsupported(f"of {source.kind} as {result.kind}")
-    term, shape = Writer(n).term, shape_of(x)
-    wide = n.convert(x, i32)
-    largest = n.reduce("maximum", wide, [axis], keep=True)
-    steps = term(n.convert(n.apply(e.SubtractOp, wide, largest), i64))
-    factor = min(beta * float(source.scale) * (1 << _DIFFERENCE_BITS), float(ONE))
-    number, shift = (int(part) for part in factored(factor))
-    powers = _exponential(product(steps * (1 << shift), number))
-    reach = floor(31 * (1 << _DIFFERENCE_BITS) / (1 << shift))
-    if reach < 255:  # steps; LiteRT counts no exponentials beyond
-        powers = powers.where(steps >= -reach)
-    parts = n.convert(divided(powers, _SUM_BITS).value, i32)
-    total = n.broadcast(n.reduce("add", parts, [axis], keep=True), shape)
+    term = Writer(n).term
+    powers = _exponential(*_differences(n, x, axis, beta))
+    total = n.broadcast(_summed(n, powers, axis), shape_of(x))
     # The sum is a number from 1 to 2, times 2 to the power of bits - zeros.
     zeros = term(n.convert(n.emit(e.CountLeadingZerosOp, total), i64))
     above = term(n.convert(total, i64)).apply(e.ShiftLeftOp, zeros) - (ONE + 1)
@@ -91,6 +139,30 @@ def _of_integers(n: TFLiteNode, x: SSAValue, axis: int, beta: float) -> SSAValue
     y = shifted(shares + half(bits), bits) + limits.min
     y = clamp(n, y.value, limits.min, limits.max)
     return n.convert(y, element_type(result.dtype))
+
+
+_LOG_SCALE, _LOG_ZERO = 1 / 16, 127
+"""Of logarithms, which are from -16 to 0."""
+
+
+def _log_of_integers(n: TFLiteNode, x: SSAValue, axis: int) -> SSAValue:
+    result = n.results[0]
+    if {n.tensor(0).kind, result.kind} != {"INT8"}:
+        raise Unsupported(f"of {n.tensor(0).kind} as {result.kind}")
+    if (result.scale, result.zero) != (_LOG_SCALE, _LOG_ZERO):
+        raise Unsupported(
+            f"with scale {result.scale} and zero point {result.zero} of the result, "
+            f"expected {_LOG_SCALE} and {_LOG_ZERO}"
+        )
+    term = Writer(n).term
+    differences, counts = _differences(n, x, axis, 1)
+    total = _summed(n, _exponential(differences, counts), axis)
+    log = _logarithm(term(n.convert(total, i64)))
+    log = term(n.broadcast(log.value, shape_of(x)))
+    y = divided(differences - log, _DIFFERENCE_BITS - 4) + _LOG_ZERO
+    y = term(clamp(n, y.value, _LOWEST, -_LOWEST - 1))
+    y = y.where(counts, _LOWEST) if counts else y
+    return n.convert(y.value, i8)
 
 
 _REACH = 10.0
@@ -134,10 +206,11 @@ def _softmax(n: TFLiteNode) -> Sequence[Value]:
 
 
 def _log_softmax(n: TFLiteNode) -> Sequence[Value]:
-    if n.is_quantized:
-        raise Unsupported("with quantized elements")
     x = n.value(0)
-    return [log_softmax(n, x, len(shape_of(x)) - 1)]
+    axis = len(shape_of(x)) - 1
+    if n.is_quantized:
+        return [_log_of_integers(n, x, axis)]
+    return [log_softmax(n, x, axis)]
 
 
 CONVERSIONS: Mapping[str, Conversion] = {

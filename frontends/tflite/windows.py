@@ -6,11 +6,13 @@ import numpy as np
 from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
+from ...dialects.dtypes import Array
 from ...dialects.tgraph import elementwise as e
 from ..builder import element_type, shape_of
 from ..formulas import clamp, compare
 from ..operators import Value
 from ..windows import SpatialWindow, counts_of, reduce_window
+from .elementwise import expect_numbers
 from .fixed_point import range_of
 from .node import Conversion, TFLiteNode
 from .products import window_of
@@ -31,20 +33,27 @@ def _max_pool(n: TFLiteNode) -> Sequence[Value]:
     return [_limited(n, result) if n.is_quantized else n.activated(result)]
 
 
-def _average_pool(n: TFLiteNode) -> Sequence[Value]:
-    """Padding does not count. Means of integers are rounded, ties away from 0."""
-    x, window = n.value(0), _window(n)
-    if n.is_quantized:
-        x = n.convert(x, i32)
+def _divisors(n: TFLiteNode, window: SpatialWindow, places: Sequence[int]) -> Array:
+    """How many elements windows have, padding left out: one number, if all have the
+    same, or one for each place."""
+    counts = counts_of(window, shape_of(n.value(0))[1:3], places, [0] * 4)[:, :, None]
+    return counts[0, 0, 0] if np.all(counts == counts.flat[0]) else counts
+
+
+def _mean(n: TFLiteNode, x: SSAValue) -> SSAValue:
+    window = _window(n)
     total = reduce_window(n, "add", x, window, 1)
-    _, height, width, _ = shape_of(total)
-    image = shape_of(x)[1:3]
-    counts = counts_of(window, image, (height, width), [0] * 4)[:, :, None]
-    if np.all(counts == counts.flat[0]):
-        counts = counts[0, 0, 0]
+    divisors = _divisors(n, window, shape_of(total)[1:3])
+    return n.apply(e.DivideOp, total, n.constant(divisors))
+
+
+def _average_pool(n: TFLiteNode) -> Sequence[Value]:
+    """Means of integers are rounded, ties away from 0."""
     if not n.is_quantized:
-        return [n.activated(n.apply(e.DivideOp, total, n.constant(counts)))]
-    counts = counts.astype(np.int32)
+        return [n.activated(_mean(n, n.value(0)))]
+    window = _window(n)
+    total = reduce_window(n, "add", n.convert(n.value(0), i32), window, 1)
+    counts = _divisors(n, window, shape_of(total)[1:3]).astype(np.int32)
     half = counts // 2
     is_positive = compare(n, total, "GT", 0)
     nudge = n.apply(e.SelectOp, is_positive, n.constant(half), n.constant(-half))
@@ -52,7 +61,14 @@ def _average_pool(n: TFLiteNode) -> Sequence[Value]:
     return [_limited(n, n.apply(e.DivideOp, nudged, n.constant(counts)))]
 
 
+def _root_mean_square(n: TFLiteNode) -> Sequence[Value]:
+    expect_numbers(n)
+    x = n.value(0)
+    return [n.activated(n.emit(e.SqrtOp, _mean(n, n.apply(e.MultiplyOp, x, x))))]
+
+
 CONVERSIONS: Mapping[str, Conversion] = {
     "AVERAGE_POOL_2D": _average_pool,
+    "L2_POOL_2D": _root_mean_square,
     "MAX_POOL_2D": _max_pool,
 }

@@ -10,7 +10,15 @@ from xdsl.ir import SSAValue
 from ...dialects.tgraph import elementwise as e
 from ...dialects.tgraph.base import TensorOp
 from ..builder import TensorBuilder, type_of
-from ..formulas import clamp, compare, gelu, modulo, positive_or, reciprocal
+from ..formulas import (
+    clamp,
+    compare,
+    floor_divide,
+    gelu,
+    modulo,
+    positive_or,
+    reciprocal,
+)
 from ..unsupported import Unsupported
 from ..written import written_out
 from .call import AtenCall, Conversion
@@ -85,16 +93,9 @@ def _truncated(b: TensorBuilder, x: SSAValue) -> SSAValue:
 def _divide(c: AtenCall) -> SSAValue:
     mode = c.get("rounding_mode")
     if mode == "floor":
-        return _floor_divide(c)
+        return floor_divide(c, c.tensor(), c.tensor("other"))
     quotient = c.apply(e.DivideOp, c.tensor(), c.operand("other"))
     return _truncated(c, quotient) if mode == "trunc" else quotient
-
-
-def _floor_divide(c: AtenCall) -> SSAValue:
-    x, y = c.tensor(), c.tensor("other")
-    if isinstance(c.element, AnyFloat):
-        return c.emit(e.FloorOp, c.apply(e.DivideOp, x, y))
-    return c.apply(e.DivideOp, c.apply(e.SubtractOp, x, modulo(c, x, y)), y)
 
 
 def _power(c: AtenCall) -> SSAValue:

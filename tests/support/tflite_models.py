@@ -74,6 +74,12 @@ class Network:
         self._tensors.append(tensor)
         return len(self._tensors) - 1
 
+    def state(self, *arguments: Any) -> int:
+        """A tensor that is kept from run to run."""
+        number = self.tensor(*arguments)
+        self._tensors[number].isVariable = True
+        return number
+
     def input(self, *arguments: Any, **options: Any) -> int:
         self._inputs.append(self.tensor(*arguments, **options))
         return self._inputs[-1]
@@ -119,11 +125,16 @@ class Network:
         operator.inputs = np.array(inputs, np.int32)
         operator.outputs = np.array(outputs, np.int32)
         if table:
-            operator.builtinOptionsType = _number(schema.BuiltinOptions, table)
-            operator.builtinOptions = getattr(schema, f"{table}T")()
+            made = getattr(schema, f"{table}T")()
             for name, value in options.items():
-                assert hasattr(operator.builtinOptions, name)
-                setattr(operator.builtinOptions, name, value)
+                assert hasattr(made, name)
+                setattr(made, name, value)
+            if hasattr(schema.BuiltinOptions, table):
+                operator.builtinOptionsType = _number(schema.BuiltinOptions, table)
+                operator.builtinOptions = made
+            else:
+                operator.builtinOptions2Type = _number(schema.BuiltinOptions2, table)
+                operator.builtinOptions2 = made
         self._operators.append(operator)
         return outputs[0] if outputs else -1
 
