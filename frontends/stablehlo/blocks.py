@@ -329,10 +329,13 @@ def _called(inner: LocationAttr, call: LocationAttr) -> LocationAttr:
     """The location of an operation of a function that is called at `call`."""
     if isinstance(inner, UnknownLoc):
         return call
-    if isinstance(inner, NameLoc) and isinstance(call, NameLoc):
-        path = f"{call.desc.data}/{inner.desc.data}"
-        return NameLoc(StringAttr(path), inner.location)
-    return inner
+    if not isinstance(inner, NameLoc):
+        return inner
+    path, place = inner.desc.data, inner.location
+    around: Attribute = call
+    if isinstance(call, NameLoc):
+        path, around = f"{call.desc.data}/{path}", call.location
+    return NameLoc(StringAttr(path), around if isinstance(place, UnknownLoc) else place)
 
 
 def _passed(values: Values) -> Values:

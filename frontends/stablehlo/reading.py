@@ -40,6 +40,7 @@ from xdsl.dialects.builtin import (
     RankedStructure,
     StringAttr,
     TensorType,
+    UnknownLoc,
     UnregisteredOp,
     i64,
 )
@@ -291,16 +292,17 @@ class _Importer:
     def _place(self, source: ir.Location) -> LocationAttr | None:
         if source in self._places:
             return self._places[source]
-        if (place := _innermost(source)) is None:
-            return None
-        file, line, column = place
-        name = self._files.setdefault(
-            file, StringAttr(self._name if file == _UNNAMED else file)
-        )
-        location = FileLineColLoc(name, IntAttr(line), IntAttr(column))
-        if isinstance(source, ir.NameLoc):
-            location = NameLoc(StringAttr(source.name_str), location)
-        self._places[source] = location
+        location: LocationAttr | None = None
+        if (place := _innermost(source)) is not None:
+            file, line, column = place
+            name = self._files.setdefault(
+                file, StringAttr(self._name if file == _UNNAMED else file)
+            )
+            location = FileLineColLoc(name, IntAttr(line), IntAttr(column))
+        if isinstance(source, ir.NameLoc):  # its place may be that of a call
+            location = NameLoc(StringAttr(source.name_str), location or UnknownLoc())
+        if location is not None:
+            self._places[source] = location
         return location
 
 
