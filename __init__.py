@@ -209,9 +209,9 @@ def from_onnx(
     its parameters.
 
     The module's arguments are the model's inputs, followed by its parameters. `sizes`
-    are the sizes of the model's dynamic dimensions. `values` are arrays for inputs that
-    become constants, such as one that shapes depend on. `simplify` is as in `from_jax`.
-    Requires the extra `onnx`.
+    are the sizes of the model's dynamic dimensions, and the lengths of inputs that are
+    sequences. `values` are arrays for inputs that become constants, such as one that
+    shapes depend on. `simplify` is as in `from_jax`. Requires the extra `onnx`.
 
     Raises `LocatedError` that lists all unsupported operations, `OSError` for a file
     that cannot be read, and `ValueError` for a file name that is not a `Path`.

@@ -120,6 +120,62 @@ def test_a_result_that_is_a_sequence_is_its_tensors() -> None:
     assert all(f'"y[{index}]"' in text for index in range(3))
 
 
+IN_BRANCHES = """s, o = If (c) <then_branch = t () => (seq(float[7,4]) a, float[7,4] d)
+      { a = SequenceConstruct(x, x) d = Exp(x) }, else_branch = e () =>
+      (seq(float[7,4]) b, float[7,4] f)
+      { n = Neg(x) b = SequenceConstruct(n, x) f = Neg(x) }>
+    z = ConcatFromSequence<axis=0>(s) y = Concat<axis=0>(z, o)"""
+
+
+def test_branches_may_make_sequences_of_one_length() -> None:
+    runtime = pytest.importorskip("onnxruntime")
+    data = model(IN_BRANCHES, more=", bool c")
+    for flag in (True, False):
+        given = {"x": X, "c": np.array(flag)}
+        compare(data, given, runtime.InferenceSession(data).run(None, given))
+
+
+def test_an_input_that_is_a_sequence_is_its_tensors() -> None:
+    runtime = pytest.importorskip("onnxruntime")
+    body = """k = Constant<value = int64 {1}>() a = SequenceAt(s, k)
+        l = SequenceLength(s) f = Cast<to=1>(l) b = Mul(a, f)
+        i = SequenceInsert(s, b) y = ConcatFromSequence<axis=0>(i)"""
+    data = model(body, more=", seq(float[h,4]) s")
+    parts = [normal(3, 4), normal(3, 4)]
+    want = runtime.InferenceSession(data).run(None, {"x": X, "s": parts})
+    found = tensorplan.from_onnx(data, sizes={"s": 2, "h": 3})
+    (got,) = tensorplan.compile(found)(X, *parts)
+    np.testing.assert_allclose(got, want[0], 1e-6)
+    assert all(f'"s[{index}]"' in str(found.module) for index in range(2))
+    parts[1] = normal(5, 4)
+    found = tensorplan.from_onnx(data, sizes={"s": 2, "h": 3, "s[1].0": 5})
+    assert tensorplan.compile(found)(X, *parts)[0].shape == (13, 4)
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_an_input_that_is_an_optional(count: int) -> None:
+    body = """h = OptionalHasElement(o) f = Cast<to=1>(h) y = Mul(x, f)"""
+    data = model(body, more=", optional(float[2]) o")
+    run = tensorplan.compile(tensorplan.from_onnx(data, sizes={"o": count}))
+    given = [np.ones(2, np.float32)] * count
+    np.testing.assert_array_equal(run(X, *given)[0], X * count)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        ({}, "of unknown size, expected sizes for 's'$"),
+        ({"s": 2}, r"expected sizes for 's\[0\]\.0', 's\[1\]\.0'$"),
+        ({"s": -1}, "'s' has a dimension of size -1, expected 0 to 1024"),
+        ({"s": 0, "t": 1}, "no dimension 't', expected one of s"),
+    ],
+)
+def test_the_length_of_an_input(sizes: Mapping[str, int], message: str) -> None:
+    data = model("y = Neg(x) l = SequenceLength(s)", more=", seq(float[?]) s")
+    with pytest.raises(LocatedError, match=message):
+        tensorplan.from_onnx(data, sizes=sizes)
+
+
 def test_they_leave_nothing_in_the_program() -> None:
     data = model(
         """s = SplitToSequence<axis=0>(x) k = Constant<value = int64 {2}>()
@@ -167,7 +223,7 @@ def test_they_leave_nothing_in_the_program() -> None:
               (seq(float[7,4]) b) { b = SequenceConstruct(x, x) }>
             y = ConcatFromSequence<axis=0>(s)""",
             ", bool c",
-            "If with a sequence as result of its graph",
+            "If with branches of ",
         ),
         (
             """e = SequenceEmpty<dtype=1>()

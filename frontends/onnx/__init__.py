@@ -17,11 +17,13 @@ if it has none), and its number, from 1. Within a definition it is
 reading.py      the file, checked
 node.py         one node, and what conversions share
 graph.py        the graph: names, arguments, errors
+inputs.py       the inputs: their sizes, and an argument for each tensor
 functions.py    what operations are defined by
 older.py        nodes of older opsets
 qdq.py          quantized operations that are written in floats
 control.py      branches and loops
 sequences.py    sequences and optionals of known lengths
+random.py       random numbers, whose generator is a variable
 elementwise.py, shaping.py, indexing.py, reducing.py, products.py, quantized.py,
 quantized_products.py, windows.py, unpooling.py, resizing.py, sampling.py, spectral.py,
 recurrent.py, attention.py, fused.py, optimizers.py   the conversions, by family
@@ -49,7 +51,8 @@ def import_model(
     """The model in the contents of a file called `name`.
 
     `sizes` has those of the dimensions that the model leaves open, by name; where the
-    model has no name, it is `input.index`. `values` has arrays for inputs that are to
+    model has no name, it is `input.index`. An input that is a sequence or an optional
+    has its length by its name. `values` has arrays for inputs that are to
     be constants, such as one that shapes depend on.
 
     Raises `LocatedError` for a model that is not valid or not supported, or if the

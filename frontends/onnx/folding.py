@@ -29,7 +29,7 @@ _MISTAKES = (
     TypeError,
     ValueError,
 )
-_ONLY_FOLDED = {"MelWeightMatrix", "NonZero", "Unique"}
+_ONLY_FOLDED = {"MelWeightMatrix", "NonMaxSuppression", "NonZero", "Unique"}
 """What has no conversion, because the size of the result depends on the inputs."""
 _FOLDED = {
     *("Constant", "DequantizeLinear", "QuantizeLinear"),

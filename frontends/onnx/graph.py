@@ -21,7 +21,9 @@ from xdsl.utils.exceptions import VerifyException
 
 from ...dialects.diagnostics import LocatedError, errors_at
 from ...dialects.dtypes import numpy_dtype
-from ...dialects.tgraph.base import LARGEST_SIZE, NAME, PARAMETER
+from ...dialects.tgraph.base import NAME, PARAMETER, AnyTensor, VariableType
+from ...dialects.tgraph.random import RngBitGeneratorOp
+from ...dialects.tgraph.structure import AssignOp, ReadOp
 from ...support.choices import one_of
 from ..builder import at, element_type, name_hint, type_of
 from ..entry import entry
@@ -36,6 +38,7 @@ from . import (
     products,
     quantized,
     quantized_products,
+    random,
     recurrent,
     reducing,
     resizing,
@@ -58,11 +61,12 @@ from .functions import (
     name_of,
     opset_of,
 )
+from .inputs import Inputs
 from .node import Conversion, OnnxNode
 from .older import modernized
 from .qdq import on_integers
 from .reading import OPSETS, array_of
-from .sequences import Item, Items, tensors_of
+from .sequences import Item, Items, leaves, like, tensors_of
 
 CONVERSIONS: Mapping[str, Conversion] = {
     **attention.CONVERSIONS,
@@ -109,7 +113,14 @@ class Importer:
         self._opset: int = opset
         self._sizes = sizes
         self._values = {name: np.asarray(value) for name, value in values.items()}
+        self._block = Block()
+        self._attributes: list[dict[str, Attribute]] = []
+        """Of the block's arguments."""
         self._ops: list[Operation] = []
+        self._program = self._ops
+        """Those outside of branches and loops."""
+        self._generator: tuple[SSAValue, SSAValue] | None = None
+        """Of random numbers: its variable, and its state so far."""
         self._unsupported: list[tuple[Operation, str]] = []
         self._count = 0
         self._functions: Functions = {}
@@ -124,21 +135,13 @@ class Importer:
         initializers = {tensor.name for tensor in graph.initializer}
         all_inputs = [value for value in graph.input if value.name not in initializers]
         inputs = [value for value in all_inputs if value.name not in self._values]
-        types = self._input_types(inputs)
-        block = Block(arg_types=types)
-        attributes: list[dict[str, Attribute]] = []
-        scope: Scope = {"": None, **self._given(all_inputs)}
-        for value, argument in zip(inputs, block.args, strict=True):
-            scope[value.name] = argument
-            argument.name_hint = name_hint(value.name)
-            attributes.append({NAME: StringAttr(value.name)})
+        items = Inputs(self._name, self._sizes, self._argument).items(inputs)
+        scope: Scope = {"": None, **self._given(all_inputs), **items}
         for tensor in graph.initializer:
-            scope[tensor.name] = known = self._initializer(tensor, block)
-            if known.argument is not None:
-                attributes.append(
-                    {NAME: StringAttr(tensor.name), PARAMETER: UnitAttr()}
-                )
+            scope[tensor.name] = self._initializer(tensor)
         self._nodes(on_integers(graph, self._name), scope)
+        if self._generator is not None:
+            self._ops.append(AssignOp(*self._generator))
         keeper = self._new_node(onnx.NodeProto(), scope)
         outputs = [
             named
@@ -150,62 +153,10 @@ class Importer:
         results = [keeper.materialize(value) for _, value in outputs]
         names = [name for name, _ in outputs]
         function = entry(
-            *(block, attributes, self.parameters, self._ops),
+            *(self._block, self._attributes, self.parameters, self._ops),
             *(results, names, self._place("")),
         )
         return ModuleOp([function])
-
-    def _input_types(self, inputs: Sequence[onnx.ValueInfoProto]) -> list[Attribute]:
-        open_dimensions: dict[str, None] = {}
-        names: set[str] = set()
-        types: list[Attribute] = []
-        for value in inputs:
-            if not value.type.HasField("tensor_type"):
-                raise LocatedError(
-                    f"{self._name}: input {value.name!r} is not a tensor"
-                )
-            tensor = value.type.tensor_type
-            shape: list[int] = []
-            for index, dim in enumerate(tensor.shape.dim):
-                size = dim.dim_value
-                if not dim.HasField("dim_value"):
-                    name = dim.dim_param or f"{value.name}.{index}"
-                    names.add(name)
-                    if name not in self._sizes:
-                        open_dimensions[name] = None
-                    size = self._sizes.get(name, 0)
-                if not 0 <= size <= LARGEST_SIZE:
-                    raise LocatedError(
-                        f"{self._name}: input {value.name!r} has a dimension of size "
-                        f"{size}, expected 0 to {LARGEST_SIZE}"
-                    )
-                shape.append(size)
-            try:
-                dtype = helper.tensor_dtype_to_np_dtype(tensor.elem_type)
-            except KeyError:
-                raise LocatedError(
-                    f"{self._name}: input {value.name!r} has elements of type "
-                    f"{tensor.elem_type}, which ONNX does not define"
-                ) from None
-            try:
-                types.append(TensorType(element_type(dtype), shape))
-            except Unsupported as reason:
-                raise LocatedError(
-                    f"{self._name}: input {value.name!r} {reason} is not supported"
-                ) from None
-        if open_dimensions:
-            listed = ", ".join(map(repr, open_dimensions))
-            raise LocatedError(
-                f"{self._name}: the model has dimensions of unknown size, expected "
-                "sizes for "
-                f"{listed}"
-            )
-        if unknown := [name for name in self._sizes if name not in names]:
-            raise LocatedError(
-                f"{self._name}: the model has no dimension "
-                f"{one_of(unknown[0], sorted(names) or ['none'])}"
-            )
-        return types
 
     def _given(self, inputs: Sequence[onnx.ValueInfoProto]) -> Mapping[str, Known]:
         """The inputs that `values` has, which become constants."""
@@ -214,6 +165,10 @@ class Importer:
             if name not in types:
                 known = one_of(name, sorted(types) or ["none"])
                 raise LocatedError(f"{self._name}: the model has no input {known}")
+            if not types[name].elem_type:
+                raise LocatedError(
+                    f"{self._name}: input {name!r} is not a tensor, and takes no value"
+                )
             dims = types[name].shape.dim
             shape = [d.dim_value if d.HasField("dim_value") else None for d in dims]
             fits = len(shape) == array.ndim and all(
@@ -228,7 +183,32 @@ class Importer:
                 )
         return {name: Known(array) for name, array in self._values.items()}
 
-    def _initializer(self, tensor: onnx.TensorProto, block: Block) -> Known:
+    def _argument(self, name: str, type: Attribute, **more: Attribute) -> SSAValue:
+        argument = self._block.insert_arg(type, len(self._block.args))
+        argument.name_hint = name_hint(name)
+        self._attributes.append({NAME: StringAttr(name), **more})
+        return argument
+
+    def _random_bits(self, node: OnnxNode, type: AnyTensor) -> SSAValue:
+        if node.into is not self._program:
+            raise Unsupported("in a branch or a loop")
+        if self._generator is None:
+            name = "random"
+            while any(own[NAME] == StringAttr(name) for own in self._attributes):
+                name += "_"
+            variable = self._argument(name, VariableType(random.STATE))
+            self.parameters[name] = np.zeros(2, np.uint64)
+            node.into.append(read := ReadOp(variable))
+            self._generator = variable, read.result
+        variable, state = self._generator
+        state, bits = node.emit_all(
+            *(RngBitGeneratorOp, [state], [random.STATE, type], ()),
+            algorithm=StringAttr("threefry"),
+        )
+        self._generator = variable, state
+        return bits
+
+    def _initializer(self, tensor: onnx.TensorProto) -> Known:
         """Floats and 8-bit numbers of rank 1 and more are parameters, arguments of the
         function."""
         array = array_of(tensor, self._name)
@@ -242,9 +222,8 @@ class Importer:
                 f"{self._name}: initializer {tensor.name!r} {reason} is not supported"
             ) from None
         self.parameters[tensor.name] = array
-        argument = block.insert_arg(type, len(block.args))
-        argument.name_hint = name_hint(tensor.name)
-        return Known(array, argument)
+        parameter = self._argument(tensor.name, type, **{PARAMETER: UnitAttr()})
+        return Known(array, parameter)
 
     def _nodes(self, nodes: Sequence[onnx.NodeProto | None], scope: Scope) -> None:
         for proto in nodes:
@@ -309,7 +288,10 @@ class Importer:
                     graph = node.attributes[f"{taken}_branch"]
                     return self._subgraph(scope, graph, [], self._ops)
                 if node.op_type in CONTROL:
-                    return CONTROL[node.op_type](node, partial(self._tensors, scope))
+                    return self._controlled(node, scope)
+                if node.op_type in random.CONVERSIONS:
+                    draw = partial(self._random_bits, node)
+                    return random.CONVERSIONS[node.op_type](node, draw)
                 node = modernized(node)
                 if node.op_type in CONVERSIONS:
                     return CONVERSIONS[node.op_type](node)
@@ -335,6 +317,7 @@ class Importer:
     def _has_form(self, proto: onnx.NodeProto) -> bool:
         return (
             name_of(proto) in CONVERSIONS
+            or name_of(proto) in random.CONVERSIONS
             or name_of(proto) in CONTROL
             or name_of(proto) in sequences.CONVERSIONS
             or is_defined(proto, self._opset, self._functions)
@@ -358,18 +341,23 @@ class Importer:
             self._ops = outer
         return [inner[output.name] for output in graph.output]
 
-    def _tensors(
-        self,
-        scope: Scope,
-        graph: onnx.GraphProto,
-        inputs: Sequence[Value],
-        into: list[Operation],
-    ) -> Sequence[Value | None]:
-        """The same of a graph whose results are tensors."""
-        values = self._subgraph(scope, graph, inputs, into)
-        if any(isinstance(value, Items) for value in values):
-            raise Unsupported("with a sequence as result of its graph")
-        return list(map(_tensor, values))
+    def _controlled(self, node: OnnxNode, scope: Scope) -> Sequence[Item | None]:
+        """The outputs of a loop, or of a branch, which may be sequences of one
+        length."""
+        made: list[Sequence[Item | None]] = []
+        is_branch = node.op_type == "If"
+
+        def tensors(
+            graph: onnx.GraphProto, inputs: Sequence[Value], into: list[Operation]
+        ) -> Sequence[Value | None]:
+            values = self._subgraph(scope, graph, inputs, into)
+            if not is_branch and any(isinstance(value, Items) for value in values):
+                raise Unsupported("with a sequence as result of its graph")
+            made.append(values)
+            return leaves(values)
+
+        outputs = CONTROL[node.op_type](node, tensors)
+        return like(made, outputs) if is_branch and None not in outputs else outputs
 
     def _call(
         self, proto: onnx.NodeProto, body: onnx.FunctionProto, outer: Scope

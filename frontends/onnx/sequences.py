@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias, TypeGuard
+from typing import TypeAlias, TypeGuard, cast
 
 import numpy as np
 import onnx
@@ -51,6 +51,35 @@ def tensors_of(value: Item | None, name: str) -> Iterator[tuple[str, Value]]:
         return
     for index, item in enumerate(value.values):
         yield from tensors_of(item, name if value.is_optional else f"{name}[{index}]")
+
+
+def leaves(values: Inputs) -> list[Value | None]:
+    """The tensors of values, those of sequences one by one."""
+    found: list[Value | None] = []
+    for value in values:
+        found += leaves(value.values) if isinstance(value, Items) else [value]
+    return found
+
+
+def like(made: Sequence[Inputs], tensors: Sequence[Value | None]) -> Inputs:
+    """The values whose `leaves` are these tensors, in the form that all of `made`
+    have."""
+    forms = [[_form(value) for value in values] for values in made]
+    if any(form != forms[0] for form in forms):
+        raise Unsupported("with sequences of different lengths")
+    rest = iter(tensors)
+    return [_filled(value, rest) for value in made[0]]
+
+
+def _form(value: Item | None) -> object:
+    return [*map(_form, value.values)] if isinstance(value, Items) else None
+
+
+def _filled(value: Item | None, tensors: Iterator[Value | None]) -> Item | None:
+    if not isinstance(value, Items):
+        return next(tensors)
+    values = tuple(_filled(item, tensors) for item in value.values)
+    return Items(cast(tuple[Item, ...], values), value.is_optional)
 
 
 def _items(inputs: Inputs, index: int = 0) -> tuple[Item, ...]:
