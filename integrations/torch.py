@@ -114,6 +114,49 @@ _POOL = (
 """PyTorch's `max_pool2d_with_indices_backward` without the indices."""
 
 
+def _encoder_layer(
+    x: Any,
+    width: int,
+    heads: int,
+    *parts: Any,
+) -> Any:
+    """`torch.nn.TransformerEncoderLayer` as the one operation that PyTorch makes of it
+    without gradients. Its mask has what is left out: pairs, keys, or both."""
+    torch: Any = import_module("torch")
+    functions: Any = torch.nn.functional
+    entry, entry_bias, out, out_bias, is_gelu, is_norm_first, epsilon, *rest = parts
+    (*norms, up, up_bias, down, down_bias), mask = rest[:8], rest[8:]
+
+    def normalized(x: Any, number: int) -> Any:
+        scale, shift = norms[2 * number : 2 * number + 2]
+        return functions.layer_norm(x, [width], scale, shift, epsilon)
+
+    def attended(x: Any) -> Any:
+        parts = functions.linear(x, entry, entry_bias).chunk(3, -1)
+        q, k, v = (part.unflatten(-1, [heads, -1]).transpose(1, 2) for part in parts)
+        kept = None
+        if mask and mask[0] is not None:
+            kept = mask[0].to(torch.bool).logical_not()
+            kept = kept[:, None, None] if mask[1] == _OF_KEYS else kept
+        y = functions.scaled_dot_product_attention(q, k, v, attn_mask=kept)
+        return functions.linear(y.transpose(1, 2).flatten(2), out, out_bias)
+
+    def fed(x: Any) -> Any:
+        activation = functions.gelu if is_gelu else functions.relu
+        x = activation(functions.linear(x, up, up_bias))
+        return functions.linear(x, down, down_bias)
+
+    if is_norm_first:
+        x = x + attended(normalized(x, 0))
+        return x + fed(normalized(x, 1))
+    x = normalized(x + attended(x), 0)
+    return normalized(x + fed(x), 1)
+
+
+_OF_KEYS = 1
+"""What `mask_type` says of a mask of batch x keys."""
+
+
 def _order_of(tensor: Any) -> Sequence[int]:
     """A tensor's dimensions in the order of its memory."""
     prims: Any = import_module("torch._prims_common")
@@ -171,6 +214,7 @@ def _decompositions() -> Mapping[Any, Callable[..., Any]]:
     core: Any = import_module("torch._decomp").core_aten_decompositions()
     return {
         **core,
+        aten._transformer_encoder_layer_fwd.default: _encoder_layer,
         aten.max_pool2d_with_indices_backward.default: without_indices,
         aten.native_dropout.default: dropout,
         aten.rand_like.default: partial(drawn_like, torch.rand),

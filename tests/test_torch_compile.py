@@ -95,6 +95,24 @@ def test_attention_in_training() -> None:
     check_training(torch_models.make("gpt2_block")[0], torch.randn(2, 12, 64))
 
 
+@pytest.mark.parametrize("is_norm_first", [True, False])
+@pytest.mark.parametrize("masks", ["", "src", "keys", "src keys"])
+def test_encoder_layers_without_gradients(masks: str, is_norm_first: bool) -> None:
+    """PyTorch makes one operation of each; ours is one program."""
+    layer = nn.TransformerEncoderLayer(
+        16, 4, 32, activation="gelu", batch_first=True, norm_first=is_norm_first
+    ).eval()
+    x = torch.randn(3, 6, 16)
+    given: dict[str, Tensor] = {}
+    if "src" in masks:
+        given["src_mask"] = torch.ones(6, 6, dtype=torch.bool).triu(1)
+    if "keys" in masks:
+        given["src_key_padding_mask"] = torch.arange(6) >= torch.tensor([[6], [4], [1]])
+    compiled = torch.compile(layer, backend=backend)
+    with torch.no_grad():
+        assert torch.allclose(compiled(x, **given), layer(x, **given), atol=1e-5)
+
+
 def test_what_a_graph_returns() -> None:
     """Its inputs as they are, None, numbers, a value twice; buffers in place."""
 

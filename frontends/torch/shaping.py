@@ -6,7 +6,7 @@ from math import prod
 from typing import Any, cast
 
 import numpy as np
-from xdsl.dialects.builtin import IntegerAttr, i64
+from xdsl.dialects.builtin import IntegerAttr, TensorType, i64
 from xdsl.ir import SSAValue
 
 from ...dialects.tgraph import elementwise as e
@@ -15,6 +15,7 @@ from ...dialects.tgraph.base import ints
 from ...dialects.tgraph.base import shape_of as shape_of_type
 from ...dialects.tgraph.indexing import DynamicUpdateSliceOp
 from ..builder import axis_of, shape_of, type_of
+from ..formulas import compare
 from ..indices import put
 from ..unsupported import Unsupported
 from .call import AtenCall, Conversion, Results
@@ -136,16 +137,37 @@ def _pad(c: AtenCall) -> SSAValue:
     return c.pad(x, [*rest, *pads[-2::-2]], [*rest, *pads[-1::-2]], value)
 
 
-def _diagonal(c: AtenCall) -> SSAValue:
-    x, offset = c["self"], c["offset"]
-    rank = len(shape_of(x))
+def _matrices_last(c: AtenCall) -> list[int]:
+    """The dimensions, in the order that has those of the matrices at the end."""
+    rank = len(shape_of(c["self"]))
     pair = [axis_of(c[name], rank) for name in ("dim1", "dim2")]
-    x = c.transpose(x, [*(d for d in range(rank) if d not in pair), *pair])
+    return [*(d for d in range(rank) if d not in pair), *pair]
+
+
+def _diagonal(c: AtenCall) -> SSAValue:
+    x, offset = c.transpose(c["self"], _matrices_last(c)), c["offset"]
     *others, rows, columns = shape_of(x)
     start = offset if offset >= 0 else -offset * columns
     places = start + np.arange(c.shape[-1]) * (columns + 1)
     flat = c.reshape(x, [*others, rows * columns])
     return c.take(flat, c.constant(places), len(others))
+
+
+def _with_diagonal(c: AtenCall) -> SSAValue:
+    """Matrices with another diagonal."""
+    order, offset = _matrices_last(c), int(c["offset"])
+    x = c.transpose(c["self"], order)
+    *others, rows, columns = shape_of(x)
+    before, rank = max(-offset, 0), len(others)
+    length = min(rows - before, columns - max(offset, 0))
+    source = c.broadcast(c["src"], [*others, length])
+    after = rows - before - length
+    column = c.pad(source, [*[0] * rank, before], [*[0] * rank, after])
+    wide = c.broadcast_in_dim(column, shape_of(x), range(rank + 1))
+    numbers = TensorType(i64, [rows, columns])
+    away = c.apply(e.SubtractOp, c.iota(numbers, 1), c.iota(numbers, 0))
+    y = c.apply(e.SelectOp, compare(c, away, "EQ", offset), wide, x)
+    return c.transpose(y, np.argsort(order).tolist())
 
 
 def _strided(c: AtenCall) -> SSAValue:
@@ -173,6 +195,7 @@ def _triangle(indices: Callable[..., Sequence[Any]]) -> Conversion:
 
 CONVERSIONS: Mapping[str, Conversion] = {
     **{name: _view for name in ("squeeze", "unsqueeze", "view")},
+    "_efficientzerotensor": _filled(0),
     "alias": lambda c: c["self"],
     "detach": lambda c: c["self"],
     "as_strided": _strided,
@@ -182,6 +205,7 @@ CONVERSIONS: Mapping[str, Conversion] = {
     "constant_pad_nd": _pad,
     "copy": _copy,
     "diagonal": _diagonal,
+    "diagonal_scatter": _with_diagonal,
     "empty": _filled(0),
     "empty_permuted": _filled(0),
     "empty_strided": _filled(0),
