@@ -210,7 +210,6 @@ FAMILIES: dict[str, tuple[dict[str, Callable[..., Any]], tuple[Tensor, ...]]] = 
             "unbind": lambda x: x.unbind(1)[2],
             "diagonals": lambda x: x.diagonal_scatter(x[0, 0, :, None] + 9, 1, 1, 0),
             "diagonal": lambda x: x.diagonal_scatter(x[:, 1:, 0], -1, 1, 2),
-            "zeros": lambda x: x + torch._efficientzerotensor(3, 4),
             "flip": lambda x: x.flip(0, 2),
             "roll": lambda x: x.roll((1, -2), (0, 2)),
             "pad": lambda x: F.pad(x, (1, 2, 0, 1), value=0.5),
@@ -536,8 +535,8 @@ def test_every_conversion_has_a_case(monkeypatch: pytest.MonkeyPatch) -> None:
     decomposed = torch.export.export(nn.Linear(4, 2, bias=False), (SIGNED[0],))
     tensorplan.from_torch(decomposed.run_decompositions())  # to a product
     of_autograd = {  # see test_torch_compile.py
-        *("alias", "empty_permuted", "lift_fresh_copy", "linalg_vector_norm"),
-        "new_empty_strided",
+        *("_efficientzerotensor", "alias", "detach", "empty_permuted"),
+        *("lift_fresh_copy", "linalg_vector_norm", "new_empty_strided"),
         *(x for x in program._CONVERSIONS if x.endswith("_backward")),
         *(x for x in program._CONVERSIONS if x.startswith("prims::")),
     }

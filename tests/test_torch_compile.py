@@ -113,6 +113,28 @@ def test_encoder_layers_without_gradients(masks: str, is_norm_first: bool) -> No
         assert torch.allclose(compiled(x, **given), layer(x, **given), atol=1e-5)
 
 
+def test_second_derivatives() -> None:
+    """Of a network at points, in a loss that is differentiated again."""
+    net = nn.Sequential(nn.Linear(2, 8), nn.Tanh(), nn.Linear(8, 1, bias=False))
+
+    class Residual(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.net = net
+
+        def forward(self, points: Tensor) -> Tensor:
+            def value(point: Tensor) -> Tensor:
+                return self.net(point)[0]
+
+            def residual(point: Tensor) -> Tensor:
+                slope = torch.func.grad(value)(point)
+                return slope[1] - torch.func.hessian(value)(point)[0, 0]
+
+            return torch.func.vmap(residual)(points)
+
+    check_training(Residual(), torch.rand(9, 2))
+
+
 def test_what_a_graph_returns() -> None:
     """Its inputs as they are, None, numbers, a value twice; buffers in place."""
 
