@@ -135,6 +135,37 @@ def test_a_loop_in_a_scan() -> None:
     check(data, s=normal(4), x=X / 4, m=np.array(2))
 
 
+def test_loops_whose_sizes_follow_from_the_iteration() -> None:
+    """They are written out: slices of as many rows as there were iterations, and a
+    value that grows."""
+    slices = """k = Constant<value = int64 {3}>()
+        n, y = Loop (k, , x) < body = b (int64 i, bool c, float[4,4] v)
+          => (bool d, float[4,4] w, float[4] r) {
+            d = Identity(c) w = Add(v, v) z = Constant<value = int64[1] {0}>()
+            o = Constant<value = int64[1] {1}>() j = Add(i, o)
+            p = Slice(v, z, j, z) r = ReduceSum<keepdims=0>(p, z)
+          } > t = Add(y, s)"""
+    grown = """k = Constant<value = int64 {2}>()
+        t = Loop (k, , x) < body = b (int64 i, bool c, float[n,4] v)
+          => (bool d, float[m,4] w) { d = Identity(c) w = Concat<axis=0>(v, v) } >"""
+    x = X[:4]
+    check(model("(float[4] s, float[4,4] x) => (float[3,4] t)", slices), s=X[0], x=x)
+    check(model("(float[4,4] x) => (float[16,4] t)", grown), x=x)
+
+
+def test_a_loop_that_cannot_be_written_out_either() -> None:
+    data = model(
+        "(float[4,4] x) => (float[4,4] y)",
+        """k = Constant<value = int64 {3}>()
+        y = Loop (k, , x) < body = b (int64 i, bool c, float[4,4] v)
+          => (bool d, float[4,4] w) { d = Identity(c) w = StringNormalizer(v) } >""",
+    )
+    with pytest.raises(LocatedError) as error:
+        tensorplan.from_onnx(data)
+    message = "onnx#w:4:1: operation StringNormalizer is not supported"
+    assert str(error.value) == message
+
+
 def test_what_a_body_has_that_is_not_supported() -> None:
     data = model(
         "(int64 m, float[4,4] x) => (float[4,4] y)",

@@ -1,7 +1,7 @@
 """An ONNX graph → one `func.func` at level 1, node by node."""
 
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, NamedTuple, NoReturn
 
@@ -288,7 +288,7 @@ class Importer:
                     graph = node.attributes[f"{taken}_branch"]
                     return self._subgraph(scope, graph, [], self._ops)
                 if node.op_type in CONTROL:
-                    return self._controlled(node, scope)
+                    return self._controlled(node, given, scope)
                 if node.op_type in random.CONVERSIONS:
                     draw = partial(self._random_bits, node)
                     return random.CONVERSIONS[node.op_type](node, draw)
@@ -341,9 +341,36 @@ class Importer:
             self._ops = outer
         return [inner[output.name] for output in graph.output]
 
-    def _controlled(self, node: OnnxNode, scope: Scope) -> Sequence[Item | None]:
-        """The outputs of a loop, or of a branch, which may be sequences of one
-        length."""
+    def _controlled(
+        self, node: OnnxNode, given: sequences.Inputs, scope: Scope
+    ) -> Sequence[Item | None]:
+        """The outputs of a loop, or of a branch, which may be sequences of one length.
+
+        A loop that is not supported is written out, if that is: sizes in it may follow
+        from the number of the iteration, or grow.
+        """
+        before, error = len(self._unsupported), None
+        outputs: Sequence[Item | None] = [None] * node.outputs
+        try:
+            outputs = self._as_one(node, scope)
+        except Unsupported as reason:
+            error = reason
+        refused = self._unsupported[before:]
+        is_counted = node.op_type == "Loop" and isinstance(node.inputs[0], Known)
+        if is_counted and (error or refused):
+            count, self._unsupported[before:] = self._count, []
+            with suppress(Unsupported):
+                graph = partial(self._subgraph, scope)
+                written = sequences.OF_ITEMS["Loop"](node, given, graph)
+                if len(self._unsupported) == before:
+                    return written
+            self._count, self._unsupported[before:] = count, refused
+        if error:
+            raise error
+        return outputs
+
+    def _as_one(self, node: OnnxNode, scope: Scope) -> Sequence[Item | None]:
+        """The same as one operation."""
         made: list[Sequence[Item | None]] = []
         is_branch = node.op_type == "If"
 

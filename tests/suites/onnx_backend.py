@@ -55,10 +55,9 @@ def cases() -> Iterator[Case]:
         warnings.simplefilter("ignore")  # NumPy's, where a case divides by zero
         generated = node_cases.collect_testcases(None)
     for case in generated:
-        if not any(node.op_type in _RANDOM for node in case.model.graph.node):
-            yield Case(
-                case.name, case.model, case.data_sets or [], case.rtol, case.atol
-            )
+        model: Any = case.model
+        if not any(node.op_type in _RANDOM for node in model.graph.node):
+            yield Case(case.name, model, case.data_sets or [], case.rtol, case.atol)
     for kind in _KINDS:
         for case in sorted(load_model_tests(kind=kind), key=lambda case: case.name):
             folder = Path(case.model_dir or "")
