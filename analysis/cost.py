@@ -90,10 +90,10 @@ LAUNCH = 100
 """Nanoseconds that an operation takes to start: 13 in a tape of native calls, 3,000 for
 NumPy's (`benchmarks/runtime.py dispatch`)."""
 
-LIBRARY = 1_200
+LIBRARY = 700
 """Nanoseconds that a library takes, besides, to start a contraction or convolution."""
 
-MATRIX = 400
+MATRIX = 50
 """Nanoseconds that it takes to start each matrix of a batch."""
 
 SMALL_PRODUCT = 512
