@@ -400,12 +400,13 @@ def _by_descent(
 ) -> _Search:
     """Lowers the best plan step by step: what ends above is fitted in by ejection.
 
-    A step that fails is tried again with twice the work.
+    A step that fails is tried again with twice the work. What was hard to place in one
+    step is placed more firmly in those after it.
     """
     yield _PREPARING
     repair = Repair(part.buffers)
     chance = random.Random(seed)
-    firm = [1] * len(part.size)
+    weights = [1] * len(part.size)
     area = orders.measures(part)[1]
     limit = repair.pass_work
     for number in count():
@@ -419,7 +420,7 @@ def _by_descent(
             for offset, size in zip(best(), part.size, strict=True)
         ]
         order = orders.by_measure(area, chance if number else None)
-        found = repair.fit(capacity, offsets, firm, order, limit, budget)
+        found = repair.fit(capacity, offsets, weights, order, limit, budget)
         if found is not None:
             bounds.take(found)
         else:
@@ -438,7 +439,6 @@ def _by_ejection(
     yield _PREPARING
     repair = Repair(buffers)
     chance = random.Random(seed)
-    firm = [1] * len(buffers)
     measures = orders.measures_of_any(buffers)
     for number in count():
         for fraction, measure in product(_FRACTIONS, measures):
@@ -453,6 +453,7 @@ def _by_ejection(
                 for offset, b in zip(best(), buffers, strict=True)
             ]
             order = orders.by_measure(measure, chance if number else None)
+            firm = [1] * len(buffers)
             found = repair.fit(capacity, offsets, firm, order, limit, budget)
             if found is not None:
                 bounds.take(found)

@@ -97,7 +97,7 @@ class Repair:
         self,
         capacity: int,
         offsets: Sequence[int],
-        weights: Sequence[int],
+        weights: list[int],
         order: Sequence[int],
         limit: int,
         budget: SearchBudget,
@@ -105,8 +105,8 @@ class Repair:
         """Places those that wait, in this order, for about `limit` of work.
 
         `offsets` are those of the buffers that are placed, below the capacity, and
-        `WAITING`; `weights` say how firmly they are placed, 1 or more. The work is
-        spent from the budget.
+        `WAITING`; `weights` say how firmly they are placed, 1 or more, and are what
+        they have become afterwards. The work is spent from the budget.
         """
         count = len(self._buffers)
         if budget.left < GAP_WORK * count:
@@ -139,6 +139,7 @@ class Repair:
             head, left, chance, pairs = kernel(
                 lives, state, capacity, head, left, chance, allowed // _PAIR_WORK
             )
+            weights[:] = plain(state.weight)
             work = int(pairs) * _PAIR_WORK
             limit -= work
             budget.spend(work, since)
