@@ -603,9 +603,18 @@ def test_convolution_of_one_feature(seed: int, monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(stencils, "as_sum", recorded)
     rank = int(rng.integers(1, 3))
-    check_convolution(rng, rank, dtype, dtype, image, features, most_holes=1)
+    check_convolution(rng, rank, dtype, dtype, image, features, most_holes=1, wider=50)
     assert all(found)
     assert bool(found) == llvm.is_available()
+
+
+@pytest.mark.parametrize("rank", [0, 1, 2])
+def test_convolution_of_one_feature_in_wider_sums(rank: int) -> None:
+    rng, features = np.random.default_rng(rank), {"i": 1, "o": 1}
+    image = {"b": 2, "f": 1}
+    check_convolution(
+        rng, rank, "float32", "float64", image, features, most_holes=1, wider=50
+    )
 
 
 def check_convolution(
@@ -618,8 +627,10 @@ def check_convolution(
     groups: int = 1,
     by_batch: bool = False,
     most_holes: int = 3,
+    wider: int = 0,
 ) -> None:
-    """Of images and kernels with these features and random sizes."""
+    """Of images and kernels with these features and random sizes, the last of which is
+    so much wider."""
     spatial = [str(d) for d in range(rank)]
     window, dilation = integers(rng, 1, 3, rank), integers(rng, 1, 2, rank)
     holes, strides = integers(rng, 1, most_holes, rank), integers(rng, 1, 3, rank)
@@ -627,7 +638,7 @@ def check_convolution(
     high: list[int] = []
     places: list[int] = []
     for d in range(rank):
-        image[spatial[d]] = int(rng.integers(1, 7))
+        image[spatial[d]] = int(rng.integers(1, 7)) + (d == rank - 1) * wider
         kernel[spatial[d]] = window[d]
         extent = (image[spatial[d]] - 1) * holes[d] + 1
         reach = (window[d] - 1) * dilation[d] + 1

@@ -15,7 +15,7 @@ from operator import mul
 import numpy as np
 from xdsl.ir import Block, SSAValue
 
-from ....dialects.dtypes import Array
+from ....dialects.dtypes import Array, numpy_dtype
 from ....dialects.tgraph.base import TensorOp
 from ....dialects.tgraph.elementwise import AddOp, MultiplyOp
 from ....dialects.tgraph.reducing import ConvolutionOp
@@ -27,6 +27,9 @@ from ..contraction import Contraction, by_labels
 
 MOST = 64
 """Elements that a window sees at most: each has its instructions in the nest."""
+
+ROW = 16
+"""Places along the last dimension, from which on a nest is faster."""
 
 FEW = 4
 """Features of the images or the result, up to which a nest is faster than a library, if
@@ -63,20 +66,23 @@ def as_sum(
 
 
 def _is_for_nest(op: ConvolutionOp, inputs: Sequence[Array]) -> bool:
+    """Whether there is one feature, and rows of the result have whole vectors."""
     image, kernel = inputs
-    types = {x.dtype for x in inputs}
+    types = {numpy_dtype(op.declared[0].element_type, op), *(x.dtype for x in inputs)}
     seen, made = (kernel.shape[op.labels[1].index(label)] for label in "io")
+    places = dict(zip(op.labels[2], op.declared[0].get_shape(), strict=True))
+    along = [places[label] for label in _spatial(op)]
     return (
         len(types) == 1
         and types <= {np.dtype(np.float32), np.dtype(np.float64)}
         and op.groups == 1
-        and op.batch_group_count.value.data == 1
         and all(holes == 1 for holes in op.lhs_dilation.get_values())
+        and image.size > 0
+        and prod(places.values()) > 0
         and min(seen, made) == 1
         and max(seen, made) <= FEW
         and 0 < kernel.size // made <= MOST
-        and image.size > 0
-        and prod(op.declared[0].get_shape()) > 0
+        and along[-1:] >= [ROW]
     )
 
 
