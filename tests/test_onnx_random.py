@@ -74,12 +74,23 @@ def test_operations_draw_on_from_one_another() -> None:
     np.testing.assert_array_equal(state, want[1])
 
 
-def test_not_in_loops() -> None:
+def test_not_in_branches() -> None:
+    data = model(
+        """s = ReduceSum<keepdims=0>(x) n = Neg(s) c = Less(n, s)
+        y = If (c) <
+          then_branch = a () => (float[200,50] u) { u = RandomNormalLike(x) },
+          else_branch = b () => (float[200,50] v) { v = Identity(x) }>"""
+    )
+    with pytest.raises(LocatedError, match="RandomNormalLike in a branch or a loop"):
+        tensorplan.from_onnx(data)
+
+
+def test_loops_that_are_written_out_draw_each_time() -> None:
     data = model(
         """k = Constant<value = int64 {3}>()
         y = Loop (k, , x) <body = b (int64 i, bool c, float[200,50] v)
           => (bool d, float[200,50] w)
           { d = Identity(c) e = RandomNormalLike(v) w = Add(v, e) }>"""
     )
-    with pytest.raises(LocatedError, match="RandomNormalLike in a branch or a loop"):
-        tensorplan.from_onnx(data)
+    total, _ = tensorplan.compile(tensorplan.from_onnx(data))(X)
+    np.testing.assert_allclose(moments(total), [0, 3**0.5], atol=0.06)

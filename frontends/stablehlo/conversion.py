@@ -114,7 +114,7 @@ class Conversion:
         if isinstance(attr, DenseIntOrFPElementsAttr):
             dense = cast(DenseIntOrFPElementsAttr[IntegerType], attr)
             values = dense.get_values()
-            return values * (prod(dense.get_shape()) // len(values))
+            return values * (prod(dense.get_shape()) // max(len(values), 1))
         raise Unsupported(f"with {name} = {attr}")
 
     def array(self, name: str, default: Sequence[int] = ()) -> Attribute:
