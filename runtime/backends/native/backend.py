@@ -35,6 +35,7 @@ from . import (
     integers,
     lapack,
     pooling,
+    products,
     scans,
     sorting,
     stencils,
@@ -45,7 +46,6 @@ from . import (
 from .bodies import reduce_by
 from .functions import Nests, copy_of, nested
 from .graphs import NoLoopNest, by_result, graph_of, views
-from .products import as_sum
 from .slices import on_slices
 
 
@@ -188,16 +188,11 @@ def _contraction(
     known = views(ops, arrays)
     inputs = [_stored(value, known) for value in first.inputs]
     after = [op for op in ops if op is not first and op.results[0] not in known]
-    if (summed := as_sum(first, inputs)) is not None:
-        if strips.calls_of(first, inputs, out, scratch) is None:
-            sums, factors = summed
-            made = {**by_result(after), **sums}
-            return _nest(made, result, {**known, **factors}, out, scratch)
-    if (filtered := stencils.as_sum(first, inputs, scratch)) is not None:
-        around, sums, factors = filtered
+    if (summed := _as_sum(first, inputs, out, scratch)) is not None:
+        before, sums, factors = summed
         made = {**by_result(after), **sums}
         nest = _nest(made, result, {**known, **factors}, out, scratch)
-        return [*with_native_copies(around, scratch), *nest]
+        return [*with_native_copies(before, scratch), *nest]
     whole = onednn.compiled(first, inputs, out, scratch, after, result, known)
     if whole is not None:
         return whole
@@ -222,6 +217,17 @@ def _contraction(
     is_whole = isinstance(first, ConvolutionOp) and onednn.is_available()
     limit = out.size if is_whole else BLOCK
     return contraction(first, inputs, sides, out, scratch, _product, loop, limit)
+
+
+def _as_sum(
+    op: Contraction, inputs: Sequence[Array], out: Array, scratch: Scratch
+) -> tuple[list[Call], Mapping[SSAValue, TensorOp], Mapping[SSAValue, Array]] | None:
+    """The calls that prepare operands; what a loop nest computes the contraction by
+    then, by results, and the arrays that this starts from. None for libraries."""
+    summed = products.as_sum(op, inputs)
+    if summed is not None and strips.calls_of(op, inputs, out, scratch) is None:
+        return [], *summed
+    return stencils.as_sum(op, inputs, scratch)
 
 
 def _stored(value: SSAValue, known: Mapping[SSAValue, Array]) -> Array:
