@@ -284,8 +284,9 @@ def another_transfer_has_the_tag_by_another_name(tag: str, mode: str) -> str:
             each("x", "b"),
         ),
         *(start(mode), other.replace("%tag", "%again") if mode == "checked" else ""),
-        *("" if is_late else wait(mode), view("c"), each("x", "c"), copy("c", "y")),
-        *(last if mode == "checked" else wait(mode) if is_late else "", free()),
+        *("" if is_late else wait(mode), view("c", "%c64"), each("x", "c")),
+        *(last if mode == "checked" else wait(mode) if is_late else "",),
+        *(copy("c", "y"), free()),
         beside="\n".join(
             f'memref.global "private" @{name} : {TAG} = uninitialized'
             for name in ("shared", "other")
