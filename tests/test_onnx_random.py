@@ -94,3 +94,17 @@ def test_loops_that_are_written_out_draw_each_time() -> None:
     )
     total, _ = tensorplan.compile(tensorplan.from_onnx(data))(X)
     np.testing.assert_allclose(moments(total), [0, 3**0.5], atol=0.06)
+
+
+@pytest.mark.parametrize(
+    ("node", "message"),
+    [
+        ("RandomNormal<shape = [200,50], dtype = 6>()", "dtype = int32, expected a fl"),
+        ("RandomUniform<shape = [200,-3]>()", r"shape = \[200, -3\], expected sizes"),
+        ("RandomUniformLike<low = 2.0, high = 1.0>(x)", "low = 2.0, expected no more"),
+        ("Multinomial<sample_size = -1>(x)", "sample_size = -1, expected 0 or more"),
+    ],
+)
+def test_what_cannot_be_drawn(node: str, message: str) -> None:
+    with pytest.raises(LocatedError, match=message):
+        tensorplan.from_onnx(model(f"y = {node}"))

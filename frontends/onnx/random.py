@@ -16,12 +16,13 @@ from onnx import TensorProto, helper
 from xdsl.dialects.builtin import IntegerType, Signedness, TensorType, f32
 from xdsl.ir import SSAValue
 
-from ...dialects.dtypes import numpy_dtype
+from ...dialects.dtypes import is_float, numpy_dtype
 from ...dialects.tgraph import elementwise as e
 from ...dialects.tgraph.base import AnyTensor
 from ..builder import element_type, shape_of, type_of
 from ..formulas import compare, index_of
 from ..operators import Value
+from ..unsupported import Unsupported
 from .node import OnnxNode
 
 STATE = TensorType(IntegerType(64, Signedness.UNSIGNED), [2])
@@ -43,6 +44,8 @@ def _uniform(n: OnnxNode, draw: Draw, shape: Sequence[int]) -> SSAValue:
 
 def _between(n: OnnxNode, draw: Draw, shape: Sequence[int]) -> SSAValue:
     low, high = n.number("low", 0.0), n.number("high", 1.0)
+    if low > high:
+        raise Unsupported(f"with low = {low}, expected no more than high, {high}")
     number = n.apply(e.MultiplyOp, _uniform(n, draw, shape), high - low)
     return n.apply(e.AddOp, number, low)
 
@@ -69,7 +72,14 @@ def _drawn(
         default, shape = TensorProto.FLOAT, n.integers("shape", ())
         if like:
             shape, default = shape_of(n.value(0)), _onnx_dtype(n.value(0))
-        return [_as(n, how(n, draw, shape), default)]
+        if any(size < 0 for size in shape):
+            raise Unsupported(
+                f"with shape = {list(shape)}, expected sizes of 0 or more"
+            )
+        dtype = helper.tensor_dtype_to_np_dtype(n.integer("dtype", default))
+        if not is_float(dtype):
+            raise Unsupported(f"with dtype = {dtype}, expected a floating-point type")
+        return [n.convert(how(n, draw, shape), element_type(dtype))]
 
     return convert
 
@@ -94,6 +104,8 @@ def _bernoulli(n: OnnxNode, draw: Draw) -> Sequence[Value]:
 def _multinomial(n: OnnxNode, draw: Draw) -> Sequence[Value]:
     """Classes by the logarithms of their weights: the largest after Gumbel's noise."""
     x, count = n.value(0), n.integer("sample_size", 1)
+    if count < 0:
+        raise Unsupported(f"with sample_size = {count}, expected 0 or more")
     batch, classes = shape_of(x)
     shape = [batch, count, classes]
     # from above 0, so that both logarithms are of positive numbers

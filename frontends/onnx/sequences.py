@@ -111,6 +111,8 @@ def _empty(n: OnnxNode, inputs: Inputs, _: Graph) -> Inputs:
 def _place(n: OnnxNode, index: int, last: int, length: int) -> int:
     """The position that an input says; `last` if it is left out."""
     place = n.known_integers(index)[0] if n.has(index) else last
+    if last < -length:
+        raise Unsupported("of an empty sequence")
     if not -length <= place <= last:
         raise Unsupported(f"with position {place}, expected {-length} to {last}")
     return place + length * (place < 0)
