@@ -108,8 +108,8 @@ def bits_of(numbers: Iterable[int]) -> int:
     return bits
 
 
-def numbers_in(bits: int) -> list[int]:
-    """The numbers of a set, ascending."""
+def numbers_of(bits: int) -> list[int]:
+    """The numbers of such a set, ascending."""
     numbers: list[int] = []
     while bits:
         lowest = bits & -bits

@@ -37,7 +37,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ..dialects.diagnostics import LocatedError, name_of
 from .accesses import Access, Accesses, Memories
-from .buffers import MemoryPool, bits_of, numbers_in, origin_of
+from .buffers import MemoryPool, bits_of, numbers_of, origin_of
 from .pointees import (
     LOOPS,
     ONE_REGION_RUNS,
@@ -317,7 +317,7 @@ class _Walk:
         a new buffer there."""
         if isinstance(op, memref.ViewOp):
             taken = self.references.reach[op.source] & state.held
-            for number in numbers_in(taken):
+            for number in numbers_of(taken):
                 state = self._made(self.references.buffer[number], state)
             made = self._bind(state, op.results, [op.source])
             mine = self.references.of[op.result]
@@ -396,7 +396,7 @@ class _Walk:
             return state
         used, lost, references = state.used, state.lost, self.references
         reached = access.reached & (state.held | references.buffers)
-        touched = bits_of(references.buffer[n] for n in numbers_in(reached))
+        touched = bits_of(references.buffer[n] for n in numbers_of(reached))
         if touched & state.freed:
             raise LocatedError(
                 f"{name_of(op)} uses buffer {self._name(touched & state.freed)} after "
@@ -424,7 +424,7 @@ class _Walk:
                 others |= shared if is_written else shared & references.buffers
         for value in access.rewritten:
             shared, own = 0, references.reach[value]
-            for number in numbers_in(own & state.held):
+            for number in numbers_of(own & state.held):
                 shared |= self._others(number, state)
             others |= shared & ~own
         for value in access.handed_on:
@@ -463,13 +463,13 @@ class _Walk:
             return
         buffers = references.buffer
         for each in chain.from_iterable(self.accesses.moved.values()):
-            theirs = {buffers[n] for n in numbers_in(references.of[each] & held)}
+            theirs = {buffers[n] for n in numbers_of(references.of[each] & held)}
             is_whole = each.value in references.of or each.value in self.memories.number
             for user in (op, *operations_in(op)) if theirs else ():
                 for value in user.operands:
                     reached = references.reach.get(value, 0)
                     reached &= held | references.buffers
-                    mine = {buffers[number] for number in numbers_in(reached)}
+                    mine = {buffers[number] for number in numbers_of(reached)}
                     key, meeting = (each, user, value), Meeting.APART
                     if mine & theirs:
                         is_sure = len(mine) == len(theirs) == 1 and is_whole
@@ -480,7 +480,7 @@ class _Walk:
         """Buffers and references, and what else refers to the same."""
         bits = numbers
         if self.references.of:
-            for number in numbers_in(numbers & ~state.stale):
+            for number in numbers_of(numbers & ~state.stale):
                 buffer = self.references.buffer[number]
                 aliases = self.references.aliases[buffer] & state.held & ~state.stale
                 bits |= 1 << buffer | aliases
@@ -525,7 +525,7 @@ class _Walk:
                 if reached and value not in access.rewritten:
                     sources |= reached
                     self.given[memories.buffers[target].value, value] = None
-            for source in numbers_in(sources):
+            for source in numbers_of(sources):
                 if memories.places[references.buffer[source]] == place:
                     found[target] = found.get(target, 0) | 1 << source
                     found[source] = found.get(source, 0) | 1 << target

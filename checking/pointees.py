@@ -13,7 +13,7 @@ from xdsl.traits import IsTerminator, get_effects
 from ..dialects.diagnostics import name_of
 from ..dialects.memory import is_view
 from ..dialects.tgraph.base import TensorOp
-from .buffers import numbers_in
+from .buffers import numbers_of
 
 LOOPS = ("scf.for", "affine.for")
 
@@ -45,7 +45,7 @@ def may_be(
                 if new := found[value] & ~found[target]:
                     found[target] |= new
                     changed = True
-    return {value: numbers_in(bits) for value, bits in found.items()}
+    return {value: numbers_of(bits) for value, bits in found.items()}
 
 
 def _reached(

@@ -22,7 +22,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ..dialects.diagnostics import name_of
 from ..dialects.memory import is_view
-from .buffers import numbers_in
+from .buffers import numbers_of
 from .pointees import LOOPS, ONE_REGION_RUNS, may_be, operations_in, targets
 
 _WALKED = (*LOOPS, *ONE_REGION_RUNS, "scf.while")
@@ -128,7 +128,7 @@ class References:
         """The buffers, and the references that may be one of them."""
         bits = buffers
         if self.of:
-            for number in numbers_in(buffers & self.buffers):
+            for number in numbers_of(buffers & self.buffers):
                 bits |= self.aliases[number]
         return bits
 

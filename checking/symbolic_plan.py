@@ -6,7 +6,7 @@ size of the arena is also a maximum of ends. Whatever this argument does not sho
 proved, and the runtime checks such a plan for the sizes of each call.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import isinf, prod
@@ -38,7 +38,13 @@ from ..dialects.sizes.symbolic import (
     typical,
 )
 from ..dialects.tgraph.base import STREAM, AnyMemRef, element_bytes
-from .buffers import MemoryPool, alignment_of, maker_of, name_of_buffer
+from .buffers import (
+    MemoryPool,
+    alignment_of,
+    maker_of,
+    name_of_buffer,
+    numbers_of,
+)
 from .ownership import check_owners
 from .ranges import Range, exactly
 from .unchecked import Unchecked
@@ -214,7 +220,7 @@ class SymbolicSharing:
             self._find_below(number, starts, ends, numbers, below)
         everything = sum(1 << n for n, _ in views)
         within = 0
-        for number in _numbers(self._reached(size, ends, numbers)):
+        for number in numbers_of(self._reached(size, ends, numbers)):
             within |= below[number] | 1 << number
         for number, view in views:
             end = starts[number] + self._bytes(view)
@@ -222,7 +228,7 @@ class SymbolicSharing:
                 raise Unproved("it may not lie within its arena", view.result)
         above = {number: 0 for number, _ in views}
         for number, lower in below.items():
-            for other in _numbers(lower):
+            for other in numbers_of(lower):
                 above[other] |= 1 << number
         for number, _ in views:
             self._sharing[number] = everything & ~(
@@ -313,17 +319,10 @@ class SymbolicSharing:
             current = stack[-1]
             if current not in direct:
                 direct[current] = self._reached(starts[current], ends, numbers)
-                stack += [n for n in _numbers(direct[current]) if n not in direct]
+                stack += [n for n in numbers_of(direct[current]) if n not in direct]
                 continue
             stack.pop()
             if current not in below:
                 below[current] = direct[current]
-                for other in _numbers(direct[current]):
+                for other in numbers_of(direct[current]):
                     below[current] |= below.get(other, 0)
-
-
-def _numbers(bits: int) -> Iterator[int]:
-    while bits:
-        lowest = bits & -bits
-        yield lowest.bit_length() - 1
-        bits ^= lowest

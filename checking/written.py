@@ -13,7 +13,7 @@ from xdsl.ir import Operation, SSAValue
 from ..dialects.diagnostics import name_of
 from ..dialects.memory import overwrites, says_effects
 from ..dialects.tgraph.base import element_bytes
-from .buffers import ArenaBuffer, numbers_in
+from .buffers import ArenaBuffer, numbers_of
 from .extents import Extent, covered, extent_of
 from .pointees import ONE_REGION_RUNS
 from .ranges import most_iterations
@@ -76,7 +76,7 @@ class Parts:
     def missing_in_either(self, one: int, other: int) -> int:
         """What is not written where two paths meet. Each may have written all of a
         buffer, in other parts."""
-        for number in {self._owners[bit] for bit in numbers_in(one ^ other)}:
+        for number in {self._owners[bit] for bit in numbers_of(one ^ other)}:
             size = self._sizes[number]
             if self.bytes(number, one) == size:
                 one &= ~self._all[number]

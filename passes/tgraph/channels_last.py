@@ -58,15 +58,13 @@ from ...dialects.tgraph.reducing import ConvolutionOp, ReduceWindowOp
 from ...dialects.tgraph.shaping import (
     BroadcastInDimOp,
     ConcatenateOp,
-    ConstantOp,
     PadOp,
     ReshapeOp,
     SliceOp,
-    TransposeOp,
 )
 from ..optional import OptionalPass
 from .shared.channels import replace
-from .shared.reshaped import matching
+from .shared.reshaped import matching, transposed
 
 Order: TypeAlias = list[int]
 """For each dimension of a value in this order, its number in the value as it is."""
@@ -183,10 +181,10 @@ class _Orders:
         value = new.results[0]
         value.name_hint = op.result.name_hint
         if target != sorted(target):
-            back = _transpose(value, [target.index(d) for d in sorted(target)])
+            back = transposed(value, [target.index(d) for d in sorted(target)])
             Rewriter.insert_op(back, InsertPoint.before(op))
-            self._known[back.result] = value, target
-            value = back.result
+            self._known[back.results[0]] = value, target
+            value = back.results[0]
         replace(op, value)
 
     def _seen(self, value: SSAValue, order: Order, reader: TensorOp) -> SSAValue:
@@ -194,32 +192,9 @@ class _Orders:
         known, own = self._known.get(value, (None, None))
         if known is not None and own == order:
             return known
-        view = _view(value, order)
+        view = transposed(value, order)
         Rewriter.insert_op(view, InsertPoint.before(reader))
         return view.results[0]
-
-
-def _view(value: SSAValue, order: Order) -> TensorOp:
-    owner = value.owner
-    type_ = _ordered(tensor_type_of(value.type), order)
-    if isinstance(owner, ConstantOp) and owner.splat is not None:
-        return ConstantOp(owner.splat, type_)
-    if isinstance(owner, BroadcastInDimOp) and not owner.outs:
-        dims = [order.index(d) for d in owner.broadcast_dimensions.get_values()]
-        return BroadcastInDimOp(
-            [owner.inputs[0]],
-            result_types=(type_,),
-            properties={"broadcast_dimensions": ints(dims)},
-        )
-    return _transpose(value, order)
-
-
-def _transpose(value: SSAValue, order: Order) -> TransposeOp:
-    return TransposeOp(
-        [value],
-        result_types=(_ordered(tensor_type_of(value.type), order),),
-        properties={"permutation": ints(order)},
-    )
 
 
 def _ordered(type: AnyTensor, order: Order) -> AnyTensor:

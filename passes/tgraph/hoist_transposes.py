@@ -44,10 +44,7 @@ from ...analysis.layout import Layout
 from ...dialects.sizes.symbolic import Symbolic
 from ...dialects.tgraph.base import (
     TensorOp,
-    ints,
-    tensor_type_of,
     value_shape,
-    with_shape,
 )
 from ...dialects.tgraph.elementwise import ElementwiseOp
 from ...dialects.tgraph.indexing import DynamicUpdateSliceOp
@@ -55,8 +52,6 @@ from ...dialects.tgraph.reducing import ReduceOp
 from ...dialects.tgraph.shaping import (
     BroadcastInDimOp,
     ConcatenateOp,
-    ConstantOp,
-    IotaOp,
     PadOp,
     ReshapeOp,
     TransposeOp,
@@ -64,7 +59,13 @@ from ...dialects.tgraph.shaping import (
 )
 from ...dialects.tgraph.structure import AssignOp
 from ..optional import OptionalPass
-from .shared.reshaped import computed_for, forget, in_shape, is_joined, reshaped
+from .shared.reshaped import (
+    computed_for,
+    computed_in,
+    is_joined,
+    reshaped,
+    transposed,
+)
 
 
 @dataclass(frozen=True)
@@ -80,9 +81,8 @@ class TGraphHoistTransposes(OptionalPass):
             erase_unused(block)  # a dead reader would count
             after = block.last_op
             while after and (inner := after.prev_op):  # also what is put before
-                if not isinstance(inner, TransposeOp) or not _is_copied(inner):
-                    after = inner
-                elif not _hoist(inner):
+                is_transpose = isinstance(inner, TransposeOp)
+                if not (is_transpose and _is_copied(inner) and _hoist(inner)):
                     after = inner
             erase_unused(block)
 
@@ -117,25 +117,16 @@ def _hoist(op: TransposeOp) -> bool:
         if before.has_one_use():
             view = before.owner
     members = computed_for(view)
-    if not members:
-        return False
     computed = {member.result for member in members}
     read = dict.fromkeys(v for m in members for v in m.inputs if v not in computed)
-    made: list[TensorOp] = []
-    new: dict[SSAValue, SSAValue] = {}
-    for value in read:
-        views = None if _is_joined(value, read) else _seen(value, op)
-        if views is None:
-            forget([made])
-            return False
-        made += views
-        new[value] = views[-1].results[0] if views else value
-    for member in members:
-        operands = [new[value] for value in member.inputs]
-        made.append(in_shape(member, operands, value_shape(op.result)))
-        new[member.result] = made[-1].results[0]
+    if not members or any(_is_joined(value, read) for value in read):
+        return False
+    shape = value_shape(op.result)
+    made = computed_in(shape, members, lambda value: _seen(value, op))
+    if made is None:
+        return False
     Rewriter.insert_op(made, InsertPoint.before(members[-1]))
-    op.result.replace_all_uses_with(new[members[-1].result])
+    op.result.replace_all_uses_with(made[-1].results[0])
     for old in dict.fromkeys((op, view, *reversed(members))):
         Rewriter.erase_op(old)
     for value in read:  # a dead view would be another reader of what it views
@@ -167,32 +158,6 @@ def _seen(value: SSAValue, op: TransposeOp) -> list[TensorOp] | None:
             made, value = views, views[-1].results[0]
         else:
             value = views
-    return made + _transposed(value, op)
-
-
-def _transposed(value: SSAValue, op: TransposeOp) -> list[TensorOp]:
-    """A value in the order in which a transpose shows another of its shape."""
-    order = op.permutation.get_values()
-    sizes = value_shape(value)
-    type = with_shape(tensor_type_of(value.type), [sizes[dim] for dim in order])
-    match value.owner:
-        case ConstantOp() as constant if constant.splat is not None:
-            new: TensorOp = ConstantOp(constant.splat, type)
-        case IotaOp() as indices if not indices.outs:
-            along = order.index(indices.dimension.value.data)
-            new = IotaOp.along(along, type, type.element_type)
-        case BroadcastInDimOp() as wide if not wide.outs:
-            dims = map(order.index, wide.broadcast_dimensions.get_values())
-            properties = {"broadcast_dimensions": ints(list(dims))}
-            new = BroadcastInDimOp(
-                wide.inputs, result_types=(type,), properties=properties
-            )
-        case TransposeOp() as other if not other.outs:
-            dims = other.permutation.get_values()
-            properties = {"permutation": ints([dims[dim] for dim in order])}
-            new = TransposeOp(other.inputs, result_types=(type,), properties=properties)
-        case _:
-            properties = {"permutation": op.permutation}
-            new = TransposeOp([value], result_types=(type,), properties=properties)
-    new.location = op.location
-    return [new]
+    made.append(transposed(value, op.permutation.get_values()))
+    made[-1].location = op.location
+    return made

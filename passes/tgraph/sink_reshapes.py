@@ -97,7 +97,14 @@ from ...dialects.tgraph.shaping import (
     ViewOp,
 )
 from ..optional import OptionalPass
-from .shared.reshaped import computed_for, forget, in_shape, is_joined, reshaped
+from .shared.reshaped import (
+    computed_for,
+    computed_in,
+    forget,
+    in_shape,
+    is_joined,
+    reshaped,
+)
 
 
 @dataclass(frozen=True)
@@ -135,20 +142,12 @@ def _sink(op: ElementwiseOp) -> None:
     if reshape is None or not _may_be_reshaped(op):
         return
     shape = value_shape(reshape.inputs[0])
-    seen = {value: reshaped(value, shape) for value in op.inputs}
-    operands: list[SSAValue] = []
-    for value in op.inputs:
-        view = seen[value]
-        if view is None:
-            forget(seen.values())
-            return
-        operands.append(view[-1].results[0] if isinstance(view, list) else view)
-    before = InsertPoint.before(op)
-    for view in seen.values():
-        for made in view if isinstance(view, list) else ():
-            Rewriter.insert_op(made, before)
-    new = in_shape(op, operands, shape)
-    result = ReshapeOp([new.result], result_types=(op.result.type,))
+    made = computed_in(shape, [op], lambda value: reshaped(value, shape))
+    if made is None:
+        return
+    *views, new = made
+    Rewriter.insert_op(views, InsertPoint.before(op))
+    result = ReshapeOp(new.results, result_types=(op.result.type,))
     result.location = op.location
     Rewriter.replace_op(op, [new, result])
 
@@ -231,7 +230,7 @@ def _compute_in_shape(reshape: ReshapeOp) -> None:
         made[-1].results[0].name_hint = reshape.result.name_hint
         Rewriter.replace_op(reshape, made)
         return
-    forget([made])
+    forget(made)
 
 
 def _compute_stacked(value: SSAValue) -> None:
@@ -240,21 +239,11 @@ def _compute_stacked(value: SSAValue) -> None:
     view = value.owner
     if not isinstance(view, ViewOp) or not keeps_sizes(view) or not _is_alone(value):
         return
-    members = computed_for(view)
-    made: list[TensorOp] = []
-    new: dict[SSAValue, SSAValue] = {}
-    shape = value_shape(value)
-    for op in members:
-        for operand in op.inputs:
-            if operand not in new:
-                seen = _in_shape_of(view, operand)
-                if seen is None:
-                    forget([made])
-                    return
-                made += seen if isinstance(seen, list) else ()
-                new[operand] = seen[-1].results[0] if isinstance(seen, list) else seen
-        made.append(in_shape(op, [new[operand] for operand in op.inputs], shape))
-        new[op.result] = made[-1].results[0]
+    made = computed_in(
+        value_shape(value),
+        computed_for(view),
+        lambda operand: _in_shape_of(view, operand),
+    )
     if made:
         Rewriter.replace_op(view, made)
 

@@ -1,6 +1,6 @@
 """Writes values in another shape, without reshaping what is in memory."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import prod
 
 from xdsl.dialects.builtin import i1
@@ -25,6 +25,7 @@ from ....dialects.tgraph.shaping import (
     ConstantOp,
     IotaOp,
     ReshapeOp,
+    TransposeOp,
     ViewOp,
 )
 
@@ -48,6 +49,56 @@ def reshaped(value: SSAValue, shape: Shape) -> SSAValue | list[TensorOp] | None:
     if not (is_same or _is_contiguous(value)) or is_joined(value):
         return None
     return [ReshapeOp([value], result_types=(type_,))]
+
+
+def transposed(value: SSAValue, order: Sequence[int]) -> TensorOp:
+    """What shows a value with its dimensions in an order."""
+    sizes = value_shape(value)
+    type_ = with_shape(tensor_type_of(value.type), [sizes[dim] for dim in order])
+    match value.owner:
+        case ConstantOp() as constant if constant.splat is not None:
+            return ConstantOp(constant.splat, type_)
+        case IotaOp() as indices if not indices.outs:
+            along = order.index(indices.dimension.value.data)
+            return IotaOp.along(along, type_, type_.element_type)
+        case BroadcastInDimOp() as wide if not wide.outs:
+            dims = [order.index(d) for d in wide.broadcast_dimensions.get_values()]
+            properties = {"broadcast_dimensions": ints(dims)}
+            return BroadcastInDimOp(
+                wide.inputs, result_types=(type_,), properties=properties
+            )
+        case TransposeOp() as other if not other.outs:
+            inner = other.permutation.get_values()
+            source, order = other.inputs[0], [inner[dim] for dim in order]
+        case _:
+            source = value
+    properties = {"permutation": ints(order)}
+    return TransposeOp([source], result_types=(type_,), properties=properties)
+
+
+def computed_in(
+    shape: Shape,
+    members: Sequence[ElementwiseOp],
+    seen: Callable[[SSAValue], SSAValue | list[TensorOp] | None],
+) -> list[TensorOp] | None:
+    """Elementwise operations in another shape, after what shows their operands so; None
+    if `seen` says that nothing shows one of these."""
+    made: list[TensorOp] = []
+    new: dict[SSAValue, SSAValue] = {}
+    for op in members:
+        for operand in op.inputs:
+            if operand in new:
+                continue
+            views = seen(operand)
+            if views is None:
+                forget(made)
+                return None
+            if isinstance(views, list):
+                made += views
+            new[operand] = made[-1].results[0] if isinstance(views, list) else views
+        made.append(in_shape(op, [new[operand] for operand in op.inputs], shape))
+        new[op.result] = made[-1].results[0]
+    return made
 
 
 def in_shape(op: ElementwiseOp, operands: Sequence[SSAValue], shape: Shape) -> TensorOp:
@@ -90,11 +141,10 @@ def computed_for(view: ViewOp) -> Sequence[ElementwiseOp]:
     return members[::-1]
 
 
-def forget(seen: Iterable[SSAValue | list[TensorOp] | None]) -> None:
+def forget(made: Sequence[TensorOp]) -> None:
     """Operations that are not inserted do not stay as readers of what they read."""
-    for view in seen:
-        for made in reversed(view) if isinstance(view, list) else ():
-            made.erase()
+    for op in reversed(made):
+        op.erase()
 
 
 def is_joined(value: SSAValue) -> bool:

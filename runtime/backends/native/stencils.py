@@ -24,6 +24,7 @@ from ...calls import Call
 from ...pool import Scratch
 from ..arrays import copy
 from ..contraction import Contraction, by_labels
+from .graphs import by_result
 
 MOST = 64
 """Elements that a window sees at most: each has its instructions in the nest."""
@@ -56,13 +57,11 @@ def as_sum(
         pair = [block.insert_arg(type, 0) for _ in range(2)]
         arrays = image[..., *at], np.broadcast_to(kernel[*at][:, *behind], shape)
         factors |= dict(zip(pair, arrays, strict=True))
-        total = ops[-1:]
         ops.append(MultiplyOp(pair, result_types=[type]))
-        if total:
-            summed = [total[0].results[0], ops[-1].results[0]]
+        if len(ops) > 1:
+            summed = [made.results[0] for made in ops[-2:]]
             ops.append(AddOp(summed, result_types=[type]))
-    made = {op.results[0]: op for op in ops[:-1]}
-    return calls, {**made, result: ops[-1]}, factors
+    return calls, {**by_result(ops[:-1]), result: ops[-1]}, factors
 
 
 def _is_for_nest(op: ConvolutionOp, inputs: Sequence[Array]) -> bool:
