@@ -1,7 +1,7 @@
 """Core first and repair: sound plans under a capacity, the same ones when compiled."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from itertools import chain as chain_of
@@ -16,7 +16,7 @@ from tensorplan.planning.solver.core import SLACKS, CoreFirst
 from tensorplan.planning.solver.gaps import Gaps
 from tensorplan.planning.solver.repair import WAITING, Repair
 from tensorplan.planning.solver.sections import Part, parts_of
-from tensorplan.planning.solver.skyline import Skyline
+from tensorplan.planning.solver.skyline import skyline_plans
 
 
 def chain(count: int, seed: int = 0) -> Part:
@@ -149,13 +149,14 @@ def test_core_first_comes_near_the_load(seed: int) -> None:
 def test_a_core_is_packed_in_one_order_after_the_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    place, tried = Skyline.place, list[int]()  # how many buffers, per call
+    tried: list[int] = []  # how many buffers, per plan
 
-    def counted(skyline: Skyline, order: Sequence[int]) -> list[int]:
-        tried.append(len(order))
-        return place(skyline, order)
+    def counted(part: Part) -> Iterator[list[int]]:
+        for plan in skyline_plans(part):
+            tried.append(len(plan))
+            yield plan
 
-    monkeypatch.setattr(Skyline, "place", counted)
+    monkeypatch.setattr("tensorplan.planning.solver.core.skyline_plans", counted)
     part = chain(400)
     monkeypatch.setattr(CoreFirst, "WORK", 2 * len(part.size))
     core = CoreFirst(part)

@@ -8,8 +8,6 @@ from random import Random
 from ..problem import Buffer
 from .sections import Part
 
-SKYLINE_ORDERS = 6
-
 
 def for_skyline(part: Part) -> Iterator[list[int]]:
     """Orders for the skyline, the best first."""

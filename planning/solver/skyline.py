@@ -16,10 +16,19 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from . import orders
-from .kernels import LARGEST, Integers, compiled, integers, pays, plain, zeros
+from .kernels import (
+    LARGEST,
+    Integers,
+    as_arrays,
+    compiled,
+    integers,
+    pays,
+    plain,
+    zeros,
+)
 from .sections import Part
 
-_WORK = 600  # steps of plain Python, per buffer
+_WORK = 150  # steps of plain Python, per buffer and order
 _GONE = -1  # height of what is no plateau any more
 
 
@@ -41,46 +50,38 @@ class _Plateaus(NamedTuple):
     before: Integers  # the plateau on its left
 
 
-class Skyline:
-    """Places the buffers of one part in whatever order of rank."""
+class _Lives(NamedTuple):
+    """What the kernel has to know of the buffers."""
 
-    def __init__(self, part: Part, orders: int) -> None:
-        """`orders` is how many orders will be tried: whether to compile for them."""
-        self._part = part
-        self._fast = pays(_WORK * len(part.size) * orders, part.size, _place)
-        leaves = _leaves(part)
-        self._leaf = integers(leaves, self._fast)
-        self._first = integers(part.first, self._fast)
-        self._end = integers(part.end, self._fast)
-        self._size = integers(part.size, self._fast)
-
-    def place(self, order: Sequence[int]) -> list[int]:
-        """Offsets, in units; buffers that come early in `order` go first."""
-        count = len(order)
-        width = 1 << (count - 1).bit_length()
-        tree = _Tree(*(zeros(2 * width, self._fast) for _ in range(5)))
-        sections = self._part.sections
-        plateaus = _Plateaus(*(zeros(sections + 1, self._fast) for _ in range(3)))
-        offsets = zeros(count, self._fast)
-        kernel = compiled(_place, _find, _remove, _pull) if self._fast else _place
-        kernel(
-            self._first,
-            self._end,
-            self._size,
-            integers(order, self._fast),
-            self._leaf,
-            tree,
-            plateaus,
-            zeros(2 * width.bit_length() + 2, self._fast),
-            offsets,
-        )
-        return plain(offsets)
+    first: Integers  # section
+    end: Integers  # section after its last
+    size: Integers
+    leaf: Integers  # in the tree
 
 
 def skyline_plans(part: Part) -> Iterator[list[int]]:
-    """The offsets, in units, that each of several orders gives."""
-    skyline = Skyline(part, orders.SKYLINE_ORDERS)
-    yield from map(skyline.place, orders.for_skyline(part))
+    """The offsets, in units, that each of several orders gives; those that come early
+    in an order go first."""
+    lives = _Lives(part.first, part.end, part.size, _leaves(part))
+    fast = False
+    for order in orders.for_skyline(part):
+        if not fast and pays(_WORK * len(order), part.size, _place):
+            lives, fast = as_arrays(lives), True
+        yield _placed(lives, part.sections, order, fast)
+
+
+def _placed(
+    lives: _Lives, sections: int, order: Sequence[int], fast: bool
+) -> list[int]:
+    count = len(order)
+    width = 1 << (count - 1).bit_length()
+    tree = _Tree(*(zeros(2 * width, fast) for _ in range(5)))
+    plateaus = _Plateaus(*(zeros(sections + 1, fast) for _ in range(3)))
+    stack = zeros(2 * width.bit_length() + 2, fast)
+    offsets = zeros(count, fast)
+    kernel = compiled(_place, _find, _remove, _pull) if fast else _place
+    kernel(lives, integers(order, fast), tree, plateaus, stack, offsets)
+    return plain(offsets)
 
 
 def _leaves(part: Part) -> list[int]:
@@ -102,17 +103,15 @@ def _leaves(part: Part) -> list[int]:
 
 
 def _place(
-    first: Integers,
-    end: Integers,
-    size: Integers,
+    lives: _Lives,
     order: Integers,
-    leaf: Integers,
     tree: _Tree,
     plateaus: _Plateaus,
     stack: Integers,
     offsets: Integers,
 ) -> None:
     """The kernel. A plateau is known by its first section."""
+    first, end, size, leaf = lives
     rank, low_first, high_first, low_end, high_end = tree
     height, stop, before = plateaus
     sections = len(height) - 1
