@@ -67,6 +67,7 @@ _CLASSES = {
     "tgraph-offload": "TGraphOffload",
     "tgraph-concatenate-in-place": "TGraphConcatenateInPlace",
     "tgraph-update-in-place": "TGraphUpdateInPlace",
+    "tgraph-hoist-invariants": "TGraphHoistInvariants",
     "tgraph-fit": "TGraphFit",
     "tgraph-search": "TGraphSearch",
     "tgraph-color-streams": "TGraphColorStreams",

@@ -34,6 +34,7 @@ class PlanPipeline(ModulePass, PlanOptions):
         from ..tgraph.fit import TGraphFit
         from ..tgraph.fuse import TGraphFuse
         from ..tgraph.gradient import TGraphGradient
+        from ..tgraph.hoist_invariants import TGraphHoistInvariants
         from ..tgraph.infer_shapes import TGraphInferShapes
         from ..tgraph.offload import TGraphOffload
         from ..tgraph.pack_masks import TGraphPackMasks
@@ -68,6 +69,7 @@ class PlanPipeline(ModulePass, PlanOptions):
                 TGraphRematerialize(**placing),
             ]
         check: list[ModulePass] = []
+        growth = TGraphHoistInvariants.max_growth if self.budget is None else 0.0
         if self.effort == "high" and self.streams == 1 and self.budget is None:
             lower = [TGraphSearch(time_limit=self.time_limit, **placing)]
         if self.budget is not None:
@@ -100,6 +102,7 @@ class PlanPipeline(ModulePass, PlanOptions):
                     TGraphConcatenateInPlace(**placing),
                     TGraphSplitConcatenations(),
                     TGraphUpdateInPlace(),
+                    TGraphHoistInvariants(max_growth=growth, **placing),
                 ]
                 if self.streams == 1
                 else [TGraphColorStreams(self.streams)]
