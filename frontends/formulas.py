@@ -138,8 +138,11 @@ def index_of(
     last: bool = False,
     keep: bool = False,
 ) -> SSAValue:
-    """The first (or last) index of the "maximum" or "minimum" along an axis, i64."""
+    """The first (or last) index of the "maximum" or "minimum" along an axis, i64. Of
+    elements among which is NaN, that is it."""
     best = compare(b, x, "EQ", b.reduce(kind, x, [axis], keep=True))
+    if isinstance(type_of(x).element_type, AnyFloat):
+        best = b.apply(e.OrOp, best, compare(b, x, "NE", x))
     index = b.iota(with_element(type_of(x), i64), axis)
     other = -1 if last else shape_of(x)[axis]
     found = b.apply(e.SelectOp, best, index, b.splat(other, type_of(index)))
