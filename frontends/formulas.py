@@ -12,6 +12,7 @@ from ..dialects.tgraph.base import ints, with_element, with_shape
 from ..dialects.tgraph.elements import holds
 from ..dialects.tgraph.reducing import ReduceWindowOp
 from .builder import TensorBuilder, broadcast_shapes, shape_of, type_of
+from .unsupported import Unsupported
 
 # Element by element.
 
@@ -140,6 +141,8 @@ def index_of(
 ) -> SSAValue:
     """The first (or last) index of the "maximum" or "minimum" along an axis, i64. Of
     elements among which is NaN, that is it."""
+    if not shape_of(x)[axis]:
+        raise Unsupported("of no elements")
     best = compare(b, x, "EQ", b.reduce(kind, x, [axis], keep=True))
     if isinstance(type_of(x).element_type, AnyFloat):
         best = b.apply(e.OrOp, best, compare(b, x, "NE", x))
