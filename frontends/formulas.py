@@ -147,7 +147,7 @@ def index_of(
     if isinstance(type_of(x).element_type, AnyFloat):
         best = b.apply(e.OrOp, best, compare(b, x, "NE", x))
     index = b.iota(with_element(type_of(x), i64), axis)
-    other = -1 if last else shape_of(x)[axis]
+    other = -1 if last else np.iinfo(np.int64).max
     found = b.apply(e.SelectOp, best, index, b.splat(other, type_of(index)))
     return b.reduce("maximum" if last else "minimum", found, [axis], keep=keep)
 

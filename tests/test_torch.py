@@ -701,6 +701,20 @@ def test_symbolic_sizes(name: str, dynamic: Any, other: Tensor) -> None:
         run(too_many)
 
 
+def test_places_along_a_symbolic_size_with_nan() -> None:
+    functions: Sequence[Callable[[Tensor], Tensor]] = [
+        lambda x: torch.argmax(x, 0),
+        lambda x: torch.argmin(x, 0),
+        lambda x: torch.sort(x, 0)[1],
+        lambda x: torch.topk(x, 3, 1)[0],
+    ]
+    module, dynamic = Functions(functions), (({0: BATCH},),)
+    run = tensorplan.compile(model_of(module, [torch.ones(5, 4)], dynamic=dynamic))
+    x = torch.tensor([[1.0, 5, 2, 2], [3, 5, torch.nan, torch.nan], [2, 0, 7, 1]])
+    for got, want in zip(run(x), module(x), strict=True):
+        assert_close(got, want)
+
+
 def test_one_error_names_all_that_is_not_supported() -> None:
     class Both(nn.Module):
         def forward(self, x: Tensor) -> Tensor:
