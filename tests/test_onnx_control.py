@@ -138,6 +138,17 @@ def test_loops_of_no_iterations(limit: int) -> None:
     compare(data, {"s": s, "x": none}, [s, none, s, none])
 
 
+def test_a_scan_of_different_lengths() -> None:
+    data = model(
+        "(float[3] s, float[5,3] x, float[2,3] z) => (float[3] y)",
+        """y = Scan <num_scan_inputs = 2,
+          body = b (float[3] a, float[3] b, float[3] c) => (float[3] d)
+            { e = Mul(b, c) d = Add(a, e) }> (s, x, z)""",
+    )
+    with pytest.raises(LocatedError, match=r"Scan with inputs of \[5, 2\] rows"):
+        tensorplan.from_onnx(data)
+
+
 def test_a_loop_in_a_scan() -> None:
     data = model(
         "(float[4] s, float[5,4] x, int64 m) => (float[4] y)",
