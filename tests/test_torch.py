@@ -729,6 +729,21 @@ def test_one_error_names_all_that_is_not_supported() -> None:
     assert "aten::index by a mask, which gives a shape that depends" in second
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: torch.argmax(x, 0),
+        lambda x: torch.topk(x, 1, 0)[0],
+        lambda x: torch.softmax(x, 0),
+        lambda x: torch.index_select(x, 0, torch.tensor([0])),
+    ],
+)
+def test_rank_0_has_no_dimension(function: Callable[[Tensor], Tensor]) -> None:
+    """PyTorch takes it for one of size 1."""
+    with pytest.raises(LocatedError, match="of a tensor of rank 0 is not supported"):
+        tensorplan.from_torch(Functions([function]), [torch.tensor(3.0)])
+
+
 def test_unsupported_operations_in_branches_and_loops() -> None:
     class Both(nn.Module):
         def forward(self, x: Tensor) -> Tensor:
