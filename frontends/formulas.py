@@ -12,6 +12,7 @@ from ..dialects.tgraph.base import ints, with_element, with_shape
 from ..dialects.tgraph.elements import holds
 from ..dialects.tgraph.reducing import ReduceWindowOp
 from .builder import TensorBuilder, broadcast_shapes, shape_of, type_of
+from .unsupported import Unsupported
 
 # Element by element.
 
@@ -138,10 +139,15 @@ def index_of(
     last: bool = False,
     keep: bool = False,
 ) -> SSAValue:
-    """The first (or last) index of the "maximum" or "minimum" along an axis, i64."""
+    """The first (or last) index of the "maximum" or "minimum" along an axis, i64. Of
+    elements among which is NaN, that is it."""
+    if not shape_of(x)[axis]:
+        raise Unsupported("of no elements")
     best = compare(b, x, "EQ", b.reduce(kind, x, [axis], keep=True))
+    if isinstance(type_of(x).element_type, AnyFloat):
+        best = b.apply(e.OrOp, best, compare(b, x, "NE", x))
     index = b.iota(with_element(type_of(x), i64), axis)
-    other = -1 if last else shape_of(x)[axis]
+    other = -1 if last else np.iinfo(np.int64).max
     found = b.apply(e.SelectOp, best, index, b.splat(other, type_of(index)))
     return b.reduce("maximum" if last else "minimum", found, [axis], keep=keep)
 

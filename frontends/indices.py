@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
-from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
+from xdsl.dialects.builtin import AnyFloat, IntegerAttr, StringAttr, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ..dialects.tgraph import elementwise as e
@@ -213,14 +213,21 @@ def sorted_along(
     count: int | None = None,
 ) -> tuple[SSAValue, SSAValue]:
     """Elements in their order along an axis, equal ones as they are, and their indices
-    before (i64); the first `count` of them, if given.
+    before (i64); the first `count` of them, if given. NaN is as large as infinity: a
+    sort needs an order of all elements.
     """
     index = b.iota(with_element(type_of(x), i64), axis)
     element, number = (with_shape(type_of(value), []) for value in (x, index))
     block = Block(arg_types=[element, element, number, number])
     before: list[Operation] = []
     inner = TensorBuilder(before, b.location)
-    answer = compare(inner, block.args[0], "GT" if descending else "LT", block.args[1])
+    keys: list[SSAValue] = list(block.args[:2])
+    if isinstance(element.element_type, AnyFloat):
+        keys = [
+            inner.apply(e.SelectOp, compare(inner, key, "LT", np.inf), key, np.inf)
+            for key in keys
+        ]
+    answer = compare(inner, keys[0], "GT" if descending else "LT", keys[1])
     block.add_ops([*before, YieldOp(answer)])
     types, properties = [type_of(x), type_of(index)], dict[str, Attribute]()
     if count is not None:

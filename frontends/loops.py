@@ -116,8 +116,12 @@ def row_of(
     place: SSAValue,
     row: SSAValue | None = None,
 ) -> SSAValue:
-    """What lies at a place along an axis; `x` with a row there, if one is given."""
+    """What lies at a place along an axis; `x` with a row there, if one is given. Of no
+    rows (in a loop that does not run) zeros, and `x`."""
     shape = shape_of(x)
+    if not shape[axis]:
+        rest = with_shape(type_of(x), [*shape[:axis], *shape[axis + 1 :]])
+        return b.splat(0, rest) if row is None else x
     one = [*shape[:axis], 1, *shape[axis + 1 :]]
     zero = b.splat(0, type_of(place))
     starts = [place if d == axis else zero for d in range(len(shape))]

@@ -24,7 +24,7 @@ from xdsl.context import Context
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Operation, Region
+from xdsl.ir import Attribute, Block, Operation, Region
 from xdsl.irdl.dominance import DominanceInfo
 from xdsl.passes import ModulePass
 from xdsl.traits import IsolatedFromAbove
@@ -206,13 +206,26 @@ def check(module: Operation) -> None:
         Verifier().verify(module)
 
 
+def _redefined(op: Operation) -> Operation | None:
+    """The first symbol in a module whose name is there before."""
+    names: set[Attribute] = set()
+    for inner in op.body.block.ops if isinstance(op, ModuleOp) else ():
+        name = inner.get_attr_or_prop("sym_name")
+        if name in names:
+            return inner
+        if name is not None:
+            names.add(name)
+    return None
+
+
 def _culprit(module: Operation) -> Operation:
-    """The first operation that does not verify by itself."""
+    """The first operation that does not verify by itself; of a module, which has no
+    place in the source, a symbol that is there twice."""
     for op in module.walk():
         try:
             op.verify(verify_nested_ops=False)
         except VerifyException:
-            return op
+            return _redefined(op) or op
     return module
 
 

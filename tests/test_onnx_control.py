@@ -123,6 +123,32 @@ def test_a_scan(axis: int, backward: int) -> None:
     check(data, s=normal(3), x=normal(5, 3), z=normal(3, 5))
 
 
+@pytest.mark.parametrize("limit", [-1, 0])
+def test_loops_of_no_iterations(limit: int) -> None:
+    data = model(
+        "(float[3] s, float[0,3] x) => "
+        "(float[3] y, float[n,3] k, float[3] z, float[0,3] l)",
+        f"""m = Constant<value = int64 {{{limit}}}>() y, k = Loop (m, , s) <
+          body = a (int64 i, bool c, float[3] v) => (bool d, float[3] w, float[3] e)
+            {{ d = Identity(c) w = Exp(v) e = Neg(v) }}>
+        z, l = Scan <num_scan_inputs = 1, body = b (float[3] v, float[3] r)
+          => (float[3] u, float[3] t) {{ u = Add(v, r) t = Mul(v, r) }}> (s, x)""",
+    )
+    s, none = normal(3), np.zeros((0, 3), np.float32)
+    compare(data, {"s": s, "x": none}, [s, none, s, none])
+
+
+def test_a_scan_of_different_lengths() -> None:
+    data = model(
+        "(float[3] s, float[5,3] x, float[2,3] z) => (float[3] y)",
+        """y = Scan <num_scan_inputs = 2,
+          body = b (float[3] a, float[3] b, float[3] c) => (float[3] d)
+            { e = Mul(b, c) d = Add(a, e) }> (s, x, z)""",
+    )
+    with pytest.raises(LocatedError, match=r"Scan with inputs of \[5, 2\] rows"):
+        tensorplan.from_onnx(data)
+
+
 def test_a_loop_in_a_scan() -> None:
     data = model(
         "(float[4] s, float[5,4] x, int64 m) => (float[4] y)",

@@ -62,6 +62,15 @@ def test_classes_by_their_weights() -> None:
     )
 
 
+def test_no_classes() -> None:
+    node = "y = Multinomial<sample_size = {}>(x)"
+    none = model(node.format(0), "(float[2,3] x) => (int32[2,0] y)")
+    y, _ = tensorplan.compile(tensorplan.from_onnx(none))(np.zeros((2, 3), np.float32))
+    assert y.shape == (2, 0)
+    with pytest.raises(LocatedError, match="Multinomial of no elements"):
+        tensorplan.from_onnx(model(node.format(3), "(float[2,0] x) => (int32[2,3] y)"))
+
+
 def test_operations_draw_on_from_one_another() -> None:
     """Numbers of the compiled program are those of the reference interpreter."""
     model_ = tensorplan.from_onnx(

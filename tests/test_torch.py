@@ -701,6 +701,20 @@ def test_symbolic_sizes(name: str, dynamic: Any, other: Tensor) -> None:
         run(too_many)
 
 
+def test_places_along_a_symbolic_size_with_nan() -> None:
+    functions: Sequence[Callable[[Tensor], Tensor]] = [
+        lambda x: torch.argmax(x, 0),
+        lambda x: torch.argmin(x, 0),
+        lambda x: torch.sort(x, 0)[1],
+        lambda x: torch.topk(x, 3, 1)[0],
+    ]
+    module, dynamic = Functions(functions), (({0: BATCH},),)
+    run = tensorplan.compile(model_of(module, [torch.ones(5, 4)], dynamic=dynamic))
+    x = torch.tensor([[1.0, 5, 2, 2], [3, 5, torch.nan, torch.nan], [2, 0, 7, 1]])
+    for got, want in zip(run(x), module(x), strict=True):
+        assert_close(got, want)
+
+
 def test_one_error_names_all_that_is_not_supported() -> None:
     class Both(nn.Module):
         def forward(self, x: Tensor) -> Tensor:
@@ -713,6 +727,21 @@ def test_one_error_names_all_that_is_not_supported() -> None:
     assert "test_torch.py:" in first
     assert ": note: " in second
     assert "aten::index by a mask, which gives a shape that depends" in second
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: torch.argmax(x, 0),
+        lambda x: torch.topk(x, 1, 0)[0],
+        lambda x: torch.softmax(x, 0),
+        lambda x: torch.index_select(x, 0, torch.tensor([0])),
+    ],
+)
+def test_rank_0_has_no_dimension(function: Callable[[Tensor], Tensor]) -> None:
+    """PyTorch takes it for one of size 1."""
+    with pytest.raises(LocatedError, match="of a tensor of rank 0 is not supported"):
+        tensorplan.from_torch(Functions([function]), [torch.tensor(3.0)])
 
 
 def test_unsupported_operations_in_branches_and_loops() -> None:

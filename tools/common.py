@@ -81,6 +81,8 @@ def parse_sizes(text: str) -> Mapping[str, int]:
         name, _, size = pair.rpartition("=")
         if not name or not re.fullmatch(r"[0-9]{1,19}", size):
             raise ArgumentTypeError(f"{pair!r}, expected NAME=N")
+        if name in sizes:
+            raise ArgumentTypeError(f"{pair!r}, but {name!r} is {sizes[name]} before")
         sizes[name] = int(size)
     return sizes
 

@@ -19,12 +19,14 @@ from ..dialects import get_all_dialects
 from ..dialects.diagnostics import LocatedError, held_back, name_of
 from ..dialects.sizes.symbolic import TYPICAL
 from ..dialects.tgraph.base import is_static, tensor_type_of
+from ..frontends import onnx
 from ..passes import driver
 from ..passes.driver import flatten
 from ..passes.plan.check import PlanCheck
 from ..passes.plan.pipeline import PlanPipeline
 from ..reporting.report import PoolReport, Report, ReusedReport, report
 from ..reporting.wording import plural
+from ..support.choices import one_of
 from .common import (
     OPTION_ERRORS,
     UsageError,
@@ -82,6 +84,8 @@ def run(options: argparse.Namespace) -> int:
     if is_dynamic(module, options.entry):
         program = module = with_sizes(module, io, options)
         io = signature(module, options.entry)
+    elif not onnx.is_model(source.data):  # whose sizes the import has looked at
+        _check_named(options, ())
     _check_sizes(module)
     inputs = io.inputs[: len(io.inputs) - len(model.parameters)]
     if options.inputs:
@@ -220,6 +224,13 @@ def _workspaces(options: argparse.Namespace) -> str:
     return "native" if is_ours else "none"
 
 
+def _check_named(options: argparse.Namespace, names: Sequence[str]) -> None:
+    """Raises `LocatedError` for a size that the program does not have."""
+    if unknown := [name for name in options.sizes if name not in names]:
+        known = one_of(unknown[0], names or ["none"])
+        raise LocatedError(f"{options.file}: the program has no size {known}")
+
+
 def with_sizes(
     module: ModuleOp, io: "Signature", options: argparse.Namespace
 ) -> ModuleOp:
@@ -235,6 +246,7 @@ def with_sizes(
             given = arrays.load(options.inputs, "arg", io.input_names)
             sizes = binding.sizes([array.shape for array in given])
         else:
+            _check_named(options, binding.names)
             sizes = {n: options.sizes.get(n, TYPICAL) for n in binding.names}
         binding.check(sizes)
     except ValueError as error:

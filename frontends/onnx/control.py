@@ -110,7 +110,10 @@ def _scan(n: OnnxNode, subgraph: Subgraph) -> Sequence[Value | None]:
             n.integers("scan_input_axes", [0] * number), scanned, strict=True
         )
     ]
-    length = shape_of(scanned[0])[in_axes[0]]
+    lengths = [shape_of(x)[d] for d, x in zip(in_axes, scanned, strict=True)]
+    length = lengths[0]
+    if any(other != length for other in lengths):
+        raise Unsupported(f"with inputs of {lengths} rows, expected one number")
     loop = Loop(n)
     body, count = loop.body, loop.carry(n.splat(0, TensorType(i32, [])))
     states = [loop.carry(n.value(index)) for index in range(first)]

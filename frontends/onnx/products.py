@@ -38,10 +38,10 @@ def _gemm(n: OnnxNode) -> Sequence[Value]:
 def _einsum(n: OnnxNode) -> Sequence[Value]:
     """Operand by operand; a label goes as soon as nobody needs it any more."""
     labels, target = _labels(n)
-    result, term = _diagonal(n, n.value(0), labels[0])
-    for index, other in enumerate(labels[1:], 1):
+    diagonals = [_diagonal(n, n.value(k), term) for k, term in enumerate(labels)]
+    (result, term), *operands = _broadcast(n, diagonals)
+    for index, (value, other) in enumerate(operands, 1):
         needed = {*target, *"".join(labels[index + 1 :])}
-        value, other = _diagonal(n, n.value(index), other)
         result, term = _einsum_of(n, result, term, value, other, needed)
     result, term = _summed(n, result, term, {*target})
     return [n.transpose(result, [term.index(label) for label in target])]
@@ -79,6 +79,20 @@ def _diagonal(n: OnnxNode, x: SSAValue, labels: str) -> tuple[SSAValue, str]:
             x = n.reduce("add", n.apply(e.SelectOp, same, x, zeros), [second])
             labels = labels[:second] + labels[second + 1 :]
     return x, labels
+
+
+def _broadcast(
+    n: OnnxNode, operands: Sequence[tuple[SSAValue, str]]
+) -> Sequence[tuple[SSAValue, str]]:
+    """Without dimensions of size 1 where the label has another size elsewhere."""
+    sizes = [dict(zip(labels, shape_of(x), strict=True)) for x, labels in operands]
+    others = {label for own in sizes for label, size in own.items() if size != 1}
+    found: list[tuple[SSAValue, str]] = []
+    for (x, _), own in zip(operands, sizes, strict=True):
+        kept = {k: size for k, size in own.items() if size != 1 or k not in others}
+        x = x if kept == own else n.reshape(x, list(kept.values()))
+        found.append((x, "".join(kept)))
+    return found
 
 
 def _einsum_of(

@@ -33,10 +33,8 @@ def _reduction(name: str) -> Conversion:
 
     def convert(n: OnnxNode) -> Sequence[Value]:
         x = n.value(0)
-        axes = n.axes(1, len(shape_of(x)))
-        if not axes:
-            if n.integer("noop_with_empty_axes", 0):
-                return [x]
+        axes = n.axes(1, len(shape_of(x))) or []
+        if not axes and not n.integer("noop_with_empty_axes", 0):
             axes = list(range(len(shape_of(x))))
         keep = bool(n.integer("keepdims", 1))
         if name == "ReduceLogSumExp":

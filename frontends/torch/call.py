@@ -105,7 +105,10 @@ class AtenCall(TensorBuilder):
         return op.res
 
     def axis(self, name: str = "dim", of: str = "self") -> int:
-        return axis_of(self[name], max(len(shape_of(self[of])), 1))
+        rank = len(shape_of(self[of]))
+        if not rank:
+            raise Unsupported("of a tensor of rank 0")
+        return axis_of(self[name], rank)
 
     def axes(self, name: str = "dim", of: str = "self") -> list[int]:
         """All, if none are given."""

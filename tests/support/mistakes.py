@@ -27,6 +27,8 @@ def files(folder: Path) -> None:
     texts = {
         "good.mlir": GOOD,
         "nobrace.mlir": GOOD.rstrip("}\n"),
+        "same.mlir": GOOD + GOOD,
+        "symbolic.mlir": GOOD.replace("4x8xf32>", "?x8xf32, #tgraph.dims<batch>>"),
         "twobraces.mlir": GOOD + "}\n",
         "undefined.mlir": GOOD.replace("%p, %zero", "%q, %zero"),
         "typo.mlir": GOOD.replace("tgraph.maximum", "tgraph.maximux"),
@@ -167,6 +169,10 @@ plan-run good.mlir --steps 0 => expected 1 or more
 plan-run good.mlir --seed -1 => expected 0 or more
 plan-run good.mlir --entry f => which has @main
 plan-run good.mlir --sizes batch => expected NAME=N
+plan-run good.mlir --sizes n=4 => good.mlir: the program has no size 'n'
+plan-run good.mlir --sizes n=4,n=5 => 'n=5', but 'n' is 4 before
+plan-run symbolic.mlir --sizes bach=4 => did you mean 'batch'?
+plan-opt same.mlir => same.mlir:7:1: error: func.func: Redefinition of symbol "main"
 plan-run good.mlir --device gpu:0 => plan-opt plans for any device
 plan-run good.mlir --level plannd => did you mean 'planned'?
 plan-run good.mlir --budget 1X => expected bytes such as

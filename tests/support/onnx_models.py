@@ -170,6 +170,8 @@ CASES: list[Case] = [
     ("Einsum", [X, normal(4, 5)], {"equation": "...c,cd->...d"}),
     ("Einsum", [X, normal(2, 4, 5)], {"equation": "...bc,...cd->b...d"}),
     ("Einsum", [X, normal(4, 5)], {"equation": "...c, cd"}),
+    ("Einsum", [X, normal(1, 4, 5)], {"equation": "...bc,...cd->b...d"}),
+    ("Einsum", [X, normal(2, 1)], {"equation": "abc,ac->ab"}),
     ("Einsum", [normal(3, 4, 4)], {"equation": "...ii->...i"}),
     ("Einsum", [normal(4, 4)], {"equation": "ii"}),
     ("Einsum", [normal(3, 4, 3), normal(4, 2)], {"equation": "iji,jk->ik"}),
@@ -272,7 +274,10 @@ CASES: list[Case] = [
     ),
     ("ReduceProd", [X, (ints(1),)], {}),
     ("ReduceSum", [X], {}),
-    ("ReduceSum", [X], {"noop_with_empty_axes": 1}),
+    *(
+        (f"Reduce{kind}", [np.abs(X)], {"noop_with_empty_axes": 1})
+        for kind in ("L1", "L2", "LogSum", "LogSumExp", "Mean", "Sum", "SumSquare")
+    ),
     ("ReduceSumSquare", [X, (ints(2),)], {"keepdims": 0}),
     ("LayerNormalization", [X, normal(4), normal(4)], {}),
     ("LayerNormalization", [X, normal(3, 4)], {"axis": 1, "epsilon": 0.1}),

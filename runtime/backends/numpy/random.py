@@ -55,7 +55,7 @@ def _threefry(state: Array, after: Array, out: Array) -> None:
     after[1] = counter + np.uint64(prod(half))
     words = _threefry_words(key, _counters(counter, prod(half)))
     pairs = np.stack([word.reshape(half) for word in words], split + 1)
-    whole = pairs.reshape(*half[:split], -1, *half[split + 1 :])
+    whole = pairs.reshape(*half[:split], 2 * half[split], *half[split + 1 :])
     kept = (*[slice(None)] * split, slice(0, shape[split]))
     out[...] = whole[kept].astype(unsigned).view(out.dtype).reshape(out.shape)
 
