@@ -1,9 +1,16 @@
 """Uses of memory after it is freed: errors if they are sure, remarks if on one path."""
 
+import re
+from random import Random
+
 import pytest
+from memref_programs import frees, memref_program
+from spilled_programs import function_of
 from unchanged_ir import parsed
 
 import tensorplan
+from tensorplan.analysis.control_flow import ControlFlow
+from tensorplan.analysis.frees import uses_after_free
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.passes.plan.memory import PlanMemory
 from tensorplan.support.remarks import REMARKS
@@ -168,3 +175,34 @@ def test_sound(lines: list[str], caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("INFO", REMARKS.name):
         plan(*lines)
     assert not [m for m in caplog.messages if "frees it" in m]
+
+
+def freed_at_random(random: Random) -> str:
+    """A program with control flow that frees some buffer right after a copy of it."""
+    lines = memref_program(random, random.randint(3, 9)).split("\n")
+    copies = {
+        number: found.groups()
+        for number, line in enumerate(lines, 1)
+        if (found := re.search(r"copy.\((%v\w+), %\w+\) : \((memref<\w+>)", line))
+    }
+    if copies:
+        after = random.choice(list(copies))
+        lines.insert(after, "memref.dealloc {} : {}".format(*copies[after]))
+    return "\n".join(lines)
+
+
+def test_what_runs_use_after_a_free_is_found_and_what_is_sure_happens() -> None:
+    sure = perhaps = 0
+    for seed in range(30):
+        function = function_of(parsed(freed_at_random(Random(seed))))
+        found = list(uses_after_free(function, ControlFlow(function)))
+        for path in range(6):
+            freed, used = frees(function, path)
+            assert used <= {use.memory for use in found}, seed
+            perhaps += bool(used)
+            for use in found:
+                if use.is_sure and (use.memory, use.free) in freed:
+                    assert use.memory in used, (seed, use.text)
+                    sure += 1
+    assert perhaps > 20
+    assert sure > 5

@@ -7,6 +7,7 @@ skyline.py    one buffer after another onto a skyline
 orders.py     in many orders
 backbone.py   the longest-lived buffers alone, first, and the rest around them
 spine.py      the buffers that hold a part together, first; the rest in pieces
+boxes.py      buffers that fill a rectangle together, as one
 core.py       the buffers that make a plan hard, first
 repair.py     a plan with too many bytes, made smaller in places
 search.py     the exact search

@@ -7,11 +7,12 @@
 3. In turns, so that each gets the same share of the work: the heaviest sections first,
    the others around them, under capacities just above the lower bound (`core.py`,
    `repair.py`); what ends above a capacity just below the best peak, fitted into the
-   rest of that plan by ejection (`repair.py`); in parts that are small enough, and in
-   the pieces into which a spine of few buffers splits a part (`spine.py`), valley
-   branch and bound under capacities between the lower bound and the best peak, forwards
-   and backwards in time, with growing limits and varied orders (`search.py`). A try
-   that lowers the peak does not count. It is always the highest part that is searched.
+   rest of that plan by ejection (`repair.py`); in parts that are small enough, in the
+   boxes that buffers fill without a gap (`boxes.py`), and in the pieces into which a
+   spine of few buffers splits a part (`spine.py`), valley branch and bound under
+   capacities between the lower bound and the best peak, forwards and backwards in time,
+   with growing limits and varied orders (`search.py`). A try that lowers the peak does
+   not count. It is always the highest part that is searched.
 
 Gaps, given offsets and different alignments are beyond the skyline. Such problems get
 the best of the plan of the problem in which gaps are filled and alignments are equal,
@@ -44,6 +45,7 @@ from ..registry import strategy
 from ..validate import validate
 from . import greedy, orders
 from .backbone import backbone
+from .boxes import BOX_WORK, Boxes
 from .budget import SearchBudget
 from .climb import Climb
 from .core import SLACKS, CoreFirst
@@ -70,6 +72,11 @@ _PREPARING = 2_000_000
 _FILLED, _IRREGULAR = 0.1, 0.05
 """Shares of the work for irregular problems, with gaps filled and as they are. Few of
 them can reach the lower bound, and few searches get better after that."""
+
+_BOXABLE = 2000  # buffers up to which a part is searched in boxes
+_BOXED = 0.8  # of the buffers may stay as they are; with more, boxes are no help
+_BOXED_WORK = 2000  # of the search among some boxes, for each buffer
+_DOUBT = 0.02  # accidents that a box may be, up to ten times as many
 
 _STEPS = 32  # a step of a descent is this part of the way down to what is proved
 _COMPARABLE = 2000  # buffers up to which all that overlap are known to the search
@@ -303,6 +310,8 @@ def _searches(
     searches = [_core_first(part, bounds, budget)]
     if part.covered <= _SEARCHABLE:
         searches.append(_by_valleys(part, bounds, seed, budget))
+    if len(part.size) <= _BOXABLE:
+        searches.append(_in_boxes(part, bounds, seed, budget))
     searches.append(_in_pieces(part, bounds, seed, budget))
     searches.append(_by_descent(part, best, bounds, seed, budget))
     return searches
@@ -363,6 +372,30 @@ def _in_pieces(part: Part, bounds: _Bounds, seed: int, budget: SearchBudget) -> 
             return
         allowed = next(searches[number])
         yield allowed
+
+
+def _in_boxes(part: Part, bounds: _Bounds, seed: int, budget: SearchBudget) -> _Search:
+    """Among boxes of buffers, drawn again and again, each time for a short while."""
+    yield _PREPARING
+    chance = random.Random(seed)
+    made, searched = (work * len(part.size) for work in (BOX_WORK, _BOXED_WORK))
+    while True:
+        since = budget.seconds
+        boxes = Boxes(part, _DOUBT * 10 ** chance.random(), chance)
+        budget.spend(made, since)
+        if len(boxes.part.size) > _BOXED * len(part.size):
+            return
+
+        def improved(found: Sequence[int], boxes: Boxes = boxes) -> None:
+            bounds.take(boxes.offsets(found))
+
+        inner = _Bounds(bounds.low, bounds.high, boxes.part.peak, improved)
+        search = _by_valleys(boxes.part, inner, seed, budget)
+        until = budget.spent + searched
+        for _ in _minimise(inner, [search], budget):
+            if budget.spent > until:
+                break
+        yield made + searched
 
 
 def _upwards(

@@ -2,6 +2,7 @@
 
     text = memref_program(Random(17), size=10)
     run(function, seed)      what is in the outputs afterwards, byte by byte
+    frees(function, seed)    what was freed, and used after that
 
 Branches, loops and blocks hand buffers on, select between them, look at parts of them.
 What a run does is drawn, and the same for the same seed: so a program and its plan can
@@ -534,3 +535,44 @@ class _Machine:
         for part in target.parts():
             size = part.stop - part.start
             target.memory[part], data = data[:size], data[size:]
+
+
+class Frees(NamedTuple):
+    """What a run did about memory that it freed; by what makes the memory."""
+
+    freed: set[tuple[SSAValue, Operation]]  # and by what
+    used: set[SSAValue]  # after it was freed
+
+
+def frees(function: FuncOp, seed: int) -> Frees:
+    """The same run, which watches what is freed, copied and freed again."""
+    machine = _Watching(seed, 10**6, is_late=False, is_given=False)
+    for argument in function.body.blocks[0].args:
+        if isinstance(argument.type, MemRefType):
+            machine.allocate(argument)
+    machine.region(function.body)
+    return machine.frees
+
+
+class _Watching(_Machine):
+    def __init__(self, seed: int, most: int, is_late: bool, is_given: bool):
+        super().__init__(seed, most, is_late, is_given)
+        self.frees = Frees(set(), set())
+        self.made: list[tuple[list[object], SSAValue]] = []
+        self.gone: list[list[object]] = []
+
+    def allocate(self, value: SSAValue, mark: object = None) -> None:
+        super().allocate(value, mark)
+        self.made.append((self.held(value).memory, value))
+
+    def operation(self, op: Operation) -> None:
+        if isinstance(op, memref.CopyOp | memref.DeallocOp):
+            for operand in op.operands:
+                memory = self.held(operand).memory
+                source = next(value for made, value in self.made if made is memory)
+                if any(gone is memory for gone in self.gone):
+                    self.frees.used.add(source)
+                if isinstance(op, memref.DeallocOp):
+                    self.gone.append(memory)
+                    self.frees.freed.add((source, op))
+        super().operation(op)
