@@ -1,7 +1,7 @@
 """Frontiers of training steps beside those of Inductor's `activation_memory_budget`.
 
     python -W ignore benchmarks/activation_budgets.py         # takes minutes
-    python -W ignore benchmarks/activation_budgets.py mlp --points 8
+    python -W ignore benchmarks/activation_budgets.py gpt2 --points 8
 
 Each step is a PyTorch module that returns a loss: forward and backward pass, in f32 and
 one thread. Inductor compiles it with budgets from 1, which keeps what its partitioner
@@ -16,7 +16,8 @@ For each point:
    tensorplan, the results, the planned arena, and the scratch memory of its kernels.
    Nobody sees what oneDNN and MKL allocate by themselves.
  * the CPU time of a call in milliseconds, the least of rounds that alternate between
-   all points of both; of tensorplan also the estimate.
+   all points of both, and how far those of every second round are from the others'; of
+   tensorplan also how far the estimate is from what was measured.
 
 After each point: the fewest bytes of the other's points that are as fast, and how many
 times these the point takes. No point of tensorplan's is above Inductor's where this is
@@ -71,6 +72,17 @@ class Residual(nn.Module):
         return x + self.network(x)
 
 
+class Permuted(nn.Module):
+    """The dimensions in another order."""
+
+    def __init__(self, *order: int) -> None:
+        nn.Module.__init__(self)
+        self.order = order
+
+    def forward(self, x: Any) -> Any:
+        return x.permute(self.order)
+
+
 class Attention(nn.Module):
     """Causal attention, written out."""
 
@@ -89,46 +101,177 @@ class Attention(nn.Module):
         return self.out((weights @ v).transpose(1, 2).reshape(batch, length, width))
 
 
-def mlp() -> tuple[Any, Any]:
-    """Eight layers with GELUs."""
-    layers = [part for _ in range(8) for part in (nn.Linear(256, 256), nn.GELU())]
-    return nn.Sequential(*layers), torch.randn(512, 256)
+class Mixer(nn.Module):
+    """A block of MLP-Mixer: perceptrons along the tokens and along the channels."""
+
+    def __init__(self, tokens: int, channels: int) -> None:
+        nn.Module.__init__(self)
+        self.norm, self.along = nn.LayerNorm(channels), perceptron(tokens, 2 * tokens)
+        wide = perceptron(channels, 4 * channels)
+        self.across = Residual(nn.LayerNorm(channels), wide)
+
+    def forward(self, x: Any) -> Any:
+        mixed = self.along(self.norm(x).transpose(1, 2))
+        return self.across(x + mixed.transpose(1, 2))
 
 
-def transformer() -> tuple[Any, Any]:
+class Recurrent(nn.Module):
+    """A GRU, written out, and a classifier of its last state."""
+
+    def __init__(self, inputs: int, width: int) -> None:
+        nn.Module.__init__(self)
+        self.inputs, self.state = (
+            nn.Linear(inputs, 3 * width),
+            nn.Linear(width, 3 * width),
+        )
+        self.width, self.head = width, nn.Linear(width, 8)
+
+    def forward(self, x: Any) -> Any:
+        state = x.new_zeros(x.shape[1], self.width)
+        for given in self.inputs(x).unbind():
+            ours, theirs = given.chunk(3, -1), self.state(state).chunk(3, -1)
+            update, reset = (
+                (a + b).sigmoid() for a, b in zip(ours[:2], theirs[:2], strict=True)
+            )
+            new = (ours[2] + reset * theirs[2]).tanh()
+            state = (1 - update) * new + update * state
+        return self.head(state)
+
+
+class Denoiser(nn.Module):
+    """A small U-Net of a diffusion model: attention at the lower resolution."""
+
+    def __init__(self, n: int) -> None:
+        nn.Module.__init__(self)
+        self.stem, self.down = nn.Conv2d(3, n, 3, padding=1), normed(n, n)
+        self.halve = nn.Conv2d(n, 2 * n, 3, stride=2, padding=1)
+        self.middle, self.attention = normed(2 * n, 2 * n), Attention(2 * n, 1)
+        self.up, self.last = normed(3 * n, n), nn.Conv2d(n, 3, 3, padding=1)
+
+    def forward(self, x: Any) -> Any:
+        fine = self.stem(x)
+        fine = fine + self.down(fine)
+        coarse = self.halve(fine)
+        coarse = coarse + self.middle(coarse)
+        tokens = coarse.flatten(2).transpose(1, 2)
+        coarse = (tokens + self.attention(tokens)).transpose(1, 2).reshape(coarse.shape)
+        again = coarse.repeat_interleave(2, 2).repeat_interleave(2, 3)
+        return self.last(self.up(torch.cat([fine, again], 1)))
+
+
+class Recommender(nn.Module):
+    """DLRM: embeddings and dense features, multiplied with one another."""
+
+    def __init__(self, tables: int, rows: int, width: int) -> None:
+        nn.Module.__init__(self)
+        self.tables = nn.ParameterList(
+            [torch.randn(rows, width) for _ in range(tables)]
+        )
+        self.dense = nn.Sequential(
+            nn.Linear(13, 4 * width), nn.ReLU(), nn.Linear(4 * width, width), nn.ReLU()
+        )
+        self.pairs = torch.tril_indices(tables + 1, tables + 1, -1)
+        self.top = perceptron(width + len(self.pairs[0]), 8 * width)
+        self.ids = torch.randint(rows, (tables, 256))
+
+    def forward(self, x: Any) -> Any:
+        dense = self.dense(x)
+        pairs = zip(self.tables, self.ids, strict=True)
+        looked_up = [table[ids] for table, ids in pairs]
+        features = torch.stack([dense, *looked_up], 1)
+        products = features @ features.transpose(1, 2)
+        rows, columns = self.pairs
+        return self.top(torch.cat([dense, products[:, rows, columns]], 1))
+
+
+def perceptron(n: int, hidden: int) -> Any:
+    return nn.Sequential(nn.Linear(n, hidden), nn.GELU(), nn.Linear(hidden, n))
+
+
+def normed(n: int, features: int) -> Any:
+    """A convolution of normalized and activated features."""
+    return nn.Sequential(
+        nn.GroupNorm(4, n), nn.SiLU(), nn.Conv2d(n, features, 3, padding=1)
+    )
+
+
+def mixer() -> tuple[Any, Any]:
+    blocks = [Mixer(64, 128) for _ in range(3)]
+    return nn.Sequential(nn.Linear(48, 128), *blocks), torch.randn(16, 64, 48)
+
+
+def gru() -> tuple[Any, Any]:
+    return Recurrent(32, 96), torch.randn(20, 32, 32)
+
+
+def convnext() -> tuple[Any, Any]:
+    """Blocks of ConvNeXt, channels first but for the norms and products."""
+
+    def block(n: int) -> Any:
+        along = nn.Conv2d(n, n, 7, padding=3, groups=n)
+        wide = nn.LayerNorm(n), perceptron(n, 4 * n)
+        return Residual(along, Permuted(0, 2, 3, 1), *wide, Permuted(0, 3, 1, 2))
+
+    stem, blocks = (
+        nn.Conv2d(3, 48, 4, stride=2, padding=1),
+        [block(48) for _ in range(3)],
+    )
+    return nn.Sequential(stem, *blocks), torch.randn(8, 3, 32, 32)
+
+
+def diffusion() -> tuple[Any, Any]:
+    return Denoiser(32), torch.randn(4, 3, 32, 32)
+
+
+def dlrm() -> tuple[Any, Any]:
+    return Recommender(8, 2000, 32), torch.randn(256, 13)
+
+
+def lenet() -> tuple[Any, Any]:
+    def features(n: int, m: int) -> Sequence[Any]:
+        return nn.Conv2d(n, m, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2)
+
+    dense = (
+        nn.Linear(784, 120),
+        nn.ReLU(),
+        nn.Linear(120, 84),
+        nn.ReLU(),
+        nn.Linear(84, 10),
+    )
+    layers = *features(1, 6), *features(6, 16), nn.Flatten(), *dense
+    return nn.Sequential(*layers), torch.randn(64, 1, 28, 28)
+
+
+def gpt2() -> tuple[Any, Any]:
     """Two blocks of GPT-2."""
 
     def block(n: int) -> Any:
-        wide = nn.Linear(n, 4 * n), nn.GELU(), nn.Linear(4 * n, n)
         attention = Residual(nn.LayerNorm(n), Attention(n, 4))
-        return nn.Sequential(attention, Residual(nn.LayerNorm(n), *wide))
+        wide = Residual(nn.LayerNorm(n), perceptron(n, 4 * n))
+        return nn.Sequential(attention, wide)
 
     return nn.Sequential(block(128), block(128)), torch.randn(4, 128, 128)
 
 
-def convolutions() -> tuple[Any, Any]:
-    """Residual blocks of convolutions with group norms."""
+def mobilenet() -> tuple[Any, Any]:
+    """Inverted residuals of MobileNetV2, with norms of groups."""
 
     def block(n: int) -> Any:
-        layers = [
-            part
-            for _ in range(2)
-            for part in (
-                nn.Conv2d(n, n, 3, padding=1),
-                nn.GroupNorm(4, n),
-                nn.ReLU(),
-            )
-        ]
-        return Residual(*layers)
+        wide = 6 * n
+        return Residual(
+            *(nn.Conv2d(n, wide, 1), nn.GroupNorm(4, wide), nn.ReLU6()),
+            nn.Conv2d(wide, wide, 3, padding=1, groups=wide),
+            *(nn.GroupNorm(4, wide), nn.ReLU6(), nn.Conv2d(wide, n, 1)),
+            nn.GroupNorm(4, n),
+        )
 
-    stem, *blocks = nn.Conv2d(3, 32, 3, padding=1), block(32), block(32), block(32)
-    return nn.Sequential(stem, *blocks), torch.randn(8, 3, 32, 32)
+    stem = nn.Conv2d(3, 24, 3, stride=2, padding=1)
+    return nn.Sequential(stem, block(24), block(24)), torch.randn(4, 3, 64, 64)
 
 
 STEPS: Mapping[str, Callable[[], tuple[Any, Any]]] = {
-    "mlp": mlp,
-    "transformer": transformer,
-    "convolutions": convolutions,
+    step.__name__: step
+    for step in (mixer, gru, convnext, diffusion, dlrm, lenet, gpt2, mobilenet)
 }
 
 
@@ -142,8 +285,18 @@ class Point(NamedTuple):
 
 
 class Measured(NamedTuple):
+    """How long a step takes in milliseconds, and how much less or more that is in every
+    second round, relative to the other ones."""
+
     point: Point
-    time: float  # milliseconds
+    time: float
+    noise: float
+
+    @property
+    def off(self) -> float | None:
+        """By how much the estimate is too long, relative to what was measured."""
+        estimate = self.point.estimate
+        return None if estimate is None else estimate / self.time - 1
 
 
 def of_inductor(step: Any, x: Any, budget: float) -> Point:
@@ -187,8 +340,8 @@ def of_tensorplan(step: Any, x: Any, points: int) -> Sequence[Point]:
     return found
 
 
-def least(calls: Sequence[Callable[[], object]], rounds: int) -> list[float]:
-    """Milliseconds of each call, the least of all rounds."""
+def timed(calls: Sequence[Callable[[], object]], rounds: int) -> list[list[float]]:
+    """Milliseconds of each call, in each round."""
     times: list[list[float]] = [[] for _ in calls]
     for _ in range(rounds):
         for call, taken in zip(calls, times, strict=True):
@@ -196,7 +349,7 @@ def least(calls: Sequence[Callable[[], object]], rounds: int) -> list[float]:
             start = process_time()
             call()
             taken.append(1e3 * (process_time() - start))
-    return [min(taken) for taken in times]
+    return times
 
 
 def compare(name: str, points: int, rounds: int) -> bool:
@@ -206,10 +359,14 @@ def compare(name: str, points: int, rounds: int) -> bool:
     step = Loss(network)
     inductor = [of_inductor(step, x, budget) for budget in BUDGETS]
     ours = of_tensorplan(step, x, points)
-    times = least([point.call for point in (*inductor, *ours)], rounds)
-    measured = [Measured(*pair) for pair in zip((*inductor, *ours), times, strict=True)]
+    times = timed([point.call for point in (*inductor, *ours)], rounds)
+    measured = [
+        Measured(point, min(taken), min(taken[::2]) / min(taken[1::2]) - 1)
+        for point, taken in zip((*inductor, *ours), times, strict=True)
+    ]
     theirs, ours_measured = measured[: len(inductor)], measured[len(inductor) :]
-    print(f"{name}\n{'bytes':>12}{'ms':>9}{'estimate':>9}{'other':>12}{'ratio':>6}")
+    print(name)
+    print(f"{'bytes':>12}{'ms':>9}{'noise':>7}{'off':>7}{'other':>12}{'ratio':>6}")
     for point in ours_measured:
         print_row(point, theirs, point.point.title)
     for point in theirs:
@@ -219,9 +376,9 @@ def compare(name: str, points: int, rounds: int) -> bool:
 
 def print_row(measured: Measured, others: Sequence[Measured], title: str) -> None:
     """A point, and the fewest bytes of other points that are as fast."""
-    point, time = measured
-    estimate = "" if point.estimate is None else f"{point.estimate:.2f}"
-    row = f"{point.bytes:>12,}{time:>9.2f}{estimate:>9}"
+    point, time, noise = measured
+    off = "" if measured.off is None else f"{measured.off:+.1%}"
+    row = f"{point.bytes:>12,}{time:>9.2f}{noise:>+7.1%}{off:>7}"
     as_fast = [other.point.bytes for other in others if other.time <= time]
     cells = f"{'none':>12}{'':>6}"
     if as_fast:
@@ -248,8 +405,8 @@ def main() -> int:
     options = parser.parse_args()
     if unknown := [name for name in options.steps if name not in STEPS]:
         parser.error(f"step {unknown[0]!r}, expected one of {', '.join(STEPS)}")
-    if options.points < 2 or options.rounds < 1:
-        parser.error("expected 2 points or more, and 1 round or more")
+    if options.points < 2 or options.rounds < 2:
+        parser.error("expected 2 points or more, and 2 rounds or more")
     torch.set_num_threads(1)
     return max(compare(n, options.points, options.rounds) for n in options.steps)
 

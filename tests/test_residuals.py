@@ -4,13 +4,16 @@ values for it."""
 from collections.abc import Sequence
 from itertools import chain, combinations
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
 from modules import parse, run
+from xdsl.dialects.builtin import TensorType
 
 import tensorplan
 from tensorplan.analysis.cost import duration
+from tensorplan.analysis.functions import tensor_functions
 from tensorplan.dialects.tgraph.reference.interpreter import run_reference
 from tensorplan.passes.plan.pipeline import PlanPipeline
 from tensorplan.passes.tgraph.fuse import TGraphFuse
@@ -157,3 +160,24 @@ def test_masks_that_take_long_are_kept() -> None:
         before = passes[: names.index("tgraph-fuse")]
         times.append(duration(run(module, *before, fuse)))
     assert times[0] <= 1.02 * times[1]
+
+
+def test_several_groups_compute_what_only_they_read() -> None:
+    """The differences of all rows, weighed, are summed over one and over the other:
+    what is made at the peak is not stored for its readers."""
+    jax = pytest.importorskip("jax")
+
+    def similarity(x: Any, y: Any) -> Any:
+        return jax.numpy.exp(-((x[:, None] - y[None]) ** 2).sum(-1)).mean()
+
+    def discrepancy(x: Any, y: Any) -> Any:
+        return similarity(x, x) + similarity(y, y) - 2 * similarity(x, y)
+
+    x = np.zeros((128, 8), np.float32)
+    module = tensorplan.from_jax(jax.value_and_grad(discrepancy), x, x).module
+    passes = PlanPipeline().passes()
+    names = [each.name for each in passes]
+    fused = run(module, *passes[: names.index("tgraph-fuse") + 1])
+    ((func, _),) = tensor_functions(fused)
+    stored = [value.type for op in func.body.block.ops for value in op.results]
+    assert not [t for t in stored if isinstance(t, TensorType) and len(t.shape) == 3]

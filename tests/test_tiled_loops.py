@@ -429,6 +429,12 @@ def gravity(x: Any, mass: Any) -> Any:
     return (apart * (mass / (square * jnp.sqrt(square)))[..., None]).sum(1)
 
 
+def attraction(x: Any, mass: Any) -> Any:
+    apart = x[None] - x[:, None]
+    square = (apart**2).sum(-1) + 0.01
+    return (apart * (mass * square**-1.5)[..., None]).sum(1)
+
+
 def mixture_of_experts(x: Any, gate: Any, up: Any, down: Any) -> Any:
     most, chosen = jax.lax.top_k(jax.nn.softmax(x @ gate), 2)
     shares = (jax.nn.one_hot(chosen, 8) * most[..., None]).sum(1)
@@ -501,11 +507,13 @@ def test_equal_peaks_have_a_loop_each() -> None:
 
 
 def test_small_values_have_loops_where_these_take_no_time() -> None:
-    """Three matrices of 256 KiB; but not the layers of a network, whose tiles would
-    all read the weights."""
+    """Three matrices of 256 KiB, and one of 100 KiB; but not the layers of a network,
+    whose tiles would all read the weights."""
     x, y = normal(256, 8), normal(256, 8)
     planned = tensorplan.plan(tensorplan.from_jax(discrepancy, x, y))
     assert planned_bytes(planned.module) <= IN_CACHE // 16
+    model = tensorplan.from_jax(attraction, normal(160, 3), np.abs(normal(160)))
+    assert planned_bytes(tensorplan.plan(model).module) <= IN_CACHE // 16
 
     def network(x: Any, w: Any, u: Any) -> Any:
         return jnp.tanh(x @ w) @ u
@@ -513,6 +521,19 @@ def test_small_values_have_loops_where_these_take_no_time() -> None:
     weights = normal(784, 512), normal(512, 512)
     planned = tensorplan.plan(tensorplan.from_jax(network, normal(128, 784), *weights))
     assert "tgraph.tiles" not in str(planned.module)
+
+
+def test_tiles_write_results_rather_than_add_to_sums() -> None:
+    """The sums over the columns of a matrix in tiles take 2 % fewer bytes than those
+    over its rows, and a fourth longer."""
+
+    def moved(x: Any, mass: Any) -> Any:
+        return jax.lax.fori_loop(0, 4, lambda _, x: x + attraction(x, mass) / 64, x)
+
+    model = tensorplan.from_jax(moved, normal(150, 3), np.abs(normal(150)))
+    text = str(tensorplan.plan(model).module)
+    assert "tgraph.tiles" in text
+    assert "tgraph.dynamic_update_slice" in text
 
 
 def test_tiles_take_no_more_time_than_is_allowed() -> None:

@@ -42,9 +42,10 @@ compute all others, found as a minimum cut (`fusion/residuals.py`). Each group t
 reads one of the others after the peak computes its own copy, in at most 2 % more of the
 function's estimated time. Where that lowers the peak no more, the time that groups save
 counts, too, as they read less. A batch norm and its activation then keep only their
-input. What a broadcast repeats up to eight times, such as a bias for each of a batch,
-is computed in each place. A mask, `x > c`, is computed from `maximum(x, c)` where
-nothing else reads `x` (`fusion/clipping.py`).
+input. A value that is made at the peak is computed by each of its readers instead. What
+a broadcast repeats up to eight times, such as a bias for each of a batch, is computed
+in each place. A mask, `x > c`, is computed from `maximum(x, c)` where nothing else
+reads `x` (`fusion/clipping.py`).
 
 Needs: level 1, preferably after tgraph-eliminate-assigns, which decides what is stored.
 Leaves: level 1; each group has one result.

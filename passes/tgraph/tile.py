@@ -42,19 +42,20 @@ The second form is a loop, which can also sum over the dimension:
 A loop contains every operation around one of the largest values at the peak that can be
 computed tile by tile along one dimension: the forward and backward passes of layers by
 rows or by batch (gradient accumulation), or attention by queries. Where as much lives
-elsewhere, as in equal layers, each of these peaks gets a loop. A loop carries sums
-over the dimension, those of bf16 and f16 in f32, and adds them in the order of the
-tiles. The same holds for products, maxima, minima, contractions, convolutions, and
-scatters that add. Results that have the dimension are assembled from the tiles. A loop
-that would begin or end in the middle of an elementwise chain does so at the narrowest
-value of the chain, because that value is stored: in a quantized network, the bytes
-between two layers. A tile uses up to half of a core's L2 cache, or more if that raises
-the peak only slightly or if each tile rereads a lot of data. It uses as little as a
-sixteenth of that where the operations of all tiles start in a twentieth of the block's
-time: rows of a pairwise kernel, but not of a product with a large matrix. Only then is
-there a loop around a value that is smaller than a tile may be, but at least a fourth of
-that. The pass builds a loop on a copy of the program whose fusions are taken apart,
-then fuses and schedules the copy again.
+elsewhere, as in equal layers, each of these peaks gets a loop. A loop carries sums over
+the dimension, those of bf16 and f16 in f32, and adds them in the order of the tiles.
+The same holds for products, maxima, minima, contractions, convolutions, and scatters
+that add. Results that have the dimension are assembled from the tiles. A loop that
+would begin or end in the middle of an elementwise chain does so at the narrowest value
+of the chain, because that value is stored: in a quantized network, the bytes between
+two layers. A tile uses up to half of a core's L2 cache, or more if that raises the peak
+only slightly or if each tile rereads a lot of data. It uses as little as a sixteenth of
+that where the operations of all tiles start in a twentieth of the block's time: rows of
+a pairwise kernel, but not of a product with a large matrix. Only then is there a loop
+around a value that is smaller than a tile may be, but at least a sixteenth of that.
+Where a loop that adds to sums takes nine tenths of the bytes or more, the pass prefers
+one that writes parts of results, which is faster. The pass builds a loop on a copy of
+the program whose fusions are taken apart, then fuses and schedules the copy again.
 
 A value may be read first by a reduction to a number, and then by what needs this
 number: the scale of a dynamic quantization, or the mean of a whole tensor. No loop has

@@ -104,7 +104,8 @@ def duplicate(
         return None
     most = max(live)
     peaks = [step for step, bytes in enumerate(live) if bytes == most]
-    for step in (peaks[0], peaks[-1]):  # what is made at one is kept for another
+    # What is made at one is kept for another, and what is made at the last for others.
+    for step in (peaks[0], peaks[-1], peaks[-1] + 1):
         crossing = Crossing(peak, grouping, step)
         if not crossing.may_recompute:
             continue

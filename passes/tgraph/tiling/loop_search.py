@@ -51,11 +51,8 @@ of, and to add to sums: a fourth."""
 
 FINER = 16
 """The part of the bytes that a tile may use, down to which tiles are smaller where that
-takes next to no time."""
-
-LEAST = 4
-"""The part of the bytes that a tile may use, from which on a value gets a loop. If it
-does not fill a tile, it does so only where tiles take next to no time."""
+takes next to no time. From there on a value gets a loop: if it does not fill a tile,
+only where tiles take next to no time."""
 
 A_TWENTIETH = 20
 """Next to no time: the part of a block's that tiles may take to start."""
@@ -235,9 +232,11 @@ class Proposal:
     inside: int
 
     @property
-    def bytes(self) -> tuple[int, int, int]:
-        """What to have as few of as possible."""
-        return self.peak, self.peaks, self.during
+    def bytes(self) -> tuple[float, int, int]:
+        """What to have as few of as possible. Tiles that add to sums, and read and
+        write them, have to take a tenth less than those that only write results."""
+        peak = self.peak * (1.1 if self.loop.parts else 1)
+        return peak, self.peaks, self.during
 
 
 _Peaks = tuple[int, int]
@@ -341,7 +340,7 @@ def _write(
 
 def least_bytes(tile_bytes: int) -> int:
     """That a value has which gets a loop around it."""
-    return max(tile_bytes // LEAST, 1)
+    return max(tile_bytes // FINER, 1)
 
 
 def lowest(estimate: Estimate, tile_bytes: int) -> Proposal | None:
