@@ -26,7 +26,7 @@ import numpy as np
 from .. import compile as compiled
 from ..dialects.diagnostics import LocatedError
 from ..dialects.strides import contiguous_strides
-from ..frontends.torch import import_graph
+from ..frontends.torch import changed_inputs, import_graph
 from ..frontends.torch.program import UnsupportedNodes
 from ..runtime.allocators.host import aligned_bytes
 from ..runtime.handing_out import HandedOut
@@ -79,6 +79,7 @@ def backend(
         inference_compiler=inference_compiler,
         decompositions=_decompositions(),
         partition_fn=functorch.min_cut_rematerialization_partition,
+        keep_inference_input_mutations=True,
     )
     attention = torch.nn.attention
     # Of attention, only this form consists of core operations.
@@ -230,12 +231,13 @@ def _weights(graph: Graph) -> Collection[int]:
     if context is None or context.fw_metadata is None:
         return []
     metadata = context.fw_metadata
-    changed = metadata.mutated_inp_runtime_indices
     given = _placeholders(graph)
+    changed = {given[n] for n in metadata.mutated_inp_runtime_indices}
+    changed |= changed_inputs(graph).keys()
     return [
         n
         for n in metadata.static_input_indices
-        if n not in changed and _is_plain(given[n].meta.get("val"))
+        if given[n] not in changed and _is_plain(given[n].meta.get("val"))
     ]
 
 
@@ -317,6 +319,7 @@ def _divided(
 
     given = _placeholders(graph)
     held = {given[n] for n in weights}
+    targets = _copied_last(graph)
     parts = partitioner.CapabilityBasedPartitioner(
         graph,
         support.create_op_support(is_ours),
@@ -329,7 +332,29 @@ def _divided(
         numbers = [n for n, node in enumerate(call.args) if node in held]
         _run_in(getattr(graph, name), build, numbers)
     graph.recompile()
-    return graph
+
+    def call(*given: Any) -> Sequence[Any]:
+        results = graph(*given)
+        kept = len(results) - len(targets)
+        for n, value in zip(targets, results[kept:], strict=True):
+            given[n].data.copy_(value)
+        return results[:kept]
+
+    return call if targets else graph
+
+
+def _copied_last(graph: Graph) -> Sequence[int]:
+    """Makes results, the last ones, of what a graph copies to arguments; returns their
+    numbers."""
+    changed = changed_inputs(graph)
+    (output,) = graph.graph.find_nodes(op="output")
+    values = [copy.args[1] for copy in changed.values()]
+    for given, copy in changed.items():
+        copy.replace_all_uses_with(given)
+        graph.graph.erase_node(copy)
+    output.args = ((*output.args[0], *values),)
+    numbers = {node: n for n, node in enumerate(_placeholders(graph))}
+    return [numbers[given] for given in changed]
 
 
 def _run_in(part: Graph, build: Builder, weights: Collection[int]) -> None:
@@ -433,7 +458,7 @@ class _Program:
     """A graph as a compiled program, whose results are computed into new tensors.
 
     What the graph returns just as it was given is no result of the program, and what it
-    returns twice is one.
+    returns twice is one. Arguments that the graph changes are the program's variables.
     """
 
     def __init__(
@@ -441,7 +466,8 @@ class _Program:
     ):
         given = _placeholders(graph)
         (output,) = graph.graph.find_nodes(op="output")
-        returned: Sequence[Any] = output.args[0]
+        own = {copy: given for given, copy in changed_inputs(graph).items()}
+        returned = [own.get(x, x) for x in output.args[0]]
         nodes = dict.fromkeys(x for x in returned if _is_node(x))
         computed = [node for node in nodes if node not in given]
         # Numbers, and None.

@@ -163,6 +163,64 @@ def test_what_a_graph_returns() -> None:
         assert torch.allclose(module.count, total)
 
 
+class Cache(nn.Module):
+    """Writes a row of a buffer, and changes its inputs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("rows", torch.zeros(64, 128))
+        self.scale = nn.Parameter(torch.ones(128))
+
+    def forward(self, row: Tensor, at: Tensor, total: Tensor, seen: Tensor) -> Tensor:
+        self.rows.index_copy_(0, at, row * self.scale)
+        total.add_(row.sum())
+        seen.mul_(2)
+        return self.rows.sum(1)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("refused", [False, True])
+def test_what_a_graph_changes(dynamic: bool, training: bool, refused: bool) -> None:
+    """In place, wherever it lies; also where PyTorch runs an operation."""
+
+    class Refusing(Cache):
+        def forward(self, *given: Tensor) -> Tensor:
+            found = super().forward(*given)
+            return found + torch.nonzero_static(found > 0, size=64).sum(1)
+
+    module = Refusing() if refused else Cache()
+    ours = copy.deepcopy(module)
+    compiled = torch.compile(ours, backend=backend, dynamic=dynamic)
+    for n in range(3):
+        row, at, base = torch.randn(1, 128), torch.tensor([5 + n]), torch.randn(6, 4)
+        results = []
+        for module_, function in ((module, module), (ours, compiled)):
+            total, seen = torch.zeros(2, 3), base.clone()
+            with torch.set_grad_enabled(training), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                y = function(row, at, total.t(), seen[::2])
+            results.append((y.detach(), total, seen, module_.rows.detach().clone()))
+            module_.rows.detach_()
+        torch.testing.assert_close(*results)
+
+
+def test_caches_are_updated_in_place() -> None:
+    module = Cache()
+    rows = module.rows
+    compiled = torch.compile(module, backend=backend)
+    given = torch.ones(1, 128), torch.tensor([3]), torch.zeros(2), torch.zeros(2)
+    with torch.no_grad():
+        compiled(*given)
+        with torch.profiler.profile(profile_memory=True) as profile:
+            compiled(*given)
+    events = profile.profiler.kineto_results.events()
+    taken = [x.nbytes() for x in events if x.name() == "[memory]" and x.nbytes() > 0]
+    assert sum(taken) < rows.nbytes / 16
+    assert module.rows is rows
+    assert rows[3].eq(1).all()
+
+
 class Classifier(nn.Module):
     """Has weights that are folded, packed, and read as they are."""
 
