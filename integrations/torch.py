@@ -11,7 +11,8 @@ order allows. PyTorch also draws the random numbers, with its own generator.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache, cached_property, partial
 from importlib import import_module
 from itertools import count
@@ -82,7 +83,11 @@ def backend(
         keep_inference_input_mutations=True,
     )
     attention = torch.nn.attention
-    # Of attention, only this form consists of core operations.
+    whole: Any = torch.nn.functional.scaled_dot_product_attention
+    for node in _nodes(graph):
+        if node.target is whole:
+            node.target = _attention
+    # Of what is left of attention, only this form consists of core operations.
     with attention.sdpa_kernel(attention.SDPBackend.MATH):
         return aot(graph, example_inputs)
 
@@ -139,7 +144,7 @@ def _encoder_layer(
         if mask and mask[0] is not None:
             kept = mask[0].to(torch.bool).logical_not()
             kept = kept[:, None, None] if mask[1] == _OF_KEYS else kept
-        y = functions.scaled_dot_product_attention(q, k, v, attn_mask=kept)
+        y = _attention(q, k, v, kept)
         return functions.linear(y.transpose(1, 2).flatten(2), out, out_bias)
 
     def fed(x: Any) -> Any:
@@ -152,6 +157,37 @@ def _encoder_layer(
         return x + fed(normalized(x, 1))
     x = normalized(x + attended(x), 0)
     return normalized(x + fed(x), 1)
+
+
+def _attention(
+    q: Any,
+    k: Any,
+    v: Any,
+    attn_mask: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Any:
+    """PyTorch's attention, with the scores scaled. PyTorch scales the keys instead, and
+    so stores all keys of a cache again."""
+    torch: Any = import_module("torch")
+    exact = torch.float32, torch.float64
+    if dropout_p or enable_gqa or q.dtype not in exact:
+        own: Any = torch.nn.functional.scaled_dot_product_attention
+        options = {"scale": scale, "enable_gqa": enable_gqa}
+        return own(q, k, v, attn_mask, dropout_p, is_causal, **options)
+    scale = q.shape[-1] ** -0.5 if scale is None else scale
+    scores = q @ k.mT * scale
+    if is_causal:
+        attn_mask = torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
+    if attn_mask is None:
+        return torch.softmax(scores, -1) @ v
+    if attn_mask.dtype == torch.bool:
+        scores = scores.masked_fill(~attn_mask, -math.inf)
+    else:
+        scores = scores + attn_mask
+    return torch.ops.aten._safe_softmax(scores, -1) @ v
 
 
 _OF_KEYS = 1
@@ -247,6 +283,13 @@ def _is_plain(example: Any) -> bool:
         and example.device.type == "cpu"
         and example.is_contiguous()
     )
+
+
+def _nodes(graph: Graph) -> Iterator[Any]:
+    """Those of a graph and of the graphs that it calls."""
+    for part in graph.modules():
+        if hasattr(part, "graph"):
+            yield from part.graph.nodes
 
 
 def _placeholders(graph: Graph) -> Sequence[Any]:

@@ -95,6 +95,53 @@ def test_attention_in_training() -> None:
     check_training(torch_models.make("gpt2_block")[0], torch.randn(2, 12, 64))
 
 
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"is_causal": True},
+        {"scale": 0.3},
+        {"attn_mask": torch.arange(12).reshape(3, 4) > 3},  # a row without keys
+        {"attn_mask": torch.linspace(-1, 1, 12).reshape(3, 4)},
+        {"enable_gqa": True},
+    ],
+    ids=str,
+)
+def test_attention(options: Any, dynamic: bool) -> None:
+    def attended(*given: Tensor) -> Tensor:
+        return nn.functional.scaled_dot_product_attention(*given, **options)
+
+    heads = 1 if "enable_gqa" in options else 2
+    shapes = (2, 2, 3, 8), (2, heads, 4, 8), (2, heads, 4, 6)
+    given = [torch.randn(shape, requires_grad=True) for shape in shapes]
+    compiled = torch.compile(attended, backend=backend, dynamic=dynamic)
+    have, want = compiled(*given), attended(*given)
+    assert torch.allclose(have, want, atol=1e-6)
+    pairs = (torch.autograd.grad(weighted(y), given) for y in (have, want))
+    for own, expected in zip(*pairs, strict=True):
+        assert torch.allclose(own, expected, rtol=2e-4, atol=1e-5)
+
+
+def test_keys_of_a_cache_are_not_stored_again() -> None:
+    keys, values = torch.randn(2, 2, 4, 512, 16)
+    q = torch.randn(2, 4, 1, 16)
+    sizes: list[int] = []
+    build = integration.Builder.__call__
+
+    def recording(builder: Any, module: Any) -> Any:
+        run = build(builder, module)
+        sizes.append(sum(pool.bytes for pool in run.pools))
+        return run
+
+    with pytest.MonkeyPatch.context() as patch, torch.no_grad():
+        patch.setattr(integration.Builder, "__call__", recording)
+        torch.compile(nn.functional.scaled_dot_product_attention, backend=backend)(
+            q, keys, values
+        )
+    assert sizes[0] < keys.nbytes / 4
+
+
 @pytest.mark.parametrize("is_norm_first", [True, False])
 @pytest.mark.parametrize("masks", ["", "src", "keys", "src keys"])
 def test_encoder_layers_without_gradients(masks: str, is_norm_first: bool) -> None:
