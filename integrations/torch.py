@@ -376,14 +376,14 @@ def _divided(
         _run_in(getattr(graph, name), build, numbers)
     graph.recompile()
 
-    def call(*given: Any) -> Sequence[Any]:
+    def copying(*given: Any) -> Sequence[Any]:
         results = graph(*given)
         kept = len(results) - len(targets)
         for n, value in zip(targets, results[kept:], strict=True):
             given[n].data.copy_(value)
         return results[:kept]
 
-    return call if targets else graph
+    return copying if targets else graph
 
 
 def _copied_last(graph: Graph) -> Sequence[int]:
