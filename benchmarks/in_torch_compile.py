@@ -148,8 +148,8 @@ def peak(call: Callable[[], object], programs: Sequence[Any]) -> int:
 
 
 def _reserved(program: Any) -> int:
-    """Bytes for inputs and results."""
-    slots = (*program.inputs, *program.results)
+    """Bytes for inputs and results that are no inputs."""
+    slots = (*program.inputs, *(x for x in program.results if x.input is None))
     return sum(ALIGNMENT + x.dtype.itemsize * math.prod(x.shape) for x in slots)
 
 

@@ -11,7 +11,8 @@ order allows. PyTorch also draws the random numbers, with its own generator.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache, cached_property, partial
 from importlib import import_module
 from itertools import count
@@ -26,7 +27,7 @@ import numpy as np
 from .. import compile as compiled
 from ..dialects.diagnostics import LocatedError
 from ..dialects.strides import contiguous_strides
-from ..frontends.torch import import_graph
+from ..frontends.torch import changed_inputs, import_graph
 from ..frontends.torch.program import UnsupportedNodes
 from ..runtime.allocators.host import aligned_bytes
 from ..runtime.handing_out import HandedOut
@@ -79,9 +80,14 @@ def backend(
         inference_compiler=inference_compiler,
         decompositions=_decompositions(),
         partition_fn=functorch.min_cut_rematerialization_partition,
+        keep_inference_input_mutations=True,
     )
     attention = torch.nn.attention
-    # Of attention, only this form consists of core operations.
+    whole: Any = torch.nn.functional.scaled_dot_product_attention
+    for node in _nodes(graph):
+        if node.target is whole:
+            node.target = _attention
+    # Of what is left of attention, only this form consists of core operations.
     with attention.sdpa_kernel(attention.SDPBackend.MATH):
         return aot(graph, example_inputs)
 
@@ -138,7 +144,7 @@ def _encoder_layer(
         if mask and mask[0] is not None:
             kept = mask[0].to(torch.bool).logical_not()
             kept = kept[:, None, None] if mask[1] == _OF_KEYS else kept
-        y = functions.scaled_dot_product_attention(q, k, v, attn_mask=kept)
+        y = _attention(q, k, v, kept)
         return functions.linear(y.transpose(1, 2).flatten(2), out, out_bias)
 
     def fed(x: Any) -> Any:
@@ -151,6 +157,37 @@ def _encoder_layer(
         return x + fed(normalized(x, 1))
     x = normalized(x + attended(x), 0)
     return normalized(x + fed(x), 1)
+
+
+def _attention(
+    q: Any,
+    k: Any,
+    v: Any,
+    attn_mask: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Any:
+    """PyTorch's attention, with the scores scaled. PyTorch scales the keys instead, and
+    so stores all keys of a cache again."""
+    torch: Any = import_module("torch")
+    exact = torch.float32, torch.float64
+    if dropout_p or enable_gqa or q.dtype not in exact:
+        own: Any = torch.nn.functional.scaled_dot_product_attention
+        options = {"scale": scale, "enable_gqa": enable_gqa}
+        return own(q, k, v, attn_mask, dropout_p, is_causal, **options)
+    scale = q.shape[-1] ** -0.5 if scale is None else scale
+    scores = q @ k.mT * scale
+    if is_causal:
+        attn_mask = torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
+    if attn_mask is None:
+        return torch.softmax(scores, -1) @ v
+    if attn_mask.dtype == torch.bool:
+        scores = scores.masked_fill(~attn_mask, -math.inf)
+    else:
+        scores = scores + attn_mask
+    return torch.ops.aten._safe_softmax(scores, -1) @ v
 
 
 _OF_KEYS = 1
@@ -230,12 +267,13 @@ def _weights(graph: Graph) -> Collection[int]:
     if context is None or context.fw_metadata is None:
         return []
     metadata = context.fw_metadata
-    changed = metadata.mutated_inp_runtime_indices
     given = _placeholders(graph)
+    changed = {given[n] for n in metadata.mutated_inp_runtime_indices}
+    changed |= changed_inputs(graph).keys()
     return [
         n
         for n in metadata.static_input_indices
-        if n not in changed and _is_plain(given[n].meta.get("val"))
+        if given[n] not in changed and _is_plain(given[n].meta.get("val"))
     ]
 
 
@@ -245,6 +283,13 @@ def _is_plain(example: Any) -> bool:
         and example.device.type == "cpu"
         and example.is_contiguous()
     )
+
+
+def _nodes(graph: Graph) -> Iterator[Any]:
+    """Those of a graph and of the graphs that it calls."""
+    for part in graph.modules():
+        if hasattr(part, "graph"):
+            yield from part.graph.nodes
 
 
 def _placeholders(graph: Graph) -> Sequence[Any]:
@@ -317,6 +362,7 @@ def _divided(
 
     given = _placeholders(graph)
     held = {given[n] for n in weights}
+    targets = _copied_last(graph)
     parts = partitioner.CapabilityBasedPartitioner(
         graph,
         support.create_op_support(is_ours),
@@ -329,7 +375,29 @@ def _divided(
         numbers = [n for n, node in enumerate(call.args) if node in held]
         _run_in(getattr(graph, name), build, numbers)
     graph.recompile()
-    return graph
+
+    def copying(*given: Any) -> Sequence[Any]:
+        results = graph(*given)
+        kept = len(results) - len(targets)
+        for n, value in zip(targets, results[kept:], strict=True):
+            given[n].data.copy_(value)
+        return results[:kept]
+
+    return copying if targets else graph
+
+
+def _copied_last(graph: Graph) -> Sequence[int]:
+    """Makes results, the last ones, of what a graph copies to arguments; returns their
+    numbers."""
+    changed = changed_inputs(graph)
+    (output,) = graph.graph.find_nodes(op="output")
+    values = [copy.args[1] for copy in changed.values()]
+    for given, copy in changed.items():
+        copy.replace_all_uses_with(given)
+        graph.graph.erase_node(copy)
+    output.args = ((*output.args[0], *values),)
+    numbers = {node: n for n, node in enumerate(_placeholders(graph))}
+    return [numbers[given] for given in changed]
 
 
 def _run_in(part: Graph, build: Builder, weights: Collection[int]) -> None:
@@ -433,7 +501,7 @@ class _Program:
     """A graph as a compiled program, whose results are computed into new tensors.
 
     What the graph returns just as it was given is no result of the program, and what it
-    returns twice is one.
+    returns twice is one. Arguments that the graph changes are the program's variables.
     """
 
     def __init__(
@@ -441,7 +509,8 @@ class _Program:
     ):
         given = _placeholders(graph)
         (output,) = graph.graph.find_nodes(op="output")
-        returned: Sequence[Any] = output.args[0]
+        own = {copy: given for given, copy in changed_inputs(graph).items()}
+        returned = [own.get(x, x) for x in output.args[0]]
         nodes = dict.fromkeys(x for x in returned if _is_node(x))
         computed = [node for node in nodes if node not in given]
         # Numbers, and None.

@@ -66,6 +66,7 @@ class Unweighted:
 def _call(run: Executable, given: Tensors, results: Tensors) -> None:
     """Runs a program in the memory of tensors."""
     starts: list[int] = [tensor.data_ptr() for tensor in given]
+    own, changed = given, list[int]()
     kind: Any = _torch().Tensor
     if not (
         all(map(kind.is_contiguous, given))
@@ -76,7 +77,12 @@ def _call(run: Executable, given: Tensors, results: Tensors) -> None:
     ):
         given = list(map(_in_rows, given))  # kept until the call is over
         starts = [tensor.data_ptr() for tensor in given]
+        slots = [x for n, x in enumerate(run.inputs) if n not in run.parameters]
+        changed = [n for n, slot in enumerate(slots) if slot.is_variable]
     run.run_at([*starts, *(tensor.data_ptr() for tensor in results)])
+    for n in changed:
+        if given[n] is not own[n]:
+            own[n].data.copy_(given[n])
 
 
 def _in_rows(tensor: Any) -> Any:

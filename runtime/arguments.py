@@ -284,26 +284,28 @@ class Arguments:
     def prepare_places(self) -> None:
         """Binds what `bind` has given, and nothing else, before calls are made anew.
 
-        Raises `TypeError` if calls write to inputs.
+        Raises `TypeError` if inputs are given up.
         """
         for index, slot in enumerate(self.inputs):
-            if slot.is_written:
-                raise TypeError(f"{_title(index, slot)} is written, so it has no place")
+            if slot.is_donated:
+                raise TypeError(f"{_title(index, slot)} is donated, so it has no place")
         self.unbind()
         inputs = self._program.inputs
         self._bind({inputs[index]: array for index, array in self.parameters.items()})
 
     def place(self, starts: Sequence[int]) -> Changes:
         """Binds the memory at addresses to the inputs but for `parameters`, and then to
-        the results; returns what has changed of the arguments' memory. Comes after
-        `prepare_places`, with calls made anew, or after another `place`.
+        the results but for variables; returns what has changed of the arguments'
+        memory. Comes after `prepare_places`, with calls made anew, or after another
+        `place`.
 
         Raises `ValueError` for too few or too many.
         """
         if self._placing is None:
             pairs = [(self._program.inputs[n], self.inputs[n]) for n in self._rest()]
             results = zip(self._program.results, self.outputs, strict=True)
-            self._placing = Placing(self._program, [*pairs, *results])
+            own = [pair for pair in results if pair[1].input is None]
+            self._placing = Placing(self._program, [*pairs, *own])
         if len(starts) != self._placing.count:
             raise ValueError(
                 f"got {len(starts)} addresses, expected {self._placing.count}"

@@ -123,17 +123,18 @@ class CallableProgram:
 
     def run_at(self, starts: Sequence[int]) -> None:
         """Runs in the memory at these addresses: first those of the inputs but for the
-        bound ones, then those of the results. After the call, the program uses none of
-        it. This is for callers to whom a NumPy array for each takes too long.
+        bound ones, then those of the results that are no variables. After the call, the
+        program uses none of it. This is for callers to whom a NumPy array for each
+        takes too long.
 
         At each address lies a C-contiguous, aligned array of the input's or result's
-        type and shape, in this process. The memory of a result overlaps with nothing
-        else. Nothing checks this. A call of the other kind, with arrays, takes longer
-        after one of this kind, and vice versa: the program is made ready anew.
+        type and shape, in this process. The memory of a result or a variable overlaps
+        with nothing else. Nothing checks this. A call of the other kind, with arrays,
+        takes longer after one of this kind, and vice versa: the program is made ready
+        anew.
 
         Raises `ValueError` for too few or too many addresses, `OverflowError` for one
-        of more than 64 bits, and `TypeError` for a program that has variables or
-        donated inputs.
+        of more than 64 bits, and `TypeError` for a program that has donated inputs.
         """
         with self._alone:
             self._expect_no_call()

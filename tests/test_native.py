@@ -1067,6 +1067,28 @@ def test_a_product_with_a_vector_and_what_follows_are_one_nest() -> None:
     np.testing.assert_allclose(z, want, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("rows", [2, 3])
+def test_products_of_few_rows_need_no_packed_weights(rows: int) -> None:
+    rng = np.random.default_rng(11)
+    x = numbers(rng, (rows, 64), "float32")
+    y = numbers(rng, (70, 64), "float32")
+    properties: dict[str, Attribute] = {
+        "lhs_batching_dimensions": ints([]),
+        "rhs_batching_dimensions": ints([]),
+        "lhs_contracting_dimensions": ints([1]),
+        "rhs_contracting_dimensions": ints([1]),
+    }
+    types = [tensor(each.shape, "float32") for each in (x, y)]
+    op = operation(reducing.DotGeneralOp, types, properties, on_memrefs=True)
+    out, scratch = np.empty((rows, 70), np.float32), Scratch("cpu:0")
+    calls = native.calls_of(op, [x, y], [out], scratch)
+    assert calls is not None
+    for function, arguments in calls:
+        function(*arguments)
+    np.testing.assert_allclose(out, x @ y.T, rtol=1e-4, atol=1e-4)
+    assert scratch.most == 0
+
+
 def test_a_contraction_and_its_epilogue() -> None:
     op = parse_fusion("""
       func.func @main(%a: memref<9x20xf32>, %b: memref<20x70xf32>,

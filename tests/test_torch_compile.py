@@ -95,6 +95,53 @@ def test_attention_in_training() -> None:
     check_training(torch_models.make("gpt2_block")[0], torch.randn(2, 12, 64))
 
 
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"is_causal": True},
+        {"scale": 0.3},
+        {"attn_mask": torch.arange(12).reshape(3, 4) > 3},  # a row without keys
+        {"attn_mask": torch.linspace(-1, 1, 12).reshape(3, 4)},
+        {"enable_gqa": True},
+    ],
+    ids=str,
+)
+def test_attention(options: Any, dynamic: bool) -> None:
+    def attended(*given: Tensor) -> Tensor:
+        return nn.functional.scaled_dot_product_attention(*given, **options)
+
+    heads = 1 if "enable_gqa" in options else 2
+    shapes = (2, 2, 3, 8), (2, heads, 4, 8), (2, heads, 4, 6)
+    given = [torch.randn(shape, requires_grad=True) for shape in shapes]
+    compiled = torch.compile(attended, backend=backend, dynamic=dynamic)
+    have, want = compiled(*given), attended(*given)
+    assert torch.allclose(have, want, atol=1e-6)
+    pairs = (torch.autograd.grad(weighted(y), given) for y in (have, want))
+    for own, expected in zip(*pairs, strict=True):
+        assert torch.allclose(own, expected, rtol=2e-4, atol=1e-5)
+
+
+def test_keys_of_a_cache_are_not_stored_again() -> None:
+    keys, values = torch.randn(2, 2, 4, 512, 16)
+    q = torch.randn(2, 4, 1, 16)
+    sizes: list[int] = []
+    build = integration.Builder.__call__
+
+    def recording(builder: Any, module: Any) -> Any:
+        run = build(builder, module)
+        sizes.append(sum(pool.bytes for pool in run.pools))
+        return run
+
+    with pytest.MonkeyPatch.context() as patch, torch.no_grad():
+        patch.setattr(integration.Builder, "__call__", recording)
+        torch.compile(nn.functional.scaled_dot_product_attention, backend=backend)(
+            q, keys, values
+        )
+    assert sizes[0] < keys.nbytes / 4
+
+
 @pytest.mark.parametrize("is_norm_first", [True, False])
 @pytest.mark.parametrize("masks", ["", "src", "keys", "src keys"])
 def test_encoder_layers_without_gradients(masks: str, is_norm_first: bool) -> None:
@@ -161,6 +208,64 @@ def test_what_a_graph_returns() -> None:
         assert torch.equal(again, y)
         assert torch.allclose(count, total + 1)
         assert torch.allclose(module.count, total)
+
+
+class Cache(nn.Module):
+    """Writes a row of a buffer, and changes its inputs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("rows", torch.zeros(64, 128))
+        self.scale = nn.Parameter(torch.ones(128))
+
+    def forward(self, row: Tensor, at: Tensor, total: Tensor, seen: Tensor) -> Tensor:
+        self.rows.index_copy_(0, at, row * self.scale)
+        total.add_(row.sum())
+        seen.mul_(2)
+        return self.rows.sum(1)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("refused", [False, True])
+def test_what_a_graph_changes(dynamic: bool, training: bool, refused: bool) -> None:
+    """In place, wherever it lies; also where PyTorch runs an operation."""
+
+    class Refusing(Cache):
+        def forward(self, *given: Tensor) -> Tensor:
+            found = super().forward(*given)
+            return found + torch.nonzero_static(found > 0, size=64).sum(1)
+
+    module = Refusing() if refused else Cache()
+    ours = copy.deepcopy(module)
+    compiled = torch.compile(ours, backend=backend, dynamic=dynamic)
+    for n in range(3):
+        row, at, base = torch.randn(1, 128), torch.tensor([5 + n]), torch.randn(6, 4)
+        results = []
+        for module_, function in ((module, module), (ours, compiled)):
+            total, seen = torch.zeros(2, 3), base.clone()
+            with torch.set_grad_enabled(training), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                y = function(row, at, total.t(), seen[::2])
+            results.append((y.detach(), total, seen, module_.rows.detach().clone()))
+            module_.rows.detach_()
+        torch.testing.assert_close(*results)
+
+
+def test_caches_are_updated_in_place() -> None:
+    module = Cache()
+    rows = module.rows
+    compiled = torch.compile(module, backend=backend)
+    given = torch.ones(1, 128), torch.tensor([3]), torch.zeros(2), torch.zeros(2)
+    with torch.no_grad():
+        compiled(*given)
+        with torch.profiler.profile(profile_memory=True) as profile:
+            compiled(*given)
+    events = profile.profiler.kineto_results.events()
+    taken = [x.nbytes() for x in events if x.name() == "[memory]" and x.nbytes() > 0]
+    assert sum(taken) < rows.nbytes / 16
+    assert module.rows is rows
+    assert rows[3].eq(1).all()
 
 
 class Classifier(nn.Module):

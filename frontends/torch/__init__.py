@@ -94,7 +94,8 @@ def import_program(
 
 def import_graph(graph_module: Any, results: Iterable[Any]) -> "ModuleOp":
     """The program of a functional graph of core ATen operations, as AOTAutograd makes
-    it. Its arguments are the placeholders that are tensors; `results` are nodes.
+    it. Its arguments are the placeholders that are tensors; those that the graph
+    changes are variables. `results` are nodes.
 
     Raises `UnsupportedNodes` (a `LocatedError`) that lists all operations that are not
     supported.
@@ -112,13 +113,26 @@ def import_graph(graph_module: Any, results: Iterable[Any]) -> "ModuleOp":
     held = [node for node in held if not hasattr(constants[node.target], "graph")]
     for node in held:
         node.meta.setdefault("val", constants[node.target])
+    mutation = SimpleNamespace(name="USER_INPUT_MUTATION")
+    mutations = [
+        SimpleNamespace(kind=mutation, arg=copy.args[1], target=given.target)
+        for given, copy in changed_inputs(graph_module).items()
+    ]
     program = SimpleNamespace(
         graph=graph_module.graph,
         graph_signature=SimpleNamespace(
             input_specs=[*inputs, *specs("CONSTANT_TENSOR", held)],
-            output_specs=specs("USER_OUTPUT", results),
+            output_specs=[*specs("USER_OUTPUT", results), *mutations],
         ),
         constants=constants,
         range_constraints={},
     )
     return Importer(program).module(gradients=False, learning_rate=None)
+
+
+def changed_inputs(graph_module: Any) -> dict[Any, Any]:
+    """The placeholders that a graph changes, each with the node that copies the new
+    contents there: what else the graph does has no effect."""
+    copy = import_module("torch").ops.aten.copy_.default
+    copies = graph_module.graph.find_nodes(op="call_function", target=copy)
+    return {x.args[0]: x for x in copies if x.args[0].op == "placeholder"}

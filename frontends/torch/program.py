@@ -244,8 +244,8 @@ class Importer:
             self._control(node)
             return
         domain, _, name = str(schema.name).partition("::")
-        if domain == "aten" and name in _CHECKS:
-            return
+        if domain == "aten" and name in (*_CHECKS, "copy_"):
+            return  # what is copied to an input is among the outputs of the program
         if domain not in ("aten", "tensorplan"):
             name = str(schema.name)
         if name not in _CONVERSIONS:

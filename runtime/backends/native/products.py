@@ -3,9 +3,10 @@ small ones, alone or in a batch.
 
     out[b, i, j] = sum over k of lhs[b, i, k] * rhs[b, j, k]
 
-A product with a vector reads each element of the matrix once, so a loop nest reads them
-in the order of memory. No library multiplies wide integers. For small matrices, to call
-one takes longer than to multiply them, above all for complex numbers, from Python.
+A product with a vector, or a few, reads each element of the matrix once, so a loop nest
+reads them in the order of memory. No library multiplies wide integers. For small
+matrices, to call one takes longer than to multiply them, above all for complex numbers,
+from Python.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,6 +29,11 @@ from ....dialects.tgraph.elementwise import ConvertOp, MultiplyOp
 from ....dialects.tgraph.reducing import DotGeneralOp, ReduceOp
 from ..contraction import Contraction
 from ..numpy.dot import multiplied_in
+
+FEW_ROWS = 3
+"""Rows up to which a nest is as fast as a library where both matrices are read along
+the sums, as weights of shape outputs x inputs are. oneDNN copies such weights first, to
+as much scratch memory."""
 
 SMALL = 1 << 18
 """Multiplications of complex numbers, up to which a nest is faster than a library."""
@@ -88,5 +94,11 @@ def _is_for_nest(op: DotGeneralOp, inputs: Sequence[Array]) -> bool:
     sizes = [
         prod(x.shape[d] for d in _free(op, inputs, n)) for n, x in enumerate(inputs)
     ]
+    if 1 in sizes:
+        return True
     is_small = prod(sizes) * prod(summed) <= SMALL_PRODUCT
-    return 1 in sizes or (is_small and all(x.dtype == dtype for x in inputs))
+    is_along = all(
+        x.strides[op.contracting[n][-1]] == x.itemsize for n, x in enumerate(inputs)
+    )
+    is_fast = is_small or (min(sizes) <= FEW_ROWS and is_along)
+    return is_fast and all(x.dtype == dtype for x in inputs)
