@@ -320,11 +320,13 @@ class _Growth:
         """Whether tiles of the result can be computed."""
         if op in self.dims:
             return self.dims[op] == dim
-        if not self._is_new(op) or not self._divides(self._shape(op.results[0])[dim]):
+        if not self._is_new(op) or (needed := self.needed[op, dim]) is None:
+            return False
+        if not self._divides(self._shape(op.results[0])[dim]):
             return False
         if not self.sliced.get(op, set()) <= {dim}:
             return False
-        if not self._can_read(op, self.needed[op, dim], dim):
+        if not self._can_read(op, needed, dim):
             return False
         self.dims[op] = dim
         self._add(op)
