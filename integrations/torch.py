@@ -172,15 +172,17 @@ def _attention(
     """PyTorch's attention, with the scores scaled. PyTorch scales the keys instead, and
     so stores all keys of a cache again."""
     torch: Any = import_module("torch")
-    exact = torch.float32, torch.float64
-    if dropout_p or enable_gqa or q.dtype not in exact:
+    is_exact = q.dtype in (torch.float32, torch.float64)
+    has_two_masks = is_causal and attn_mask is not None  # which PyTorch refuses
+    if dropout_p or enable_gqa or has_two_masks or not is_exact:
         own: Any = torch.nn.functional.scaled_dot_product_attention
         options = {"scale": scale, "enable_gqa": enable_gqa}
         return own(q, k, v, attn_mask, dropout_p, is_causal, **options)
     scale = q.shape[-1] ** -0.5 if scale is None else scale
     scores = q @ k.mT * scale
     if is_causal:
-        attn_mask = torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
+        shape, device = scores.shape[-2:], scores.device
+        attn_mask = torch.ones(shape, dtype=torch.bool, device=device).tril()
     if attn_mask is None:
         return torch.softmax(scores, -1) @ v
     if attn_mask.dtype == torch.bool:

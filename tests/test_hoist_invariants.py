@@ -51,7 +51,7 @@ def loops(draw: st.DrawFn) -> str:
     not."""
     values = ["%c", "%d", "%half", "%v0"]
     lines: list[str] = []
-    for number in range(1, draw(st.integers(1, 6)) + 1):
+    for number in range(1, draw(st.integers(1, 8)) + 1):
         left, right = draw(st.sampled_from(values)), draw(st.sampled_from(values))
         name = f"%v{number}"
         lines.append(
@@ -74,7 +74,7 @@ def loops(draw: st.DrawFn) -> str:
 
 
 @settings(max_examples=examples(40))
-@given(loops(), st.sampled_from([0.0, 0.01, 10.0]))
+@given(loops(), st.sampled_from([0.0, 0.01, 0.3, 10.0]))
 def test_values_stay_as_they_are(text: str, growth: float) -> None:
     before = parse(text)
     values = inputs(before)

@@ -232,8 +232,10 @@ def test_what_a_graph_changes(dynamic: bool, training: bool, refused: bool) -> N
     """In place, wherever it lies; also where PyTorch runs an operation."""
 
     class Refusing(Cache):
-        def forward(self, *given: Tensor) -> Tensor:
-            found = super().forward(*given)
+        def forward(
+            self, row: Tensor, at: Tensor, total: Tensor, seen: Tensor
+        ) -> Tensor:
+            found = super().forward(row, at, total, seen)
             return found + torch.nonzero_static(found > 0, size=64).sum(1)
 
     module = Refusing() if refused else Cache()

@@ -13,8 +13,8 @@
 This is loop-invariant code motion (Aho, Sethi and Ullman, "Compilers: Principles,
 Techniques, and Tools", 1986, section 10.7). What is computed before a loop lives as
 long as the loop runs. So the pass moves operations only where arenas grow by next to
-nothing: all of a loop's invariant operations if that is so, otherwise those that take
-longest, one by one. They have to take a hundredth of the loop's time. A value in a
+nothing: all invariant operations of all loops if that is so, otherwise those that take
+longest, one by one. They have to take a hundredth of their loop's time. A value in a
 group with others that do change is computed on the way to these, and stays there. From
 the innermost loop outwards, operations leave as many loops as they can.
 
@@ -29,8 +29,9 @@ or what an inner loop carries, as it would have to be copied there; or inner loo
 branches, or anything out of conditions and branches.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -39,7 +40,7 @@ from xdsl.ir import SSAValue, Use
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...analysis.concatenations import is_in_place
-from ...analysis.cost import time
+from ...analysis.cost import repetitions, time
 from ...analysis.functions import blocks_within, erase_unused, tensor_functions
 from ...analysis.loops import iterations
 from ...analysis.scans import extended
@@ -54,7 +55,7 @@ from .shared.fitting import PlannedBytes
 from .shared.streams import has_streams
 
 MOST = 4
-"""Operations of a loop that are tried one by one, at most."""
+"""Operations that are tried one by one, at most."""
 
 WORTH = 0.01
 """Of a loop's time, what has to be saved."""
@@ -82,8 +83,35 @@ class TGraphHoistInvariants(OptionalPass, Placing):
         planned = PlannedBytes(self)
         for func, _ in tensor_functions(op):
             if not has_streams(func, "nothing is moved out of loops"):
-                for number in reversed(range(len(_loops(func)))):
-                    _hoist(func, number, planned, 1 + self.max_growth)
+                self._hoist(func, planned)
+
+    def _hoist(self, func: FuncOp, planned: PlannedBytes) -> None:
+        """Moves operations out of a function's loops."""
+        if not any(map(_movable, _loops(func))):
+            return
+        peaks = planned.peaks(func)
+        most = {name: (1 + self.max_growth) * bytes for name, bytes in peaks.items()}
+
+        def has_moved(move: Callable[[FuncOp], int]) -> bool:
+            """Whether the arenas have room for it; else the function stays as it is."""
+            copy = func.clone()
+            count = move(copy)
+            peaks = planned.peaks(copy)
+            if any(bytes > most.get(name, 0) for name, bytes in peaks.items()):
+                return False
+            func.detach_region(0)
+            func.add_region(copy.detach_region(0))
+            remark(f"operations computed before a loop: {count}", func, passed=True)
+            return True
+
+        if has_moved(_move_all):
+            return
+        refused = 0
+        for _ in range(MOST):  # what moves takes along what it needs
+            if refused >= len(_longest(func)):
+                return
+            if not has_moved(partial(_move_one, number=refused)):
+                refused += 1
 
 
 def _loops(func: FuncOp) -> Sequence[WhileOp]:
@@ -92,59 +120,38 @@ def _loops(func: FuncOp) -> Sequence[WhileOp]:
     return [op for block in blocks for op in block.ops if isinstance(op, WhileOp)]
 
 
-def _hoist(func: FuncOp, number: int, planned: PlannedBytes, growth: float) -> None:
-    """Moves operations out of one of a function's loops."""
-    loop = _loops(func)[number]
-    movable = _movable(loop)
-    saved, count = (iterations(loop) - 1) * sum(map(time, movable)), len(movable)
-    if not count or saved < WORTH * time(loop):
-        return
-    peaks = planned.peaks(func)
-    most = {device: growth * bytes for device, bytes in peaks.items()}
-    if _has_moved(func, number, range(count), planned, most) or count == 1:
-        return
-    refused = 0
-    for _ in range(min(count, MOST)):
-        if not _has_moved(func, number, [refused], planned, most):
-            refused += 1
+def _longest(func: FuncOp) -> Sequence[tuple[WhileOp, TensorOp]]:
+    """The operations that can be moved, those first that take longest in all."""
+    found = [(loop, op) for loop in _loops(func) for op in _movable(loop)]
+    return sorted(found, key=lambda each: -time(each[1]) * repetitions(each[1]))
 
 
-def _has_moved(
-    func: FuncOp,
-    number: int,
-    chosen: Sequence[int],
-    planned: PlannedBytes,
-    most: Mapping[str | None, float],
-) -> bool:
-    """Moves some of the operations out of a loop that can be; whether the arenas then
-    take no more than `most`. If they do, the function stays as it is."""
-    copy = func.clone()
-    loop = _loops(copy)[number]
-    movable = _movable(loop)
-    _move(loop, [movable[at] for at in chosen])
-    peaks = planned.peaks(copy)
-    if any(bytes > most.get(device, 0) for device, bytes in peaks.items()):
-        return False
-    remark(
-        f"operations computed once before a loop: {len(chosen)}",
-        _loops(func)[number],
-        passed=True,
-    )
-    func.detach_region(0)
-    func.add_region(copy.detach_region(0))
-    return True
+def _move_all(func: FuncOp) -> int:
+    """From the innermost loop outwards; how many operations."""
+    count = 0
+    for loop in reversed(_loops(func)):
+        if movable := _movable(loop):
+            _move(loop, movable)
+            count += len(movable)
+    return count
+
+
+def _move_one(func: FuncOp, number: int) -> int:
+    loop, op = _longest(func)[number]
+    _move(loop, [op])
+    return 1
 
 
 def _movable(loop: WhileOp) -> Sequence[TensorOp]:
-    """The operations that take time in each iteration and need not, those that take
-    longest first."""
+    """The operations that take time in each iteration and need not, in order; none if
+    all of them together take too little."""
     found = [
         op
         for op in _invariants(loop)
-        if time(op)
-        and not any(map(_is_placed, (u for r in op.results for u in r.uses)))
+        if time(op) and not any(_is_placed(use) for r in op.results for use in r.uses)
     ]
-    return sorted(found, key=time, reverse=True)
+    saved = (iterations(loop) - 1) * sum(map(time, found))
+    return found if found and saved >= max(WORTH * time(loop), 1) else ()
 
 
 def _invariants(loop: WhileOp) -> Sequence[TensorOp]:

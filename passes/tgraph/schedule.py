@@ -37,6 +37,7 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block
 
 from ...analysis.cost import times
 from ...analysis.dependencies import queue_of
@@ -77,21 +78,32 @@ class TGraphSchedule(OptionalPass, Aligned):
         for func, block in tensor_functions(op, with_scalars=True):
             if has_streams(func, "not reordered"):
                 continue
-            blocks = list(blocks_within(block))
+            blocks = list(blocks_within(block))[::-1]
             peak = live_bytes(block, self.alignment) if len(blocks) > 1 else 0
-            for inner in reversed(blocks):
-                graph = memory_graph(inner, self.alignment)
-                order = _scheduled(graph, self.effort, self.max_slowdown)
-                if order is None:
+            graphs = [graph for inner in blocks if (graph := self._reordered(inner))]
+            if len(blocks) == 1 or not graphs:
+                continue
+            # Of what the other blocks store, a graph does not know.
+            if live_bytes(block, self.alignment) <= peak:
+                continue
+            for graph in graphs:
+                graph.reorder(range(len(graph.ops)))
+            for inner in blocks:
+                if (graph := self._reordered(inner)) is None:
                     continue
-                graph.reorder(order)
-                if len(blocks) == 1:
-                    continue
-                # Of what the other blocks store, the graph does not know.
                 if (new := live_bytes(block, self.alignment)) > peak:
                     graph.reorder(range(len(graph.ops)))
                 else:
                     peak = new
+
+    def _reordered(self, block: Block) -> MemoryGraph | None:
+        """The graph of a block whose order has changed; None if it stays."""
+        graph = memory_graph(block, self.alignment)
+        order = _scheduled(graph, self.effort, self.max_slowdown)
+        if order is None:
+            return None
+        graph.reorder(order)
+        return graph
 
 
 def _scheduled(
