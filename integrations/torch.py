@@ -176,8 +176,8 @@ def _attention(
     has_two_masks = is_causal and attn_mask is not None  # which PyTorch refuses
     if dropout_p or enable_gqa or has_two_masks or not is_exact:
         own: Any = torch.nn.functional.scaled_dot_product_attention
-        options = {"scale": scale, "enable_gqa": enable_gqa}
-        return own(q, k, v, attn_mask, dropout_p, is_causal, **options)
+        given = q, k, v, attn_mask, dropout_p, is_causal
+        return own(*given, scale=scale, enable_gqa=enable_gqa)
     scale = q.shape[-1] ** -0.5 if scale is None else scale
     scores = q @ k.mT * scale
     if is_causal:
