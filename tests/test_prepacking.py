@@ -233,6 +233,18 @@ def test_matrices_that_many_rows_read(rows: int, sanitize: bool) -> None:
     assert (run.packed_bytes > 0) == (rows > 1 and multiplies_packed())
 
 
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_threads_read_one_copy(threads: int) -> None:
+    """Divisions that are looked at, and are not used, leave no copies."""
+    jax = pytest.importorskip("jax")
+    x, w = normal((64, 384)), normal((384, 384))
+    module = tensorplan.from_jax(jax.numpy.matmul, x, w, parameter_argnums=1).module
+    run = Executable(tensorplan.plan(module), threads=threads)
+    (got,) = run(x, w)
+    np.testing.assert_allclose(got, x @ w, rtol=1e-4, atol=1e-3)
+    assert run.packed_bytes == (w.nbytes if multiplies_packed() else 0)
+
+
 def test_numbers_of_parameters_are_checked() -> None:
     jax = pytest.importorskip("jax")
     x = normal((4,))

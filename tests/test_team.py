@@ -112,6 +112,18 @@ PRODUCT = text(
     "%x: tensor<256x128xf32>, %y: tensor<128x256xf32>",
     "tensor<256x256xf32>",
 )
+LINEAR = text(
+    """
+    %m = tgraph.dot_general %x, %w {lhs_contracting_dimensions = array<i64: 1>,
+      rhs_contracting_dimensions = array<i64: 0>}
+      : (tensor<64x256xf32>, tensor<256x256xf32>) -> tensor<64x256xf32>
+    %b = tgraph.broadcast_in_dim %bias {broadcast_dimensions = array<i64: 1>}
+      : (tensor<256xf32>) -> tensor<64x256xf32>
+    %r = tgraph.add %m, %b : tensor<64x256xf32>""",
+    "%x: tensor<64x256xf32>, %w: tensor<256x256xf32> {tgraph.parameter},"
+    " %bias: tensor<256xf32>",
+    "tensor<64x256xf32>",
+)
 GATHER = text(
     """
     %r = tgraph.gather %x, %i {offset_dims = array<i64: 1>,
@@ -154,6 +166,7 @@ PROGRAMS = {
     "transpose": TRANSPOSE,
     "chain": CHAIN,
     "product": PRODUCT,
+    "linear": LINEAR,
     "gather": GATHER,
 }
 
@@ -171,7 +184,7 @@ def is_same(x: Sequence[Array], y: Sequence[Array]) -> bool:
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_values_are_those_of_one_thread(name: str) -> None:
-    if name == "product" and not onednn.is_available():
+    if name in {"product", "linear"} and not onednn.is_available():
         pytest.skip("NumPy's product has threads of its own")
     one = compiled(PROGRAMS[name], 1)
     assert not parallel_calls(one)
@@ -399,7 +412,7 @@ def test_what_reads_in_another_order_is_divided_too(
 
 def test_small_operations_stay_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
-    small = PROGRAMS.keys() - {"product"}
+    small = PROGRAMS.keys() - {"product", "linear"}
     assert not any(parallel_calls(compiled(PROGRAMS[name], 8)) for name in small)
 
 

@@ -5,9 +5,13 @@ No sum is divided: each element of a result is computed in one part.
 
 from collections.abc import Mapping, Sequence
 from math import prod
+from typing import TypeAlias
 
 from ...analysis.cost import CONTRACTED_PER_NS
 from ...support.arrays import Shape
+
+Slices: TypeAlias = tuple[slice, ...]
+"""Of an array, a slice for each dimension."""
 
 LANES = 16
 """Elements that parts have a multiple of where they are in vectors: one of f32."""
@@ -39,14 +43,17 @@ def cut(
     return d, [slice(at, min(at + step, sizes[d])) for at in range(0, sizes[d], step)]
 
 
-def blocks(
+def divisions(
     shape: Shape, units: Mapping[int, int], summed: int, threads: int
-) -> Sequence[tuple[slice, ...]]:
-    """The blocks of a contraction's result that threads compute at the same time. Each
-    element is the sum of `summed` products. `units` are those of the dimensions that
-    may be divided, the best first."""
+) -> Sequence[Sequence[Slices]]:
+    """Blocks of a contraction's result that threads compute at the same time: along one
+    dimension or another, those of the most parts first. One block where parts do not
+    pay. Each element is the sum of `summed` products. `units` are those of the
+    dimensions that may be divided, the best first."""
     time = 2 * prod(shape) * max(summed, SHORT) / CONTRACTED_PER_NS
-    dims = list(units)
-    first, spans = cut([shape[d] for d in dims], list(units.values()), time, threads)
     whole = [slice(None)] * len(shape)
-    return [(*whole[: dims[first]], x, *whole[dims[first] + 1 :]) for x in spans]
+    found: list[Sequence[Slices]] = []
+    for d, unit in units.items():
+        _, spans = cut([shape[d]], [unit], time, threads)
+        found.append([(*whole[:d], x, *whole[d + 1 :]) for x in spans])
+    return sorted(found, key=len, reverse=True)

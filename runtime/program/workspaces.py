@@ -7,7 +7,6 @@ where kernels pack them (`prepacking.py`). Of operations that are alike, such as
 of GPT-2's layers, one is measured.
 """
 
-from collections.abc import Callable
 from functools import partial
 from typing import cast
 
@@ -23,7 +22,7 @@ from ...dialects.tgraph.signature import attributes_of
 from ..allocators.host import aligned_bytes
 from ..backends.dispatch import compile_call
 from ..pool import ALIGNMENT, Scratch
-from ..prepacking import Prepacked
+from ..prepacking import Measured
 from .memory import layout_of, size_of
 from .steps import MemoryBlock, MemoryRange
 
@@ -66,7 +65,7 @@ class Workspaces:
                 for values in (op.inputs, op.outs)
             )
             scratch.constants = [
-                _Measured(buffer.bytes)
+                Measured(buffer.bytes)
                 for root, buffer in buffers.items()
                 if _is_constant(root)
             ]
@@ -92,13 +91,6 @@ class Workspaces:
 native = partial(Workspaces, True)
 numpy = partial(Workspaces, False)
 """What `dialects/workspaces.py` names."""
-
-
-class _Measured(Prepacked):
-    """Copies of which only the size counts."""
-
-    def fill(self, copying: Callable[[], object]) -> None:
-        pass
 
 
 def _type(value: SSAValue) -> AnyMemRef:

@@ -48,7 +48,7 @@ from ...pool import ALIGNMENT, Scratch
 from ..arrays import tiles, try_reshape
 from ..contraction import Contraction, Loop, by_labels, matrices
 from ..jit.records import parallel
-from ..parts import blocks
+from ..parts import Slices, divisions
 from .dot_products import adds_four, dot_products, lanes, panel
 from .functions import Nests, nested
 from .graphs import ElementGraph, ElementNode, by_result
@@ -65,7 +65,6 @@ LINE = 64
 _NARROW = ("int8", "uint8")
 _INT16, _INT32 = np.dtype(np.int16), np.dtype(np.int32)
 
-Slices: TypeAlias = tuple[slice, ...]
 Formula: TypeAlias = Callable[..., Sequence[TensorOp]]
 """`(element, *values) -> ops`, the last of which gives a result of that type."""
 
@@ -273,7 +272,7 @@ class _Sum:
 
         units = {**dict.fromkeys(range(out.ndim - 1), 1), out.ndim - 1: panel()}
         summed = self.kernel.size // prod(out.shape[: self.groups]) // out.shape[-1]
-        found = blocks(out.shape, units, summed, scratch.threads)
+        found = divisions(out.shape, units, summed, scratch.threads)[0]
         with scratch.in_one_thread():
             parts = [tiled(_bounded(block, out.shape)) for block in found]
         return [*packing, *parallel(parts, scratch.threads)]

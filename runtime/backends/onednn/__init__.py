@@ -3,6 +3,7 @@
 backend.py       the calls of a contraction, alone or with what follows it
 library.py       the C library: where it is, its objects
 primitives.py    its primitives on arrays
+division.py      a primitive in parts, for threads
 epilogue.py      elementwise operations that a primitive does on the way
 dot.py, convolution.py   which primitive computes an operation
 

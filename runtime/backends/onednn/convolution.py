@@ -21,7 +21,8 @@ from ...calls import Call
 from ...pool import Scratch
 from ..arrays import alike, copy
 from ..contraction import by_labels, operands
-from ..parts import LANES, blocks
+from ..parts import LANES, Slices, divisions
+from .division import in_parts
 from .epilogue import Epilogue
 from .library import Refused
 from .primitives import (
@@ -34,13 +35,11 @@ from .primitives import (
     WEIGHTS,
     WEIGHTS_GRADIENT,
     Attributes,
-    Block,
     Description,
     Layout,
     compiled,
     describe,
     describe_any,
-    in_parts,
     is_reorder,
 )
 
@@ -62,7 +61,7 @@ def convolution(
     if not 1 <= out.ndim - 2 <= 3:
         raise Refused
 
-    def part(block: Block, scratch: Scratch) -> list[Call]:
+    def part(block: Slices, scratch: Scratch) -> list[Call]:
         image, kernel = operands(op, inputs, block)
         image, low = _rows(op, image, kernel, block)
         calls = _part(op, image, kernel, low, out[block], block, epilogue, scratch)
@@ -71,16 +70,16 @@ def convolution(
             raise Refused  # each part would bring all weights to another layout
         return calls
 
-    return in_parts(part, _blocks(op, inputs, out, scratch.threads), scratch)
+    return in_parts(part, _divisions(op, inputs, out, scratch.threads), scratch)
 
 
-def _blocks(
+def _divisions(
     op: ConvolutionOp, inputs: Sequence[Array], out: Array, threads: int
-) -> Sequence[Block]:
-    """Of some batches or features: those of the larger operand, if there are enough.
-    Or of rows, rather than of features that lie together."""
+) -> Sequence[Sequence[Slices]]:
+    """By batches or features: those of the larger operand, if there are enough. Or by
+    rows, rather than by features that lie together."""
     if op.batch_group_count.value.data > 1:  # each batch goes to other features
-        return [(slice(None),) * out.ndim]
+        return [[(slice(None),) * out.ndim]]
     batch, features, rows = (op.labels[2].index(label) for label in "bf0")
     sides = [(batch, 1), *([(features, LANES)] if op.groups == 1 else [])]
     image, kernel = inputs
@@ -88,7 +87,7 @@ def _blocks(
     ordered = sides if image.size >= kernel.size else sides[::-1]
     if out.strides[features] == out.itemsize and _has_rows(op, kernel, out):
         ordered = [(batch, 1), (rows, 1), *sides[1:]]
-    return blocks(out.shape, dict(ordered), summed, threads)
+    return divisions(out.shape, dict(ordered), summed, threads)
 
 
 def _has_rows(op: ConvolutionOp, kernel: Array, out: Array) -> bool:
@@ -106,7 +105,7 @@ def _has_rows(op: ConvolutionOp, kernel: Array, out: Array) -> bool:
 
 
 def _rows(
-    op: ConvolutionOp, image: Array, kernel: Array, block: Block
+    op: ConvolutionOp, image: Array, kernel: Array, block: Slices
 ) -> tuple[Array, Sequence[int]]:
     """The rows of the image that a block of the result is computed from, and how much
     padding is before them and before the other dimensions."""
@@ -130,7 +129,7 @@ def _part(
     kernel: Array,
     low: Sequence[int],
     out: Array,
-    block: Block,
+    block: Slices,
     epilogue: Epilogue,
     scratch: Scratch,
 ) -> list[Call]:

@@ -10,7 +10,8 @@ from ...calls import Call
 from ...pool import Scratch
 from ..arrays import try_reshape
 from ..contraction import matrices
-from ..parts import LANES, blocks
+from ..parts import LANES, Slices, divisions
+from .division import in_parts
 from .epilogue import Epilogue
 from .library import MAX_DIMS, Refused
 from .primitives import (
@@ -20,11 +21,9 @@ from .primitives import (
     TARGET,
     WEIGHTS,
     Attributes,
-    Block,
     compiled,
     describe,
     describe_any,
-    in_parts,
 )
 
 COLUMNS = 64
@@ -56,7 +55,7 @@ def dot(
     if target is None or len(shape) > MAX_DIMS or is_of_vector:
         raise Refused
 
-    def after(block: Block) -> Attributes:
+    def after(block: Slices) -> Attributes:
         return epilogue.attributes(partial(_arranged, shape, block))
 
     return [*made_lhs, *made_rhs, *product(lhs, rhs, target, scratch, after)]
@@ -67,34 +66,36 @@ def product(
     rhs: Array,
     target: Array,
     scratch: Scratch,
-    after: Callable[[Block], Attributes] = lambda _: Attributes(),
+    after: Callable[[Slices], Attributes] = lambda _: Attributes(),
 ) -> list[Call]:
     """Of matrices, in parts for threads. Raises `Refused`.
 
     after: what is done to a block of the target.
     """
 
-    def of_block(block: Block, scratch: Scratch) -> list[Call]:
+    def of_block(block: Slices, scratch: Scratch) -> list[Call]:
         *batch, rows, columns = block
         part = _Matrices(lhs[*batch, rows, :], rhs[*batch, :, columns], target[block])
         return _product(part, after(block), scratch)
 
     is_long = target.size * lhs.shape[-1] >= LONG
-    parts = _blocks(lhs, rhs, target.shape, scratch.threads)
-    return in_parts(of_block, parts, scratch, alike=not is_long)
+    divided = _divisions(lhs, rhs, target.shape, scratch.threads)
+    return in_parts(of_block, divided, scratch, alike=not is_long)
 
 
-def _blocks(lhs: Array, rhs: Array, shape: Shape, threads: int) -> Sequence[Block]:
-    """Of some batches, or of the rows or columns of the larger operand: each thread
-    reads its part of that, and all of the other one."""
+def _divisions(
+    lhs: Array, rhs: Array, shape: Shape, threads: int
+) -> Sequence[Sequence[Slices]]:
+    """By batches, or by the rows or columns of the larger operand: each thread reads
+    its part of that, and all of the other one."""
     *batch, rows, columns = range(len(shape))
     sides = [(rows, LANES), (columns, COLUMNS)]
     ordered = sides if lhs.size > rhs.size else sides[::-1]
     units = {**dict.fromkeys(batch, 1), **dict(ordered)}
-    return blocks(shape, units, lhs.shape[-1], threads)
+    return divisions(shape, units, lhs.shape[-1], threads)
 
 
-def _arranged(shape: Shape, block: Block, x: Array) -> Array | None:
+def _arranged(shape: Shape, block: Slices, x: Array) -> Array | None:
     reshaped = try_reshape(x, shape)
     return None if reshaped is None else reshaped[block]
 

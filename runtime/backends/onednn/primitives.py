@@ -1,6 +1,6 @@
 """oneDNN's primitives on arrays, as native calls."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from ctypes import Structure, addressof, c_int, c_void_p
 from ctypes import cast as as_type
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from ...pool import ALIGNMENT, Scratch
 from ...prepacking import Prepacked
 from ..jit import signals
 from ..jit.llvm import compiler
-from ..jit.records import Pointer, Record, Target, parallel
+from ..jit.records import Pointer, Record, Target
 from .library import USER_SCRATCHPAD, Handle, Refused, dims, library
 
 SOURCE, TARGET, WEIGHTS, WORKSPACE = 1, 17, 33, 80
@@ -344,47 +344,8 @@ def compiled(
     return [(x, ()) for x in (*before, Execution(description, operands), *after)]
 
 
-Block: TypeAlias = tuple[slice, ...]
-
-
-def in_parts(
-    make: Callable[[Block, Scratch], list[Call]],
-    blocks: Sequence[Block],
-    scratch: Scratch,
-    alike: bool = True,
-) -> list[Call]:
-    """The calls that `make` gives for blocks of a result, at the same time; or for all
-    of it, where oneDNN has nothing but its reference for a block or, if they are to be
-    `alike`, would compute it in another way, mostly a slower one."""
-    whole = (slice(None),) * len(blocks[0])
-    mark = scratch.mark
-    if len(blocks) > 1:
-        try:
-            parts = [make(block, scratch) for block in blocks]
-            scratch.aside.reset()
-            if not alike or _are_alike([*parts, make(whole, scratch.aside)]):
-                return parallel(parts, scratch.threads)
-        except Refused:
-            pass
-        scratch.mark = mark
-    return make(whole, scratch)
-
-
 def is_reorder(function: object) -> bool:
     return isinstance(function, Execution) and function.description.kind == "reorder"
-
-
-def _are_alike(parts: Sequence[Sequence[Call]]) -> bool:
-    """Whether the same implementation computes each."""
-    records = [[x for x, _ in calls if isinstance(x, Execution)] for calls in parts]
-    return 1 == len(
-        {
-            x.description.implementation
-            for part in records
-            for x in part
-            if not is_reorder(x)
-        }
-    )
 
 
 def _taken(wanted: Wanted, scratch: Scratch) -> Operand:

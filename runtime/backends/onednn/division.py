@@ -1,0 +1,52 @@
+"""A primitive in parts, which threads compute at the same time."""
+
+from collections.abc import Callable, Sequence
+
+from ...calls import Call
+from ...pool import Scratch
+from ..jit.records import parallel
+from ..parts import Slices
+from .library import Refused
+from .primitives import Execution, is_reorder
+
+
+def in_parts(
+    make: Callable[[Slices, Scratch], list[Call]],
+    divisions: Sequence[Sequence[Slices]],
+    scratch: Scratch,
+    alike: bool = True,
+) -> list[Call]:
+    """The calls that `make` gives for blocks of a result, at the same time: for those
+    of the first division that oneDNN computes as it would compute all, as other ways
+    are mostly slower. If they need not be `alike`, for the first that it has more than
+    its reference for. For all of the result, where there is none."""
+    whole = (slice(None),) * len(divisions[0][0])
+
+    def implementations(blocks: Sequence[Slices]) -> set[str]:
+        """None if `make` refuses."""
+        aside = scratch.aside
+        aside.reset()
+        aside.constants = [x.aside for x in scratch.constants]
+        try:
+            functions = [x for block in blocks for x, _ in make(block, aside)]
+        except Refused:
+            return set()
+        return {
+            x.description.implementation
+            for x in functions
+            if isinstance(x, Execution) and not is_reorder(x)
+        }
+
+    chosen: Sequence[Slices] = [whole]
+    several = [blocks for blocks in divisions if len(blocks) > 1]
+    wanted = implementations([whole]) if several else set[str]()
+    for blocks in several:
+        found = implementations(blocks)
+        if found == wanted and len(found) == 1:
+            chosen = blocks
+            break
+        if found and not alike and len(chosen) == 1:
+            chosen = blocks
+    if len(chosen) == 1:
+        return make(whole, scratch)
+    return parallel([make(block, scratch) for block in chosen], scratch.threads)
