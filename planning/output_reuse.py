@@ -13,7 +13,7 @@ what is computed in place from one, or into one, may lie there as well.
 """
 
 from bisect import insort
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from operator import itemgetter
@@ -41,6 +41,10 @@ HandOvers: TypeAlias = Mapping[tuple[int, int], Sequence[HandOver]]
 """Those of a buffer and an output, by their indices."""
 
 
+SHARE = 64
+"""Of the bytes at the peak, a buffer that is placed before others has one part."""
+
+
 def reuse(
     buffers: Sequence[Buffer],
     outputs: Sequence[Buffer],
@@ -53,39 +57,21 @@ def reuse(
     the live bytes of all other buffers: takes the largest buffer that is live there and
     fits (of several the one that lives longest), the smallest output with room for it,
     and the lowest offset; and further ones until that sum is a sixteenth lower.
+
+    In a chain of layers, every other value may lie in the result, but not both of two
+    neighbors: which ones to take, the peak does not tell. So large buffers are placed
+    in advance, from the first to the last and from the last to the first, wherever they
+    fit; what lowers the sum most is taken, or as much without that.
     """
-    memories: dict[str, list[_OutputMemory]] = {}
-    for index in sorted(range(len(outputs)), key=lambda i: outputs[i].size):
-        output = outputs[index]
-        memories.setdefault(output.pool, []).append(_OutputMemory(index, output))
-    reuses: dict[int, Reuse] = {}
-    candidates = [i for i, b in enumerate(buffers) if b.pool in memories and b.size]
-    if not candidates:
-        return reuses
-    handed: dict[int, dict[int, Sequence[HandOver]]] = {}
-    for (index, output_index), steps in (hand_overs or {}).items():
-        handed.setdefault(index, {})[output_index] = steps
-    load = _Load(buffers)
-    spans = {i: load.span(i) for i in candidates}
-    while True:
-        peak, bytes = load.peak()
-        live = [i for i, (start, end) in spans.items() if start <= peak < end]
-        live = [i for i in live if load.has(i, peak)]
-        live.sort(key=lambda i: (-buffers[i].size, -buffers[i].end, i))
-        moved = 0
-        for index in live:
-            del spans[index]  # what finds no room now will never do
-            buffer = buffers[index]
-            there = memories[buffer.pool]
-            handed_over = handed.get(index, {})
-            if reused := _reuse(buffer, there, handed_over, load.steps[peak]):
-                reuses[index] = reused
-                load.remove(index)
-                moved += buffer.size
-                if 16 * moved > bytes:
-                    break
-        if not moved:
-            return reuses
+    made = [_Reuses(buffers, outputs, hand_overs or {}) for _ in range(3)]
+    at_peak, forwards, backwards = made
+    if not at_peak.candidates:
+        return {}
+    forwards.place_large(lambda buffer: buffer.start)
+    backwards.place_large(lambda buffer: -buffer.end)
+    for each in made:
+        each.lower_peak()
+    return min(made, key=lambda each: each.peak).reuses
 
 
 @dataclass(eq=False, slots=True)
@@ -136,33 +122,82 @@ class _OutputMemory:
         self._step = -1
 
 
+class _Reuses:
+    """What lies in outputs so far."""
+
+    def __init__(
+        self,
+        buffers: Sequence[Buffer],
+        outputs: Sequence[Buffer],
+        hand_overs: HandOvers,
+    ):
+        self.reuses: dict[int, Reuse] = {}
+        self._buffers = buffers
+        self._memories: dict[str, list[_OutputMemory]] = {}
+        for index in sorted(range(len(outputs)), key=lambda i: outputs[i].size):
+            memory = _OutputMemory(index, outputs[index])
+            self._memories.setdefault(memory.output.pool, []).append(memory)
+        self.candidates = [
+            i for i, b in enumerate(buffers) if b.pool in self._memories and b.size
+        ]
+        self._handed: dict[int, dict[int, Sequence[HandOver]]] = {}
+        """Of the buffer and outputs, by the indices of both."""
+        for (index, output), steps in hand_overs.items():
+            self._handed.setdefault(index, {})[output] = steps
+        self._load = _Load(buffers)
+
+    @property
+    def peak(self) -> int:
+        """The largest sum of the live bytes of all that does not lie in outputs."""
+        return self._load.peak()[1]
+
+    def place_large(self, order: Callable[[Buffer], int]) -> None:
+        """Those that make up much of the peak, the largest first, wherever they fit."""
+        buffers, least = self._buffers, self.peak // SHARE
+        large = [i for i in self.candidates if buffers[i].size >= least]
+        for index in sorted(large, key=lambda i: (-buffers[i].size, order(buffers[i]))):
+            self._place(index, buffers[index].start)
+
+    def lower_peak(self) -> None:
+        """Places what is live at the peak, as long as there is room for any of it."""
+        buffers, load = self._buffers, self._load
+        spans = {i: load.span(i) for i in self.candidates if i not in self.reuses}
+        while True:
+            peak, bytes = load.peak()
+            live = [i for i, (start, end) in spans.items() if start <= peak < end]
+            live = [i for i in live if load.has(i, peak)]
+            live.sort(key=lambda i: (-buffers[i].size, -buffers[i].end, i))
+            moved = 0
+            for index in live:
+                del spans[index]  # what finds no room now will never do
+                if self._place(index, load.steps[peak]):
+                    moved += buffers[index].size
+                    if 16 * moved > bytes:
+                        break
+            if not moved:
+                return
+
+    def _place(self, index: int, step: int) -> bool:
+        """In the first memory with room for a buffer that is live in a step, if any."""
+        buffer, handed = self._buffers[index], self._handed.get(index, {})
+        for memory in self._memories[buffer.pool]:
+            if memory.output.size < buffer.size:
+                continue
+            if memory.index not in handed and memory.free_in(step) < buffer.size:
+                continue
+            offset = memory.room(buffer, handed.get(memory.index, ()))
+            if offset is not None:
+                memory.place(buffer, offset)
+                self.reuses[index] = Reuse(memory.index, offset)
+                self._load.remove(index)
+                return True
+        return False
+
+
 def _is_live(buffer: Buffer, step: int) -> bool:
     if not buffer.start <= step < buffer.end:
         return False
     return not any(start <= step < end for start, end in buffer.gaps)
-
-
-def _reuse(
-    buffer: Buffer,
-    memories: Sequence[_OutputMemory],
-    hand_overs: Mapping[int, Sequence[HandOver]],
-    step: int,
-) -> Reuse | None:
-    """In the first memory with room for a buffer that is live in a step.
-
-    hand_overs: of the buffer and an output, by the output's index.
-    """
-    size = buffer.size
-    for memory in memories:
-        if memory.output.size < size:
-            continue
-        if memory.index not in hand_overs and memory.free_in(step) < size:
-            continue
-        offset = memory.room(buffer, hand_overs.get(memory.index, ()))
-        if offset is not None:
-            memory.place(buffer, offset)
-            return Reuse(memory.index, offset)
-    return None
 
 
 def _is_handed_over(

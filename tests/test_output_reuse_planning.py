@@ -51,6 +51,15 @@ def test_the_largest_at_the_peak_goes_first_and_no_more_than_helps() -> None:
     assert reuse([a, b, c], others) == {1: Reuse(0, 0), 0: Reuse(2, 0)}
 
 
+@pytest.mark.parametrize("layers", range(2, 9))
+def test_every_other_value_of_a_chain_lies_in_the_result(layers: int) -> None:
+    """Counted from the result, the nearest of which is live when that is written."""
+    values = [buffer(str(n), 64, n, n + 2) for n in range(layers)]
+    result = buffer("r", 64, layers, layers + 1)
+    rest = [n for n in range(layers) if n not in reuse(values, [result])]
+    assert rest == list(range(layers - 1, -1, -2))[::-1]
+
+
 def test_side_by_side_aligned_and_around_what_is_live() -> None:
     result = buffer("r", 200, 4, 12, gaps=((6, 9),))
     early = [buffer(n, 72, 0, 3, alignment=64) for n in "ab"]
