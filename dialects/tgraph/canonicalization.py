@@ -11,7 +11,12 @@ from collections.abc import Sequence
 from math import prod
 from typing import cast
 
-from xdsl.dialects.builtin import IntegerAttr, IntegerType
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+)
 from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import (
     PatternRewriter,
@@ -35,11 +40,11 @@ from .base import (
     without_ones,
 )
 from .bodies import ElementsOp, SortOp
-from .elements import is_stored
+from .elements import identity, is_stored
 from .elementwise import ConvertOp, ElementwiseOp, MultiplyOp
 from .indexing import DynamicSliceOp, DynamicUpdateSliceOp
 from .partial import is_complete
-from .reducing import DotGeneralOp, ReduceOp
+from .reducing import ConvolutionOp, DotGeneralOp, ReduceOp, ReduceWindowOp
 from .shaping import (
     BroadcastInDimOp,
     ConcatenateOp,
@@ -472,6 +477,113 @@ class DotGeneralOfUnitDimensions(RewritePattern):
         _replace(rewriter, op, MultiplyOp(factors, result_types=(whole,)))
 
 
+class ConvolutionOfPad(RewritePattern):
+    """convolution(pad(x)) -> convolution with more padding, if x is padded with zeros:
+    the padded image is not stored. (In XLA, AlgebraicSimplifier's FoldConvInputPad.)"""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: ConvolutionOp, rewriter: PatternRewriter) -> None:
+        image = op.labels[0]
+        dims = [image.index(str(n)) for n in range(len(image) - 2)]
+        _take_padding(rewriter, op, dims, op.lhs_dilation, 0)
+
+
+class ReduceWindowOfPad(RewritePattern):
+    """reduce_window(pad(x)) -> reduce_window with more padding, if x is padded with the
+    identity."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: ReduceWindowOp, rewriter: PatternRewriter) -> None:
+        type_ = tensor_type_of(op.inputs[0].type)
+        if op.scan(shape_of(type_)) is None:  # which pads as far as it goes
+            number = identity(op.kind.data, type_.element_type)
+            dims = range(type_.get_num_dims())
+            _take_padding(rewriter, op, dims, op.base_dilations, number)
+
+
+def _take_padding(
+    rewriter: PatternRewriter,
+    op: ConvolutionOp | ReduceWindowOp,
+    dims: Sequence[int],
+    dilation: DenseArrayBase[IntegerType],
+    number: float,
+) -> None:
+    """Has the windows, which go along `dims` of an operand that is padded with a number
+    there only, do so themselves."""
+    pad = op.inputs[0].owner
+    if not isinstance(pad, PadOp) or not _merges(op, pad):
+        return
+    x, padding = pad.inputs
+    if _number(padding) != number or any(step != 1 for step in dilation.get_values()):
+        return
+    low, high = pad.low.get_values(), pad.high.get_values()
+    ends = list(zip(low, high, strict=True))
+    if min(*low, *high, 0) < 0 or any(pad.interior.get_values()):
+        return  # of symbolic sizes, too
+    if any(any(added) for d, added in enumerate(ends) if d not in dims):
+        return
+    new = op.clone()
+    new.operands[0] = x
+    for name, more in (("padding_low", low), ("padding_high", high)):
+        given = cast(DenseArrayBase[IntegerType], op.properties[name]).get_values()
+        sums = [n + more[d] for n, d in zip(given, dims, strict=True)]
+        new.properties[name] = ints(sums)
+    _replace(rewriter, op, new)
+
+
+class CropOfConvolution(RewritePattern):
+    """slice(convolution(x)), or padding with less than nothing -> convolution with less
+    padding, if nothing else needs the rest: so causal convolutions are written, and
+    so are gradients."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: SliceOp | PadOp, rewriter: PatternRewriter) -> None:
+        source = op.inputs[0].owner
+        if not isinstance(source, ConvolutionOp) or not _merges(op, source):
+            return
+        cropped = _cropped(op)
+        if not source.result.has_one_use() or cropped is None:
+            return
+        labels = source.labels[2]
+        if any(any(cropped[labels.index(label)]) for label in "bf"):
+            return
+        taken = [cropped[labels.index(str(d))] for d in range(len(labels) - 2)]
+        strides = source.window_strides.get_values()
+        properties = source.properties.copy()
+        for side, name in enumerate(("padding_low", "padding_high")):
+            given = cast(DenseArrayBase[IntegerType], properties[name]).get_values()
+            rest = [
+                n - ends[side] * stride
+                for n, ends, stride in zip(given, taken, strides, strict=True)
+            ]
+            if min(rest, default=0) < 0:
+                return
+            properties[name] = ints(rest)
+        new = ConvolutionOp.create(
+            operands=source.operands,
+            result_types=(op.result.type,),
+            properties=properties,
+        )
+        _merge(rewriter, op, source, new)
+
+
+def _cropped(op: SliceOp | PadOp) -> Sequence[tuple[int, int]] | None:
+    """What is taken away at the low and the high end of each dimension, if that is all
+    that the operation does."""
+    if not _is_known(op) or not is_static(tensor_type_of(op.result.type)):
+        return None
+    if isinstance(op, PadOp):
+        ends = op.low.get_values(), op.high.get_values()
+        taken = [(-low, -high) for low, high in zip(*ends, strict=True)]
+        is_crop = not any(op.interior.get_values())
+    else:
+        starts, limits = op.start_indices.get_values(), op.limit_indices.get_values()
+        sizes = zip(starts, limits, value_shape(op.inputs[0]), strict=True)
+        taken = [(start, size - limit) for start, limit, size in sizes]
+        is_crop = all(step == 1 for step in op.strides.get_values())
+    return taken if is_crop and all(min(ends) >= 0 for ends in taken) else None
+
+
 class CountPositions(RewritePattern):
     """An iota along what is reduced or sorted -> one of the operation's `positions`."""
 
@@ -748,12 +860,17 @@ def _is_part(op: Operation) -> bool:
     )
 
 
+def _number(value: SSAValue) -> float | None:
+    """The real number that a value is known to be."""
+    owner = value.owner
+    number = owner.splat if isinstance(owner, ConstantOp) else None
+    return number.value.data if isinstance(number, IntegerAttr | FloatAttr) else None
+
+
 def _integer(value: SSAValue) -> int | None:
     """The integer that a value is known to be."""
-    owner = value.owner
-    if not isinstance(owner, ConstantOp):
-        return None
-    return owner.splat.value.data if isinstance(owner.splat, IntegerAttr) else None
+    number = _number(value)
+    return number if isinstance(number, int) else None
 
 
 class DropCopyHome(RewritePattern):

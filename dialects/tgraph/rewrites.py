@@ -14,7 +14,7 @@ from .index_batching import BatchOfIndices
 from .indexing import DynamicSliceOp, DynamicUpdateSliceOp, GatherOp, ScatterOp
 from .matrices import FactorizationOp
 from .narrowing import NarrowOperands
-from .reducing import ConvolutionOp, DotGeneralOp, ReduceOp
+from .reducing import ConvolutionOp, DotGeneralOp, ReduceOp, ReduceWindowOp
 from .shaping import (
     BroadcastInDimOp,
     ConcatenateOp,
@@ -39,7 +39,8 @@ REWRITES.update(
         SortOp: (c.SortOfUnitDimension(), c.CountPositions()),
         ReduceOp: (c.ReduceOfUnitDimensions(),),
         DotGeneralOp: (NarrowOperands(), c.DotGeneralOfUnitDimensions()),
-        ConvolutionOp: (NarrowOperands(),),
+        ConvolutionOp: (NarrowOperands(), c.ConvolutionOfPad()),
+        ReduceWindowOp: (c.ReduceWindowOfPad(),),
         FullLikeOp: (c.FullLikeOfStaticShape(),),
         ReshapeOp: (c.DropIdentity(), c.MergeReshapes(), c.ShapeOfSplat()),
         BroadcastInDimOp: (
@@ -63,10 +64,11 @@ REWRITES.update(
             c.NumberOfConstant(),
             c.SlicesOfDynamicSlice(),
             c.SlicesOfConcatenation(),
+            c.CropOfConvolution(),
         ),
         ReverseOp: (c.DropIdentity(), c.MergeReverses(), c.ShapeOfSplat()),
         ConcatenateOp: (c.DropIdentity(),),
-        PadOp: (c.DropIdentity(),),
+        PadOp: (c.DropIdentity(), c.CropOfConvolution()),
         DeviceCopyOp: (c.DropCopyHome(), c.CopyOfConstant()),
         FactorizationOp: (unused.DropUnusedFactors(),),
         WhileOp: (unused.DropUnusedOfLoop(),),
