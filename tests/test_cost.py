@@ -83,10 +83,23 @@ def test_a_library_starts_later_than_a_loop_nest() -> None:
 def test_a_library_packs_the_right_matrix_and_the_left_one_if_it_is_transposed() -> (
     None
 ):
+    """In the order of its rows in half the time that it takes to transpose it."""
     op = product("", "4x512", "512x1024", "4x1024")
     left, right = op.operands
     assert time_to_pack(op, left) == 0
-    assert time_to_pack(op, right) == time_to_move(2 * 4 * 512 * 1024)
+    assert time_to_pack(op, right) == time_to_move(4 * 512 * 1024)
+    along = only(
+        parsed(
+            "%a: tensor<4x512xf32>, %b: tensor<1024x512xf32>",
+            """%r = tgraph.dot_general %a, %b {
+              lhs_contracting_dimensions = array<i64: 1>,
+              rhs_contracting_dimensions = array<i64: 1>}
+              : (tensor<4x512xf32>, tensor<1024x512xf32>) -> tensor<4x1024xf32>""",
+        ),
+        "dot_general",
+    )
+    assert time_to_pack(along, along.operands[0]) == 0
+    assert time_to_pack(along, along.operands[1]) == time_to_move(2 * 4 * 512 * 1024)
     assert time(op) > max(time_to_move(moved(op)), arithmetic(op)) + time_to_pack(
         op, right
     )

@@ -588,12 +588,8 @@ def test_convolution(seed: int) -> None:
     check_convolution(rng, rank, dtype, sums, image, kernel, groups, by_batch)
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_convolution_of_one_feature(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(seed)
-    dtype = str(rng.choice(["float32", "float64"]))
-    features = {"i": 1, "o": 1, str(rng.choice(["i", "o"])): int(rng.integers(1, 5))}
-    image = {"b": int(rng.integers(1, 3)), "f": features["i"]}
+def recorded_sums(monkeypatch: pytest.MonkeyPatch) -> Sequence[object]:
+    """What the convolutions that follow become as loop nests."""
     found: list[object] = []
     as_sum = stencils.as_sum
 
@@ -602,10 +598,58 @@ def test_convolution_of_one_feature(seed: int, monkeypatch: pytest.MonkeyPatch) 
         return found[-1]
 
     monkeypatch.setattr(stencils, "as_sum", recorded)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_convolution_of_one_feature(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(seed)
+    dtype = str(rng.choice(["float32", "float64"]))
+    features = {"i": 1, "o": 1, str(rng.choice(["i", "o"])): int(rng.integers(1, 5))}
+    image = {"b": int(rng.integers(1, 3)), "f": features["i"]}
+    found = recorded_sums(monkeypatch)
     rank = int(rng.integers(1, 3))
     check_convolution(rng, rank, dtype, dtype, image, features, most_holes=1, wider=50)
     assert all(found)
     assert bool(found) == llvm.is_available()
+
+
+@pytest.mark.parametrize(
+    ("labels", "stride", "apart", "is_nest"),
+    [
+        ("fb01_io01->fb01", 1, 1, True),
+        ("fb01_oi01->01fb", 1, 2, True),
+        ("bf01_io01->0bf1", 2, 1, True),
+        ("f01b_i01o->01bf", 1, 1, False),
+    ],
+)
+def test_gradient_of_depthwise_weights(
+    labels: str, stride: int, apart: int, is_nest: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(len(labels) + stride)
+    found = recorded_sums(monkeypatch)
+    images, result = labels.split("->")
+    image, kernel = images.split("_")
+    low, high, window, places = 2, 1, (9, 12), (5, 5)
+    reach = [(n - 1) * apart + 1 + (5 - 1) * stride for n in window]
+    of_image = {"b": 6, "f": 2, "0": reach[0] - low - high, "1": reach[1] - low - high}
+    of_kernel = {"i": 2, "o": 6, "0": window[0], "1": window[1]}
+    of_result = {"b": 1, "f": 6, "0": places[0], "1": places[1]}
+    properties: dict[str, Attribute] = {
+        "dim_labels": StringAttr(labels),
+        "window_strides": ints([stride] * 2),
+        "padding_low": ints([low] * 2),
+        "padding_high": ints([high] * 2),
+        "lhs_dilation": ints([1, 1]),
+        "rhs_dilation": ints([apart] * 2),
+        "feature_group_count": IntegerAttr(1, i64),
+        "batch_group_count": IntegerAttr(6, i64),
+    }
+    x = numbers(rng, [of_image[n] for n in image], "float32")
+    w = numbers(rng, [of_kernel[n] for n in kernel], "float32")
+    out = tensor([of_result[n] for n in result], "float32")
+    check(rng, reducing.ConvolutionOp, [x, w], properties, out)
+    assert any(found) == (is_nest and llvm.is_available())
 
 
 @pytest.mark.parametrize("rank", [0, 1, 2])

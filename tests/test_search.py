@@ -1,6 +1,7 @@
 """tgraph-search: never more bytes than the default, and the same values."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,8 @@ from sampling import examples
 
 import tensorplan
 from tensorplan.dialects.tgraph.reference.interpreter import run_reference
+from tensorplan.passes.tgraph.shared.candidates import Candidates
+from tensorplan.passes.tgraph.tile import TGraphTile
 from tensorplan.runtime.executor import Executable
 
 
@@ -25,6 +28,29 @@ def test_never_more_bytes_and_the_same_values(program: Program) -> None:
     got = Executable(planned, sanitize=True, native=False)(*inputs(program.module))
     for a, b in zip(got, want, strict=True):
         assert_allclose(a, b, rtol=1e-5, equal_nan=True)
+
+
+def test_a_program_that_is_known_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With no other outcome than if it were planned again."""
+    text = (Path(__file__).parent.parent / "examples/classifier.mlir").read_text()
+    tiled: list[int] = []
+    apply, run = TGraphTile.apply, Candidates.run
+
+    def counted(self: TGraphTile, *given: Any) -> None:
+        tiled[-1] += 1
+        apply(self, *given)
+
+    def forgetful(self: Candidates, *given: Any) -> Any:
+        return run(self, *given[:4])
+
+    monkeypatch.setattr(TGraphTile, "apply", counted)
+    plans: list[str] = []
+    for way in (run, forgetful):
+        monkeypatch.setattr(Candidates, "run", way)
+        tiled.append(0)
+        plans.append(str(tensorplan.plan(tensorplan.read(text), effort="high")))
+    assert plans[0] == plans[1]
+    assert tiled[0] < tiled[1]
 
 
 @pytest.mark.thorough

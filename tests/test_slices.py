@@ -244,6 +244,6 @@ def test_a_product_is_added_to_what_there_is() -> None:
 
     w, x, g = floats(256, 1024), floats(4, 32, 256), floats(32, 1024)
     run = Executable(planned(of_a_slice, w, x, g, np.int32(0)))
-    assert run.scratch_bytes == Executable(planned(added, w, x[0], g)).scratch_bytes
+    assert run.scratch_bytes <= Executable(planned(added, w, x[0], g)).scratch_bytes
     got = run(w, x, g, np.int32(2))[0]
     np.testing.assert_allclose(got, added(w, x[2], g), 1e-4, 1e-4)

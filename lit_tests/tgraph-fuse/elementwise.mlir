@@ -76,11 +76,11 @@ func.func @alone(%a: tensor<4xf32>) -> tensor<4xf32> {
 // CHECK-NEXT:    tgraph.fusion(%{{.*}} = %e, %{{.*}} = %a)
 // CHECK-NEXT:      tgraph.broadcast_in_dim
 // CHECK-NEXT:      tgraph.add
-func.func @small_operand(%a: tensor<4x8xf32>, %b: tensor<8xf32>) -> tensor<4x8xf32> {
+func.func @small_operand(%a: tensor<64x8xf32>, %b: tensor<8xf32>) -> tensor<64x8xf32> {
   %e = tgraph.exponential %b : tensor<8xf32>
-  %0 = tgraph.broadcast_in_dim %e {broadcast_dimensions = array<i64: 1>} : (tensor<8xf32>) -> tensor<4x8xf32>
-  %1 = tgraph.add %a, %0 : tensor<4x8xf32>
-  func.return %1 : tensor<4x8xf32>
+  %0 = tgraph.broadcast_in_dim %e {broadcast_dimensions = array<i64: 1>} : (tensor<8xf32>) -> tensor<64x8xf32>
+  %1 = tgraph.add %a, %0 : tensor<64x8xf32>
+  func.return %1 : tensor<64x8xf32>
 }
 
 // Operations of different streams (devices, groups) are not computed together; a group

@@ -61,7 +61,7 @@ from .tiling.loop_search import IN_CACHE
 LONGER = 1.0
 """The effort of a longer search for an order."""
 
-MORE, MANY = (32, 0.1), (128, 1.0)
+MORE, MANY = (32, 0.1), (128, 2.0)
 """Tiles, and the part of the time that they may take longer."""
 
 TILES = 1, 4

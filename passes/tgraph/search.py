@@ -8,8 +8,9 @@ tgraph-rematerialize. It then changes one choice at a time, and keeps every chan
 takes fewer bytes, until no change helps (coordinate descent). It varies the last pass
 of the sequence first. That is the fastest, because the search can reuse what the
 earlier passes made of the best version, and recomputation saves the most. Tiles may be
-cut into tiles again, twice at most. The search plans every version on a copy, including
-placement, so the result never takes more bytes than the default.
+cut into tiles again, twice at most. The search gives up a version that has become the
+same program as an earlier one, with the same passes ahead. It plans every other version
+on a copy, including placement, so the result never takes more bytes than the default.
 
 Without a time limit, the result is the same on every machine. With a limit, in seconds
 of wall-clock time, the search abandons the current version when time is up, even in the
@@ -163,6 +164,7 @@ class _Search:
         self.choices = choices
         self.chosen = {kind: passes[0] for kind, passes in choices.items()}
         self._ahead: Sequence[ModuleOp] = [given]
+        self._seen: set[object] = set()
         self.best = self._first()
 
     def _first(self) -> Candidate:
@@ -207,7 +209,7 @@ class _Search:
         pass on; and the program ahead of each of these passes."""
         ahead: list[ModuleOp] = []
         start = self._ahead[at]
-        if found := self.candidates.run(what, start, passes, ahead):
+        if found := self.candidates.run(what, start, passes, ahead, self._seen):
             number = self.candidates.made
             text = "search: candidate %d, %s: %d bytes"
             PROGRESS.info(text, number, what, found.bytes)

@@ -92,17 +92,27 @@ class Candidates:
         start: ModuleOp,
         passes: Sequence[ModulePass],
         ahead: list[ModuleOp] | None = None,
+        seen: set[object] | None = None,
     ) -> Candidate | None:
-        """What the passes make of a copy of the program; None if the time is up.
+        """What the passes make of a copy of the program; None if the time is up, or if
+        it has become a program of `seen` with the same passes ahead of it.
 
-        The first candidate is always made. `ahead` gets the program ahead of each pass.
+        The first candidate is always made. `ahead` gets the program ahead of each pass,
+        `seen` its text.
         """
         module = start.clone()
+        left = list(passes)
 
         def before(_: ModulePass, module: ModuleOp) -> None:
             self._check()
             if ahead is not None:
                 ahead.append(module.clone() if ahead else start)
+            if seen is not None and len(left) < len(passes):
+                key = str(module), *map(str, left)
+                if key in seen:
+                    raise _GivenUp
+                seen.add(key)
+            left.pop(0)
 
         try:
             end = self._end if self.made else inf
@@ -112,7 +122,7 @@ class Candidates:
                 begin = monotonic()
                 bytes = self._bytes(module)
                 self._check()
-        except _OutOfTime:
+        except _GivenUp:
             return None
         if not self.made:
             self._end -= REST * (monotonic() - begin)  # for what comes after it
@@ -121,7 +131,7 @@ class Candidates:
 
     def _check(self) -> None:
         if self.made and deadline.passed():
-            raise _OutOfTime
+            raise _GivenUp
 
     def _bytes(self, module: ModuleOp) -> int:
         """Of the largest arena that counts."""
@@ -132,5 +142,5 @@ class Candidates:
         return max(counting, default=0)
 
 
-class _OutOfTime(Exception):
+class _GivenUp(Exception):
     """A candidate is given up."""

@@ -4,8 +4,10 @@
 
 A library multiplies matrices of many features. Where the images or the result have one
 feature, a loop nest adds up what the window sees for a vector of places, and computes
-what follows at once. Where the window reaches into the padding, the image is copied
-between zeros first.
+what follows at once. The gradient of the weights of a depthwise convolution has one
+feature for each group, and its window is as large as the images: a loop nest adds up
+the products of vectors of both. Where the window reaches into the padding, the image
+is copied between zeros first.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,12 +15,13 @@ from math import prod
 from operator import mul
 
 import numpy as np
+from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Block, SSAValue
 
 from ....dialects.dtypes import Array, numpy_dtype
-from ....dialects.tgraph.base import TensorOp
+from ....dialects.tgraph.base import TensorOp, ints, with_shape
 from ....dialects.tgraph.elementwise import AddOp, MultiplyOp
-from ....dialects.tgraph.reducing import ConvolutionOp
+from ....dialects.tgraph.reducing import ConvolutionOp, ReduceOp
 from ....support.arrays import strided
 from ...calls import Call
 from ...pool import Scratch
@@ -36,6 +39,13 @@ FEW = 4
 """Features of the images or the result, up to which a nest is faster than a library, if
 the other has one."""
 
+WIDE = 3
+"""Elements along a window, up to which oneDNN has a kernel of its own for the gradient
+of a depthwise convolution's weights."""
+
+HALF = 8
+"""Places of a row, from which on a nest for others takes a quarter of the time."""
+
 
 def as_sum(
     op: Contraction, inputs: Sequence[Array], scratch: Scratch
@@ -44,45 +54,103 @@ def as_sum(
     and the arrays that this starts from. None where a library is faster."""
     if not isinstance(op, ConvolutionOp) or not _is_for_nest(op, inputs):
         return None
+    shape = op.declared[0].get_shape()
+    kernel = by_labels(inputs[1], op.labels[1], "o" + _spatial(op) + "i")
+    window = kernel.shape[1:]
+    image, calls = _windows(op, inputs[0], shape, window, scratch)
+    behind = (None,) * (len(shape) - 1 - op.labels[2].index("f"))
+    ahead = (slice(None),) * len(window)
+    factors = image, np.broadcast_to(kernel[:, *behind, *ahead], image.shape)
+    written = _written_out if op.groups == 1 else _reduced
+    return calls, *written(op, *factors)
+
+
+def _written_out(
+    op: ConvolutionOp, image: Array, kernel: Array
+) -> tuple[Mapping[SSAValue, TensorOp], Mapping[SSAValue, Array]]:
+    """A product and a sum for each element that the window sees."""
     (result,) = op.results or op.outs
     type = op.declared[0]
-    shape = type.get_shape()
-    kernel = by_labels(inputs[1], op.labels[1], _spatial(op) + "io")
-    image, calls = _windows(op, inputs[0], shape, kernel.shape[:-1], scratch)
-    behind = (None,) * (len(shape) - 1 - op.labels[2].index("f"))
     block = Block()
     factors: dict[SSAValue, Array] = {}
     ops: list[TensorOp] = []
-    for at in np.ndindex(kernel.shape[:-1]):
+    for at in np.ndindex(image.shape[type.get_num_dims() :]):
         pair = [block.insert_arg(type, 0) for _ in range(2)]
-        arrays = image[..., *at], np.broadcast_to(kernel[*at][:, *behind], shape)
+        arrays = (factor[..., *at] for factor in (image, kernel))
         factors |= dict(zip(pair, arrays, strict=True))
         ops.append(MultiplyOp(pair, result_types=[type]))
         if len(ops) > 1:
             summed = [made.results[0] for made in ops[-2:]]
             ops.append(AddOp(summed, result_types=[type]))
-    return calls, {**by_result(ops[:-1]), result: ops[-1]}, factors
+    return {**by_result(ops[:-1]), result: ops[-1]}, factors
+
+
+def _reduced(
+    op: ConvolutionOp, image: Array, kernel: Array
+) -> tuple[Mapping[SSAValue, TensorOp], Mapping[SSAValue, Array]]:
+    """All products, and their sums along the dimensions of the window."""
+    (result,) = op.results or op.outs
+    type = op.declared[0]
+    space = with_shape(type, image.shape)
+    pair = Block(arg_types=[space, space]).args
+    product = MultiplyOp(pair, result_types=[space])
+    dimensions = ints(range(type.get_num_dims(), image.ndim))
+    total = ReduceOp(
+        [product.result],
+        result_types=[type],
+        properties={"kind": StringAttr("add"), "dimensions": dimensions},
+    )
+    ops = {product.result: product, result: total}
+    return ops, dict(zip(pair, (image, kernel), strict=True))
 
 
 def _is_for_nest(op: ConvolutionOp, inputs: Sequence[Array]) -> bool:
-    """Whether there is one feature, and rows of the result have whole vectors."""
-    image, kernel = inputs
+    """Whether it is one for which a library is slower, of floats without holes."""
     types = {numpy_dtype(op.declared[0].element_type, op), *(x.dtype for x in inputs)}
-    seen, made = (kernel.shape[op.labels[1].index(label)] for label in "io")
-    places = dict(zip(op.labels[2], op.declared[0].get_shape(), strict=True))
-    along = [places[label] for label in _spatial(op)]
     return (
         len(types) == 1
         and types <= {np.dtype(np.float32), np.dtype(np.float64)}
-        and op.groups == 1
         and all(holes == 1 for holes in op.lhs_dilation.get_values())
-        and image.size > 0
-        and prod(places.values()) > 0
+        and inputs[0].size > 0
+        and prod(op.declared[0].get_shape()) > 0
+        and (_has_one_feature(op, inputs) or _is_wide_gradient(op, inputs))
+    )
+
+
+def _has_one_feature(op: ConvolutionOp, inputs: Sequence[Array]) -> bool:
+    """Whether there is one feature, and rows of the result have whole vectors."""
+    kernel = inputs[1]
+    seen, made = (kernel.shape[op.labels[1].index(label)] for label in "io")
+    return (
+        op.groups == 1
         and min(seen, made) == 1
         and max(seen, made) <= FEW
         and 0 < kernel.size // made <= MOST
-        and along[-1:] >= [ROW]
+        and _along(op)[-1:] >= [ROW]
     )
+
+
+def _is_wide_gradient(op: ConvolutionOp, inputs: Sequence[Array]) -> bool:
+    """Whether it is the gradient of the weights of a wide depthwise convolution, whose
+    images are rows."""
+    image, kernel = inputs
+    last = _spatial(op)[-1:]
+    groups = op.batch_group_count.value.data
+    return (
+        groups > 1
+        and op.groups == groups == kernel.shape[op.labels[1].index("o")]
+        and image.shape[op.labels[0].index("b")] == groups
+        and max(_along(op), default=0) > WIDE
+        and kernel.shape[op.labels[1].index(last)] >= HALF
+        and image.strides[op.labels[0].index(last)] == image.itemsize
+        and kernel.strides[op.labels[1].index(last)] == kernel.itemsize
+    )
+
+
+def _along(op: ConvolutionOp) -> list[int]:
+    """The places of the result along each dimension of space."""
+    places = dict(zip(op.labels[2], op.declared[0].get_shape(), strict=True))
+    return [places[label] for label in _spatial(op)]
 
 
 def _spatial(op: ConvolutionOp) -> str:
@@ -119,7 +187,7 @@ def _windows(
     strides, apart, _ = (array.get_values() for array in moves)
     batch, *along, feature = image.strides
     steps = dict(zip(spatial, map(mul, strides, along), strict=True))
-    steps |= {"b": batch, "f": 0}
+    steps |= {"b": batch, "f": 0} if op.groups == 1 else {"b": 0, "f": batch}
     seen = strided(
         image,
         (*shape, *window),
