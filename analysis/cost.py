@@ -21,10 +21,10 @@ contraction, and each matrix of its batch, later than a loop nest starts. Before
 multiplies, it packs the right matrix, and the left one if that is transposed: it copies
 them into the order in which it reads them (Goto and van de Geijn, "Anatomy of
 high-performance matrix multiplication", 2008). A copy that transposes takes twice as
-long. A processor computes and moves whole
-vectors: time counts columns of a product, output features of a convolution, and
-elements of a row that lies apart from the next, up to a multiple of them. A gather
-reads whole lines of a cache. The constants were measured on one core by
+long. A processor computes and moves whole vectors: time counts columns of a product,
+output features of a convolution, and elements of a row that lies apart from the next,
+up to a multiple of them. A gather reads whole lines of a cache. The constants were
+measured on one core by
 `benchmarks/cost.py`, which compares the estimates with kernels. Symbolic sizes count as
 typical ones.
 """
