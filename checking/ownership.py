@@ -140,7 +140,7 @@ class _Walk:
         self._is_placed = sharing is None  # at offsets that are numbers
         self.unchecked = unchecked
         self.references = accesses.references
-        self._beside = cache(self._find_beside)
+        self._expanded = cache(self.references.expanded)
         self.states: dict[tuple[Region, _State], _States] = {}
         self.apart: dict[tuple[SSAValue, SSAValue], bool] = {}
         """Whether two operands, one of which is handed on, have no byte in common."""
@@ -506,9 +506,12 @@ class _Walk:
             return bits | (aliases & ~(1 << number))
         return bits | (aliases & state.stale)
 
-    def _find_beside(self, buffer: int) -> int:
-        """The buffers that share bytes with one, and the references to these."""
-        return self.references.expanded(self.sharing.with_(buffer))
+    def _beside(self, buffer: int) -> int:
+        """The buffers that share bytes with one, and the references to these: many have
+        the same, but for themselves."""
+        itself = 1 << buffer
+        bits = self._expanded(self.sharing.with_(buffer) | itself)
+        return bits & ~(itself | self.references.aliases[buffer])
 
     def _compare(self, op: Operation, value: SSAValue, state: _State) -> None:
         """Notes whether other operands may be what one that is handed on is."""
@@ -535,7 +538,7 @@ class _Walk:
             sources = near & ~access.begun & bits_of(access.read)
             for value in access.handed_on:
                 reached = references.reach[value] & state.held
-                reached &= references.expanded(near | 1 << target) & ~same
+                reached &= self._expanded(near | 1 << target) & ~same
                 if reached and value not in access.rewritten:
                     sources |= reached
                     self.given[memories.buffers[target].value, value] = None
