@@ -110,12 +110,10 @@ class Callees:
         """Whether a function may read, and write, what an argument of it is."""
         if argument not in self._effects:
             effects = [
-                (True, True)
-                if self.of(use.operation)
-                else effects_on(use.operation, each)
+                (True, True) if self.of(user) else effects_on(user, each)
                 for each in may_be({argument: 0})
-                for use in each.uses
-                if not passes_on(use.operation)
+                for user in (use.operation for use in each.uses)
+                if not passes_on(user)
             ]
             self._effects[argument] = (
                 any(r for r, _ in effects),
