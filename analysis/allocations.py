@@ -61,7 +61,6 @@ from .control_flow import (
     SCOPES,
     ControlFlow,
     ends,
-    is_carried,
     moves,
     passes_on,
 )
@@ -341,7 +340,7 @@ def _allocation(
     )
     count = slots(references, by_reference)
     if lives_on or flow.barriers or flow.has_streams:
-        if any(is_carried(reference, alloc) for reference in by_reference):
+        if any(flow.is_carried(reference, alloc) for reference in by_reference):
             count = None
         by_reference = {alloc.memref: uses}
     if count is None or count > most_slots:

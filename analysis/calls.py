@@ -21,7 +21,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Operation, SSAValue
-from xdsl.traits import IsTerminator, SymbolTable
+from xdsl.traits import IsTerminator
 
 from ..dialects.diagnostics import name_of
 from ..dialects.memory import (
@@ -33,6 +33,7 @@ from ..dialects.memory import (
     is_view,
     root_of,
 )
+from ..dialects.symbols import Symbols
 from ..dialects.tgraph.base import TensorOp
 
 NUMBERS = AnyFloat | IntegerType | IndexType | ComplexType | VectorType
@@ -45,6 +46,7 @@ class Calls:
     """What calls do with their memrefs: each function is looked at once."""
 
     def __init__(self):
+        self._symbols = Symbols()
         self._keeps_nothing: dict[FuncOp, bool] = {}
 
     def is_over(self, op: Operation) -> bool:
@@ -60,8 +62,8 @@ class Calls:
         callees: dict[FuncOp, None] = {}
         pending = [call]
         for each in pending:  # grows
-            callee = SymbolTable.lookup_symbol(each, each.callee)
-            if not isinstance(callee, FuncOp) or callee.is_declaration:
+            callee = self._symbols.callee(each)
+            if callee is None:
                 return self._note(callees, False)
             known = self._keeps_nothing.get(callee)
             if known is False:

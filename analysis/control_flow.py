@@ -23,12 +23,15 @@ concurrent loop.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import accumulate
+from operator import sub
 
 from xdsl.dialects import arith, cf, scf
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, Region, SSAValue, Use
 
 from ..dialects.diagnostics import name_of
+from ..dialects.dominance import Dominance
 from ..dialects.memory import is_barrier, is_buffer, is_view
 from ..dialects.tgraph.base import STREAM
 from .calls import Calls
@@ -52,16 +55,23 @@ _YIELDS = ("scf.yield", "affine.yield", "memref.alloca_scope.return")
 
 @dataclass(slots=True)
 class BasicBlock:
-    """A run of steps, without branches, and the nodes that may come next."""
+    """A run of steps, without branches, and the nodes that may come next, or before."""
 
     start: int  # its first step
     successors: list[int] = field(default_factory=list[int])
+    predecessors: list[int] = field(default_factory=list[int])
+
+
+def link(nodes: Sequence[BasicBlock], source: int, target: int) -> None:
+    """One node may come after another."""
+    nodes[source].successors.append(target)
+    nodes[target].predecessors.append(source)
 
 
 class ControlFlow:
     """The steps of a function, and the nodes that they are in, in the same order."""
 
-    def __init__(self, func: FuncOp):
+    def __init__(self, func: FuncOp, calls: Calls | None = None):
         self.nodes: list[BasicBlock] = []
         self.ops: list[Operation] = []
         """By step."""
@@ -73,7 +83,8 @@ class ControlFlow:
         """Where several agents that run the function wait for one another."""
         self.has_streams = any(STREAM in op.attributes for op in self.step)
         """Whether operations may run in another order."""
-        self.calls = Calls()
+        self.calls = calls or Calls()
+        self._dominance: dict[Region, Dominance] = {}
 
     @cached_property
     def ends(self) -> Sequence[int]:
@@ -88,11 +99,20 @@ class ControlFlow:
     @cached_property
     def predecessors(self) -> Sequence[Sequence[int]]:
         """And those before each."""
-        found: list[list[int]] = [[] for _ in self.nodes]
+        return [node.predecessors for node in self.nodes]
+
+    @cached_property
+    def repeats(self) -> Sequence[bool]:
+        """Of each node, whether a branch from it, or from further down the text, leads
+        back to it, or further up."""
+        entered, left = ([0] * len(self.nodes) for _ in range(2))
         for number, node in enumerate(self.nodes):
-            for successor in node.successors:
-                found[successor].append(number)
-        return found
+            for target in node.successors:
+                if target <= number:
+                    entered[target] += 1
+                    left[number] += 1
+        around = accumulate(map(sub, entered, [0, *left[:-1]]))
+        return [count > 0 for count in around]
 
     def step_of(self, op: Operation) -> tuple[int, Operation]:
         """The step that an operation is a part of, and the operation that is it."""
@@ -102,13 +122,30 @@ class ControlFlow:
             op = outer
         return self.step[op], op
 
+    def is_carried(self, alias: SSAValue, alloc: Operation) -> bool:
+        """Whether the memref may be from an earlier execution of `alloc`, while it
+        runs.
+
+        That is, whether it is an argument of a block that dominates `alloc`: if it does
+        not, the argument is over by then.
+        """
+        block, inside = alias.owner, alloc.parent_block()
+        if not isinstance(block, Block) or (region := block.parent) is None:
+            return False
+        target = region.find_ancestor_block_in_region(inside) if inside else None
+        if target is None:
+            return False
+        if region not in self._dominance:
+            self._dominance[region] = Dominance(region)
+        return self._dominance[region].dominates(block, target)
+
     def _start(self) -> int:
         self.nodes.append(BasicBlock(len(self.node_of)))
         return len(self.nodes) - 1
 
     def _link(self, sources: Sequence[int], target: int) -> None:
         for source in sources:
-            self.nodes[source].successors.append(target)
+            link(self.nodes, source, target)
 
     def _add_region(self, region: Region) -> tuple[int, list[int]]:
         """The node that a region starts with, and those that it may end with."""
@@ -223,30 +260,6 @@ def _branch(op: Operation, index: int) -> Sequence[SSAValue] | None:
             return [op.else_block.args[index - 1 - count]]
         case _:
             return None
-
-
-def is_carried(alias: SSAValue, alloc: Operation) -> bool:
-    """Whether the memref may be from an earlier execution of `alloc`, while it runs.
-
-    That is, whether it is an argument of a block that dominates `alloc`: if it does
-    not, the argument is over by then.
-    """
-    block, inside = alias.owner, alloc.parent_block()
-    if not isinstance(block, Block) or (region := block.parent) is None:
-        return False
-    target = region.find_ancestor_block_in_region(inside) if inside else None
-    if target is None:
-        return False
-    entry = region.blocks[0]
-    reached = {block, entry}  # without passing through `block`
-    pending = [] if entry is block else [entry]
-    while pending:
-        terminator = pending.pop().last_op
-        for successor in terminator.successors if terminator else ():
-            if successor not in reached:
-                reached.add(successor)
-                pending.append(successor)
-    return target is block or target not in reached
 
 
 def ends(func: FuncOp) -> Iterator[Operation]:

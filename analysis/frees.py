@@ -14,7 +14,7 @@ that is the %new of the iteration before.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from xdsl.dialects import memref
@@ -224,12 +224,19 @@ class _Begins:
         order = sorted(references.all, key=references.begin)
         self.number = {reference: n for n, reference in enumerate(order)}
         self._steps = [references.begin(reference) for reference in order]
+        uses = [use.operation for alias in references.of for use in alias.uses]
+        nodes = [self.flow.node_of[self.flow.step_of(op)[0]] for op in uses]
+        self._used = range(min(nodes, default=0), max(nodes, default=-1) + 1)
         self._all = (1 << len(order)) - 1
 
     def without(self, start: int, end: int) -> Bits:
         """The references that do not begin in these steps."""
         low, high = bisect_left(self._steps, start), bisect_left(self._steps, end)
         return self._all - (1 << high) + (1 << low)
+
+    def are_between(self, node: int) -> bool:
+        """Whether a path from one use to another may go through a node."""
+        return node in self._used or self.flow.repeats[node]
 
 
 class _Paths:
@@ -247,7 +254,9 @@ class _Paths:
     def keep_until(self, reference: SSAValue, step: int) -> bool:
         """Whether some path to it, from after another step, leaves a reference."""
         node = self._flow.node_of[step]
-        kept = self._to[node] & self._begins.without(step + 1, self._flow.ends[node])
+        kept = self._to.get(node, 0) & self._begins.without(
+            step + 1, self._flow.ends[node]
+        )
         if node == self._node and step < self._step:
             kept |= self._begins.without(step + 1, self._step + 1)
         return bool(kept >> self._begins.number[reference] & 1)
@@ -255,23 +264,24 @@ class _Paths:
     def keep_from(self, reference: SSAValue, step: int) -> bool:
         """Whether some path from it, to another step, leaves a reference."""
         node = self._flow.node_of[step]
-        kept = self._from[node] & self._begins.without(
+        kept = self._from.get(node, 0) & self._begins.without(
             self._flow.nodes[node].start, step + 1
         )
         if node == self._node and self._step < step:
             kept |= self._begins.without(self._step + 1, step + 1)
         return bool(kept >> self._begins.number[reference] & 1)
 
-    def _spread(self, links: Sequence[Sequence[int]], kept: Bits) -> Sequence[Bits]:
+    def _spread(self, links: Sequence[Sequence[int]], kept: Bits) -> Mapping[int, Bits]:
         """By node, what is kept on some path up to it along links, which leaves so much
         in the step's own node."""
-        found = [0 for _ in links]
+        found: dict[int, Bits] = {}
         pending = [(self._node, kept)]
         while pending:
             node, kept = pending.pop()
-            for next in links[node]:
-                if new := kept & ~found[next]:
-                    found[next] |= new
+            for next in filter(self._begins.are_between, links[node]):
+                known = found.get(next, 0)
+                if new := kept & ~known:
+                    found[next] = known | new
                     start, end = self._flow.nodes[next].start, self._flow.ends[next]
                     pending.append((next, new & self._begins.without(start, end)))
         return found

@@ -17,6 +17,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from heapq import heappop, heappush
 from itertools import pairwise
 from typing import Protocol
 
@@ -61,24 +62,29 @@ def live_steps(flow: Flow, buffers: Sequence[Uses]) -> list[list[Steps]]:
     entering, leaving = _live_around(flow, buffers, accessed)
     since: dict[int, int] = {}  # step, by buffer that is live
     now: Bits = 0  # the same buffers
-    for number, node in enumerate(flow.nodes):
-        for index in _indices(now & ~entering[number]):
-            live[index].append((since.pop(index), node.start))
-        for index in _indices(entering[number] & ~now):
+    end = 0  # of the last node that has some
+    for number in sorted({*accessed, *entering}):
+        node, before = flow.nodes[number], entering.get(number, 0)
+        going_on = now & before if node.start == end else 0
+        for index in _indices(now & ~going_on):
+            live[index].append((since.pop(index), end))
+        for index in _indices(before & ~going_on):
             since[index] = node.start
-        for index, steps in accessed[number].items():
+        for index, steps in accessed.get(number, {}).items():
             start = since.pop(index, steps[0])
-            for before, step in pairwise(steps):
+            for earlier, step in pairwise(steps):
                 if buffers[index].accesses[step]:
-                    live[index].append((start, before + 1))
+                    live[index].append((start, earlier + 1))
                     start = step
             if leaving[number] >> index & 1:
                 since[index] = start
             else:
                 live[index].append((start, steps[-1] + 1))
         now = leaving[number]
-    for index in _indices(now):  # the last block of the text goes on to an earlier one
-        live[index].append((since.pop(index), len(flow.node_of)))
+        is_last = number + 1 == len(flow.nodes)
+        end = len(flow.node_of) if is_last else flow.nodes[number + 1].start
+    for index in _indices(now):
+        live[index].append((since.pop(index), end))
     for index, uses in enumerate(buffers):
         ranges = live[index] or [(uses.allocated, uses.allocated + 1)]
         live[index] = merged(ranges)
@@ -138,59 +144,68 @@ def pool_of(element: Attribute) -> str:
     return str(element)
 
 
-def _accessed(flow: Flow, buffers: Sequence[Uses]) -> list[dict[int, list[int]]]:
-    """For each node, the buffers that it accesses, each with the steps, ascending."""
-    found: list[dict[int, list[int]]] = [{} for _ in flow.nodes]
+def _accessed(
+    flow: Flow, buffers: Sequence[Uses]
+) -> Mapping[int, Mapping[int, Sequence[int]]]:
+    """By node: the buffers that it accesses, each with the steps, ascending."""
+    found: dict[int, dict[int, list[int]]] = {}
     for index, uses in enumerate(buffers):
         for step in sorted(uses.accesses):
-            found[flow.node_of[step]].setdefault(index, []).append(step)
+            here = found.setdefault(flow.node_of[step], {})
+            here.setdefault(index, []).append(step)
     return found
 
 
 def _live_around(
     flow: Flow,
     buffers: Sequence[Uses],
-    accessed: Sequence[Mapping[int, Sequence[int]]],
-) -> tuple[list[Bits], list[Bits]]:
-    """What is live before each node, and after it."""
-    nodes = range(len(flow.nodes))
-    if len(nodes) == 1:
-        return [0], [0]
-    allocated: list[Bits] = [0 for _ in nodes]
+    accessed: Mapping[int, Mapping[int, Sequence[int]]],
+) -> tuple[Mapping[int, Bits], Mapping[int, Bits]]:
+    """What is live before each node, and after it: where nothing is, no node is looked
+    at."""
+    if len(flow.nodes) == 1:
+        return {}, {0: 0}
+    allocated: dict[int, Bits] = {}
     for index, uses in enumerate(buffers):
-        allocated[flow.node_of[uses.allocated]] |= 1 << index
-    touched = [_bits(steps) for steps in accessed]
-    exposed = [  # what may be read that is from before the node
-        _bits(i for i, s in steps.items() if not buffers[i].accesses[s[0]])
-        & ~allocated[n]
-        for n, steps in enumerate(accessed)
-    ]
-    written_before: list[Bits] = [0 for _ in nodes]  # accessed on some path to the node
-    written_after = list(touched)
-    needed_after: list[Bits] = [0 for _ in nodes]
-    needed_before = list(exposed)
-    changed = True
-    while changed:
-        changed = False
-        for n in nodes:
-            after = touched[n] | (written_before[n] & ~allocated[n])
-            written_after[n] = after
-            for successor in flow.nodes[n].successors:
-                if after & ~written_before[successor]:
-                    written_before[successor] |= after
-                    changed = True
-        for n in reversed(nodes):
-            after = 0
-            for successor in flow.nodes[n].successors:
-                after |= needed_before[successor]
-            if after != needed_after[n]:
-                needed_after[n] = after
-                needed_before[n] = exposed[n] | (after & ~(allocated[n] | touched[n]))
-                changed = True
-    return (
-        [written_before[n] & needed_before[n] for n in nodes],
-        [written_after[n] & needed_after[n] for n in nodes],
-    )
+        node = flow.node_of[uses.allocated]
+        allocated[node] = allocated.get(node, 0) | 1 << index
+    touched = {n: _bits(steps) for n, steps in accessed.items()}
+    exposed = {  # what may be read that is from before the node
+        n: _bits(i for i, s in steps.items() if not buffers[i].accesses[s[0]])
+        & ~allocated.get(n, 0)
+        for n, steps in accessed.items()
+    }
+    needed_before: dict[int, Bits] = {}
+    needed_after: dict[int, Bits] = {}
+    pending = sorted(-n for n in exposed)
+    while pending:
+        n = -heappop(pending)
+        after = needed_after.get(n, 0) & ~(allocated.get(n, 0) | touched.get(n, 0))
+        before = exposed.get(n, 0) | after
+        if before == needed_before.get(n, 0):
+            continue
+        needed_before[n] = before
+        for other in flow.nodes[n].predecessors:
+            known = needed_after.get(other, 0)
+            if before & ~known:
+                needed_after[other] = known | before
+                heappush(pending, -other)
+    entering: dict[int, Bits] = {}  # written on some path to the node, and needed
+    leaving: dict[int, Bits] = {}
+    pending = sorted(touched)
+    while pending:
+        n = heappop(pending)
+        after = touched.get(n, 0) | (entering.get(n, 0) & ~allocated.get(n, 0))
+        after &= needed_after.get(n, 0)
+        if after == leaving.get(n):
+            continue
+        leaving[n] = after
+        for other in flow.nodes[n].successors:
+            known = entering.get(other, 0)
+            if new := after & needed_before.get(other, 0) & ~known:
+                entering[other] = known | new
+                heappush(pending, other)
+    return entering, leaving
 
 
 def _bits(indices: Iterable[int]) -> Bits:

@@ -37,7 +37,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from ..dialects.diagnostics import name_of
 from ..dialects.memory import is_memref, is_view
 from ..planning.problem import Steps, common
-from .control_flow import CHOICES, ControlFlow, is_carried, moves
+from .control_flow import CHOICES, ControlFlow, moves
 from .liveness import Uses, live_steps
 from .overwriting import meet
 
@@ -147,6 +147,7 @@ class References:
         nodes, node_of = self.flow.nodes, self.flow.node_of
         allocated = self.begin(self.source)
         steps = sorted(accessed)
+        wanted = self._nodes_before_moves()
         before: set[int] = set()
 
         def at(node: int, step: int) -> bool:
@@ -162,10 +163,29 @@ class References:
             for next in (
                 nodes[node].successors if at(node, self.flow.ends[node]) else ()
             ):
-                if next not in before:
+                if next in wanted and next not in before:
                     before.add(next)
                     pending.append(next)
         return lambda step: at(node_of[step], step)
+
+    def _nodes_before_moves(self) -> Set[int]:
+        """The nodes that lead to one in which something is handed on, without one that
+        allocates the memory in between."""
+        nodes, allocated = self.flow.nodes, self.begin(self.source)
+        pending: list[int] = []
+        for move in self.moves:
+            step, _ = self.flow.step_of(move.op)
+            node = self.flow.node_of[step]
+            if not nodes[node].start <= allocated < step:
+                pending.append(node)
+        found: set[int] = set()
+        while pending:
+            node = pending.pop()
+            if node not in found:
+                found.add(node)
+                others = nodes[node].predecessors
+                pending += [n for n in others if n != self.flow.node_of[allocated]]
+        return found
 
     def begin(self, reference: SSAValue) -> int:
         """The first step in which it refers to something."""
@@ -203,7 +223,7 @@ def slots(references: References, uses: Mapping[SSAValue, Uses]) -> int | None:
     """How many of an allocation there may be at a time; None if that is not known."""
     alloc = references.source.owner
     assert isinstance(alloc, Operation)
-    carried = [r for r in uses if is_carried(r, alloc)]
+    carried = [r for r in uses if references.flow.is_carried(r, alloc)]
     if not carried:
         return 1
     ranges = live_steps(references.flow, list(uses.values()))

@@ -5,15 +5,19 @@
     python benchmarks/planning.py --minimalloc ../minimalloc   # a checkout, built there
 
 CSV files are in minimalloc's format; `--sizes` adds synthetic sets (synthetic.py).
-Strategies whose time is quadratic in the number of buffers do without large sets.
+Strategies whose time is quadratic in the number of buffers do without large sets. The
+limits are CPU seconds, so what else the machine does changes no peak.
 """
 
 import argparse
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
+
+time.monotonic = time.process_time  # before the deadlines read it
 
 from synthetic import KINDS
 
@@ -31,9 +35,9 @@ lower bound, and how long it takes.
 Each cell is the peak divided by the lower bound. The lower bound is the largest sum of
 live bytes, so no plan is below 1. The CPU seconds of the strategy in this Python follow
 in parentheses, without the check of its plan. A bold figure is proved to be optimal.
-Searches stop after {time_limit:g} s. `plan-solve --list-strategies` says what each
-strategy does, and `plan-solve BUFFERS.csv --strategy all` compares them on your own
-buffers.
+Searches stop after {time_limit:g} s of CPU. `plan-solve --list-strategies` says what
+each strategy does, and `plan-solve BUFFERS.csv --strategy all` compares them on your
+own buffers.
 
 `benchmarks/planning.py --sizes {sizes} --minimalloc FOLDER --write
 docs/planning.md` writes this page.
@@ -75,8 +79,8 @@ MINIMALLOC = """
 
 [minimalloc](https://github.com/google/minimalloc) fits buffers into a given capacity,
 here of 1,048,576 bytes. `auto` also minimizes the peak without one. Times are CPU
-seconds; that of the first case includes the loading of numba. Searches of `auto` stop
-after {limit:g} s.
+seconds; that of the first case may include the loading of numba. Searches of `auto`
+stop after {limit:g} s.
 
 """
 

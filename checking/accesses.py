@@ -31,7 +31,6 @@ from .buffers import MemoryPool, bits_of
 from .effects import (
     Callees,
     bytes_used,
-    callee_of,
     hides,
     is_over_at_its_end,
 )
@@ -128,13 +127,14 @@ class Accesses:
         memories: Memories,
         may_be: Mapping[SSAValue, Sequence[int]],
         frees: Mapping[SSAValue, Sequence[int]],
+        callees: Callees,
         unchecked: Unchecked,
     ):
         self.memories = memories
         self.may_be = may_be
         self.frees = frees
         self.unchecked = unchecked
-        self.callees = Callees()
+        self.callees = callees
         self.parts = Parts(memories.buffers, may_be)
         self.found: dict[Operation, Access | None] = {}
         self._views = dict.fromkeys(memories.number, True)
@@ -287,7 +287,7 @@ class Accesses:
             or passes_on(user)
             or asynchronous(user)
             or is_done_at_its_end(user)
-            or callee_of(user)
+            or self.callees.of(user)
         ):
             self.unchecked.add(
                 "operations with unknown effects, assumed to end when they return", user
@@ -301,8 +301,7 @@ class Accesses:
         reached = [
             (value, place)
             for call in (op, *operations_in(op))
-            for inner in self.callees.reached_from(call)
-            for value in filter(is_memref, inner.results)
+            for value in self.callees.memories_of(call)
             if (place := place_of(value))
         ]
         for memory, (name, start) in self.memories.shared:

@@ -154,8 +154,9 @@ def _check_global(get: memref.GetGlobalOp) -> None:
 
 def _check_size_function(func: FuncOp) -> None:
     """The bytes that are returned for arenas of static size, and how many."""
-    arenas, sizes = arena_arguments(func), size_function(func)
-    if not arenas or sizes is None:
+    arenas = arena_arguments(func)
+    sizes = size_function(func) if arenas else None
+    if sizes is None:
         return
     returned = returned_sizes(sizes)
     if len(returned) != len(arenas):

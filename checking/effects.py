@@ -1,8 +1,8 @@
 """Effects of operations on their memrefs, through calls and regions, for plan-check."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from math import prod
-from typing import cast
+from typing import NamedTuple, cast
 
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import (
@@ -17,10 +17,10 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.traits import SymbolTable
 
 from ..dialects.diagnostics import name_of
 from ..dialects.memory import asynchronous, effects_on, is_done_at_its_end
+from ..dialects.symbols import Symbols
 from ..dialects.tgraph.base import AnyMemRef, element_bytes
 from .pointees import is_memref, may_be, operations_in, passes_on
 from .ranges import range_of
@@ -83,17 +83,23 @@ def _goes_on(op: Operation) -> bool:
 
 
 class Callees:
-    """What the functions that are called do, found once for each."""
+    """What the functions of a module that are called do, found once for each."""
 
     def __init__(self):
+        self._symbols = Symbols()
         self._effects: dict[SSAValue, tuple[bool, bool]] = {}
-        self._inside: dict[FuncOp, Sequence[Operation]] = {}
-        self._hides: dict[FuncOp, bool] = {}
+        self._reached: dict[FuncOp, Sequence[FuncOp]] = {}
+        self._own: dict[FuncOp, _Own] = {}
+
+    def of(self, op: Operation) -> FuncOp | None:
+        """The function that an operation calls, if its body is there, to be checked
+        too."""
+        return self._symbols.callee(op) if isinstance(op, CallOp) else None
 
     def effects_of(self, op: Operation, value: SSAValue) -> tuple[bool, bool]:
         """Whether an operation reads and writes an operand; of a call, whether the
         function may, which accesses it by whatever it has made of its argument."""
-        callee = callee_of(op)
+        callee = self.of(op)
         if callee is None:
             return effects_on(op, value)
         args = callee.body.blocks[0].args
@@ -101,59 +107,65 @@ class Callees:
         return any(r for r, _ in effects), any(w for _, w in effects)
 
     def _on(self, argument: SSAValue) -> tuple[bool, bool]:
+        """Whether a function may read, and write, what an argument of it is."""
         if argument not in self._effects:
-            self._effects[argument] = _effects_on_argument(argument)
+            effects = [
+                (True, True) if self.of(user) else effects_on(user, each)
+                for each in may_be({argument: 0})
+                for user in (use.operation for use in each.uses)
+                if not passes_on(user)
+            ]
+            self._effects[argument] = (
+                any(r for r, _ in effects),
+                any(w for _, w in effects),
+            )
         return self._effects[argument]
 
     def hide(self, op: Operation) -> bool:
         """Whether an operation calls a function that hides a memref, or calls one that
         does."""
-        callee = callee_of(op)
-        if callee is None:
-            return False
-        if callee not in self._hides:
-            self._hides[callee] = any(
-                any(map(is_memref, inner.operands))
-                and (hides(inner) or _goes_on(inner))
-                for inner in self.reached_from(op)
-            )
-        return self._hides[callee]
+        return any(self._own_of(func).hides for func in self._reached_from(op))
 
-    def reached_from(self, op: Operation) -> Sequence[Operation]:
-        """The operations of the function that one calls, and of those it calls."""
-        callee = callee_of(op)
+    def memories_of(self, op: Operation) -> Sequence[SSAValue]:
+        """The memrefs that the function that one calls, and those it calls, make of no
+        other memref."""
+        reached = self._reached_from(op)
+        return [made for func in reached for made in self._own_of(func).memories]
+
+    def _reached_from(self, op: Operation) -> Sequence[FuncOp]:
+        """The function that an operation calls, and those it calls."""
+        callee = self.of(op)
         if callee is None:
             return ()
-        if callee not in self._inside:
-            self._inside[callee] = list(_inside(callee))
-        return self._inside[callee]
+        if callee not in self._reached:
+            found = {callee: None}
+            pending = [callee]
+            for func in pending:  # grows
+                new = [f for f in self._own_of(func).callees if f not in found]
+                found.update(dict.fromkeys(new))
+                pending += new
+            self._reached[callee] = pending
+        return self._reached[callee]
+
+    def _own_of(self, func: FuncOp) -> "_Own":
+        if func not in self._own:
+            inside = list(operations_in(func))
+            users = [op for op in inside if any(map(is_memref, op.operands))]
+            made = [
+                result
+                for op in inside
+                if not (op.regions or any(map(is_memref, op.operands)))
+                for result in filter(is_memref, op.results)
+            ]
+            callees = dict.fromkeys(filter(None, map(self.of, inside)))
+            hides_some = any(hides(op) or _goes_on(op) for op in users)
+            self._own[func] = _Own(list(callees), hides_some, made)
+        return self._own[func]
 
 
-def _effects_on_argument(argument: SSAValue) -> tuple[bool, bool]:
-    """Whether a function may read, and write, what an argument of it is."""
-    effects = [
-        (True, True) if callee_of(use.operation) else effects_on(use.operation, each)
-        for each in may_be({argument: 0})
-        for use in each.uses
-        if not passes_on(use.operation)
-    ]
-    return any(r for r, _ in effects), any(w for _, w in effects)
+class _Own(NamedTuple):
+    """What a function does itself, without those that it calls."""
 
-
-def _inside(func: FuncOp) -> Iterator[Operation]:
-    """The operations of a function, and of those that it calls."""
-    functions = [func]
-    for each in functions:  # grows
-        for inner in operations_in(each):
-            yield inner
-            callee = callee_of(inner)
-            if callee and callee not in functions:
-                functions.append(callee)
-
-
-def callee_of(op: Operation) -> FuncOp | None:
-    """The function that an operation calls, if its body is there, to be checked too."""
-    if not isinstance(op, CallOp):
-        return None
-    callee = SymbolTable.lookup_symbol(op, op.callee)
-    return callee if isinstance(callee, FuncOp) and not callee.is_declaration else None
+    callees: Sequence[FuncOp]
+    hides: bool  # a memref
+    memories: Sequence[SSAValue]  # that it makes of no other

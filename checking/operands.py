@@ -50,7 +50,7 @@ from ..dialects.tgraph.reducing import ReduceOp
 from ..dialects.tgraph.shaping import BroadcastInDimOp, ConstantOp, ReshapeOp
 from ..dialects.tgraph.structure import FusionOp
 from .buffers import ArenaBuffer, bits_of, name_of_global, origin_of
-from .effects import Callees, callee_of
+from .effects import Callees
 from .extents import Extent, extent_of, reach_of
 from .ownership import Meeting, Ownership
 from .pointees import is_memref, may_be, operations_in, passes_on
@@ -65,6 +65,7 @@ def check_operands(
     buffers: Sequence[ArenaBuffer],
     owners: Ownership,
     known: Known,
+    callees: Callees,
     unchecked: Unchecked,
 ) -> None:
     """Raises `LocatedError` for an operation that writes what it still reads.
@@ -75,7 +76,6 @@ def check_operands(
     placed = {buffer.value: buffer for buffer in buffers}
     sources = bases(func, list(placed))
     aliases = may_be({b: n for n, b in enumerate(sources)}, set(sources))
-    callees = Callees()
     checker = _Checker(sources, placed, aliases, owners, callees)
     uses = _Uses(func, aliases, callees)
     divided = _Divided(unchecked)
@@ -139,8 +139,8 @@ class _Uses:
             for value in dict.fromkeys(filter(is_memref, op.operands)):
                 bits = bits_of(may_be.get(value, ()))
                 self._uses.setdefault(op, []).append((value, bits))
-            reached = (v for inner in callees.reached_from(op) for v in inner.results)
-            if names := frozenset(filter(None, map(name_of_global, reached))):
+            made = map(name_of_global, callees.memories_of(op))
+            if names := frozenset(filter(None, made)):
                 self._calls[op] = names
 
     def of(
@@ -226,7 +226,7 @@ class _Checker:
 
     def check_call(self, op: Operation, known: Known, unchecked: Unchecked) -> None:
         """Functions are checked for arguments that are different memories."""
-        callee = callee_of(op)
+        callee = self._callees.of(op)
         arenas = {a.index for a in arena_arguments(callee)} if callee else set[int]()
         given = [n for n, value in enumerate(op.operands) if is_memref(value)]
         for first, second in combinations(given, 2):
@@ -315,7 +315,7 @@ class _Checker:
             (transfer.target, writes, "writes the target", transfer.fills),
             (transfer.target, reads, "reads the target", transfer.fills),
         )
-        is_known = says_effects(user) or callee_of(user)
+        is_known = says_effects(user) or self._callees.of(user)
         found = None
         for memory, does, fault, is_whole in checks:
             relation = does and self._relation_while(now, memory, value, known)

@@ -29,6 +29,8 @@ slots are walked once for each rotation. Shares no code with the planner.
 
 from collections.abc import Container, Mapping, Sequence
 from enum import IntEnum
+from functools import cache
+from heapq import heappop, heappush
 from itertools import chain
 from typing import NamedTuple
 
@@ -36,8 +38,10 @@ from xdsl.dialects import memref
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ..dialects.diagnostics import LocatedError, name_of
+from ..dialects.dominance import in_order
 from .accesses import Access, Accesses, Memories
 from .buffers import MemoryPool, bits_of, numbers_of, origin_of
+from .effects import Callees
 from .pointees import (
     LOOPS,
     ONE_REGION_RUNS,
@@ -101,6 +105,7 @@ def check_owners(
     memories: Sequence[MemoryPool],
     may_be: Mapping[SSAValue, Sequence[int]],
     frees: Mapping[SSAValue, Sequence[int]],
+    callees: Callees,
     unchecked: Unchecked,
     sharing: Sharing | None = None,
 ) -> Ownership:
@@ -112,7 +117,7 @@ def check_owners(
     Raises `LocatedError` if a buffer may be used while its bytes are not its own.
     """
     numbered = Memories(memories)
-    accesses = Accesses(body, numbered, may_be, frees, unchecked)
+    accesses = Accesses(body, numbered, may_be, frees, callees, unchecked)
     walk = _Walk(numbered, accesses, sharing, unchecked)
     walk.region(body, walk.start())
     walk.refuse_undefined()
@@ -135,6 +140,7 @@ class _Walk:
         self._is_placed = sharing is None  # at offsets that are numbers
         self.unchecked = unchecked
         self.references = accesses.references
+        self._expanded = cache(self.references.expanded)
         self.states: dict[tuple[Region, _State], _States] = {}
         self.apart: dict[tuple[SSAValue, SSAValue], bool] = {}
         """Whether two operands, one of which is handed on, have no byte in common."""
@@ -181,13 +187,17 @@ class _Walk:
             return [state]
         if first.next_block is None:
             return self._end(first, self._block(first, state))
+        blocks = in_order(first)
+        number_of = {block: number for number, block in enumerate(blocks)}
         before = {(first, self._rotation(state)): state}
         ends: list[_State] = []
-        pending = list(before)
+        pending = [(0, self._rotation(state))]
         while pending:
-            key = pending.pop()
-            block, _ = key
-            after = self._block(block, before[key])
+            number, rotation = heappop(pending)
+            if pending and pending[0] == (number, rotation):
+                continue
+            block = blocks[number]
+            after = self._block(block, before[block, rotation])
             terminator = block.last_op
             if terminator is None or not terminator.successors:
                 ends += self._end(block, after)
@@ -196,12 +206,12 @@ class _Walk:
                 values = [terminator.operands[index] for index in passed]
                 for each in after:
                     entering = self._bind(each, successor.args, values)
-                    key = successor, self._rotation(entering)
-                    known = before.get(key)
+                    rotation = self._rotation(entering)
+                    known = before.get(key := (successor, rotation))
                     met = entering if known is None else self._united(known, entering)
                     if met != known:
                         before[key] = met
-                        pending.append(key)
+                        heappush(pending, (number_of[successor], rotation))
         return self._met(ends) or [state]
 
     def _end(self, block: Block, states: _States) -> _States:
@@ -490,11 +500,18 @@ class _Walk:
         """What shares bytes with a buffer or a reference, and is not the same."""
         references = self.references
         buffer = references.buffer[number]
-        bits = references.expanded(self.sharing.with_(buffer))
+        bits = self._beside(buffer)
         aliases = references.aliases[buffer] | 1 << buffer
         if state.stale >> number & 1:  # other stale ones may be older
             return bits | (aliases & ~(1 << number))
         return bits | (aliases & state.stale)
+
+    def _beside(self, buffer: int) -> int:
+        """The buffers that share bytes with one, and the references to these: many have
+        the same, but for themselves."""
+        itself = 1 << buffer
+        bits = self._expanded(self.sharing.with_(buffer) | itself)
+        return bits & ~(itself | self.references.aliases[buffer])
 
     def _compare(self, op: Operation, value: SSAValue, state: _State) -> None:
         """Notes whether other operands may be what one that is handed on is."""
@@ -521,7 +538,7 @@ class _Walk:
             sources = near & ~access.begun & bits_of(access.read)
             for value in access.handed_on:
                 reached = references.reach[value] & state.held
-                reached &= references.expanded(near | 1 << target) & ~same
+                reached &= self._expanded(near | 1 << target) & ~same
                 if reached and value not in access.rewritten:
                     sources |= reached
                     self.given[memories.buffers[target].value, value] = None

@@ -25,7 +25,7 @@ from ..dialects.tgraph.base import (
 )
 from .arenas import check_arenas
 from .buffers import ArenaBuffer, MemoryPool, alignment_of, maker_of, origin_of
-from .effects import callee_of
+from .effects import Callees
 from .extents import extent_of, is_reached, reach_of
 from .happens_before import HappensBefore
 from .memories import SEVERAL, find_memories
@@ -71,10 +71,10 @@ def check_plan(module: ModuleOp) -> list[PlannedPool]:
     """The arenas of the module's functions, proved sound, and the arguments that have
     buffers in their memory."""
     pools: list[PlannedPool] = []
-    unchecked = Unchecked()
+    callees, unchecked = Callees(), Unchecked()
     for func in operations_in(module):
         if isinstance(func, FuncOp) and _has_memrefs(func):
-            pools += _check_function(func, unchecked)
+            pools += _check_function(func, callees, unchecked)
         elif isinstance(func, memref.ViewOp) and not _is_in_function(func):
             unchecked.add("buffers outside of any func.func, not checked", func)
     unchecked.remark()
@@ -97,7 +97,9 @@ def _is_in_function(op: Operation) -> bool:
     return around is not None
 
 
-def _check_function(func: FuncOp, unchecked: Unchecked) -> Sequence[PlannedPool]:
+def _check_function(
+    func: FuncOp, callees: Callees, unchecked: Unchecked
+) -> Sequence[PlannedPool]:
     sizes = CountedSizes(func)
     memories = find_memories(func, sizes, unchecked)
     buffers = [buffer for memory in memories for buffer in memory.buffers]
@@ -114,13 +116,13 @@ def _check_function(func: FuncOp, unchecked: Unchecked) -> Sequence[PlannedPool]
                 _check_view(value, base, value.owner, sizes, unchecked)
                 _check_alignment(value, buffers[number], memories, unchecked)
     _check_slots_are_known(func, values, unchecked)
-    _check_calls(func, aliases, buffers, memories)
+    _check_calls(func, aliases, buffers, memories, callees)
     frees = may_be({memory.value: n for n, memory in enumerate(memories)}, values)
-    owners = check_owners(func.body, memories, aliases, frees, unchecked)
-    check_operands(func, buffers, owners, sizes.range, unchecked)
+    owners = check_owners(func.body, memories, aliases, frees, callees, unchecked)
+    check_operands(func, buffers, owners, sizes.range, callees, unchecked)
     check_target(func, memories, unchecked)
     if sizes.are_typical:
-        prove(func, memories, aliases, frees, sizes)
+        prove(func, memories, aliases, frees, callees, sizes)
     lives = _lives(func, buffers, owners.accesses)
     pools = [
         PlannedPool(
@@ -319,10 +321,11 @@ def _check_calls(
     aliases: Mapping[SSAValue, Sequence[int]],
     buffers: Sequence[ArenaBuffer],
     memories: Sequence[MemoryPool],
+    callees: Callees,
 ) -> None:
     """What functions are called with as their arenas must be as they claim."""
     for op in operations_in(func):
-        callee = callee_of(op)
+        callee = callees.of(op)
         for arena in arena_arguments(callee) if callee else ():
             value, wanted = op.operands[arena.index], arena_alignment(arena) or 1
             if value.type != arena.type:

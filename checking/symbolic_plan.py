@@ -45,6 +45,7 @@ from .buffers import (
     name_of_buffer,
     numbers_of,
 )
+from .effects import Callees
 from .ownership import check_owners
 from .ranges import Range, exactly
 from .unchecked import Unchecked
@@ -129,6 +130,7 @@ def prove(
     memories: Sequence[MemoryPool],
     may_be: Mapping[SSAValue, Sequence[int]],
     frees: Mapping[SSAValue, Sequence[int]],
+    callees: Callees,
     sizes: CountedSizes,
 ) -> None:
     """Shows for all sizes what has been checked for typical ones; a remark says if that
@@ -146,7 +148,7 @@ def prove(
         if any(STREAM in op.attributes for b in func.body.blocks for op in b.ops):
             raise Unproved("its operations have streams", buffers[0].value)
         sharing = SymbolicSharing(func, [buffer.value for buffer in buffers])
-        check_owners(func.body, arenas, known, frees, Unchecked(), sharing)
+        check_owners(func.body, arenas, known, frees, callees, Unchecked(), sharing)
     except Unproved as unproved:
         name = name_of_buffer(unproved.value)
         reason, op = f"buffer {name}: {unproved}", unproved.value.owner

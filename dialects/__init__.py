@@ -8,7 +8,9 @@ tags.py            what waits for what is started with a tag
 linalg_memory.py   memory effects of linalg
 strides.py         layouts of memrefs
 dtypes.py          element types and constants as NumPy types and arrays
+symbols.py         what names lead to
 workspaces.py      scratch memory of kernels
+dominance.py       orders of blocks
 diagnostics.py     located errors and remarks
 contents.py        whether operations have changed
 structural_keys.py which operations are equal

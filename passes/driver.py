@@ -25,7 +25,6 @@ from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, Region
-from xdsl.irdl.dominance import DominanceInfo
 from xdsl.passes import ModulePass
 from xdsl.traits import IsolatedFromAbove
 from xdsl.utils.exceptions import VerifyException
@@ -38,6 +37,7 @@ from ..dialects.diagnostics import (
     depth_limited,
     name_of,
 )
+from ..dialects.dominance import Dominance
 from ..dialects.garbage import seldom_collected
 from ..dialects.structural_keys import StructuralKeys
 from ..dialects.tgraph.base import TensorOp
@@ -236,25 +236,20 @@ def _check_region(region: Region, visible: set[int]) -> None:
     if first is None:
         return
     if first.next_block is None:
-        _check_block(first, visible)
+        visible.difference_update(_check_block(first, visible))
         return
-    dominance = DominanceInfo(region)
-    defined = {block: _defined(block) for block in region.blocks}
-    for block in region.blocks:
-        dominating = (
-            values
-            for other, values in defined.items()
-            if dominance.strictly_dominates(other, block)
-        )
-        _check_block(block, visible.union(*dominating))
+    dominance = Dominance(region)
+    above: list[tuple[Block, Sequence[int]]] = []  # with what they define
+    for block in dominance.blocks:
+        while above and not dominance.dominates(above[-1][0], block):
+            visible.difference_update(above.pop()[1])
+        above.append((block, _check_block(block, visible)))
+    for _, defined in above:
+        visible.difference_update(defined)
 
 
-def _defined(block: Block) -> Sequence[int]:
-    results = (result for op in block.ops for result in op.results)
-    return [id(value) for value in (*block.args, *results)]
-
-
-def _check_block(block: Block, visible: set[int]) -> None:
+def _check_block(block: Block, visible: set[int]) -> Sequence[int]:
+    """Adds what the block defines to what is visible, and returns that."""
     added = list(map(id, block.args))
     visible.update(added)
     for op in block.ops:
@@ -269,4 +264,4 @@ def _check_block(block: Block, visible: set[int]) -> None:
         results = list(map(id, op.results))
         visible.update(results)
         added += results
-    visible.difference_update(added)
+    return added

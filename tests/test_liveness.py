@@ -5,7 +5,7 @@ from random import Random
 import pytest
 from xdsl.dialects.func import FuncOp
 
-from tensorplan.analysis.control_flow import BasicBlock, ControlFlow
+from tensorplan.analysis.control_flow import BasicBlock, ControlFlow, link
 from tensorplan.analysis.liveness import Uses, buffer_of, live_steps, merged
 from tensorplan.planning import Buffer
 from tensorplan.planning.problem import Steps
@@ -17,9 +17,10 @@ def flow_of(lengths: list[int], edges: list[tuple[int, int]]) -> ControlFlow:
     flow.nodes, flow.node_of = [], []
     for number, length in enumerate(lengths):
         start = len(flow.node_of)
-        successors = [to for source, to in edges if source == number]
-        flow.nodes.append(BasicBlock(start, successors))
+        flow.nodes.append(BasicBlock(start))
         flow.node_of += [number] * length
+    for source, target in edges:
+        link(flow.nodes, source, target)
     return flow
 
 

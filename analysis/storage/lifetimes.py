@@ -25,7 +25,7 @@ from ...dialects.tgraph.base import (
 from ...dialects.tgraph.shaping import DeviceCopyOp
 from ...planning import output_reuse, problem
 from ...planning.output_reuse import HandOver
-from ..control_flow import BasicBlock
+from ..control_flow import BasicBlock, link
 from ..functions import is_tensor
 from ..liveness import Uses, buffer_of, is_reusable, live_steps, pool_of
 from .buffers import (
@@ -249,7 +249,7 @@ class _Walk:
         """Starts a node that comes after others."""
         self.nodes.append(BasicBlock(len(self.node_of)))
         for node in before:
-            self.nodes[node].successors.append(len(self.nodes) - 1)
+            link(self.nodes, node, len(self.nodes) - 1)
         return len(self.nodes) - 1
 
     def _loop(self, loop: Loop) -> None:
@@ -262,7 +262,7 @@ class _Walk:
         self._node(decided)
         self._add(loop.body)
         self._step()
-        self.nodes[-1].successors.append(condition)
+        link(self.nodes, len(self.nodes) - 1, condition)
         self._node(decided)
 
     def _branch(self, branch: Branch) -> None:

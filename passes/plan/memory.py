@@ -79,6 +79,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...analysis.allocations import Allocation, erase_deallocs, find_allocations
 from ...analysis.banks import banks_of
+from ...analysis.calls import Calls
 from ...analysis.control_flow import ControlFlow, ends
 from ...analysis.frees import uses_after_free
 from ...analysis.references import MOST_SLOTS, loops_around
@@ -130,13 +131,16 @@ class PlanMemory(ModulePass, MemoryOptions, Arenas, Banking):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         funcs = [f for f in op.walk() if isinstance(f, FuncOp) and not f.is_declaration]
+        calls = Calls()
         if self.arena == "alloc":
-            is_planned = any([self._plan(func) for func in funcs])
+            is_planned = any([self._plan(func, calls) for func in funcs])
         else:
             from .placement.arena_forms import ArenaForms  # loads LLVM's dialect
 
             forms = ArenaForms(op, self.arena)
-            is_planned = any([self._place(f, forms) for f in forms.callees_first()])
+            is_planned = any(
+                [self._place(f, calls, forms) for f in forms.callees_first()]
+            )
         for func in filter(_has_tensors, funcs):
             if not is_planned:
                 raise LocatedError(
@@ -147,16 +151,16 @@ class PlanMemory(ModulePass, MemoryOptions, Arenas, Banking):
             remark("tensors have no memory to plan: bufferize them first", func)
         check_plan(op)
 
-    def _place(self, func: FuncOp, forms: "ArenaForms") -> bool:
+    def _place(self, func: FuncOp, calls: Calls, forms: "ArenaForms") -> bool:
         """Plans a function's arenas, which others own."""
-        is_planned = self._plan(func)
+        is_planned = self._plan(func, calls)
         forms.change(func)
         return is_planned
 
-    def _plan(self, func: FuncOp) -> bool:
+    def _plan(self, func: FuncOp, calls: Calls) -> bool:
         """Returns whether there was anything to plan."""
         is_planned = False
-        for arena in self.arenas(func):
+        for arena in self.arenas(func, calls):
             is_planned = True
             if arena.dynamic is None:
                 self._write(func, arena)
@@ -170,10 +174,10 @@ class PlanMemory(ModulePass, MemoryOptions, Arenas, Banking):
             _note(func, HINTS, self.typical)
         return is_planned
 
-    def arenas(self, func: FuncOp) -> Iterator[Arena]:
+    def arenas(self, func: FuncOp, calls: Calls | None = None) -> Iterator[Arena]:
         """The plan of each memory space, in turn; the caller may write it down before
         the next."""
-        flow = ControlFlow(func)
+        flow = ControlFlow(func, calls)
         _check_frees(func, flow)
         pools: dict[Attribute, list[Allocation]] = {}
         sizes = None

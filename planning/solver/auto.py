@@ -313,7 +313,10 @@ def _searches(
     if len(part.size) <= _BOXABLE:
         searches.append(_in_boxes(part, bounds, seed, budget))
     searches.append(_in_pieces(part, bounds, seed, budget))
-    searches.append(_by_descent(part, best, bounds, seed, budget))
+    area = orders.measures(part)[1]
+    searches.append(
+        _by_descent(part.buffers, part.size, area, best, bounds, seed, budget)
+    )
     return searches
 
 
@@ -425,7 +428,9 @@ def _by_moves(
 
 
 def _by_descent(
-    part: Part,
+    buffers: Sequence[Buffer],
+    sizes: Sequence[int],
+    area: Sequence[int],
     best: Callable[[], Sequence[int]],
     bounds: _Bounds,
     seed: int,
@@ -437,10 +442,9 @@ def _by_descent(
     step is placed more firmly in those after it.
     """
     yield _PREPARING
-    repair = Repair(part.buffers)
+    repair = Repair(buffers)
     chance = random.Random(seed)
-    weights = [1] * len(part.size)
-    area = orders.measures(part)[1]
+    weights = [1] * len(sizes)
     limit = repair.pass_work
     for number in count():
         yield limit
@@ -449,8 +453,8 @@ def _by_descent(
         step = max((bounds.high - bounds.low) // _STEPS, 1)
         capacity = bounds.high - step
         offsets = [
-            offset if offset + size <= capacity else WAITING
-            for offset, size in zip(best(), part.size, strict=True)
+            offset if b.offset == offset or offset + size <= capacity else WAITING
+            for offset, size, b in zip(best(), sizes, buffers, strict=True)
         ]
         order = orders.by_measure(area, chance if number else None)
         found = repair.fit(capacity, offsets, weights, order, limit, budget)
@@ -458,38 +462,6 @@ def _by_descent(
             bounds.take(found)
         else:
             limit *= 2
-
-
-def _by_ejection(
-    buffers: Sequence[Buffer],
-    best: Callable[[], Sequence[int]],
-    bounds: _Bounds,
-    seed: int,
-    budget: SearchBudget,
-) -> _Search:
-    """Places all anew below a lower capacity, and in every other round only what ends
-    above it."""
-    yield _PREPARING
-    repair = Repair(buffers)
-    chance = random.Random(seed)
-    measures = orders.measures_of_any(buffers)
-    for number in count():
-        for fraction, measure in product(_FRACTIONS, measures):
-            limit = (number + 1) * repair.pass_work
-            yield limit
-            if budget.left < GAP_WORK * len(buffers):
-                return
-            capacity = bounds.low + int((bounds.high - 1 - bounds.low) * fraction)
-            kept = capacity if number % 2 else 0
-            offsets = [
-                offset if b.offset == offset or offset + b.size <= kept else WAITING
-                for offset, b in zip(best(), buffers, strict=True)
-            ]
-            order = orders.by_measure(measure, chance if number else None)
-            firm = [1] * len(buffers)
-            found = repair.fit(capacity, offsets, firm, order, limit, budget)
-            if found is not None:
-                bounds.take(found)
 
 
 def _branch_and_bound(
@@ -551,8 +523,11 @@ def _irregular(task: _Task) -> Placement:
     searches = [_by_moves(buffers, best, bounds, limits.seed, budget)]
     if len(buffers) <= _COMPARABLE:
         searches.append(_upwards(buffers, bounds, limits.seed, budget))
-    ejection = _by_ejection(buffers, lambda: best, bounds, limits.seed, budget)
-    for number, stage in enumerate((searches, [ejection]), 1):
+    sizes, area = [b.size for b in buffers], orders.measures_of_any(buffers)[0]
+    descent = _by_descent(
+        buffers, sizes, area, lambda: best, bounds, limits.seed, budget
+    )
+    for number, stage in enumerate((searches, [descent]), 1):
         budget.share = number / 2
         if limits.time_limit is None:
             budget.share = budget.used + _IRREGULAR

@@ -80,8 +80,7 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
     },
     "checking/effects.py": {
         (
-            "(True, True) if callee_of(use.operation) else effects_on(use.operation, "
-            "each)",
+            "(True, True) if self.of(user) else effects_on(user, each)",
             "the other",
         ): "who asks whether something may be read asks whether it may be written, too",
         (
@@ -92,11 +91,6 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "return min((r[0] for r in ranges), default=0), max(",
             "one more",
         ): "nothing ends before it starts",
-        (
-            "return callee if isinstance(callee, FuncOp) and not callee.is_declaration "
-            "else None",
-            "without part 0",
-        ): _GUARD,
     },
     "checking/accesses.py": {
         (
