@@ -14,7 +14,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import IsolatedFromAbove
 
 from ..dialects.memory import destinations, overwritable, root_of
-from ..dialects.tgraph.base import AnyMemRef
+from ..dialects.tgraph.base import AnyMemRef, TensorOp
 from ..planning.problem import Steps, common
 from .control_flow import ControlFlow
 
@@ -33,7 +33,10 @@ def replacements(op: Operation) -> Sequence[tuple[SSAValue, SSAValue]]:
 
 def may_replace(op: Operation, source: SSAValue, target: SSAValue) -> bool:
     """Whether an operation may compute the one over the other, one of its
-    `replacements`."""
+    `replacements`. Its workspace, if it has one, has the size that its kernel needs for
+    operands that lie apart."""
+    if isinstance(op, TensorOp) and op.workspace is not None:
+        return False
     return _shape(source) == _shape(target) and reads_nowhere_else(op, source)
 
 

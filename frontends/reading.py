@@ -101,11 +101,13 @@ def _read_text(text: str, name: str, ctx: Context, first_line: int) -> ModuleOp:
 def decode(data: bytes, name: str) -> str:
     """The text in a file called `name`, which is in no binary format."""
     try:
-        return data.decode()
-    except UnicodeDecodeError:
+        return data.decode("utf-8-sig")  # Windows' editors write a mark first
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
         raise LocatedError(
             f"{name} is neither MLIR text, nor MLIR bytecode, nor a jax.export "
-            "artifact, nor an ONNX or LiteRT model"
+            "artifact, nor an ONNX or LiteRT model: the byte "
+            f"{data[error.start]:#04x} in line {line} is not UTF-8"
         ) from None
 
 

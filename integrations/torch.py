@@ -2,7 +2,8 @@
 
 AOTAutograd divides each graph of TorchDynamo into a forward and a backward pass, by the
 cut with the fewest bytes to keep. Each pass is a program of its own: saved tensors are
-results of the first, and arguments of the second. In a graph without gradients,
+results of the first, and arguments of the second, which are donated: the backward pass
+computes in their memory, too, when it has read them. In a graph without gradients,
 parameters and buffers are weights (torch_weights.py). A graph whose sizes are symbolic
 is compiled for each set of sizes that it is called with. PyTorch runs the operations
 that tensorplan lacks, and a warning lists them. The others are as few programs as their
@@ -12,6 +13,7 @@ order allows. PyTorch also draws the random numbers, with its own generator.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache, cached_property, partial
 from importlib import import_module
@@ -19,7 +21,7 @@ from itertools import count
 from math import prod
 from operator import getitem
 from threading import RLock
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 from warnings import warn
 
 import numpy as np
@@ -50,6 +52,23 @@ Call: TypeAlias = Callable[..., Sequence[Any]]
 """Of tensors and numbers, returns the same."""
 
 
+class Roles(NamedTuple):
+    """Arguments of a graph that are more than inputs, by number."""
+
+    weights: Collection[int] = ()
+    donated: Collection[int] = ()
+
+    def renumbered(self, given: Sequence[Any], taken: Sequence[Any]) -> Roles:
+        """Those of a part: `given` are the arguments of the graph, `taken` what the
+        part takes, all of them nodes. What others read, too, is not donated to it."""
+        weights = {given[n] for n in self.weights}
+        donated = {given[n] for n in self.donated if len(given[n].users) == 1}
+        return Roles(
+            [n for n, node in enumerate(taken) if node in weights],
+            [n for n, node in enumerate(taken) if node in donated],
+        )
+
+
 def backend(
     graph: Graph, example_inputs: Sequence[Any], *, options: Options | None = None
 ) -> Call:
@@ -65,18 +84,22 @@ def backend(
     build = Builder(options or {})
 
     def compiler(
-        graph: Graph, example_inputs: Sequence[Any], weights: Collection[int] = ()
+        graph: Graph, example_inputs: Sequence[Any], roles: Roles | None = None
     ) -> Call:
         # Constants of the graph are real tensors.
         with import_module("torch._subclasses.fake_tensor").unset_fake_temporarily():
-            call = _call(graph, build, weights)
+            call = _call(graph, build, roles or Roles())
         return functorch.make_boxed_func(call)
 
     def inference_compiler(graph: Graph, example_inputs: Sequence[Any]) -> Call:
-        return compiler(graph, example_inputs, _weights(graph))
+        return compiler(graph, example_inputs, Roles(weights=_weights(graph)))
+
+    def backward_compiler(graph: Graph, example_inputs: Sequence[Any]) -> Call:
+        return compiler(graph, example_inputs, Roles(donated=_donated(graph)))
 
     aot = import_module("torch._dynamo.backends.common").aot_autograd(
         fw_compiler=compiler,
+        bw_compiler=backward_compiler,
         inference_compiler=inference_compiler,
         decompositions=_decompositions(),
         partition_fn=functorch.min_cut_rematerialization_partition,
@@ -264,11 +287,9 @@ def _decompositions() -> Mapping[Any, Callable[..., Any]]:
 def _weights(graph: Graph) -> Collection[int]:
     """The arguments that AOTAutograd knows as parameters and buffers of a module, and
     that the graph does not change. Another choice would cost time, not values."""
-    torch: Any = import_module("torch")
-    context = torch._guards.TracingContext.try_get()
-    if context is None or context.fw_metadata is None:
+    metadata = _metadata()
+    if metadata is None:
         return []
-    metadata = context.fw_metadata
     given = _placeholders(graph)
     changed = {given[n] for n in metadata.mutated_inp_runtime_indices}
     changed |= changed_inputs(graph).keys()
@@ -277,6 +298,30 @@ def _weights(graph: Graph) -> Collection[int]:
         for n in metadata.static_input_indices
         if given[n] not in changed and _is_plain(given[n].meta.get("val"))
     ]
+
+
+def _donated(graph: Graph) -> Collection[int]:
+    """The arguments of a backward pass that nobody reads after it: saved tensors that
+    the forward pass has computed, each in memory of its own. AOTAutograd knows them,
+    and refuses to run such a backward pass twice."""
+    given = _placeholders(graph)
+    metadata = _metadata()
+    numbers: Sequence[int] = (metadata and metadata.bw_donated_idxs) or []
+    storages = Counter(map(_storage, given))
+    return [n for n in numbers if storages[_storage(given[n])] == 1]
+
+
+def _storage(node: Any) -> Any:
+    example = node.meta.get("val")
+    storage = getattr(example, "untyped_storage", None)
+    return storage and storage()._cdata
+
+
+def _metadata() -> Any:
+    """What AOTAutograd knows of the graph that it has compiled now; None without it."""
+    torch: Any = import_module("torch")
+    context = torch._guards.TracingContext.try_get()
+    return context and context.fw_metadata
 
 
 def _is_plain(example: Any) -> bool:
@@ -301,7 +346,7 @@ def _placeholders(graph: Graph) -> Sequence[Any]:
 def _call(
     graph: Graph,
     build: Builder,
-    weights: Collection[int] = (),
+    roles: Roles,
     *,
     strided: bool = False,
 ) -> Call:
@@ -313,13 +358,13 @@ def _call(
         warn(f"PyTorch runs a graph on {min(others)}, expected cpu", stacklevel=2)
         return graph
     if any(_is_symbolic(node.meta.get("val")) for node in _placeholders(graph)):
-        return _BySizes(graph, build, weights, strided)
+        return _BySizes(graph, build, roles, strided)
     try:
-        return _Program(graph, build, weights, strided)
+        return _Program(graph, build, roles, strided)
     except UnsupportedNodes as error:
         if not all(map(_is_random, error.nodes)):
             warn(f"PyTorch runs what tensorplan cannot: {error}", stacklevel=2)
-        return _divided(graph, _left(graph, error.nodes), build, weights)
+        return _divided(graph, _left(graph, error.nodes), build, roles)
     except LocatedError as error:
         warn(f"PyTorch runs a graph that tensorplan cannot: {error}", stacklevel=2)
         return graph
@@ -350,9 +395,7 @@ def _left(graph: Graph, refused: Sequence[Any]) -> Collection[Any]:
 _VIEWS = "alias detach expand permute select slice squeeze unsqueeze view".split()
 
 
-def _divided(
-    graph: Graph, left: Collection[Any], build: Builder, weights: Collection[int]
-) -> Call:
+def _divided(graph: Graph, left: Collection[Any], build: Builder, roles: Roles) -> Call:
     """A graph in which PyTorch runs what is left to it, and programs all else. PyTorch
     also runs an operation that stands alone, and views around it."""
     passes = "torch.fx.passes"
@@ -362,8 +405,6 @@ def _divided(
     def is_ours(_: Any, node: Any) -> bool:
         return node.op == "call_function" and node not in left
 
-    given = _placeholders(graph)
-    held = {given[n] for n in weights}
     targets = _copied_last(graph)
     parts = partitioner.CapabilityBasedPartitioner(
         graph,
@@ -372,10 +413,10 @@ def _divided(
     )
     count = len(found := parts.propose_partitions())
     parts.fuse_partitions(found, "program_")
+    given = _placeholders(graph)  # other nodes than before
     for name in (f"program_{n}" for n in range(count)):
         (call,) = graph.graph.find_nodes(op="call_module", target=name)
-        numbers = [n for n, node in enumerate(call.args) if node in held]
-        _run_in(getattr(graph, name), build, numbers)
+        _run_in(getattr(graph, name), build, roles.renumbered(given, call.args))
     graph.recompile()
 
     def copying(*given: Any) -> Sequence[Any]:
@@ -402,7 +443,7 @@ def _copied_last(graph: Graph) -> Sequence[int]:
     return [numbers[given] for given in changed]
 
 
-def _run_in(part: Graph, build: Builder, weights: Collection[int]) -> None:
+def _run_in(part: Graph, build: Builder, roles: Roles) -> None:
     """Has a graph, which may return one value, be a program. What PyTorch runs next may
     look at strides."""
     (output,) = part.graph.find_nodes(op="output")
@@ -410,7 +451,7 @@ def _run_in(part: Graph, build: Builder, weights: Collection[int]) -> None:
     if is_one := _is_node(returned):
         output.args = ((returned,),)
     inner = import_module("torch.fx").GraphModule(part, part.graph)
-    call = _call(inner, build, weights, strided=True)
+    call = _call(inner, build, roles, strided=True)
     expected = [node.meta["val"] for node in _placeholders(part)]
     promised = [
         (n, value.dtype, None if _is_symbolic(value) else value.shape)
@@ -446,13 +487,11 @@ _tracing = RLock()
 class _BySizes:
     """A graph with symbolic sizes: a program for each set of them."""
 
-    def __init__(
-        self, graph: Graph, build: Builder, weights: Collection[int], strided: bool
-    ):
+    def __init__(self, graph: Graph, build: Builder, roles: Roles, strided: bool):
         self._graph = graph
         self._strided = strided
         self._build = build
-        self._weights = weights
+        self._roles = roles
         self._calls: dict[tuple[Any, ...], Call] = {}
 
     def __call__(self, *given: Any) -> Sequence[Any]:
@@ -465,7 +504,7 @@ class _BySizes:
 
     def _made(self, given: Sequence[Any]) -> Call:
         graph = _of_sizes(self._graph, given)
-        return _call(graph, self._build, self._weights, strided=self._strided)
+        return _call(graph, self._build, self._roles, strided=self._strided)
 
 
 def _of_sizes(graph: Graph, given: Sequence[Any]) -> Graph:
@@ -506,15 +545,13 @@ class _Program:
     returns twice is one. Arguments that the graph changes are the program's variables.
     """
 
-    def __init__(
-        self, graph: Graph, build: Builder, weights: Collection[int], strided: bool
-    ):
+    def __init__(self, graph: Graph, build: Builder, roles: Roles, strided: bool):
         given = _placeholders(graph)
         (output,) = graph.graph.find_nodes(op="output")
         own = {copy: given for given, copy in changed_inputs(graph).items()}
         returned = [own.get(x, x) for x in output.args[0]]
-        nodes = dict.fromkeys(x for x in returned if _is_node(x))
-        computed = [node for node in nodes if node not in given]
+        distinct = dict.fromkeys(x for x in returned if _is_node(x))
+        computed = [node for node in distinct if node not in given]
         # Numbers, and None.
         self._constants = [x for x in returned if not _is_node(x)]
         numbers = {node: n for n, node in enumerate((*given, *computed))}
@@ -526,13 +563,14 @@ class _Program:
         with graph.graph.inserting_before(output):
             self._stored = [_Stored(node, strided) for node in computed]
         try:
-            program = import_graph(graph, [result.node for result in self._stored])
+            nodes = [result.node for result in self._stored]
+            program = import_graph(graph, nodes, [given[n] for n in roles.donated])
         finally:
             for result in self._stored:
                 result.erase()
         self._empty = [_empty(*result.layout) for result in self._stored]
         self._have_gaps = any(result.has_gaps for result in self._stored)
-        chosen = [k for k, n in enumerate(self._tensors) if n in weights]
+        chosen = [k for k, n in enumerate(self._tensors) if n in roles.weights]
         self._run = (
             Weighted(program, chosen, build, build.freezing)
             if chosen

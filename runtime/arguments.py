@@ -282,13 +282,7 @@ class Arguments:
         self._bound = dict(self._own)
 
     def prepare_places(self) -> None:
-        """Binds what `bind` has given, and nothing else, before calls are made anew.
-
-        Raises `TypeError` if inputs are given up.
-        """
-        for index, slot in enumerate(self.inputs):
-            if slot.is_donated:
-                raise TypeError(f"{_title(index, slot)} is donated, so it has no place")
+        """Binds what `bind` has given, and nothing else, before calls are made anew."""
         self.unbind()
         inputs = self._program.inputs
         self._bind({inputs[index]: array for index, array in self.parameters.items()})

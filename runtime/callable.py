@@ -128,13 +128,13 @@ class CallableProgram:
         takes too long.
 
         At each address lies a C-contiguous, aligned array of the input's or result's
-        type and shape, in this process. The memory of a result or a variable overlaps
-        with nothing else. Nothing checks this. A call of the other kind, with arrays,
-        takes longer after one of this kind, and vice versa: the program is made ready
-        anew.
+        type and shape, in this process. The memory of a result, a variable or a donated
+        input overlaps with nothing else. What a donated input held is lost. Nothing
+        checks this. A call of the other kind, with arrays, takes longer after one of
+        this kind, and vice versa: the program is made ready anew.
 
-        Raises `ValueError` for too few or too many addresses, `OverflowError` for one
-        of more than 64 bits, and `TypeError` for a program that has donated inputs.
+        Raises `ValueError` for too few or too many addresses, and `OverflowError` for
+        one of more than 64 bits.
         """
         with self._alone:
             self._expect_no_call()

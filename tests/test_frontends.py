@@ -303,6 +303,13 @@ def test_a_mention_of_stablehlo_does_not_make_it(text: str) -> None:
     assert ops_named(level_0(text), "func.func")
 
 
+def test_a_byte_order_mark_is_no_text() -> None:
+    text = b"func.func @f() { func.return }"
+    assert str(read(b"\xef\xbb\xbf" + text, "a.mlir", context())) == str(
+        read(text, "a.mlir", context())
+    )
+
+
 def test_bytes_that_are_nothing() -> None:
     with pytest.raises(LocatedError, match=r"a\.mlir is neither MLIR text, nor"):
         read(b"\xff\xfe\x00", "a.mlir", context())

@@ -460,6 +460,24 @@ def _cases() -> dict[str, tuple[Callable[..., Any], list[Any]]]:
             ),
             [image, ((2, 3, 4, 6), f4)],
         ),
+        "conv-transposed": (
+            conv(
+                window_strides=(1, 1),
+                padding=[(2, 1), (1, 3)],
+                lhs_dilation=(2, 3),
+                rhs_dilation=(1, 2),
+            ),
+            [image, ((3, 2, 4, 6), f4)],
+        ),
+        "conv-transposed-stride": (
+            conv(
+                window_strides=(2, 1),
+                padding=[(-1, 2), (3, -1)],
+                lhs_dilation=(1, 3),
+                rhs_dilation=(2, 1),
+            ),
+            [image, ((2, 3, 4, 6), f4)],
+        ),
         "conv-stride": (
             conv(window_strides=(2, 3), padding=[(2, 1), (1, 2)]),
             [image, ((3, 2, 4, 6), f4)],

@@ -201,6 +201,16 @@ def test_without_an_implicit_module(
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("text", [None, "[sram]\ncapacity = 0"])
+def test_a_target_that_is_not_right_is_invalid_input(
+    text: str | None, program: str, capsys: pytest.CaptureFixture[str]
+):
+    if text is not None:
+        Path("memory.toml").write_text(text)
+    assert run(program, "--target-memory", "memory.toml") == 1
+    assert "memory.toml: " in capsys.readouterr().err
+
+
 def test_traceback_on_request(program: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PLAN_OPT_TRACEBACK", "1")
     with pytest.raises(Exception, match="this is a bug") as caught:

@@ -424,8 +424,26 @@ def test_a_call_by_address_that_is_interrupted() -> None:
     np.testing.assert_allclose(run(y, a, x)[0], y * a + x, 1e-6)
 
 
-def test_programs_with_donated_inputs_are_not_called_by_address() -> None:
-    donated = SCALED.replace("tensor<6x6xf32>", "tensor<6x6xf32> {tgraph.donated}", 1)
-    run = Executable(tensorplan.plan(tensorplan.read(donated)))
-    with pytest.raises(TypeError, match=r"argument 0 .*is donated, so it has no place"):
-        in_memory(run, normal(), normal(), normal())
+DONATED = """
+!t = tensor<6x6xf32>
+func.func @main(%x: !t {tgraph.donated}, %y: !t) -> !t {
+  %0 = tgraph.dot_general %x, %y {lhs_contracting_dimensions = array<i64: 1>,
+      rhs_contracting_dimensions = array<i64: 0>} : (!t, !t) -> !t
+  %1 = tgraph.dot_general %0, %y {lhs_contracting_dimensions = array<i64: 1>,
+      rhs_contracting_dimensions = array<i64: 0>} : (!t, !t) -> !t
+  %2 = tgraph.dot_general %1, %y {lhs_contracting_dimensions = array<i64: 1>,
+      rhs_contracting_dimensions = array<i64: 0>} : (!t, !t) -> !t
+  return %2 : !t
+}
+"""
+
+
+def test_a_call_by_address_computes_in_the_memory_of_donated_inputs() -> None:
+    planned = tensorplan.plan(tensorplan.read(DONATED))
+    assert tensorplan.report(planned)["pools"] == []
+    run = Executable(planned)
+    for _ in range(2):
+        x, y = normal()[:6, :6].copy(), normal()[:6, :6].copy()
+        expected = x @ y @ y @ y
+        np.testing.assert_allclose(in_memory(run, x, y)[0], expected, 1e-4, 1e-4)
+        np.testing.assert_allclose(run(x.copy(), y)[0], x @ y @ y @ y, 1e-4, 1e-4)

@@ -518,6 +518,72 @@ def test_the_programs_of_a_graph_share_an_arena(
     assert pool.bytes > 0
 
 
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("refused", [False, True])
+def test_the_backward_pass_computes_in_saved_tensors(
+    refused: bool, dynamic: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Any] = []
+    build = integration.Builder.__call__
+
+    def building(self: Any, module: Any) -> Any:
+        made.append(build(self, module))
+        return made[-1]
+
+    monkeypatch.setattr(integration.Builder, "__call__", building)
+
+    def function(x: Tensor, w: Tensor) -> Tensor:
+        for _ in range(4):
+            x = torch.tanh(x @ w)
+        if refused:
+            x = x * torch.special.bessel_j0(x.detach()[:1, :1])
+        return x
+
+    x, w = torch.randn(256, 64, requires_grad=True), torch.randn(64, 64) / 8
+    (want,) = torch.autograd.grad(function(x, w).square().sum(), x)
+    kept = copy.deepcopy([x, w])
+    taken: list[int] = []
+    for donated in (True, False):
+        torch._dynamo.reset()
+        made.clear()
+        compiled = torch.compile(function, backend=backend, dynamic=dynamic)
+        with (
+            torch._functorch.config.patch(donated_buffer=donated),
+            warnings.catch_warnings(),
+        ):
+            warnings.simplefilter("ignore")
+            for _ in range(2):
+                y = compiled(x, w).square().sum()
+                (have,) = torch.autograd.grad(y, x, retain_graph=not donated)
+                assert torch.allclose(have, want, rtol=2e-4, atol=1e-5)
+        taken.append(sum(pool.bytes for pool in {p for run in made for p in run.pools}))
+        assert any(x.is_donated for run in made for x in run.inputs) == donated
+    assert all(map(torch.equal, [x, w], kept))
+    assert taken[0] <= taken[1] - x.nbytes
+
+
+def test_a_backward_pass_that_runs_twice() -> None:
+    """PyTorch compiles one for that if the first call asks for it."""
+    x, w = torch.randn(8, 4, requires_grad=True), torch.randn(4, 4)
+
+    def function(x: Tensor) -> Tensor:
+        for _ in range(3):
+            x = torch.tanh(x @ w)
+        return x
+
+    compiled = torch.compile(function, backend=backend)
+    (want,) = torch.autograd.grad(function(x).sum(), x)
+    y = compiled(x).sum()
+    for _ in range(2):
+        (have,) = torch.autograd.grad(y, x, retain_graph=True)
+        assert torch.allclose(have, want, rtol=2e-4, atol=1e-5)
+    torch._dynamo.reset()
+    compiled = torch.compile(function, backend=backend)
+    torch.autograd.grad(compiled(x).sum(), x)
+    with pytest.raises(RuntimeError, match="donated_buffer=False"):
+        torch.autograd.grad(compiled(x).sum(), x, retain_graph=True)
+
+
 def test_what_is_not_supported_runs_in_pytorch(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -547,7 +613,7 @@ def test_nothing_supported() -> None:
         assert torch.equal(compiled(x), torch.special.airy_ai(x))
 
 
-def test_weights_beside_what_runs_in_pytorch() -> None:
+def test_weights_beside_what_runs_in_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
     class Module(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -557,6 +623,13 @@ def test_weights_beside_what_runs_in_pytorch() -> None:
             x = torch.special.bessel_j0(x * 2 + 1)
             return torch.relu(self.norm(self.conv(x)))
 
+    bound: list[object] = []
+    bind = torch_weights.Weighted._bound
+    monkeypatch.setattr(
+        torch_weights.Weighted,
+        "_bound",
+        lambda *given: bound.append(bind(*given)) or bound[-1],
+    )
     module = Module().eval()
     compiled = torch.compile(module, backend=backend)
     with torch.no_grad(), warnings.catch_warnings():
@@ -565,6 +638,7 @@ def test_weights_beside_what_runs_in_pytorch() -> None:
             x = torch.randn(2, 3, 6, 6)
             assert torch.allclose(compiled(x), module(x), rtol=2e-4, atol=1e-5)
             module.conv.weight.data.mul_(2)
+    assert len(bound) == 1
 
 
 @pytest.mark.parametrize("dynamic", [False, True])

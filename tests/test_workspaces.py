@@ -104,6 +104,37 @@ def test_nothing_comes_on_top_of_the_arena(path: Path) -> None:
         assert_same(run(together), run(apart))
 
 
+MASKED = """
+!x = tensor<8x16x16x16xf32>
+func.func @main(%g: tensor<8x32x8x8xf32>, %k: tensor<32x16x3x3xf32>,
+                %image: tensor<8x3x16x16xf32>, %y: !x {tgraph.donated})
+    -> tensor<16x3x3x3xf32> {
+  %spread = tgraph.convolution %g, %k {dim_labels = "bf01_io01->bf01",
+      window_strides = array<i64: 1, 1>, padding_low = array<i64: 1, 1>,
+      padding_high = array<i64: 2, 2>, lhs_dilation = array<i64: 2, 2>,
+      rhs_dilation = array<i64: 1, 1>}
+      : (tensor<8x32x8x8xf32>, tensor<32x16x3x3xf32>) -> !x
+  %zero = tgraph.constant<0.0 : f32> : !x
+  %off = tgraph.compare %y, %zero {direction = "LE"} : (!x, !x) -> tensor<8x16x16x16xi1>
+  %kept = tgraph.select %off, %zero, %spread : (tensor<8x16x16x16xi1>, !x, !x) -> !x
+  %slope = tgraph.convolution %image, %kept {dim_labels = "fb01_io01->fb01",
+      window_strides = array<i64: 1, 1>, padding_low = array<i64: 1, 1>,
+      padding_high = array<i64: 1, 1>, lhs_dilation = array<i64: 1, 1>,
+      rhs_dilation = array<i64: 1, 1>}
+      : (tensor<8x3x16x16xf32>, !x) -> tensor<16x3x3x3xf32>
+  return %slope : tensor<16x3x3x3xf32>
+}"""
+
+
+def test_operands_of_kernels_with_workspaces_stay_apart() -> None:
+    """Computed over `%y`, the convolution would need room for its own result."""
+    planned = tensorplan.plan(parse(MASKED), workspaces="native")
+    together = Executable(planned)
+    assert together.scratch_bytes == 0
+    apart = Executable(tensorplan.plan(parse(MASKED), reuse_outputs=False))
+    assert_same(run(together), run(apart))
+
+
 def test_loops_have_workspaces_too() -> None:
     module = tensorplan.from_stablehlo(MODELS / "lstm_scan_train.mlir").module
     planned = tensorplan.plan(module, workspaces="numpy")

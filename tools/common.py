@@ -99,6 +99,14 @@ def read_source(path: str | None, sizes: Mapping[str, int] | None = None) -> Sou
     return source
 
 
+def check_sizes(source: Source) -> None:
+    """Raises `UsageError` for sizes of what has no open dimensions."""
+    from ..frontends import onnx
+
+    if source.sizes and not onnx.is_model(source.data):
+        raise UsageError(f"{source.name} is no ONNX model, so --sizes has no effect")
+
+
 def check_program(path: str | None) -> None:
     """Checks the FILE that a tool is to read, before anything is loaded for it.
 

@@ -27,6 +27,7 @@ from xdsl.utils.target import Target
 from xdsl.xdsl_opt_main import xDSLOptMain
 
 from ..dialects import get_all_dialects
+from ..dialects.diagnostics import LocatedError
 from ..frontends.reading import decode
 from ..passes import get_all_passes
 from ..passes.driver import flatten
@@ -39,6 +40,7 @@ from .common import (
     OPTION_ERRORS,
     Source,
     UsageError,
+    check_sizes,
     read_source,
     write_atomically,
     write_report,
@@ -109,10 +111,13 @@ class PlanOptMain(xDSLOptMain):
             return
         named = ",".join(self.args.passes) or ("plan-pipeline" if question else "")
         self.passes = pipelines.parse(named, self.available_passes)
-        try:
-            if self.args.target_memory:
+        if self.args.target_memory:
+            try:
                 target = PlanAttachTarget(self.args.target_memory)
-                self.passes = [target, *self.passes]
+            except ValueError as error:  # of the file, as of any other input
+                raise LocatedError(str(error)) from None
+            self.passes = [target, *self.passes]
+        try:
             if question:
                 self._check_question(question)
             self.flat = list(flatten(self.passes))
@@ -145,7 +150,9 @@ class PlanOptMain(xDSLOptMain):
         data = read_source(self.args.input_file).data
         line = 1
         for chunk in data.split(b"// -----") if self.args.split_input_file else [data]:
-            yield Source(self.get_input_name(), chunk, line, self.args.sizes)
+            source = Source(self.get_input_name(), chunk, line, self.args.sizes)
+            check_sizes(source)
+            yield source
             line += chunk.count(b"\n")
 
     def _read(self, source: Source) -> ModuleOp:

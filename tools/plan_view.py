@@ -17,6 +17,7 @@ from .common import (
     UsageError,
     check_outputs,
     check_program,
+    check_sizes,
     guard,
     parse_sizes,
     read_source,
@@ -158,6 +159,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         for file in options.files:
             source = read_source(file, options.sizes)
+            check_sizes(source)
             if found := reader.frontier(source):
                 _expect_drawn(source, options)
                 frontiers.append(found)

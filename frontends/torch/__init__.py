@@ -92,10 +92,12 @@ def import_program(
     return Model(module, importer.parameters)
 
 
-def import_graph(graph_module: Any, results: Iterable[Any]) -> "ModuleOp":
+def import_graph(
+    graph_module: Any, results: Iterable[Any], donated: Iterable[Any] = ()
+) -> "ModuleOp":
     """The program of a functional graph of core ATen operations, as AOTAutograd makes
     it. Its arguments are the placeholders that are tensors; those that the graph
-    changes are variables. `results` are nodes.
+    changes are variables. `results` and `donated`, some placeholders, are nodes.
 
     Raises `UnsupportedNodes` (a `LocatedError`) that lists all operations that are not
     supported.
@@ -127,7 +129,8 @@ def import_graph(graph_module: Any, results: Iterable[Any]) -> "ModuleOp":
         constants=constants,
         range_constraints={},
     )
-    return Importer(program).module(gradients=False, learning_rate=None)
+    importer = Importer(program, donated={node.name for node in donated})
+    return importer.module(gradients=False, learning_rate=None)
 
 
 def changed_inputs(graph_module: Any) -> dict[Any, Any]:

@@ -1,7 +1,7 @@
 """A `torch.export.ExportedProgram` → one `func.func` at level 1, call by call."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from importlib import import_module
 from operator import attrgetter, getitem
 from typing import Any, cast
@@ -28,7 +28,14 @@ from xdsl.utils.exceptions import VerifyException
 from ...dialects.diagnostics import LocatedError, errors_at
 from ...dialects.dtypes import Array
 from ...dialects.tgraph import elementwise as e
-from ...dialects.tgraph.base import NAME, PARAMETER, AnyTensor, VariableType, with_shape
+from ...dialects.tgraph.base import (
+    DONATED,
+    NAME,
+    PARAMETER,
+    AnyTensor,
+    VariableType,
+    with_shape,
+)
 from ...dialects.tgraph.differentiation import GradientOp
 from ...dialects.tgraph.structure import AssignOp, ReadOp
 from ..builder import TensorBuilder, at, name_hint, type_of
@@ -85,8 +92,11 @@ _PLACE = re.compile(r'File "([^"]+)", line (\d+)')
 class Importer:
     """Converts a program; afterwards `parameters` has the arrays of its parameters."""
 
-    def __init__(self, program: Any, dynamic: Any = None):
+    def __init__(
+        self, program: Any, dynamic: Any = None, donated: Collection[str] = ()
+    ):
         self._program = program
+        self._donated = donated  # inputs, by name
         self._sizes = Sizes(program, dynamic)
         self._ops: list[Operation] = []
         self._values: dict[str, Any] = {}  # of the graph's nodes
@@ -111,6 +121,8 @@ class Importer:
                 continue
             kind = spec.kind.name
             mark: dict[str, Attribute] = {NAME: StringAttr(name)}
+            if spec.arg.name in self._donated:
+                mark[DONATED] = UnitAttr()
             if kind in ("PARAMETER", "BUFFER") and name not in self._variables:
                 mark[PARAMETER] = UnitAttr()
             attributes.append(DictionaryAttr(mark))

@@ -76,6 +76,7 @@ def files(folder: Path) -> None:
     (folder / "binary.mlir").write_bytes(b"\x00\xff\xfe" * 9)
     (folder / "model.mlir.gz").write_bytes(b"\x1f\x8b\x08\x00" + bytes(20))
     (folder / "latin.csv").write_bytes(CSV.encode() + b"\xe9,0,1,2\n")
+    (folder / "latin.mlir").write_bytes(b"// \xe9\n" + GOOD.encode())
     (folder / "folder").mkdir()
     (folder / "no.npz").write_text("no")
     x, w = np.ones((4, 8), np.float32), np.ones((8, 8), np.float32)
@@ -169,6 +170,9 @@ plan-run good.mlir --steps 0 => expected 1 or more
 plan-run good.mlir --seed -1 => expected 0 or more
 plan-run good.mlir --entry f => which has @main
 plan-run good.mlir --sizes batch => expected NAME=N
+plan-opt good.mlir --sizes n=4 => good.mlir is no ONNX model
+plan-view good.mlir --sizes n=4 => good.mlir is no ONNX model
+plan-opt latin.mlir => the byte 0xe9 in line 1 is not UTF-8
 plan-run good.mlir --sizes n=4 => good.mlir: the program has no size 'n'
 plan-run good.mlir --sizes n=4,n=5 => 'n=5', but 'n' is 4 before
 plan-run symbolic.mlir --sizes bach=4 => did you mean 'batch'?

@@ -5,6 +5,7 @@ turn into dilation and the other way round.
 """
 
 from collections.abc import Sequence
+from math import prod
 
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
 
@@ -65,6 +66,8 @@ def _of_image(site: GradientSite[ConvolutionOp]) -> Term:
 def _of_kernel(site: GradientSite[ConvolutionOp]) -> Term:
     """The image convolved with the gradient, batch and features exchanged."""
     op = site.op
+    if _takes_more_spread(op):
+        return _of_kernel_by_image(site)
     image, kernel, result = op.labels
     low = op.padding_low.get_values()
     strides, rhs_dilation = op.window_strides.get_values(), op.rhs_dilation.get_values()
@@ -103,6 +106,62 @@ def _of_kernel(site: GradientSite[ConvolutionOp]) -> Term:
         feature_group_count=op.batch_group_count,
         batch_group_count=op.feature_group_count,
     )
+
+
+def _takes_more_spread(op: ConvolutionOp) -> bool:
+    """Whether the image has more zeros between its elements than the gradient has, as
+    in transposed convolutions."""
+    groups = op.feature_group_count.value.data * op.batch_group_count.value.data
+    spread, strides = op.lhs_dilation.get_values(), op.window_strides.get_values()
+    return groups == 1 and prod(spread) > prod(strides)
+
+
+def _of_kernel_by_image(site: GradientSite[ConvolutionOp]) -> Term:
+    """The gradient convolved with the image, which gives the kernel in reverse: the
+    zeros between the image's elements are not multiplied."""
+    op = site.op
+    image, kernel, result = op.labels
+    windows = _spatial(site.input_type(1).get_shape(), kernel)
+    spans = [
+        (window - 1) * dilation
+        for window, dilation in zip(windows, op.rhs_dilation.get_values(), strict=True)
+    ]
+    low = [
+        span - below
+        for span, below in zip(spans, op.padding_low.get_values(), strict=True)
+    ]
+    high = [
+        span + dilated(size, spread) - dilated(places, stride) - below
+        for span, size, spread, places, stride, below in zip(
+            spans,
+            _spatial(site.input_type(0).get_shape(), image),
+            op.lhs_dilation.get_values(),
+            _spatial(shape_of(site.g), result),
+            op.window_strides.get_values(),
+            low,
+            strict=True,
+        )
+    ]
+    labels = (
+        result.translate(str.maketrans("bf", "fb")),
+        image.translate(str.maketrans("bf", "io")),
+        kernel.translate(str.maketrans("io", "fb")),
+    )
+    reverse = site.emit(
+        ConvolutionOp,
+        site.g,
+        converted(site.x(0), site.g.element),
+        dim_labels=StringAttr("{}_{}->{}".format(*labels)),
+        window_strides=op.rhs_dilation,
+        padding_low=ints(low),
+        padding_high=ints(high),
+        lhs_dilation=op.window_strides,
+        rhs_dilation=op.lhs_dilation,
+        feature_group_count=IntegerAttr(1, i64),
+        batch_group_count=IntegerAttr(1, i64),
+    )
+    spatial = [d for d, label in enumerate(kernel) if label.isdigit()]
+    return site.emit(ReverseOp, reverse, dimensions=ints(sorted(spatial)))
 
 
 @gradient_of(ReduceWindowOp)
