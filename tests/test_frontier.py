@@ -62,7 +62,7 @@ def falls(points: Sequence[FrontierPoint]) -> bool:
     [
         (chain(3), {}),
         (CHAIN, {"workspaces": "native", "alignment": 256, "reuse_outputs": False}),
-        (CHAIN, {"strategy": "naive"}),
+        (CHAIN, {"strategy": "linear-scan"}),
     ],
 )
 def test_a_point_is_the_plan_for_its_budget(

@@ -241,8 +241,8 @@ class _Walk:
             with_element(with_shape(beside, (size,)), i8), Home.OWN
         )
         self._allocate(workspace)
+        # It is as large as it has to be for operands that lie apart.
         self._access(run.inputs, [*run.outs, At(whole(workspace))])
-        self._hand_over(run.inputs, run.outs[0], run.elementwise)
         self._step()
 
     def _node(self, *before: int) -> int:
