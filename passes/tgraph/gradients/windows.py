@@ -37,15 +37,7 @@ def _of_image(site: GradientSite[ConvolutionOp]) -> Term:
     weights = _regrouped(weights, kernel.index("o"), kernel.index("i"), groups)
     spatial = [d for d, label in enumerate(kernel) if label.isdigit()]
     weights = site.emit(ReverseOp, weights, dimensions=ints(sorted(spatial)))
-    low, high = spreading_padding(
-        _spatial(site.input_type(0).get_shape(), image),
-        _spatial(site.input_type(1).get_shape(), kernel),
-        _spatial(shape_of(site.g), result),
-        op.window_strides.get_values(),
-        op.padding_low.get_values(),
-        op.lhs_dilation.get_values(),
-        op.rhs_dilation.get_values(),
-    )
+    low, high = _padding_of_gradient(site)
     exchanged = kernel.translate(str.maketrans("io", "oi"))
     spread = site.emit(
         ConvolutionOp,
@@ -121,27 +113,7 @@ def _of_kernel_by_image(site: GradientSite[ConvolutionOp]) -> Term:
     zeros between the image's elements are not multiplied."""
     op = site.op
     image, kernel, result = op.labels
-    windows = _spatial(site.input_type(1).get_shape(), kernel)
-    spans = [
-        (window - 1) * dilation
-        for window, dilation in zip(windows, op.rhs_dilation.get_values(), strict=True)
-    ]
-    low = [
-        span - below
-        for span, below in zip(spans, op.padding_low.get_values(), strict=True)
-    ]
-    high = [
-        span + dilated(size, spread) - dilated(places, stride) - below
-        for span, size, spread, places, stride, below in zip(
-            spans,
-            _spatial(site.input_type(0).get_shape(), image),
-            op.lhs_dilation.get_values(),
-            _spatial(shape_of(site.g), result),
-            op.window_strides.get_values(),
-            low,
-            strict=True,
-        )
-    ]
+    low, high = _padding_of_gradient(site)
     labels = (
         result.translate(str.maketrans("bf", "fb")),
         image.translate(str.maketrans("bf", "io")),
@@ -162,6 +134,24 @@ def _of_kernel_by_image(site: GradientSite[ConvolutionOp]) -> Term:
     )
     spatial = [d for d, label in enumerate(kernel) if label.isdigit()]
     return site.emit(ReverseOp, reverse, dimensions=ints(sorted(spatial)))
+
+
+def _padding_of_gradient(
+    site: GradientSite[ConvolutionOp],
+) -> tuple[list[int], list[int]]:
+    """Around the gradient, of which a convolution makes that of the image, or that of
+    the kernel in reverse."""
+    op = site.op
+    image, kernel, result = op.labels
+    return spreading_padding(
+        _spatial(site.input_type(0).get_shape(), image),
+        _spatial(site.input_type(1).get_shape(), kernel),
+        _spatial(shape_of(site.g), result),
+        op.window_strides.get_values(),
+        op.padding_low.get_values(),
+        op.lhs_dilation.get_values(),
+        op.rhs_dilation.get_values(),
+    )
 
 
 @gradient_of(ReduceWindowOp)

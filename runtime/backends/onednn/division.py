@@ -23,7 +23,7 @@ def in_parts(
     whole = (slice(None),) * len(divisions[0][0])
 
     def implementations(blocks: Sequence[Slices]) -> set[str]:
-        """None if `make` refuses."""
+        """Of all blocks; none if `make` refuses."""
         aside = scratch.aside
         aside.reset()
         aside.constants = [x.aside for x in scratch.constants]
