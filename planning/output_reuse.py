@@ -12,12 +12,11 @@ not count as temporary memory. Here variables and donated inputs are outputs, to
 what is computed in place from one, or into one, may lie there as well.
 """
 
-from bisect import insort
-from collections.abc import Callable, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
 from operator import itemgetter
-from typing import NamedTuple, TypeAlias
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from .problem import Buffer, common, round_up
 
@@ -74,14 +73,39 @@ def reuse(
     return min(made, key=lambda each: each.peak).reuses
 
 
+Item = TypeVar("Item")
+
+
+class _ByStart(Generic[Item]):
+    """Items by when they start: what may be live at some time is one stretch of them,
+    as none lives longer than the longest."""
+
+    def __init__(self) -> None:
+        self._starts: list[int] = []
+        self._items: list[Item] = []
+        self._longest = 0
+
+    def add(self, start: int, end: int, item: Item) -> None:
+        place = bisect_right(self._starts, start)
+        self._starts.insert(place, start)
+        self._items.insert(place, item)
+        self._longest = max(self._longest, end - start)
+
+    def near(self, start: int, end: int) -> Sequence[Item]:
+        """All that are live in [start, end), and maybe some others."""
+        first = bisect_right(self._starts, start - self._longest)
+        return self._items[first : bisect_left(self._starts, end)]
+
+
 @dataclass(eq=False, slots=True)
 class _OutputMemory:
-    """An output, and what lies in its memory."""
+    """An output, and what lies in its memory, with the offsets."""
 
     index: int
     output: Buffer
-    placed: list[tuple[int, Buffer]] = field(default_factory=list[tuple[int, Buffer]])
-    """With the offsets, ascending."""
+    _placed: _ByStart[tuple[int, Buffer]] = field(
+        default_factory=_ByStart[tuple[int, Buffer]]
+    )
     _step: int = -1
     _free: int = 0
 
@@ -96,7 +120,7 @@ class _OutputMemory:
             return 0
         last = 0
         pieces: list[int] = []
-        for place, other in self.placed:
+        for place, other in self._near(step, step + 1):
             if _is_live(other, step):
                 pieces.append(place - last)
                 last = place + other.size
@@ -106,10 +130,13 @@ class _OutputMemory:
         """The lowest offset at which the buffer fits."""
         size, alignment = buffer.size, buffer.alignment
         offset, last = 0, self.output.size - size
-        if buffer.overlaps(self.output):
-            if last or not _is_handed_over(buffer, self.output, hand_overs):
-                return None
-        for place, other in self.placed:
+        if buffer.overlaps(self.output) and (
+            last
+            or not hand_overs
+            or not _is_handed_over(buffer, self.output, hand_overs)
+        ):
+            return None
+        for place, other in self._near(buffer.start, buffer.end):
             if offset > last or place >= offset + size:
                 break
             end = place + other.size
@@ -118,8 +145,12 @@ class _OutputMemory:
         return offset if offset <= last else None
 
     def place(self, buffer: Buffer, offset: int) -> None:
-        insort(self.placed, (offset, buffer), key=itemgetter(0))
+        self._placed.add(buffer.start, buffer.end, (offset, buffer))
         self._step = -1
+
+    def _near(self, start: int, end: int) -> Sequence[tuple[int, Buffer]]:
+        """What may be live in [start, end), by offset."""
+        return sorted(self._placed.near(start, end), key=itemgetter(0))
 
 
 class _Reuses:
@@ -161,16 +192,19 @@ class _Reuses:
     def lower_peak(self) -> None:
         """Places what is live at the peak, as long as there is room for any of it."""
         buffers, load = self._buffers, self._load
-        spans = {i: load.span(i) for i in self.candidates if i not in self.reuses}
+        waiting = _ByStart[int]()
+        for index in sorted(self.candidates, key=lambda i: buffers[i].start):
+            waiting.add(buffers[index].start, buffers[index].end, index)
+        done = set(self.reuses)
         while True:
-            peak, bytes = load.peak()
-            live = [i for i, (start, end) in spans.items() if start <= peak < end]
-            live = [i for i in live if load.has(i, peak)]
+            step, bytes = load.peak()
+            near = waiting.near(step, step + 1)
+            live = [i for i in near if i not in done and _is_live(buffers[i], step)]
             live.sort(key=lambda i: (-buffers[i].size, -buffers[i].end, i))
             moved = 0
             for index in live:
-                del spans[index]  # what finds no room now will never do
-                if self._place(index, load.steps[peak]):
+                done.add(index)  # what finds no room now will never do
+                if self._place(index, step):
                     moved += buffers[index].size
                     if 16 * moved > bytes:
                         break
@@ -215,35 +249,52 @@ def _is_handed_over(
 
 
 class _Load:
-    """The sum of the live bytes, step by step."""
+    """The sum of the live bytes, step by step.
+
+    A tree over the steps: each node has the sum of what changes in its steps, and the
+    largest of the sums from its first step to one of them.
+    """
 
     def __init__(self, buffers: Sequence[Buffer]):
-        self.steps = sorted({at for b in buffers for range in b.live for at in range})
-        places = {step: place for place, step in enumerate(self.steps)}
-        self._live = [[(places[s], places[e]) for s, e in b.live] for b in buffers]
-        self._sizes = [round_up(b.size, b.alignment) for b in buffers]
-        self._changes = [0] * len(self.steps)
-        for index in range(len(buffers)):
-            self._add(index, self._sizes[index])
+        self._buffers = buffers
+        self._steps = sorted({at for b in buffers for range in b.live for at in range})
+        self._places = {step: place for place, step in enumerate(self._steps)}
+        self._leaves = leaves = 1 << len(self._steps).bit_length()
+        self._change = [0] * (2 * leaves)
+        for buffer in buffers:
+            for place, bytes in self._changes_of(buffer):
+                self._change[place] += bytes
+        self._most = list(self._change)
+        for node in range(leaves - 1, 0, -1):
+            self._update(node)
 
     def peak(self) -> tuple[int, int]:
-        """The first place at which the sum is largest, and the sum."""
-        sums = list(accumulate(self._changes))
-        most = max(sums)
-        return sums.index(most), most
-
-    def span(self, index: int) -> tuple[int, int]:
-        """From the first place at which a buffer lives to after the last one."""
-        live = self._live[index]
-        return live[0][0], live[-1][1]
-
-    def has(self, index: int, place: int) -> bool:
-        return any(start <= place < end for start, end in self._live[index])
+        """The first step in which the sum is largest, and the sum."""
+        node = 1
+        while node < self._leaves:
+            node *= 2
+            after = self._change[node] + self._most[node + 1]
+            if after > self._most[node]:
+                node += 1
+        return self._steps[node - self._leaves], self._most[1]
 
     def remove(self, index: int) -> None:
-        self._add(index, -self._sizes[index])
+        for node, bytes in self._changes_of(self._buffers[index]):
+            self._change[node] -= bytes
+            self._most[node] -= bytes
+            while node > 1:
+                node //= 2
+                self._update(node)
 
-    def _add(self, index: int, size: int) -> None:
-        for start, end in self._live[index]:
-            self._changes[start] += size
-            self._changes[end] -= size
+    def _changes_of(self, buffer: Buffer) -> Iterator[tuple[int, int]]:
+        """The leaves in which a buffer begins or ends to be live, and the bytes."""
+        size = round_up(buffer.size, buffer.alignment)
+        for start, end in buffer.live:
+            yield self._leaves + self._places[start], size
+            yield self._leaves + self._places[end], -size
+
+    def _update(self, node: int) -> None:
+        change, most = self._change, self._most
+        left, right = 2 * node, 2 * node + 1
+        change[node] = change[left] + change[right]
+        most[node] = max(most[left], change[left] + most[right])

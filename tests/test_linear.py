@@ -1,4 +1,4 @@
-"""What plan-memory does grows with the program, not with its square."""
+"""What planning does grows with the program, not with its square."""
 
 import sys
 from collections.abc import Callable
@@ -6,11 +6,12 @@ from types import FrameType
 from typing import Any
 
 import pytest
-from xdsl.dialects.builtin import ModuleOp
 
 import tensorplan
 from tensorplan.frontends.mlir_text import parse_module
 from tensorplan.passes.plan.memory import PlanMemory
+from tensorplan.planning import Buffer
+from tensorplan.planning.output_reuse import reuse
 
 M = "memref<8xf32>"
 HEAD = f"(%x: {M}, %y: {M}, %c: i1, %n: index)"
@@ -105,8 +106,8 @@ PROGRAMS = (
 )
 
 
-def lines_run(module: ModuleOp) -> int:
-    """The lines of tensorplan that planning a module runs."""
+def lines_run(work: Callable[[], object]) -> int:
+    """The lines of tensorplan that some work runs."""
     count = 0
 
     def trace(frame: FrameType, event: str, _: object) -> Any:
@@ -118,7 +119,7 @@ def lines_run(module: ModuleOp) -> int:
     before = sys.gettrace()
     sys.settrace(trace)
     try:
-        PlanMemory().apply(tensorplan.context(), module)
+        work()
     finally:
         sys.settrace(before)
     return count
@@ -127,8 +128,17 @@ def lines_run(module: ModuleOp) -> int:
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
 def test_twice_the_program_is_twice_the_work(program: Callable[[int], str]) -> None:
     def lines(count: int) -> int:
-        text = program(count)
-        return lines_run(parse_module(text, "test.mlir", tensorplan.context()))
+        module = parse_module(program(count), "test.mlir", tensorplan.context())
+        return lines_run(lambda: PlanMemory().apply(tensorplan.context(), module))
 
     lines(2)  # what is done once
     assert lines(80) < 2.15 * lines(40)
+
+
+def test_twice_the_chain_into_a_result_is_twice_the_work() -> None:
+    def lines(count: int) -> int:
+        values = [Buffer(str(i), 64, i, i + 2) for i in range(count)]
+        result = Buffer("result", 64, count, count + 1)
+        return lines_run(lambda: reuse(values, [result]))
+
+    assert lines(800) < 2.3 * lines(400)  # n log n
