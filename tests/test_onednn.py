@@ -364,6 +364,46 @@ def test_depthwise_convolutions_of_signals_have_a_kernel(name: str) -> None:
     assert any("dw" in kind for kind in implementations(calls))
 
 
+ZERO = dict(low=(0, 0), high=(0, 0))
+PRODUCTS = {
+    "points": dict(kernel=(1, 1, 64, 96), image=(2, 3, 4, 64), out=(2, 3, 4, 96)),
+    "points, by the data": dict(
+        labels="b01f_01oi->b01f",
+        kernel=(1, 1, 96, 64),
+        image=(2, 3, 4, 64),
+        out=(2, 3, 4, 96),
+    ),
+    "points, by the weights": dict(
+        labels="f01b_i01o->01bf",
+        kernel=(2, 3, 4, 96),
+        image=(2, 3, 4, 64),
+        out=(1, 1, 64, 96),
+    ),
+    "the whole image": dict(
+        kernel=(3, 4, 16, 32), image=(2, 3, 4, 16), out=(2, 1, 1, 32)
+    ),
+    "rows": dict(kernel=(1, 4, 16, 32), image=(2, 3, 4, 16), out=(2, 3, 1, 32)),
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_convolutions_that_are_products_move_no_weights(name: str) -> None:
+    """To another layout, which would take as much scratch memory as they do."""
+    op, (image, kernel, out) = convolution(**PRODUCTS[name], **ZERO)
+    inputs, result = [normal(*image), normal(*kernel)], np.empty(out, np.float32)
+    compare(op, inputs, result)
+    calls = run(lambda s: onednn.compiled(op, inputs, result, s))
+    kinds = [x.description.kind for x, _ in calls if isinstance(x, Execution)]
+    assert kinds == ["matmul"]
+
+
+@pytest.mark.parametrize("name", ["points", "the whole image"])
+def test_those_of_reversed_windows_are_products_of_points_only(name: str) -> None:
+    op, (image, kernel, out) = convolution(**PRODUCTS[name], **ZERO)
+    weights = np.flip(normal(*kernel), (0, 1))
+    compare(op, [normal(*image), weights], np.empty(out, np.float32))
+
+
 def test_a_bias_is_not_added_element_by_element() -> None:
     x, w, r = map(tensor, ((1, 16, 9, 8), (16, 16, 1, 1), (1, 16, 9, 8)))
     op = operation(

@@ -6,6 +6,10 @@ gradient with respect to the data; one whose "kernel" is larger than its result 
 gradient with respect to the weights. oneDNN computes these by primitives of their own
 and by no others. Constant weights are converted to oneDNN's layout once, all others in
 each run.
+
+A convolution of which each place sees one place of the image, or all of it, is a
+product of matrices. oneDNN computes it as one where the weights are large beside the
+images, as it need not bring them to another layout then.
 """
 
 from collections.abc import Sequence
@@ -19,10 +23,11 @@ from ....dialects.tgraph.reducing import ConvolutionOp
 from ....support.arrays import Array, Shape
 from ...calls import Call
 from ...pool import Scratch
-from ..arrays import alike, copy
+from ..arrays import alike, copy, try_reshape
 from ..contraction import by_labels, operands
 from ..parts import LANES, Slices, divisions
 from .division import in_parts
+from .dot import product
 from .epilogue import Epilogue
 from .library import Refused
 from .primitives import (
@@ -60,6 +65,10 @@ def convolution(
     """Raises `Refused` where oneDNN has no such primitive, or only its reference."""
     if not 1 <= out.ndim - 2 <= 3:
         raise Refused
+    mark = scratch.mark
+    with suppress(Refused):
+        return _product(op, inputs, out, epilogue, scratch)
+    scratch.mark = mark
 
     def part(block: Slices, scratch: Scratch) -> list[Call]:
         image, kernel = operands(op, inputs, block)
@@ -71,6 +80,81 @@ def convolution(
         return calls
 
     return in_parts(part, _divisions(op, inputs, out, scratch.threads), scratch)
+
+
+def _product(
+    op: ConvolutionOp,
+    inputs: Sequence[Array],
+    out: Array,
+    epilogue: Epilogue,
+    scratch: Scratch,
+) -> list[Call]:
+    """As one of matrices that lie there. Raises `Refused` if it is none, or slower."""
+    spatial = _seen(op, inputs, out)
+    if spatial is None or any(map(_is_reversed, inputs)):
+        raise Refused
+    points, sums = spatial
+
+    def matrix(x: Array, labels: str, rows: str, columns: str) -> Array:
+        ordered = by_labels(x, labels, rows + columns)
+        sizes = ordered.shape[: len(rows)], ordered.shape[len(rows) :]
+        view = try_reshape(ordered, tuple(map(prod, sizes)))
+        if view is None:
+            raise Refused
+        return view
+
+    labels, kernel_labels, out_labels = op.labels
+    by_stride = sorted(labels, key=lambda x: -inputs[0].strides[labels.index(x)])
+    rows = "".join(x for x in by_stride if x in "b" + points)
+    summed = "".join(x for x in by_stride if x in "f" + sums)
+    image = matrix(inputs[0], labels, rows, summed)
+    kernel = matrix(inputs[1], kernel_labels, summed.replace("f", "i"), points + "o")
+    target = matrix(out, out_labels, rows, sums + "f")
+    is_along = image.strides[1] == image.itemsize
+    weights, other = (kernel, target) if is_along else (target, kernel)
+    is_large = 2 * weights.size >= image.size + other.size
+    if scratch.constant(inputs[1]) or not is_large or 1 in target.shape:
+        raise Refused  # of vectors: see dot.py
+
+    def after(block: Slices) -> Attributes:
+        return epilogue.attributes(
+            lambda x: matrix(x, out_labels, rows, sums + "f")[block]
+        )
+
+    return product(image, kernel, target, scratch, after)
+
+
+def _seen(
+    op: ConvolutionOp, inputs: Sequence[Array], out: Array
+) -> tuple[str, str] | None:
+    """The spatial dimensions of which each place sees one of the image, and those of
+    which there is one place, which sees all. None if there are others, or groups."""
+    points, sums = "", ""
+    window = zip(
+        *(op.window_strides.get_values(), op.padding_low.get_values()),
+        *(op.lhs_dilation.get_values(), op.rhs_dilation.get_values()),
+        strict=True,
+    )
+    for (stride, low, hole, step), d in zip(window, "012", strict=False):
+        image, kernel, places = (
+            x.shape[labels.index(d)]
+            for x, labels in zip((*inputs, out), op.labels, strict=True)
+        )
+        if low or hole > 1:
+            return None
+        if kernel == stride == 1 and places == image:
+            points += d
+        elif places == step == 1 and kernel == image:
+            sums += d
+        else:
+            return None
+    if op.groups > 1 or op.batch_group_count.value.data > 1:
+        return None
+    return points, sums
+
+
+def _is_reversed(x: Array) -> bool:
+    return min(x.strides) < 0
 
 
 def _divisions(
