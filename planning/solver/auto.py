@@ -14,8 +14,8 @@
       (`squeaky.py`), and valley branch and bound under capacities between the lower
       bound and the best peak, forwards and backwards in time, with growing limits and
       varied orders (`search.py`): in the part as it is, in the boxes that buffers fill
-      without a gap (`boxes.py`), and in the pieces into which a spine of few buffers
-      splits it (`spine.py`).
+      without a gap (`boxes.py`, which gets four shares), and in the pieces into which a
+      spine of few buffers splits it (`spine.py`).
 
    A try that lowers the peak does not count. It is always the highest part that is
    searched.
@@ -80,7 +80,8 @@ _FILLED, _IRREGULAR = 0.1, 0.05
 """Shares of the work for irregular problems, with gaps filled and as they are. Few of
 them can reach the lower bound, and few searches get better after that."""
 
-_BOXABLE = 2000  # buffers up to which a part is searched in boxes
+_SMALL = 2000  # buffers up to which a part is searched in boxes, and by the wheel
+_DRAWS = 4  # as many shares of the work boxes get: where they help, little else does
 _BOXED = 0.8  # of the buffers may stay as they are; with more, boxes are no help
 _BOXED_WORK = 2000  # of the search among some boxes, for each buffer
 _DOUBT = 0.02  # accidents that a box may be, up to ten times as many
@@ -316,10 +317,10 @@ def _searches(
     """What may lower a part of a regular problem."""
     searches = [_core_first(part, bounds, budget)]
     if part.covered <= _SEARCHABLE:
-        searches.append(_by_wheel(part, bounds, budget))
         searches.append(_by_valleys(part, bounds, seed, budget))
-    if len(part.size) <= _BOXABLE:
-        searches.append(_in_boxes(part, bounds, seed, budget))
+    if len(part.size) <= _SMALL:
+        searches.append(_by_wheel(part, bounds, budget))
+        searches += [_in_boxes(part, bounds, seed + n, budget) for n in range(_DRAWS)]
     searches.append(_in_pieces(part, bounds, seed, budget))
     area = orders.measures(part)[1]
     searches.append(
