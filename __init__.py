@@ -363,7 +363,8 @@ def plan(program: Program, options: PlanOptions) -> Program:
     plan is checked.
 
     Raises `TypeError` for an unknown option or a value of the wrong type, `ValueError`
-    for any other invalid value, and `LocatedError` for IR that cannot be planned.
+    for any other invalid value, and `LocatedError` for IR that cannot be planned, and a
+    file of target memories that cannot be read.
     """
     if isinstance(program, Model):
         return replace(program, module=_planned(program.module, options))

@@ -458,10 +458,10 @@ def _bytes(alloc: memref.AllocOp, sizes: SizeReader | None) -> int:
 
 
 def _shape(alloc: memref.AllocOp, sizes: SizeReader) -> Sequence[Size | None]:
-    """The sizes as far as they are known. Where the allocation may not run, an operand
-    may be any number: nothing is computed of it beforehand."""
+    """The sizes at most, as far as they are known. Where the allocation may not run, an
+    operand may be any number: nothing is computed of it beforehand."""
     is_sure = alloc.parent is sizes.func.body.first_block
-    return sizes.at_most(alloc.memref) if is_sure else sizes.shape(alloc.memref)
+    return sizes.at_most(alloc.memref, names=is_sure)
 
 
 def _is_beyond(alias: SSAValue, size: Size) -> bool:

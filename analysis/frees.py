@@ -15,6 +15,8 @@ that is the %new of the iteration before.
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
+from heapq import heapify, heappop, heappush
+from itertools import chain
 from typing import NamedTuple
 
 from xdsl.dialects import memref
@@ -27,6 +29,10 @@ from ..dialects.memory import effects_on, freed, is_memref
 from .control_flow import ControlFlow, moves, passes_on
 from .liveness import Bits
 from .references import References
+
+_TOGETHER = 256
+"""Groups of memories whose paths are followed together. Inside of a loop all its nodes
+are on them, so to follow those of each group alone takes the square of the program."""
 
 
 class UseAfterFree(NamedTuple):
@@ -53,28 +59,26 @@ class UseAfterFree(NamedTuple):
 def uses_after_free(func: FuncOp, flow: ControlFlow) -> Iterator[UseAfterFree]:
     """Those of each memory and each `memref.dealloc` of it, in order of the text."""
     sources = [s for s in _sources(func) if not _is_freed_last(s, flow)]
-    suspects: set[SSAValue] = set()
-    for family in _families(References(flow, sources)):
-        if len(family) == 1 or any(_used_in(References(flow, family))):
-            suspects.update(family)
-    for source in sources:
-        if source in suspects:
-            yield from _used_in(References(flow, [source]))
+    families = list(_families(References(flow, sources)))
+    several = [family for family in families if len(family) > 1]
+    suspects = {source for family in families for source in family}
+    for family, found in zip(several, _used_in(flow, several), strict=True):
+        if not any(found):
+            suspects.difference_update(family)
+    for found in _used_in(flow, [[s] for s in sources if s in suspects]):
+        yield from found
 
 
-def _used_in(references: References) -> Iterator[UseAfterFree]:
-    """The uses of what is referred to, of each after it is freed."""
-    flow = references.flow
-    uses = [use for alias in references.of for use in alias.uses if moves(use) is None]
-    uses.sort(key=lambda use: flow.step_of(use.operation)[0])
-    frees = [
-        use
-        for use in uses
-        if isinstance(use.operation, memref.DeallocOp) and use.operation in flow.step
-    ]
-    begins = _Begins(references)
-    for free in frees:
-        yield from _Freed(references, begins, free).used(uses)
+def _used_in(
+    flow: ControlFlow, groups: Sequence[Sequence[SSAValue]]
+) -> Iterator[Iterator[UseAfterFree]]:
+    """For each group of memories, the uses of each after it is freed."""
+    for at in range(0, len(groups), _TOGETHER):
+        batch = [_Uses(References(flow, g)) for g in groups[at : at + _TOGETHER]]
+        freed = [[_Freed(uses, free) for free in uses.frees] for uses in batch]
+        paths = _Paths(flow, list(chain.from_iterable(freed)))
+        for each in freed:
+            yield chain.from_iterable(one.used(paths) for one in each)
 
 
 def _families(references: References) -> Iterator[Sequence[SSAValue]]:
@@ -139,27 +143,55 @@ def _what(use: Use) -> str | None:
             return None
 
 
+class _Uses:
+    """The uses of some memories. Their references are numbered in the order in which
+    they begin, so those that begin in some steps are a run of bits."""
+
+    def __init__(self, references: References):
+        self.references = references
+        flow = references.flow
+        found = [u for alias in references.of for u in alias.uses if moves(u) is None]
+        self.all = sorted(found, key=lambda use: flow.step_of(use.operation)[0])
+        self.frees = [
+            use
+            for use in self.all
+            if isinstance(use.operation, memref.DeallocOp)
+            and use.operation in flow.step
+        ]
+        order = sorted(references.all, key=references.begin)
+        self.number = {reference: n for n, reference in enumerate(order)}
+        self.begins = [references.begin(reference) for reference in order]
+        users = (use.operation for alias in references.of for use in alias.uses)
+        self.nodes = [flow.node_of[flow.step_of(op)[0]] for op in users]
+
+    def without(self, start: int, end: int) -> Bits:
+        """The references that do not begin in these steps."""
+        low, high = bisect_left(self.begins, start), bisect_left(self.begins, end)
+        return (1 << len(self.begins)) - (1 << high) + (1 << low) - 1
+
+
 class _Freed:
     """What a `memref.dealloc` frees."""
 
-    def __init__(self, references: References, begins: "_Begins", free: Use):
-        self.references = references
-        self.flow = references.flow
+    def __init__(self, uses: _Uses, free: Use):
+        self.uses = uses
+        self.references = uses.references
+        self.flow = uses.references.flow
         self.free = free.operation
-        self.named = references.of[self.free.operands[free.index]]
-        self.paths = _Paths(begins, self.flow.step[self.free])
+        self.step = self.flow.step[self.free]
+        self.named = self.references.of[self.free.operands[free.index]]
+
+    def used(self, paths: "_Paths") -> Iterator[UseAfterFree]:
+        """By what it is used after that, each operation once."""
+        self.paths = paths
         self.same = self._same()
         """The references to it when it is freed."""
-        self.bound = self._bound()
-        """Those that are bound to it after that: it is freed wherever they are used."""
-
-    def used(self, uses: Sequence[Use]) -> Iterator[UseAfterFree]:
-        """By which of some uses, each operation once."""
+        bound = self._bound()
         said: set[Operation] = set()
-        for use in uses:
+        for use in self.uses.all:
             op = use.operation
             references = self.references.of[op.operands[use.index]]
-            is_freed = any(r in self.bound or self._is_freed(r, op) for r in references)
+            is_freed = any(r in bound or self._is_freed(r, op) for r in references)
             if not is_freed or op in said:
                 continue
             what = _what(use)
@@ -170,7 +202,7 @@ class _Freed:
             is_sure = (
                 op is whole
                 and op.parent is self.free.parent
-                and step > self.flow.step[self.free]
+                and step > self.step
                 and references == self.named
                 and len(references) == 1
             )
@@ -187,12 +219,13 @@ class _Freed:
             ):
                 other = target if source is reference else source
                 step = self.flow.step_of(op)[0]
-                if other not in found and self.paths.keep_until(source, step):
+                if other not in found and self.paths.keep_until(self, source, step):
                     found[other] = None
                     pending.append(other)
         return set(found)
 
     def _bound(self) -> set[SSAValue]:
+        """Those that are bound to it after that: it is freed wherever they are used."""
         moves = self.references.leaving
         pending = [
             move.target
@@ -211,77 +244,78 @@ class _Freed:
     def _is_freed(self, reference: SSAValue, op: Operation) -> bool:
         """Whether what was freed may be what the reference is to at an operation."""
         return reference in self.same and self.paths.keep_from(
-            reference, self.flow.step_of(op)[0]
+            self, reference, self.flow.step_of(op)[0]
         )
-
-
-class _Begins:
-    """Where references begin. They are numbered in this order, so those that begin in
-    some steps are a run of bits."""
-
-    def __init__(self, references: References):
-        self.flow = references.flow
-        order = sorted(references.all, key=references.begin)
-        self.number = {reference: n for n, reference in enumerate(order)}
-        self._steps = [references.begin(reference) for reference in order]
-        uses = [use.operation for alias in references.of for use in alias.uses]
-        nodes = [self.flow.node_of[self.flow.step_of(op)[0]] for op in uses]
-        self._used = range(min(nodes, default=0), max(nodes, default=-1) + 1)
-        self._all = (1 << len(order)) - 1
-
-    def without(self, start: int, end: int) -> Bits:
-        """The references that do not begin in these steps."""
-        low, high = bisect_left(self._steps, start), bisect_left(self._steps, end)
-        return self._all - (1 << high) + (1 << low)
-
-    def are_between(self, node: int) -> bool:
-        """Whether a path from one use to another may go through a node."""
-        return node in self._used or self.flow.repeats[node]
 
 
 class _Paths:
-    """The paths to a step, and from it, on which a reference does not begin anew."""
+    """The paths to steps that free something, and from them, on which a reference does
+    not begin anew. Each pair of a free and a reference of its memories is a bit."""
 
-    def __init__(self, begins: _Begins, step: int):
-        self._begins = begins
-        self._flow = flow = begins.flow
-        self._step = step
-        self._node = flow.node_of[step]
-        start, end = flow.nodes[self._node].start, flow.ends[self._node]
-        self._to = self._spread(flow.predecessors, begins.without(start, step + 1))
-        self._from = self._spread(flow.successors, begins.without(step + 1, end))
+    def __init__(self, flow: ControlFlow, freed: Sequence[_Freed]):
+        self._flow = flow
+        nodes = [node for each in freed for node in each.uses.nodes]
+        self._used = range(min(nodes, default=0), max(nodes, default=-1) + 1)
+        self._shift: dict[_Freed, int] = {}
+        self._begun: dict[int, Bits] = {}  # what begins anew in each node
+        before, after = dict[int, Bits](), dict[int, Bits]()
+        shift = 0
+        for each in freed:
+            uses, node = each.uses, flow.node_of[each.step]
+            start, end = flow.nodes[node].start, flow.ends[node]
+            for at, bits in (
+                (before, uses.without(start, each.step + 1)),
+                (after, uses.without(each.step + 1, end)),
+            ):
+                at[node] = at.get(node, 0) | bits << shift
+            self._shift[each] = shift
+            for step in uses.begins:
+                begun = flow.node_of[step]
+                self._begun[begun] = self._begun.get(begun, 0) | 1 << shift
+                shift += 1
+        self._to = self._spread(flow.predecessors, before, -1)
+        self._from = self._spread(flow.successors, after, 1)
 
-    def keep_until(self, reference: SSAValue, step: int) -> bool:
+    def keep_until(self, freed: _Freed, reference: SSAValue, step: int) -> bool:
         """Whether some path to it, from after another step, leaves a reference."""
         node = self._flow.node_of[step]
-        kept = self._to.get(node, 0) & self._begins.without(
-            step + 1, self._flow.ends[node]
-        )
-        if node == self._node and step < self._step:
-            kept |= self._begins.without(step + 1, self._step + 1)
-        return bool(kept >> self._begins.number[reference] & 1)
+        uses = freed.uses
+        kept = self._to.get(node, 0) >> self._shift[freed]
+        kept &= uses.without(step + 1, self._flow.ends[node])
+        if node == self._flow.node_of[freed.step] and step < freed.step:
+            kept |= uses.without(step + 1, freed.step + 1)
+        return bool(kept >> uses.number[reference] & 1)
 
-    def keep_from(self, reference: SSAValue, step: int) -> bool:
+    def keep_from(self, freed: _Freed, reference: SSAValue, step: int) -> bool:
         """Whether some path from it, to another step, leaves a reference."""
         node = self._flow.node_of[step]
-        kept = self._from.get(node, 0) & self._begins.without(
-            self._flow.nodes[node].start, step + 1
-        )
-        if node == self._node and self._step < step:
-            kept |= self._begins.without(self._step + 1, step + 1)
-        return bool(kept >> self._begins.number[reference] & 1)
+        uses = freed.uses
+        kept = self._from.get(node, 0) >> self._shift[freed]
+        kept &= uses.without(self._flow.nodes[node].start, step + 1)
+        if node == self._flow.node_of[freed.step] and freed.step < step:
+            kept |= uses.without(freed.step + 1, step + 1)
+        return bool(kept >> uses.number[reference] & 1)
 
-    def _spread(self, links: Sequence[Sequence[int]], kept: Bits) -> Mapping[int, Bits]:
-        """By node, what is kept on some path up to it along links, which leaves so much
-        in the step's own node."""
+    def _spread(
+        self, links: Sequence[Sequence[int]], kept: dict[int, Bits], along: int
+    ) -> Mapping[int, Bits]:
+        """By node, what is kept on some path up to it along links, of which so much
+        leaves the nodes of the frees. Most links go along the text, or against it."""
         found: dict[int, Bits] = {}
-        pending = [(self._node, kept)]
-        while pending:
-            node, kept = pending.pop()
-            for next in filter(self._begins.are_between, links[node]):
+        queue = [along * node for node in kept]
+        heapify(queue)
+        while queue:
+            leaving = kept.pop(node := along * heappop(queue))
+            for next in filter(self._is_between, links[node]):
                 known = found.get(next, 0)
-                if new := kept & ~known:
+                if new := leaving & ~known:
                     found[next] = known | new
-                    start, end = self._flow.nodes[next].start, self._flow.ends[next]
-                    pending.append((next, new & self._begins.without(start, end)))
+                    if next not in kept:
+                        heappush(queue, along * next)
+                    through = new & ~self._begun.get(next, 0)
+                    kept[next] = kept.get(next, 0) | through
         return found
+
+    def _is_between(self, node: int) -> bool:
+        """Whether a path from one use to another may go through a node."""
+        return node in self._used or self._flow.repeats[node]

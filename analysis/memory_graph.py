@@ -20,7 +20,8 @@ from ..dialects.tgraph.base import TensorOp, device_of, tensor_type_of, typical_
 from ..dialects.tgraph.differentiation import RECOMPUTED
 from ..dialects.tgraph.indexing import DynamicUpdateSliceOp
 from ..dialects.tgraph.shaping import ConstantOp, ViewOp
-from ..dialects.tgraph.structure import RegionOp
+from ..dialects.tgraph.structure import IfOp, RegionOp, WhileOp
+from ..dialects.tgraph.unused import read_arguments
 from ..planning.problem import round_up
 from ..planning.scheduling import Task, TaskGraph, peak_of, profile
 from .concatenations import is_in_place
@@ -176,7 +177,7 @@ class _Building:
         return len(self.sizes) - 1
 
     def _task(self, op: Operation, actions: Sequence[Action], after: list[int]) -> Task:
-        numbers = map(self._value, chain(*operands_of(op)))
+        numbers = map(self._value, self._used(op, actions))
         reads = dict.fromkeys(n for n in numbers if n is not None)
         overwrites: list[int | None] = []
         made: dict[TensorBuffer, int] = {}  # by this operation
@@ -226,6 +227,22 @@ class _Building:
             after += self.readers.get(value, ())
         over = [n for n in overwrites if n is not None]
         return Task(list(reads), writes, list(dict.fromkeys(after)), over)
+
+    def _used(self, op: Operation, actions: Sequence[Action]) -> Iterator[SSAValue]:
+        """The operands whose contents an operation needs. Those are not, of a loop or a
+        branch, that its regions leave alone, unless they are copied or are a result."""
+        inputs, outs = operands_of(op)
+        if isinstance(op, WhileOp | IfOp):
+            ahead = isinstance(op, IfOp)  # of the arguments: the predicate
+            needed = {n + ahead for n in read_arguments(op)} | set(range(ahead))
+            carried = next((a.carried for a in actions if isinstance(a, Loop)), ())
+            for number, buffer in enumerate(carried):
+                place = self.storage.places.get(inputs[number])
+                is_taken_over = place is not None and place.buffer is buffer
+                if op.results[number].first_use or not is_taken_over:
+                    needed.add(number)
+            inputs = [inputs[number] for number in sorted(needed)]
+        yield from chain(inputs, outs)
 
     def _before(
         self, at: int, op: Operation, waits: Sequence[Sequence[int]]

@@ -20,7 +20,7 @@ from math import isinf
 from operator import add, mul, sub
 from typing import cast
 
-from xdsl.dialects import arith, memref
+from xdsl.dialects import affine, arith, memref
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     IndexType,
@@ -30,6 +30,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir.affine import AffineConstantExpr
 from xdsl.traits import is_side_effect_free, is_speculatable
 
 from ..dialects.diagnostics import LocatedError, name_of
@@ -304,19 +305,24 @@ class SizeReader:
         for argument, given in zip(other.args, self.func.args, strict=False):
             self._shapes[argument] = self._shapes[given]
 
-    def at_most(self, buffer: SSAValue) -> Sequence[Size | None]:
-        """The sizes of an allocation or view, where an operand without an expression
-        has a name: it is that or 0: no size is negative."""
+    def at_most(self, buffer: SSAValue, *, names: bool = True) -> Sequence[Size | None]:
+        """The sizes of an allocation or view. Where an operand has no expression, the
+        constant that it is at most, such as the step of a loop over tiles; or if
+        `names`, its name: it is that or 0, as no size is negative."""
         op, shape = buffer.owner, self.shape(buffer)
         if None not in shape or not isinstance(op, memref.AllocOp | memref.ViewOp):
             return shape
-        given = op.dynamic_sizes if isinstance(op, memref.AllocOp) else op.sizes
+        given = iter(op.dynamic_sizes if isinstance(op, memref.AllocOp) else op.sizes)
         type = cast(AnyMemRef, buffer.type)
-        named = iter(
-            [self._operand(v) if self.size(v) is None else None for v in given]
-        )
-        names = [next(named) if n == DYNAMIC_INDEX else None for n in type.get_shape()]
-        return [n if s is None else s for s, n in zip(shape, names, strict=True)]
+        found: list[Size | None] = []
+        for size, known in zip(type.get_shape(), shape, strict=True):
+            operand = next(given) if size == DYNAMIC_INDEX else None
+            if known is None and operand is not None:
+                known = self._greatest(operand)
+                if known is None and names:
+                    known = self._operand(operand)
+            found.append(known)
+        return found
 
     @property
     def operands(self) -> Mapping[str, SSAValue]:
@@ -331,6 +337,19 @@ class SizeReader:
                 return None
             self._named[value] = f"operand {len(self._named)}"
         return symbol(self._named[value])
+
+    def _greatest(self, value: SSAValue) -> int | None:
+        """The least of the constants that a minimum is taken of."""
+        op = value.owner
+        if isinstance(op, affine.MinOp):
+            results = op.map.data.results
+            numbers = [r.value for r in results if isinstance(r, AffineConstantExpr)]
+        elif isinstance(op, arith.MinSIOp | arith.MinUIOp):
+            sizes = map(self.size, op.operands)
+            numbers = [size for size in sizes if isinstance(size, int)]
+        else:
+            return None
+        return max(min(numbers), 0) if numbers else None
 
     def _next(self, values: Iterable[SSAValue]) -> Size | None:
         value = next(iter(values), None)

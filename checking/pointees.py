@@ -1,7 +1,18 @@
 """The buffers that each memref may refer to, for plan-check.
 
-The result of an operation on a memref may refer to the same buffers. Shares no code
-with the planner; see plan_check.py.
+A memref of the IR is a pointer: it may be a buffer of an arena, a view of one, or one
+of several that control flow chooses from. plan-check has to know which, to say whose
+bytes an operation reads or writes:
+
+    %a = memref.view %arena[%c0][] ...        // a buffer, number 0
+    %b = memref.view %arena[%c64][] ...       // number 1
+    %r = scf.if %p { yield %a } else { yield %b }
+    %s = memref.subview %r ...                // `may_be` says: 0 or 1
+
+It is a points-to analysis of one function that ignores the order of operations: what
+memrefs may be passed on as is a graph, and the numbers spread along its edges until
+nothing changes. The result of an unknown operation on a memref may refer to it, too.
+Shares no code with the planner; see plan_check.py.
 """
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence

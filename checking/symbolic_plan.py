@@ -84,7 +84,7 @@ class CountedSizes:
             if self._bounds is None:
                 shape = [_typical(s) for s in _shape(buffer, self._typical)]
             else:
-                shape = [self._largest(size) for size in self._reader.shape(buffer)]
+                shape = [self._largest(n) for n in _shape(buffer, self._reader)]
         if None in shape:
             raise LocatedError(f"{name_of(op)}: the size of {type} is unknown", op)
         try:

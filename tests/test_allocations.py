@@ -657,15 +657,40 @@ def test_what_is_known_of_an_allocation() -> None:
 
 
 SIZED = {
-    "the shape of an argument": (["%s = memref.dim %z, %c : memref<?xf32>"], "arg6_0"),
-    "an argument": (["%s = arith.addi %n, %c : index"], "operand 0"),
+    "the shape of an argument": (
+        ["%s = memref.dim %z, %c : memref<?xf32>"],
+        "16*arg6_0",
+    ),
+    "an argument": (["%s = arith.addi %n, %c : index"], "16*operand 0"),
     "what is computed of arguments": (
         [
             *("%d = memref.dim %z, %c : memref<?xf32>", "%e = arith.index_cast %wide"),
             "  : i64 to index",
             "%s = arith.subi %d, %e : index",
         ],
-        "operand 0",
+        "16*operand 0",
+    ),
+    "at most a constant": (
+        [
+            '%s = "affine.min"(%n) {map = affine_map<(d0) -> (40, 32, 99 - d0)>}',
+            "  : (index) -> index",
+        ],
+        "512",
+    ),
+    "the lesser of a constant and another": (
+        [
+            *("%t = arith.constant 8 : index", "%l = memref.load %stored[]"),
+            "  : memref<index>",
+            "%s = arith.minui %l, %t : index",
+        ],
+        "128",
+    ),
+    "the lesser of others": (
+        [
+            "%l = memref.load %stored[] : memref<index>",
+            "%s = arith.minsi %l, %n : index",
+        ],
+        None,
     ),
     "what is in memory": (["%s = memref.load %stored[] : memref<index>"], None),
     "what an operation gives": (['%s = "other.op"(%n) : (index) -> index'], None),
@@ -684,7 +709,7 @@ def test_symbolic_sizes(
     sizes = SizeReader(func, name_operands=True)
     with caplog.at_level("INFO", REMARKS.name):
         found = find_allocations(func, ControlFlow(func), sizes=sizes)
-    assert [str(a.size) for a in found] == ([f"16*{expected}"] if expected else [])
+    assert [str(a.size) for a in found] == ([expected] if expected else [])
     if not expected:
         reason = f"the size of {type} does not follow from the shapes of the arguments"
         assert reason in caplog.text

@@ -32,6 +32,7 @@ from tensorplan.planning.solver.gaps import WAITING, Gaps
 from tensorplan.planning.solver.search import FEASIBLE, INFEASIBLE, ValleySearch
 from tensorplan.planning.solver.sections import parts_of
 from tensorplan.planning.solver.skyline import skyline_plans
+from tensorplan.planning.solver.squeaky import SqueakyWheel
 
 needs_numba = pytest.mark.skipif(find_spec("numba") is None, reason="needs numba")
 
@@ -147,6 +148,27 @@ def test_a_descent_lowers_what_no_order_reaches() -> None:
     ordered = min(map(part.peak, skyline_plans(part)))
     plan = solve(problem, "auto", Limits(effort=0.05))
     assert plan.peak < 0.98 * ordered
+
+
+def test_a_squeaky_wheel_lowers_what_no_first_order_reaches() -> None:
+    buffers = rectangle(3, 300, 200, 5000)
+    del buffers[::5]  # the load varies
+    [part] = parts_of([(b.start, b.end) for b in buffers], [b.size for b in buffers])
+    wheel = SqueakyWheel(part)
+    offsets, peaks = [], list[int]()
+    while not wheel.is_over:
+        offsets = wheel.step()
+        peaks.append(part.peak(offsets))
+    assert validate(Problem(part.buffers), offsets) is None
+    assert min(peaks) < 0.96 * min(map(part.peak, skyline_plans(part)))
+    assert peaks.index(min(peaks)) < len(peaks) - 100  # it ends once that is in vain
+
+
+def test_a_squeaky_wheel_ends_at_the_load() -> None:
+    [part] = parts_of([(0, 2), (1, 3)], [5, 3])
+    wheel = SqueakyWheel(part)
+    assert part.peak(wheel.step()) == 8
+    assert wheel.is_over
 
 
 def test_many_short_lives_go_around_a_backbone_of_long_ones() -> None:

@@ -48,6 +48,13 @@ def replaced_in_loops(count: int) -> str:
     return function("".join(map(loop, range(count))))
 
 
+def replaced_in_loops_of_a_loop(count: int) -> str:
+    """The same in each iteration of another loop."""
+    body = replaced_in_loops(count).removeprefix(function("").split("func.return")[0])
+    body = body.removesuffix("func.return\n}\n")
+    return function(f"scf.for %i = %n to %n step %n {{\n{body}}}\n")
+
+
 def replaced_in_blocks(count: int) -> str:
     """Each block replaces the buffer that the one before hands on."""
     start = f"{alloc('a0')}{copy('x', 'a0')}cf.br ^b0(%a0 : {M})\n"
@@ -99,6 +106,7 @@ def many_functions(count: int) -> str:
 
 PROGRAMS = (
     replaced_in_loops,
+    replaced_in_loops_of_a_loop,
     replaced_in_blocks,
     chosen_in_blocks,
     calls_in_a_row,

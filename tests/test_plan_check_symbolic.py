@@ -354,6 +354,17 @@ def test_a_bounded_plan_is_counted_for_the_largest_sizes(
     assert not caplog.text
 
 
+LESSER = [binary("divui", "u", "n", "c4"), binary("minui", "k", "u", "c12")]
+"""%k is 12, or something unknown that is less."""
+
+
+@pytest.mark.parametrize("bounds", ["", "n = 15 : i64, m = 15 : i64"])
+def test_what_is_at_most_a_constant_counts_as_that(bounds: str) -> None:
+    lines = [*LESSER, *bounded("k", "c128"), fill("a")]
+    (pool,) = check_plan(module(*lines, bounds=bounds))
+    assert [(b.offset, b.size) for b in pool.buffers] == [(128, 12 * 64)]
+
+
 def test_nothing_is_to_be_proved_of_static_sizes(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -372,6 +383,10 @@ def test_nothing_is_to_be_proved_of_static_sizes(
             r"memref.view: the size of memref<\?x16xf32> is unknown",
         ),
         (bounded("m"), r"memref.view: the size of memref<\?x16xf32> is unknown"),
+        (
+            [LESSER[0], binary("minsi", "k", "u", "c32"), *bounded("k")],
+            r"buffer %a lies in bytes \[0, 2048\), expected wi",
+        ),
         (bounded("n", "n"), "the offset of buffer %a is unknown"),
     ],
 )

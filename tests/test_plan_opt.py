@@ -6,6 +6,7 @@ import os
 import shlex
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -202,13 +203,25 @@ def test_without_an_implicit_module(
 
 
 @pytest.mark.parametrize("text", [None, "[sram]\ncapacity = 0"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--target-memory", "memory.toml"),
+        ("-p", 'plan-attach-target{file="memory.toml"}'),
+        ("-p", 'plan-pipeline{target-memory="memory.toml"}'),
+    ],
+    ids=lambda options: options[-1].partition("{")[0],
+)
 def test_a_target_that_is_not_right_is_invalid_input(
-    text: str | None, program: str, capsys: pytest.CaptureFixture[str]
+    options: Sequence[str],
+    text: str | None,
+    program: str,
+    capsys: pytest.CaptureFixture[str],
 ):
     if text is not None:
         Path("memory.toml").write_text(text)
-    assert run(program, "--target-memory", "memory.toml") == 1
-    assert "memory.toml: " in capsys.readouterr().err
+    assert run(program, *options) == 1
+    assert capsys.readouterr().err.startswith("plan-opt: error: memory.toml: ")
 
 
 def test_traceback_on_request(program: str, monkeypatch: pytest.MonkeyPatch):

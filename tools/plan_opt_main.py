@@ -27,7 +27,6 @@ from xdsl.utils.target import Target
 from xdsl.xdsl_opt_main import xDSLOptMain
 
 from ..dialects import get_all_dialects
-from ..dialects.diagnostics import LocatedError
 from ..frontends.reading import decode
 from ..passes import get_all_passes
 from ..passes.driver import flatten
@@ -112,11 +111,7 @@ class PlanOptMain(xDSLOptMain):
         named = ",".join(self.args.passes) or ("plan-pipeline" if question else "")
         self.passes = pipelines.parse(named, self.available_passes)
         if self.args.target_memory:
-            try:
-                target = PlanAttachTarget(self.args.target_memory)
-            except ValueError as error:  # of the file, as of any other input
-                raise LocatedError(str(error)) from None
-            self.passes = [target, *self.passes]
+            self.passes = [PlanAttachTarget(self.args.target_memory), *self.passes]
         try:
             if question:
                 self._check_question(question)

@@ -50,7 +50,7 @@ class DropUnusedOfBranches(RewritePattern):
                 last, values = region.block.last_op, yielded(region)
                 assert last is not None
                 replace(rewriter, last, YieldOp(*(values[n] for n in results)))
-        given = _read(op)
+        given = read_arguments(op)
         if len(results) < len(op.res) or len(given) < len(op.inputs) - 1:
             _keep_arguments(op, given, rewriter)
             inputs = [op.inputs[0], *(op.inputs[1 + number] for number in given)]
@@ -95,7 +95,7 @@ def without_unused(loop: WhileOp, rewriter: PatternRewriter | None = None) -> Wh
         for op in reversed(list(loop.body.block.ops)):
             if op not in needed:
                 erase(rewriter, op)
-    given = [number for number in _read(loop) if number >= len(loop.res)]
+    given = [number for number in read_arguments(loop) if number >= len(loop.res)]
     kept = [*sorted(carried), *given]
     if len(kept) == len(loop.inputs):
         return loop
@@ -168,7 +168,7 @@ def _is_read_by(op: Operation, readers: AbstractSet[Operation]) -> bool:
     return any(use.operation in readers for value in op.results for use in value.uses)
 
 
-def _read(op: RegionOp) -> list[int]:
+def read_arguments(op: RegionOp) -> list[int]:
     """The arguments that a region does something with."""
     arguments = zip(*(region.block.args for region in op.regions), strict=True)
     return [n for n, each in enumerate(arguments) if any(a.uses for a in each)]

@@ -19,13 +19,12 @@ Leaves: the same, with the attribute. Other devices of the target stay.
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.dlti import TargetSystemSpecAttr
 from xdsl.passes import ModulePass
 
+from ...dialects.diagnostics import LocatedError
 from ...dialects.target_memory import describe_target, read_target
 
 
@@ -40,12 +39,9 @@ class PlanAttachTarget(ModulePass):
 
     file: str
 
-    def __post_init__(self) -> None:
-        _ = self._target  # which raises `ValueError`
-
-    @cached_property
-    def _target(self) -> TargetSystemSpecAttr:
-        return read_target(self.file)
-
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        describe_target(op, self._target)
+        try:
+            target = read_target(self.file)
+        except ValueError as error:  # of the file, as of any other input
+            raise LocatedError(str(error)) from None
+        describe_target(op, target)

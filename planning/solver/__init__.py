@@ -5,6 +5,7 @@ greedy.py     one buffer after another, into a gap
 gaps.py       which gaps there are
 skyline.py    one buffer after another onto a skyline
 orders.py     in many orders
+squeaky.py    in orders that learn from the plans before
 backbone.py   the longest-lived buffers alone, first, and the rest around them
 spine.py      the buffers that hold a part together, first; the rest in pieces
 boxes.py      buffers that fill a rectangle together, as one

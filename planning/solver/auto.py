@@ -2,17 +2,23 @@
 
 1. Buffers become sections and units, in parts that do not touch (`sections.py`).
 2. The skyline in some orders (`skyline.py`); then by first fit (`gaps.py`) all around
-   the skyline of the longest buffers (`backbone.py`), greedy-by-size, best-fit and by
-   duration; done when a plan reaches the lower bound.
-3. In turns, so that each gets the same share of the work: the heaviest sections first,
-   the others around them, under capacities just above the lower bound (`core.py`,
-   `repair.py`); what ends above a capacity just below the best peak, fitted into the
-   rest of that plan by ejection (`repair.py`); in parts that are small enough, in the
-   boxes that buffers fill without a gap (`boxes.py`), and in the pieces into which a
-   spine of few buffers splits a part (`spine.py`), valley branch and bound under
-   capacities between the lower bound and the best peak, forwards and backwards in time,
-   with growing limits and varied orders (`search.py`). A try that lowers the peak does
-   not count. It is always the highest part that is searched.
+   the skyline of the longest buffers, in orders that learn from its plans
+   (`backbone.py`, `squeaky.py`), greedy-by-size, best-fit and by duration; done when a
+   plan reaches the lower bound.
+3. In turns, so that each gets the same share of the work:
+    * the heaviest sections first, the others around them, under capacities just above
+      the lower bound (`core.py`, `repair.py`);
+    * what ends above a capacity just below the best peak, fitted into the rest of that
+      plan by ejection (`repair.py`);
+    * in parts that are small enough, the skyline in orders that learn from its plans
+      (`squeaky.py`), and valley branch and bound under capacities between the lower
+      bound and the best peak, forwards and backwards in time, with growing limits and
+      varied orders (`search.py`): in the part as it is, in the boxes that buffers fill
+      without a gap (`boxes.py`, which gets four shares), and in the pieces into which a
+      spine of few buffers splits it (`spine.py`).
+
+   A try that lowers the peak does not count. It is always the highest part that is
+   searched.
 
 Gaps, given offsets and different alignments are beyond the skyline. Such problems get
 the best of the plan of the problem in which gaps are filled and alignments are equal,
@@ -56,6 +62,7 @@ from .search import FEASIBLE, INFEASIBLE, RULES, UNKNOWN, SearchOutcome, ValleyS
 from .sections import Part, parts_of, unit_of
 from .skyline import skyline_plans
 from .spine import split
+from .squeaky import SqueakyWheel
 from .upward import UpwardSearch
 
 _SEARCHABLE = 2_000_000  # buffers times their sections up to which a part is searched
@@ -73,7 +80,8 @@ _FILLED, _IRREGULAR = 0.1, 0.05
 """Shares of the work for irregular problems, with gaps filled and as they are. Few of
 them can reach the lower bound, and few searches get better after that."""
 
-_BOXABLE = 2000  # buffers up to which a part is searched in boxes
+_SMALL = 2000  # buffers up to which a part is searched in boxes, and by the wheel
+_DRAWS = 4  # as many shares of the work boxes get: where they help, little else does
 _BOXED = 0.8  # of the buffers may stay as they are; with more, boxes are no help
 _BOXED_WORK = 2000  # of the search among some boxes, for each buffer
 _DOUBT = 0.02  # accidents that a box may be, up to ten times as many
@@ -310,8 +318,9 @@ def _searches(
     searches = [_core_first(part, bounds, budget)]
     if part.covered <= _SEARCHABLE:
         searches.append(_by_valleys(part, bounds, seed, budget))
-    if len(part.size) <= _BOXABLE:
-        searches.append(_in_boxes(part, bounds, seed, budget))
+    if len(part.size) <= _SMALL:
+        searches.append(_by_wheel(part, bounds, budget))
+        searches += [_in_boxes(part, bounds, seed + n, budget) for n in range(_DRAWS)]
     searches.append(_in_pieces(part, bounds, seed, budget))
     area = orders.measures(part)[1]
     searches.append(
@@ -332,6 +341,17 @@ def _core_first(part: Part, bounds: _Bounds, budget: SearchBudget) -> _Search:
                 offsets = core.fit(capacity, slack, effort, budget)
                 if offsets is not None:
                     bounds.take(offsets)
+
+
+def _by_wheel(part: Part, bounds: _Bounds, budget: SearchBudget) -> _Search:
+    yield _PREPARING
+    wheel = SqueakyWheel(part)
+    work = wheel.WORK * len(part.size)
+    while not wheel.is_over:
+        yield work
+        since = budget.seconds
+        bounds.take(wheel.step())
+        budget.spend(work, since)
 
 
 def _by_valleys(

@@ -1,15 +1,18 @@
-"""A backbone: the longest-lived buffers of a large part alone, by the skyline.
+"""A backbone: the longest-lived buffers of a large part alone, on their own skyline.
 
 Short lives fit between long ones, but not the other way round: on a skyline of all
 buffers, short ones come to lie where a long one would have fitted. The longest fiftieth
-takes little time to place, and all else goes around it by first fit (`greedy.py`).
+takes little time to place, so many orders are tried (`squeaky.py`). All else goes
+around it by first fit (`greedy.py`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from .. import deadline
 from .gaps import WAITING
 from .sections import Part, parts_among
 from .skyline import skyline_plans
+from .squeaky import SqueakyWheel
 
 _SHARE = 50  # one of so many buffers
 _FEWEST = 100  # buffers of a backbone; in a small part searches do better
@@ -25,7 +28,14 @@ def backbone(part: Part) -> Sequence[int]:
     offsets = [WAITING] * count
     members = sorted(longest)
     for sub in parts_among(part, members):
-        best = min(skyline_plans(sub), key=sub.peak)
+        best = min(_plans(sub), key=sub.peak)
         for i, offset in zip(sub.indices, best, strict=True):
             offsets[members[i]] = offset
     return offsets
+
+
+def _plans(part: Part) -> Iterator[Sequence[int]]:
+    yield from skyline_plans(part)
+    wheel = SqueakyWheel(part)
+    while not (wheel.is_over or deadline.passed()):
+        yield wheel.step()

@@ -21,25 +21,35 @@ def for_skyline(part: Part) -> Iterator[list[int]]:
     yield by(size, steps)
     yield by(steps, size)
     yield by(area)
-    yield by(_near_peak(part), size)
+    yield by_weights(part, load_weights(part))
     tall = part.tallest
     yield by(tall, area, steps)
     yield by(tall, steps, area)
 
 
-def _near_peak(part: Part) -> list[int]:
-    """How long each buffer is live where the load is high, about within 3 % of it.
+def load_weights(part: Part) -> list[float]:
+    """The weight of each section by its load, 1 or less: about those within 3 % count.
 
-    A section counts by the 32nd power of its load, squared step by step: a power of the
-    system's library might differ in its last bit.
+    It is the 32nd power of the load, squared step by step: a power of the system's
+    library might differ in its last bit.
     """
     most = max(part.load)
-    shares = [load / most for load in part.load]
+    weights = [load / most for load in part.load]
     for _ in range(5):
-        shares = [share * share for share in shares]
-    counted = (int(share * 1_000_000) for share in shares)
+        weights = [weight * weight for weight in weights]
+    return weights
+
+
+def by_weights(part: Part, weights: Sequence[float]) -> list[int]:
+    """By the sum of weights (per section, 1 or less) that a buffer is live in."""
+    counted = (int(weight * 1_000_000) for weight in weights)
     until = list(accumulate(counted, initial=0))
-    return [until[end] - until[a] for a, end in zip(part.first, part.end, strict=True)]
+    spans = zip(part.first, part.end, strict=True)
+    keys = [
+        (until[end] - until[first], size)
+        for (first, end), size in zip(spans, part.size, strict=True)
+    ]
+    return sorted(range(len(keys)), key=keys.__getitem__, reverse=True)
 
 
 def measures(part: Part) -> list[list[int]]:

@@ -59,29 +59,33 @@ class _Lives(NamedTuple):
     leaf: Integers  # in the tree
 
 
+class Skyline:
+    """Places the buffers of one part in one order after the other."""
+
+    def __init__(self, part: Part) -> None:
+        self._part = part
+        self._lives = _Lives(part.first, part.end, part.size, _leaves(part))
+        self._fast = False
+
+    def place(self, order: Sequence[int]) -> list[int]:
+        """The offsets, in units; those that come early in the order go first."""
+        count, sections = len(order), self._part.sections
+        if not self._fast and pays(_WORK * count, self._part.size, _place):
+            self._lives, self._fast = as_arrays(self._lives), True
+        fast = self._fast
+        width = 1 << (count - 1).bit_length()
+        tree = _Tree(*(zeros(2 * width, fast) for _ in range(5)))
+        plateaus = _Plateaus(*(zeros(sections + 1, fast) for _ in range(3)))
+        stack = zeros(2 * width.bit_length() + 2, fast)
+        offsets = zeros(count, fast)
+        kernel = compiled(_place, _find, _remove, _pull) if fast else _place
+        kernel(self._lives, integers(order, fast), tree, plateaus, stack, offsets)
+        return plain(offsets)
+
+
 def skyline_plans(part: Part) -> Iterator[list[int]]:
-    """The offsets, in units, that each of several orders gives; those that come early
-    in an order go first."""
-    lives = _Lives(part.first, part.end, part.size, _leaves(part))
-    fast = False
-    for order in orders.for_skyline(part):
-        if not fast and pays(_WORK * len(order), part.size, _place):
-            lives, fast = as_arrays(lives), True
-        yield _placed(lives, part.sections, order, fast)
-
-
-def _placed(
-    lives: _Lives, sections: int, order: Sequence[int], fast: bool
-) -> list[int]:
-    count = len(order)
-    width = 1 << (count - 1).bit_length()
-    tree = _Tree(*(zeros(2 * width, fast) for _ in range(5)))
-    plateaus = _Plateaus(*(zeros(sections + 1, fast) for _ in range(3)))
-    stack = zeros(2 * width.bit_length() + 2, fast)
-    offsets = zeros(count, fast)
-    kernel = compiled(_place, _find, _remove, _pull) if fast else _place
-    kernel(lives, integers(order, fast), tree, plateaus, stack, offsets)
-    return plain(offsets)
+    """The offsets, in units, that each of several orders gives."""
+    return map(Skyline(part).place, orders.for_skyline(part))
 
 
 def _leaves(part: Part) -> list[int]:

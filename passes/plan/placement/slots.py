@@ -1,5 +1,19 @@
 """Finds the slots of an arena: which allocations share one, and which have several.
 
+A slot is a range of bytes that holds one allocation at a time; `planning` then gives
+each slot an offset. Most allocations have a slot of their own, and the offsets let
+those share bytes that are never live at once. Two cases need more than offsets:
+
+* Values that control flow hands on, as the result of an `scf.if`, are one of several
+  allocations. One slot for all of these takes the bytes of one.
+* A loop that replaces a buffer in each iteration needs the old and the new one at once,
+  though a single `memref.alloc` makes both. This one allocation needs two slots, which
+  swap places in each iteration: a rotation. The age of a reference is how many
+  iterations ago its memory was allocated, so ages that differ, modulo the number of
+  slots, mean different slots.
+
+Times are steps, those of `analysis/control_flow.py`.
+
 Allocations that the same value refers to, on one path each, share a slot unless both
 are live at once, other than while the one is computed over the other
 (analysis/overwriting.py). What a loop hands on has as many slots as there are of it at
@@ -45,7 +59,11 @@ Live = Mapping[SSAValue, Sequence[Steps]]
 
 
 class Lives:
-    """When what lies in a slot is live: steps, by reference to it."""
+    """When what lies in a slot is live: steps, by reference to it.
+
+    A program may refer to one slot by many values, so ranges are kept in order, for a
+    search by halves.
+    """
 
     def __init__(self, live: Live):
         self.by: dict[SSAValue, Sequence[Steps]] = {}
@@ -133,7 +151,7 @@ class Rotation:
     """One of the slots of an allocation that a loop hands on."""
 
     allocation: Allocation
-    ages: Ages
+    ages: Ages  # iterations since the allocation, by reference, in which it may be live
     position: int  # among the slots, when the loop begins
 
     def admits(self, other: Slot) -> bool:
