@@ -21,10 +21,10 @@ contraction, and each matrix of its batch, later than a loop nest starts. Before
 multiplies, it packs the right matrix, and the left one if that is transposed: it copies
 them into the order in which it reads them (Goto and van de Geijn, "Anatomy of
 high-performance matrix multiplication", 2008). A copy that transposes takes twice as
-long. A processor computes and moves whole vectors: time counts columns of a product,
-output features of a convolution, and elements of a row that lies apart from the next,
-up to a multiple of them. A gather reads whole lines of a cache. The constants were
-measured on one core by
+long. It also copies images and windows whose features do not lie together. A processor
+computes and moves whole vectors: time counts columns of a product, output features of a
+convolution, and elements of a row that lies apart from the next, up to a multiple of
+them. A gather reads whole lines of a cache. The constants were measured on one core by
 `benchmarks/cost.py`, which compares the estimates with kernels. Symbolic sizes count as
 typical ones.
 """
@@ -131,6 +131,19 @@ CONTRACTED_PER_NS = 100
 PACKED_PER_NS, TRANSPOSED_PER_NS = 100, 50
 """Bytes that a library reads and writes in a nanosecond while it packs a matrix in the
 order of its rows, and a matrix that it transposes."""
+
+REORDERED_PER_NS = 20
+"""Bytes that a library reads and writes in a nanosecond while it brings what a
+convolution reads or writes from channels first to the layout of its kernels, or
+back."""
+
+FEATURE_PER_NS, WIDE_FEATURE_PER_NS = 40, 10
+"""FLOPs of convolutions of one feature in each group that one core does in a
+nanosecond, which has a product for each element that it loads; and of gradients of
+their weights if those are wider than WIDE, for which a library has no kernel."""
+
+WIDE = 3
+"""Elements of a window along a dimension."""
 
 OTHERS_PER_NS = 80
 """FLOPs of other operations that one core does in a nanosecond."""
@@ -276,6 +289,9 @@ def time_to_pack(op: Operation, value: SSAValue) -> int:
         inside = [a for operand, a in arguments if operand is value]
         users = ((use.operation, a) for a in inside for use in a.uses)
         return sum(time_to_pack(user, argument) for user, argument in users)
+    if isinstance(op, ConvolutionOp):
+        labels = zip(op.inputs, op.labels, strict=False)
+        return sum(_reordering(op, x, own) for x, own in labels if x is value)
     if not isinstance(op, DotGeneralOp) or _is_nest(op):
         return 0
     left, right = op.inputs
@@ -291,7 +307,32 @@ def time_to_pack(op: Operation, value: SSAValue) -> int:
 
 
 def _packing(op: Operation) -> int:
-    return sum(time_to_pack(op, value) for value in dict.fromkeys(op.operands))
+    values = dict.fromkeys(op.inputs if isinstance(op, TensorOp) else op.operands)
+    packing = sum(time_to_pack(op, value) for value in values)
+    if isinstance(op, ConvolutionOp):
+        packing += _reordering(op, (op.res or op.outs)[0], op.labels[2])
+    return packing
+
+
+def _reordering(op: ConvolutionOp, value: SSAValue, labels: str) -> int:
+    """Nanoseconds to bring what a convolution reads or writes to another layout, if its
+    features are not innermost. One of windows of one element multiplies matrices."""
+    _, kernel, result = map(_places, _typed(op), op.labels)
+    is_product = 1 in (prod(kernel), prod(result))
+    if is_product or not labels[-1].isdigit():
+        return 0
+    return round(2 * _bytes(value) / REORDERED_PER_NS)
+
+
+def _typed(op: ConvolutionOp) -> Sequence[AnyTensor]:
+    """The types of what a convolution reads and writes."""
+    return [*(tensor_type_of(value.type) for value in op.inputs), op.declared[0]]
+
+
+def _places(type: AnyTensor, labels: str) -> Sequence[int]:
+    """The sizes of the dimensions of space."""
+    sized = zip(labels, _shape(type), strict=True)
+    return [size for label, size in sized if label.isdigit()]
 
 
 def _is_nest(op: DotGeneralOp) -> bool:
@@ -340,8 +381,24 @@ def _picoseconds(op: Operation) -> int:
         return _over_regions(op, _picoseconds)
     if isinstance(op, SelectAndScatterOp):
         return _selecting(op)
-    contracted = _in_columns(op) * _contracted(op) / CONTRACTED_PER_NS
+    contracted = _in_columns(op) * _contracted(op) / _contracted_per_ns(op)
     return round(1000 * (contracted + _others(op) / OTHERS_PER_NS))
+
+
+def _contracted_per_ns(op: Operation) -> int:
+    """FLOPs of a contraction that a library computes in a nanosecond."""
+    if not isinstance(op, ConvolutionOp) or op.groups == 1:
+        return CONTRACTED_PER_NS
+    image, kernel, result = _typed(op)
+    is_of_weights = op.batch_group_count.value.data > 1
+    if is_of_weights:
+        seen = _shape(image)[op.labels[0].index("b")] // op.groups
+    else:
+        seen = _shape(kernel)[op.labels[1].index("i")]
+    if seen > 1:
+        return CONTRACTED_PER_NS
+    is_wide = max(_places(result, op.labels[2]), default=1) > WIDE
+    return WIDE_FEATURE_PER_NS if is_of_weights and is_wide else FEATURE_PER_NS
 
 
 def _selecting(op: SelectAndScatterOp) -> int:
@@ -483,10 +540,9 @@ def _in_columns(op: Operation) -> float:
 
 
 def _of_convolution(op: ConvolutionOp) -> int:
-    types = [*(tensor_type_of(v.type) for v in op.inputs), op.declared[0]]
     image, kernel, result = (
         dict(zip(labels, _shape(type), strict=True))
-        for labels, type in zip(op.labels, types, strict=True)
+        for labels, type in zip(op.labels, _typed(op), strict=True)
     )
     spatial = [str(dim) for dim in range(len(image) - 2)]
     products = _meetings(

@@ -9,9 +9,12 @@ from xdsl.parser import Parser
 
 import tensorplan
 from tensorplan.analysis.cost import (
+    FEATURE_PER_NS,
     LAUNCH,
     LIBRARY,
     MATRIX,
+    REORDERED_PER_NS,
+    WIDE_FEATURE_PER_NS,
     arithmetic,
     duration,
     flops,
@@ -150,13 +153,16 @@ def convolution(
     high: int = 1,
     holes: int = 1,
     groups: int = 1,
+    batches: int = 1,
+    labels: str = "b01f_01io->b01f",
 ) -> Operation:
-    body = f"""%r = tgraph.convolution %x, %w {{dim_labels = "b01f_01io->b01f",
+    body = f"""%r = tgraph.convolution %x, %w {{dim_labels = "{labels}",
       window_strides = array<i64: {stride}, {stride}>,
       padding_low = array<i64: {low}, {low}>,
       padding_high = array<i64: {high}, {high}>,
       lhs_dilation = array<i64: {holes}, {holes}>,
-      rhs_dilation = array<i64: 1, 1>, feature_group_count = {groups} : i64}}
+      rhs_dilation = array<i64: 1, 1>, feature_group_count = {groups} : i64,
+      batch_group_count = {batches} : i64}}
       : (tensor<{image}xf32>, tensor<{kernel}xf32>) -> tensor<{result}xf32>"""
     module = parsed(f"%x: tensor<{image}xf32>, %w: tensor<{kernel}xf32>", body)
     return only(module, "convolution")
@@ -194,6 +200,30 @@ def test_features_of_a_convolution_fill_vectors() -> None:
     )
     assert flops(few) * 16 == flops(more) * 3
     assert time(few) == time(more) < time(most)
+
+
+def test_a_convolution_of_one_feature_has_rates_of_its_own() -> None:
+    shapes = "4x32x32x64", "3x3x1x64", "4x32x32x64"
+    forward = convolution(*shapes, groups=64)
+    assert arithmetic(forward) == round(flops(forward) / FEATURE_PER_NS)
+    image = "4x32x32x64"
+    for size, rate in ((3, FEATURE_PER_NS), (5, WIDE_FEATURE_PER_NS)):
+        low, result = size // 2, f"{size}x{size}x1x64"
+        labels = "f01b_i01o->01bf"
+        weights = convolution(
+            *(image, image, result), low=low, high=low, batches=64, labels=labels
+        )
+        assert arithmetic(weights) == round(flops(weights) / rate)
+
+
+def test_images_with_channels_first_are_brought_to_another_layout() -> None:
+    labels = "bf01_01io->bf01"
+    last = convolution("2x8x8x16", "3x3x16x16", "2x8x8x16")
+    first = convolution("2x16x8x8", "3x3x16x16", "2x16x8x8", labels=labels)
+    bytes = 2 * 4 * 2 * 16 * 8 * 8
+    assert time(first) - time(last) == 2 * round(bytes / REORDERED_PER_NS)
+    point = convolution("2x16x8x8", "1x1x16x16", "2x16x8x8", 1, 0, 0, labels=labels)
+    assert not any(time_to_pack(point, value) for value in point.operands)
 
 
 @pytest.mark.parametrize(("columns", "moved_as"), [(3, 8), (16, 16), (24, 24)])

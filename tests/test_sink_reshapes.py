@@ -188,3 +188,42 @@ func.func @main() -> tensor<30x20xbf16> {
     (want,) = run_reference(module, [])
     (got,) = run_reference(run(module, TGraphSinkReshapes()), [])
     np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize(
+    "repeats",
+    [[(1, 2)], [(1, 2), (2, 3)], [(2, 2), (1, 2)], [(1, 2), (1, 3)], [(0, 4), (2, 1)]],
+    ids=str,
+)
+@pytest.mark.parametrize("is_tiled", [False, True])
+def test_what_is_repeated_along_dimensions_is_not_stored(
+    repeats: list[tuple[int, int]], is_tiled: bool
+) -> None:
+    """Each element, as images are made larger, or all of a dimension."""
+    sizes, lines = [2, 3, 4], list[str]()
+    for n, (dim, often) in enumerate(repeats):
+        at = dim if is_tiled else dim + 1
+        apart = [*sizes[:at], often, *sizes[at:]]
+        dims = ", ".join(str(d) for d in range(4) if d != at)
+        joined = [*sizes[:dim], sizes[dim] * often, *sizes[dim + 1 :]]
+        lines += [
+            f"%b{n} = tgraph.broadcast_in_dim %{n} {{broadcast_dimensions = "
+            f"array<i64: {dims}>}} : ({tensor(sizes)}) -> {tensor(apart)}",
+            f"%{n + 1} = tgraph.reshape %b{n} : ({tensor(apart)}) -> {tensor(joined)}",
+        ]
+        sizes = joined
+    body, last, wide = "\n".join(lines), len(repeats), tensor(sizes)
+    module = parse(f"""
+func.func @main(%0: {tensor([2, 3, 4])}, %y: {wide}) -> {wide} {{
+  {body}
+  %s = tgraph.subtract %{last}, %y : {wide}
+  func.return %s : {wide}
+}}""")
+    values = inputs(module)
+    (want,) = run_reference(module, values)
+    planned = tensorplan.plan(module)
+    (got,) = tensorplan.compile(planned)(*values)
+    np.testing.assert_array_equal(got, want)
+    (got,) = run_reference(run(module, TGraphSinkReshapes()), values)
+    np.testing.assert_array_equal(got, want)
+    assert not tensorplan.report(planned)["pools"]

@@ -54,9 +54,7 @@ class BatchOfIndices(RewritePattern):
         types = [tensor_type_of(value.type) for value in (operand, indices)]
         if op.outs or not all(map(is_static, types)):
             return
-        if not isinstance(joined, ConcatenateOp) or not _are_entries(
-            joined, vector_dim
-        ):
+        if not isinstance(joined, ConcatenateOp) or not are_entries(joined, vector_dim):
             return
         names = _DIMENSIONS[type(op)]
         indexed, dropped, of_operand, of_indices = (
@@ -92,7 +90,7 @@ class BatchOfIndices(RewritePattern):
         replace(rewriter, op, new)
 
 
-def _are_entries(joined: ConcatenateOp, vector_dim: int) -> bool:
+def are_entries(joined: ConcatenateOp, vector_dim: int) -> bool:
     """Whether each operand is one entry of the index vectors."""
     return (
         not joined.outs

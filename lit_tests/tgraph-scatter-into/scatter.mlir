@@ -75,6 +75,34 @@ func.func @row(%x: tensor<4x16xf32>, %u: tensor<1x16xf32>, %i: tensor<i32>) -> t
   func.return %g : tensor<4x16xf32>
 }
 
+// The gradient of a diagonal: each number is of another row.
+// CHECK-LABEL: func.func @diagonal
+// CHECK:         %g = tgraph.scatter %e, %at, %u
+// CHECK-NEXT:    func.return %g
+func.func @diagonal(%x: tensor<8x8xf32>, %u: tensor<4xf32>) -> tensor<8x8xf32> {
+  %zeros = tgraph.constant<0.0 : f32> : tensor<8x8xf32>
+  %row = tgraph.iota {dimension = 0 : i64} : tensor<4x1xi32>
+  %four = tgraph.constant<4 : i32> : tensor<4x1xi32>
+  %column = tgraph.add %row, %four : tensor<4x1xi32>
+  %at = tgraph.concatenate %row, %column {dimension = 1 : i64} : (tensor<4x1xi32>, tensor<4x1xi32>) -> tensor<4x2xi32>
+  %e = tgraph.exponential %x : tensor<8x8xf32>
+  %s = tgraph.scatter %zeros, %at, %u {kind = "add", update_window_dims = array<i64>, inserted_window_dims = array<i64: 0, 1>, scatter_dims_to_operand_dims = array<i64: 0, 1>, index_vector_dim = 1 : i64} : (tensor<8x8xf32>, tensor<4x2xi32>, tensor<4xf32>) -> tensor<8x8xf32>
+  %g = tgraph.add %e, %s : tensor<8x8xf32>
+  func.return %g : tensor<8x8xf32>
+}
+
+// Rows that are given may be the same.
+// CHECK-LABEL: func.func @given
+// CHECK:         tgraph.scatter %zeros, %at, %u
+// CHECK-NEXT:    tgraph.add
+func.func @given(%x: tensor<8x8xf32>, %u: tensor<4xf32>, %at: tensor<4x2xi32>) -> tensor<8x8xf32> {
+  %zeros = tgraph.constant<0.0 : f32> : tensor<8x8xf32>
+  %e = tgraph.exponential %x : tensor<8x8xf32>
+  %s = tgraph.scatter %zeros, %at, %u {kind = "add", update_window_dims = array<i64>, inserted_window_dims = array<i64: 0, 1>, scatter_dims_to_operand_dims = array<i64: 0, 1>, index_vector_dim = 1 : i64} : (tensor<8x8xf32>, tensor<4x2xi32>, tensor<4xf32>) -> tensor<8x8xf32>
+  %g = tgraph.add %e, %s : tensor<8x8xf32>
+  func.return %g : tensor<8x8xf32>
+}
+
 // A loop that adds to other rows of zeros in each iteration stacks them.
 // CHECK-LABEL: func.func @stacked
 // CHECK:         tgraph.dynamic_update_slice %old, %v_1, %n_1, %c

@@ -21,7 +21,8 @@ The pass also treats a loop that starts with zeros and adds to different rows in
 iteration: the loop then stacks the rows without an addition.
 
 The pass applies where no element is hit twice, so that the sums are unchanged (zeros
-may change sign), and where %y has no other reader.
+may change sign): there is one slice, or the slices are of rows 0, 1, 2, ..., as a
+diagonal is, and where %y has no other reader.
 
 Needs: level 1, before fusion.
 Leaves: level 1.
@@ -30,7 +31,6 @@ Does not: look through views, or into fusions.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import cast
 
 from xdsl.context import Context
@@ -47,10 +47,14 @@ from ...dialects.tgraph.base import (
     is_static,
     shape_of,
     tensor_type_of,
+    value_shape,
 )
+from ...dialects.tgraph.canonicalization import counts
+from ...dialects.tgraph.elements import limits
 from ...dialects.tgraph.elementwise import AddOp
+from ...dialects.tgraph.index_batching import are_entries
 from ...dialects.tgraph.indexing import DynamicSliceOp, DynamicUpdateSliceOp, ScatterOp
-from ...dialects.tgraph.shaping import ConstantOp
+from ...dialects.tgraph.shaping import ConcatenateOp, ConstantOp
 from ...dialects.tgraph.structure import AssignOp, ReadOp, WhileOp
 from ..optional import OptionalPass
 
@@ -170,12 +174,22 @@ def _added(add: AddOp, update: DynamicUpdateSliceOp, into: SSAValue) -> SSAValue
 
 
 def _hits_once(scatter: ScatterOp) -> bool:
-    """Whether no element is added to twice: there is one slice, in each batch."""
-    type = tensor_type_of(scatter.inputs[1].type)
-    if not is_static(type):
+    """Whether no element is added to twice: there is one slice in each batch, or each
+    is of another place along a dimension, as an entry of the index vectors counts."""
+    indices, vector_dim = scatter.inputs[1], scatter.index_vector_dim.value.data
+    if not is_static(tensor_type_of(indices.type)):
         return False
-    dropped = {
-        *scatter.scatter_indices_batching_dims.get_values(),
-        scatter.index_vector_dim.value.data,
-    }
-    return prod(n for d, n in enumerate(shape_of(type)) if d not in dropped) == 1
+    dropped = {*scatter.scatter_indices_batching_dims.get_values(), vector_dim}
+    sizes = enumerate(value_shape(indices))
+    several = [d for d, size in sizes if d not in dropped and size != 1]
+    if len(several) != 1:
+        return not several
+    indexed = scatter.scatter_dims_to_operand_dims.get_values()
+    joined = indices.owner
+    if not isinstance(joined, ConcatenateOp) or not are_entries(joined, vector_dim):
+        return False
+    _, most = limits(tensor_type_of(indices.type).element_type)
+    return value_shape(indices)[several[0]] <= most and any(
+        dim in scatter.inserted_window_dims.get_values() and counts(entry, several[0])
+        for dim, entry in zip(indexed, joined.inputs, strict=True)
+    )

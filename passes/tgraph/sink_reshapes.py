@@ -48,6 +48,18 @@ both is left between the product and what adds to it.
     %0 = tgraph.dot_general %x, %w {...} : ... -> tensor<4x8x8xf32>
     %1 = tgraph.reshape %0 : (tensor<4x8x8xf32>) -> tensor<32x8xf32>
 
+What is repeated along a dimension, as images are made larger, would be copied for the
+reshape that joins the repetitions to the dimension. They stay apart until then:
+
+    %0 = tgraph.broadcast_in_dim %x {...} : (tensor<8x4xf32>) -> tensor<8x2x4xf32>
+    %1 = tgraph.reshape %0 : (tensor<8x2x4xf32>) -> tensor<16x4xf32>
+    %2 = tgraph.add %1, %y : tensor<16x4xf32>
+
+    %0 = tgraph.broadcast_in_dim %x {...} : (tensor<8x4xf32>) -> tensor<8x2x4xf32>
+    %1 = tgraph.reshape %y : (tensor<16x4xf32>) -> tensor<8x2x4xf32>
+    %2 = tgraph.add %0, %1 : tensor<8x2x4xf32>
+    %3 = tgraph.reshape %2 : (tensor<8x2x4xf32>) -> tensor<16x4xf32>
+
 A broadcast of what is reshaped so that only 1s come or go reads that itself: the mean
 of a row, divided and repeated along it, can then be fused with the row.
 
@@ -62,6 +74,7 @@ a reduction that it could join or from the variable or concatenation that it is 
 into.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -103,6 +116,7 @@ from .shared.reshaped import (
     forget,
     in_shape,
     is_joined,
+    matching,
     reshaped,
 )
 
@@ -121,6 +135,7 @@ class TGraphSinkReshapes(OptionalPass):
             for inner in list(block.ops):
                 if isinstance(inner, ReshapeOp) and not inner.outs:
                     if not _undoes_another(inner):
+                        _repeat_first(inner)
                         _compute_in_shape(inner)
                 elif isinstance(inner, ElementwiseOp) and not inner.outs:
                     _sink(inner)
@@ -302,7 +317,55 @@ def _reshape_for(op: ElementwiseOp, value: SSAValue) -> ReshapeOp | None:
     if not _is_plain(reshape):
         return None
     is_alone = all(use.operation is op for use in value.uses)
-    return reshape if is_alone and is_joined(reshape.inputs[0]) else None
+    is_needless = is_joined(reshape.inputs[0]) or _joins_repeated(reshape)
+    return reshape if is_alone and is_needless else None
+
+
+def _joins_repeated(reshape: ReshapeOp) -> bool:
+    """Whether it makes one dimension of a repeated one and another, for which all
+    elements would be copied."""
+    source = reshape.inputs[0]
+    if not isinstance(source.owner, BroadcastInDimOp) or not _is_plain(reshape):
+        return False
+    seen = reshaped(source, value_shape(reshape.result))
+    if isinstance(seen, list):
+        forget(seen)
+    return seen is None
+
+
+def _repeat_first(outer: ReshapeOp) -> None:
+    """Of what is repeated twice, joins all repetitions behind the second one."""
+    repeat = outer.inputs[0].owner
+    if not isinstance(repeat, BroadcastInDimOp) or repeat.outs:
+        return
+    inner = repeat.inputs[0].owner
+    if not isinstance(inner, ReshapeOp) or inner.outs:
+        return
+    if not _joins_repeated(inner) or not _joins_repeated(outer):
+        return
+    source = inner.inputs[0]
+    before, joined, after = map(value_shape, (source, inner.result, repeat.result))
+    dims = repeat.broadcast_dimensions.get_values()
+    apart: dict[int, Sequence[int]] = {}  # dimensions of `source`, by those of `after`
+    for old, new in matching(before, joined):
+        if len(new) != 1 or after[dims[new[0]]] != joined[new[0]]:
+            return
+        apart[dims[new[0]]] = old
+    if list(dims) != sorted(dims):
+        return
+    sizes, places = list[int](), list[int]()
+    for dim, size in enumerate(after):
+        old = apart.get(dim, ())
+        places += range(len(sizes), len(sizes) + len(old))
+        sizes += [before[d] for d in old] or [size]
+    wide = BroadcastInDimOp(
+        [source],
+        result_types=(with_shape(tensor_type_of(repeat.result.type), sizes),),
+        properties={"broadcast_dimensions": ints(places)},
+    )
+    wide.location, wide.attributes = repeat.location, {**repeat.attributes}
+    Rewriter.insert_op(wide, InsertPoint.before(outer))
+    outer.operands[0] = wide.result
 
 
 def _is_plain(reshape: ReshapeOp) -> bool:

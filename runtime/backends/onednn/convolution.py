@@ -378,10 +378,14 @@ def _calls(
         (described(wanted[0], given[1]), both[:1]),
         (described(*wanted), both),
     ]
+    is_product = _is_product(ways[0][0])
+    is_point = prod(weights.shape[2 - result.ndim :]) == 1
     if attributes.sums:  # to what is in the result, as it lies
         ways.pop()
-    elif _is_slow(ways[0][0], weights.shape[2 - result.ndim :]):
-        ways.reverse()
+    elif is_product and is_point and attributes.post_ops:
+        raise Refused  # a product computes these element by element
+    if not is_point:
+        ways.sort(key=lambda way: _is_product(way[0]))
     for description, moved in ways:
         reordered = direction.weights, *moved
         with suppress(Refused):
@@ -390,15 +394,13 @@ def _calls(
     raise Refused
 
 
-def _is_slow(description: Description, window: Shape) -> bool:
-    """Whether it takes longer than to bring the image and the result to other layouts:
-    a matrix product of windows that are written side by side, or one whose post-ops are
-    computed element by element."""
+def _is_product(description: Description) -> bool:
+    """Whether it multiplies matrices. Windows that are written side by side for that
+    take longer than to bring the image and the result to other layouts."""
     try:
-        is_product = "gemm" in description.implementation
+        return "gemm" in description.implementation
     except Refused:
         return False
-    return is_product and (prod(window) > 1 or bool(description.post_ops))
 
 
 def _not_flipped(x: Array, scratch: Scratch) -> tuple[Array, list[Call]]:
