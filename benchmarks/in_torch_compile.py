@@ -12,8 +12,8 @@ the module and its inputs. These are
  * what PyTorch's allocator gave during the call and was not given back: temporary and
    saved tensors, results and gradients, as the profiler records them
  * the same of NumPy and Python
- * what NumPy's arrays take after earlier calls: arenas, scratch memory of kernels, and
-   copies of weights. What a program reserves for inputs and results does not count, as
+ * what NumPy's arrays take after earlier calls: scratch memory of kernels, and copies
+   of weights. What a program reserves for inputs, results and arenas does not count, as
    it uses PyTorch's memory and touches none of its own.
 
 Nobody sees the memory that oneDNN and MKL allocate by themselves, which Inductor and
@@ -135,7 +135,7 @@ def peak(call: Callable[[], object], programs: Sequence[Any]) -> int:
     tracemalloc.start()
     for _ in range(3):
         call()
-    held = _arrays() - sum(map(_reserved, programs))
+    held = _arrays() - sum(map(_reserved, programs)) - _unused(programs)
     tracemalloc.reset_peak()
     before, _ = tracemalloc.get_traced_memory()
     with torch.profiler.profile(profile_memory=True) as profile:
@@ -151,6 +151,13 @@ def _reserved(program: Any) -> int:
     """Bytes for inputs and results that are no inputs."""
     slots = (*program.inputs, *(x for x in program.results if x.input is None))
     return sum(ALIGNMENT + x.dtype.itemsize * math.prod(x.shape) for x in slots)
+
+
+def _unused(programs: Sequence[Any]) -> int:
+    """Bytes of pools none of whose programs runs there."""
+    pools = {pool for run in programs for pool in run.pools if run.arenas}
+    used = {pool for run in programs for pool in run.pools if not run.arenas}
+    return sum(ALIGNMENT + pool.bytes for pool in pools - used)
 
 
 def _arrays() -> int:

@@ -3,7 +3,8 @@
 AOTAutograd divides each graph of TorchDynamo into a forward and a backward pass, by the
 cut with the fewest bytes to keep. Each pass is a program of its own: saved tensors are
 results of the first, and arguments of the second, which are donated: the backward pass
-computes in their memory, too, when it has read them. In a graph without gradients,
+computes in their memory, too, when it has read them, and drops them then
+(torch_calls.py). In a graph without gradients,
 parameters and buffers are weights (torch_weights.py). A graph whose sizes are symbolic
 is compiled for each set of sizes that it is called with. PyTorch runs the operations
 that tensorplan lacks, and a warning lists them. The others are as few programs as their
@@ -12,30 +13,30 @@ order allows. PyTorch also draws the random numbers, with its own generator.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import cache, cached_property, partial
+from collections.abc import (
+    Callable,
+    Collection,
+    Generator,
+    Mapping,
+    Sequence,
+)
+from contextlib import contextmanager
+from functools import cache, partial
 from importlib import import_module
 from itertools import count
-from math import prod
-from operator import getitem
+from operator import getitem, is_not
 from threading import RLock
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 from warnings import warn
-
-import numpy as np
 
 from .. import compile as compiled
 from ..dialects.diagnostics import LocatedError
 from ..dialects.strides import contiguous_strides
 from ..frontends.torch import changed_inputs, import_graph
 from ..frontends.torch.program import UnsupportedNodes
-from ..runtime.allocators.host import aligned_bytes
-from ..runtime.handing_out import HandedOut
-from ..runtime.pool import ALIGNMENT
-from ..support.slots import Slot
-from .torch_weights import Unweighted, Weighted
+from .torch_calls import TensorProgram, empty
+from .torch_weights import Weighted
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -48,8 +49,8 @@ Graph: TypeAlias = Any
 Options: TypeAlias = Mapping[str, Any]
 FREEZING = "freezing"
 """The option that `tensorplan.compile` does not have."""
-Call: TypeAlias = Callable[..., Sequence[Any]]
-"""Of tensors and numbers, returns the same."""
+Call: TypeAlias = Callable[[list[Any]], Sequence[Any]]
+"""Of tensors and numbers, returns the same. The list may be empty then."""
 
 
 class Roles(NamedTuple):
@@ -57,6 +58,8 @@ class Roles(NamedTuple):
 
     weights: Collection[int] = ()
     donated: Collection[int] = ()
+    released: Collection[int] = ()
+    """Those of which nobody else keeps the tensors."""
 
     def renumbered(self, given: Sequence[Any], taken: Sequence[Any]) -> Roles:
         """Those of a part: `given` are the arguments of the graph, `taken` what the
@@ -79,7 +82,6 @@ def backend(
     their addresses or versions have changed. Changes that PyTorch does not count, such
     as `weight.data.mul_(2)`, may then have no effect.
     """
-    torch: Any = import_module("torch")
     functorch: Any = import_module("functorch.compile")
     build = Builder(options or {})
 
@@ -89,13 +91,18 @@ def backend(
         # Constants of the graph are real tensors.
         with import_module("torch._subclasses.fake_tensor").unset_fake_temporarily():
             call = _call(graph, build, roles or Roles())
-        return functorch.make_boxed_func(call)
+
+        def boxed(given: list[Any]) -> Sequence[Any]:
+            return call(given)
+
+        vars(boxed)["_boxed_call"] = True  # as PyTorch asks
+        return boxed
 
     def inference_compiler(graph: Graph, example_inputs: Sequence[Any]) -> Call:
         return compiler(graph, example_inputs, Roles(weights=_weights(graph)))
 
     def backward_compiler(graph: Graph, example_inputs: Sequence[Any]) -> Call:
-        return compiler(graph, example_inputs, Roles(donated=_donated(graph)))
+        return compiler(graph, example_inputs, _backward_roles(graph))
 
     aot = import_module("torch._dynamo.backends.common").aot_autograd(
         fw_compiler=compiler,
@@ -105,14 +112,7 @@ def backend(
         partition_fn=functorch.min_cut_rematerialization_partition,
         keep_inference_input_mutations=True,
     )
-    attention = torch.nn.attention
-    whole: Any = torch.nn.functional.scaled_dot_product_attention
-    for node in _nodes(graph):
-        if node.target is whole:
-            node.target = _attention
-    # Of what is left of attention, only this form consists of core operations.
-    with attention.sdpa_kernel(attention.SDPBackend.MATH):
-        return aot(graph, example_inputs)
+    return aot(graph, example_inputs)
 
 
 class Builder:
@@ -141,6 +141,12 @@ _POOL = (
     "int[2] padding, int[2] dilation, bool ceil_mode) -> Tensor"
 )
 """PyTorch's `max_pool2d_with_indices_backward` without the indices."""
+_ATTENTION = (
+    "(Tensor grad_output, Tensor query, Tensor key, Tensor value, float dropout_p, "
+    "bool is_causal, Tensor? attn_mask, float? scale) -> (Tensor, Tensor, Tensor)"
+)
+"""PyTorch's `_scaled_dot_product_flash_attention_for_cpu_backward` without what the
+forward pass has computed."""
 
 
 def _encoder_layer(
@@ -167,7 +173,7 @@ def _encoder_layer(
         if mask and mask[0] is not None:
             kept = mask[0].to(torch.bool).logical_not()
             kept = kept[:, None, None] if mask[1] == _OF_KEYS else kept
-        y = _attention(q, k, v, kept)
+        y = functions.scaled_dot_product_attention(q, k, v, kept)
         return functions.linear(y.transpose(1, 2).flatten(2), out, out_bias)
 
     def fed(x: Any) -> Any:
@@ -180,39 +186,6 @@ def _encoder_layer(
         return x + fed(normalized(x, 1))
     x = normalized(x + attended(x), 0)
     return normalized(x + fed(x), 1)
-
-
-def _attention(
-    q: Any,
-    k: Any,
-    v: Any,
-    attn_mask: Any = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    scale: float | None = None,
-    enable_gqa: bool = False,
-) -> Any:
-    """PyTorch's attention, with the scores scaled. PyTorch scales the keys instead, and
-    so stores all keys of a cache again."""
-    torch: Any = import_module("torch")
-    is_exact = q.dtype in (torch.float32, torch.float64)
-    has_two_masks = is_causal and attn_mask is not None  # which PyTorch refuses
-    if dropout_p or enable_gqa or has_two_masks or not is_exact:
-        own: Any = torch.nn.functional.scaled_dot_product_attention
-        given = q, k, v, attn_mask, dropout_p, is_causal
-        return own(*given, scale=scale, enable_gqa=enable_gqa)
-    scale = q.shape[-1] ** -0.5 if scale is None else scale
-    scores = q @ k.mT * scale
-    if is_causal:
-        shape, device = scores.shape[-2:], scores.device
-        attn_mask = torch.ones(shape, dtype=torch.bool, device=device).tril()
-    if attn_mask is None:
-        return torch.softmax(scores, -1) @ v
-    if attn_mask.dtype == torch.bool:
-        scores = scores.masked_fill(~attn_mask, -math.inf)
-    else:
-        scores = scores + attn_mask
-    return torch.ops.aten._safe_softmax(scores, -1) @ v
 
 
 _OF_KEYS = 1
@@ -231,9 +204,10 @@ def _decompositions() -> Mapping[Any, Callable[..., Any]]:
     """To core operations.
 
     A maximum pool's backward pass finds the largest elements again: where they are is
-    no result of ours. Random numbers that depend on a tensor's shape alone do not read
-    the tensor, so that all can be drawn before the program runs; in the order of its
-    memory, as eager PyTorch draws them.
+    no result of ours. Attention stays whole, and its backward pass computes the scores
+    again, of which none are kept. Random numbers that depend on a tensor's shape alone
+    do not read the tensor, so that all can be drawn before the program runs; in the
+    order of its memory, as eager PyTorch draws them.
     """
     torch: Any = import_module("torch")
     aten: Any = torch.ops.aten
@@ -269,15 +243,41 @@ def _decompositions() -> Mapping[Any, Callable[..., Any]]:
     def without_indices(*given: Any) -> Any:
         return op(*given[:-1])
 
-    name = "tensorplan::max_pool2d_backward"
-    define: Any = torch.library.custom_op(name, mutates_args=(), schema=_POOL)
-    op = define(pool_backward)
-    op.register_fake(like_input)
+    def attention_backward(head: Any, q: Any, k: Any, v: Any, *given: Any) -> Any:
+        *options, mask, scale = given
+        rest = {"attn_mask": mask, "scale": scale}
+        y, logarithms = attention(q, k, v, *options, **rest)
+        whole = aten._scaled_dot_product_flash_attention_for_cpu_backward
+        return whole(head, q, k, v, y, logarithms, *options, **rest)
+
+    def like_inputs(head: Any, *given: Any) -> Any:
+        return tuple(torch.empty_like(x) for x in given[:3])
+
+    def without_scores(
+        *given: Any, attn_mask: Any = None, scale: float | None = None
+    ) -> Any:
+        head, q, k, v, _, _, *options = given
+        return of_attention(head, q, k, v, *options, attn_mask, scale)
+
+    def defined(name: str, schema: str, call: Any, fake: Any) -> Any:
+        define: Any = torch.library.custom_op
+        made = define(f"tensorplan::{name}", mutates_args=(), schema=schema)(call)
+        made.register_fake(fake)
+        return made
+
+    op = defined("max_pool2d_backward", _POOL, pool_backward, like_input)
+    of_attention = defined(
+        "attention_backward", _ATTENTION, attention_backward, like_inputs
+    )
     core: Any = import_module("torch._decomp").core_aten_decompositions()
+    attention = aten._scaled_dot_product_flash_attention_for_cpu.default
     return {
-        **core,
+        **{op: core[op] for op in core if op is not attention},
         aten._transformer_encoder_layer_fwd.default: _encoder_layer,
         aten.max_pool2d_with_indices_backward.default: without_indices,
+        aten._scaled_dot_product_flash_attention_for_cpu_backward.default: (
+            without_scores
+        ),
         aten.native_dropout.default: dropout,
         aten.rand_like.default: partial(drawn_like, torch.rand),
         aten.randn_like.default: partial(drawn_like, torch.randn),
@@ -300,15 +300,17 @@ def _weights(graph: Graph) -> Collection[int]:
     ]
 
 
-def _donated(graph: Graph) -> Collection[int]:
-    """The arguments of a backward pass that nobody reads after it: saved tensors that
-    the forward pass has computed, each in memory of its own. AOTAutograd knows them,
-    and refuses to run such a backward pass twice."""
+def _backward_roles(graph: Graph) -> Roles:
+    """Saved tensors that nobody reads after the backward pass are released, as are the
+    gradients of results. AOTAutograd knows them, and refuses to run such a pass twice.
+    Those in memory of their own are donated, too."""
     given = _placeholders(graph)
     metadata = _metadata()
-    numbers: Sequence[int] = (metadata and metadata.bw_donated_idxs) or []
+    saved: Sequence[int] = (metadata and metadata.bw_donated_idxs) or []
     storages = Counter(map(_storage, given))
-    return [n for n in numbers if storages[_storage(given[n])] == 1]
+    donated = [n for n in saved if storages[_storage(given[n])] == 1]
+    gradients = [n for n, node in enumerate(given) if "tangents" in node.name]
+    return Roles(donated=donated, released=[*saved, *gradients])
 
 
 def _storage(node: Any) -> Any:
@@ -332,13 +334,6 @@ def _is_plain(example: Any) -> bool:
     )
 
 
-def _nodes(graph: Graph) -> Iterator[Any]:
-    """Those of a graph and of the graphs that it calls."""
-    for part in graph.modules():
-        if hasattr(part, "graph"):
-            yield from part.graph.nodes
-
-
 def _placeholders(graph: Graph) -> Sequence[Any]:
     return [node for node in graph.graph.nodes if node.op == "placeholder"]
 
@@ -356,7 +351,7 @@ def _call(
     devices = {value.device.type for value in values if hasattr(value, "device")}
     if others := devices - {"cpu"}:
         warn(f"PyTorch runs a graph on {min(others)}, expected cpu", stacklevel=2)
-        return graph
+        return _boxed(graph)
     if any(_is_symbolic(node.meta.get("val")) for node in _placeholders(graph)):
         return _BySizes(graph, build, roles, strided)
     try:
@@ -367,7 +362,11 @@ def _call(
         return _divided(graph, _left(graph, error.nodes), build, roles)
     except LocatedError as error:
         warn(f"PyTorch runs a graph that tensorplan cannot: {error}", stacklevel=2)
-        return graph
+        return _boxed(graph)
+
+
+def _boxed(graph: Callable[..., Any]) -> Call:
+    return import_module("functorch.compile").make_boxed_func(graph)
 
 
 def _is_random(node: Any) -> bool:
@@ -426,7 +425,7 @@ def _divided(graph: Graph, left: Collection[Any], build: Builder, roles: Roles) 
             given[n].data.copy_(value)
         return results[:kept]
 
-    return copying if targets else graph
+    return _boxed(copying if targets else graph)
 
 
 def _copied_last(graph: Graph) -> Sequence[int]:
@@ -468,7 +467,7 @@ def _run_in(part: Graph, build: Builder, roles: Roles) -> None:
                     f"an operation that PyTorch runs gives {found[0]} of "
                     f"{tuple(found[1])}, expected {dtype} of {sizes}"
                 )
-        results = call(*given)
+        results = call(list(given))
         return results[0] if is_one else results
 
     part.forward = forward
@@ -494,13 +493,13 @@ class _BySizes:
         self._roles = roles
         self._calls: dict[tuple[Any, ...], Call] = {}
 
-    def __call__(self, *given: Any) -> Sequence[Any]:
+    def __call__(self, given: list[Any]) -> Sequence[Any]:
         key = tuple(getattr(x, "shape", x) for x in given)
         if key not in self._calls:
             with _tracing:
                 if key not in self._calls:  # still, after another thread's turn
                     self._calls[key] = self._made(given)
-        return self._calls[key](*given)
+        return self._calls[key](given)
 
     def _made(self, given: Sequence[Any]) -> Call:
         graph = _of_sizes(self._graph, given)
@@ -555,36 +554,78 @@ class _Program:
         # Numbers, and None.
         self._constants = [x for x in returned if not _is_node(x)]
         numbers = {node: n for n, node in enumerate((*given, *computed))}
+        self._count = len(given)
         constants = count(len(numbers))
         self._returned = [
             numbers[x] if _is_node(x) else next(constants) for x in returned
         ]
         self._tensors = [n for n, node in enumerate(given) if _is_tensor(node)]
-        with graph.graph.inserting_before(output):
-            self._stored = [_Stored(node, strided) for node in computed]
-        try:
-            nodes = [result.node for result in self._stored]
-            program = import_graph(graph, nodes, [given[n] for n in roles.donated])
-        finally:
-            for result in self._stored:
-                result.erase()
-        self._empty = [_empty(*result.layout) for result in self._stored]
+        with _taken_in_order(graph) as orders:
+            with graph.graph.inserting_before(output):
+                self._stored = [_Stored(node, strided) for node in computed]
+            try:
+                nodes = [result.node for result in self._stored]
+                program = import_graph(graph, nodes, [given[n] for n in roles.donated])
+            finally:
+                for result in self._stored:
+                    result.erase()
+        self._orders = [(self._tensors.index(n), orders[n]) for n in orders]
+        makers = [empty(*result.layout) for result in self._stored]
         self._have_gaps = any(result.has_gaps for result in self._stored)
         chosen = [k for k, n in enumerate(self._tensors) if n in roles.weights]
+        released = [k for k, n in enumerate(self._tensors) if n in roles.released]
         self._run = (
-            Weighted(program, chosen, build, build.freezing)
+            Weighted(program, chosen, build, makers, build.freezing)
             if chosen
-            else Unweighted(program, build)
+            else TensorProgram(build(program), makers, released)
         )
+        self._kept = sorted(n for n in set(self._returned) if n < len(given))
 
-    def __call__(self, *given: Any) -> Sequence[Any]:
-        results = [empty() for empty in self._empty]
-        self._run([given[n] for n in self._tensors], results)
+    def __call__(self, given: list[Any]) -> Sequence[Any]:
+        values = {n: given[n] for n in self._kept}
+        tensors = [given[n] for n in self._tensors]
+        given.clear()
+        for n, order in self._orders:
+            tensors[n] = tensors[n].permute(order)
+        results = self._run(tensors)
         if self._have_gaps:
             pairs = zip(self._stored, results, strict=True)
             results = [stored.finished(result) for stored, result in pairs]
-        values = (*given, *results, *self._constants)
+        values |= enumerate([*results, *self._constants], self._count)
         return [values[n] for n in self._returned]
+
+
+@contextmanager
+def _taken_in_order(graph: Graph) -> Generator[Mapping[int, Sequence[int]]]:
+    """Has a graph take its arguments row by row in the order in which their elements
+    lie; gives the orders of those that lie in another, by number. What the graph
+    changes is taken as it is."""
+    permute = import_module("torch").ops.aten.permute.default
+    given, changed = _placeholders(graph), changed_inputs(graph)
+    first = next(node for node in graph.graph.nodes if node.op != "placeholder")
+    orders: dict[int, Sequence[int]] = {}
+    views: dict[Any, Any] = {}
+    try:
+        for n, node in enumerate(given):
+            value = node.meta.get("val")
+            if not _is_tensor(node) or value.is_contiguous() or node in changed:
+                continue
+            order = _order_of(value)
+            if list(order) == sorted(order):
+                continue
+            taken = value.permute(order)
+            back = [order.index(dim) for dim in range(len(order))]
+            with graph.graph.inserting_before(first):
+                view = graph.graph.call_function(permute, (node, back))
+            view.meta["val"], node.meta["val"] = value, taken
+            node.replace_all_uses_with(view, partial(is_not, view))
+            orders[n], views[node] = order, view
+        yield orders
+    finally:
+        for node, view in views.items():
+            node.meta["val"] = view.meta["val"]
+            view.replace_all_uses_with(node)
+            graph.graph.erase_node(view)
 
 
 class _Stored:
@@ -647,45 +688,6 @@ class _Stored:
         own = [slice(0, 1) if stride == 0 else slice(None) for stride in self._gaps]
         result[own] = tensor[own]
         return result
-
-
-RETURNED = 1 << 25
-"""Bytes that the C library gives back to the system when they are freed, so each call
-would have to be given all pages anew."""
-
-
-def _empty(size: Sequence[int], strides: Sequence[int], dtype: Any) -> Call:
-    """Makes new tensors."""
-    empty = import_module("torch._C._dynamo.guards")._empty_strided_cpu
-    sizes = zip(size, strides, strict=True)
-    elements = prod(n if stride else 1 for n, stride in sizes)
-    if elements * dtype.itemsize < RETURNED:
-        return partial(empty, size, strides, dtype)
-    return _Blocks(elements * dtype.itemsize, size, strides, dtype)
-
-
-class _Blocks:
-    """Makes new tensors in memory that stays, of which callers have no tensor now."""
-
-    def __init__(
-        self, count: int, size: Sequence[int], strides: Sequence[int], dtype: Any
-    ):
-        self._slot = Slot((count,), np.dtype(np.uint8))
-        self._layout = size, strides
-        self._dtype = dtype
-        self._alone = RLock()
-
-    @cached_property
-    def _handed_out(self) -> HandedOut:
-        return HandedOut(self._slot, aligned_bytes(self._slot.shape[0], ALIGNMENT))
-
-    def __call__(self) -> Any:
-        with self._alone:
-            self._handed_out.change()
-            array = self._handed_out.hand_out()
-        torch: Any = import_module("torch")
-        tensor = torch.from_numpy(array).view(self._dtype)
-        return tensor.as_strided(*self._layout)
 
 
 def _is_node(returned: Any) -> bool:

@@ -19,9 +19,8 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, cached_property
+from functools import cached_property
 from importlib import import_module
-from operator import mod
 from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -33,6 +32,7 @@ from ..frontends.parameters import Parameter, with_parameters
 from ..frontends.torch.program import array_of
 from ..passes.inference import separated, unmark
 from ..support.arrays import Array, address
+from .torch_calls import Make, TensorProgram, Tensors
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from ..runtime.executor import Executable
     from ..support.slots import Input, Result
 
-Tensors: TypeAlias = Sequence[Any]
-"""Of PyTorch."""
 Build: TypeAlias = "Callable[[ModuleOp], Executable]"
 
 KEPT = 64
@@ -52,53 +50,6 @@ _compare = ctypes.CDLL("msvcrt" if sys.platform == "win32" else None).memcmp
 _compare.argtypes = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t
 
 
-class Unweighted:
-    """A program that takes all tensors in each call."""
-
-    def __init__(self, module: ModuleOp, build: Build):
-        self._run = build(module)
-
-    def __call__(self, given: Tensors, results: Tensors) -> None:
-        """Computes into the memory of new tensors."""
-        _call(self._run, given, results)
-
-
-def _call(run: Executable, given: Tensors, results: Tensors) -> None:
-    """Runs a program in the memory of tensors."""
-    starts: list[int] = [tensor.data_ptr() for tensor in given]
-    own, changed = given, list[int]()
-    kind: Any = _torch().Tensor
-    if not (
-        all(map(kind.is_contiguous, given))
-        and all(starts)
-        and not any(map(kind.is_neg, given))
-        and not any(map(kind.is_conj, given))
-        and not any(map(mod, starts, [x.element_size() for x in given]))
-    ):
-        given = list(map(_in_rows, given))  # kept until the call is over
-        starts = [tensor.data_ptr() for tensor in given]
-        slots = [x for n, x in enumerate(run.inputs) if n not in run.parameters]
-        changed = [n for n, slot in enumerate(slots) if slot.is_variable]
-    run.run_at([*starts, *(tensor.data_ptr() for tensor in results)])
-    for n in changed:
-        if given[n] is not own[n]:
-            own[n].data.copy_(given[n])
-
-
-def _in_rows(tensor: Any) -> Any:
-    """A tensor with the same elements in memory, row by row, as they are."""
-    start = tensor.data_ptr()
-    is_odd = tensor.is_neg() or tensor.is_conj() or start % tensor.element_size()
-    if tensor.is_contiguous() and start and not is_odd:
-        return tensor
-    return _torch().empty(tensor.shape, dtype=tensor.dtype).copy_(tensor)
-
-
-@cache
-def _torch() -> Any:
-    return import_module("torch")
-
-
 class Weighted:
     """A program some of whose arguments are weights, by number."""
 
@@ -107,13 +58,16 @@ class Weighted:
         module: ModuleOp,
         weights: Sequence[int],
         build: Build,
+        results: Sequence[Make],
         freezing: bool,
     ):
+        """`results` make tensors for its results."""
         names = argument_names(module)
         self._names = [names[n] for n in weights]
         self._weights = weights
         self._inputs = [n for n in names if n not in weights]
         self._build = build
+        self._results = results
         self._freezing = freezing
         self._module = module.clone()
         with_parameters(module, {n: Parameter(names[n], None) for n in weights})
@@ -127,18 +81,17 @@ class Weighted:
         self._count = 0
         self._alone = RLock()
 
-    def __call__(self, given: Tensors, results: Tensors) -> None:
-        """Computes into the memory of new tensors."""
+    def __call__(self, given: list[Any]) -> list[Any]:
+        """The results."""
         with self._alone:
             weights = self._found([given[n] for n in self._weights])
             if weights is None:
-                self._unweighted(given, results)
-            else:
-                _call(weights.run, [given[n] for n in self._inputs], results)
+                return self._unweighted(given)
+            return weights.call([given[n] for n in self._inputs])
 
     @cached_property
-    def _unweighted(self) -> Unweighted:
-        return Unweighted(self._module, self._build)
+    def _unweighted(self) -> TensorProgram:
+        return TensorProgram(self._build(self._module), self._results)
 
     def _found(self, tensors: Tensors) -> _Weights | None:
         """The program for the weights in these tensors; None for too many of them, and
@@ -164,6 +117,7 @@ class Weighted:
         self._count += 1
         named = dict(zip(self._names, arrays, strict=True))
         bound = _Weights(run, starts, named, self._precompute, self._computed)
+        bound.call = TensorProgram(run, self._results)
         if not self._freezing:
             bound.watch()
         return bound
@@ -193,6 +147,7 @@ class _Weights:
     ):
         """`starts` are the addresses of `arrays`. `precompute` gives the parameters of
         `run` that are `computed`."""
+        self.call: TensorProgram
         self.run = run
         self.starts = starts
         self.versions: Sequence[int] = []

@@ -7,7 +7,7 @@ program's own. `copies` counts the copies and their reasons.
 from array import array as numbers
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from importlib import import_module
 from mmap import mmap
 from operator import is_
@@ -22,6 +22,7 @@ from .handing_out import LEAST, HandedOut
 from .placing import Placing
 from .prepacking import Prepacked
 from .program.program import Changes, Program
+from .program.stages import Stage, Use, best_cuts, stages, uses
 from .program.steps import MemoryBlock, View
 from .rebinding import PLAIN, Reader, Rebinding
 
@@ -110,8 +111,9 @@ class Arguments:
         # call has done that; what it binds is noted in `_last` alone.
         self._rebinding: Rebinding | None = None
         self._may_rebind = False
-        # Binds all inputs and results, by address.
-        self._placing: Placing | None = None
+        # Bind inputs and results by address, stage by stage; where these begin.
+        self._placings: Sequence[Placing] = ()
+        self._cuts: Sequence[int] = ()
         self.is_placed = False
         """Whether calls work on what `place` has bound, as `is_settled` for arrays."""
         # What is bound to each result, if a call can return just that.
@@ -273,7 +275,8 @@ class Arguments:
         """Forgets what the last calls have given: one of them has not ended, and what
         it bound is anyone's guess. Calls have to be made anew after `accept`."""
         self.is_settled = self.is_placed = self._may_rebind = False
-        self._rebinding = self._read_only = self._last_out = self._placing = None
+        self._rebinding = self._read_only = self._last_out = None
+        self._placings = ()
         self._given, self._last = [_OTHER] * len(self.inputs), [_OTHER]
         for memory, handed_out in self._handed_out.items():
             self._own[memory] = handed_out.array
@@ -287,30 +290,70 @@ class Arguments:
         inputs = self._program.inputs
         self._bind({inputs[index]: array for index, array in self.parameters.items()})
 
-    def place(self, starts: Sequence[int]) -> Changes:
-        """Binds the memory at addresses to the inputs but for `parameters`, and then to
-        the results but for variables; returns what has changed of the arguments'
-        memory. Comes after `prepare_places`, with calls made anew, or after another
-        `place`.
+    def best_cuts(self, released: Collection[int]) -> Sequence[int]:
+        """The steps at which stages of calls by address begin, but for the first, to
+        take the least memory, if these inputs need none after their last use."""
+        program, used = self._program, uses(self._program)
+
+        def with_bytes(memory: MemoryBlock | View) -> list[tuple[Use, int]]:
+            if not isinstance(memory, MemoryBlock) or memory not in used:
+                return []
+            return [(used[memory], memory.bytes.size)]
+
+        given = [x for n in released for x in with_bytes(program.inputs[n])]
+        results = [program.results[n] for n in self._own_results()]
+        made = [x for memory in results for x in with_bytes(memory)]
+        return best_cuts(len(program.steps), given, made)
+
+    def divide(self, cuts: Sequence[int]) -> None:
+        self.unbind()
+        self._cuts = cuts
+
+    @property
+    def stage_count(self) -> int:
+        return len(self._cuts) + 1
+
+    @property
+    def stages(self) -> Sequence[Stage]:
+        """Of calls by address."""
+        rest, results = self._rest(), self._own_results()
+        return stages(self._program, rest, results, self._cuts)
+
+    def _own_results(self) -> Sequence[int]:
+        """Those that are no variables."""
+        return [n for n, result in enumerate(self.outputs) if result.input is None]
+
+    def place(self, number: int, starts: Sequence[int]) -> Changes:
+        """Binds the memory at addresses to what a stage provides, in the first to
+        arenas, too; returns what has changed of the arguments' memory. Comes after
+        `prepare_places`, with calls made anew, or after another `place`.
 
         Raises `ValueError` for too few or too many.
         """
-        if self._placing is None:
-            pairs = [(self._program.inputs[n], self.inputs[n]) for n in self._rest()]
-            results = zip(self._program.results, self.outputs, strict=True)
-            own = [pair for pair in results if pair[1].input is None]
-            self._placing = Placing(self._program, [*pairs, *own])
-        if len(starts) != self._placing.count:
-            raise ValueError(
-                f"got {len(starts)} addresses, expected {self._placing.count}"
-            )
+        if not self._placings:
+            self._placings = list(map(self._placing, range(self.stage_count)))
+        placing = self._placings[number]
+        if len(starts) != placing.count:
+            raise ValueError(f"got {len(starts)} addresses, expected {placing.count}")
         self.is_placed = False
-        return self._bind(self._placing(starts))
+        return self._bind(placing(starts))
+
+    def _placing(self, number: int) -> Placing:
+        program, stage = self._program, self.stages[number]
+        slots: list[tuple[MemoryBlock | View, Slot]] = [
+            *((program.inputs[n], self.inputs[n]) for n in stage.inputs),
+            *((program.results[n], self.outputs[n]) for n in stage.results),
+        ]
+        if not number:
+            for memory, size in program.moving_arenas.items():
+                slots.append((memory, Slot((size,), np.dtype(np.uint8))))
+        return Placing(program, slots)
 
     def copy_out(self, starts: Sequence[int]) -> None:
-        """Copies results that lie elsewhere to their places, and settles these."""
-        if self._placing is not None:
-            self._placing.copy_out(starts)
+        """Copies results that lie elsewhere to their places, those of the last stage,
+        and settles these."""
+        if self._placings:
+            self._placings[-1].copy_out(starts)
         self.is_placed = True
 
     def _leave_to_callers(self) -> list[MemoryBlock]:

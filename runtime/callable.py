@@ -4,7 +4,7 @@ The caller's arrays are the arguments' memory. When a call brings an argument in
 memory than the last, the calls on it follow (program/relocation.py).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from ..support.arrays import Array
 from ..support.slots import Input, Result
@@ -12,6 +12,7 @@ from .arguments import Arguments
 from .devices import Runner
 from .pool import Pool, exclusive
 from .program.program import Program
+from .program.stages import Stage
 
 
 class CallableProgram:
@@ -121,27 +122,56 @@ class CallableProgram:
             finally:
                 self._is_called = False
 
-    def run_at(self, starts: Sequence[int]) -> None:
-        """Runs in the memory at these addresses: first those of the inputs but for the
-        bound ones, then those of the results that are no variables. After the call, the
-        program uses none of it. This is for callers to whom a NumPy array for each
-        takes too long.
+    def divide(self, released: Collection[int]) -> None:
+        """Has calls by address take the `stages` that need the least memory, if the
+        caller gives back the memory of these inputs, by number, after their last use,
+        and provides that of results before their first use. It provides arenas, too."""
+        with self._alone:
+            cuts = self._arguments.best_cuts(released)
+            self._arguments.divide(self._runner.divide(cuts))
+            self._program.memory.arenas_move = True
+            self._prepare_places()
+
+    @property
+    def stages(self) -> Sequence[Stage]:
+        """What calls by address provide, one after the other: one unless the program is
+        divided. `bind` changes them."""
+        return self._arguments.stages
+
+    @property
+    def arenas(self) -> Sequence[int]:
+        """Bytes of the arenas that calls by address provide in the first stage, one for
+        each of `pools`; none if the program uses those, as it is not divided, or as
+        calls of NumPy's would have to be made anew in each run."""
+        with self._alone:
+            return list(self._program.moving_arenas.values())
+
+    def run_at(self, stages: Iterable[Sequence[int]]) -> None:
+        """Runs in the memory at the addresses that are given for each stage: those of
+        its inputs, then those of its results, and in the first stage those of `arenas`.
+        The program runs a stage when it has been given the addresses, and asks for the
+        next ones then. After the call, the program uses none of that memory. This is
+        for callers to whom a NumPy array for each takes too long.
 
         At each address lies a C-contiguous, aligned array of the input's or result's
         type and shape, in this process. The memory of a result, a variable or a donated
-        input overlaps with nothing else. What a donated input held is lost. Nothing
+        input overlaps with nothing else. An arena is aligned to 64 bytes. What a
+        donated input held is lost. Nothing
         checks this. A call of the other kind, with arrays, takes longer after one of
         this kind, and vice versa: the program is made ready anew.
 
-        Raises `ValueError` for too few or too many addresses, and `OverflowError` for
-        one of more than 64 bits.
+        Raises `ValueError` for too few or too many addresses or stages, and
+        `OverflowError` for one of more than 64 bits.
         """
         with self._alone:
             self._expect_no_call()
             self._is_called = True  # and nothing that may be interrupted before `try`
             try:
-                self._place(starts)
-                self._runner.run()
+                starts: Sequence[int] = ()
+                numbers = range(self._arguments.stage_count)
+                for number, starts in zip(numbers, stages, strict=True):
+                    self._place(number, starts)
+                    self._runner.run(number)
                 self._arguments.copy_out(starts)
             finally:
                 self._is_called = False
@@ -150,17 +180,25 @@ class CallableProgram:
         if self._is_called:
             raise RuntimeError("the program is called from within one of its own calls")
 
-    def _place(self, starts: Sequence[int]) -> None:
-        """The same as `_bind` for addresses."""
+    def _place(self, number: int, starts: Sequence[int]) -> None:
+        """The same as `_bind` for the addresses of a stage."""
         arguments, memory = self._arguments, self._program.memory
-        if not (arguments.is_placed and memory.is_in_pools):
-            self._runner.wait()
-            arguments.prepare_places()
-            memory.follow_pools()
-            self._runner.remake()
-        changes = arguments.place(starts)
+        if not number and not (arguments.is_placed and memory.is_in_pools):
+            self._prepare_places()
+        changes = arguments.place(number, starts)
         if changes.moved or changes.renewed:
             self._runner.follow(changes)
+
+    def _prepare_places(self) -> None:
+        arguments, memory = self._arguments, self._program.memory
+        self._runner.wait()
+        arguments.prepare_places()
+        memory.follow_pools()
+        self._runner.remake()
+        if memory.arenas_move and not self._program.moving_arenas:
+            memory.arenas_move = False
+            self._prepare_places()
+        arguments.is_placed = True
 
     def _bind(
         self, arrays: tuple[object, ...], out: Sequence[Array | None] | None

@@ -33,7 +33,13 @@ place:
 take:
   %startat = getelementptr i64, ptr %starts, i64 %j
   %address = load i64, ptr %startat
-  %targetsat = getelementptr [2 x i64], ptr %arguments, i64 %j
+  %targetsat = getelementptr [3 x i64], ptr %arguments, i64 %j
+  %lastat = getelementptr i64, ptr %targetsat, i64 2
+  %last = load i64, ptr %lastat
+  %same = icmp eq i64 %last, %address
+  br i1 %same, label %bound, label %moved
+moved:
+  store i64 %address, ptr %lastat
   %targets = load i64, ptr %targetsat
   %triplesat = getelementptr i64, ptr %targetsat, i64 1
   %triples = load ptr, ptr %triplesat
@@ -48,8 +54,8 @@ yes:
 no:
   ret i32 1
 }}"""
-"""The words: how many arguments there are, and for each how many targets it has, and
-where these are. Returns 0 if all arguments are placed, else 1."""
+"""The words: how many arguments there are, and for each how many targets it has, where
+these are, and the last address. Returns 0 if all arguments are placed, else 1."""
 
 
 class Placing:
@@ -105,7 +111,7 @@ class _Native:
             numbers = triples(points)
             listed = (ctypes.c_int64 * len(numbers))(*numbers)
             self._kept.append(listed)
-            words += [len(points), ctypes.addressof(listed)]
+            words += [len(points), ctypes.addressof(listed), 0]
         self._words = (ctypes.c_int64 * len(words))(*words)
         self._at = ctypes.addressof(self._words)
         code = llvm.compiler().function(PLACE).address

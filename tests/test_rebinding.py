@@ -314,7 +314,7 @@ def test_inputs_in_memory_of_many_results() -> None:
 def in_memory(run: Executable, *inputs: Array) -> list[Array]:
     """The results of a call that is given addresses alone."""
     results = [np.full(x.shape, 7, x.dtype) for x in run.results]
-    run.run_at([address(x) for x in (*inputs, *results)])
+    run.run_at([[address(x) for x in (*inputs, *results)]])
     return results
 
 
@@ -375,7 +375,7 @@ def test_calls_by_address_change_variables() -> None:
         state, result = x + count, np.zeros(6, np.float32)
         if count == 2:
             run(state.copy(), x)
-        run.run_at([address(state), address(x), address(result)])
+        run.run_at([[address(state), address(x), address(result)]])
         np.testing.assert_array_equal(state, 2 * x + count)
         np.testing.assert_array_equal(result, (x + count) * x)
 

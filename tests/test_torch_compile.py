@@ -17,7 +17,7 @@ from torch import Tensor, nn  # noqa: E402
 
 import tensorplan  # noqa: E402
 from tensorplan.integrations import torch as integration  # noqa: E402
-from tensorplan.integrations import torch_weights  # noqa: E402
+from tensorplan.integrations import torch_calls, torch_weights  # noqa: E402
 from tensorplan.integrations.torch import backend  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings(
@@ -114,7 +114,8 @@ def test_attention(options: Any, dynamic: bool) -> None:
         return nn.functional.scaled_dot_product_attention(*given, **options)
 
     heads = 1 if "enable_gqa" in options else 2
-    shapes = (2, 2, 3, 8), (2, heads, 4, 8), (2, heads, 4, 6)
+    width = 6 if "scale" in options else 8  # of another one, PyTorch makes products
+    shapes = (2, 2, 3, 8), (2, heads, 4, 8), (2, heads, 4, width)
     given = [torch.randn(shape, requires_grad=True) for shape in shapes]
     compiled = torch.compile(attended, backend=backend, dynamic=dynamic)
     have, want = compiled(*given), attended(*given)
@@ -122,6 +123,41 @@ def test_attention(options: Any, dynamic: bool) -> None:
     pairs = (torch.autograd.grad(weighted(y), given) for y in (have, want))
     for own, expected in zip(*pairs, strict=True):
         assert torch.allclose(own, expected, rtol=2e-4, atol=1e-5)
+
+
+def test_attention_with_a_mask_that_learns() -> None:
+    def attended(q: Tensor, mask: Tensor) -> Tensor:
+        return nn.functional.scaled_dot_product_attention(q, q, q, mask)
+
+    q, mask = (torch.randn(1, 2, 5, n, requires_grad=True) for n in (8, 5))
+    have, want = (
+        f(q, mask) for f in (torch.compile(attended, backend=backend), attended)
+    )
+    pairs = (torch.autograd.grad(weighted(y), (q, mask)) for y in (have, want))
+    for own, expected in zip(*pairs, strict=True):
+        assert torch.allclose(own, expected, rtol=2e-4, atol=1e-5)
+
+
+def test_a_backward_pass_drops_what_it_has_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Stage by stage; and it copies no keys, which lie in another order."""
+    made: list[Any] = []
+    build = integration.Builder.__call__
+
+    def building(self: Any, module: Any) -> Any:
+        made.append(build(self, module))
+        return made[-1]
+
+    def copying(tensor: Tensor) -> Tensor:
+        assert tensor.is_contiguous()
+        return tensor
+
+    monkeypatch.setattr(integration.Builder, "__call__", building)
+    monkeypatch.setattr(torch_calls, "_in_rows", copying)
+    check_training(torch_models.make("gpt2_block")[0], torch.randn(2, 12, 64))
+    forward, backward = (len(run.stages) for run in made[-2:])
+    assert forward == 1 < backward
 
 
 def test_keys_of_a_cache_are_not_stored_again() -> None:
@@ -484,9 +520,9 @@ def programs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     made: list[int] = []
     call = integration._Program.__call__
 
-    def counted(program: Any, *given: Any) -> Any:
+    def counted(program: Any, given: list[Any]) -> Any:
         made.append(len(given))
-        return call(program, *given)
+        return call(program, given)
 
     monkeypatch.setattr(integration._Program, "__call__", counted)
     return made
@@ -717,7 +753,7 @@ def test_other_devices_are_left_to_pytorch() -> None:
 
 def test_large_results_have_memory_that_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each as long as a tensor in it lives, and in its order."""
-    monkeypatch.setattr(integration, "RETURNED", 64)
+    monkeypatch.setattr(torch_calls, "RETURNED", 64)
 
     def function(x: Tensor) -> tuple[Tensor, ...]:
         return x.sin(), x.t().bfloat16() * 2, x.sum(1, keepdim=True).expand(6, 8)

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from math import sqrt
 from typing import Any
 
-from xdsl.dialects.builtin import i1
+from xdsl.dialects.builtin import bf16, f16, f32, i1
 from xdsl.ir import SSAValue
 
 from ...dialects.tgraph import elementwise as e
 from ..builder import broadcast_shapes, shape_of, type_of
-from ..formulas import matmul, per_channel, softmax, triangle
+from ..formulas import compare, matmul, per_channel, softmax, triangle
 from ..windows import SpatialWindow, convolve, convolve_transposed
 from .call import AtenCall, Conversion, Results
 
@@ -42,9 +42,41 @@ def _linear(c: AtenCall) -> SSAValue:
 
 def _attention(c: AtenCall) -> SSAValue:
     """softmax(q k / sqrt(d) + mask) v; rows in which all is masked are zero."""
+    return _attended(c, c["query"], c["key"], c["value"])[0]
+
+
+def _fused_attention(c: AtenCall) -> Results:
+    """The same as one operation of PyTorch's: computed in f32 at least, and with the
+    logarithm of each row's sum of exponentials, if somebody reads that."""
+    wide = [_at_least_f32(c, c[name]) for name in ("query", "key", "value")]
+    y, scores = _attended(c, *wide)
+    y = c.convert(y, c.element)
+    if 1 not in c.used:
+        return [y, None]
+    axis = len(shape_of(scores)) - 1
+    largest = c.reduce("maximum", scores, [axis], keep=True)
+    powers = c.emit(e.ExponentialOp, c.apply(e.SubtractOp, scores, largest))
+    total = c.emit(e.LogOp, c.reduce("add", powers, [axis]))
+    largest = c.reshape(largest, shape_of(total))
+    return [y, c.apply(e.AddOp, largest, total)]
+
+
+def _at_least_f32(c: AtenCall, x: SSAValue) -> SSAValue:
+    element = type_of(x).element_type
+    return c.convert(x, f32) if element in (f16, bf16) else x
+
+
+def _attention_backward(c: AtenCall) -> Results:
+    """Computes the scores again, so that the forward pass keeps none."""
+    return c.gradient(_fused_attention, "query", "key", "value")
+
+
+def _attended(
+    c: AtenCall, query: SSAValue, key: SSAValue, value: SSAValue
+) -> tuple[SSAValue, SSAValue]:
+    """What attention gives, and the scores with their mask."""
     c.expect("dropout_p", 0.0, 0)
-    query, key, value = c["query"], c["key"], c["value"]
-    if c["enable_gqa"]:
+    if shape_of(query)[-3:-2] != shape_of(key)[-3:-2] and c.get("enable_gqa", True):
         key, value = (_repeated(c, x, shape_of(query)[-3]) for x in (key, value))
     *_, length, width = shape_of(query)
     scale = c["scale"] or 1 / sqrt(width)
@@ -63,21 +95,18 @@ def _attention(c: AtenCall) -> SSAValue:
     if mask is None:
         weights = softmax(c, scores, rank + 1)
     elif type_of(mask).element_type == i1:
-        masked = c.apply(e.SelectOp, mask, scores, float("-inf"))
-        weights = _some(c, softmax(c, masked, rank + 1), mask, bool(c["is_causal"]))
+        scores = c.apply(e.SelectOp, mask, scores, float("-inf"))
+        weights = softmax(c, scores, rank + 1)
+        if not c["is_causal"]:
+            some = c.reduce("or", mask, [len(shape_of(mask)) - 1], keep=True)
+            weights = c.apply(e.SelectOp, some, weights, 0)
     else:
-        weights = softmax(c, c.apply(e.AddOp, scores, mask), rank + 1)
-    return c.dot(weights, value, ([rank + 1], [rank]), sides)
-
-
-def _some(
-    c: AtenCall, weights: SSAValue, mask: SSAValue, never_empty: bool
-) -> SSAValue:
-    """Zeros instead of NaN where a mask leaves nothing."""
-    if never_empty:
-        return weights
-    some = c.reduce("or", mask, [len(shape_of(mask)) - 1], keep=True)
-    return c.apply(e.SelectOp, some, weights, 0)
+        largest = c.reduce("maximum", mask, [len(shape_of(mask)) - 1], keep=True)
+        some = compare(c, largest, "NE", float("-inf"))
+        mask = c.apply(e.SelectOp, some, mask, 0)
+        scores = c.apply(e.AddOp, scores, mask)
+        weights = c.apply(e.SelectOp, some, softmax(c, scores, rank + 1), 0)
+    return c.dot(weights, value, ([rank + 1], [rank]), sides), scores
 
 
 def _repeated(c: AtenCall, x: SSAValue, heads: int) -> SSAValue:
@@ -139,7 +168,9 @@ def _trilinear(c: AtenCall) -> SSAValue:
 
 
 CONVERSIONS: Mapping[str, Conversion] = {
+    "_scaled_dot_product_flash_attention_for_cpu": _fused_attention,
     "_trilinear": _trilinear,
+    "attention_backward": _attention_backward,
     "addmm": _added_product("mat1", "mat2"),
     "bmm": _product("self", "mat2"),
     "convolution": _convolution,

@@ -10,6 +10,7 @@ messages.py    between these two
 A queue is a stream of a device. Its steps run one after the other, in program order.
 """
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from ..program.program import Changes
@@ -30,8 +31,13 @@ class Runner(Protocol):
         """Makes the calls follow arguments."""
         ...
 
-    def run(self) -> None:
-        """Runs all steps; raises what one of them raises."""
+    def divide(self, cuts: Sequence[int]) -> Sequence[int]:
+        """Has `run` take stages, which begin at these steps, but for the first; returns
+        the steps at which they do: none if it runs all of them at a time."""
+        ...
+
+    def run(self, stage: int | None = None) -> None:
+        """Runs all steps, or those of a stage; raises what one of them raises."""
         ...
 
     def close(self) -> None:

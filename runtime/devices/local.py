@@ -61,7 +61,10 @@ class Concurrent:
         for part in self._parts:
             part.tape = tape(part.steps)
 
-    def run(self) -> None:
+    def divide(self, cuts: Sequence[int]) -> Sequence[int]:
+        return ()
+
+    def run(self, stage: int | None = None) -> None:
         _helpers.start(self._threads)
         run = self._latest = _Run(self._parts)
         try:

@@ -114,7 +114,10 @@ class Remote:
     def follow(self, changes: Changes) -> None:
         """Nothing, either."""
 
-    def run(self) -> None:
+    def divide(self, cuts: Sequence[int]) -> Sequence[int]:
+        return ()
+
+    def run(self, stage: int | None = None) -> None:
         group = self._group
         if group is None:
             group = self._group = _Group(self._how, self._count, self._job)

@@ -1,6 +1,7 @@
 """Runs steps in the caller's thread, one after the other. Knows no IR."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -23,6 +24,7 @@ class Serial:
         """`threads` are those of NumPy's BLAS."""
         self._program = program
         self._threads = threads
+        self._cuts: Sequence[int] = ()
         self.remake()
 
     def wait(self) -> None:
@@ -37,16 +39,26 @@ class Serial:
             self._join()
 
     def _join(self) -> None:
-        self._tape = tape(self._program.steps)
-        self._is_native = is_native(self._tape)
+        steps = self._program.steps
+        bounds = pairwise([0, *self._cuts, len(steps)])
+        stages = [tape(steps[start:end]) for start, end in bounds]
+        self._whole = [call for calls in stages for call in calls]
+        self._stages = stages
+        self._is_native = is_native(self._whole)
 
-    def run(self) -> None:
+    def divide(self, cuts: Sequence[int]) -> Sequence[int]:
+        self._cuts = cuts
+        self._join()
+        return cuts
+
+    def run(self, stage: int | None = None) -> None:
+        calls = self._whole if stage is None else self._stages[stage]
         if self._is_native:  # NumPy's setting takes longer than small programs
-            for function, arguments in self._tape:
+            for function, arguments in calls:
                 function(*arguments)
             return
         with np.errstate(all="ignore"), blas.Threads(self._threads):
-            for function, arguments in self._tape:
+            for function, arguments in calls:
                 function(*arguments)
 
     def close(self) -> None:

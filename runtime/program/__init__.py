@@ -6,5 +6,6 @@ control.py      numbers between operations on memrefs, loops and branches
 program.py      a program however it was made: its calls follow its arguments
 steps.py        what a program consists of: buffers, arrays in them, calls
 relocation.py   how calls follow arguments in other memory
+stages.py       what callers provide when, so that memory is there only while in use
 workspaces.py   how much memory its kernels take, for plan-workspaces
 """

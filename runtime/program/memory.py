@@ -179,6 +179,7 @@ class ProgramMemory(Memory):
             except MemoryError as error:
                 message = f"the arena on {device} is too large: {error}"
                 raise NotEnoughMemoryError(message, op) from None
+            self.arena_bytes[device] = sizes[device]
             memory = self.arena_memories[device]
             buffer = MemoryRange(memory, start, size, _name(op.memref))
             self.views[op.memref] = layout_of(buffer, type, op)

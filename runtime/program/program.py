@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from ..backends.jit.records import make
-from ..pool import Pool, Scratch
+from ..pool import ALIGNMENT, Pool, Scratch
 from .relocation import Hidden, Point, Relocations, relocated
 from .steps import MemoryBlock, Step, View
 
@@ -28,6 +28,10 @@ class Memory:
         self.arguments: list[MemoryBlock] = []
         """Who binds one sets its `array`; calls follow."""
         self.constants: dict[str, MemoryBlock] = {}
+        self.arenas_move = False
+        """Whether calls are made so that they can follow the arenas, too."""
+        self.arena_bytes = {device: pool.bytes for device, pool in pools.items()}
+        """What of the arena of each device the program uses."""
         self.arena_memories = {
             device: MemoryBlock(pool.memory, f"the arena on {device}", device)
             for device, pool in pools.items()
@@ -53,6 +57,7 @@ class Memory:
         """Finds arenas that have moved. The caller has to remake the steps."""
         for device, memory in self.arena_memories.items():
             memory.array = self._pools[device].memory
+            memory.home = memory.array if self.arenas_move else None
 
 
 class Program:
@@ -90,9 +95,10 @@ class Program:
         for relocations in self._relocations.values():
             self._moving.add(relocations)
         self._moving.move(self._moving_memories())
-        unseen = {
-            m for s in self.steps if s not in self._relocations for m in s.arguments
-        }
+        others = [step for step in self.steps if step not in self._relocations]
+        unseen = {memory for step in others for memory in step.arguments}
+        if others:
+            unseen.update(self.memory.arena_memories.values())
         self._points = {
             memory: self._moving.points.get(memory, ())
             for memory in self._moving_memories()
@@ -117,6 +123,17 @@ class Program:
             self.make(steps)
         return bool(steps)
 
+    @property
+    def moving_arenas(self) -> Mapping[MemoryBlock, int]:
+        """The arenas, with their bytes, if all calls follow them and the arguments
+        without having to be put together or made again; else none."""
+        memory = self.memory
+        arenas = {m: memory.arena_bytes[d] for d, m in memory.arena_memories.items()}
+        every = *arenas, *memory.arguments
+        is_native = all(self.points(each) is not None for each in every)
+        is_aligned = all(pool.alignment <= ALIGNMENT for pool in memory.pools)
+        return arenas if is_native and is_aligned else {}
+
     def follows(self, memory: MemoryBlock) -> bool:
         """Whether no calls have to be made anew where an argument moves."""
         return memory.moves and all(memory not in s.arguments for s in self._fixed)
@@ -127,7 +144,8 @@ class Program:
         return self._points.get(memory)
 
     def _moving_memories(self) -> list[MemoryBlock]:
-        return [m for m in self.memory.arguments if m.moves]
+        memories = *self.memory.arguments, *self.memory.arena_memories.values()
+        return [memory for memory in memories if memory.moves]
 
     def _make(self, steps: Collection[Step]) -> None:
         moving = self._moving_memories()
@@ -152,7 +170,7 @@ class Program:
 
     def _relocate(self, step: Step, moving: Sequence[MemoryBlock]) -> None:
         """Has a step's calls follow arguments, if they can."""
-        if not step.arguments:
+        if not step.arguments and not self.memory.arenas_move:
             return
         try:
             step.calls, self._relocations[step] = relocated(step.calls, moving)

@@ -1,0 +1,146 @@
+"""Runs programs in the memory of PyTorch's tensors.
+
+A call provides all that the program works in: its inputs, new tensors for its results,
+and one for its arena. So nothing stays between calls, and what the program takes may
+lie where PyTorch has memory anyhow. Backward passes are divided into stages: the
+gradients of a stage are made before it, and what no later stage reads is dropped after
+it, as PyTorch itself would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import cached_property, partial
+from importlib import import_module
+from math import prod
+from operator import mod
+from threading import RLock
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from ..runtime.allocators.host import aligned_bytes
+from ..runtime.handing_out import HandedOut
+from ..runtime.pool import ALIGNMENT
+from ..support.slots import Slot
+
+if TYPE_CHECKING:
+    from ..runtime.executor import Executable
+
+Tensors: TypeAlias = Sequence[Any]
+"""Of PyTorch."""
+Make: TypeAlias = Callable[[], Any]
+"""Makes a new tensor."""
+
+
+class TensorProgram:
+    """A program that is called with tensors. Parameters are bound before."""
+
+    def __init__(
+        self, run: Executable, results: Sequence[Make], released: Collection[int] = ()
+    ):
+        """`results` make a tensor for each result that is no variable. `released` are
+        the inputs, by number, of which callers keep no tensor."""
+        run.divide(released)
+        inputs = [n for n in range(len(run.inputs)) if n not in run.parameters]
+        made = [n for n, result in enumerate(run.results) if result.input is None]
+        self._stages = [
+            (
+                [inputs.index(n) for n in stage.inputs],
+                [made.index(n) for n in stage.results],
+                [inputs.index(n) for n in stage.finished],
+            )
+            for stage in run.stages
+        ]
+        self._changed = [k for k, n in enumerate(inputs) if run.inputs[n].is_variable]
+        self._run, self._results = run, results
+        byte: Any = import_module("torch").uint8
+        self._arenas = [empty((size,), (1,), byte) for size in run.arenas]
+        self._kind: Any = import_module("torch").Tensor
+
+    def __call__(self, given: list[Any]) -> list[Any]:
+        """The results. `given` has no tensors any more then."""
+        kind = self._kind
+        starts: list[int] = [tensor.data_ptr() for tensor in given]
+        changed: list[tuple[Any, Any]] = []
+        if not (
+            all(map(kind.is_contiguous, given))
+            and all(starts)
+            and not any(map(kind.is_neg, given))
+            and not any(map(kind.is_conj, given))
+            and not any(map(mod, starts, [x.element_size() for x in given]))
+        ):
+            own = [given[n] for n in self._changed]
+            given[:] = map(_in_rows, given)
+            starts = [tensor.data_ptr() for tensor in given]
+            pairs = zip(own, [given[n] for n in self._changed], strict=True)
+            changed = [pair for pair in pairs if pair[0] is not pair[1]]
+        results: list[Any] = [None] * len(self._results)
+        self._run.run_at(self._provided(given, starts, results))
+        for own, copy in changed:
+            own.data.copy_(copy)
+        return results
+
+    def _provided(
+        self, given: list[Any], starts: Sequence[int], results: list[Any]
+    ) -> Iterator[Sequence[int]]:
+        """Addresses for each stage, in memory that is there meanwhile."""
+        arenas = [make() for make in self._arenas]
+        own = [tensor.data_ptr() for tensor in arenas]
+        for taken, made, finished in self._stages:
+            for n in made:
+                results[n] = self._results[n]()
+            addresses = [starts[n] for n in taken]
+            addresses += [results[n].data_ptr() for n in made]
+            yield addresses + own
+            own = []
+            for n in finished:
+                given[n] = None
+
+
+def _in_rows(tensor: Any) -> Any:
+    """A tensor with the same elements in memory, row by row, as they are."""
+    start = tensor.data_ptr()
+    is_odd = tensor.is_neg() or tensor.is_conj() or start % tensor.element_size()
+    if tensor.is_contiguous() and start and not is_odd:
+        return tensor
+    return import_module("torch").empty(tensor.shape, dtype=tensor.dtype).copy_(tensor)
+
+
+RETURNED = 1 << 25
+"""Bytes that the C library gives back to the system when they are freed, so each call
+would have to be given all pages anew."""
+
+
+def empty(size: Sequence[int], strides: Sequence[int], dtype: Any) -> Make:
+    """Makes new tensors."""
+    make = import_module("torch._C._dynamo.guards")._empty_strided_cpu
+    sizes = zip(size, strides, strict=True)
+    elements = prod(n if stride else 1 for n, stride in sizes)
+    if elements * dtype.itemsize < RETURNED:
+        return partial(make, size, strides, dtype)
+    return _Blocks(elements * dtype.itemsize, size, strides, dtype)
+
+
+class _Blocks:
+    """Makes new tensors in memory that stays, of which callers have no tensor now."""
+
+    def __init__(
+        self, count: int, size: Sequence[int], strides: Sequence[int], dtype: Any
+    ):
+        self._slot = Slot((count,), np.dtype(np.uint8))
+        self._layout = size, strides
+        self._dtype = dtype
+        self._alone = RLock()
+
+    @cached_property
+    def _handed_out(self) -> HandedOut:
+        return HandedOut(self._slot, aligned_bytes(self._slot.shape[0], ALIGNMENT))
+
+    def __call__(self) -> Any:
+        with self._alone:
+            self._handed_out.change()
+            array = self._handed_out.hand_out()
+        torch: Any = import_module("torch")
+        tensor = torch.from_numpy(array).view(self._dtype)
+        return tensor.as_strided(*self._layout)
