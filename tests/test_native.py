@@ -1495,7 +1495,7 @@ def chain(*, native: bool = True) -> Executable:
 def calls_of(program: Executable) -> Sequence[object]:
     runner = program._runner
     assert isinstance(runner, Serial)
-    return runner._tape
+    return runner._whole
 
 
 def test_a_run_of_operations_is_one_call() -> None:

@@ -375,7 +375,6 @@ def test_depthwise_convolutions_of_signals_have_a_kernel(name: str) -> None:
     assert any("dw" in kind for kind in implementations(calls))
 
 
-ZERO = dict(low=(0, 0), high=(0, 0))
 PRODUCTS = {
     "points": dict(kernel=(1, 1, 64, 96), image=(2, 3, 4, 64), out=(2, 3, 4, 96)),
     "points, by the data": dict(
@@ -400,7 +399,7 @@ PRODUCTS = {
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_convolutions_that_are_products_move_no_weights(name: str) -> None:
     """To another layout, which would take as much scratch memory as they do."""
-    op, (image, kernel, out) = convolution(**PRODUCTS[name], **ZERO)
+    op, (image, kernel, out) = convolution(**PRODUCTS[name], low=(0, 0), high=(0, 0))
     inputs, result = [normal(*image), normal(*kernel)], np.empty(out, np.float32)
     compare(op, inputs, result)
     calls = run(lambda s: onednn.compiled(op, inputs, result, s))
@@ -410,7 +409,7 @@ def test_convolutions_that_are_products_move_no_weights(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["points", "the whole image"])
 def test_those_of_reversed_windows_are_products_of_points_only(name: str) -> None:
-    op, (image, kernel, out) = convolution(**PRODUCTS[name], **ZERO)
+    op, (image, kernel, out) = convolution(**PRODUCTS[name], low=(0, 0), high=(0, 0))
     weights = np.flip(normal(*kernel), (0, 1))
     compare(op, [normal(*image), weights], np.empty(out, np.float32))
 
