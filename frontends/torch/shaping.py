@@ -170,15 +170,39 @@ def _with_diagonal(c: AtenCall) -> SSAValue:
     return c.transpose(y, np.argsort(order).tolist())
 
 
-def _strided(c: AtenCall) -> SSAValue:
-    """Elements of a tensor's memory, of which only a dense one's is known."""
+def _strided_range(c: AtenCall) -> tuple[SSAValue, Any]:
+    """A tensor row by row, and which of its elements lie at the strides given: a slice
+    where they follow one another, numbers elsewhere. Only a dense tensor's memory is
+    known."""
     if not c.examples["self"].is_contiguous():
         raise Unsupported("of a tensor that is not contiguous")
-    steps = np.tensordot(c["stride"], np.indices(c.shape), 1)
+    shape = c["size"]
+    steps = np.tensordot(c["stride"], np.indices(shape), 1)
     places = np.asarray(steps + (c["storage_offset"] or 0), np.int64)
-    return c.take(
-        c.reshape(c["self"], [prod(shape_of(c["self"]))]), c.constant(places), 0
-    )
+    flat = c.reshape(c["self"], [prod(shape_of(c["self"]))])
+    row = places.ravel()
+    if row.size and np.array_equal(row, np.arange(row[0], row[0] + row.size)):
+        return flat, slice(int(row[0]), int(row[0]) + row.size)
+    return flat, places
+
+
+def _strided(c: AtenCall) -> SSAValue:
+    flat, places = _strided_range(c)
+    if isinstance(places, slice):
+        return c.reshape(c.part(flat, 0, places.start, places.stop), c.shape)
+    return c.take(flat, c.constant(places), 0)
+
+
+def _strided_scatter(c: AtenCall) -> SSAValue:
+    """The gradient of a global average pool with channels last has one."""
+    flat, places = _strided_range(c)
+    source = c.reshape(c["src"], [prod(shape_of(c["src"]))])
+    if isinstance(places, slice):
+        start = c.constant(np.array(places.start))
+        y = c.emit(DynamicUpdateSliceOp, flat, source, start)
+    else:
+        y = put(c, flat, c.constant(places.ravel()), source, 0, "replace")
+    return c.reshape(y, c.shape)
 
 
 def _copy(c: AtenCall) -> SSAValue:
@@ -199,6 +223,7 @@ CONVERSIONS: Mapping[str, Conversion] = {
     "alias": lambda c: c["self"],
     "detach": lambda c: c["self"],
     "as_strided": _strided,
+    "as_strided_scatter": _strided_scatter,
     "arange": _range,
     "cat": _concatenate,
     "clone": lambda c: c["self"],
