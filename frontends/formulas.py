@@ -9,7 +9,7 @@ from xdsl.ir import SSAValue
 
 from ..dialects.tgraph import elementwise as e
 from ..dialects.tgraph.base import ints, with_element, with_shape
-from ..dialects.tgraph.elements import holds
+from ..dialects.tgraph.elements import holds, is_complex, real_element
 from ..dialects.tgraph.reducing import ReduceWindowOp
 from .builder import TensorBuilder, broadcast_shapes, shape_of, type_of
 from .unsupported import Unsupported
@@ -38,6 +38,15 @@ def positive_or(b: TensorBuilder, x: SSAValue, other: SSAValue) -> SSAValue:
 
 def reciprocal(b: TensorBuilder, x: SSAValue) -> SSAValue:
     return b.apply(e.DivideOp, b.splat(1, type_of(x)), x)
+
+
+def conjugate(b: TensorBuilder, x: SSAValue) -> SSAValue:
+    """Of real numbers, themselves."""
+    if not is_complex(type_of(x).element_type):
+        return x
+    part = with_element(type_of(x), real_element(type_of(x).element_type))
+    real, imaginary = (b.emit(op, x, type=part) for op in (e.RealOp, e.ImagOp))
+    return b.emit(e.ComplexOp, real, b.emit(e.NegateOp, imaginary))
 
 
 def softplus(b: TensorBuilder, x: SSAValue) -> SSAValue:

@@ -254,3 +254,42 @@ def test_an_unknown_transposition() -> None:
     )
     with pytest.raises(Exception, match="transpose_a is 'HALF'"):
         parse(text).verify()
+
+
+@pytest.mark.parametrize(
+    ("routine", "element"), [("sormqr", "f32"), ("zunmqr", "complex<f64>")]
+)
+def test_products_with_q(routine: str, element: str) -> None:
+    """On both sides, of `q` and of its adjoint."""
+    choices = list(product(("true", "false"), repeat=2))
+    left, right, packed = (f"tensor<2x{s}x{element}>" for s in ("5x4", "4x5", "5x3"))
+    calls = [
+        f'%{n} = "stablehlo.custom_call"(%a, %t, {value}) '
+        f'<{{call_target_name = "lapack_{routine}_ffi"}}> {{mhlo.backend_config = '
+        f"{{left = {side}, transpose = {turned}}}}} : "
+        f"({packed}, tensor<2x3x{element}>, {type}) -> {type}"
+        for n, (side, turned) in enumerate(choices)
+        for value, type in [("%x", left) if side == "true" else ("%y", right)]
+    ]
+    text = (
+        f"func.func @main(%a: {packed}, %t: tensor<2x3x{element}>, %x: {left}, "
+        f"%y: {right}) -> ({left}, {left}, {right}, {right}) {{\n"
+        + "\n".join(calls)
+        + f"\nfunc.return %0, %1, %2, %3 : {left}, {left}, {right}, {right}\n}}"
+    )
+    x, y = numbers((2, 5, 4), element), numbers((2, 4, 5), element)
+    vectors, scales = np.linalg.qr(numbers((2, 5, 3), element), "raw")
+    packed_columns = np.ascontiguousarray(vectors.mT)
+    v = np.tril(packed_columns, -1) + np.eye(5, 3)
+    q = np.broadcast_to(np.eye(5), (2, 5, 5))
+    for n in range(3):
+        outer = v[..., n : n + 1] @ v[..., n : n + 1].conj().mT
+        q = q @ (np.eye(5) - scales[:, n, None, None] * outer)
+    adjoint = q.conj().mT
+    results = tensorplan.compile(tensorplan.from_stablehlo(text))(
+        packed_columns, scales, x, y
+    )
+    for got, wanted in zip(
+        results, (adjoint @ x, q @ x, y @ adjoint, y @ q), strict=True
+    ):
+        np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)

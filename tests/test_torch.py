@@ -434,6 +434,13 @@ FAMILIES: dict[str, tuple[dict[str, Callable[..., Any]], tuple[Tensor, ...]]] = 
         {
             "pdist": F.pdist,
             "strided": lambda x: torch.ops.aten.as_strided(x, (2, 3), (4, 2), 1),
+            "strided_run": lambda x: torch.ops.aten.as_strided(x, (2, 3), (3, 1), 2),
+            "strided_scatter": lambda x: torch.as_strided_scatter(
+                x, x[:2, :3] * 2, (2, 3), (4, 2), 1
+            ),
+            "strided_scatter_run": lambda x: torch.as_strided_scatter(
+                x, x[:2, :3] * 2, (2, 3), (3, 1), 2
+            ),
             "diagonal": lambda x: x.T.diagonal(1),
             "strided_empty": lambda x: torch.empty_strided((0, 3), (3, 1)),
             "masked_scatter": lambda x: x.masked_scatter(x > 0, x * 2),

@@ -35,7 +35,7 @@ from ...dialects.tgraph.elements import (
     real_element,
 )
 from ..builder import TensorBuilder
-from ..formulas import compare
+from ..formulas import compare, conjugate
 from ..unsupported import Unsupported
 from ..written import FORMULAS, magnitude, unit, written_out
 from .conversion import Conversion, Converter, Values, broadcast, same, type_of
@@ -317,14 +317,7 @@ def _part(op_type: type[TensorOp], c: Conversion) -> Values:
 
 
 def _conjugate(c: Conversion) -> Values:
-    (x,) = c.inputs
-    if not is_complex(type_of(x).element_type):
-        return (x,)
-    parts = with_element(type_of(x), real_element(type_of(x).element_type))
-    real = c.emit(elementwise.RealOp, (x,), parts)
-    imaginary = c.emit(elementwise.ImagOp, (x,), parts)
-    turned = c.emit(elementwise.NegateOp, (imaginary,), parts)
-    return (c.emit(elementwise.ComplexOp, (real, turned)),)
+    return (conjugate(TensorBuilder(c.into, c.op.location), *c.inputs),)
 
 
 CONVERSIONS: Mapping[str, Converter] = {

@@ -19,6 +19,8 @@ from ...dialects.tgraph.base import (
     with_shape,
 )
 from ...dialects.tgraph.matrices import NO, YES
+from ..builder import TensorBuilder
+from ..linear_algebra import reflected
 from .conversion import Conversion, Converter, Values, type_of
 
 ROUTINE = r"lapack_[sdcz](\w+)_ffi"
@@ -99,6 +101,12 @@ def _orgqr(c: Conversion) -> Values:
     return _factors(c, matrices.HouseholderProductOp, [0])
 
 
+def _ormqr(c: Conversion) -> Values:
+    left, adjoint = (c.option(name) == YES for name in ("left", "transpose"))
+    b = TensorBuilder(c.into, c.op.location)
+    return (reflected(b, *c.inputs, left=left, adjoint=adjoint),)
+
+
 def _syevd(c: Conversion) -> Values:
     lower = _flag(c, "uplo", "L")
     return (*_factors(c, matrices.EighOp, [0, 1], lower=lower), *_succeeded(c))
@@ -134,10 +142,12 @@ ROUTINES: Mapping[str, Converter] = {
     "getrf": _getrf,
     "heevd": _syevd,
     "orgqr": _orgqr,
+    "ormqr": _ormqr,
     "potrf": _potrf,
     "syevd": _syevd,
     "trsm": _trsm,
     "ungqr": _orgqr,
+    "unmqr": _ormqr,
 }
 
 CONVERSIONS: Mapping[str, Converter] = {

@@ -20,7 +20,7 @@ from ...dialects.tgraph.matrices import NO, YES
 from ...dialects.tgraph.shaping import ConcatenateOp
 from ...dialects.tgraph.spectral import FftOp
 from ..builder import TensorBuilder, shape_of, type_of
-from ..formulas import compare, matmul, triangle
+from ..formulas import compare, conjugate, matmul, triangle
 from ..indices import take_along
 from ..linear_algebra import determinant, diagonal_of, factored, identity, parity
 from ..unsupported import Unsupported
@@ -211,14 +211,6 @@ def _view_as_complex(c: AtenCall) -> SSAValue:
     return c.emit(e.ComplexOp, *parts)
 
 
-def _conjugate(c: AtenCall) -> SSAValue:
-    x = c["self"]
-    if not is_complex(type_of(x).element_type):
-        return x
-    imaginary = c.emit(e.NegateOp, _part(e.ImagOp, x, c))
-    return c.emit(e.ComplexOp, _part(e.RealOp, x, c), imaginary)
-
-
 def _absolute(c: AtenCall) -> SSAValue:
     x = c["self"]
     if is_complex(type_of(x).element_type):
@@ -287,7 +279,7 @@ def _complex_to_real(c: AtenCall) -> SSAValue:
 
 CONVERSIONS: Mapping[str, Conversion] = {
     "_cdist_forward": _distances,
-    "_conj": _conjugate,
+    "_conj": lambda c: conjugate(c, c["self"]),
     "_fft_c2c": _complex_to_complex,
     "_fft_c2r": _complex_to_real,
     "_fft_r2c": _real_to_complex,

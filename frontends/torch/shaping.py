@@ -9,6 +9,7 @@ import numpy as np
 from xdsl.dialects.builtin import IntegerAttr, TensorType, i64
 from xdsl.ir import SSAValue
 
+from ...dialects.dtypes import Array
 from ...dialects.tgraph import elementwise as e
 from ...dialects.tgraph import shaping
 from ...dialects.tgraph.base import ints
@@ -170,15 +171,38 @@ def _with_diagonal(c: AtenCall) -> SSAValue:
     return c.transpose(y, np.argsort(order).tolist())
 
 
-def _strided(c: AtenCall) -> SSAValue:
-    """Elements of a tensor's memory, of which only a dense one's is known."""
+def _strided_range(c: AtenCall) -> tuple[SSAValue, range | Array]:
+    """A tensor row by row, and which of its elements lie at the strides given: a range
+    where they follow one another. Only a dense tensor's memory is known."""
     if not c.examples["self"].is_contiguous():
         raise Unsupported("of a tensor that is not contiguous")
-    steps = np.tensordot(c["stride"], np.indices(c.shape), 1)
+    shape: Sequence[int] = c["size"]
+    steps = np.tensordot(c["stride"], np.indices(shape), 1)
     places = np.asarray(steps + (c["storage_offset"] or 0), np.int64)
-    return c.take(
-        c.reshape(c["self"], [prod(shape_of(c["self"]))]), c.constant(places), 0
-    )
+    flat = c.reshape(c["self"], [prod(shape_of(c["self"]))])
+    if places.size and (np.diff(places.ravel()) == 1).all():
+        start = int(places.flat[0])
+        return flat, range(start, start + places.size)
+    return flat, places
+
+
+def _strided(c: AtenCall) -> SSAValue:
+    flat, places = _strided_range(c)
+    if isinstance(places, range):
+        return c.reshape(c.part(flat, 0, places.start, places.stop), c.shape)
+    return c.take(flat, c.constant(places), 0)
+
+
+def _strided_scatter(c: AtenCall) -> SSAValue:
+    """The gradient of a global average pool with channels last has one."""
+    flat, places = _strided_range(c)
+    source = c.reshape(c["src"], [prod(shape_of(c["src"]))])
+    if isinstance(places, range):
+        start = c.constant(np.array(places.start))
+        y = c.emit(DynamicUpdateSliceOp, flat, source, start)
+    else:
+        y = put(c, flat, c.constant(places.ravel()), source, 0, "replace")
+    return c.reshape(y, c.shape)
 
 
 def _copy(c: AtenCall) -> SSAValue:
@@ -199,6 +223,7 @@ CONVERSIONS: Mapping[str, Conversion] = {
     "alias": lambda c: c["self"],
     "detach": lambda c: c["self"],
     "as_strided": _strided,
+    "as_strided_scatter": _strided_scatter,
     "arange": _range,
     "cat": _concatenate,
     "clone": lambda c: c["self"],
