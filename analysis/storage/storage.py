@@ -8,6 +8,8 @@
   or in a new one.
 * Reshape, transpose, slice, broadcast and reverse are views, unless no strides can say
   the result: then what they view is stored in order first.
+* A view that the block passes on is copied to its result where the view is made, and
+  read there: what it is a view of is often larger, and need not live to the end.
 * A read variable is used in place. What of its contents is still needed when it is
   written is copied just before.
 * What a loop carries lies in one buffer each, made outside: that of what it starts
@@ -25,7 +27,7 @@ become (analysis/operations.py): what is inside of it is stored nowhere.
 """
 
 from collections import ChainMap
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Collection, Mapping, MutableMapping, Sequence
 from itertools import starmap
 from math import prod
 from operator import itemgetter
@@ -124,7 +126,8 @@ class _Block(Storage):
         self._position = self._operations.position
         self._actions: list[Action] = []  # of the operation that is looked at
         self._at = 0  # its position
-        self._last_uses = _last_uses(self._operations)
+        self._copied = _copied_views(self._operations)
+        self._last_uses = _last_uses(self._operations, self._copied)
         self._destinations: dict[SSAValue, TensorBuffer] = {}
         self._parts: dict[SSAValue, Part] = {}
         self._joined: dict[SSAValue, Place] = {}  # of concatenations in place
@@ -462,6 +465,11 @@ class _Block(Storage):
         if part := self._part(op.result):
             self._fill(op, part, layout)
             return
+        if layout is not None and op in self._copied:
+            target = At(whole(self._destination(op.result), op.result), op.result)
+            self._copy(At(Place(buffer, layout), op.result), target)
+            self.put(op.result, target.place.buffer)
+            return
         if layout is not None:
             self.put(op.result, buffer, layout)
             return
@@ -750,12 +758,32 @@ def _is_written_at_once(op: Operation, result: SSAValue) -> bool:
     return _start_of(result) is None
 
 
-def _last_uses(operations: Operations) -> Mapping[SSAValue, int]:
-    """The last position at which each value, or a view of it, is read."""
+def _copied_views(operations: Operations) -> Collection[Operation]:
+    """The views of computed values that the last operation reads, through reshapes."""
+    ends = list(operations.inputs[-1])
+    for at, value in enumerate(ends):
+        while isinstance(value.owner, ReshapeOp):
+            value = value.owner.inputs[0]
+        ends[at] = value
+    return {
+        value.owner
+        for value in ends
+        if isinstance(value.owner, ViewOp)
+        and (source := source_of(value)) not in ends
+        and _is_computed(source)
+        and not isinstance(source.owner, ConstantOp | ReadOp)
+    }
+
+
+def _last_uses(
+    operations: Operations, copied: Collection[Operation] = ()
+) -> Mapping[SSAValue, int]:
+    """The last position at which each value, or a view of it that is not copied, is
+    read."""
     last: dict[SSAValue, int] = {}
     for at in range(len(operations.ops) - 1, -1, -1):
         end = at
-        if operations.is_view(at):
+        if operations.is_view(at) and operations.ops[at] not in copied:
             end = last.get(operations.ops[at].results[0], -1)
         for value in operations.inputs[at]:
             last[value] = max(end, last.get(value, -1))

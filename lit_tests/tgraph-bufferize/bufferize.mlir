@@ -96,6 +96,30 @@ func.func @returned_transpose(%a: tensor<4x8xf32, "cpu:0">) -> tensor<32xf32, "c
 
 // -----
 
+// A returned view of a computed value is copied where it is made, and read in the result:
+// the value's memory ends there.
+// CHECK-LABEL: func.func @returned_view
+// CHECK-SAME:    %[[S:[0-9]+]]: memref<4x2xf32, "cpu:0"> {tgraph.result = 0 : i32}
+// CHECK-SAME:    %[[T:[0-9]+]]: memref<2x4xf32, "cpu:0"> {tgraph.result = 1 : i32}
+// CHECK-NEXT:    %e = memref.alloc()
+// CHECK-NEXT:    tgraph.exponential %a outs(%e)
+// CHECK-NEXT:    %s = memref.reinterpret_cast %e
+// CHECK-NEXT:    "memref.copy"(%s, %[[S]])
+// CHECK-NEXT:    memref.dealloc %e
+// CHECK-NEXT:    %t = memref.reinterpret_cast %[[S]]
+// CHECK-NEXT:    "memref.copy"(%t, %[[T]])
+// CHECK-NEXT:    tgraph.negate %[[S]] outs(%{{.*}})
+// CHECK-NEXT:    func.return
+func.func @returned_view(%a: tensor<4x8xf32, "cpu:0">) -> (tensor<4x2xf32, "cpu:0">, tensor<2x4xf32, "cpu:0">, tensor<4x2xf32, "cpu:0">) {
+  %e = tgraph.exponential %a : tensor<4x8xf32, "cpu:0">
+  %s = tgraph.slice %e {start_indices = array<i64: 0, 6>, limit_indices = array<i64: 4, 8>, strides = array<i64: 1, 1>} : (tensor<4x8xf32, "cpu:0">) -> tensor<4x2xf32, "cpu:0">
+  %t = tgraph.transpose %s {permutation = array<i64: 1, 0>} : (tensor<4x2xf32, "cpu:0">) -> tensor<2x4xf32, "cpu:0">
+  %n = tgraph.negate %s : tensor<4x2xf32, "cpu:0">
+  func.return %s, %t, %n : tensor<4x2xf32, "cpu:0">, tensor<2x4xf32, "cpu:0">, tensor<4x2xf32, "cpu:0">
+}
+
+// -----
+
 // What is reshaped and returned is computed straight into the result.
 // CHECK-LABEL: func.func @reshaped_result
 // CHECK-SAME:    %[[R:[0-9]+]]: memref<32xf32, "cpu:0"> {tgraph.result = 0 : i32})
