@@ -65,6 +65,17 @@ def test_operations(case: Case) -> None:
     check(*case_model(case))
 
 
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+@pytest.mark.parametrize("largest", [0, 1])
+@pytest.mark.parametrize("count", [3, 9])
+def test_nan_is_larger_than_infinity(count: int, largest: int, dtype: str) -> None:
+    x = np.array([[3, np.nan, np.inf, -np.nan, 0, -0.0, np.inf, 7, -np.inf]], dtype)
+    x = np.concatenate([x, x[:, ::-1]])
+    one = helper.make_node("TopK", ["x", "k"], ["y", "i"], largest=largest)
+    constants = {"k": np.array([count])}
+    check(model_of([one], {"x": x}, ["y", "i"], constants), {"x": x})
+
+
 def node(name: str, inputs: str, output: str, **attributes: Any) -> Any:
     return helper.make_node(name, inputs.split(), output.split(), **attributes)
 
