@@ -67,6 +67,8 @@ def _reached(x: SSAValue, indices: SSAValue, axis: int) -> list[int]:
 def take_along(b: TensorBuilder, x: SSAValue, indices: SSAValue, axis: int) -> SSAValue:
     """NumPy's `take_along_axis`; along other axes the first elements are taken."""
     others, limits = _others(x, axis), _reached(x, indices, axis)
+    if limits[axis] == 0 and 0 in shape_of(indices):
+        return b.splat(0, with_shape(type_of(x), shape_of(indices)))
     return b.emit(
         GatherOp,
         b.slice(x, [0] * len(limits), limits),
@@ -115,6 +117,9 @@ def take_tuples(
     check_tuples(batch, length, len(shape))
     indexed = range(batch, batch + length)
     rest = len(shape) - batch - length
+    taken = [*outer, *shape[batch + length :]]
+    if 0 in shape[batch : batch + length] and 0 in taken:
+        return b.splat(0, with_shape(type_of(x), taken))
     return b.emit(
         GatherOp,
         x,

@@ -222,6 +222,8 @@ def _scan(
     steps, batch, width = shape_of(x)
     size = shape_of(state[0])[1]
     rows = n.splat(0, with_shape(type_of(x), [steps, batch, size]))
+    if steps == 0:
+        return rows, [n.splat(0, type_of(s)) for s in state]
     loop = Loop(n)
     count, y, *state = map(loop.carry, [n.splat(0, _COUNTER), rows, *state])
     body, one = loop.body, [1, batch, width]
