@@ -1018,6 +1018,21 @@ def test_convolutions_of_volumes(stride: int, padding: int) -> None:
     check(n.model(y), inputs_of(n, ([1, 5, 6, 7, 2], "float32")))
 
 
+@pytest.mark.parametrize(("padding", "stride"), [(0, 1), (0, 2), (1, 2)])
+def test_transposed_convolutions_of_volumes(stride: int, padding: int) -> None:
+    n = Network()
+    image = [1, 3, 4, 5, 2]
+    sizes = [s * stride + padding * (3 - stride) for s in image[1:4]]
+    x, y = n.input(image, "float32"), n.tensor([1, *sizes, 4], "float32")
+    options = {"strideD": stride, "strideH": stride, "strideW": stride}
+    inputs = [n.constant(i32(1, *sizes, 4)), n.random(3, 3, 3, 4, 2), x, n.random(4)]
+    n.op(
+        *("CONV_3D_TRANSPOSE", inputs, y),
+        **{"table": "Conv3DOptions", "padding": padding, **options},
+    )
+    check(n.model(y), inputs_of(n, (image, "float32")))
+
+
 def test_roots_of_mean_squares_and_near_channels() -> None:
     """LiteRT's reference kernel lacks the last of the near channels."""
     n = Network()
