@@ -375,8 +375,12 @@ class TensorBuilder:
         self, x: SSAValue, indices: SSAValue, axis: int, batch: int = 0
     ) -> SSAValue:
         """NumPy's `take` along an axis; indices are not negative. The first `batch`
-        dimensions of both go together, and come before that axis."""
+        dimensions of both go together, and come before that axis. No indices take
+        nothing, also from an axis of size 0."""
         shape, rank = shape_of(x), len(shape_of(indices)) - batch
+        taken = [*shape[:axis], *shape_of(indices)[batch:], *shape[axis + 1 :]]
+        if shape[axis] == 0 and 0 in taken:
+            return self.splat(0, with_shape(type_of(x), taken))
         one = [1 if d < batch or d == axis else s for d, s in enumerate(shape)]
         return self.emit(
             GatherOp,

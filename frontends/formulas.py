@@ -4,12 +4,25 @@ from collections.abc import Callable, Sequence
 from math import pi, prod, sqrt
 
 import numpy as np
-from xdsl.dialects.builtin import AnyFloat, StringAttr, TensorType, f32, i32, i64
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    IntegerType,
+    StringAttr,
+    TensorType,
+    f32,
+    i32,
+    i64,
+)
 from xdsl.ir import SSAValue
 
 from ..dialects.tgraph import elementwise as e
+<<<<<<< HEAD
 from ..dialects.tgraph.base import ints, with_element, with_shape
 from ..dialects.tgraph.elements import holds, is_complex, real_element
+=======
+from ..dialects.tgraph.base import element_bytes, ints, with_element, with_shape
+from ..dialects.tgraph.elements import computed_type, holds, is_stored
+>>>>>>> tiles
 from ..dialects.tgraph.reducing import ReduceWindowOp
 from .builder import TensorBuilder, broadcast_shapes, shape_of, type_of
 from .unsupported import Unsupported
@@ -21,6 +34,27 @@ def compare(
     b: TensorBuilder, x: SSAValue, direction: str, y: SSAValue | float
 ) -> SSAValue:
     return b.apply(e.CompareOp, x, y, direction=StringAttr(direction))
+
+
+def total_order(b: TensorBuilder, x: SSAValue) -> SSAValue:
+    """Integers that are ordered as floats are by IEEE's total order; integers as they
+    are.
+
+    Of negative numbers all bits but the sign's are flipped. Those of a few bits are
+    ordered as f32, which holds all of them.
+    """
+    element = type_of(x).element_type
+    if isinstance(element, IntegerType):
+        return x
+    if is_stored(element):
+        element = computed_type(element)
+        x = b.convert(x, element)
+    width = 8 * element_bytes(element)
+    to = with_element(type_of(x), IntegerType(width))
+    bits = b.emit(e.BitcastConvertOp, x, type=to)
+    sign = b.apply(e.ShiftRightArithmeticOp, bits, width - 1)
+    mask = b.apply(e.AndOp, sign, (1 << (width - 1)) - 1)
+    return b.apply(e.XorOp, bits, mask)
 
 
 def clamp(b: TensorBuilder, x: SSAValue, low: float, high: float) -> SSAValue:

@@ -13,7 +13,7 @@ from ..dialects.tgraph.indexing import DynamicUpdateSliceOp, GatherOp, ScatterOp
 from ..dialects.tgraph.shaping import ReverseOp
 from ..dialects.tgraph.structure import YieldOp
 from .builder import TensorBuilder, shape_of, type_of
-from .formulas import compare
+from .formulas import compare, total_order
 from .unsupported import Unsupported
 
 
@@ -67,6 +67,8 @@ def _reached(x: SSAValue, indices: SSAValue, axis: int) -> list[int]:
 def take_along(b: TensorBuilder, x: SSAValue, indices: SSAValue, axis: int) -> SSAValue:
     """NumPy's `take_along_axis`; along other axes the first elements are taken."""
     others, limits = _others(x, axis), _reached(x, indices, axis)
+    if limits[axis] == 0 and 0 in shape_of(indices):
+        return b.splat(0, with_shape(type_of(x), shape_of(indices)))
     return b.emit(
         GatherOp,
         b.slice(x, [0] * len(limits), limits),
@@ -115,6 +117,9 @@ def take_tuples(
     check_tuples(batch, length, len(shape))
     indexed = range(batch, batch + length)
     rest = len(shape) - batch - length
+    taken = [*outer, *shape[batch + length :]]
+    if 0 in shape[batch : batch + length] and 0 in taken:
+        return b.splat(0, with_shape(type_of(x), taken))
     return b.emit(
         GatherOp,
         x,
@@ -204,6 +209,12 @@ def put(
     )
 
 
+def _order(b: TensorBuilder, x: SSAValue) -> SSAValue:
+    """Integers that are ordered as floats are: -0 as 0, any NaN after all others."""
+    x = b.apply(e.SelectOp, compare(b, x, "EQ", x), x, np.nan)
+    return total_order(b, b.apply(e.AddOp, x, 0))  # -0 + 0 is 0
+
+
 def sorted_along(
     b: TensorBuilder,
     x: SSAValue,
@@ -213,8 +224,8 @@ def sorted_along(
     count: int | None = None,
 ) -> tuple[SSAValue, SSAValue]:
     """Elements in their order along an axis, equal ones as they are, and their indices
-    before (i64); the first `count` of them, if given. NaN is as large as infinity: a
-    sort needs an order of all elements.
+    before (i64); the first `count` of them, if given. NaN is larger than infinity, and
+    -0 is equal to 0: as in NumPy.
     """
     index = b.iota(with_element(type_of(x), i64), axis)
     element, number = (with_shape(type_of(value), []) for value in (x, index))
@@ -223,10 +234,7 @@ def sorted_along(
     inner = TensorBuilder(before, b.location)
     keys: list[SSAValue] = list(block.args[:2])
     if isinstance(element.element_type, AnyFloat):
-        keys = [
-            inner.apply(e.SelectOp, compare(inner, key, "LT", np.inf), key, np.inf)
-            for key in keys
-        ]
+        keys = [_order(inner, key) for key in keys]
     answer = compare(inner, keys[0], "GT" if descending else "LT", keys[1])
     block.add_ops([*before, YieldOp(answer)])
     types, properties = [type_of(x), type_of(index)], dict[str, Attribute]()

@@ -65,6 +65,53 @@ def test_operations(case: Case) -> None:
     check(*case_model(case))
 
 
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [("Gather", (0,)), ("GatherElements", (0, 3)), ("GatherND", (0, 1))],
+)
+def test_nothing_is_taken_from_an_empty_dimension(
+    name: str, shape: Sequence[int]
+) -> None:
+    x = np.zeros((0, 3), "f4")
+    one = helper.make_node(name, ["x", "i"], ["y"])
+    indices = {"i": np.zeros(shape, "i8")}
+    check(model_of([one], {"x": x}, ["y"], indices), {"x": x})
+    check(model_of([one], {"x": x, **indices}, ["y"]), {"x": x, **indices})
+
+
+@pytest.mark.parametrize(("name", "gates"), [("LSTM", 4), ("GRU", 3), ("RNN", 1)])
+def test_no_steps_end_in_zeros(name: str, gates: int) -> None:
+    """As of an empty sequence among others. onnxruntime leaves the state of an LSTM
+    uninitialized, and ends the process of a GRU."""
+    x, h = np.zeros((0, 2, 4), "f4"), normal(2, 2, 3)
+    weights = {"w": normal(2, 3 * gates, 4), "r": normal(2, 3 * gates, 3)}
+    one = helper.make_node(
+        *(name, ["x", "w", "r", "", "", "h"], ["y", "last"]),
+        hidden_size=3,
+        direction="bidirectional",
+    )
+    inputs = {"x": x, "h": h}
+    model = tensorplan.from_onnx(model_of([one], inputs, ["y", "last"], weights))
+    arrays = [x, h, *model.parameters.values()]
+    for y, last in (
+        run_reference(model.module, arrays),
+        tensorplan.compile(model)(x, h),
+    ):
+        assert y.shape == (0, 2, 2, 3)
+        np.testing.assert_array_equal(last, np.zeros((2, 2, 3)))
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+@pytest.mark.parametrize("largest", [0, 1])
+@pytest.mark.parametrize("count", [3, 9])
+def test_nan_is_larger_than_infinity(count: int, largest: int, dtype: str) -> None:
+    x = np.array([[3, np.nan, np.inf, -np.nan, 0, -0.0, np.inf, 7, -np.inf]], dtype)
+    x = np.concatenate([x, x[:, ::-1]])
+    one = helper.make_node("TopK", ["x", "k"], ["y", "i"], largest=largest)
+    constants = {"k": np.array([count])}
+    check(model_of([one], {"x": x}, ["y", "i"], constants), {"x": x})
+
+
 def node(name: str, inputs: str, output: str, **attributes: Any) -> Any:
     return helper.make_node(name, inputs.split(), output.split(), **attributes)
 

@@ -112,14 +112,6 @@ def test_cumulative_products(axis: int, reverse: int, exclusive: int) -> None:
 _WITH_NAN = np.array([[3, np.nan, 1, 2, np.nan, 0, -1, 7], range(8)], "f4")
 
 
-@pytest.mark.parametrize("largest", [0, 1])
-@pytest.mark.parametrize("count", [3, 8])
-def test_a_sort_of_nan_is_a_permutation(count: int, largest: int) -> None:
-    node = helper.make_node("TopK", ["x", "k"], ["y", "i"], largest=largest)
-    constants = {"k": np.array([count])}
-    check(model_of([node], {"x": _WITH_NAN}, ["y", "i"], constants), {"x": _WITH_NAN})
-
-
 @pytest.mark.parametrize("last", [0, 1])
 @pytest.mark.parametrize("name", ["ArgMax", "ArgMin"])
 def test_the_extreme_is_where_nan_is(name: str, last: int) -> None:

@@ -122,6 +122,11 @@ CONTROL: dict[str, Program] = {
     "search": (lambda i: jnp.searchsorted(jnp.arange(10), i), [INTEGERS]),
 }
 
+
+def _pooled(x: Any) -> Any:
+    return lax.reduce_window(x, -np.inf, lax.max, (2, 2), (1, 1), "VALID")
+
+
 SORTING: dict[str, Program] = {
     "argmax": (
         lambda x: (jnp.argmax(x, 1), jnp.argmin(x, 0), jnp.argmax(x), jnp.argmin(x)),
@@ -197,6 +202,10 @@ SORTING: dict[str, Program] = {
             lax.reduce_window(x, 0.5, lax.max, (2, 2), (1, 1), "SAME"),
             lax.reduce_window(x > 0, False, lax.bitwise_or, (2, 2), (1, 1), "SAME"),
         ),
+        [X],
+    ),
+    "the gradient of pooling with NaN": (
+        lambda x: jax.grad(lambda a: jnp.vdot(x[1:, 1:], _pooled(a)))(jnp.log(x)),
         [X],
     ),
     "cumulative": (

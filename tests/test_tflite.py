@@ -1018,6 +1018,21 @@ def test_convolutions_of_volumes(stride: int, padding: int) -> None:
     check(n.model(y), inputs_of(n, ([1, 5, 6, 7, 2], "float32")))
 
 
+@pytest.mark.parametrize(("padding", "stride"), [(0, 1), (0, 2), (1, 2)])
+def test_transposed_convolutions_of_volumes(stride: int, padding: int) -> None:
+    n = Network()
+    image = [1, 3, 4, 5, 2]
+    sizes = [s * stride + padding * (3 - stride) for s in image[1:4]]
+    x, y = n.input(image, "float32"), n.tensor([1, *sizes, 4], "float32")
+    options = {"strideD": stride, "strideH": stride, "strideW": stride}
+    inputs = [n.constant(i32(1, *sizes, 4)), n.random(3, 3, 3, 4, 2), x, n.random(4)]
+    n.op(
+        *("CONV_3D_TRANSPOSE", inputs, y),
+        **{"table": "Conv3DOptions", "padding": padding, **options},
+    )
+    check(n.model(y), inputs_of(n, (image, "float32")))
+
+
 def test_roots_of_mean_squares_and_near_channels() -> None:
     """LiteRT's reference kernel lacks the last of the near channels."""
     n = Network()
@@ -1089,8 +1104,9 @@ def test_what_a_model_lacks() -> None:
 
 @pytest.mark.parametrize(
     "kind",
-    "BUCKETIZE CONV_3D CUMSUM FLOOR_DIV L2_POOL_2D LOCAL_RESPONSE_NORMALIZATION SIGN "
-    "SPARSE_TO_DENSE UNIDIRECTIONAL_SEQUENCE_RNN UNSORTED_SEGMENT_SUM".split(),
+    "BUCKETIZE CONV_3D CUMSUM FAKE_QUANT FLOOR_DIV L2_POOL_2D "
+    "LOCAL_RESPONSE_NORMALIZATION SIGN SPARSE_TO_DENSE "
+    "UNIDIRECTIONAL_SEQUENCE_RNN UNSORTED_SEGMENT_SUM".split(),
 )
 def test_what_is_of_numbers_alone(kind: str) -> None:
     n = Network()
@@ -1098,6 +1114,21 @@ def test_what_is_of_numbers_alone(kind: str) -> None:
     ones = n.constant(i32(1, 1, 1, 1))
     n.op(kind, [x, ones, ones], y)
     assert f"operation {kind} with quantized elements" in refused(n.model(y))
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "bits"), [(-1.0, 2.0, 8), (-1.3, 1.1, 4), (0.5, 3.0, 16)]
+)
+def test_steps_of_a_range(low: float, high: float, bits: int) -> None:
+    n = Network()
+    x, y = n.input([4, 50], "float32"), n.tensor([4, 50], "float32")
+    numbers = {"min": low, "max": high, "numBits": bits}
+    n.op("FAKE_QUANT", [x], y, table="FakeQuantOptions", **numbers)
+    check(n.model(y), inputs_of(n, ([4, 50], "float32")))
+    n = Network()
+    x, y = n.input([4], "float32"), n.tensor([4], "float32")
+    n.op("FAKE_QUANT", [x], y, table="FakeQuantOptions", min=1.0, max=1.0, numBits=8)
+    assert "with 8 bits from 1.0 to 1.0, expected" in refused(n.model(y))
 
 
 def test_logarithms_in_another_scale() -> None:

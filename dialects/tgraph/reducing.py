@@ -441,7 +441,9 @@ class SelectAndScatterOp(TensorOp):
     gradient.
 
     In each window, the operation selects the first largest (`kind` "maximum") or
-    smallest element, and adds the gradient of the window to it.
+    smallest element, and adds the gradient of the window to it. Row by row, an element
+    takes the place of the selected one unless that is as large (small) or more so: NaN
+    takes it, and so does what follows NaN.
     """
 
     name = "tgraph.select_and_scatter"

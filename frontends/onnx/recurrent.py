@@ -5,7 +5,8 @@
 
 so that what the loop carries (state and Y) is updated in place. Where sequences have
 lengths of their own, a step past the end of one keeps its state, and its row is zero.
-An empty one ends in zeros whatever its initial state, as in onnxruntime.
+An empty one ends in zeros whatever its initial state, as in onnxruntime; so do all if
+there are no steps.
 
 Of 8-bit weights (DynamicQuantizeLSTM), both products are of integers: x has one scale
 for all steps, and h one for each step. The ranges have what onnxruntime passes to these
@@ -222,6 +223,8 @@ def _scan(
     steps, batch, width = shape_of(x)
     size = shape_of(state[0])[1]
     rows = n.splat(0, with_shape(type_of(x), [steps, batch, size]))
+    if steps == 0:
+        return rows, [n.splat(0, type_of(s)) for s in state]
     loop = Loop(n)
     count, y, *state = map(loop.carry, [n.splat(0, _COUNTER), rows, *state])
     body, one = loop.body, [1, batch, width]

@@ -28,14 +28,16 @@ from ...dialects.tgraph.base import (
 )
 from ...dialects.tgraph.elements import (
     AnyInteger,
-    computed_type,
     float_bits,
     is_complex,
-    is_stored,
     real_element,
 )
 from ..builder import TensorBuilder
+<<<<<<< HEAD
 from ..formulas import compare, conjugate
+=======
+from ..formulas import compare, total_order
+>>>>>>> tiles
 from ..unsupported import Unsupported
 from ..written import FORMULAS, magnitude, unit, written_out
 from .conversion import Conversion, Converter, Values, broadcast, same, type_of
@@ -49,31 +51,10 @@ def _square(c: Conversion) -> Values:
 def _compare(c: Conversion) -> Values:
     inputs = c.inputs
     if c.text("compare_type") == "TOTALORDER":
-        inputs = [total_order(c, value) for value in inputs]
+        b = TensorBuilder(c.into, c.op.location)
+        inputs = [total_order(b, value) for value in inputs]
     direction = StringAttr(c.text("comparison_direction"))
     return (c.emit(elementwise.CompareOp, inputs, direction=direction),)
-
-
-def total_order(c: Conversion, value: SSAValue) -> SSAValue:
-    """Integers that are ordered as floats are by IEEE's total order.
-
-    Of negative numbers all bits but the sign's are flipped. Those of a few bits are
-    ordered as f32, which holds all of them.
-    """
-    type = type_of(value)
-    if isinstance(type.element_type, IntegerType):
-        return value
-    if is_stored(type.element_type):
-        type = with_element(type, computed_type(type.element_type))
-        value = c.emit(elementwise.ConvertOp, (value,), type)
-    width = 8 * element_bytes(type.element_type)
-    to = with_element(type, IntegerType(width))
-    bits = c.emit(elementwise.BitcastConvertOp, (value,), to)
-    last = c.number(width - 1, to)
-    sign = c.emit(elementwise.ShiftRightArithmeticOp, (bits, last), to)
-    rest = c.number((1 << (width - 1)) - 1, to)
-    mask = c.emit(elementwise.AndOp, (sign, rest), to)
-    return c.emit(elementwise.XorOp, (bits, mask), to)
 
 
 def _select(c: Conversion) -> Values:

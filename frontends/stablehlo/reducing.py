@@ -22,9 +22,10 @@ from ...dialects.diagnostics import name_of
 from ...dialects.tgraph import bodies, elementwise, random, reducing, shaping
 from ...dialects.tgraph.base import TensorOp, shape_of, with_element, with_shape
 from ...dialects.tgraph.structure import YieldOp
+from ..builder import TensorBuilder
+from ..formulas import compare, total_order
 from ..unsupported import Unsupported
 from .conversion import Conversion, Converter, Values, broadcast, padding, type_of
-from .elementwise import total_order
 from .windows import reduced_by_body
 
 
@@ -206,14 +207,9 @@ def _top_k(c: Conversion) -> Values:
     scalars = [with_shape(t, []) for t in (type, type, indices_type, indices_type)]
     block = Block(arg_types=scalars)
     ops: list[Operation] = []
-    inside = Conversion(c.op, (), ops, c.block)
-    first, second = (total_order(inside, value) for value in block.args[:2])
-    before = inside.emit(
-        elementwise.CompareOp,
-        (first, second),
-        with_element(scalars[0], i1),
-        direction=StringAttr("GT"),
-    )
+    b = TensorBuilder(ops, c.op.location)
+    first, second = (total_order(b, x) for x in block.args[:2])
+    before = compare(b, first, "GT", second)
     block.add_ops([*ops, YieldOp(before)])
     shape = shape_of(type_of(c.op.results[0]))
     return c.emit_all(

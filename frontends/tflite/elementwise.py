@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial, reduce
-from math import erf
+from math import erf, inf
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from .fixed_point import (
     factored,
     half,
     limited,
+    nearest,
     on_reals,
     product,
     range_of,
@@ -52,6 +53,28 @@ def _quantize(n: TFLiteNode) -> Sequence[Value]:
     if result.zeros.any():
         steps = n.apply(e.AddOp, steps, n.along(result, result.zeros))
     return [n.convert(clamp(n, steps, *range_of(n, None, None)), _element(n))]
+
+
+def _fake_quantize(n: TFLiteNode) -> Sequence[Value]:
+    """Rounded to the steps of a range, which is moved so that zero is one of them; all
+    in f32, as in LiteRT."""
+    expect_numbers(n)
+    low, high, bits = (n.option(name) for name in ("Min", "Max", "NumBits"))
+    if n.option("NarrowRange"):
+        raise Unsupported("with a narrow range")
+    if not 2 <= bits <= 16 or not 0 < high - low < inf:
+        raise Unsupported(
+            f"with {bits} bits from {low} to {high}, expected 2 to 16 bits and a range"
+        )
+    low, high, last = np.array([low, high, (1 << bits) - 1], np.float32)
+    step = (high - low) / last
+    zero = np.float32(nearest(np.clip([-low / step], 0, last))[0])
+    low, high = -zero * step, (last - zero) * step
+    x = clamp(n, n.value(0), float(low), float(high))
+    x = n.apply(e.SubtractOp, x, float(low))
+    x = n.apply(e.MultiplyOp, x, float(np.float32(1) / step))
+    x = n.apply(e.MultiplyOp, n.emit(e.RoundNearestAfzOp, x), float(step))
+    return [n.apply(e.AddOp, x, float(low))]
 
 
 def _dequantize(n: TFLiteNode) -> Sequence[Value]:
@@ -515,6 +538,7 @@ CONVERSIONS: Mapping[str, Conversion] = {
     ),
     "EQUAL": _compare("EQ"),
     "EXP": _with_16_bits(_unary(_op(e.ExponentialOp), np.exp), _exp_of_16_bits),
+    "FAKE_QUANT": _fake_quantize,
     "FLOOR": _unary(_op(e.FloorOp), np.floor),
     "FLOOR_DIV": _floor_divide,
     "FLOOR_MOD": _floor_modulo,

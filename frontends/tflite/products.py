@@ -209,29 +209,45 @@ def _depthwise(n: TFLiteNode) -> Sequence[Value]:
 
 
 def _transposed_convolution(n: TFLiteNode) -> Sequence[Value]:
-    """The first input is the size of the result. Kernels are in the order output,
-    height, width, input."""
-    size, order = n.known_integers(0)[1:3], [2, 1, 3]
+    """Kernels are in the order output, height, width, input."""
+    return _transposed(n, "HW", "o#i")
+
+
+def _transposed_convolution_3d(n: TFLiteNode) -> Sequence[Value]:
+    """Kernels are in the order depth, height, width, output, input."""
+    if n.is_quantized:
+        raise Unsupported("with quantized elements")
+    if _dilations(n, "DHW") != [1, 1, 1]:
+        raise Unsupported("with dilations")
+    return _transposed(n, "DHW", "#oi")
+
+
+def _transposed(n: TFLiteNode, space: str, kernels: str) -> Sequence[Value]:
+    """The first input is the size of the result."""
+    last, first = 1 + len(space), kernels.index("#")
+    size, order = n.known_integers(0)[1:last], [2, 1, 3]
     inputs, tensors = (
         [values[at] if at < len(values) else None for at in order]
         for values in (n.inputs, n.tensors)
     )
     n = replace(n, inputs=inputs, tensors=tensors)
-    image, reach = shape_of(n.value(0))[1:3], n.tensor(1).shape[1:3]
-    strides = [n.option("StrideH"), n.option("StrideW")]
+    image = shape_of(n.value(0))[1:last]
+    reach = n.tensor(1).shape[first : first + len(space)]
+    strides = [n.option(f"Stride{dimension}") for dimension in space]
     full = [(i - 1) * s + k for i, s, k in zip(image, strides, reach, strict=True)]
     more = [whole - given for whole, given in zip(full, size, strict=True)]
-    low = [0, 0] if n.option("Padding") else [max(m, 0) // 2 for m in more]
+    low = [0 if n.option("Padding") else max(m, 0) // 2 for m in more]
     high = [max(m - below, 0) for m, below in zip(more, low, strict=True)]
     extra = [max(-m, 0) for m in more]
-    window = SpatialWindow(reach, strides, [1, 1], low, high)
+    window = SpatialWindow(reach, strides, [1] * len(space), low, high)
 
     def product(image: SSAValue, kernel: SSAValue) -> SSAValue:
         operands = image, kernel, window, extra
-        return convolve_transposed(n, *operands, images="b#f", kernels="o#i")
+        return convolve_transposed(n, *operands, images="b#f", kernels=kernels)
 
     x = n.centred(0) if n.is_quantized else n.value(0)
-    return [_product(n, x, 0, product, 0, is_grouped=True)]
+    channel = 0 if first else len(space)
+    return [_product(n, x, 0, product, channel, is_grouped=True)]
 
 
 # Matrices
@@ -303,6 +319,7 @@ CONVERSIONS: Mapping[str, Conversion] = {
     "BATCH_MATMUL": _matmul,
     "CONV_2D": _convolution,
     "CONV_3D": _convolution_3d,
+    "CONV_3D_TRANSPOSE": _transposed_convolution_3d,
     "DEPTHWISE_CONV_2D": _depthwise,
     "FULLY_CONNECTED": _fully_connected,
     "TRANSPOSE_CONV": _transposed_convolution,

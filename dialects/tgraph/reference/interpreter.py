@@ -654,13 +654,12 @@ def _select_and_scatter(
 
     values = places(x, 0)
     positions = places(np.reshape(np.arange(x.size), x.shape), -1)
-    inside = positions >= 0
     kind = op.kind.data
-    best = _REDUCE[kind](
-        values, axis=1, where=inside, initial=identity(kind, x.dtype), keepdims=True
-    )
-    first = np.argmax(inside & (values == best), axis=1)
-    selected = np.take_along_axis(positions, first[:, None], axis=1)[:, 0]
+    stays = np.greater_equal if kind == "maximum" else np.less_equal
+    selected, best = positions[:, 0], values[:, 0]
+    for at, value in zip(positions.T, values.T, strict=True):
+        taken = (at >= 0) & ((selected < 0) | ~stays(best, value))
+        selected, best = np.where(taken, at, selected), np.where(taken, value, best)
     result: Array = np.zeros(x.size, accumulator(x.dtype))
     np.add.at(result, selected[selected >= 0], source.ravel()[selected >= 0])
     return result.reshape(x.shape).astype(x.dtype)

@@ -242,7 +242,7 @@ def select_and_scatter(values: Values, op: SelectAndScatterOp, target: Stored) -
     window = op.window_dimensions.get_values()
     strides = op.window_strides.get_values()
     low = op.padding_low.get_values()
-    is_better = "gt" if op.kind.data == "maximum" else "lt"
+    more = "gt" if op.kind.data == "maximum" else "lt"
     rank = len(window)
 
     def add_up(total: Stored) -> None:
@@ -278,7 +278,7 @@ def select_and_scatter(values: Values, op: SelectAndScatterOp, target: Stored) -
                     zero = code.constant(0, index)
                     safe.append(code.add(arith.SelectOp(fits, a, zero)))
                 value = code.load(old, safe)
-                better = _compare(code, element, value, best[1], is_better)
+                better = _compare(code, element, value, best[1], more)
                 is_first = code.invert(best[0])
                 wins = code.add(arith.OrIOp(better, is_first))
                 wins = code.add(arith.AndIOp(wins, is_inside))
@@ -359,8 +359,9 @@ def unravel(code: MlirCode, number: SSAValue, shape: Sequence[int]) -> list[SSAV
 def _compare(
     code: MlirCode, element: Attribute, x: SSAValue, y: SSAValue, predicate: str
 ) -> SSAValue:
+    """The same of floats, or whether one is NaN."""
     if is_float(element):
-        return code.add(arith.CmpfOp(x, y, f"o{predicate}"))
+        return code.add(arith.CmpfOp(x, y, f"u{predicate}"))
     sign = "u" if is_unsigned(element) else "s"
     return code.add(arith.CmpiOp(x, y, sign + predicate))
 

@@ -42,7 +42,7 @@ from .elements import load, number_of, register_type, rounded, store
 from .graphs import NoLoopNest
 from .loops import UNROLLED
 from .nests import VECTOR, Loops, merged
-from .operations import extreme, is_better
+from .operations import extreme
 
 FEW = 9
 """Elements of a window that are written one by one where every place meets them all."""
@@ -313,6 +313,8 @@ class _Selecting(_Lowering):
         self, pointers: Sequence[str], spans: Sequence[_Span], lanes: int, active: int
     ) -> None:
         code, dtype = self.code, self.arrays[0].dtype
+        sign = "s" if dtype.kind == "i" else "u"  # of floats: more, or unordered
+        more = sign + ("gt" if self.kind == "maximum" else "lt")
         with code.when(self.is_met(spans)):
             best = code.slot(code.widened(self.identity, lanes))
             first = pointers
@@ -323,13 +325,11 @@ class _Selecting(_Lowering):
             for x, _, out in self.elements(spans, pointers):
                 new = load(code, x, dtype.itemsize, dtype, lanes, active)
                 so_far = code.get(best, new.element, lanes)
-                better = is_better(self.kind, dtype, new, so_far)
+                better = new.compare(more, so_far)
                 here = self._address(out, lanes)
                 before = code.get(selected, here.element, lanes)
                 code.set(selected, code.select(better, here, before, random=True))
-                # After a NaN, none is better.
-                taken = better | new.is_nan if new.is_float else better
-                code.set(best, code.select(taken, new, so_far))
+                code.set(best, code.select(better, new, so_far))
             sums = self.arrays[2].dtype
             gradient = load(code, pointers[1], dtype.itemsize, dtype, lanes, active)
             for out, is_here in self._selected(pointers, spans, selected, lanes):

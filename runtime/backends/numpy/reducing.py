@@ -1,6 +1,7 @@
 """Kernels of reductions, and of windows that move over a tensor."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import product
 from math import gcd, prod
 from typing import TypeAlias
@@ -176,8 +177,9 @@ def select_and_scatter(
 ) -> list[Call]:
     """Two rounds over the window's elements: number the selected one, then add there.
 
-    The numbers ascend, so the last element that is better than all before has the
-    largest. Where none is better than the identity, the first that is met is selected.
+    The numbers ascend, so the last element that took the place of the one before has
+    the largest. Where none is better than the identity, the first that is met is
+    selected.
     """
     (x, source), (out,) = inputs, outs
     if source.size == 0:
@@ -185,8 +187,8 @@ def select_and_scatter(
     kind = op.kind.data
     dtype = accumulator(out.dtype)
     target = out if dtype == out.dtype else scratch.take(out.shape, dtype)
-    better = np.greater if kind == "maximum" else np.less
-    best_of = reduction_ufunc(op, kind, x.dtype)
+    reduction_ufunc(op, kind, x.dtype)  # refuses types
+    stays = np.greater_equal if kind == "maximum" else np.less_equal
     window = op.window_dimensions.get_values()
     small = np.dtype(np.int8 if prod(window) < 128 else np.int32)
     parts = _parts(op, source.shape)
@@ -226,10 +228,11 @@ def select_and_scatter(
             is_better, new = mask[*where, ...], numbered[*where, ...]
             at = number[*where, ...]
             calls += [
-                (better, (candidate, so_far, is_better)),
+                (stays, (so_far, candidate, is_better)),
+                (np.logical_not, (is_better, is_better)),
                 (np.multiply, (is_better.view(np.int8), np.array(n, small), new)),
                 ufunc_call(np.maximum, at, new, at),
-                ufunc_call(best_of, so_far, candidate, so_far),
+                (partial(np.copyto, where=is_better), (so_far, candidate)),
             ]
         for n, (where, met) in met_at:
             is_selected, moving = mask[*where, ...], moved[*where, ...]
