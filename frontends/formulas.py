@@ -16,13 +16,14 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import SSAValue
 
 from ..dialects.tgraph import elementwise as e
-<<<<<<< HEAD
-from ..dialects.tgraph.base import ints, with_element, with_shape
-from ..dialects.tgraph.elements import holds, is_complex, real_element
-=======
 from ..dialects.tgraph.base import element_bytes, ints, with_element, with_shape
-from ..dialects.tgraph.elements import computed_type, holds, is_stored
->>>>>>> tiles
+from ..dialects.tgraph.elements import (
+    computed_type,
+    holds,
+    is_complex,
+    is_stored,
+    real_element,
+)
 from ..dialects.tgraph.reducing import ReduceWindowOp
 from .builder import TensorBuilder, broadcast_shapes, shape_of, type_of
 from .unsupported import Unsupported

@@ -33,11 +33,7 @@ from ...dialects.tgraph.elements import (
     real_element,
 )
 from ..builder import TensorBuilder
-<<<<<<< HEAD
-from ..formulas import compare, conjugate
-=======
-from ..formulas import compare, total_order
->>>>>>> tiles
+from ..formulas import compare, conjugate, total_order
 from ..unsupported import Unsupported
 from ..written import FORMULAS, magnitude, unit, written_out
 from .conversion import Conversion, Converter, Values, broadcast, same, type_of
