@@ -205,9 +205,26 @@ func.func @main(%x: tensor<4x4xf32> {tgraph.donated}, %y: tensor<4xf32>)
 """The first product may not be written over what it is made of."""
 
 
+ODD = """func.func @main(%x: tensor<3x3xf32>) -> tensor<3x3xf32> {
+  %a = tgraph.transpose %x {permutation = array<i64: 1, 0>}
+    : (tensor<3x3xf32>) -> tensor<3x3xf32>
+  %p = tgraph.dot_general %x, %a {lhs_contracting_dimensions = array<i64: 1>,
+    rhs_contracting_dimensions = array<i64: 0>}
+    : (tensor<3x3xf32>, tensor<3x3xf32>) -> tensor<3x3xf32>
+  %q = tgraph.dot_general %a, %x {lhs_contracting_dimensions = array<i64: 1>,
+    rhs_contracting_dimensions = array<i64: 0>}
+    : (tensor<3x3xf32>, tensor<3x3xf32>) -> tensor<3x3xf32>
+  %r = tgraph.dot_general %p, %q {lhs_contracting_dimensions = array<i64: 1>,
+    rhs_contracting_dimensions = array<i64: 0>}
+    : (tensor<3x3xf32>, tensor<3x3xf32>) -> tensor<3x3xf32>
+  func.return %r : tensor<3x3xf32>
+}"""
+"""Two buffers of 36 bytes, one of which begins at a multiple of 64."""
+
+
 @cache
 def random_programs() -> Sequence[ModuleOp]:
-    """Always the same ones, and one more."""
+    """Always the same ones, and two more."""
     found = [parse(PRODUCTS)]
 
     @seed(0)
@@ -223,7 +240,7 @@ def random_programs() -> Sequence[ModuleOp]:
         found.append(program.module)
 
     collect()
-    return found
+    return [*found, parse(ODD)]
 
 
 def verdicts(check: bool = True) -> Iterator[str]:
