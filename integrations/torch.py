@@ -4,23 +4,17 @@ AOTAutograd divides each graph of TorchDynamo into a forward and a backward pass
 cut with the fewest bytes to keep. Each pass is a program of its own: saved tensors are
 results of the first, and arguments of the second, which are donated: the backward pass
 computes in their memory, too, when it has read them, and drops them then
-(torch_calls.py). In a graph without gradients,
-parameters and buffers are weights (torch_weights.py). A graph whose sizes are symbolic
-is compiled for each set of sizes that it is called with. PyTorch runs the operations
-that tensorplan lacks, and a warning lists them. The others are as few programs as their
-order allows. PyTorch also draws the random numbers, with its own generator.
+(torch_calls.py). In a graph without gradients, parameters and buffers are weights
+(torch_weights.py). A graph whose sizes are symbolic is compiled for each set of sizes
+that it is called with. PyTorch runs the operations that tensorplan lacks, and a warning
+lists them. The others are as few programs as their order allows. PyTorch also draws the
+random numbers, with its own generator.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import (
-    Callable,
-    Collection,
-    Generator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from importlib import import_module

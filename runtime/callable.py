@@ -156,9 +156,9 @@ class CallableProgram:
         At each address lies a C-contiguous, aligned array of the input's or result's
         type and shape, in this process. The memory of a result, a variable or a donated
         input overlaps with nothing else. An arena is aligned to 64 bytes. What a
-        donated input held is lost. Nothing
-        checks this. A call of the other kind, with arrays, takes longer after one of
-        this kind, and vice versa: the program is made ready anew.
+        donated input held is lost. Nothing checks this. A call of the other kind, with
+        arrays, takes longer after one of this kind, and vice versa: the program is made
+        ready anew.
 
         Raises `ValueError` for too few or too many addresses or stages, and
         `OverflowError` for one of more than 64 bits.

@@ -138,10 +138,9 @@ def test_attention_with_a_mask_that_learns() -> None:
         assert torch.allclose(own, expected, rtol=2e-4, atol=1e-5)
 
 
-def test_a_backward_pass_drops_what_it_has_read(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Stage by stage; and it copies no keys, which lie in another order."""
+@pytest.fixture
+def built(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The programs that are compiled, one after the other."""
     made: list[Any] = []
     build = integration.Builder.__call__
 
@@ -149,14 +148,22 @@ def test_a_backward_pass_drops_what_it_has_read(
         made.append(build(self, module))
         return made[-1]
 
+    monkeypatch.setattr(integration.Builder, "__call__", building)
+    return made
+
+
+def test_a_backward_pass_drops_what_it_has_read(
+    built: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stage by stage; and it copies no keys, which lie in another order."""
+
     def copying(tensor: Tensor) -> Tensor:
         assert tensor.is_contiguous()
         return tensor
 
-    monkeypatch.setattr(integration.Builder, "__call__", building)
     monkeypatch.setattr(torch_calls, "_in_rows", copying)
     check_training(torch_models.make("gpt2_block")[0], torch.randn(2, 12, 64))
-    forward, backward = (len(run.stages) for run in made[-2:])
+    forward, backward = (len(run.stages) for run in built[-2:])
     assert forward == 1 < backward
 
 
@@ -528,18 +535,8 @@ def programs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return made
 
 
-def test_the_programs_of_a_graph_share_an_arena(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_programs_of_a_graph_share_an_arena(built: list[Any]) -> None:
     """Passes of several sizes may interleave."""
-    made: list[Any] = []
-    build = integration.Builder.__call__
-
-    def building(self: Any, module: Any) -> Any:
-        made.append(build(self, module))
-        return made[-1]
-
-    monkeypatch.setattr(integration.Builder, "__call__", building)
     module = nn.Sequential(nn.Linear(8, 32), nn.Softmax(1), nn.Linear(32, 4), nn.ELU())
     ours = copy.deepcopy(module)
     compiled = torch.compile(ours, backend=backend, dynamic=True)
@@ -550,8 +547,8 @@ def test_the_programs_of_a_graph_share_an_arena(
             loss.backward()
     for own, want in zip(ours.parameters(), module.parameters(), strict=True):
         assert torch.allclose(own.grad, want.grad, rtol=2e-4, atol=1e-5)
-    assert len(made) == 6
-    (pool,) = {pool for run in made for pool in run.pools}
+    assert len(built) == 6
+    (pool,) = {pool for run in built for pool in run.pools}
     assert pool.bytes > 0
 
 

@@ -91,7 +91,7 @@ def _product(
 ) -> list[Call]:
     """As one of matrices that lie there. Raises `Refused` if it is none, or slower."""
     spatial = _seen(op, inputs, out)
-    if spatial is None or any(map(_is_reversed, inputs)):
+    if spatial is None or any(map(_is_flipped, inputs)):
         raise Refused
     points, sums = spatial
 
@@ -151,10 +151,6 @@ def _seen(
     if op.groups > 1 or op.batch_group_count.value.data > 1:
         return None
     return points, sums
-
-
-def _is_reversed(x: Array) -> bool:
-    return min(x.strides) < 0
 
 
 def _divisions(
@@ -275,10 +271,9 @@ def _as_images(x: Array, labels: str, first: str) -> Array:
     return np.expand_dims(ordered, 2) if x.ndim == 3 else ordered
 
 
-def _is_flipped(kernel: Array) -> bool:
+def _is_flipped(x: Array) -> bool:
     return any(
-        stride < 0 < size - 1
-        for stride, size in zip(kernel.strides, kernel.shape, strict=True)
+        stride < 0 < size - 1 for stride, size in zip(x.strides, x.shape, strict=True)
     )
 
 
