@@ -77,24 +77,27 @@ Item = TypeVar("Item")
 
 
 class _ByStart(Generic[Item]):
-    """Items by when they start: what may be live at some time is one stretch of them,
-    as none lives longer than the longest."""
+    """Items by when they start, those that live about as long together: what may be
+    live at some time is one stretch of each group."""
 
     def __init__(self) -> None:
-        self._starts: list[int] = []
-        self._items: list[Item] = []
-        self._longest = 0
+        self._groups: dict[int, tuple[list[int], list[Item]]] = {}
+        """Starts and items, by the number of bits of the steps that they live."""
 
     def add(self, start: int, end: int, item: Item) -> None:
-        place = bisect_right(self._starts, start)
-        self._starts.insert(place, start)
-        self._items.insert(place, item)
-        self._longest = max(self._longest, end - start)
+        bits = (end - start).bit_length()
+        starts, items = self._groups.setdefault(bits, ([], []))
+        place = bisect_right(starts, start)
+        starts.insert(place, start)
+        items.insert(place, item)
 
     def near(self, start: int, end: int) -> Sequence[Item]:
         """All that are live in [start, end), and maybe some others."""
-        first = bisect_right(self._starts, start - self._longest)
-        return self._items[first : bisect_left(self._starts, end)]
+        found: list[Item] = []
+        for bits, (starts, items) in self._groups.items():
+            first = bisect_right(starts, start - (1 << bits))
+            found += items[first : bisect_left(starts, end)]
+        return found
 
 
 @dataclass(eq=False, slots=True)

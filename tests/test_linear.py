@@ -143,10 +143,14 @@ def test_twice_the_program_is_twice_the_work(program: Callable[[int], str]) -> N
     assert lines(40) < 2.1 * lines(20)
 
 
-def test_twice_the_chain_into_a_result_is_twice_the_work() -> None:
+@pytest.mark.parametrize("size", [64, 4096])
+def test_twice_the_chain_into_a_result_is_twice_the_work(size: int) -> None:
+    """Beside a value that lives until then, for which the larger result has room."""
+
     def lines(count: int) -> int:
         values = [Buffer(str(i), 64, i, i + 2) for i in range(count)]
-        result = Buffer("result", 64, count, count + 1)
+        values.append(Buffer("kept", 64, 0, count))
+        result = Buffer("result", size, count, count + 1)
         return lines_run(lambda: reuse(values, [result]))
 
     assert lines(800) < 2.3 * lines(400)  # n log n
