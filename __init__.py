@@ -95,7 +95,7 @@ def read(source: str | bytes | os.PathLike[str]) -> ModuleOp:
     """
     from .frontends import reading
 
-    _expect_contents(source, str | bytes | os.PathLike)
+    _expect_contents(source)
     if isinstance(source, os.PathLike):
         data, name = Path(source).read_bytes(), os.fspath(source)
     else:
@@ -105,13 +105,12 @@ def read(source: str | bytes | os.PathLike[str]) -> ModuleOp:
     return reading.read(data, name, context(), trusted=isinstance(source, bytes))
 
 
-def _expect_contents(source: object, kinds: Any) -> None:
+def _expect_contents(source: object) -> None:
     if isinstance(source, str) and "\0" not in source and os.path.exists(source):
         raise ValueError(f"{source!r} is a file's name, expected Path({source!r})")
-    if not isinstance(source, kinds):
-        texts = "text, " if issubclass(str, kinds) else ""
+    if not isinstance(source, str | bytes | os.PathLike):
         found = type(source).__name__
-        raise TypeError(f"source is a {found}, expected {texts}bytes or a Path")
+        raise TypeError(f"source is a {found}, expected text, bytes or a Path")
 
 
 def from_stablehlo(
@@ -199,22 +198,22 @@ def _simplified(model: Model, simplify: bool) -> Model:
 
 
 def from_onnx(
-    source: bytes | os.PathLike[str],
+    source: bytes | str | os.PathLike[str],
     *,
     sizes: Mapping[str, int] | None = None,
     values: Mapping[str, Any] | None = None,
     simplify: bool = True,
 ) -> Model:
-    """Reads an ONNX model (opset 6 to 28), and returns it as a `tgraph` program with
-    its parameters.
+    """Reads an ONNX model (opset 6 to 28) from bytes or the file of a name, and returns
+    it as a `tgraph` program with its parameters.
 
     The module's arguments are the model's inputs, followed by its parameters. `sizes`
     are the sizes of the model's dynamic dimensions, and the lengths of inputs that are
     sequences. `values` are arrays for inputs that become constants, such as one that
     shapes depend on. `simplify` is as in `from_jax`. Requires the extra `onnx`.
 
-    Raises `LocatedError` that lists all unsupported operations, `OSError` for a file
-    that cannot be read, and `ValueError` for a file name that is not a `Path`.
+    Raises `LocatedError` that lists all unsupported operations, and `OSError` for a
+    file that cannot be read.
     """
     from .frontends.onnx import import_model
 
@@ -223,12 +222,16 @@ def from_onnx(
     return _simplified(import_model(data, name, sizes, values), simplify)
 
 
-def _contents(source: bytes | os.PathLike[str], name: str) -> tuple[bytes, str]:
-    """What is in a file, or is given, and what it is called."""
-    _expect_contents(source, bytes | os.PathLike)
-    if isinstance(source, os.PathLike):
-        return Path(source).read_bytes(), os.fspath(source)
-    return source, name
+def _contents(source: object, name: str) -> tuple[bytes, str]:
+    """What is in a file, or is given, and what it is called. Such models have no text
+    form, so text is a file's name."""
+    if isinstance(source, bytes):
+        return source, name
+    if not isinstance(source, str | os.PathLike):
+        found = type(source).__name__
+        raise TypeError(f"source is a {found}, expected bytes or a file's name")
+    path = Path(cast("str | os.PathLike[str]", source))
+    return path.read_bytes(), str(path)
 
 
 def _expect_sizes(sizes: Any) -> None:
@@ -239,16 +242,18 @@ def _expect_sizes(sizes: Any) -> None:
             raise TypeError(f"size {name!r} is {size!r}, expected an integer")
 
 
-def from_tflite(source: bytes | os.PathLike[str], *, simplify: bool = True) -> Model:
-    """Reads a LiteRT (TensorFlow Lite) model, of floats or quantized, and returns it as
-    a `tgraph` program with its parameters.
+def from_tflite(
+    source: bytes | str | os.PathLike[str], *, simplify: bool = True
+) -> Model:
+    """Reads a LiteRT (TensorFlow Lite) model, of floats or quantized, from bytes or the
+    file of a name, and returns it as a `tgraph` program with its parameters.
 
     The module's arguments are the model's inputs, followed by its parameters. 8-bit
     numbers are those that LiteRT's reference kernels compute. `simplify` is as in
     `from_jax`. Requires the extra `tflite`.
 
-    Raises `LocatedError` that lists all unsupported operations, `OSError` for a file
-    that cannot be read, and `ValueError` for a file name that is not a `Path`.
+    Raises `LocatedError` that lists all unsupported operations, and `OSError` for a
+    file that cannot be read.
     """
     from .frontends.tflite import import_model
 

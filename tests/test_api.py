@@ -168,19 +168,20 @@ def test_read_takes_text_bytes_and_paths() -> None:
     assert "tgraph.dot_general" in texts[0]
 
 
-@pytest.mark.parametrize(
-    "function",
-    [
-        tensorplan.read,
-        tensorplan.from_stablehlo,
-        tensorplan.from_onnx,
-        tensorplan.from_tflite,
-    ],
-)
+@pytest.mark.parametrize("function", [tensorplan.read, tensorplan.from_stablehlo])
 def test_a_name_is_no_program(function: Callable[[str], object]) -> None:
     file = str(EXAMPLES / "classifier.mlir")
     with pytest.raises(ValueError, match="is a file's name, expected Path"):
         function(file)
+
+
+def test_a_name_is_a_model_without_a_text_form() -> None:
+    pytest.importorskip("onnx")
+    file = Path(__file__).parent / "models" / "onnx" / "unet.onnx"
+    named, at_path = map(tensorplan.from_onnx, (str(file), file))
+    assert str(named.module) == str(at_path.module)
+    with pytest.raises(FileNotFoundError):
+        tensorplan.from_tflite("missing.tflite")
 
 
 @pytest.mark.parametrize("text", ["", "  \n", "// a comment\n"])

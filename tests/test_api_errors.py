@@ -40,7 +40,7 @@ READERS = ["read", "from_stablehlo", "from_onnx", "from_tflite"]
         (NOT_THERE, OSError),
         (Path(), OSError),
         (Path("a\0b"), ValueError),
-        (str(ERRORS), ValueError),
+        (str(ERRORS), (ValueError, OSError)),
         (b"", (ParseError, LocatedError)),
         (b"\xff\xfe", LocatedError),
         (b"ML\xefR", LocatedError),
