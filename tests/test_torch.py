@@ -368,6 +368,8 @@ FAMILIES: dict[str, tuple[dict[str, Callable[..., Any]], tuple[Tensor, ...]]] = 
             "upper": lambda a, b: torch.linalg.cholesky(a @ a.mT, upper=True),
             "det": lambda a, b: torch.linalg.det(a),
             "slogdet": lambda a, b: torch.stack(torch.linalg.slogdet(a)),
+            "packed": lambda a, b: torch.ops.aten._linalg_det(a)[1],
+            "packed as it is": lambda a, b: torch.ops.aten._linalg_slogdet(a.mT)[2],
             "solve": lambda a, b: torch.linalg.solve(a, b),
             "vector": lambda a, b: torch.linalg.solve(a, b[..., 0]),
             "inv": lambda a, b: torch.linalg.inv(a),
