@@ -418,6 +418,7 @@ FAMILIES: dict[str, tuple[dict[str, Callable[..., Any]], tuple[Tensor, ...]]] = 
             "logcumsumexp": lambda x, n: (100 * x).logcumsumexp(1),
             "histc": lambda x, n: torch.histc((4 * x).round(), 7, -2, 3),
             "special": lambda x, n: (x.abs() + 0.1).lgamma() + (x.abs() + 1).digamma(),
+            "trigamma": lambda x, n: torch.polygamma(1, x),
             "inverses": lambda x, n: x.tanh().erfinv() + x.tanh().atanh() + x.asinh(),
             "zeta": lambda x, n: torch.special.zeta(x.abs() + 2, x.abs() + 1).acosh(),
             **{
