@@ -2,15 +2,17 @@
 
 from typing import Any
 
-from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, TensorType, i64
 from xdsl.ir import SSAValue
 
 from ..dialects.tgraph import elementwise as e
 from ..dialects.tgraph import matrices as m
 from ..dialects.tgraph.base import with_element
+from ..dialects.tgraph.elements import is_complex, real_element
 from ..dialects.tgraph.shaping import IotaOp
 from .builder import TensorBuilder, shape_of, type_of
 from .formulas import compare, conjugate, matmul, triangle
+from .loops import Loop, row_of, rows_like
 
 
 def factored(
@@ -105,3 +107,76 @@ def reflected(
     if not adjoint:
         y = b.apply(e.MultiplyOp, column, y)
     return b.apply(e.SubtractOp, x, matmul(b, v, y))
+
+
+def _size(b: TensorBuilder, x: SSAValue) -> SSAValue:
+    """Absolute values; of complex numbers, the sum of both parts', as LAPACK has it."""
+    if not is_complex(type_of(x).element_type):
+        return b.emit(e.AbsOp, x)
+    type = with_element(type_of(x), real_element(type_of(x).element_type))
+    parts = (b.emit(part, x, type=type) for part in (e.RealOp, e.ImagOp))
+    return b.apply(e.AddOp, *(b.emit(e.AbsOp, part) for part in parts))
+
+
+def tridiagonal_solved(
+    b: TensorBuilder, lower: SSAValue, diagonal: SSAValue, upper: SSAValue, x: SSAValue
+) -> tuple[SSAValue, SSAValue]:
+    """What n x n tridiagonal matrices bring to `x` (batch x n x columns), and which of
+    them have an inverse (batch). The diagonals are batch x n; the first number of
+    `lower` and the last one of `upper` are outside of the matrix.
+
+    Gaussian elimination with partial pivoting, as LAPACK's `gtsv` does it: a row that
+    is left has the numbers `p` and `q` and the right side `y`, one of the triangle has
+    a pivot and two numbers after it.
+    """
+    *batch, n, _ = shape_of(x)
+    axis, counter = len(batch), TensorType(i64, [])
+    rows = [b.reshape(v, [*batch, n, 1]) for v in (lower, diagonal, upper)] + [x]
+    start = b.splat(0, counter)
+    p, q, y = (row_of(b, v, axis, start) for v in rows[1:])
+
+    loop = Loop(b)
+    k, p, q, y = map(loop.carry, (b.splat(1, counter), p, q, y))
+    stacks = [loop.carry(rows_like(b, row, axis, n)) for row in (p, q, q, y)]
+    body = loop.body
+    low, middle, high, right = (row_of(body, v, axis, k) for v in rows)
+    stays = compare(body, _size(body, p), "GE", _size(body, low))
+    pivot = body.apply(e.SelectOp, stays, p, low)
+    factor = body.apply(e.DivideOp, body.apply(e.SelectOp, stays, low, p), pivot)
+    triangle, left = [pivot], list[SSAValue]()
+    zero = body.splat(0, type_of(high))
+    for one, other in ((q, middle), (zero, high), (y, right)):
+        top = body.apply(e.SelectOp, stays, one, other)
+        rest = body.apply(e.SelectOp, stays, other, one)
+        product = body.apply(e.MultiplyOp, factor, top)
+        triangle.append(top)
+        left.append(body.apply(e.SubtractOp, rest, product))
+    place = body.apply(e.SubtractOp, k, 1)
+    stacked = [
+        row_of(body, stack, axis, place, row)
+        for stack, row in zip(stacks, triangle, strict=True)
+    ]
+    _, p, _, y, *stacks = loop.close(
+        [body.apply(e.AddOp, k, 1), *left, *stacked],
+        lambda b, values: compare(b, values[0], "LT", n),
+    )
+
+    end, last = b.splat(n - 1, counter), b.apply(e.DivideOp, y, p)
+    pivots, *others, solution = stacks
+    pivots = row_of(b, pivots, axis, end, p)
+    solution = row_of(b, solution, axis, end, last)
+    loop = Loop(b)
+    starts = (b.splat(n - 2, counter), last, b.splat(0, type_of(last)), solution)
+    k, *found, solution = map(loop.carry, starts)
+    body = loop.body
+    right = row_of(body, solution, axis, k)
+    for stack, value in zip(others, found, strict=True):
+        product = body.apply(e.MultiplyOp, row_of(body, stack, axis, k), value)
+        right = body.apply(e.SubtractOp, right, product)
+    value = body.apply(e.DivideOp, right, row_of(body, pivots, axis, k))
+    solution = row_of(body, solution, axis, k, value)
+    *_, solution = loop.close(
+        [body.apply(e.SubtractOp, k, 1), value, found[0], solution],
+        lambda b, values: compare(b, values[0], "GE", 0),
+    )
+    return solution, b.reduce("and", compare(b, pivots, "NE", 0), [axis, axis + 1])

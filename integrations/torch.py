@@ -268,6 +268,9 @@ def _decompositions() -> Mapping[Any, Callable[..., Any]]:
     return {
         **{op: core[op] for op in core if op is not attention},
         aten._transformer_encoder_layer_fwd.default: _encoder_layer,
+        aten._weight_norm_interface_backward.default: (
+            aten._weight_norm_differentiable_backward.default
+        ),
         aten.max_pool2d_with_indices_backward.default: without_indices,
         aten._scaled_dot_product_flash_attention_for_cpu_backward.default: (
             without_scores

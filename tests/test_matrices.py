@@ -293,3 +293,33 @@ def test_products_with_q(routine: str, element: str) -> None:
         results, (adjoint @ x, q @ x, y @ adjoint, y @ q), strict=True
     ):
         np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("routine", "element"), [("sgtsv", "f32"), ("zgtsv", "complex<f64>")]
+)
+def test_tridiagonal_systems(routine: str, element: str) -> None:
+    """Rows have to be exchanged, and the last matrix of three has no inverse."""
+    lines, right = (f"tensor<{s}x{element}>" for s in ("3x5", "3x5x2"))
+    types = ", ".join((lines, lines, lines, right))
+    text = (
+        f"func.func @main(%l: {lines}, %d: {lines}, %u: {lines}, %x: {right}) -> "
+        f"({right}, tensor<3xi32>) {{\n"
+        '%0:5 = "stablehlo.custom_call"(%l, %d, %u, %x) '
+        f'<{{call_target_name = "lapack_{routine}_ffi"}}> : ({types}) -> '
+        f"({types}, tensor<3xi32>)\n"
+        f"func.return %0#3, %0#4 : {right}, tensor<3xi32>\n}}"
+    )
+    lower, middle, upper = numbers((3, 3, 5), element)
+    middle[0, 1] = middle[2, 0] = upper[2, 0] = 0
+    x = numbers((3, 5, 2), element)
+    model = tensorplan.from_stablehlo(text)
+    solved, failed = run_reference(model.module, [lower, middle, upper, x])
+    matrices = np.stack(
+        [
+            np.diag(low[1:], -1) + np.diag(own) + np.diag(high[:-1], 1)
+            for low, own, high in zip(lower, middle, upper, strict=True)
+        ]
+    )
+    np.testing.assert_allclose(matrices[:2] @ solved[:2], x[:2], rtol=1e-3, atol=1e-5)
+    assert failed.astype(bool).tolist() == [False, False, True]

@@ -368,6 +368,8 @@ FAMILIES: dict[str, tuple[dict[str, Callable[..., Any]], tuple[Tensor, ...]]] = 
             "upper": lambda a, b: torch.linalg.cholesky(a @ a.mT, upper=True),
             "det": lambda a, b: torch.linalg.det(a),
             "slogdet": lambda a, b: torch.stack(torch.linalg.slogdet(a)),
+            "packed": lambda a, b: torch.ops.aten._linalg_det(a)[1],
+            "packed as it is": lambda a, b: torch.ops.aten._linalg_slogdet(a.mT)[2],
             "solve": lambda a, b: torch.linalg.solve(a, b),
             "vector": lambda a, b: torch.linalg.solve(a, b[..., 0]),
             "inv": lambda a, b: torch.linalg.inv(a),
@@ -416,6 +418,7 @@ FAMILIES: dict[str, tuple[dict[str, Callable[..., Any]], tuple[Tensor, ...]]] = 
             "logcumsumexp": lambda x, n: (100 * x).logcumsumexp(1),
             "histc": lambda x, n: torch.histc((4 * x).round(), 7, -2, 3),
             "special": lambda x, n: (x.abs() + 0.1).lgamma() + (x.abs() + 1).digamma(),
+            "trigamma": lambda x, n: torch.polygamma(1, x),
             "inverses": lambda x, n: x.tanh().erfinv() + x.tanh().atanh() + x.asinh(),
             "zeta": lambda x, n: torch.special.zeta(x.abs() + 2, x.abs() + 1).acosh(),
             **{

@@ -92,6 +92,14 @@ def test_training_with_all_kinds_of_windows() -> None:
     check_training(module, torch.randn(2, 3, 16, 16))
 
 
+@pytest.mark.filterwarnings("error:PyTorch runs")
+def test_normed_weights_in_training() -> None:
+    conv = nn.Conv1d(2, 3, 2)
+    check_training(
+        nn.utils.parametrizations.weight_norm(conv, dim=2), torch.randn(1, 2, 4)
+    )
+
+
 def test_attention_in_training() -> None:
     check_training(torch_models.make("gpt2_block")[0], torch.randn(2, 12, 64))
 

@@ -89,7 +89,7 @@ def _explained(c: Conversion, name: str, is_routine: bool) -> str:
     if is_routine and primitive:
         return f", which is JAX's {primitive},"
     if re.fullmatch(_CALLBACK, name):
-        return ", a call of Python (jax.debug.print, jax.pure_callback),"
+        return ", a call of Python (jax.debug.print, jax.pure_callback, a check),"
     return ""
 
 

@@ -1,7 +1,8 @@
 """Linear algebra: StableHLO's operations, and LAPACK's routines as JAX calls them.
 
-A routine's last result says for each matrix whether it failed. It is always 0 here: the
-operations give NaN for a matrix that LAPACK fails on, as JAX does then.
+A routine's last result says for each matrix whether it failed. Of factorizations it is
+always 0 here: the operations give NaN for a matrix that LAPACK fails on, as JAX does
+then.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,6 +11,7 @@ from typing import cast
 from xdsl.dialects.builtin import ComplexType, IntegerAttr, StringAttr
 from xdsl.ir import Attribute
 
+from ...dialects.sizes.dims import is_dynamic
 from ...dialects.tgraph import elementwise, matrices
 from ...dialects.tgraph.base import (
     TensorOp,
@@ -20,7 +22,8 @@ from ...dialects.tgraph.base import (
 )
 from ...dialects.tgraph.matrices import NO, YES
 from ..builder import TensorBuilder
-from ..linear_algebra import reflected
+from ..linear_algebra import reflected, tridiagonal_solved
+from ..unsupported import Unsupported
 from .conversion import Conversion, Converter, Values, type_of
 
 ROUTINE = r"lapack_[sdcz](\w+)_ffi"
@@ -135,11 +138,23 @@ def _geev(c: Conversion) -> Values:
     return (*parts, *vectors, *_succeeded(c))
 
 
+def _gtsv(c: Conversion) -> Values:
+    """The first three results, what is left of the diagonals, nobody reads."""
+    if any(map(is_dynamic, shape_of(type_of(c.inputs[-1])))):
+        raise Unsupported("of symbolic sizes")
+    b = TensorBuilder(c.into, c.op.location)
+    solution, sound = tridiagonal_solved(b, *c.inputs)
+    failed = b.apply(elementwise.NotOp, sound)
+    status = b.convert(failed, tensor_type_of(c.op.results[-1].type).element_type)
+    return (*c.inputs[:3], solution, status)
+
+
 ROUTINES: Mapping[str, Converter] = {
     "geev": _geev,
     "geqrf": _geqrf,
     "gesdd": _gesdd,
     "getrf": _getrf,
+    "gtsv": _gtsv,
     "heevd": _syevd,
     "orgqr": _orgqr,
     "ormqr": _ormqr,

@@ -176,6 +176,11 @@ def _written(name: str) -> Conversion:
     return convert
 
 
+def _polygamma(c: AtenCall) -> SSAValue:
+    x = c.tensor()
+    return written_out(c, "polygamma", c.splat(c["n"], type_of(x)), x)
+
+
 def _divided_log(base: float) -> Conversion:
     def convert(c: AtenCall) -> SSAValue:
         return c.apply(e.MultiplyOp, c.emit(e.LogOp, c.tensor()), 1 / log(base))
@@ -286,6 +291,7 @@ CONVERSIONS: Mapping[str, Conversion] = {
     "logical_not": _logical_not,
     "logical_or": _logical(e.OrOp),
     "logical_xor": _logical(e.XorOp),
+    "polygamma": _polygamma,
     "pow": _power,
     "reciprocal": _formula(reciprocal),
     "relu": lambda c: c.apply(e.MaximumOp, c.tensor(), 0),

@@ -3,7 +3,7 @@
 What a routine says about its success is 0: a matrix that it fails on gives NaN.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -22,7 +22,14 @@ from ...dialects.tgraph.spectral import FftOp
 from ..builder import TensorBuilder, shape_of, type_of
 from ..formulas import compare, conjugate, matmul, triangle
 from ..indices import take_along
-from ..linear_algebra import determinant, diagonal_of, factored, identity, parity
+from ..linear_algebra import (
+    adjoint_of,
+    determinant,
+    diagonal_of,
+    factored,
+    identity,
+    parity,
+)
 from ..unsupported import Unsupported
 from ..written import magnitude
 from .call import AtenCall, Conversion, Results
@@ -71,13 +78,22 @@ def _lu_factor(c: AtenCall) -> Results:
     return [*factored(c, m.LuOp, c["A"])[:2], _status(c, 2)]
 
 
+def _factored_for_determinant(c: AtenCall) -> Sequence[SSAValue]:
+    """The factors, which the gradient reads, are those of the transposed matrix if the
+    matrix is real and contiguous, as PyTorch has it."""
+    x = c["A"]
+    if c.examples["A"].is_contiguous() and not is_complex(type_of(x).element_type):
+        x = adjoint_of(c, x)
+    return factored(c, m.LuOp, x)
+
+
 def _determinant(c: AtenCall) -> Results:
-    packed, pivots, _ = factored(c, m.LuOp, c["A"])
+    packed, pivots, _ = _factored_for_determinant(c)
     return [determinant(c, packed, pivots), packed, pivots]
 
 
 def _log_determinant(c: AtenCall) -> Results:
-    packed, pivots, _ = factored(c, m.LuOp, c["A"])
+    packed, pivots, _ = _factored_for_determinant(c)
     diagonal = diagonal_of(c, packed)
     last = len(shape_of(diagonal)) - 1
     signs = c.reduce("multiply", c.emit(e.SignOp, diagonal), [last])

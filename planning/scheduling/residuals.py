@@ -10,6 +10,7 @@ only grow (Gallo, Grigoriadis and Tarjan, 1989).
 from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
+from itertools import pairwise
 
 NEVER = 1 << 100
 """What it costs to compute a value again that can't be."""
@@ -85,42 +86,71 @@ class Choice:
             self._fill((needed, _KEPT))
 
     def _fill(self, needed: _Node) -> None:
+        """Shortest paths come first, all of one length at a time (Dinic, 1970)."""
         while needed not in self._blocked:
-            following: dict[_Node, _Node | None] = {needed: None}
-            first = self._search(following)
-            if first is None:
-                self._blocked |= following.keys()
+            levels, is_open = self._levels(needed)
+            if is_open:
+                self._augment(needed, levels)
             else:
-                self._augment(first, following)
+                self._blocked |= levels.keys()
 
-    def _search(self, following: dict[_Node, _Node | None]) -> int | None:
-        """The value that a path enters first; `following` gets the rest of it."""
-        queue = list(following)
-        for node in queue:  # grows
-            value, side = node
-            if side == _TAKEN:
-                if self._compute[value]:
-                    return value
-                sources = self._kept[value]
-                if self._keep[value] < self._values[value].keep:
-                    sources = [*sources, (value, _KEPT)]
-            else:  # whence less could go
-                sources = [(r, _TAKEN) for r, flow in self._read[value].items() if flow]
-                if self._keep[value]:
-                    sources = [(value, _TAKEN), *sources]
-            for other in sources:
-                if other not in following and other not in self._blocked:
-                    following[other] = node
+    def _levels(self, needed: _Node) -> tuple[dict[_Node, int], bool]:
+        """How far nodes are from the end, up to where paths enter; whether any does."""
+        levels = {needed: 0}
+        entered = None
+        for node in (queue := [needed]):  # grows
+            if entered is not None and levels[node] >= entered:
+                break
+            if self._enters(node):
+                entered = levels[node]
+                continue
+            for other in self._sources(node):
+                if other not in levels and other not in self._blocked:
+                    levels[other] = levels[node] + 1
                     queue.append(other)
-        return None
+        return levels, entered is not None
 
-    def _augment(self, first: int, following: dict[_Node, _Node | None]) -> None:
-        arcs: list[tuple[_Node, _Node]] = []
-        node: _Node = (first, _TAKEN)
-        while (after := following[node]) is not None:
-            arcs.append((node, after))
-            node = after
-        most = min([self._compute[first], *(self._left(*arc) for arc in arcs)])
+    def _enters(self, node: _Node) -> bool:
+        value, side = node
+        return side == _TAKEN and self._compute[value] > 0
+
+    def _sources(self, node: _Node) -> list[_Node]:
+        """The nodes from which more could come, or to which less could go."""
+        value, side = node
+        if side == _TAKEN:
+            less = self._keep[value] < self._values[value].keep
+            return [*self._kept[value], (value, _KEPT)] if less else self._kept[value]
+        sources = [(r, _TAKEN) for r, flow in self._read[value].items() if flow]
+        return [(value, _TAKEN), *sources] if self._keep[value] else sources
+
+    def _augment(self, needed: _Node, levels: dict[_Node, int]) -> None:
+        """Adds flow along paths that lead one level further with each arc."""
+        path = [needed]
+        left: dict[_Node, list[_Node]] = {}  # arcs that may still lead on
+        while path:
+            node = path[-1]
+            if self._enters(node):
+                del path[self._add(path) + 1 :]
+                continue
+            if node not in left:
+                above = levels[node] + 1
+                left[node] = [x for x in self._sources(node) if levels.get(x) == above]
+            while left[node] and not self._left(left[node][-1], node):
+                left[node].pop()
+            if left[node]:
+                path.append(left[node][-1])
+                continue
+            path.pop()
+            if path:
+                left[path[-1]].pop()
+
+    def _add(self, path: Sequence[_Node]) -> int:
+        """The flow that a path has room for, which is given from its end. Returns the
+        number of the node up to which there is more room."""
+        first, _ = path[-1]
+        arcs = [(node, after) for after, node in pairwise(path)]
+        rooms = [self._left(*arc) for arc in arcs]
+        most = min([self._compute[first], *rooms])
         self._compute[first] -= most
         for (value, side), (other, _) in arcs:
             if value == other:
@@ -129,6 +159,7 @@ class Choice:
                 self._read[value][other] = self._read[value].get(other, 0) + most
             else:
                 self._read[other][value] -= most
+        return rooms.index(most) if most in rooms else len(arcs)
 
     def _left(self, node: _Node, after: _Node) -> int:
         (value, side), (other, _) = node, after
