@@ -179,8 +179,8 @@ def _regular(task: _Task) -> Placement:
     bound = -(-lower_bound // unit)
     goal = max(bound, (problem.capacity or 0) // unit)  # for each part
     offsets = [0] * len(buffers)
-    for part, plans, begun in zip(parts, skylines, backbones, strict=True):
-        tried = islice(plans, 1) if begun else plans
+    for part, plans, bones in zip(parts, skylines, backbones, strict=True):
+        tried = islice(plans, 1) if bones else plans
         _lay(part, _lowest(part, tried, max(goal, max(part.load))), offsets, unit)
     budget.report(peak_of(buffers, offsets))
     peaks = [part.peak(_taken(part, offsets, unit)) for part in parts]
@@ -192,8 +192,8 @@ def _regular(task: _Task) -> Placement:
             continue
         if deadline.passed():
             break
-        begun = backbone(part, backbones[number])
-        first = [at if at == WAITING else at * unit for at in begun]
+        around = backbone(part, backbones[number])
+        first = [at if at == WAITING else at * unit for at in around]
         for plan in greedy.plans_below(
             members, lambda n=number: peaks[n] * unit, first
         ):
@@ -208,7 +208,7 @@ def _regular(task: _Task) -> Placement:
             if peak_of(members, plan) <= task.goal:
                 break
         lowest = max(goal, max(part.load))
-        if begun and peaks[number] > lowest * (1 + _NEAR) and not deadline.passed():
+        if around and peaks[number] > lowest * (1 + _NEAR) and not deadline.passed():
             found = _lowest(part, skylines[number], lowest)
             if part.peak(found) < peaks[number]:
                 _lay(part, found, offsets, unit)
