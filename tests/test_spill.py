@@ -243,13 +243,16 @@ func.func @f(%go: i1, %x: !t, %y: !t) {
 """
 
 
+COPIED = "linalg.exp ins(%x : !t) outs(%a : !t)"
+
+
 @pytest.mark.parametrize(("second", "copies"), [("", 2), (ADD, 4)])
 def test_what_blocks_use_in_common_leaves_between_them(
     second: str, copies: int
 ) -> None:
-    text = BLOCKS.replace("FIRST", "linalg.exp ins(%x : !t) outs(%a : !t)")
-    module = on(text.replace("SECOND", second), 4 * 256, '"memref.copy"')
-    assert peak(on(text.replace("SECOND", second), 1 << 20, "")) == 3 * 256
+    text = BLOCKS.replace("FIRST", COPIED).replace("SECOND", second)
+    module = on(text, 4 * 256, '"memref.copy"')
+    assert peak(on(text, 1 << 20, "")) == 3 * 256
     spilled = run(module, PlanSpill())
     assert peak(spilled) == 2 * 256
     found = [op for op in spilled.walk() if isinstance(op, memref.CopyOp)]
@@ -279,8 +282,9 @@ def test_random_programs_in_blocks(seed: int) -> None:
     [
         LINEAR.replace("FIRST", FILL).replace("SECOND", READ).replace("THIRD", READ),
         in_a_loop(),
+        BLOCKS.replace("FIRST", COPIED).replace("SECOND", ADD),
     ],
-    ids=["a block", "a loop"],
+    ids=["a block", "a loop", "several blocks"],
 )
 def test_a_copy_that_is_missing_is_refused(text: str) -> None:
     planned = run(on(text, 4 * 256, '"memref.copy"'), PlanSpill(), PlanMemory())
