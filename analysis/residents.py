@@ -17,12 +17,12 @@ memory of the same type instead, for itself alone: what is known of the buffer a
 operations that use it, and views of it.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import MemRefType
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ..dialects.diagnostics import name_of
 from ..dialects.memory import effects_on, freed, is_memref, is_view
@@ -86,6 +86,37 @@ def residents(
     ]
 
 
+def handed_on(
+    allocation: Allocation, live: Sequence[Steps], flow: ControlFlow
+) -> list[Resident]:
+    """The same of an allocation whose contents blocks of `cf` hand on to one another:
+    with what enters each block, or leaves it, or only passes through; nothing if its
+    uses can't be told apart, or if what enters a block may never have been written."""
+    block = allocation.alloc.parent
+    if block is None or block.parent is None or allocation.slots != 1:
+        return []
+    if not all(flow.calls.is_over(op) for op, _ in allocation.accesses):
+        return []
+    found = _Residents(allocation, live, flow).of_region(block.parent)
+    using = {each.block for each in found if each.uses}
+    entered = {each.block for each in found if each.enters}
+    return found if entered <= _after(block, using) else []
+
+
+def _after(alloc: Block, using: Set[Block]) -> Set[Block]:
+    """The blocks that are entered after one of these only, since `alloc` began."""
+    assert alloc.parent is not None
+    after = {*alloc.parent.blocks} - {alloc}
+    before = {block: block.predecessors() for block in after}
+    while without := [
+        block
+        for block in after
+        if any(p not in using and p not in after for p in before[block])
+    ]:
+        after.difference_update(without)
+    return after
+
+
 def why_none(allocation: Allocation, flow: ControlFlow) -> str:
     """Why an allocation has no residents, as the end of a sentence about it."""
     for op, _ in allocation.accesses:
@@ -132,6 +163,25 @@ class _Residents:
                 span = self.flow.step[op], self.flow.step[op.next_op]
                 uses.append(ResidentUse(op, *span, left, passing))
         return [*self._groups(block, views, uses), *found]
+
+    def of_region(self, region: Region) -> list[Resident]:
+        """Those in the blocks of a region, each with all views outside of it."""
+        views: list[SSAValue] = [self.allocation.alloc.memref]
+        for value in views:  # grows
+            for use in value.uses:
+                if is_view(use.operation) and use.operation.parent_region() is region:
+                    views.append(use.operation.results[0])
+        found: list[Resident] = []
+        for block in region.blocks:
+            around = [
+                view
+                for view in views
+                if view.owner.parent is not block or view is views[0]
+            ]
+            if self._views(block, around) is None:
+                return []
+            found += self.of(block, around)
+        return found
 
     def _accesses(
         self, block: Block
@@ -187,7 +237,7 @@ class _Residents:
                 if use.index in freed(op):
                     if (
                         not isinstance(op, memref.DeallocOp)
-                        or op.parent is not alloc.parent
+                        or op.parent_region() is not alloc.parent_region()
                     ):
                         return None
                 elif outer is None:

@@ -11,6 +11,7 @@ limits are CPU seconds, so what else the machine does changes no peak.
 
 import argparse
 import os
+import platform
 import subprocess
 import sys
 import time
@@ -54,7 +55,8 @@ systems would. NNVM and TVM Relay keep a storage for the whole run, so their sto
 lie one after the other. PyTorch Inductor deletes what is not reused, so best fit,
 standing in for PyTorch's allocator, places each chain of reuse.
 
-Quadratic strategies skip sets of more than {limit:,} buffers ("-").
+Quadratic strategies skip sets of more than {limit:,} buffers ("-"). All was measured
+on {machine}.
 """
 
 
@@ -123,6 +125,9 @@ def main() -> None:
     parser.add_argument(
         "--write", type=Path, metavar="FILE.md", help="the tables with an introduction"
     )
+    parser.add_argument(
+        "--machine", default=platform.machine(), help="as the page names it"
+    )
     parser.add_argument("--minimalloc", type=Path, metavar="FOLDER")
     options = parser.parse_args()
     limits = Limits(options.time_limit)
@@ -140,6 +145,7 @@ def main() -> None:
     if options.write:
         introduction = INTRODUCTION.format(
             time_limit=options.time_limit,
+            machine=options.machine,
             sizes=" ".join(map(str, options.sizes)),
             limit=QUADRATIC_LIMIT,
         )

@@ -4,6 +4,7 @@ import itertools
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from typing import NoReturn
@@ -27,7 +28,7 @@ from tensorplan.planning import (
 from tensorplan.planning import problem as problem_module
 from tensorplan.planning.solver import greedy, kernels
 from tensorplan.planning.solver.auto import auto
-from tensorplan.planning.solver.backbone import backbone
+from tensorplan.planning.solver.backbone import backbone, longest
 from tensorplan.planning.solver.gaps import WAITING, Gaps
 from tensorplan.planning.solver.search import FEASIBLE, INFEASIBLE, ValleySearch
 from tensorplan.planning.solver.sections import parts_of
@@ -183,9 +184,11 @@ def test_many_short_lives_go_around_a_backbone_of_long_ones() -> None:
     plan = solve(problem, "auto", limits)
     assert plan.peak < min(map(part.peak, skyline_plans(part)))
     assert plan.peak < min(map(partial(peak_of, buffers), greedy.plans(buffers)))
-    long = [at for at in backbone(part) if at != WAITING]
+    long = [at for at in backbone(part, longest(part)) if at != WAITING]
     assert len(long) == len(buffers) // 50
-    assert not backbone(part.among(range(1000)))
+    assert not longest(part.among(range(1000)))
+    short = [32 if steps < 4 else 1 for steps in part.steps]
+    assert not longest(replace(part, size=short))
 
 
 def training(steps: int) -> Iterator[Buffer]:

@@ -25,6 +25,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.printer import Printer
 from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.transforms.convert_scf_to_cf import ConvertScfToCf
 
 import tensorplan
 from tensorplan.analysis.sizes import argument_bytes
@@ -218,13 +219,72 @@ def test_what_a_loop_allocates_leaves_in_its_body(first: str, last: str) -> None
     assert str(run(spilled, PlanSpill())) == str(spilled)
 
 
+BLOCKS = """
+!t = memref<64xf32>
+func.func @f(%go: i1, %x: !t, %y: !t) {
+  %a = memref.alloc() : !t
+  FIRST
+  cf.cond_br %go, ^one, ^two
+^one:
+  %b = memref.alloc() : !t
+  %c = memref.alloc() : !t
+  linalg.exp ins(%x : !t) outs(%b : !t)
+  linalg.exp ins(%b : !t) outs(%c : !t)
+  linalg.add ins(%b, %c : !t, !t) outs(%y : !t)
+  cf.cond_br %go, ^one, ^two
+^two:
+  SECOND
+  cf.br ^three
+^three:
+  linalg.add ins(%a, %y : !t, !t) outs(%y : !t)
+  memref.dealloc %a : !t
+  func.return
+}
+"""
+
+
+COPIED = "linalg.exp ins(%x : !t) outs(%a : !t)"
+
+
+@pytest.mark.parametrize(("second", "copies"), [("", 2), (ADD, 4)])
+def test_what_blocks_use_in_common_leaves_between_them(
+    second: str, copies: int
+) -> None:
+    text = BLOCKS.replace("FIRST", COPIED).replace("SECOND", second)
+    module = on(text, 4 * 256, '"memref.copy"')
+    assert peak(on(text, 1 << 20, "")) == 3 * 256
+    spilled = run(module, PlanSpill())
+    assert peak(spilled) == 2 * 256
+    found = [op for op in spilled.walk() if isinstance(op, memref.CopyOp)]
+    assert len(found) == copies
+    assert_same_bytes(module, spilled)
+    assert str(run(spilled, PlanSpill())) == str(spilled)
+
+
+def test_what_a_block_may_use_before_it_is_written_stays() -> None:
+    write = f"^write:\n{ADD}\ncf.cond_br %go, ^one, ^last\n^last:"
+    second = f"cf.cond_br %go, ^write, ^last\n{write}"
+    text = BLOCKS.replace("FIRST", "").replace("SECOND", second)
+    spilled = run(on(text, 4 * 256, '"memref.copy"'), PlanSpill())
+    assert not any(isinstance(op, memref.CopyOp) for op in spilled.walk())
+    assert peak(on(text, 1 << 20, "")) == 3 * 256
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("seed", [9, 16])
+def test_random_programs_in_blocks(seed: int) -> None:
+    module, spilled = fitted(Random(seed), ConvertScfToCf())
+    assert_same_bytes(module, spilled)
+
+
 @pytest.mark.parametrize(
     "text",
     [
         LINEAR.replace("FIRST", FILL).replace("SECOND", READ).replace("THIRD", READ),
         in_a_loop(),
+        BLOCKS.replace("FIRST", COPIED).replace("SECOND", ADD),
     ],
-    ids=["a block", "a loop"],
+    ids=["a block", "a loop", "several blocks"],
 )
 def test_a_copy_that_is_missing_is_refused(text: str) -> None:
     planned = run(on(text, 4 * 256, '"memref.copy"'), PlanSpill(), PlanMemory())

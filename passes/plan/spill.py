@@ -43,6 +43,10 @@ next:
       ...
     }
 
+What blocks of `cf` use in common is in the slower memory whenever one block follows
+another, or never. That takes a copy in for each block that uses it, and one out for
+each that writes it.
+
 What branches and loops hand on becomes one buffer first, which they write and read as
 any other (spilling/handed_on.py). Where the rest fits in no other way, and the program
 computes the same, what is made beside that buffer is copied into it.
@@ -51,12 +55,11 @@ Where no placement is found, more leaves. Remarks say what moves.
 
 Needs: level 2, and a target.
 Leaves: level 2.
-Does not: move arguments, buffers that branches of `cf` hand on, that are handed on in
-parts or by turns, that are accessed in several blocks of a function, or that are not
-freed in the block that allocates them, or buffers of symbolic size without bounds;
-change functions with streams, or with barriers; copy while other operations run; or
-fail if the arena does not fit whatever moves. It then leaves the fewest bytes, which
-plan-memory refuses.
+Does not: move arguments, buffers that are arguments of blocks of `cf`, that are handed
+on in parts or by turns, that blocks of `cf` may use before they are written, or that
+are freed in other regions, or buffers of symbolic size without bounds; change functions
+with streams, or with barriers; copy while other operations run; or fail if the arena
+does not fit whatever moves. It then leaves the fewest bytes, which plan-memory refuses.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -79,7 +82,14 @@ from ...analysis.allocations import Allocation, has_plan
 from ...analysis.control_flow import LOOPS, ControlFlow
 from ...analysis.cost import repetitions
 from ...analysis.liveness import buffer_of, merged, without
-from ...analysis.residents import Resident, ResidentUse, residents, why_none
+from ...analysis.loops import ITERATIONS
+from ...analysis.residents import (
+    Resident,
+    ResidentUse,
+    handed_on,
+    residents,
+    why_none,
+)
 from ...dialects.diagnostics import (
     LocatedError,
     held_back,
@@ -272,6 +282,7 @@ class _Moving:
     span: Steps  # the steps of its block, or of the loop
     loop: ResidentUse | None  # whose iterations hand it on
     is_apart: bool  # whether the buffer holds other contents before or after
+    is_handed_on: bool = False  # whether blocks hand it on to one another
     away: list[bool] = field(init=False)
     """Whether it is, before the first use, between two, and after the last one. It may
     be so before the first one only if it is from outside the block, and after the last
@@ -305,7 +316,7 @@ class _Moving:
         start, end = self.steps(gap)
         uses = [use for use in (gap - 1, gap) if 0 <= use < len(self.direct)]
         is_at_loop = any(x.loop for use in uses for x in self.inside[use])
-        is_at_end = self.loop is not None and gap in (0, len(self.away) - 1)
+        is_at_end = self.may_wrap and gap in (0, len(self.away) - 1)
         return (
             start < end
             or is_at_loop
@@ -326,9 +337,19 @@ class _Moving:
         return self.resident.is_own or self.wraps
 
     @property
+    def may_wrap(self) -> bool:
+        """Whether it may be handed on, to the next iteration or to another block."""
+        return self.loop is not None or self.is_handed_on
+
+    @property
+    def ends(self) -> Sequence[int]:
+        """The positions in which it is handed on."""
+        return [gap for gap in {0, len(self.away) - 1} if gap in self.gaps]
+
+    @property
     def wraps(self) -> bool:
-        """Whether it is away when an iteration of its loop begins, or when one ends."""
-        return self.loop is not None and (self.away[0] or self.away[-1])
+        """Whether it is away when it is handed on."""
+        return self.may_wrap and (self.away[0] or self.away[-1])
 
     @property
     def is_changed(self) -> bool:
@@ -354,6 +375,8 @@ class _Moving:
     def stays(self) -> Iterator[tuple[int, int]]:
         """The first and the last use of each time in the faster memory."""
         start = 0
+        if not self.direct:
+            return
         for use, leaves in enumerate([*self.away[1:-1], True]):
             if leaves:
                 if not self.is_away_at(use):
@@ -381,6 +404,14 @@ class _Moving:
                 yield from inner.memories
 
     @property
+    def instead(self) -> Sequence[Steps]:
+        """The steps in which the buffer itself is not needed for it."""
+        uses = self.resident.uses
+        if self.resident.is_own:
+            return [(uses[0].at, uses[-1].end)]
+        return [self.span] if self.wraps else [*self.free]
+
+    @property
     def free(self) -> Iterator[Steps]:
         """The steps in which it is away, in its block or in one inside."""
         for each in self.all:
@@ -406,35 +437,45 @@ class _Spilling:
             slot = arena.pool.slots[index]
             if len(slot.allocations) > 1:
                 continue
-            found = residents(slot.allocations[0], slot.steps, flow)
+            given = slot.allocations[0], slot.steps, flow
+            found = residents(*given) or handed_on(*given)
             is_apart = len(found) > 1
             self.own += [self._moving(index, each, is_apart) for each in found]
         self.moving = [inner for each in self.own for inner in each.all]
 
     def _moving(
-        self,
-        buffer: int,
-        resident: Resident,
-        is_apart: bool,
-        loop: ResidentUse | None = None,
+        self, buffer: int, resident: Resident, is_apart: bool, is_outermost: bool = True
     ) -> _Moving:
         block, uses = resident.block, resident.uses
         assert block.first_op is not None
         assert block.last_op is not None
-        span = self.flow.step[block.first_op], self.flow.step[block.last_op]
-        return _Moving(
+        is_elsewhere = block is not resident.allocation.alloc.parent
+        first, last = (self.flow.step[op] for op in (block.first_op, block.last_op))
+        moving = _Moving(
             buffer,
             resident,
             repetitions(block.last_op),
             list(map(self.route.is_direct, uses)),
-            [
-                [self._moving(buffer, each, False, around) for each, around in inner]
-                for inner in map(_passing, uses)
-            ],
-            span if loop is None else (loop.at, loop.end),
-            loop,
-            is_apart or block is not resident.allocation.alloc.parent,
+            [[self._inside(buffer, *each) for each in _passing(use)] for use in uses],
+            (first, last),
+            None,
+            resident.is_own and (is_apart or is_elsewhere),
         )
+        if is_outermost and not resident.is_own:
+            moving.is_handed_on = True
+            moving.span = first, last + 1
+            if self.flow.repeats[self.flow.node_of[first]]:
+                moving.runs *= ITERATIONS
+        return moving
+
+    def _inside(
+        self, buffer: int, resident: Resident, loop: ResidentUse | None
+    ) -> _Moving:
+        """What passes through a use, which may be a loop that hands it on."""
+        moving = self._moving(buffer, resident, False, is_outermost=False)
+        if loop is not None:
+            moving.loop, moving.span = loop, (loop.at, loop.end)
+        return moving
 
     @property
     def step_without_room(self) -> int | None:
@@ -454,8 +495,13 @@ class _Spilling:
                 break
         self._explain()
         moved = [each for each in self.own if each.is_changed]
+        lying: dict[int, SSAValue] = {}  # where blocks hand it on, by buffer
         for each in reversed(moved):  # those in a body before those around it
-            _Rewriting(each, self.route.slower).run()
+            rewriting = _Rewriting(each, self.route.slower)
+            if each.wraps:
+                lying[each.buffer] = rewriting.hand_on(lying.get(each.buffer))
+            else:
+                rewriting.run()
         for allocation in {
             each.buffer: each.resident.allocation for each in moved
         }.values():
@@ -489,6 +535,8 @@ class _Spilling:
                 around.update(dict.fromkeys(inside, (each, use)))
             if each.loop is not None:
                 first.append(self._of_wrapping(each, *around[each]))
+            if each.is_handed_on:
+                first.append(self._of_handing_on(each))
             wrapping = len(first) - 1
             for gap in range(len(each.away)):
                 if gap:
@@ -504,7 +552,7 @@ class _Spilling:
                 if not each.may_leave(gap):
                     continue
                 start, end = each.steps(gap)
-                wraps = each.loop is not None and gap in (0, len(uses))
+                wraps = each.may_wrap and gap in (0, len(uses))
                 cost, what = (0, wrapping) if wraps else (back, contents)
                 is_between = gap + 1 in each.gaps
                 saving = 0
@@ -516,12 +564,21 @@ class _Spilling:
                 numbers[each, gap] = len(gaps)
                 gaps.append(Gap(number, start, end, cost, what, direct, saving))
                 found.append((each, gap))
+        handed_on: dict[int, list[int]] = {}  # the gaps at the ends, by buffer
+        for each in self.own:
+            if each.is_handed_on:
+                ends = [numbers[each, gap] for gap in each.ends]
+                handed_on.setdefault(each.buffer, []).extend(ends)
+        for together in handed_on.values():
+            for number in together:
+                others = [other for other in together if other != number]
+                gaps[number] = replace(gaps[number], needs=others)
         for outer in self.moving:  # what is inside of another one comes after it
             for use, inside in enumerate(outer.inside):
                 ends = [
                     numbers[each, gap]
                     for each in inside
-                    for gap in {0, len(each.away) - 1}.intersection(each.gaps)
+                    for gap in each.ends
                     if each.loop is not None
                 ]
                 needs = list(ends)
@@ -547,6 +604,17 @@ class _Spilling:
         if copies_out and use + 1 in outer.gaps:
             copies_out -= outer.runs
         return max(copies_in * back + copies_out * out, 0)
+
+    def _of_handing_on(self, each: _Moving) -> int:
+        """What it costs that blocks hand it on in the slower memory: a copy in for each
+        run of one that uses what enters, and one out if it writes what leaves."""
+        resident = each.resident
+        out, back = self.route.times(resident.allocation.size)
+        copies_in = each.runs * (resident.enters and bool(resident.uses))
+        copies_out = each.runs * (
+            resident.leaves and any(use.writes for use in resident.uses)
+        )
+        return copies_in * back + copies_out * out
 
     def _live(self) -> list[int]:
         """The bytes that are live in each step."""
@@ -595,11 +663,10 @@ class _Spilling:
             for each in own.get(index, ()):  # those in a body before those around it
                 if not each.is_changed:
                     continue
-                uses = each.resident.uses
                 for steps in each.memories:
                     if live := common(left, steps):
                         yield _named(buffer, live)
-                left = without(left, [(uses[0].at, uses[-1].end)])
+                left = without(left, each.instead)
             if left:
                 yield _named(buffer, left)
 
@@ -640,6 +707,13 @@ class _Spilling:
         for each in self.moving:
             allocation = each.resident.allocation
             what = f"{allocation.size} bytes of {allocation.name}"
+            if each.is_handed_on and each.wraps:
+                if each.resident.block is allocation.alloc.parent:
+                    remark(
+                        f"{what} are in {self.route.slower.name} between blocks",
+                        allocation.alloc,
+                    )
+                continue
             for start, end in each.absences:
                 wraps = each.wraps and each.away[-1]
                 if wraps and start == 0 and end + 1 < len(each.away):
@@ -704,7 +778,7 @@ class _Rewriting:
         self.alloc = each.resident.allocation.alloc
         self.slower = slower
         self.there: SSAValue | None = None  # the memory in the slower one
-        self.use = self.end = each.resident.uses[0].op
+        self.use = self.end = next((use.op for use in each.resident.uses), self.alloc)
         """The use of the outermost block that is being changed, and the last of them
         that needs what is in the slower memory."""
         self.views: dict[tuple[SSAValue, SSAValue, Block | None], SSAValue] = {}
@@ -717,6 +791,17 @@ class _Rewriting:
         self._change(self.each, is_stored=False)
         if self.there is not None:
             self._after(self.end, memref.DeallocOp.get(self.there))
+
+    def hand_on(self, memory: SSAValue | None) -> SSAValue:
+        """Changes one of the blocks that hand it on in the slower memory, which is as
+        long there as the buffer was. Returns that, given it if there is some."""
+        if memory is None:
+            memory = self._allocate(self.alloc, self.slower.memory_space)
+            for freeing in self.each.resident.allocation.deallocs:
+                self._after(freeing, memref.DeallocOp.get(memory))
+        self.there = memory
+        self._change(self.each, is_stored=self.each.resident.enters)
+        return memory
 
     def _change(self, each: _Moving, is_stored: bool) -> bool:
         """Copies what is in a block where it leaves or comes back. Returns whether the

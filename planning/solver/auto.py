@@ -1,10 +1,11 @@
 """`auto`: cheap heuristics, then a search that can prove that its plan is optimal.
 
 1. Buffers become sections and units, in parts that do not touch (`sections.py`).
-2. The skyline in some orders (`skyline.py`); then by first fit (`gaps.py`) all around
-   the skyline of the longest buffers, in orders that learn from its plans
-   (`backbone.py`, `squeaky.py`), greedy-by-size, best-fit and by duration; done when a
-   plan reaches the lower bound.
+2. The skyline in some orders (`skyline.py`), in large parts whose longest buffers carry
+   the load in one only; there, by first fit (`gaps.py`) all around the skyline of
+   these, in orders that learn from its plans (`backbone.py`, `squeaky.py`), then in the
+   other orders unless that comes near; greedy-by-size, best-fit and by duration; done
+   when a plan reaches the lower bound.
 3. In turns, so that each gets the same share of the work:
     * the heaviest sections first, the others around them, under capacities just above
       the lower bound (`core.py`, `repair.py`);
@@ -37,10 +38,10 @@ replaces the limit of work, and plans depend on the machine where it is reached.
 """
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from heapq import heapify, heappop, heappush, heapreplace
-from itertools import count, product
+from itertools import count, islice, product
 from math import inf, lcm
 from time import monotonic
 from typing import NamedTuple, TypeAlias
@@ -50,7 +51,7 @@ from ..problem import Buffer, Limits, Placement, Problem, peak_of
 from ..registry import strategy
 from ..validate import validate
 from . import greedy, orders
-from .backbone import backbone
+from .backbone import backbone, longest
 from .boxes import BOX_WORK, Boxes
 from .budget import SearchBudget
 from .climb import Climb
@@ -79,6 +80,10 @@ _PREPARING = 2_000_000
 _FILLED, _IRREGULAR = 0.1, 0.05
 """Shares of the work for irregular problems, with gaps filled and as they are. Few of
 them can reach the lower bound, and few searches get better after that."""
+
+_NEAR = 0.01
+"""How far above the load a plan around a backbone may be, to need no other skylines:
+they take as long, and lower it by little if at all."""
 
 _SMALL = 2000  # buffers up to which a part is searched in boxes, and by the wheel
 _DRAWS = 4  # as many shares of the work boxes get: where they help, little else does
@@ -169,11 +174,14 @@ def _regular(task: _Task) -> Placement:
     sizes = [size // unit for size in padded]
     unit *= alignment
     parts = parts_of([(b.start, b.end) for b in buffers], sizes)
+    backbones = [longest(part) for part in parts]
+    skylines = [skyline_plans(part) for part in parts]
     bound = -(-lower_bound // unit)
     goal = max(bound, (problem.capacity or 0) // unit)  # for each part
     offsets = [0] * len(buffers)
-    for part in parts:
-        _lay(part, _by_skyline(part, max(goal, max(part.load))), offsets, unit)
+    for part, plans, bones in zip(parts, skylines, backbones, strict=True):
+        tried = islice(plans, 1) if bones else plans
+        _lay(part, _lowest(part, tried, max(goal, max(part.load))), offsets, unit)
     budget.report(peak_of(buffers, offsets))
     peaks = [part.peak(_taken(part, offsets, unit)) for part in parts]
     greediest = list(offsets)
@@ -184,7 +192,8 @@ def _regular(task: _Task) -> Placement:
             continue
         if deadline.passed():
             break
-        first = [at if at == WAITING else at * unit for at in backbone(part)]
+        around = backbone(part, backbones[number])
+        first = [at if at == WAITING else at * unit for at in around]
         for plan in greedy.plans_below(
             members, lambda n=number: peaks[n] * unit, first
         ):
@@ -198,6 +207,12 @@ def _regular(task: _Task) -> Placement:
                 _lay(part, plan, greediest, 1)
             if peak_of(members, plan) <= task.goal:
                 break
+        lowest = max(goal, max(part.load))
+        if around and peaks[number] > lowest * (1 + _NEAR) and not deadline.passed():
+            found = _lowest(part, skylines[number], lowest)
+            if part.peak(found) < peaks[number]:
+                _lay(part, found, offsets, unit)
+                peaks[number] = part.peak(found)
     budget.report(peak_of(buffers, offsets))
 
     def improved(part: Part, found: Sequence[int]) -> None:
@@ -246,11 +261,11 @@ def _taken(part: Part, offsets: Sequence[int], unit: int) -> list[int]:
     return [offsets[index] // unit for index in part.indices]
 
 
-def _by_skyline(part: Part, goal: int) -> list[int]:
+def _lowest(part: Part, plans: Iterable[list[int]], goal: int) -> list[int]:
     """The best of the skyline's plans, in units; the first that reaches the goal."""
     best: list[int] = []
     before = inf  # the first plan also takes what prepares for all
-    for offsets in skyline_plans(part):
+    for offsets in plans:
         if not best or part.peak(offsets) < part.peak(best):
             best = offsets
         now = monotonic()

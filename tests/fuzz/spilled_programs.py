@@ -9,6 +9,7 @@ from memref_programs import run as run_memrefs
 from modules import parse, run
 from xdsl.dialects.builtin import ModuleOp, NoneAttr
 from xdsl.dialects.func import FuncOp
+from xdsl.passes import ModulePass
 
 from tensorplan.analysis.sizes import argument_bytes
 from tensorplan.checking.plan_check import check_plan
@@ -128,12 +129,13 @@ def peak(module: ModuleOp) -> int:
     return sum(p.size for p in check_plan(planned) if p.device == "" and not p.argument)
 
 
-def fitted(random: Random) -> tuple[ModuleOp, ModuleOp]:
-    """A random program in a memory that is too small, and what plan-spill makes of
-    it."""
+def fitted(random: Random, *first: ModulePass) -> tuple[ModuleOp, ModuleOp]:
+    """A random program in a memory that is too small, after some passes, and what
+    plan-spill makes of it."""
     text = straight_program(random)
     accesses = '"memref.copy"' + ', "linalg.copy"' * random.randint(0, 1)
-    module = on(text, 1 << 20, accesses)
+    module = run(on(text, 1 << 20, accesses), *first)
     given, _ = argument_bytes(function_of(module), NoneAttr(), {})
-    module = on(text, given + peak(module) * random.randint(3, 9) // 10 + 1, accesses)
+    capacity = given + peak(module) * random.randint(3, 9) // 10 + 1
+    module = run(on(text, capacity, accesses), *first)
     return module, run(module, PlanSpill())
