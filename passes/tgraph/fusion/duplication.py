@@ -90,13 +90,17 @@ class Duplication:
 
 
 def duplicate(
-    peak: Peak, grouping: Grouping, longest: Callable[[], float], saves: bool
+    peak: Peak,
+    grouping: Grouping,
+    longest: Callable[[], float],
+    saves: bool,
+    tried: Sequence[object],
 ) -> Duplication | None:
     """Copies operations ahead of those that read their results after the peak.
 
     With the copies, the function takes at most `longest()` nanoseconds, less those that
     groups save with them, as they read less, if `saves`. Returns None if there is
-    nothing to copy.
+    nothing to copy, or only what has been `tried`.
     """
     function, liveness = peak.function, peak.liveness(grouping)
     live = max(liveness.profile.values(), key=max, default=())
@@ -105,7 +109,7 @@ def duplicate(
     most = max(live)
     peaks = [step for step, bytes in enumerate(live) if bytes == most]
     # What is made at one is kept for another, and what is made at the last for others.
-    for step in (peaks[0], peaks[-1], peaks[-1] + 1):
+    for step in dict.fromkeys((peaks[0], peaks[-1], peaks[-1] + 1, peaks[0] + 1)):
         crossing = Crossing(peak, grouping, step)
         if not crossing.may_recompute:
             continue
@@ -113,7 +117,9 @@ def duplicate(
         copying = _Copying(function, again)
         for readers in crossing.readers.values():
             copying.copy_for(readers)
-        if copying.originals:
+        if copying.originals in tried:
+            Duplication(copying.copies, copying.originals, ()).undo()
+        elif copying.originals:
             unused = list(_taken_out(function))
             return Duplication(copying.copies, copying.originals, unused)
     return None
