@@ -20,7 +20,8 @@ rows with their reductions, as in softmax (`dialects/tgraph/fusing.py`). The pas
 groups by post-dominators, as TVM Relay does, or by NNVM's scans. Broadcasts, constants
 with a single number, and iotas cost nothing to repeat, so every group that reads them
 gets its own copy. A group reads a slice at a dynamic start, such as a layer's weights
-in those of all layers, where it lies (`fusion/slices.py`). The pass never fuses
+in those of all layers, where it lies (`fusion/slices.py`). So it does with what it
+gathers, such as rows of an embedding, at indices that are stored. The pass never fuses
 operations with different `tgraph.device`, `tgraph.group`, or `tgraph.stream`
 attributes, and a group inherits these attributes from its members.
 
