@@ -177,3 +177,27 @@ func.func @main(%x: tensor<64x64xf32>, %i: tensor<16xi32>, %w: tensor<16x64xf32>
     ):
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-4)
     assert planned_bytes(planned) <= 16384
+
+
+def test_several_groups_gather_again() -> None:
+    """A factorization machine: sums of rows, and of their squares."""
+    module = parse(f"""
+func.func @main(%x: tensor<100x32xf32>, %i: tensor<40x8xi32>) -> tensor<40x32xf32> {{
+  %g = tgraph.gather %x, %i {{{ROWS.replace("33", "32")}}}
+    : (tensor<100x32xf32>, tensor<40x8xi32>) -> tensor<40x8x32xf32>
+  %s = tgraph.reduce %g {{kind = "add", dimensions = array<i64: 1>}}
+    : (tensor<40x8x32xf32>) -> tensor<40x32xf32>
+  %p = tgraph.multiply %g, %g : tensor<40x8x32xf32>
+  %t = tgraph.reduce %p {{kind = "add", dimensions = array<i64: 1>}}
+    : (tensor<40x8x32xf32>) -> tensor<40x32xf32>
+  %q = tgraph.multiply %s, %s : tensor<40x32xf32>
+  %r = tgraph.subtract %q, %t : tensor<40x32xf32>
+  func.return %r : tensor<40x32xf32>
+}}""")
+    planned = tensorplan.plan(module)
+    assert planned_bytes(planned) <= 40 * 32 * 4
+    values = inputs(module)
+    (want,) = run_reference(module, values)
+    for native in (True, False):
+        (got,) = Executable(planned, native=native)(*values)
+        np.testing.assert_array_equal(got, want)

@@ -44,6 +44,7 @@ from ....dialects.tgraph.base import (
     tensor_type_of,
     with_shape,
 )
+from ....dialects.tgraph.indexing import GatherOp
 from ....dialects.tgraph.shaping import BroadcastInDimOp, ConstantOp, IotaOp
 from .groups import Function, Grouping
 from .peak import Peak
@@ -218,13 +219,15 @@ class _Copying:
             case IotaOp() as op:
                 dim = op.dimension.value.data
                 return _size(value, dim) == shape.sizes[shape.dims[dim]]
+            case GatherOp():
+                return False
             case _:
                 return value in self._again
 
     def _is_composed(self, op: BroadcastInDimOp, shape: _Shape | None) -> bool:
         """Whether a broadcast disappears: its operand is then made in its shape, if it
         is computed again, or is broadcast by the one behind it."""
-        if op.inputs[0] not in self._again:
+        if op.inputs[0] not in self._again or isinstance(op.inputs[0].owner, GatherOp):
             return shape is not None
         elements = prod(map(typical, _composed(op, shape).sizes))
         return repeats(op.inputs[0], elements) <= MOST or self._is_mask(op)
