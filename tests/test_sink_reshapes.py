@@ -278,3 +278,20 @@ func.func @main(%x: tensor<64x64xf32>, %w: tensor<32xf32>) -> tensor<64x64xf32> 
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-4)
     (pool,) = tensorplan.report(planned)["pools"]
     assert pool["bytes"] == 128  # the exponentials
+
+
+def test_of_what_is_stacked_a_part_may_be_read_by_others() -> None:
+    module = parse("""
+func.func @main(%x: tensor<3xf32>) -> (tensor<3x2xf32>, tensor<3xf32>) {
+  %a = tgraph.negate %x : tensor<3xf32>
+  %b = tgraph.abs %x : tensor<3xf32>
+  %0 = tgraph.reshape %a : (tensor<3xf32>) -> tensor<3x1xf32>
+  %1 = tgraph.reshape %b : (tensor<3xf32>) -> tensor<3x1xf32>
+  %2 = tgraph.concatenate %0, %1 {dimension = 1 : i64}
+    : (tensor<3x1xf32>, tensor<3x1xf32>) -> tensor<3x2xf32>
+  func.return %2, %a : tensor<3x2xf32>, tensor<3xf32>
+}""")
+    values = inputs(module)
+    got = run_reference(run(module, TGraphSinkReshapes()), values)
+    for one, other in zip(got, run_reference(module, values), strict=True):
+        np.testing.assert_array_equal(one, other)

@@ -334,7 +334,8 @@ def _compute_stacked(views: Sequence[ViewOp]) -> bool:
         return False
     Rewriter.insert_op(made, InsertPoint.before(views[-1]))
     for view in views:
-        Rewriter.replace_op(view, [], [new[view.inputs[0]]])
+        if view.inputs[0] in new:  # else others read what it shows, too
+            Rewriter.replace_op(view, [], [new[view.inputs[0]]])
     return True
 
 
