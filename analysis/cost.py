@@ -209,8 +209,7 @@ def moved(op: Operation) -> int:
 def moved_by(group: Fused) -> int:
     """Bytes that a group will read and write, as a fusion."""
     total = _bytes(group.root.result)
-    slices = [op for op in group.ops if isinstance(op, DynamicSliceOp)]
-    if not slices:
+    if not any(isinstance(op, DynamicSliceOp | GatherOp) for op in group.ops):
         return total + sum(map(_bytes, group.inputs))
     for value in group.inputs:
         readers = [op for op in group.ops if value in operands_of(op)[0]]

@@ -7,16 +7,21 @@
 MLIR's analysis manager keeps what a pass says it has preserved. Here, passes need not
 say anything: what the block and the operation around it consist of is compared
 (dialects/contents.py), which takes a tenth of the time of an analysis.
+
+    once_by(key, search)                    # computes it, and then gives it for the key
+
+is for answers that follow from plain values. What a deadline cut short is not kept.
 """
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Generator, Hashable
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, ParamSpec, TypeVar
 
 from xdsl.ir import Block
 
 from ..dialects.contents import Contents, contents_of
+from ..planning import deadline
 from ..support.remembering import remembering
 
 MOST = 8
@@ -32,9 +37,27 @@ _known: ContextVar[dict[Block, tuple[Contents, _Answers]] | None] = ContextVar(
 )
 
 
-def asked_once() -> AbstractContextManager[None]:
-    """Within it, `once` keeps what it finds."""
-    return remembering(_known)
+_by_key: ContextVar[dict[Hashable, Any] | None] = ContextVar("_by_key", default=None)
+
+
+@contextmanager
+def asked_once() -> Generator[None]:
+    """Within it, `once` and `once_by` keep what they find."""
+    with remembering(_known), remembering(_by_key):
+        yield
+
+
+def once_by(key: Hashable, ask: Callable[[], _T]) -> _T:
+    """`ask()`, which follows from the key. Nobody may change the answer."""
+    known = _by_key.get()
+    if known is None:
+        return ask()
+    if key in known:
+        return known[key]
+    answer = ask()
+    if not deadline.passed():
+        known[key] = answer
+    return answer
 
 
 def once(

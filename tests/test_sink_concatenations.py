@@ -189,3 +189,27 @@ def test_values_stay(text: str, again: bool) -> None:
     results = tensorplan.compile(tensorplan.plan(moved))(*arrays)
     for got, want in zip(results, expected, strict=True):
         np.testing.assert_array_equal(got, want)
+
+
+def test_parts_are_broadcast() -> None:
+    """Encodings of rows and of columns, joined and repeated, as images have them."""
+    module = parse("""
+func.func @main(%x: tensor<16x16x3x64xf32>, %e: tensor<16x32xf32>)
+    -> tensor<16x16x3x64xf32> {
+  %r = tgraph.broadcast_in_dim %e {broadcast_dimensions = array<i64: 0, 2>}
+    : (tensor<16x32xf32>) -> tensor<16x16x32xf32>
+  %c = tgraph.broadcast_in_dim %e {broadcast_dimensions = array<i64: 1, 2>}
+    : (tensor<16x32xf32>) -> tensor<16x16x32xf32>
+  %p = tgraph.concatenate %r, %c {dimension = 2 : i64}
+    : (tensor<16x16x32xf32>, tensor<16x16x32xf32>) -> tensor<16x16x64xf32>
+  %b = tgraph.broadcast_in_dim %p {broadcast_dimensions = array<i64: 0, 1, 3>}
+    : (tensor<16x16x64xf32>) -> tensor<16x16x3x64xf32>
+  %y = tgraph.add %x, %b : tensor<16x16x3x64xf32>
+  func.return %y : tensor<16x16x3x64xf32>
+}""")
+    planned = tensorplan.plan(module)
+    assert not planned_bytes(planned)
+    values = inputs(module)
+    (want,) = run_reference(module, values)
+    (got,) = tensorplan.compile(planned)(*values)
+    np.testing.assert_array_equal(got, want)

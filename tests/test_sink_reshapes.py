@@ -227,3 +227,71 @@ func.func @main(%0: {tensor([2, 3, 4])}, %y: {wide}) -> {wide} {{
     (got,) = run_reference(run(module, TGraphSinkReshapes()), values)
     np.testing.assert_array_equal(got, want)
     assert not tensorplan.report(planned)["pools"]
+
+
+@pytest.mark.parametrize("dims", ["0, 1, 2", "1", "2"])
+def test_what_is_repeated_is_reduced_where_it_is(dims: str) -> None:
+    """Along dimensions that the repetitions are, or are not, a part of."""
+    kept = [n for d, n in enumerate((2, 12, 4)) if str(d) not in dims]
+    module = parse(f"""
+func.func @main(%x: tensor<2x3x4xf32>, %y: tensor<2x12x4xf32>) -> {tensor(kept)} {{
+  %b = tgraph.broadcast_in_dim %x {{broadcast_dimensions = array<i64: 0, 1, 3>}}
+    : (tensor<2x3x4xf32>) -> tensor<2x3x4x4xf32>
+  %r = tgraph.reshape %b : (tensor<2x3x4x4xf32>) -> tensor<2x12x4xf32>
+  %s = tgraph.subtract %r, %y : tensor<2x12x4xf32>
+  %m = tgraph.reduce %s {{kind = "maximum", dimensions = array<i64: {dims}>}}
+    : (tensor<2x12x4xf32>) -> {tensor(kept)}
+  func.return %m : {tensor(kept)}
+}}""")
+    values = inputs(module)
+    (want,) = run_reference(module, values)
+    planned = tensorplan.plan(module)
+    (got,) = tensorplan.compile(planned)(*values)
+    np.testing.assert_array_equal(got, want)
+    assert not tensorplan.report(planned)["pools"]
+    assert str(run(module, TGraphSinkReshapes())).count("tgraph.reshape %y") == 1
+
+
+def test_what_is_stacked_and_joined_is_added_part_by_part() -> None:
+    """Sines and cosines of one angle in turn, as positions are encoded."""
+    module = parse("""
+func.func @main(%x: tensor<64x64xf32>, %w: tensor<32xf32>) -> tensor<64x64xf32> {
+  %i = tgraph.iota {dimension = 0 : i64} : tensor<64x32xf32>
+  %v = tgraph.exponential %w : tensor<32xf32>
+  %b = tgraph.broadcast_in_dim %v {broadcast_dimensions = array<i64: 1>}
+    : (tensor<32xf32>) -> tensor<64x32xf32>
+  %a = tgraph.divide %i, %b : tensor<64x32xf32>
+  %s = tgraph.sine %a : tensor<64x32xf32>
+  %c = tgraph.cosine %a : tensor<64x32xf32>
+  %0 = tgraph.reshape %s : (tensor<64x32xf32>) -> tensor<64x32x1xf32>
+  %1 = tgraph.reshape %c : (tensor<64x32xf32>) -> tensor<64x32x1xf32>
+  %2 = tgraph.concatenate %0, %1 {dimension = 2 : i64}
+    : (tensor<64x32x1xf32>, tensor<64x32x1xf32>) -> tensor<64x32x2xf32>
+  %e = tgraph.reshape %2 : (tensor<64x32x2xf32>) -> tensor<64x64xf32>
+  %y = tgraph.add %x, %e : tensor<64x64xf32>
+  func.return %y : tensor<64x64xf32>
+}""")
+    values = inputs(module)
+    (want,) = run_reference(module, values)
+    planned = tensorplan.plan(module)
+    (got,) = tensorplan.compile(planned)(*values)
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-4)
+    (pool,) = tensorplan.report(planned)["pools"]
+    assert pool["bytes"] == 128  # the exponentials
+
+
+def test_of_what_is_stacked_a_part_may_be_read_by_others() -> None:
+    module = parse("""
+func.func @main(%x: tensor<3xf32>) -> (tensor<3x2xf32>, tensor<3xf32>) {
+  %a = tgraph.negate %x : tensor<3xf32>
+  %b = tgraph.abs %x : tensor<3xf32>
+  %0 = tgraph.reshape %a : (tensor<3xf32>) -> tensor<3x1xf32>
+  %1 = tgraph.reshape %b : (tensor<3xf32>) -> tensor<3x1xf32>
+  %2 = tgraph.concatenate %0, %1 {dimension = 1 : i64}
+    : (tensor<3x1xf32>, tensor<3x1xf32>) -> tensor<3x2xf32>
+  func.return %2, %a : tensor<3x2xf32>, tensor<3xf32>
+}""")
+    values = inputs(module)
+    got = run_reference(run(module, TGraphSinkReshapes()), values)
+    for one, other in zip(got, run_reference(module, values), strict=True):
+        np.testing.assert_array_equal(one, other)

@@ -33,7 +33,7 @@ from xdsl.passes import ModulePass
 import tensorplan
 from tensorplan.analysis.functions import erase_unused, tensor_blocks
 from tensorplan.analysis.memory_graph import memory_graph
-from tensorplan.analysis.once import asked_once
+from tensorplan.analysis.once import asked_once, once_by
 from tensorplan.analysis.operations import Operations
 from tensorplan.analysis.storage import during, storage_of
 from tensorplan.dialects.diagnostics import LocatedError
@@ -48,6 +48,7 @@ from tensorplan.passes.tgraph.eliminate_assigns import TGraphEliminateAssigns
 from tensorplan.passes.tgraph.fuse import TGraphFuse, outline
 from tensorplan.passes.tgraph.fusion.groups import fusions
 from tensorplan.passes.tgraph.infer_shapes import TGraphInferShapes
+from tensorplan.planning import deadline
 
 HOMES = """
 func.func @main(%x: tensor<64xf32, "cpu:0">,
@@ -392,3 +393,18 @@ def test_a_block_is_looked_at_again_if_it_has_changed(
         assert storage_of(block) is not storage
         assert memory_graph(block, 64) is not graph
     assert storage_of(block) is not storage_of(block)
+
+
+def test_what_follows_from_a_key_is_found_once_and_not_when_cut_short() -> None:
+    asked: list[int] = []
+
+    def ask() -> int:
+        asked.append(0)
+        return len(asked)
+
+    assert [once_by("key", ask) for _ in range(2)] == [1, 2]
+    with asked_once():
+        with deadline.within(-1):
+            assert once_by("key", ask) == 3
+        assert [once_by("key", ask) for _ in range(2)] == [4, 4]
+        assert once_by("other", ask) == 5

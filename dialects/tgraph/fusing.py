@@ -2,6 +2,7 @@
 
 LOOP         elementwise operations, all of the result's shape, of leaves: arguments,
              slices of them at dynamic starts, and views of these; numbers, iotas
+             and gathers, of that shape too, of leaves at indices that are leaves
 CONTRACTION  one `dot_general` or `convolution` of leaves, of the result's shape, then
              elementwise operations of that shape
 REDUCTION    elementwise operations of one shape, then one `reduce` of any dimensions
@@ -33,7 +34,7 @@ from .base import (
     without_ones,
 )
 from .elementwise import ElementwiseOp
-from .indexing import DynamicSliceOp, DynamicUpdateSliceOp
+from .indexing import DynamicSliceOp, DynamicUpdateSliceOp, GatherOp
 from .reducing import ConvolutionOp, DotGeneralOp, ReduceOp
 from .shaping import (
     BroadcastInDimOp,
@@ -94,6 +95,7 @@ class Group:
         self.spreads: dict[Spread, None] = {}
         self.contractions: list[Shape] = []
         self._is_grouped = False  # a convolution that is not computed part by part
+        self._gathers = False
         self._take(root)
 
     def add(self, op: TensorOp) -> bool:
@@ -105,6 +107,8 @@ class Group:
         """
         spreads = list(_spreads(op.results[0]))
         is_elementwise = isinstance(op, ElementwiseOp)
+        if isinstance(op, GatherOp) and (spreads or self.contractions):
+            return False
         if is_elementwise and not spreads and _shape(op) in self.shapes:
             return True
         before = (
@@ -121,8 +125,9 @@ class Group:
         return False
 
     def _take(self, op: TensorOp) -> None:
-        if isinstance(op, ElementwiseOp):
+        if isinstance(op, ElementwiseOp | GatherOp):
             self.shapes[_shape(op)] = None
+            self._gathers |= isinstance(op, GatherOp)
         elif isinstance(op, ReduceOp):
             shape = shape_of(tensor_type_of(op.operands[0].type))
             self.reductions.append((shape, sorted(op.dimensions.get_values())))
@@ -135,7 +140,7 @@ class Group:
         """None if it cannot be computed in any of the ways, or not yet."""
         result = _shape(self.root)
         if self.contractions:
-            is_alone = not self.reductions and not self.spreads
+            is_alone = not (self.reductions or self.spreads or self._gathers)
             is_one = self.contractions == [result] and all(
                 shape == result for shape in self.shapes
             )
@@ -240,7 +245,10 @@ def _spreads(value: SSAValue) -> Iterable[Spread]:
 
 
 CONTRACTIONS = (DotGeneralOp, ConvolutionOp)
-COMPUTED = (ElementwiseOp, ReduceOp, *CONTRACTIONS)
+OF_LEAVES = (*CONTRACTIONS, GatherOp)
+"""Operations of groups whose operands the groups do not compute."""
+
+COMPUTED = (ElementwiseOp, ReduceOp, *OF_LEAVES)
 """What groups are made of."""
 
 LEAVES = (ConstantOp, FullLikeOp, IotaOp)
@@ -321,7 +329,7 @@ def group_of(body: Block, result: SSAValue) -> Group | None:
         if op.results[0] in leaves or (isinstance(op, BroadcastInDimOp) and group):
             continue
         if not isinstance(op, COMPUTED) or (
-            isinstance(op, CONTRACTIONS) and not leaves.issuperset(operands_of(op))
+            isinstance(op, OF_LEAVES) and not leaves.issuperset(operands_of(op))
         ):
             return None
         if group is None:

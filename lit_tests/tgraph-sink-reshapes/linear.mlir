@@ -135,3 +135,15 @@ func.func @stacked(%x: tensor<8xf32>, %y: tensor<8x4xf32>) -> tensor<8x2xf32> {
   %6 = tgraph.concatenate %2, %5 {dimension = 1 : i64} : (tensor<8x1xf32>, tensor<8x1xf32>) -> tensor<8x2xf32>
   func.return %6 : tensor<8x2xf32>
 }
+
+// What is repeated is reduced before the repetitions are joined: nothing is copied.
+// CHECK-LABEL: func.func @repeated
+// CHECK:         %wide = tgraph.broadcast_in_dim %x
+// CHECK-NEXT:    %most = tgraph.reduce %wide {kind = "maximum", dimensions = array<i64: 1, 2>} : (tensor<8x2x4xf32>) -> tensor<8xf32>
+// CHECK-NEXT:    func.return %most
+func.func @repeated(%x: tensor<8x4xf32>) -> tensor<8xf32> {
+  %wide = tgraph.broadcast_in_dim %x {broadcast_dimensions = array<i64: 0, 2>} : (tensor<8x4xf32>) -> tensor<8x2x4xf32>
+  %joined = tgraph.reshape %wide : (tensor<8x2x4xf32>) -> tensor<8x8xf32>
+  %most = tgraph.reduce %joined {kind = "maximum", dimensions = array<i64: 1>} : (tensor<8x8xf32>) -> tensor<8xf32>
+  func.return %most : tensor<8xf32>
+}

@@ -70,7 +70,6 @@ from .linalg.types import retype
 _OTHERS: Mapping[type[TensorOp], Callable[[Values, Any, Stored], None]] = {
     i.DynamicSliceOp: indexing.dynamic_slice,
     i.DynamicUpdateSliceOp: indexing.dynamic_update_slice,
-    i.GatherOp: indexing.gather,
     i.ScatterOp: indexing.scatter,
     r.ConvolutionOp: windows.convolution,
     r.DotGeneralOp: reducing.dot_general,

@@ -20,7 +20,8 @@ rows with their reductions, as in softmax (`dialects/tgraph/fusing.py`). The pas
 groups by post-dominators, as TVM Relay does, or by NNVM's scans. Broadcasts, constants
 with a single number, and iotas cost nothing to repeat, so every group that reads them
 gets its own copy. A group reads a slice at a dynamic start, such as a layer's weights
-in those of all layers, where it lies (`fusion/slices.py`). The pass never fuses
+in those of all layers, where it lies (`fusion/slices.py`). So it does with what it
+gathers, such as rows of an embedding, at indices that are stored. The pass never fuses
 operations with different `tgraph.device`, `tgraph.group`, or `tgraph.stream`
 attributes, and a group inherits these attributes from its members.
 
@@ -142,12 +143,12 @@ class TGraphFuse(OptionalPass):
         grouping = _settled(function, candidate, set(), peak)
         shortest = cache(partial(peak.time, grouping))
         saves = False  # what copies save counts once nothing else lowers the peak
-        gains_nothing: object = None
+        tried: list[object] = []
         for _ in range(LOWERED if self.duplicate else 0):
             duplication = duplicate(
-                peak, grouping, lambda: (1 + LITTLE) * shortest(), saves
+                peak, grouping, lambda: (1 + LITTLE) * shortest(), saves, tried
             )
-            if duplication and duplication.originals != gains_nothing:
+            if duplication:
                 trial = Function(block)
                 trial_peak = Peak(trial, peak)
                 trial_candidate = candidates(trial, self.mode, self.max_depth)
@@ -156,14 +157,14 @@ class TGraphFuse(OptionalPass):
                 is_short = trial_peak.time(trial_grouping) <= (1 + LITTLE) * shortest()
                 if is_short and trial_peak.height(trial_grouping) <= most:
                     function, peak, grouping = trial, trial_peak, trial_grouping
-                    candidate = trial_candidate
-                    continue
-                gains_nothing = duplication.originals
-            if duplication:
-                duplication.undo()
-            if saves:
+                    candidate, tried = trial_candidate, []
+                else:
+                    tried.append(duplication.originals)
+                    duplication.undo()
+            elif saves:
                 break
-            saves = True
+            else:
+                saves = True
         grouping = _lowered(function, candidate, grouping, peak)
         if (others := narrowed(function, candidate)) != candidate:
             trial_grouping = _settled(function, others, set(), peak)

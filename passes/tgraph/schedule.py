@@ -43,6 +43,7 @@ from ...analysis.cost import times
 from ...analysis.dependencies import queue_of
 from ...analysis.functions import blocks_within, tensor_functions
 from ...analysis.memory_graph import MemoryGraph, memory_graph
+from ...analysis.once import once_by
 from ...dialects.tgraph.shaping import DeviceCopyOp
 from ...planning.scheduling import TaskGraph, makespan, mixtures, schedule
 from ..optional import OptionalPass
@@ -119,7 +120,7 @@ def _scheduled(
     before = peaks = memory.peaks(given)
     is_fast = _limit(memory, max_slowdown)
     for graph in graphs:
-        found = schedule(graph, effort).order
+        found = _found(graph, effort)
         orders = [found] if is_fast(found) else filter(is_fast, mixtures(found, given))
         for order in orders:
             new = memory.peaks(order)
@@ -127,6 +128,13 @@ def _scheduled(
             if not is_above and sum(new.values()) < sum(peaks.values()):
                 best, peaks = order, new
     return best
+
+
+def _found(graph: TaskGraph, effort: float) -> Sequence[int]:
+    """An order with a low peak; searched once for equal graphs, as those of the blocks
+    that candidates of tgraph-search have in common."""
+    key = schedule, graph.contents, effort
+    return once_by(key, lambda: schedule(graph, effort).order)
 
 
 def _limit(

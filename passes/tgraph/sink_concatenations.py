@@ -18,7 +18,8 @@ one source, and write the parts of their result. So nothing of a concatenation t
 they read is stored, nor of a pad, and what the concatenation joins can be part of their
 groups. Rolls, stencils, rotary embeddings, and gradients of slices are such programs.
 What only parts of these operations read is computed part by part, too. Where parts
-overlap, this computes elements again.
+overlap, this computes elements again. Of a concatenation that is read broadcast, the
+parts are broadcast.
 
 The pass takes groups apart, moves concatenations, and groups the program again
 (`tgraph-fuse`). It keeps the result only if the peak of live bytes is lower and the
@@ -38,7 +39,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
-from typing import NamedTuple, TypeAlias, TypeGuard
+from typing import NamedTuple, TypeAlias, TypeGuard, TypeVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, UnitAttr, i64
@@ -124,6 +125,8 @@ def _lower(ctx: Context, func: FuncOp) -> None:
         module = ModuleOp([copy])
         with held_back():
             driver.run(ctx, module, _clean(), verify=False)  # groups repeat broadcasts
+            for block in blocks_within(copy.body.block):
+                _broadcast_parts(block)
             clusters = sunk(copy, again)
             if not clusters:
                 return
@@ -173,21 +176,60 @@ def _is_joined_at_peak(block: Block) -> bool:
 
 def _is_read_by_elements(join: TensorOp) -> bool:
     """Whether only elementwise operations read a result, in groups or not, or parts of
-    it."""
-    seen = {join: None}
-    for op in (queue := [join]):  # grows
-        for use in op.result.uses:
+    it, or broadcasts."""
+    values: dict[SSAValue, None] = {join.result: None}
+    for value in (queue := list(values)):  # grows
+        for use in value.uses:
             user = use.operation
             if isinstance(user, FusionOp):
-                argument = user.body.block.args[use.index]
-                if not all(isinstance(u.operation, _INNER) for u in argument.uses):
-                    return False
-            elif not isinstance(user, _INNER):
+                seen: SSAValue = user.body.block.args[use.index]
+            elif isinstance(user, ElementwiseOp):
+                continue
+            elif isinstance(user, _INNER) or _is_plain(user, BroadcastInDimOp):
+                seen = user.results[0]
+            else:
                 return False
-            elif not isinstance(user, ElementwiseOp) and user not in seen:
-                seen[user] = None
-                queue.append(user)
+            if seen not in values:
+                values[seen] = None
+                queue.append(seen)
     return True
+
+
+def _broadcast_parts(block: Block) -> None:
+    """Joins broadcasts, rather than to broadcast what is joined."""
+    for op in list(block.ops):
+        if not _is_plain(op, BroadcastInDimOp):
+            continue
+        join = op.inputs[0].owner
+        if not isinstance(join, Operation) or not _is_plain(join, ConcatenateOp):
+            continue
+        sizes = value_shape(op.result)
+        along = join.dimension.value.data
+        dim = op.broadcast_dimensions.get_values()[along]
+        if value_shape(join.result)[along] != sizes[dim]:
+            continue  # one element is repeated
+        parts = [
+            BroadcastInDimOp(
+                [part],
+                result_types=[
+                    with_shape(
+                        tensor_type_of(part.type),
+                        [*sizes[:dim], value_shape(part)[along], *sizes[dim + 1 :]],
+                    )
+                ],
+                properties={"broadcast_dimensions": op.broadcast_dimensions},
+            )
+            for part in join.inputs
+        ]
+        joined = ConcatenateOp(
+            [part.result for part in parts],
+            result_types=[op.result.type],
+            properties={"dimension": IntegerAttr(dim, i64)},
+        )
+        for new in (*parts, joined):
+            new.location, new.attributes = op.location, {**op.attributes}
+        joined.result.name_hint = op.result.name_hint
+        Rewriter.replace_op(op, [*parts, joined])
 
 
 def sunk(func: FuncOp, again: bool) -> Sequence["_Cluster"]:
@@ -230,9 +272,12 @@ _INNER = (ElementwiseOp, SliceOp, *_JOINS)
 """What may be computed part by part."""
 
 
+_Kind = TypeVar("_Kind", bound=TensorOp)
+
+
 def _is_plain(
-    op: Operation, kinds: type[TensorOp] | tuple[type[TensorOp], ...]
-) -> TypeGuard[TensorOp]:
+    op: Operation, kinds: type[_Kind] | tuple[type[_Kind], ...]
+) -> TypeGuard[_Kind]:
     return (
         isinstance(op, kinds)
         and not op.outs

@@ -60,6 +60,9 @@ reshape that joins the repetitions to the dimension. They stay apart until then:
     %2 = tgraph.add %0, %1 : tensor<8x2x4xf32>
     %3 = tgraph.reshape %2 : (tensor<8x2x4xf32>) -> tensor<16x4xf32>
 
+Reductions of whole dimensions of both shapes are computed in the one before, too. What
+is stacked and joined, such as sines and cosines in turn, stays apart as well.
+
 A broadcast of what is reshaped so that only 1s come or go reads that itself: the mean
 of a row, divided and repeated along it, can then be fused with the row.
 
@@ -81,13 +84,14 @@ from math import prod
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import ReturnOp
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...analysis.cost import POLYNOMIALS
 from ...analysis.functions import erase_unused, tensor_blocks
 from ...dialects.sizes.symbolic import Symbolic
 from ...dialects.tgraph.base import (
+    Shape,
     TensorOp,
     ints,
     shape_of,
@@ -99,7 +103,7 @@ from ...dialects.tgraph.canonicalization import without_reshape
 from ...dialects.tgraph.elementwise import ElementwiseOp
 from ...dialects.tgraph.fusing import COMPUTED, CONTRACTIONS, keeps_sizes
 from ...dialects.tgraph.indexing import DynamicUpdateSliceOp
-from ...dialects.tgraph.reducing import DotGeneralOp
+from ...dialects.tgraph.reducing import DotGeneralOp, ReduceOp
 from ...dialects.tgraph.shaping import (
     BroadcastInDimOp,
     ConcatenateOp,
@@ -139,11 +143,15 @@ class TGraphSinkReshapes(OptionalPass):
                         _compute_in_shape(inner)
                 elif isinstance(inner, ElementwiseOp) and not inner.outs:
                     _sink(inner)
+                elif isinstance(inner, ReduceOp) and not inner.outs:
+                    _reduce_first(inner)
                 elif isinstance(inner, DotGeneralOp) and not inner.outs:
                     _keep_rows_apart(inner)
                 elif isinstance(inner, ConcatenateOp):
-                    for value in dict.fromkeys(inner.inputs):
-                        _compute_stacked(value)
+                    views = _stacked(inner)
+                    if len(views) < 2 or not _compute_stacked(views):
+                        for view in views:
+                            _compute_stacked([view])
                 elif isinstance(inner, BroadcastInDimOp) and not inner.outs:
                     if new := without_reshape(inner):
                         Rewriter.replace_op(inner, new)
@@ -154,9 +162,11 @@ def _sink(op: ElementwiseOp) -> None:
     """Computes in the shape that an operand had before it was reshaped, if the others
     can be seen in that shape."""
     reshape = next((r for v in op.inputs if (r := _reshape_for(op, v))), None)
-    if reshape is None or not _may_be_reshaped(op):
+    if reshape is None:
         return
     shape = value_shape(reshape.inputs[0])
+    if not _may_be_reshaped(op, shape):
+        return
     made = computed_in(shape, [op], lambda value: reshaped(value, shape))
     if made is None:
         return
@@ -165,6 +175,46 @@ def _sink(op: ElementwiseOp) -> None:
     result = ReshapeOp(new.results, result_types=(op.result.type,))
     result.location = op.location
     Rewriter.replace_op(op, [new, result])
+
+
+def _reduce_first(op: ReduceOp) -> None:
+    """Reduces what is reshaped as it was before."""
+    reshape = _reshape_for(op, op.inputs[0])
+    if reshape is None:
+        return
+    source = reshape.inputs[0]
+    dims = _reduced(op, value_shape(source))
+    if dims is None:
+        return
+    sizes = [n for d, n in enumerate(value_shape(source)) if d not in dims]
+    new = ReduceOp.create(
+        operands=[source],
+        result_types=[with_shape(op.result.type, sizes)],
+        properties={**op.properties, "dimensions": ints(dims)},
+        attributes=op.attributes,
+        location=op.location,
+    )
+    new.result.name_hint = op.result.name_hint
+    if new.result.type == op.result.type:
+        Rewriter.replace_op(op, new)
+        return
+    result = ReshapeOp([new.result], result_types=(op.result.type,))
+    result.location = op.location
+    Rewriter.replace_op(op, [new, result])
+
+
+def _reduced(op: ReduceOp, shape: Shape) -> Sequence[int] | None:
+    """The dimensions of its operand in another shape that an operation reduces; None if
+    it reduces parts of them."""
+    dims, found = op.dimensions.get_values(), list[int]()
+    large = value_shape(op.inputs[0])
+    for old, new in matching(large, shape):
+        is_reduced = {dim in dims for dim in old if large[dim] != 1}
+        if len(is_reduced) > 1:
+            return None
+        if True in is_reduced:
+            found += new
+    return found
 
 
 def _undoes_another(reshape: ReshapeOp) -> bool:
@@ -248,19 +298,55 @@ def _compute_in_shape(reshape: ReshapeOp) -> None:
     forget(made)
 
 
-def _compute_stacked(value: SSAValue) -> None:
+def _stacked(op: ConcatenateOp) -> Sequence[ViewOp]:
+    """The operations, in order, that add a dimension of size 1 to what a concatenation
+    alone reads."""
+    found: dict[Operation, None] = {
+        owner: None
+        for value in op.inputs
+        if isinstance(owner := value.owner, ViewOp)
+        and keeps_sizes(owner)
+        and _is_alone(value)
+    }
+    views: list[ViewOp] = []
+    before = op.prev_op
+    while before and len(views) < len(found):
+        if before in found and isinstance(before, ViewOp):
+            views.append(before)
+        before = before.prev_op
+    return views[::-1]
+
+
+def _compute_stacked(views: Sequence[ViewOp]) -> bool:
     """Computes what an operation alone reads with other dimensions of size 1, and what
-    is computed for that alone, in the shape in which it is read."""
-    view = value.owner
-    if not isinstance(view, ViewOp) or not keeps_sizes(view) or not _is_alone(value):
-        return
+    is computed for that alone, in the shape in which it is read; whether it does."""
+    first, *others = views
+    if any(not _is_alike(first, other) for other in others):
+        return False
+    new: dict[SSAValue, SSAValue] = {}
     made = computed_in(
-        value_shape(value),
-        computed_for(view),
-        lambda operand: _in_shape_of(view, operand),
+        value_shape(first.res[0]),
+        computed_for(*views),
+        lambda operand: _in_shape_of(first, operand),
+        new,
     )
-    if made:
-        Rewriter.replace_op(view, made)
+    if not made:
+        return False
+    Rewriter.insert_op(made, InsertPoint.before(views[-1]))
+    for view in views:
+        if view.inputs[0] in new:  # else others read what it shows, too
+            Rewriter.replace_op(view, [], [new[view.inputs[0]]])
+    return True
+
+
+def _is_alike(view: ViewOp, other: ViewOp) -> bool:
+    """Whether two show values of one shape in the same way."""
+    shapes = [(value_shape(v.inputs[0]), value_shape(v.res[0])) for v in (view, other)]
+    return (
+        type(view) is type(other)
+        and view.properties == other.properties
+        and shapes[0] == shapes[1]
+    )
 
 
 def _is_alone(value: SSAValue) -> bool:
@@ -308,7 +394,7 @@ def _follows_from_indices(value: SSAValue, members: dict[SSAValue, None]) -> boo
     return follows
 
 
-def _reshape_for(op: ElementwiseOp, value: SSAValue) -> ReshapeOp | None:
+def _reshape_for(op: ElementwiseOp | ReduceOp, value: SSAValue) -> ReshapeOp | None:
     """The reshape that a value is, if what it reshapes is computed for this operation
     alone."""
     reshape = value.owner
@@ -317,7 +403,11 @@ def _reshape_for(op: ElementwiseOp, value: SSAValue) -> ReshapeOp | None:
     if not _is_plain(reshape):
         return None
     is_alone = all(use.operation is op for use in value.uses)
-    is_needless = is_joined(reshape.inputs[0]) or _joins_repeated(reshape)
+    is_needless = (
+        is_joined(reshape.inputs[0])
+        or _joins_repeated(reshape)
+        or _joins_stacked(reshape)
+    )
     return reshape if is_alone and is_needless else None
 
 
@@ -331,6 +421,20 @@ def _joins_repeated(reshape: ReshapeOp) -> bool:
     if isinstance(seen, list):
         forget(seen)
     return seen is None
+
+
+def _joins_stacked(reshape: ReshapeOp) -> bool:
+    """Whether it makes one dimension of another and that along which values are
+    stacked, of which a reader is computed part by part."""
+    source = reshape.inputs[0]
+    stack = source.owner
+    if not isinstance(stack, ConcatenateOp) or not _is_alone(source):
+        return False
+    dim, shape = stack.dimension.value.data, value_shape(source)
+    return any(
+        dim in old and any(shape[other] > 1 for other in old if other < dim)
+        for old, _ in matching(shape, value_shape(reshape.result))
+    )
 
 
 def _repeat_first(outer: ReshapeOp) -> None:
@@ -374,10 +478,14 @@ def _is_plain(reshape: ReshapeOp) -> bool:
     return 0 not in sizes and not any(isinstance(size, Symbolic) for size in sizes)
 
 
-def _may_be_reshaped(op: ElementwiseOp) -> bool:
-    """Whether nothing is lost if a reshape is between an operation and its readers."""
+def _may_be_reshaped(op: ElementwiseOp, shape: Shape) -> bool:
+    """Whether nothing is lost if a reshape, from that shape, is between an operation
+    and its readers."""
     readers = {use.operation for use in op.result.uses}
-    if any(isinstance(reader, ElementwiseOp) for reader in readers):
-        return len(readers) == 1
+    if any(isinstance(reader, ElementwiseOp | ReduceOp) for reader in readers):
+        if len(readers) > 1:
+            return False
+        (reader,) = readers
+        return not isinstance(reader, ReduceOp) or _reduced(reader, shape) is not None
     ends = ViewOp, ReturnOp, DynamicUpdateSliceOp, *CONTRACTIONS
     return all(isinstance(reader, ends) for reader in readers)

@@ -5,7 +5,7 @@ task runs, both its operands and its results are live. The exception is a first 
 that takes over the memory of an operand of the same size that no later task reads.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
 
 
@@ -54,6 +54,15 @@ class TaskGraph:
                     raise ValueError(f"task {index} depends on task {other}")
                 self.successors[other].append(index)
             self.predecessors.append(list(needed))
+
+    @property
+    def contents(self) -> Hashable:
+        """Equal for equal graphs."""
+        tasks = (
+            tuple(map(tuple, (task.reads, task.writes, task.after, task.overwrites)))
+            for task in self.tasks
+        )
+        return tuple(tasks), tuple(self.sizes), tuple(self.kept)
 
     @property
     def uses(self) -> list[int]:

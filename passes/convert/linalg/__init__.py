@@ -7,7 +7,8 @@ scalars.py    elementwise operations on scalars
 reducing.py   reductions and products
 named.py      products as linalg's named operations
 windows.py    convolutions and reductions of windows
-indexing.py   gather, scatter, and the gradient of max pooling
+indexing.py   scatter, slices at dynamic starts, and the gradient of max pooling
+gathers.py    where the elements are that gathers and scatters access
 moving.py     concatenation and padding
 bodies.py     sorts, and reductions by any function of elements
 random.py     random bits

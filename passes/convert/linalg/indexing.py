@@ -1,7 +1,7 @@
-"""Writes gather, scatter, and the gradient of max pooling as loops over index vectors.
+"""Writes scatter, and the gradient of max pooling, as loops over index vectors.
 
-A gather becomes a `linalg.generic` that loads by index. The others become loops in the
-order of the reference, because several updates may write the same element.
+They are in the order of the reference, because several updates may write the same
+element. Slices at dynamic starts become a `linalg.generic` that loads by index.
 """
 
 from collections.abc import Sequence
@@ -16,69 +16,14 @@ from ....dialects.tgraph.base import tensor_type_of
 from ....dialects.tgraph.indexing import (
     DynamicSliceOp,
     DynamicUpdateSliceOp,
-    GatherOp,
     ScatterOp,
 )
 from ....dialects.tgraph.reducing import SelectAndScatterOp
 from .code import MlirCode, dot_type, index, is_float, is_unsigned
+from .gathers import of_batch, starts_of, total
 from .memory import Stored
 from .nests import GenericBody, Values, copy
 from .reducing import accumulated, combine
-
-
-def gather(values: Values, op: GatherOp, target: Stored) -> None:
-    if 0 in target.shape:
-        return
-    source, indices = values.store(op.inputs[0]), values.store(op.inputs[1])
-    operand = values.memref_of(source)
-    starts_at = values.memref_of(indices)
-    nest = GenericBody(values, target.shape)
-    code = nest.code
-    place = [nest.index(e) for e in nest.dims]
-    window_dims = op.offset_dims.get_values()
-    dropped = (
-        *op.collapsed_slice_dims.get_values(),
-        *op.operand_batching_dims.get_values(),
-    )
-    starts = _starts(
-        code,
-        starts_at,
-        indices.element,
-        [p for d, p in enumerate(place) if d not in window_dims],
-        op.index_vector_dim.value.data,
-        len(indices.shape),
-        op.start_index_map.get_values(),
-    )
-    inside = dict(
-        zip(
-            (d for d in range(len(source.shape)) if d not in dropped),
-            (place[d] for d in sorted(window_dims)),
-            strict=True,
-        )
-    )
-    batch = [p for d, p in enumerate(place) if d not in window_dims]
-    batching = _batching(
-        op.operand_batching_dims.get_values(),
-        op.start_indices_batching_dims.get_values(),
-        op.index_vector_dim.value.data,
-        batch,
-    )
-    at: list[SSAValue] = []
-    for d, (size, taken) in enumerate(
-        zip(source.shape, op.slice_sizes.get_values(), strict=True)
-    ):
-        start = batching.get(d)
-        if d in starts:
-            highest = code.constant(size - taken, index)
-            above = code.add(arith.MaxSIOp(starts[d], code.constant(0, index)))
-            start = code.add(arith.MinSIOp(above, highest))
-        if start is None:
-            start = code.constant(0, index)
-        if d in inside:
-            start = code.add(arith.AddiOp(start, inside[d]))
-        at.append(start)
-    element = code.load(operand, at)
-    nest.finish(target, nest.dims, lambda _: element)
 
 
 def dynamic_slice(values: Values, op: DynamicSliceOp, target: Stored) -> None:
@@ -188,7 +133,7 @@ def scatter(values: Values, op: ScatterOp, target: Stored) -> None:
     vector_dim = op.index_vector_dim.value.data
 
     def one_slice(code: MlirCode, batch: list[SSAValue]) -> None:
-        starts = _starts(
+        starts = starts_of(
             code,
             starts_at,
             indices.element,
@@ -207,7 +152,7 @@ def scatter(values: Values, op: ScatterOp, target: Stored) -> None:
                 arith.CmpiOp(start, highest, "sle"),
             ):
                 is_inside = code.add(arith.AndIOp(is_inside, code.add(test)))
-        starts |= _batching(
+        starts |= of_batch(
             op.input_batching_dims.get_values(),
             op.scatter_indices_batching_dims.get_values(),
             vector_dim,
@@ -218,7 +163,7 @@ def scatter(values: Values, op: ScatterOp, target: Stored) -> None:
             place = dict(zip(batch_dims, batch, strict=True))
             place |= zip(window_dims, window, strict=True)
             at = [
-                _sum(code, starts.get(d), place.get(of_window.get(d, -1)))
+                total(code, starts.get(d), place.get(of_window.get(d, -1)))
                 for d in range(len(target.shape))
             ]
             update = code.load(new, [place[d] for d in range(len(place))])
@@ -306,44 +251,6 @@ def select_and_scatter(values: Values, op: SelectAndScatterOp, target: Stored) -
         values.code.loops(gradient.shape, one_place)
 
     accumulated(values, target, "add", dot_type(element), add_up)
-
-
-def _starts(
-    code: MlirCode,
-    indices: SSAValue,
-    element: Attribute,
-    batch: Sequence[SSAValue],
-    vector_dim: int,
-    rank: int,
-    to_operand: Sequence[int],
-) -> dict[int, SSAValue]:
-    """What the index vector at a place says, by operand dimension."""
-    starts: dict[int, SSAValue] = {}
-    for number, dim in enumerate(to_operand):
-        at = list(batch)
-        if vector_dim < rank:
-            at.insert(vector_dim, code.constant(number, index))
-        starts[dim] = code.to_index(code.load(indices, at), element)
-    return starts
-
-
-def _batching(
-    operand_dims: Sequence[int],
-    index_dims: Sequence[int],
-    vector_dim: int,
-    batch: Sequence[SSAValue],
-) -> dict[int, SSAValue]:
-    """Starts along the dimensions that operand and indices share."""
-    return {
-        dim: batch[other - (other > vector_dim)]
-        for dim, other in zip(operand_dims, index_dims, strict=True)
-    }
-
-
-def _sum(code: MlirCode, start: SSAValue | None, offset: SSAValue | None) -> SSAValue:
-    if start is None:
-        return code.constant(0, index) if offset is None else offset
-    return start if offset is None else code.add(arith.AddiOp(start, offset))
 
 
 def unravel(code: MlirCode, number: SSAValue, shape: Sequence[int]) -> list[SSAValue]:

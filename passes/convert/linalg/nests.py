@@ -1,7 +1,7 @@
 """Writes loop nests as `linalg.generic`: each value is computed where it is needed.
 
-The elementwise operations, constants and views of a nest become its body and its
-indexing maps. All other values that it reads are stored first.
+The elementwise operations, gathers, constants and views of a nest become its body and
+its indexing maps. All other values that it reads are stored first.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,7 +26,9 @@ from ....analysis.layout import Layout
 from ....dialects.tgraph import shaping
 from ....dialects.tgraph.base import TensorOp, tensor_type_of
 from ....dialects.tgraph.elementwise import ElementwiseOp
+from ....dialects.tgraph.indexing import GatherOp
 from .code import MlirCode, index, is_float, signless
+from .gathers import batch_of, gathered, starts_of
 from .memory import OperationMemory, Stored
 from .scalars import scalar
 
@@ -50,6 +52,7 @@ INLINE = (
     shaping.ConstantOp,
     shaping.FullLikeOp,
     shaping.IotaOp,
+    GatherOp,
     *SPREAD,
 )
 """What is computed where it is read."""
@@ -225,8 +228,26 @@ class GenericBody:
                     number = self.code.add(arith.IndexCastOp(place, i64))
                     return self.code.convert(number, i64, element)
                 return self.code.add(arith.IndexCastOp(place, type))
+            case GatherOp():
+                return self._gathered(op, [self.index(expr) for expr in exprs])
             case _:
                 return args[0]
+
+    def _gathered(self, op: GatherOp, place: list[SSAValue]) -> SSAValue:
+        source, indices = map(self.values.store, op.inputs)
+        operand, starts_at = map(self.values.memref_of, (source, indices))
+        starts = starts_of(
+            self.code,
+            starts_at,
+            indices.element,
+            batch_of(op, place),
+            op.index_vector_dim.value.data,
+            len(indices.shape),
+            op.start_index_map.get_values(),
+        )
+        return self.code.load(
+            operand, gathered(self.code, op, source.shape, starts, place)
+        )
 
     def index(self, expr: AffineExpr) -> SSAValue:
         """An affine expression of the nest's indices as a value."""

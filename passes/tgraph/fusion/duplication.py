@@ -44,6 +44,7 @@ from ....dialects.tgraph.base import (
     tensor_type_of,
     with_shape,
 )
+from ....dialects.tgraph.indexing import GatherOp
 from ....dialects.tgraph.shaping import BroadcastInDimOp, ConstantOp, IotaOp
 from .groups import Function, Grouping
 from .peak import Peak
@@ -90,13 +91,17 @@ class Duplication:
 
 
 def duplicate(
-    peak: Peak, grouping: Grouping, longest: Callable[[], float], saves: bool
+    peak: Peak,
+    grouping: Grouping,
+    longest: Callable[[], float],
+    saves: bool,
+    tried: Sequence[object],
 ) -> Duplication | None:
     """Copies operations ahead of those that read their results after the peak.
 
     With the copies, the function takes at most `longest()` nanoseconds, less those that
     groups save with them, as they read less, if `saves`. Returns None if there is
-    nothing to copy.
+    nothing to copy, or only what has been `tried`.
     """
     function, liveness = peak.function, peak.liveness(grouping)
     live = max(liveness.profile.values(), key=max, default=())
@@ -105,7 +110,7 @@ def duplicate(
     most = max(live)
     peaks = [step for step, bytes in enumerate(live) if bytes == most]
     # What is made at one is kept for another, and what is made at the last for others.
-    for step in (peaks[0], peaks[-1], peaks[-1] + 1):
+    for step in dict.fromkeys((peaks[0], peaks[-1], peaks[-1] + 1, peaks[0] + 1)):
         crossing = Crossing(peak, grouping, step)
         if not crossing.may_recompute:
             continue
@@ -113,7 +118,9 @@ def duplicate(
         copying = _Copying(function, again)
         for readers in crossing.readers.values():
             copying.copy_for(readers)
-        if copying.originals:
+        if copying.originals in tried:
+            Duplication(copying.copies, copying.originals, ()).undo()
+        elif copying.originals:
             unused = list(_taken_out(function))
             return Duplication(copying.copies, copying.originals, unused)
     return None
@@ -212,13 +219,15 @@ class _Copying:
             case IotaOp() as op:
                 dim = op.dimension.value.data
                 return _size(value, dim) == shape.sizes[shape.dims[dim]]
+            case GatherOp():
+                return False
             case _:
                 return value in self._again
 
     def _is_composed(self, op: BroadcastInDimOp, shape: _Shape | None) -> bool:
         """Whether a broadcast disappears: its operand is then made in its shape, if it
         is computed again, or is broadcast by the one behind it."""
-        if op.inputs[0] not in self._again:
+        if op.inputs[0] not in self._again or isinstance(op.inputs[0].owner, GatherOp):
             return shape is not None
         elements = prod(map(typical, _composed(op, shape).sizes))
         return repeats(op.inputs[0], elements) <= MOST or self._is_mask(op)

@@ -24,7 +24,7 @@ from ....dialects.tgraph.base import (
     typical_bytes,
 )
 from ....dialects.tgraph.elementwise import ElementwiseOp
-from ....dialects.tgraph.fusing import COMPUTED, CONTRACTIONS, Group, overwritable
+from ....dialects.tgraph.fusing import COMPUTED, OF_LEAVES, Group, overwritable
 from ....dialects.tgraph.indexing import DynamicSliceOp
 from ....dialects.tgraph.reducing import ReduceOp
 from ....dialects.tgraph.shaping import (
@@ -192,7 +192,7 @@ def grouped(
         found = -1
         for use in op.results[0].uses:
             user = use.operation
-            if isinstance(user, CONTRACTIONS) or user not in position:
+            if isinstance(user, OF_LEAVES) or user not in position:
                 return -1
             root = roots[position[user]]
             if root < 0 or found not in (-1, root):

@@ -16,6 +16,7 @@ from ....analysis.cost import time_to_move
 from ....dialects.contents import operands_of
 from ....dialects.tgraph.base import element_bytes, tensor_type_of, typical_bytes
 from ....dialects.tgraph.elementwise import ElementwiseOp
+from ....dialects.tgraph.indexing import GatherOp
 from ....dialects.tgraph.reducing import ReduceOp
 from ....dialects.tgraph.shaping import ViewOp
 from ....planning.scheduling.residuals import Choice, Residual
@@ -125,7 +126,9 @@ class Crossing:
         return self._arithmetic_of(_maker(value)) * self._repeats[value]
 
     def _may_be_copied(self, op: Operation) -> bool:
-        if not isinstance(op, ElementwiseOp) or not op.results or has_destination(op):
+        if not isinstance(op, ElementwiseOp | GatherOp):
+            return False
+        if not op.results or has_destination(op):
             return False
         groups = self._groups.get(op.results[0], ())
         ops = self._function.ops
@@ -216,12 +219,22 @@ class Crossing:
         before, computing = self._work(group)
         read = dict(before)
         for value in copied:
-            read |= dict.fromkeys(self._values[value] or ())
-        moving = _time_to_move(value for value in read if value not in copied)
+            read |= dict.fromkeys(self._read_for(value))
+        moving = _time_to_move(
+            value
+            for value in read
+            if value not in copied or isinstance(value.owner, GatherOp)
+        )
         again = sum(map(self._again, copied))
         took = max(_time_to_move(before) if saves else moving, computing)
         longer = max(moving, computing + again) - took
         return longer + sum(map(self._time_to_store, copied))
+
+    def _read_for(self, value: SSAValue) -> Iterable[SSAValue]:
+        """What a copy reads; a gather reads as much as it takes, and its indices."""
+        if isinstance(op := value.owner, GatherOp):
+            return [value, *_sources(op.inputs[1:])]
+        return self._values[value] or ()
 
     def _work(self, group: int) -> tuple[dict[SSAValue, None], int]:
         """What a group reads and writes without copies, and the nanoseconds in which it

@@ -21,7 +21,11 @@ from ....dialects.tgraph.base import (
 )
 from ....dialects.tgraph.elements import is_complex
 from ....dialects.tgraph.fusing import CONTRACTIONS, keeps_sizes
-from ....dialects.tgraph.indexing import DynamicSliceOp, DynamicUpdateSliceOp
+from ....dialects.tgraph.indexing import (
+    DynamicSliceOp,
+    DynamicUpdateSliceOp,
+    GatherOp,
+)
 from ....dialects.tgraph.shaping import ReshapeOp
 from ....dialects.tgraph.signature import attributes_of
 from ....dialects.tgraph.structure import ReadOp, WhileOp
@@ -45,7 +49,7 @@ def slice_in_place(reader: Operation, value: SSAValue) -> Sequence[TensorOp]:
         owner = operands_of(owner)[0][0].owner
     if (
         not isinstance(owner, DynamicSliceOp)
-        or isinstance(reader, DynamicSliceOp)
+        or isinstance(reader, DynamicSliceOp | GatherOp)
         or _is_in_variable(owner)
         or any(place_of(op) != place_of(reader) for op in (owner, *reshapes))
     ):

@@ -80,11 +80,15 @@ def computed_in(
     shape: Shape,
     members: Sequence[ElementwiseOp],
     seen: Callable[[SSAValue], SSAValue | list[TensorOp] | None],
+    new: dict[SSAValue, SSAValue] | None = None,
 ) -> list[TensorOp] | None:
     """Elementwise operations in another shape, after what shows their operands so; None
-    if `seen` says that nothing shows one of these."""
+    if `seen` says that nothing shows one of these.
+
+    new: receives the value in that shape of each that is read or computed.
+    """
     made: list[TensorOp] = []
-    new: dict[SSAValue, SSAValue] = {}
+    new = {} if new is None else new
     for op in members:
         for operand in op.inputs:
             if operand in new:
@@ -114,11 +118,11 @@ def in_shape(op: ElementwiseOp, operands: Sequence[SSAValue], shape: Shape) -> T
     return new
 
 
-def computed_for(view: ViewOp) -> Sequence[ElementwiseOp]:
-    """The elementwise operations whose results a view shows, or only these read, in
-    order."""
-    found: dict[Operation, None] = {view: None}
-    queue: list[TensorOp] = [view]
+def computed_for(*views: ViewOp) -> Sequence[ElementwiseOp]:
+    """The elementwise operations whose results the views, which are in order, show, or
+    only these read, in order."""
+    found: dict[Operation, None] = dict.fromkeys(views)
+    queue: list[TensorOp] = [*views]
     for reader in queue:  # grows
         for value in reader.operands:
             op = value.owner
@@ -126,16 +130,15 @@ def computed_for(view: ViewOp) -> Sequence[ElementwiseOp]:
                 isinstance(op, ElementwiseOp)
                 and op not in found
                 and not op.outs
-                and op.parent is view.parent
+                and op.parent is reader.parent
                 and all(use.operation in found for use in value.uses)
             ):
                 found[op] = None
                 queue.append(op)
     members: list[ElementwiseOp] = []
-    op = view.prev_op
-    while op and len(members) + 1 < len(found):
-        if op in found:
-            assert isinstance(op, ElementwiseOp)
+    op = views[-1].prev_op
+    while op and len(members) + len(views) < len(found):
+        if op in found and isinstance(op, ElementwiseOp):
             members.append(op)
         op = op.prev_op
     return members[::-1]
@@ -163,7 +166,7 @@ def _is_contiguous(value: SSAValue) -> bool:
 def _broadcast(op: BroadcastInDimOp, shape: Shape) -> list[TensorOp] | None:
     """The reshape of a broadcast, as a broadcast."""
     source = op.inputs[0]
-    if op.outs or is_joined(source) or not _is_contiguous(source):
+    if op.outs:
         return None
     dims = op.broadcast_dimensions.get_values()
     large = value_shape(op.result)
@@ -184,6 +187,8 @@ def _broadcast(op: BroadcastInDimOp, shape: Shape) -> list[TensorOp] | None:
     type_ = tensor_type_of(source.type)
     views: list[TensorOp] = []
     if (narrow := tuple(shape[dim] for dim in to)) != value_shape(source):
+        if is_joined(source) or not _is_contiguous(source):
+            return None
         views.append(ReshapeOp([source], result_types=(with_shape(type_, narrow),)))
         source = views[-1].results[0]
     wide = BroadcastInDimOp(

@@ -390,6 +390,15 @@ def converted(value: Value, source: DType, target: DType) -> Value | None:
     return value.cast("fptrunc", element)
 
 
+def clamped(value: Value, source: DType, last: int) -> Value:
+    """An integer as the `i64` from 0 to `last` that is nearest to it."""
+    start = converted(value, source, np.dtype(np.int64))
+    assert start is not None
+    if source.kind == "u":
+        return start.call("umin", last)
+    return start.call("smax", 0).call("smin", last)
+
+
 def _resized(value: Value, element: str, extend: str) -> Value:
     narrow, wide = int(value.element[1:]), int(element[1:])
     if narrow == wide:

@@ -43,7 +43,10 @@ def nested(graph: ElementGraph, scratch: Scratch) -> list[Call]:
     """
     if 0 in graph.shape or len(graph.nodes) > LARGEST:
         raise NoLoopNest
+    gathered = graph.placed
     for number, x in enumerate(graph.arrays[:-1]):
+        if number in gathered:
+            continue
         out = graph.arrays[-1]
         if not np.may_share_memory(x, out) and (whole := transpose(out, x)):
             if graph.root.array == number:
@@ -177,7 +180,8 @@ def copy_of(out: Array, x: Array, scratch: Scratch) -> Call:
 def _call(nest: LoopNest, scratch: Scratch) -> Call:
     function = _function(nest)
     buffers = [scratch.take(shape, dtype) for shape, dtype in nest.buffers]
-    return ArrayRecord(function, [*nest.graph.arrays, *buffers]), ()
+    graph = nest.graph
+    return ArrayRecord(function, [*graph.arrays, *buffers, *graph.wholes]), ()
 
 
 def _function(nest: LoopNest) -> llvm.Function:

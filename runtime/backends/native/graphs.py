@@ -17,9 +17,11 @@ from ....dialects.dtypes import Array, DType, constant, numpy_dtype
 from ....dialects.tgraph import shaping
 from ....dialects.tgraph.base import AnyTensor, Shape, TensorOp
 from ....dialects.tgraph.elementwise import CompareOp, ElementwiseOp
+from ....dialects.tgraph.indexing import GatherOp
 from ....dialects.tgraph.reducing import ReduceOp
 from ....support.arrays import strided
 from ..arrays import iota, viewed
+from ..numpy.indexing import starts
 from .code import Number
 from .elements import has_registers, number_of
 
@@ -41,6 +43,9 @@ class ElementNode:
     """The element of a constant."""
     array: int = -1
     """The number of the array that is read."""
+    starts: Sequence[tuple[int, int]] = ()
+    """Of what is gathered from the array at the operands: for each of these the last
+    place where it may begin, and the bytes from one place to the next."""
     dims: frozenset[int] = frozenset()
     """The loops (see `Nest`) that it depends on."""
     stage: int = 0
@@ -61,6 +66,19 @@ class ElementGraph:
     arrays: list[Array] = field(default_factory=list[Array])
     nodes: list[ElementNode] = field(default_factory=list[ElementNode])
     """Operands before users; `root` is the last."""
+
+    wholes: list[Array] = field(default_factory=list[Array])
+    """Of what elements are gathered, more than `arrays` say."""
+
+    @property
+    def placed(self) -> Mapping[int, frozenset[int]]:
+        """Of the arrays from which elements are gathered: the loops (see `Nest`) that
+        say where they are."""
+        return {
+            node.array: frozenset[int]().union(*(x.dims for x in node.operands))
+            for node in self.nodes
+            if node.starts
+        }
 
 
 def graph_of(
@@ -102,6 +120,7 @@ class _Builder:
             self._reduced = frozenset(reductions[0].dimensions.get_values())
         self._nodes: dict[tuple[SSAValue, Mapped], ElementNode] = {}
         self._views: list[Array] = []
+        self._wholes: list[Array] = []
 
     def graph(self, result: SSAValue, out: Array) -> ElementGraph:
         if not self._reduced:
@@ -119,9 +138,15 @@ class _Builder:
         else:
             root = self._node(result, mapped)
         self._views.append(self._in_space(out, mapped))
-        nodes = [node for node in self._nodes.values() if node is not root]
+        read = (n for node in self._nodes.values() for n in (*node.operands, node))
+        nodes = [node for node in dict.fromkeys(read) if node is not root]
         return ElementGraph(
-            self._shape, self._reduced, root, self._views, [*nodes, root]
+            self._shape,
+            self._reduced,
+            root,
+            self._views,
+            [*nodes, root],
+            self._wholes,
         )
 
     def _read_ahead(self, value: SSAValue, op: TensorOp) -> None:
@@ -197,6 +222,8 @@ class _Builder:
             )
         if isinstance(op, ReduceOp):
             return self._reduction(op, dtype, mapped)
+        if isinstance(op, GatherOp):
+            return self._gathered(op, dtype, mapped)
         if isinstance(op, _VIEWS):
             operand = op.inputs[0]
             shape = _shape(operand)
@@ -215,6 +242,47 @@ class _Builder:
             raise NoLoopNest
         operand = self._node(op.inputs[0], tuple(range(len(shape))))
         return ElementNode(dtype, op, [operand], stage=operand.stage + 1)
+
+    def _gathered(self, op: GatherOp, dtype: DType, mapped: Mapped) -> ElementNode:
+        """What is read from an array where its indices, which lie in another, say."""
+        if any(value not in self.arrays for value in op.inputs):
+            raise NoLoopNest
+        whole, indices = (self.arrays[value] for value in op.inputs)
+        at = starts(
+            indices,
+            op.index_vector_dim.value.data,
+            op.start_index_map.get_values(),
+            op.operand_batching_dims.get_values(),
+            op.start_indices_batching_dims.get_values(),
+        )
+        offsets = op.offset_dims.get_values()
+        along = [to for d, to in enumerate(mapped) if d not in offsets]
+        within = iter([mapped[d] for d in sorted(offsets)])
+        dropped = op.collapsed_slice_dims.get_values()
+        places = [
+            along[at.batching[d]]
+            if d in at.batching
+            else None
+            if d in dropped
+            else next(within)
+            for d in range(whole.ndim)
+        ]
+        sizes = op.slice_sizes.get_values()
+        entries: list[ElementNode] = []
+        for entry in at.entries:
+            self._views.append(self._in_space(entry, tuple(along)))
+            entries.append(ElementNode(entry.dtype, array=len(self._views) - 1))
+        window = whole[
+            *(
+                slice(None) if d in at.batching else slice(size)
+                for d, size in enumerate(sizes)
+            ),
+        ]
+        self._views.append(self._in_space(window, tuple(places)))
+        self._wholes.append(whole)
+        steps = [(whole.shape[d] - sizes[d], whole.strides[d]) for d in at.dims]
+        number = len(self._views) - 1
+        return ElementNode(dtype, operands=entries, array=number, starts=steps)
 
     def _in_space(self, array: Array, mapped: Mapped) -> Array:
         strides = [0] * len(self._shape)

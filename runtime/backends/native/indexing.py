@@ -36,6 +36,7 @@ from .accumulators import combined
 from .code import LlvmFunction, Value
 from .complexes import Complex
 from .elements import (
+    clamped,
     converted,
     has_registers,
     load,
@@ -177,13 +178,11 @@ class _Lowering:
         """Entries of index vectors, clamped if they are to be."""
         where, dtype = self._where, self._where.entries[number].dtype
         entry = load(self._code, pointer, step, dtype, lanes, active)
+        if where.is_clamped:
+            return clamped(entry, dtype, self._limit(number))
         start = converted(entry, dtype, np.dtype(np.int64))
         assert start is not None
-        if not where.is_clamped:
-            return start
-        if dtype.kind == "u":
-            return start.call("umin", self._limit(number))
-        return start.call("smax", 0).call("smin", self._limit(number))
+        return start
 
     def _limit(self, number: int) -> int:
         """The last place for a start."""

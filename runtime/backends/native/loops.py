@@ -29,7 +29,14 @@ from . import operations
 from .accumulators import BLOCK, Accumulator, ComplexSum
 from .code import LlvmFunction, Value
 from .complexes import Complex
-from .elements import load_element, register_type, store_element
+from .elements import (
+    clamped,
+    load_at,
+    load_element,
+    multiples,
+    register_type,
+    store_element,
+)
 from .graphs import ElementNode, NoLoopNest
 from .interleaving import Rows, load_rows, store_rows
 from .nests import UNROLLED, LoopNest, computed, reductions, targets
@@ -369,9 +376,26 @@ class _Lowering:
         if stride == node.dtype.itemsize:
             self._read_ahead(array, stride * scope.lanes, scope)
         lanes, active = scope.lanes, scope.active
+        if node.starts:
+            offset = self._offset(node, scope)
+            if offset.lanes > 1:
+                if node.dtype.kind == "c":
+                    raise NoLoopNest
+                offset = offset + multiples(self.code, stride, lanes)
+                return load_at(self.code, pointer, offset, node.dtype, active)
+            pointer = self.code.moved(pointer, offset.text, 1)
         if rows := self._rows(array, scope):
             return load_rows(self.code, pointer, rows, node.dtype, lanes, active)
         return load_element(self.code, pointer, stride, node.dtype, lanes, active)
+
+    def _offset(self, node: ElementNode, scope: _Scope) -> Value:
+        """How many bytes further than the first one an element is that is gathered."""
+        total = self.code.number(0, "i64")
+        for entry, (last, step) in zip(node.operands, node.starts, strict=True):
+            at = scope.values[entry]
+            assert isinstance(at, Value)
+            total = total + clamped(at, entry.dtype, last) * step
+        return total
 
     def _read_ahead(self, array: int, size: int, scope: _Scope) -> None:
         """In columns, has `size` bytes of a later row fetched: rows that are far from

@@ -74,6 +74,7 @@ class LoopNest:
                 node.dtype,
                 repr(node.number),
                 node.array,
+                tuple(node.starts),
                 tuple(number[x] for x in node.operands),
             )
             for node in self.graph.nodes
@@ -137,15 +138,16 @@ def nest_of(graph: ElementGraph) -> LoopNest:
     loops = [*outer, *inner]
     strides = [list(column) for column in zip(*(s for _, s in loops), strict=True)]
     nest = LoopNest(graph, [size for size, _ in loops], len(outer), 0, strides)
-    nest.lane, nest.short = _interleaved(nest) or (_lane(nest), -1)
     for node in graph.nodes:
         if node.array >= 0:
             steps = strides[node.array]
-            node.dims = frozenset(d for d, step in enumerate(steps) if step)
+            along = frozenset(d for d, step in enumerate(steps) if step)
+            node.dims = along.union(*(x.dims for x in node.operands))
         elif node.is_reduction:
             node.dims = frozenset(d for d in node.operands[0].dims if d < nest.kept)
         else:
             node.dims = frozenset[int]().union(*(x.dims for x in node.operands))
+    nest.lane, nest.short = _interleaved(nest) or (_lane(nest), -1)
     if turned := _turned(nest):
         nest.lane, nest.turned = nest.kept - 1, turned
     if nest.lane >= nest.kept or nest.turned:
@@ -181,11 +183,16 @@ def _lane(nest: LoopNest) -> int:
     if nest.kept in (0, last + 1):
         return last
 
+    placed = nest.graph.placed
+
     def gaps(loop: int) -> int:
         return sum(
-            steps[loop] not in (0, array.itemsize)
-            for steps, array in zip(nest.strides, nest.graph.arrays, strict=True)
+            loop in placed.get(number, ()) or steps[loop] not in (0, array.itemsize)
+            for number, (steps, array) in enumerate(
+                zip(nest.strides, nest.graph.arrays, strict=True)
+            )
             if any(steps[nest.kept :])
+            or any(d >= nest.kept for d in placed.get(number, ()))
         )
 
     outer = nest.kept - 1
@@ -200,7 +207,7 @@ def _interleaved(nest: LoopNest) -> tuple[int, int] | None:
         out[i, j] = x[i, j] - mean[j]        lane i, short j
         out[j, i] = x[i, j]
     """
-    if nest.kept < len(nest.sizes):
+    if nest.kept < len(nest.sizes) or nest.graph.placed:
         return None
     lanes = nest.lanes
     arrays = list(zip(nest.strides, nest.graph.arrays, strict=True))
@@ -232,6 +239,8 @@ def _turned(nest: LoopNest) -> list[int]:
         zip(nest.graph.arrays, nest.strides, strict=True)
     ):
         if steps[-1] == 0 or steps[-2] in (0, array.itemsize):
+            continue
+        if number in nest.graph.placed:
             continue
         if steps[-1] != array.itemsize or array.dtype.kind == "c":
             return []

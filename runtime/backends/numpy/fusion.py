@@ -22,7 +22,7 @@ from ....dialects.dtypes import Array, constant, identity, is_float
 from ....dialects.tgraph import shaping
 from ....dialects.tgraph.base import TensorOp
 from ....dialects.tgraph.fusing import CONTRACTIONS, Form, Group
-from ....dialects.tgraph.indexing import DynamicSliceOp
+from ....dialects.tgraph.indexing import DynamicSliceOp, GatherOp
 from ....dialects.tgraph.reducing import ReduceOp
 from ....dialects.tgraph.structure import FusionOp
 from ...calls import Call
@@ -48,7 +48,11 @@ def fusion(
         if isinstance(inner, shaping.ConstantOp):
             number = constant(inner.value, dtype_of(inner))
             numbers[inner.result] = np.broadcast_to(number, shape_of(inner.result))
-        elif isinstance(inner, DynamicSliceOp):
+        elif isinstance(inner, shaping.ViewOp) and inner.inputs[0] in arrays:
+            source = arrays[inner.inputs[0]]
+            if (view := viewed(inner, source, shape_of(inner.res[0]))) is not None:
+                arrays[inner.res[0]] = view
+        elif isinstance(inner, DynamicSliceOp | GatherOp):
             known = {**arrays, **numbers}
             if not known.keys() >= set(inner.inputs):
                 continue
@@ -79,7 +83,7 @@ def _computed(
     """The calls that compute results of a fusion whose arguments, and slices of them,
     are `arrays`."""
     parts = _parts(op, results, arrays)
-    if group is None or parts is None or _is_empty(group):
+    if group is None or parts is None or _is_empty(group) or parts.gathers:
         return _stored(op, results, arrays, outs, scratch)
     (out,) = outs
     match group.form:
@@ -106,6 +110,11 @@ class _Parts:
     arrays: dict[SSAValue, Array]
     splats: dict[SSAValue, Array]
     ops: Sequence[TensorOp]
+
+    @property
+    def gathers(self) -> bool:
+        """Whether some are gathered from what is no view of an argument."""
+        return any(isinstance(op, GatherOp) for op in self.ops)
 
     def body(self) -> Body:
         """As a loop, of elementwise operations only."""

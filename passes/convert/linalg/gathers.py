@@ -1,0 +1,87 @@
+"""Where the elements are that gathers and scatters access, as code on indices."""
+
+from collections.abc import Sequence
+
+from xdsl.dialects import arith
+from xdsl.ir import Attribute, SSAValue
+
+from ....dialects.tgraph.indexing import GatherOp
+from .code import MlirCode, index
+
+
+def gathered(
+    code: MlirCode,
+    op: GatherOp,
+    shape: Sequence[int],
+    starts: dict[int, SSAValue],
+    place: Sequence[SSAValue],
+) -> list[SSAValue]:
+    """Where in an operand of a shape the element is that a result has at a place.
+
+    starts: what the index vector for that place says, by the operand's dimension.
+    """
+    window_dims = sorted(op.offset_dims.get_values())
+    batching = of_batch(
+        op.operand_batching_dims.get_values(),
+        op.start_indices_batching_dims.get_values(),
+        op.index_vector_dim.value.data,
+        batch_of(op, place),
+    )
+    dropped = {*op.collapsed_slice_dims.get_values(), *batching}
+    kept = [d for d in range(len(shape)) if d not in dropped]
+    inside = dict(zip(kept, (place[d] for d in window_dims), strict=True))
+    at: list[SSAValue] = []
+    for d, (size, taken) in enumerate(
+        zip(shape, op.slice_sizes.get_values(), strict=True)
+    ):
+        start = batching.get(d)
+        if d in starts:
+            highest = code.constant(size - taken, index)
+            above = code.add(arith.MaxSIOp(starts[d], code.constant(0, index)))
+            start = code.add(arith.MinSIOp(above, highest))
+        at.append(total(code, start, inside.get(d)))
+    return at
+
+
+def batch_of(op: GatherOp, place: Sequence[SSAValue]) -> list[SSAValue]:
+    """Of a place in the result, what says which index vector."""
+    return [p for d, p in enumerate(place) if d not in op.offset_dims.get_values()]
+
+
+def starts_of(
+    code: MlirCode,
+    indices: SSAValue,
+    element: Attribute,
+    batch: Sequence[SSAValue],
+    vector_dim: int,
+    rank: int,
+    to_operand: Sequence[int],
+) -> dict[int, SSAValue]:
+    """What the index vector at a place says, by operand dimension."""
+    starts: dict[int, SSAValue] = {}
+    for number, dim in enumerate(to_operand):
+        at = list(batch)
+        if vector_dim < rank:
+            at.insert(vector_dim, code.constant(number, index))
+        starts[dim] = code.to_index(code.load(indices, at), element)
+    return starts
+
+
+def of_batch(
+    operand_dims: Sequence[int],
+    index_dims: Sequence[int],
+    vector_dim: int,
+    batch: Sequence[SSAValue],
+) -> dict[int, SSAValue]:
+    """Starts along the dimensions that operand and indices share."""
+    return {
+        dim: batch[other - (other > vector_dim)]
+        for dim, other in zip(operand_dims, index_dims, strict=True)
+    }
+
+
+def total(code: MlirCode, start: SSAValue | None, offset: SSAValue | None) -> SSAValue:
+    """Their sum; 0 if there is neither."""
+    if start is None:
+        return code.constant(0, index) if offset is None else offset
+    return start if offset is None else code.add(arith.AddiOp(start, offset))

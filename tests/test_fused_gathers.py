@@ -1,0 +1,203 @@
+"""Groups that read elements where indices say: gathers of which nothing is stored."""
+
+import numpy as np
+import pytest
+from levels import inputs, planned_bytes
+from modules import parse
+from upstream import run_natively, with_each_mlir
+
+import tensorplan
+from tensorplan.dialects.tgraph.indexing import GatherOp
+from tensorplan.dialects.tgraph.reference.interpreter import run_reference
+from tensorplan.dialects.tgraph.structure import FusionOp
+from tensorplan.runtime.backends.mlir.executable import Tools
+from tensorplan.runtime.executor import Executable
+
+Case = tuple[str, str, str, str, str]
+"""The types of the operand, the indices and the result, what the gather is, and the
+dimensions that are reduced, if any are."""
+
+
+def how(offset: str, collapsed: str, map: str, dim: int, sizes: str, more: str = ""):
+    return (
+        f"offset_dims = array<i64{offset}>, collapsed_slice_dims = array<i64"
+        f"{collapsed}>, start_index_map = array<i64{map}>, index_vector_dim = {dim} "
+        f": i64, slice_sizes = array<i64{sizes}>{more}"
+    )
+
+
+ROWS = how(": 2", ": 0", ": 0", 2, ": 1, 33")
+BATCHES = how(
+    ": 2",
+    "",
+    ": 1",
+    2,
+    ": 1, 2, 5",
+    ", operand_batching_dims = array<i64: 0>"
+    ", start_indices_batching_dims = array<i64: 0>",
+).replace("offset_dims = array<i64: 2>", "offset_dims = array<i64: 2, 3>")
+
+CASES: dict[str, Case] = {
+    "rows": ("20x33xf32", "6x7xi32", "6x7x33xf32", ROWS, ""),
+    "added rows": ("20x33xf32", "6x7xi32", "6x7x33xf32", ROWS, ": 1"),
+    "columns of rows": ("20x33xf32", "6x7xi32", "6x7x33xf32", ROWS, ": 2"),
+    "narrow rows": (
+        "20x3xf16",
+        "70xi8",
+        "70x3xf16",
+        how(": 1", ": 0", ": 0", 1, ": 1, 3"),
+        ": 1",
+    ),
+    "elements": (
+        "100xf64",
+        "77x1xi64",
+        "77xf64",
+        how("", ": 0", ": 0", 1, ": 1"),
+        "",
+    ),
+    "all elements": (
+        "100xi32",
+        "77x1xui8",
+        "77xi32",
+        how("", ": 0", ": 0", 1, ": 1"),
+        ": 0",
+    ),
+    "of two dimensions": (
+        "9x8x3xf32",
+        "2x40xi32",
+        "40x3xf32",
+        how(": 1", ": 0, 1", ": 1, 0", 0, ": 1, 1, 3"),
+        "",
+    ),
+    "windows before": (
+        "5x30xf32",
+        "19xi32",
+        "4x19xf32",
+        how(": 0", ": 1", ": 1", 1, ": 4, 1"),
+        "",
+    ),
+    "complex rows": (
+        "20x3xcomplex<f32>",
+        "17xi32",
+        "17x3xcomplex<f32>",
+        how(": 1", ": 0", ": 0", 1, ": 1, 3"),
+        "",
+    ),
+    "complex elements": (
+        "20xcomplex<f32>",
+        "17xi32",
+        "17xcomplex<f32>",
+        how("", ": 0", ": 0", 1, ": 1"),
+        "",
+    ),
+    "batches": ("4x6x5xf32", "4x3xi32", "4x3x2x5xf32", BATCHES, ""),
+    "batches of sums": ("4x6x5xf32", "4x3xi32", "4x3x2x5xf32", BATCHES, ": 1, 2, 3"),
+}
+
+
+def program(name: str) -> str:
+    x, i, y, gather, dims = CASES[name]
+    reduced = [int(d) for d in dims.strip(": ").split(",")] if dims else []
+    *sizes, element = y.split("x", y.split("xcomplex")[0].count("x") + 1)
+    if "complex" in y:
+        sizes, element = y.split("xcomplex")[0].split("x"), "complex<f32>"
+    kept = "x".join([*(s for d, s in enumerate(sizes) if d not in reduced), element])
+    end = f"%s : tensor<{y}>"
+    if reduced:
+        end = f"%r : tensor<{kept}>"
+    reduce = (
+        f'%r = tgraph.reduce %s {{kind = "add", dimensions = array<i64{dims}>}} '
+        f": (tensor<{y}>) -> tensor<{kept}>"
+    )
+    return f"""
+func.func @main(%x: tensor<{x}>, %i: tensor<{i}>, %z: tensor<{y}>)
+    -> {end.split(" : ")[1]} {{
+  %g = tgraph.gather %x, %i {{{gather}}}
+    : (tensor<{x}>, tensor<{i}>) -> tensor<{y}>
+  %n = tgraph.negate %g : tensor<{y}>
+  %s = tgraph.add %n, %z : tensor<{y}>
+  {reduce if reduced else ""}
+  func.return {end}
+}}"""
+
+
+def arguments(name: str) -> list[np.ndarray]:
+    """Indices also lie outside of what they are for: they are clamped."""
+    x, i, z = inputs(parse(program(name)))
+    info = np.iinfo(i.dtype)
+    rng = np.random.default_rng(0)
+    at = rng.integers(max(info.min, -9), min(info.max, 130), i.shape)
+    return [x, at.astype(i.dtype), z]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_groups_gather_what_the_reference_does(name: str) -> None:
+    module = parse(program(name))
+    planned = tensorplan.plan(module)
+    (group,) = (op for op in planned.walk() if isinstance(op, FusionOp))
+    assert any(isinstance(op, GatherOp) for op in group.body.block.ops)
+    assert not planned_bytes(planned)
+    values = arguments(name)
+    (want,) = run_reference(module, values)
+    for native in (True, False):
+        (got,) = Executable(planned, native=native)(*values)
+        np.testing.assert_array_equal(got, want)
+
+
+@with_each_mlir
+def test_lowered_groups_gather_in_their_loops(tools: Tools) -> None:
+    names = [name for name in CASES if "complex" not in name and "f16" not in name]
+    for name in names[:3]:
+        module = parse(program(name))
+        (want,) = run_reference(module, arguments(name))
+        (got,) = run_natively(tensorplan.plan(module), arguments(name), tools)
+        np.testing.assert_array_equal(got, want)
+
+
+def test_a_gather_that_would_keep_more_alive_is_stored() -> None:
+    """Sixteen rows of a product that is not needed after them."""
+    module = parse(f"""
+func.func @main(%x: tensor<64x64xf32>, %i: tensor<16xi32>, %w: tensor<16x64xf32>)
+    -> (tensor<16x64xf32>, tensor<64x64xf32>) {{
+  %y = tgraph.sine %x : tensor<64x64xf32>
+  %g = tgraph.gather %y, %i {{{how(": 1", ": 0", ": 0", 1, ": 1, 64")}}}
+    : (tensor<64x64xf32>, tensor<16xi32>) -> tensor<16x64xf32>
+  %c = tgraph.cosine %x : tensor<64x64xf32>
+  %d = tgraph.dot_general %c, %c {{lhs_contracting_dimensions = array<i64: 1>,
+    rhs_contracting_dimensions = array<i64: 0>}}
+    : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  %s = tgraph.add %g, %w : tensor<16x64xf32>
+  func.return %s, %d : tensor<16x64xf32>, tensor<64x64xf32>
+}}""")
+    planned = tensorplan.plan(module)
+    values = inputs(module)
+    values[1] = np.arange(16, dtype=np.int32) * 5 - 7
+    for got, want in zip(
+        Executable(planned)(*values), run_reference(module, values), strict=True
+    ):
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-4)
+    assert planned_bytes(planned) <= 16384
+
+
+def test_several_groups_gather_again() -> None:
+    """A factorization machine: sums of rows, and of their squares."""
+    module = parse(f"""
+func.func @main(%x: tensor<100x32xf32>, %i: tensor<40x8xi32>) -> tensor<40x32xf32> {{
+  %g = tgraph.gather %x, %i {{{ROWS.replace("33", "32")}}}
+    : (tensor<100x32xf32>, tensor<40x8xi32>) -> tensor<40x8x32xf32>
+  %s = tgraph.reduce %g {{kind = "add", dimensions = array<i64: 1>}}
+    : (tensor<40x8x32xf32>) -> tensor<40x32xf32>
+  %p = tgraph.multiply %g, %g : tensor<40x8x32xf32>
+  %t = tgraph.reduce %p {{kind = "add", dimensions = array<i64: 1>}}
+    : (tensor<40x8x32xf32>) -> tensor<40x32xf32>
+  %q = tgraph.multiply %s, %s : tensor<40x32xf32>
+  %r = tgraph.subtract %q, %t : tensor<40x32xf32>
+  func.return %r : tensor<40x32xf32>
+}}""")
+    planned = tensorplan.plan(module)
+    assert planned_bytes(planned) <= 40 * 32 * 4
+    values = inputs(module)
+    (want,) = run_reference(module, values)
+    for native in (True, False):
+        (got,) = Executable(planned, native=native)(*values)
+        np.testing.assert_array_equal(got, want)
