@@ -264,6 +264,7 @@ class _Building:
                 if (
                     self._value(value) not in self.tasks[task].writes
                     or is_in_place(op)
+                    or isinstance(op, WhileOp | IfOp)  # may leave the value alone
                     or not (isinstance(op, TensorOp) or value in operands_of(op)[0])
                 ):
                     tasks.append(task)
