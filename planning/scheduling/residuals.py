@@ -10,7 +10,6 @@ only grow (Gallo, Grigoriadis and Tarjan, 1989).
 from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
-from itertools import pairwise
 
 NEVER = 1 << 100
 """What it costs to compute a value again that can't be."""
@@ -33,6 +32,15 @@ class Residual:
 _TAKEN, _KEPT = 0, 1
 _Node = tuple[int, int]
 """A value's operands are taken, or it is kept: each value is two nodes."""
+
+
+@dataclass(slots=True)
+class _Pull:
+    """How much flow a node should give, and has."""
+
+    node: _Node
+    amount: int
+    got: int = 0
 
 
 class Choice:
@@ -86,29 +94,30 @@ class Choice:
             self._fill((needed, _KEPT))
 
     def _fill(self, needed: _Node) -> None:
-        """Shortest paths come first, all of one length at a time (Dinic, 1970)."""
+        """Flow first comes from nearby, and then from as far again and again: all that
+        leads one arc further with each arc at a time (Dinic, 1970)."""
         while needed not in self._blocked:
             levels, is_open = self._levels(needed)
             if is_open:
-                self._augment(needed, levels)
+                self._pull(needed, levels)
             else:
                 self._blocked |= levels.keys()
 
     def _levels(self, needed: _Node) -> tuple[dict[_Node, int], bool]:
-        """How far nodes are from the end, up to where paths enter; whether any does."""
+        """How far nodes are from the end, up to twice as many as there are before the
+        first where flow enters; whether there is one."""
         levels = {needed: 0}
-        entered = None
-        for node in (queue := [needed]):  # grows
-            if entered is not None and levels[node] >= entered:
+        most = None
+        for at, node in enumerate(queue := [needed]):  # grows
+            if most is None and self._enters(node):
+                most = 2 * at + 2  # with all that are as far as this one
+            if most is not None and at >= most:
                 break
-            if self._enters(node):
-                entered = levels[node]
-                continue
             for other in self._sources(node):
                 if other not in levels and other not in self._blocked:
                     levels[other] = levels[node] + 1
                     queue.append(other)
-        return levels, entered is not None
+        return levels, most is not None
 
     def _enters(self, node: _Node) -> bool:
         value, side = node
@@ -123,43 +132,44 @@ class Choice:
         sources = [(r, _TAKEN) for r, flow in self._read[value].items() if flow]
         return [(value, _TAKEN), *sources] if self._keep[value] else sources
 
-    def _augment(self, needed: _Node, levels: dict[_Node, int]) -> None:
-        """Adds flow along paths that lead one level further with each arc."""
-        path = [needed]
+    def _pull(self, needed: _Node, levels: dict[_Node, int]) -> None:
+        """Adds flow along arcs that lead one level further. A node takes what enters
+        there, and the rest of what it should give from those further away."""
+        path = [_Pull(needed, NEVER << 1)]
         left: dict[_Node, list[_Node]] = {}  # arcs that may still lead on
-        while path:
-            node = path[-1]
+        while True:
+            pull = path[-1]
+            node, (value, _) = pull.node, pull.node
             if self._enters(node):
-                del path[self._add(path) + 1 :]
-                continue
+                entering = min(pull.amount - pull.got, self._compute[value])
+                self._compute[value] -= entering
+                pull.got += entering
             if node not in left:
                 above = levels[node] + 1
                 left[node] = [x for x in self._sources(node) if levels.get(x) == above]
-            while left[node] and not self._left(left[node][-1], node):
-                left[node].pop()
-            if left[node]:
-                path.append(left[node][-1])
+            arcs = left[node]
+            while arcs and not self._left(arcs[-1], node):
+                arcs.pop()
+            if arcs and pull.got < pull.amount:
+                most = min(pull.amount - pull.got, self._left(arcs[-1], node))
+                path.append(_Pull(arcs[-1], most))
                 continue
             path.pop()
-            if path:
-                left[path[-1]].pop()
+            if not path:
+                return
+            self._add(node, path[-1].node, pull.got)
+            path[-1].got += pull.got
+            if pull.got < pull.amount:
+                left[path[-1].node].pop()
 
-    def _add(self, path: Sequence[_Node]) -> int:
-        """The flow that a path has room for, which is given from its end. Returns the
-        number of the node up to which there is more room."""
-        first, _ = path[-1]
-        arcs = [(node, after) for after, node in pairwise(path)]
-        rooms = [self._left(*arc) for arc in arcs]
-        most = min([self._compute[first], *rooms])
-        self._compute[first] -= most
-        for (value, side), (other, _) in arcs:
-            if value == other:
-                self._keep[value] -= most if side == _TAKEN else -most
-            elif side == _KEPT:
-                self._read[value][other] = self._read[value].get(other, 0) + most
-            else:
-                self._read[other][value] -= most
-        return rooms.index(most) if most in rooms else len(arcs)
+    def _add(self, node: _Node, after: _Node, flow: int) -> None:
+        (value, side), (other, _) = node, after
+        if value == other:
+            self._keep[value] -= flow if side == _TAKEN else -flow
+        elif side == _KEPT:
+            self._read[value][other] = self._read[value].get(other, 0) + flow
+        else:
+            self._read[other][value] -= flow
 
     def _left(self, node: _Node, after: _Node) -> int:
         (value, side), (other, _) = node, after

@@ -163,10 +163,17 @@ def _is_contiguous(value: SSAValue) -> bool:
     return not isinstance(value.owner, ViewOp | IotaOp)
 
 
+def _is_reduced(value: SSAValue) -> bool:
+    """Whether it ends a group with a reduction for the only reader: what this reads
+    beside it may be freed before what is reduced is made, unless one group reads both.
+    """
+    return is_joined(value) and not isinstance(value.owner, ElementwiseOp)
+
+
 def _broadcast(op: BroadcastInDimOp, shape: Shape) -> list[TensorOp] | None:
     """The reshape of a broadcast, as a broadcast."""
     source = op.inputs[0]
-    if op.outs:
+    if op.outs or _is_reduced(source):
         return None
     dims = op.broadcast_dimensions.get_values()
     large = value_shape(op.result)
