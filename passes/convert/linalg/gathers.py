@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from xdsl.dialects import arith
 from xdsl.ir import Attribute, SSAValue
 
+from ....dialects.tgraph.base import tensor_type_of
 from ....dialects.tgraph.indexing import GatherOp
 from .code import MlirCode, index
 
@@ -13,23 +14,35 @@ def gathered(
     code: MlirCode,
     op: GatherOp,
     shape: Sequence[int],
-    starts: dict[int, SSAValue],
+    indices: SSAValue,
     place: Sequence[SSAValue],
 ) -> list[SSAValue]:
     """Where in an operand of a shape the element is that a result has at a place.
 
-    starts: what the index vector for that place says, by the operand's dimension.
+    indices: the memref of the index vectors.
     """
-    window_dims = sorted(op.offset_dims.get_values())
+    offset_dims = op.offset_dims.get_values()
+    batch = [p for d, p in enumerate(place) if d not in offset_dims]
+    index_type = tensor_type_of(op.inputs[1].type)
+    vector_dim = op.index_vector_dim.value.data
+    starts = starts_of(
+        code,
+        indices,
+        index_type.element_type,
+        batch,
+        vector_dim,
+        len(index_type.get_shape()),
+        op.start_index_map.get_values(),
+    )
     batching = of_batch(
         op.operand_batching_dims.get_values(),
         op.start_indices_batching_dims.get_values(),
-        op.index_vector_dim.value.data,
-        batch_of(op, place),
+        vector_dim,
+        batch,
     )
     dropped = {*op.collapsed_slice_dims.get_values(), *batching}
     kept = [d for d in range(len(shape)) if d not in dropped]
-    inside = dict(zip(kept, (place[d] for d in window_dims), strict=True))
+    inside = dict(zip(kept, (place[d] for d in sorted(offset_dims)), strict=True))
     at: list[SSAValue] = []
     for d, (size, taken) in enumerate(
         zip(shape, op.slice_sizes.get_values(), strict=True)
@@ -41,11 +54,6 @@ def gathered(
             start = code.add(arith.MinSIOp(above, highest))
         at.append(total(code, start, inside.get(d)))
     return at
-
-
-def batch_of(op: GatherOp, place: Sequence[SSAValue]) -> list[SSAValue]:
-    """Of a place in the result, what says which index vector."""
-    return [p for d, p in enumerate(place) if d not in op.offset_dims.get_values()]
 
 
 def starts_of(

@@ -28,7 +28,7 @@ from ....dialects.tgraph.base import TensorOp, tensor_type_of
 from ....dialects.tgraph.elementwise import ElementwiseOp
 from ....dialects.tgraph.indexing import GatherOp
 from .code import MlirCode, index, is_float, signless
-from .gathers import batch_of, gathered, starts_of
+from .gathers import gathered
 from .memory import OperationMemory, Stored
 from .scalars import scalar
 
@@ -236,18 +236,8 @@ class GenericBody:
     def _gathered(self, op: GatherOp, place: list[SSAValue]) -> SSAValue:
         source, indices = map(self.values.store, op.inputs)
         operand, starts_at = map(self.values.memref_of, (source, indices))
-        starts = starts_of(
-            self.code,
-            starts_at,
-            indices.element,
-            batch_of(op, place),
-            op.index_vector_dim.value.data,
-            len(indices.shape),
-            op.start_index_map.get_values(),
-        )
-        return self.code.load(
-            operand, gathered(self.code, op, source.shape, starts, place)
-        )
+        at = gathered(self.code, op, source.shape, starts_at, place)
+        return self.code.load(operand, at)
 
     def index(self, expr: AffineExpr) -> SSAValue:
         """An affine expression of the nest's indices as a value."""

@@ -164,9 +164,9 @@ def _is_contiguous(value: SSAValue) -> bool:
 
 
 def _is_reduced(value: SSAValue) -> bool:
-    """Whether it ends a group with a reduction for the only reader: what this reads
-    beside it may be freed before what is reduced is made, unless one group reads both.
-    """
+    """Whether the only reader may be fused with it, and it is not elementwise, such as
+    a reduction: what else the reader's group reads may be over before what is reduced
+    is made, unless one group reads both."""
     return is_joined(value) and not isinstance(value.owner, ElementwiseOp)
 
 

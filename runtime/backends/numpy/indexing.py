@@ -97,15 +97,19 @@ def _windows(
     return np.expand_dims(batch_first(x, window_dims), axes)
 
 
-def gather_windows(op: GatherOp, indices: Array, out: Array) -> tuple[Starts, Array]:
-    """Where windows start, and a view of the result as windows."""
-    at = starts(
+def gather_starts(op: GatherOp, indices: Array) -> Starts:
+    return starts(
         indices,
         op.index_vector_dim.value.data,
         op.start_index_map.get_values(),
         op.operand_batching_dims.get_values(),
         op.start_indices_batching_dims.get_values(),
     )
+
+
+def gather_windows(op: GatherOp, indices: Array, out: Array) -> tuple[Starts, Array]:
+    """Where windows start, and a view of the result as windows."""
+    at = gather_starts(op, indices)
     dropped = op.collapsed_slice_dims, op.operand_batching_dims
     return at, _windows(out, at, op.offset_dims.get_values(), *dropped)
 
