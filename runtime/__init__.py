@@ -1,18 +1,18 @@
-"""Runs programs. Their results agree with the reference interpreter's.
+"""Runs planned programs. Their results agree with the reference interpreter's.
 
 callable.py    CallableProgram: binds the caller's arrays, and runs the list of calls
-executor.py    Executable: a CallableProgram from IR
-dynamic.py     DynamicExecutable: an Executable for the sizes of each call
-arguments.py   the caller's arrays as memory of arguments; returned results
-rebinding.py   rebinds read-only arguments natively
-placing.py     binds arguments to memory of which a caller knows the address
+executor.py    Executable: a CallableProgram made from IR
+dynamic.py     DynamicExecutable: specializes a program to the sizes of each call
+arguments.py   binds the caller's arrays to arguments, and returns results
+rebinding.py   binds new arrays to read-only arguments, in native code
+placing.py     binds arguments to memory at addresses that the caller gives
 handing_out.py returns large results without a copy
-donation.py    which results may use the memory of which inputs
-calls.py       calls, including loops, branches and numbers
+donation.py    which results may reuse the memory of which donated inputs
+calls.py       calls, including loops, branches and scalar operations
 saved/         saved programs
-program/       from memref IR to memory and steps
+program/       lowers memref IR to memory and steps
 backends/      kernels: NumPy, native code, oneDNN; MLIR's own tools
-runnable.py    the devices that can run programs
+runnable.py    checks that programs name devices that can run them
 devices/       runs steps in one thread, a thread per stream, or other processes
 sanitizer.py   detects invalid memory accesses
 profile.py     records runs for Chrome's trace viewer and Perfetto

@@ -1,7 +1,8 @@
-"""Calls a program with arrays, whatever made the program. Knows no IR.
+"""Calls a program with arrays, whether it was compiled from IR or loaded. Knows no IR.
 
-The caller's arrays are the arguments' memory. When a call brings an argument in other
-memory than the last, the calls on it follow (program/relocation.py).
+The caller's arrays become the memory of the arguments. If a call binds an argument to
+another address than the last call did, the program's calls are relocated
+(program/relocation.py).
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -82,16 +83,14 @@ class CallableProgram:
 
     @property
     def packed_bytes(self) -> int:
-        """Bytes in copies of constants in the layouts of the kernels. Clones share
-        them.
-        """
+        """The bytes of copies of constants in the layouts of kernels. Clones share the
+        copies."""
         return self._program.memory.packed_bytes
 
     def repack(self) -> None:
-        """Makes the packed copies again, after the contents of parameters have changed
-        in place. They stay where they are, so this costs no more than the copying.
-        Clones share the copies, and must not run meanwhile.
-        """
+        """Refills the packed copies after the contents of parameters have changed in
+        place. The copies keep their addresses, so this costs no more than the copying.
+        Clones share the copies, and must not run meanwhile."""
         with self._alone:
             self._arguments.repack()
 
@@ -112,7 +111,7 @@ class CallableProgram:
     ) -> list[Array]:
         with self._alone:
             self._expect_no_call()
-            self._is_called = True  # and nothing that may be interrupted before `try`
+            self._is_called = True  # directly before `try`, for interrupts
             try:
                 self._bind(arrays, out)
                 self._runner.run()
@@ -123,9 +122,10 @@ class CallableProgram:
                 self._is_called = False
 
     def divide(self, released: Collection[int]) -> None:
-        """Has calls by address take the `stages` that need the least memory, if the
-        caller gives back the memory of these inputs, by number, after their last use,
-        and provides that of results before their first use. It provides arenas, too."""
+        """Divides calls by address (`run_at`) into the `stages` that need the least
+        memory. Assumes that the caller frees the inputs in `released`, given by index,
+        after their last use, and provides results only before their first use. The
+        caller then provides the arenas, too, if the program allows (`arenas`)."""
         with self._alone:
             cuts = self._arguments.best_cuts(released)
             self._arguments.divide(self._runner.divide(cuts))
@@ -134,38 +134,38 @@ class CallableProgram:
 
     @property
     def stages(self) -> Sequence[Stage]:
-        """What calls by address provide, one after the other: one unless the program is
-        divided. `bind` changes them."""
+        """The inputs and results that each stage of `run_at` takes: a single stage
+        unless `divide` was called. `bind` changes them."""
         return self._arguments.stages
 
     @property
     def arenas(self) -> Sequence[int]:
-        """Bytes of the arenas that calls by address provide in the first stage, one for
-        each of `pools`; none if the program uses those, as it is not divided, or as
-        calls of NumPy's would have to be made anew in each run."""
+        """The bytes of the arenas that `run_at` takes in the first stage, one for each
+        of `pools`. Empty if the program is not divided, or if moving an arena would
+        make it rebuild NumPy calls in each run: then it uses its own arenas."""
         with self._alone:
             return list(self._program.moving_arenas.values())
 
     def run_at(self, stages: Iterable[Sequence[int]]) -> None:
-        """Runs in the memory at the addresses that are given for each stage: those of
-        its inputs, then those of its results, and in the first stage those of `arenas`.
-        The program runs a stage when it has been given the addresses, and asks for the
-        next ones then. After the call, the program uses none of that memory. This is
-        for callers to whom a NumPy array for each takes too long.
+        """Runs in caller-provided memory, for callers that cannot afford to create a
+        NumPy array for each buffer. `stages` has the addresses for each stage: those of
+        its inputs, then of its results, and in the first stage those of `arenas`. The
+        program takes the next item of `stages` only after it has run the current stage.
+        After the call, the program uses none of that memory.
 
-        At each address lies a C-contiguous, aligned array of the input's or result's
-        type and shape, in this process. The memory of a result, a variable or a donated
-        input overlaps with nothing else. An arena is aligned to 64 bytes. What a
-        donated input held is lost. Nothing checks this. A call of the other kind, with
-        arrays, takes longer after one of this kind, and vice versa: the program is made
-        ready anew.
+        Each address must point to a C-contiguous, aligned array of the type and shape
+        of the input or result, in this process. The memory of a result, a variable or a
+        donated input must overlap with nothing else. An arena must be aligned to 64
+        bytes. The contents of donated inputs are lost. Nothing checks this. Alternating
+        between this method and calls with arrays is slow, as each switch makes the
+        program's calls anew.
 
         Raises `ValueError` for too few or too many addresses or stages, and
-        `OverflowError` for one of more than 64 bits.
+        `OverflowError` for an address of more than 64 bits.
         """
         with self._alone:
             self._expect_no_call()
-            self._is_called = True  # and nothing that may be interrupted before `try`
+            self._is_called = True  # directly before `try`, for interrupts
             try:
                 starts: Sequence[int] = ()
                 numbers = range(self._arguments.stage_count)
@@ -181,7 +181,7 @@ class CallableProgram:
             raise RuntimeError("the program is called from within one of its own calls")
 
     def _place(self, number: int, starts: Sequence[int]) -> None:
-        """The same as `_bind` for the addresses of a stage."""
+        """Binds the addresses `starts` to the inputs and results of stage `number`."""
         arguments, memory = self._arguments, self._program.memory
         if not number and not (arguments.is_placed and memory.is_in_pools):
             self._prepare_places()
@@ -203,9 +203,9 @@ class CallableProgram:
     def _bind(
         self, arrays: tuple[object, ...], out: Sequence[Array | None] | None
     ) -> None:
-        """Makes arrays the arguments' memory, and calls follow them: until the call
-        ends, arguments are not settled. Then what an interrupted call leaves behind
-        does not matter, as the next one binds and makes all anew."""
+        """Binds `arrays` and `out` to the arguments, and updates the calls. The
+        arguments stay unsettled until the call ends. If a call is interrupted, the next
+        one therefore binds everything and makes all calls anew."""
         arguments, memory = self._arguments, self._program.memory
         if arguments.is_settled and memory.is_in_pools:
             if out is None and arguments.rebind(arrays):
@@ -219,8 +219,7 @@ class CallableProgram:
         self._runner.remake()
 
     def close(self) -> None:
-        """Ends threads and processes, which the next call starts again. Deleting the
-        program ends them as well.
-        """
+        """Ends threads and processes; the next call restarts them. Deleting the program
+        ends them, too."""
         with self._alone:
             self._runner.close()

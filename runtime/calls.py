@@ -1,6 +1,5 @@
-"""Runs calls one after the other, which is all that a run does. Knows no IR.
-
-Loops, branches, and what happens to numbers between operations are calls as well.
+"""Defines calls, and the functions that calls of loops, branches and scalar operations
+name. A run executes a list of calls, one after the other. Knows no IR.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -9,7 +8,8 @@ from typing import Any, TypeAlias
 from ..support.arrays import Array
 
 Call: TypeAlias = tuple[Callable[..., object], tuple[Any, ...]]
-"""A function, and what it is called with: views, slices and constants, made ahead."""
+"""A function and its arguments: views, slices and constants that were made in advance.
+"""
 
 
 def assign(
@@ -39,9 +39,9 @@ def move_elements(
     target_index: Sequence[Array],
     count: Array,
 ) -> None:
-    """Copies so many elements that follow one another in memory, from those with these
-    indices on. The arrays are contiguous. Raises `IndexError` if one has not all of
-    these elements."""
+    """Copies `count` consecutive elements from `source`, starting at `source_index`, to
+    `target`, starting at `target_index`. Both arrays are contiguous. Raises
+    `IndexError` if the range exceeds one of them."""
     first, start = (
         sum(int(i) * step for i, step in zip(index, array.strides, strict=True))
         // array.itemsize
@@ -88,6 +88,7 @@ def run_if(flag: Array, on_true: Sequence[Call], on_false: Sequence[Call] = ()) 
 def run_switch(
     choice: Array, cases: Mapping[int, int], tapes: Sequence[Sequence[Call]]
 ) -> None:
-    """`cases` are the numbers of the tapes; the first is for all other choices."""
+    """Runs the tape that `choice` selects. `cases` maps a choice to the index of its
+    tape; any other choice runs tape 0."""
     for function, arguments in tapes[cases.get(int(choice), 0)]:
         function(*arguments)

@@ -1,4 +1,4 @@
-"""Runs memref programs: compiled once into a flat list of calls, then only called."""
+"""Runs memref programs: compiles IR once into a flat list of calls."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
@@ -35,9 +35,9 @@ class Executable(CallableProgram):
 
     With `results="view"`, results are views of the program's own memory. The next call
     of the program, or of another program with the same pools, overwrites them. An input
-    in `donate` is given up: if the program is done with it before it writes a result of
-    the same size, and the array is writable, the result is returned in its memory
-    (`donations`). Otherwise, donation has no effect.
+    in `donate` is given up to the program: if its last use precedes the first write of
+    a result of the same size, and the array is writable, the result is returned in its
+    memory (`donations`). Otherwise, donation has no effect.
 
     Raises `LocatedError` for IR that it cannot run. If the machine is out of memory,
     the error is also a `MemoryError`.
@@ -57,8 +57,8 @@ class Executable(CallableProgram):
     Parameters, the inputs marked `tgraph.parameter`, are the same in every run. Kernels
     may read copies of them in other layouts, made once per array (`packed_bytes`). If
     you change the contents of a parameter, pass another array, call `repack`, or call
-    `bind` again. `parameters` binds inputs as `bind` does, before the kernels are made;
-    `bind` has those made again that read what it binds.
+    `bind` again. `parameters` binds inputs as `bind` does, but before the kernels are
+    made; a later `bind` makes the kernels that read these inputs anew.
 
     The program uses at most `threads` threads, including the caller's; by default
     `TENSORPLAN_THREADS`, or else one per processor that the process may run on. The
@@ -110,7 +110,7 @@ class Executable(CallableProgram):
         parameters: Mapping[int, object],
         like: "Executable | None" = None,
     ) -> None:
-        """Makes all that runs change."""
+        """Creates everything that runs modify: memory, steps and bound arguments."""
         with exclusive(pools):
             io, native = self._signature, self._native
             program = self._compiled = CompiledProgram(
@@ -161,12 +161,13 @@ class Executable(CallableProgram):
 
     @property
     def donations(self) -> Mapping[int, int]:
-        """The result that takes over the memory of each donated input that is used."""
+        """The index of each donated input whose memory is reused, with the index of the
+        result that reuses it."""
         return self._arguments.donations
 
     def save(self, path: Path) -> None:
-        """Writes the program to a file, from which `tensorplan.load` recreates it with
-        the same version on the same kind of machine.
+        """Writes the program to the file `path`, from which `tensorplan.load` recreates
+        it with the same version on the same kind of machine.
 
         Bound parameters become constants, and other bound inputs are saved with their
         current contents. A loaded program uses as many threads as this one, and returns
@@ -195,12 +196,12 @@ class Executable(CallableProgram):
                 memory.array, memory.prepacked, memory.home = array, copies, None
                 del bound[number]
             for step in program.steps:
-                step.make()  # till the workspace is as large as it gets
+                step.make()  # grows the workspace to its final size
             save(path, program, self.inputs, self.results, bound)
 
     def surround(self, wrap: Callable[[Step, list[Call]], list[Call]]) -> None:
-        """Wraps the calls of each step from now on, to watch or delay them. Calls in
-        the same queue (`step.device`, `step.stream`) run sequentially.
+        """Wraps the calls of each step in all later runs, to observe or delay them.
+        Calls in the same queue (`step.device`, `step.stream`) run sequentially.
 
         Raises `ValueError` if devices run in other processes.
         """

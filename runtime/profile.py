@@ -4,11 +4,11 @@
     executable(*arrays)
     Path("trace.json").write_text(profile.to_json())
 
-Each device is a process there, each stream a thread of it, copies from other devices
-one more, each run of an operation an event (`ph: X`) with its place in the source;
-copies are of the category `copy`. A counter for each pool has the bytes of the buffers
-that are live, from the first operation that has them to the last. A loop or branch is
-one event.
+In the trace, a process is a device, and a thread is a stream of the device; copies from
+other devices have a thread of their own. Each run of an operation is an event (`ph: X`)
+with its source location; copies have the category `copy`. A counter for each pool shows
+the bytes of the live buffers, each from the first operation that accesses it to the
+last. A loop or branch is one event.
 """
 
 import json
@@ -26,11 +26,11 @@ from .program.steps import COPIES, MemoryRange, Step
 
 Event: TypeAlias = dict[str, Any]
 Mark: TypeAlias = tuple[int, int, bool]
-"""The time in ns, the number of a step, and whether it ends."""
+"""The time in nanoseconds, the number of a step, and whether the step ends then."""
 
 
 class Profile:
-    """What the runs of a program have done. Threads may run its steps."""
+    """The recorded runs of a program. Several threads may run its steps."""
 
     def __init__(self, program: CompiledProgram):
         self._steps = [s for s in program.steps if isinstance(s, OperationStep)]
@@ -42,11 +42,12 @@ class Profile:
         )
         self._marks: list[Mark] = []
         self.fallbacks = program.fallbacks
-        """What is left to NumPy: `Executable.fallbacks`, without what is recorded."""
+        """The operations that run in NumPy (`Executable.fallbacks`), counted before
+        profiling wraps the calls."""
 
     def timed(self, step: Step, calls: list[Call]) -> list[Call]:
-        """A step's calls, with one before and one after them."""
-        if step not in self._numbers:  # of the sanitizer
+        """The calls of `step`, between two calls that record the start and the end."""
+        if step not in self._numbers:  # added by the sanitizer
             return calls
         number, append = self._numbers[step], self._marks.append
         return [
@@ -56,7 +57,7 @@ class Profile:
         ]
 
     def to_json(self) -> str:
-        """The trace so far, in Chrome's format."""
+        """The trace of all runs so far, in Chrome's format."""
         return json.dumps({"traceEvents": self._events(), "displayTimeUnit": "ns"})
 
     def _events(self) -> list[Event]:
@@ -99,7 +100,7 @@ class Profile:
         return events + self._counters(marks, devices)
 
     def _lifespans(self) -> dict[MemoryRange, tuple[int, int]]:
-        """The first and the last step of each buffer of a pool."""
+        """The first and the last step that access each buffer in a pool."""
         spans: dict[MemoryRange, tuple[int, int]] = {}
         for number, step in enumerate(self._steps):
             for view in (*step.reads, *step.writes):
@@ -111,7 +112,7 @@ class Profile:
     def _counters(
         self, marks: Sequence[Mark], devices: Mapping[str, int]
     ) -> list[Event]:
-        """The live bytes of each pool, whenever they change."""
+        """Counter events: the live bytes of each pool, at each change."""
         changes: dict[tuple[int, bool], dict[str, int]] = {}
         for buffer, (first, last) in self._lifespans().items():
             device = buffer.memory.device

@@ -1,5 +1,6 @@
-"""Checks that devices are those that programs run on: `cpu:0`, `cpu:1`, ..., which are
-parts of processors, as many as a program names."""
+"""Checks that a program names only devices that can run it: `cpu:0`, `cpu:1`, ... Each
+of them is a part of this machine's processors; a program may name any number of them.
+"""
 
 import re
 from typing import cast
@@ -11,7 +12,7 @@ from ..dialects.diagnostics import LocatedError, name_of
 from ..dialects.tgraph.base import DEVICE, AnyMemRef
 
 RUNNABLE = "cpu:0, cpu:1, ..."
-"""The devices that there are, for messages."""
+"""The devices that can run programs, for error messages."""
 
 
 def is_runnable(device: str) -> bool:
@@ -19,7 +20,8 @@ def is_runnable(device: str) -> bool:
 
 
 def device_of(type: AnyMemRef) -> str:
-    """The device that a memref's memory belongs to."""
+    """The device that holds memrefs of `type`; `cpu:0` if the type has no memory
+    space."""
     space = type.memory_space
     if isinstance(space, StringAttr):
         return space.data
@@ -27,8 +29,8 @@ def device_of(type: AnyMemRef) -> str:
 
 
 def check_devices(function: Operation) -> None:
-    """Raises `LocatedError` if a program on memrefs names a device that there is not:
-    plans are for any device, runs for those that are here."""
+    """Raises `LocatedError` if `function`, a program on memrefs, names a device that
+    this machine does not have. Planning accepts any device; running does not."""
     checked: set[Attribute] = set()
     for op in function.walk():
         if isinstance(name := op.attributes.get(DEVICE), StringAttr):

@@ -1,11 +1,11 @@
-"""Makes memref IR ready to run.
+"""Lowers memref IR to a program that can run.
 
-memory.py       where each value lies: in arguments, arenas, allocators' regions
-compiled.py     the steps that compute what its operations say
-control.py      numbers between operations on memrefs, loops and branches
-program.py      a program however it was made: its calls follow its arguments
-steps.py        what a program consists of: buffers, arrays in them, calls
-relocation.py   how calls follow arguments in other memory
-stages.py       what callers provide when, so that memory is there only while in use
-workspaces.py   how much memory its kernels take, for plan-workspaces
+memory.py       where each value lies: in an argument, an arena, an allocator's region
+compiled.py     builds the steps that compute the operations
+control.py      builds the steps of scalars, loops, branches and linalg
+program.py      Program, made from IR or a file: its memory, steps and relocation
+steps.py        the parts of a program: memory blocks, buffers, views and steps
+relocation.py   updates calls when the memory of an argument moves
+stages.py       divides a program so that callers can provide memory only while in use
+workspaces.py   the workspace of each kernel in bytes, for plan-workspaces
 """

@@ -1,6 +1,7 @@
-"""A program that runs: its memory, its steps, and how these follow arguments.
+"""A program ready to run: its memory and its steps, and how they follow arguments that
+move.
 
-Knows no IR: compiled.py makes one of IR, saved/ of a file.
+Knows no IR: compiled.py makes a program from IR, saved/ from a file.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -13,25 +14,25 @@ from .steps import MemoryBlock, Step, View
 
 
 class Changes(NamedTuple):
-    """What is other than before about the arguments of a program."""
+    """How the memory of a program's arguments differs from that of the last call."""
 
     moved: Collection[MemoryBlock]  # now at another address
-    renewed: Collection[MemoryBlock]  # with other copies for kernels
+    renewed: Collection[MemoryBlock]  # with other packed copies
 
 
 class Memory:
     """The memory that a program runs in."""
 
     def __init__(self, pools: Mapping[str, Pool]):
-        """`pools` are those of each device."""
+        """`pools` has the pool of each device."""
         self._pools = pools
         self.arguments: list[MemoryBlock] = []
-        """Who binds one sets its `array`; calls follow."""
+        """Setting the `array` of an argument binds it; calls then follow."""
         self.constants: dict[str, MemoryBlock] = {}
         self.arenas_move = False
-        """Whether calls are made so that they can follow the arenas, too."""
+        """Whether calls are made relocatable for the arenas, too."""
         self.arena_bytes = {device: pool.bytes for device, pool in pools.items()}
-        """What of the arena of each device the program uses."""
+        """The bytes of each device's arena that the program uses."""
         self.arena_memories = {
             device: MemoryBlock(pool.memory, f"the arena on {device}", device)
             for device, pool in pools.items()
@@ -44,37 +45,40 @@ class Memory:
 
     @property
     def pools(self) -> Sequence[Pool]:
-        """One for each device, in order of first use."""
+        """The pool of each device, in order of first use."""
         return list(self._pools.values())
 
     @property
     def is_in_pools(self) -> bool:
-        """Whether no arena has moved, as another program needed a larger one."""
+        """Whether `arena_memories` are still the memory of the pools. A pool
+        reallocates its arena when another program needs a larger one."""
         pools = self._pools
         return all(m.array is pools[d].memory for d, m in self.arena_memories.items())
 
     def follow_pools(self) -> None:
-        """Finds arenas that have moved. The caller has to remake the steps."""
+        """Updates arenas that pools have reallocated. The caller must remake the steps
+        then."""
         for device, memory in self.arena_memories.items():
             memory.array = self._pools[device].memory
             memory.home = memory.array if self.arenas_move else None
 
 
 class Program:
-    """The steps of a program, in the memory that they are made for."""
+    """The steps of a program, and the memory that they are compiled for."""
 
     def __init__(self, memory: Memory):
         self._memory = memory
         self.inputs: Sequence[MemoryBlock] = ()
-        """The argument for each input."""
+        """The memory of the argument for each input."""
         self.results: Sequence[MemoryBlock | View] = ()
-        """The argument that holds each result, or where else that lies."""
+        """The argument that holds each result, or a view if the result lies elsewhere.
+        """
         self.steps: list[Step] = []
-        self._all_steps: list[Step] = []  # those in loops and branches, too
+        self._all_steps: list[Step] = []  # including those in loops and branches
         self._scratches: dict[object, Scratch] = {}
         self._relocations: dict[Step, Relocations] = {}
         self._moving = Relocations()
-        """All of these together."""
+        """The union of `_relocations`."""
         self._fixed: Sequence[Step] = ()
         self._points: Mapping[MemoryBlock, Sequence[Point]] = {}
 
@@ -83,7 +87,8 @@ class Program:
         return self._memory
 
     def make(self, steps: Collection[Step] | None = None) -> None:
-        """Makes the calls of steps, of all unless some are given."""
+        """Makes the calls of `steps`, by default of all steps, and of steps whose
+        scratch memory has moved."""
         self._make(self.steps if steps is None else steps)
         self._make([step for step in self.steps if step.is_outdated])
         in_use = {step.workspace for step in self._all_steps}
@@ -106,8 +111,8 @@ class Program:
         }
 
     def follow(self, changes: Changes) -> bool:
-        """Makes the calls follow arguments; returns whether some had to be made anew
-        for that."""
+        """Makes the calls follow arguments that changed. Returns whether the calls of
+        any step had to be made anew."""
         following = [memory for memory in changes.moved if memory.moves]
         self._moving.move(following)
         if not self._fixed and not changes.renewed and following == changes.moved:
@@ -125,8 +130,8 @@ class Program:
 
     @property
     def moving_arenas(self) -> Mapping[MemoryBlock, int]:
-        """The arenas, with their bytes, if all calls follow them and the arguments
-        without having to be put together or made again; else none."""
+        """The arenas with their bytes, if native code alone can relocate all calls when
+        arenas or arguments move; otherwise empty."""
         memory = self.memory
         arenas = {m: memory.arena_bytes[d] for d, m in memory.arena_memories.items()}
         every = *arenas, *memory.arguments
@@ -135,12 +140,13 @@ class Program:
         return arenas if is_native and is_aligned else {}
 
     def follows(self, memory: MemoryBlock) -> bool:
-        """Whether no calls have to be made anew where an argument moves."""
+        """Whether no calls have to be made anew when the argument `memory` moves."""
         return memory.moves and all(memory not in s.arguments for s in self._fixed)
 
     def points(self, memory: MemoryBlock) -> Sequence[Point] | None:
-        """What follows an argument, if no calls have to be put together or made again
-        for that; else None."""
+        """The places that hold addresses in `memory`, if writing these places is all
+        that has to be done when it moves; None if calls must be rebuilt or made anew.
+        """
         return self._points.get(memory)
 
     def _moving_memories(self) -> list[MemoryBlock]:
@@ -169,7 +175,8 @@ class Program:
                 step.remake()
 
     def _relocate(self, step: Step, moving: Sequence[MemoryBlock]) -> None:
-        """Has a step's calls follow arguments, if they can."""
+        """Makes the calls of `step` relocatable; marks `step` as fixed if they cannot
+        be."""
         if not step.arguments and not self.memory.arenas_move:
             return
         try:
@@ -179,5 +186,5 @@ class Program:
 
     @property
     def scratch_bytes(self) -> int:
-        """That kernels take while they run, beside planned workspaces."""
+        """The bytes of kernel scratch memory, without planned workspaces."""
         return sum(scratch.bytes for scratch in self._scratches.values())

@@ -1,13 +1,14 @@
-"""Divides the steps of a program into stages, for callers that provide its memory only
-while it is used.
+"""Divides the steps of a program into stages, for callers that provide memory only
+while it is in use.
 
     step           0    1    2    3    4
     result r                      x    x     provided before the second stage
     input d        x    x                    given back after the first
     stages         0.........|1.........
 
-In an order of steps, no division takes less than the most bytes that are in use in one
-step. A stage more costs some microseconds, so there are as few as come close to that.
+For a given order of steps, no division needs fewer bytes than the step that uses the
+most bytes. Each additional stage costs a few microseconds, so `best_cuts` takes the
+fewest stages that come close to that bound.
 """
 
 from bisect import bisect_right
@@ -18,13 +19,14 @@ from .program import Program
 from .steps import MemoryBlock
 
 MOST = 8
-"""Stages. Eight take about 20 microseconds longer than one."""
+"""The maximum number of stages. Eight take about 20 microseconds longer than one."""
 CLOSE = 64
-"""A division may take one part of that many more bytes than the finest one."""
+"""A division may exceed the lower bound by one part in `CLOSE`."""
 
 
 class Stage(NamedTuple):
-    """What a caller provides before a stage, and has back after it, by number."""
+    """The indices of the inputs and results that a caller provides before a stage, and
+    of the inputs that it may free afterwards."""
 
     inputs: list[int]
     results: list[int]
@@ -33,14 +35,14 @@ class Stage(NamedTuple):
 
 
 class Use(NamedTuple):
-    """From the first to the last step that uses an argument."""
+    """The first and the last step that use an argument."""
 
     first: int
     last: int
 
 
 def uses(program: Program) -> Mapping[MemoryBlock, Use]:
-    """Those of the arguments that are used at all."""
+    """The range of steps that use each argument; unused arguments are missing."""
     found: dict[MemoryBlock, Use] = {}
     for n, step in enumerate(program.steps):
         for memory in step.arguments:
@@ -52,8 +54,8 @@ def uses(program: Program) -> Mapping[MemoryBlock, Use]:
 def stages(
     program: Program, inputs: Sequence[int], results: Sequence[int], cuts: Sequence[int]
 ) -> Sequence[Stage]:
-    """Those that begin at these steps, and one before. `inputs` and `results` are all
-    that a caller provides."""
+    """The stages of a program with a cut before each step in `cuts`. `inputs` and
+    `results` are the indices of those that the caller provides."""
     used = uses(program)
     made = [Stage([], [], []) for _ in range(len(cuts) + 1)]
     for n in inputs:
@@ -65,7 +67,7 @@ def stages(
         if isinstance(memory, MemoryBlock):
             use = used.get(memory, Use(0, 0))
             made[bisect_right(cuts, use.first)].results.append(n)
-        else:  # is copied at the end
+        else:  # it is copied out at the end
             made[-1].results.append(n)
     return made
 
@@ -73,20 +75,20 @@ def stages(
 def best_cuts(
     count: int, released: Sequence[tuple[Use, int]], made: Sequence[tuple[Use, int]]
 ) -> Sequence[int]:
-    """Where stages begin, but for the first, in a program of so many steps. `released`
-    are the inputs that need no memory after their last use, with their bytes, `made`
-    the results, which need none before their first use."""
-    held = [0] * (count + 1)  # from that step on
+    """The steps at which stages begin, without the first stage, in a program of `count`
+    steps. `released` has the use and the bytes of each input that is freed after its
+    last use; `made` those of each result that is provided before its first use."""
+    held = [0] * (count + 1)  # bytes of inputs still in use from each step on
     for use, size in released:
         for n in range(use.last + 1):
             held[n] += size
-    begun = [0] * count  # up to that step
+    begun = [0] * count  # bytes of results in use up to each step
     for use, size in made:
         for n in range(use.first, count):
             begun[n] += size
 
     def divided(limit: int) -> list[int]:
-        """The fewest stages of at most so many bytes."""
+        """Starts of the fewest stages of at most `limit` bytes each."""
         starts = [0]
         for n in range(count):
             if held[starts[-1]] + begun[n] > limit:

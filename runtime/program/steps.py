@@ -1,4 +1,4 @@
-"""Defines what a running program consists of: memory, arrays in it, and steps."""
+"""The parts of a program: memory blocks, buffers, views, and steps."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -11,12 +11,14 @@ from ..pool import Pool, Scratch
 from ..prepacking import Prepacked
 
 COPIES = -1
-"""The stream of copies that other devices' memory is read by: they run beside the
-operations of their device, as by an engine of their own."""
+"""The stream number of copies that read the memory of another device. They run
+concurrently with the other steps of their device, as on a copy engine.
+"""
 
 
 class MemoryBlock:
-    """A block that buffers lie in: a pool, a constant, or an argument's array."""
+    """A block that contains buffers: a pool's arena, an allocator's region, a constant,
+    or an argument's array."""
 
     def __init__(
         self,
@@ -29,16 +31,18 @@ class MemoryBlock:
         self.array = array
         self.name = name
         self.device = device
-        """Empty for constants, which are everywhere."""
+        """The device of the memory; empty for constants, which every device can read.
+        """
         self.prepacked = prepacked
-        """Copies for kernels; None if runs may find other contents."""
+        """Packed copies for kernels; None if the contents may change between runs."""
         self.home = home
-        """The program's own memory for an argument, which calls are made for; they
-        follow `array` (relocation.py). Without, they are made anew for another."""
+        """The program's own memory of the block, for which calls are made; they are
+        then relocated to `array` (relocation.py). If None, another array requires
+        making calls anew."""
 
     @property
     def array(self) -> Array:
-        """What the memory is: a C-contiguous array of any type."""
+        """The contents: a C-contiguous array of any type."""
         return self._array
 
     @array.setter
@@ -46,7 +50,7 @@ class MemoryBlock:
         self.place(array, address(array))
 
     def place(self, array: Array, start: int) -> None:
-        """Makes an array the memory, whose address is `start`."""
+        """Makes `array`, at the address `start`, the memory of this block."""
         self._array = array
         self.start = start
         self._bytes: Array | None = None
@@ -59,7 +63,7 @@ class MemoryBlock:
 
     @property
     def moves(self) -> bool:
-        """Whether calls follow it."""
+        """Whether calls can be relocated when this memory moves."""
         return self.home is not None and self.prepacked is None
 
     @property
@@ -69,15 +73,17 @@ class MemoryBlock:
 
 @dataclass(eq=False)
 class MemoryRange:
-    """The part of a memory that one allocation (or view of an arena) is. In bytes."""
+    """The part of a memory block that an allocation or a view of an arena occupies, in
+    bytes."""
 
     memory: MemoryBlock
     start: int
     size: int
     name: str = ""
-    """As in the IR, `%a`; empty if it has none there."""
+    """The SSA name, such as `%a`; empty if the IR has none."""
     origin: int | None = None
-    """The byte of the memory that the offsets of views count from, if not `start`."""
+    """The byte of the memory that view offsets are relative to, if it is not `start`.
+    """
 
     @property
     def stop(self) -> int:
@@ -90,7 +96,7 @@ class MemoryRange:
 
 @dataclass(frozen=True)
 class View:
-    """An array in a buffer. Offset and strides are in bytes."""
+    """An array in a buffer. `offset` and `strides` are in bytes."""
 
     buffer: MemoryRange
     dtype: DType
@@ -111,25 +117,26 @@ class View:
 
 @dataclass(eq=False)
 class Step:
-    """Makes the calls of an operation, for the memory that arguments are bound to."""
+    """The calls of one operation, and how to make them for the current memory of
+    arguments."""
 
     make: Callable[[], list[Call]]
     arguments: frozenset[MemoryBlock] = frozenset()
-    """Those that the calls touch."""
+    """The memory of the arguments that the calls access."""
     scratch: Scratch | None = None
     device: str = ""
     stream: int = 0
-    """`COPIES` for a copy from another device for which no stream is named."""
+    """`COPIES` for a copy from another device that names no stream."""
     reads: Sequence[View] = ()
-    """Without the inputs that an operation reads for their shape only."""
+    """Without operands of which the operation reads only the shape."""
     writes: Sequence[View] = ()
     regions: "Sequence[Sequence[Step]]" = ()
-    """What the calls of a loop or a branch run: the steps of each of its regions."""
+    """The steps in each region of a loop or branch, which the step's own call runs."""
     calls: list[Call] = field(default_factory=list[Call])
     workspace: Pool | None = None
-    """What `scratch` gave the calls views of, if they use any."""
+    """The pool of `scratch` when the calls were made, if they use it."""
     is_fixed: bool = False
-    """Whether the calls can't follow arguments that move: they are made anew."""
+    """Whether the calls cannot be relocated: they are made anew when arguments move."""
 
     def remake(self) -> None:
         self.calls = self.make()
@@ -137,7 +144,7 @@ class Step:
         self.workspace = self.scratch.pool if self.scratch and used else None
 
     def surround(self, wrap: Callable[[list[Call]], list[Call]]) -> None:
-        """Changes the calls, now and whenever they are made."""
+        """Wraps the calls, now and whenever they are made anew."""
         make = self.make
         self.make = lambda: wrap(make())
         self.calls = wrap(self.calls)
