@@ -1,7 +1,7 @@
 """Binds a caller's arrays to a program's arguments, without copies where possible.
 
-The memory of an argument is the caller's array if the layout allows that, otherwise the
-program's own. `copies` counts the copies and their reasons.
+An argument uses the caller's array as its memory if the layout allows that; otherwise,
+it uses the program's own memory. `copies` counts the copies by reason.
 """
 
 from array import array as numbers
@@ -29,18 +29,19 @@ from .rebinding import PLAIN, Reader, Rebinding
 Results: TypeAlias = Literal["copy", "view"]
 
 _OTHER = object()
-"""What no call gives."""
+"""A sentinel that is identical to nothing a caller passes."""
 
 
 class _Input(NamedTuple):
-    """An input that is only read."""
+    """An input that the program only reads."""
 
     number: int
     slot: Slot
     memory: MemoryBlock
 
     def shown(self, given: object) -> Array | None:
-        """What is given as an array in its memory, if this can be bound."""
+        """Returns `given` as an array in its own memory, or None if that cannot be
+        bound."""
         array = given if type(given) is np.ndarray else _from_buffer(given)
         fits = (
             array is not None
@@ -55,22 +56,24 @@ class _New(NamedTuple):
     """An array to bind to an input that is only read."""
 
     at: int
-    """Its number among what calls give."""
+    """The index among the arrays that calls pass."""
     slot: _Input
     given: object
     array: Array
     start: int
-    """Its address."""
+    """The address of `array`."""
     is_in_place: bool
-    """Whether it has all that what was given will ever have."""
+    """Whether later changes of `given` are visible in `array`, or cannot happen."""
 
 
 _Accepted: TypeAlias = dict[int, tuple[object, Array, bool]]
-"""By input: what was given, the array to bind, and whether that is in place."""
+"""Maps the index of an input to the object that was passed, the array to bind, and
+whether the array shows all later contents of the object.
+"""
 
 
 class Arguments:
-    """The arrays that the arguments of a program are bound to."""
+    """The arrays that are bound to the arguments of a program."""
 
     def __init__(
         self,
@@ -81,46 +84,50 @@ class Arguments:
         donations: Mapping[int, int] | None = None,
         like: "Arguments | None" = None,
     ):
-        """Starts with the parameters of `like`, of a program of the same module.
-        `donations` are the results, by number, that inputs are given up for."""
+        """Starts with the parameters of `like`, which belongs to a program of the same
+        module. `donations` maps the index of a donated input to that of the result that
+        takes its memory."""
         if handed_out not in ("copy", "view"):
             raise ValueError(f"results is {handed_out!r}, expected 'copy' or 'view'")
         self._copies: Counter[tuple[str, int, str]] = Counter()
         self.parameters: Mapping[int, Array] = {} if like is None else like.parameters
-        """The inputs that `bind` has given."""
+        """The inputs that `bind` has bound, by index."""
         self._program = program
         self.is_settled = True
-        """Whether calls work on what is bound, as all calls of the program have ended.
-        Whoever changes what is bound unsettles it; the end of a call settles it."""
+        """Whether the calls use the arrays that are bound now, and all runs have ended.
+        Changing what is bound clears it; the end of a call sets it."""
         self.inputs = inputs
         self.outputs = results
         self._are_views = handed_out == "view"
         self.donations = donations or {}
-        """The number of the result that takes over a donated input's memory."""
+        """Maps each donated input to the result that takes over its memory, by
+        index."""
         self._donors = {number: index for index, number in self.donations.items()}
-        # What the last call gave for each input, if used in place.
+        # The object that the last call passed for each input, if used in place.
         self._given: list[object] = [_OTHER] * len(inputs)
-        # The same for the inputs that are not in `parameters`; and for the results.
+        # The objects that the last call passed for inputs not in `parameters`, and as
+        # `out`.
         self._last: Sequence[object] = [_OTHER]
         self._last_out: Sequence[object] | None = None
-        # For each of `_last`, if other arrays may take its place without ado; and where
-        # what is written lies, in order, apart from one another.
+        # The inputs of `_last` that are only read, so that another array needs no other
+        # checks; and the sorted, disjoint spans of memory that is written.
         self._read_only: Sequence[_Input | None] | None = None
         self._written: Sequence[tuple[int, int]] = ()
-        # Binds what may take the place of `_last`, outside of Python. It is made when a
-        # call has done that; what it binds is noted in `_last` alone.
+        # Binds other arrays in place of `_last` natively. It is created after a call
+        # that did so in Python; what it binds is recorded in `_last` only.
         self._rebinding: Rebinding | None = None
         self._may_rebind = False
-        # Bind inputs and results by address, stage by stage; where these begin.
+        # Bind inputs and results by address, one per stage; and the first step of each
+        # stage but the first.
         self._placings: Sequence[Placing] = ()
         self._cuts: Sequence[int] = ()
         self.is_placed = False
-        """Whether calls work on what `place` has bound, as `is_settled` for arrays."""
-        # What is bound to each result, if a call can return just that.
+        """Whether the calls use what `place` has bound, as `is_settled` for arrays."""
+        # The array bound to each result, if a call can return it without a copy.
         self._ready: Sequence[Array | None] = ()
-        # The memory of results that callers are given without a copy.
+        # The memory of results that are returned without a copy.
         self._handed_out: dict[MemoryBlock, HandedOut] = {}
-        # The array that each argument is bound to, first the program's own.
+        # The array that is bound to each argument; initially the program's own.
         slots = zip(
             (*program.inputs, *program.results), (*inputs, *results), strict=True
         )
@@ -131,26 +138,25 @@ class Arguments:
         }
         self._bound = dict(self._own)
         self._numbers = {memory: n for n, memory in enumerate(program.inputs)}
-        for index, number in self.donations.items():  # which may be in one place
+        for index, number in self.donations.items():  # they may share memory
             for memory in (program.inputs[index], program.results[number]):
                 assert isinstance(memory, MemoryBlock)
                 memory.home = None
-        # For each parameter, by number, the array it is or will be bound to, with its
-        # copies.
+        # For each parameter, by index, its array and the packed copies of it.
         self.prepacked: dict[int, tuple[Array, Prepacked]] = (
             {} if like is None else like.prepacked.copy()
         )
 
     @property
     def copies(self) -> Mapping[str, int]:
-        """How often what was copied, by what and why."""
+        """The number of copies, by what was copied and why."""
         return {
             f"{what} {number}: {reason}": count
             for (what, number, reason), count in dict(self._copies).items()
         }
 
     def bind(self, parameters: Mapping[int, object]) -> None:
-        """Gives inputs, by number, for all calls from now on."""
+        """Binds inputs, by index, for all later calls."""
         bound: dict[int, Array] = {}
         for index, given in parameters.items():
             if not 0 <= index < len(self.inputs):
@@ -177,13 +183,13 @@ class Arguments:
         self.is_settled = is_settled
 
     def repack(self) -> None:
-        """Makes the same copies of the contents that parameters have now."""
+        """Refills the packed copies from the current contents of parameters."""
         for _, copies in self.prepacked.values():
             copies.refill()
 
     def place_constants(self) -> None:
-        """Makes the arrays that `bind` has given for inputs that no run changes the
-        memory of these, before any calls are made."""
+        """Makes the bound arrays of inputs that no run changes the memory of these
+        inputs, before any calls are made."""
         self._bind(
             {
                 self._program.inputs[index]: array
@@ -193,8 +199,9 @@ class Arguments:
         )
 
     def rebind(self, arrays: tuple[object, ...]) -> bool:
-        """Binds the inputs but for `parameters` if only some that are read are new, and
-        calls follow; else does nothing."""
+        """Binds `arrays` to the inputs that are not in `parameters`, in native code.
+        Returns False and does nothing unless all new arrays are for inputs that are
+        only read and whose calls can be relocated."""
         if self._handed_out or self._last_out is not None:
             return False
         if self._rebinding is None:
@@ -219,14 +226,14 @@ class Arguments:
         return Rebinding(readers, self._last, self._written)
 
     def forget(self) -> None:
-        """Notes what `rebind` has bound, and leaves the next call to `accept`: before
-        anything else is bound, and calls are made anew."""
+        """Records what `rebind` has bound, and makes the next call use `accept`. Must
+        come before anything else is bound or calls are made anew."""
         self.is_settled = self.is_placed = self._may_rebind = False
         self._note_rebound()
         self._rebinding = None
 
     def _note_rebound(self) -> None:
-        """Notes what `rebind` has bound."""
+        """Records what `rebind` has bound."""
         if self._rebinding is None:
             return
         self._given = self._noted()
@@ -235,7 +242,8 @@ class Arguments:
                 self._bound[slot.memory] = slot.memory.array = cast(Array, given)
 
     def _noted(self) -> list[object]:
-        """What each input is bound to, if that was given and is used in place."""
+        """The object that each input is bound to, if a caller passed it and it is used
+        in place."""
         noted = self._given.copy()
         if self._rebinding is not None:
             for given, slot in zip(self._last, self._read_only or (), strict=True):
@@ -246,11 +254,11 @@ class Arguments:
     def accept(
         self, arrays: Sequence[object], out: Sequence[Array | None] | None
     ) -> Changes:
-        """Binds the inputs but for `parameters`, and `out`; returns what has changed of
-        the arguments' memory.
+        """Binds the inputs that are not in `parameters`, and `out`. Returns how the
+        memory of the arguments has changed.
 
-        Raises `TypeError` or `ValueError` for arrays that do not fit, and has then
-        bound none.
+        Raises `TypeError` or `ValueError` for arrays that do not match; nothing is
+        bound then.
         """
         new = self._new(arrays, out)
         if new is not None and not new and not self._handed_out:
@@ -272,8 +280,8 @@ class Arguments:
         return Changes([*moved, *changes.moved], changes.renewed) if moved else changes
 
     def unbind(self) -> None:
-        """Forgets what the last calls have given: one of them has not ended, and what
-        it bound is anyone's guess. Calls have to be made anew after `accept`."""
+        """Forgets what the last calls have bound, as one of them was interrupted and
+        its bindings are unknown. After the next `accept`, calls must be made anew."""
         self.is_settled = self.is_placed = self._may_rebind = False
         self._rebinding = self._read_only = self._last_out = None
         self._placings = ()
@@ -285,14 +293,15 @@ class Arguments:
         self._bound = dict(self._own)
 
     def prepare_places(self) -> None:
-        """Binds what `bind` has given, and nothing else, before calls are made anew."""
+        """Binds only the inputs that `bind` has bound, before calls are made anew."""
         self.unbind()
         inputs = self._program.inputs
         self._bind({inputs[index]: array for index, array in self.parameters.items()})
 
     def best_cuts(self, released: Collection[int]) -> Sequence[int]:
-        """The steps at which stages of calls by address begin, but for the first, to
-        take the least memory, if these inputs need none after their last use."""
+        """The steps at which stages of calls by address begin, without the first, to
+        use the least memory. The inputs in `released` need no memory after their last
+        use."""
         program, used = self._program, uses(self._program)
 
         def with_bytes(memory: MemoryBlock | View) -> list[tuple[Use, int]]:
@@ -315,20 +324,21 @@ class Arguments:
 
     @property
     def stages(self) -> Sequence[Stage]:
-        """Of calls by address."""
+        """The stages of calls by address."""
         rest, results = self._rest(), self._own_results()
         return stages(self._program, rest, results, self._cuts)
 
     def _own_results(self) -> Sequence[int]:
-        """Those that are no variables."""
+        """The indices of results that are not variables."""
         return [n for n, result in enumerate(self.outputs) if result.input is None]
 
     def place(self, number: int, starts: Sequence[int]) -> Changes:
-        """Binds the memory at addresses to what a stage provides, in the first to
-        arenas, too; returns what has changed of the arguments' memory. Comes after
-        `prepare_places`, with calls made anew, or after another `place`.
+        """Binds the memory at the addresses `starts` to the inputs and results of stage
+        `number`, and in the first stage to arenas. Returns how the memory of the
+        arguments has changed. Must follow `prepare_places`, with calls made anew, or
+        another `place`.
 
-        Raises `ValueError` for too few or too many.
+        Raises `ValueError` for too few or too many addresses.
         """
         if not self._placings:
             self._placings = list(map(self._placing, range(self.stage_count)))
@@ -350,15 +360,15 @@ class Arguments:
         return Placing(program, slots)
 
     def copy_out(self, starts: Sequence[int]) -> None:
-        """Copies results that lie elsewhere to their places, those of the last stage,
-        and settles these."""
+        """Copies results that lie in pools to their addresses in the last stage, and
+        sets `is_placed`."""
         if self._placings:
             self._placings[-1].copy_out(starts)
         self.is_placed = True
 
     def _leave_to_callers(self) -> list[MemoryBlock]:
-        """Results get other memory where callers have what they were given before;
-        returns those."""
+        """Gives other memory to results whose memory callers own. Returns the memory
+        blocks that have moved."""
         moved: list[MemoryBlock] = []
         for memory, handed_out in self._handed_out.items():
             if handed_out.change():
@@ -374,7 +384,8 @@ class Arguments:
     def _new(
         self, arrays: Sequence[object], out: Sequence[Array | None] | None
     ) -> Sequence[_New] | None:
-        """What is new, if that are inputs which are only read: the usual call."""
+        """The new arrays, if only inputs that are read have changed, as in most calls;
+        else None."""
         if _are_same(arrays, self._last) and (
             (out is None and self._last_out is None)
             or (out and self._last_out and _are_same(out, self._last_out))
@@ -403,7 +414,7 @@ class Arguments:
     def _accepted(
         self, arrays: Sequence[object], out: Sequence[Array | None] | None
     ) -> _Accepted:
-        """The arrays to bind to inputs, but for those that are."""
+        """The arrays to bind to inputs, without those that are bound already."""
         rest = self._rest()
         if len(arrays) != len(rest):
             raise TypeError(f"got {len(arrays)} arrays, expected {len(rest)}")
@@ -418,7 +429,7 @@ class Arguments:
         }
 
     def _rest(self) -> Sequence[int]:
-        """The inputs that calls give."""
+        """The indices of inputs that calls pass."""
         return [n for n in range(len(self.inputs)) if n not in self.parameters]
 
     def _bind_new(self, arrays: Sequence[object], new: Sequence[_New]) -> Changes:
@@ -437,7 +448,8 @@ class Arguments:
         self._last = last
 
     def _rebind_new(self, arrays: Sequence[object], new: Sequence[_New]) -> bool:
-        """The same as `rebind`, of arrays that show what was given."""
+        """Like `rebind`, for arrays that share the memory of the objects that were
+        passed."""
         if self._rebinding is None or self._handed_out:
             return False
         shown = list(arrays)
@@ -485,7 +497,8 @@ class Arguments:
         )
 
     def _only_read(self, index: int) -> "_Input | None":
-        """An input of which other plain arrays may be bound without ado."""
+        """The input `index` if other plain arrays may be bound to it without more
+        checks; else None."""
         slot = self.inputs[index]
         if slot.is_written or self._is_constant(index):
             return None
@@ -493,7 +506,8 @@ class Arguments:
         return _Input(index, slot, memory) if memory.moves else None
 
     def _is_written(self, new: "_New") -> bool:
-        """Whether its memory is a variable's or a result's, too."""
+        """Whether the new array overlaps memory of a variable, a donated input, or a
+        result."""
         before = bisect_left(self._written, (new.start + new.array.nbytes,))
         return before > 0 and self._written[before - 1][1] > new.start
 
@@ -505,13 +519,13 @@ class Arguments:
         ]
 
     def _accept(self, index: int, given: object) -> tuple[Array, bool]:
-        """The array to bind to an input, and whether it is in place: whether it has all
-        that what was given will ever have."""
+        """The array to bind to an input, and whether it is in place: whether it shows
+        all later contents of `given`."""
         slot = self.inputs[index]
         name = _title(index, slot)
         array, is_shared = _as_array(given, slot, name)
         if _is_number(given) and not slot.is_written:
-            return array, True  # a new array, of what never changes
+            return array, True  # a new array, but numbers never change
         if not is_shared:
             reason = f"{type(given).__name__} is not an array in memory"
         elif not _is_plain(array):
@@ -531,7 +545,7 @@ class Arguments:
     def _outs(
         self, out: Sequence[Array | None] | None, wanted: Mapping[MemoryBlock, Array]
     ) -> dict[MemoryBlock, Array]:
-        """The array to bind to each argument that receives a result."""
+        """The array to bind to each argument that holds a result."""
         outs: dict[MemoryBlock, Array] = {}
         for number, result in enumerate(self.outputs):
             given = None if out is None else out[number]
@@ -555,7 +569,7 @@ class Arguments:
     def _donated(
         self, number: int, memory: MemoryBlock, wanted: Mapping[MemoryBlock, Array]
     ) -> Array | None:
-        """The memory of the input that is donated to a result, if it can be used."""
+        """The memory of the input that is donated to a result, if that can be used."""
         if number not in self._donors:
             return None
         donor, result = self._program.inputs[self._donors[number]], self.outputs[number]
@@ -583,8 +597,9 @@ class Arguments:
         return Changes(moved, renewed)
 
     def _copies_of(self, memory: MemoryBlock, array: Array) -> Prepacked | None:
-        """The copies of a parameter in an array; None for what is no parameter, and in
-        the program's own memory, to which the next call may copy other contents."""
+        """The packed copies of the parameter in `array`. None for other arguments, and
+        for the program's own memory, into which the next call may copy other contents.
+        """
         index = self._numbers.get(memory)
         if index is None or not self._is_constant(index):
             return None
@@ -598,16 +613,17 @@ class Arguments:
         return known[1]
 
     def _is_constant(self, index: int) -> bool:
-        """Whether an input is the same in every run."""
+        """Whether no run changes the input."""
         return self.inputs[index].is_parameter and index not in self.donations
 
     def _separate(
         self, wanted: dict[MemoryBlock, Array], out: Sequence[Array | None] | None
     ) -> None:
-        """Keeps what is written apart from all other arguments.
+        """Ensures that memory which is written overlaps no other argument.
 
-        An input that shares memory with what is written is copied. Raises `ValueError`
-        if two that are written share memory, or an array in `out` and another.
+        An input that overlaps written memory is copied. Raises `ValueError` if two
+        inputs that are written overlap, or if an array in `out` overlaps another
+        argument.
         """
         numbers = self._numbers
         inputs = {m for m, n in numbers.items() if self.inputs[n].is_written}
@@ -647,14 +663,14 @@ class Arguments:
         )
 
     def _bound_to(self, number: int) -> Array | None:
-        """The array to return for a result; None if a copy has to be made of it."""
+        """The array to return for a result; None if it has to be copied."""
         memory = self._program.results[number]
         if isinstance(memory, View):  # it is in a pool
             return None
         array = self._bound[memory]
         if self.outputs[number].input is not None or self._are_views:
             return array
-        return None if array is self._own[memory] else array  # out, or donated
+        return None if array is self._own[memory] else array  # in `out`, or donated
 
     def _copied(self, number: int, out: Sequence[Array | None] | None) -> Array:
         memory = self._program.results[number]
@@ -675,7 +691,8 @@ class Arguments:
         return array.copy()
 
     def _kept_by_callers(self, number: int, memory: MemoryBlock) -> HandedOut | None:
-        """The blocks of a large result that calls follow from one to another."""
+        """The blocks of a large result that is returned without a copy; None if the
+        result is small or relocating its calls would remake them."""
         if memory not in self._handed_out:
             if memory.array.nbytes < LEAST or not self._program.follows(memory):
                 return None
@@ -692,8 +709,8 @@ def _title(index: int, slot: Input) -> str:
 
 
 def _as_array(given: object, slot: Slot, name: str) -> tuple[Array, bool]:
-    """What was given as an array of the slot's type and shape; whether that is surely
-    the caller's memory, and not a copy."""
+    """`given` as an array of the slot's type and shape, and whether it surely is the
+    caller's memory rather than a copy."""
     is_shared, is_pythons = True, not hasattr(given, "__array__")
     try:
         if isinstance(given, np.ndarray):
@@ -720,7 +737,8 @@ def _as_array(given: object, slot: Slot, name: str) -> tuple[Array, bool]:
 
 
 def _cast(array: Array, dtype: DType, name: str) -> Array:
-    """Python's numbers as elements of the type, if these are of their kind."""
+    """Converts Python's numbers to `dtype` if NumPy's rule `same_kind` allows that;
+    returns `array` otherwise."""
     is_narrower = array.dtype.kind == "c" and dtype.kind != "c"  # bfloat16 is "V"
     if array.size and (is_narrower or not np.can_cast(array.dtype, dtype, "same_kind")):
         return array
@@ -735,13 +753,13 @@ def _cast(array: Array, dtype: DType, name: str) -> Array:
 
 
 def _is_number(given: object) -> bool:
-    """Whether what may stand for an array without dimensions never changes."""
+    """Whether `given` is a scalar object that never changes."""
     return isinstance(given, bool | int | float | complex | np.generic)
 
 
 def _from_buffer(given: object) -> Array | None:
-    """The memory that Python's buffer protocol shows; None if there is none, or if its
-    owner could not resize or close it meanwhile."""
+    """The memory that Python's buffer protocol exports. None if there is none, or if
+    the export would prevent the owner from resizing or closing it."""
     if _is_number(given) or isinstance(given, bytearray | numbers | mmap):
         return None
     try:
@@ -751,7 +769,8 @@ def _from_buffer(given: object) -> Array | None:
 
 
 def _from_dlpack(given: object) -> Array | None:
-    """The memory after DLPack; None if there is none, or NumPy cannot show it."""
+    """The memory that DLPack exports. None if there is none, or if NumPy cannot
+    represent it."""
     if not hasattr(given, "__dlpack__"):
         return None
     if str(getattr(given, "dtype", "")) == "torch.bfloat16":
@@ -761,11 +780,12 @@ def _from_dlpack(given: object) -> Array | None:
     except (TypeError, ValueError, RuntimeError, BufferError):
         if not hasattr(given, "__array__"):
             raise
-        return None  # bfloat16, say, which `__array__` may know
+        return None  # for example bfloat16, which `__array__` may support
 
 
 def _bits_of_bfloat16(tensor: Any) -> Array:
-    """NumPy reads no such elements by DLPack: as integers, seen as what they are."""
+    """The memory of a bfloat16 tensor. NumPy's DLPack does not support bfloat16, so it
+    is imported as integers and reinterpreted."""
     from ml_dtypes import bfloat16
 
     bits = np.from_dlpack(tensor.detach().view(import_module("torch").int16))
@@ -792,8 +812,8 @@ def _check_out(given: Array, result: Result, number: int) -> None:
 def _overlaps(
     arrays: Mapping[MemoryBlock, Array],
 ) -> Iterator[tuple[MemoryBlock, MemoryBlock]]:
-    """The pairs of contiguous arrays that share memory."""
-    live: list[tuple[int, MemoryBlock]] = []  # with their ends
+    """The pairs of contiguous arrays that overlap in memory."""
+    live: list[tuple[int, MemoryBlock]] = []  # with end addresses
     spans = [(address(a), a.nbytes, m) for m, a in arrays.items() if a.nbytes]
     for start, size, memory in sorted(spans, key=lambda span: span[0]):
         live = [(stop, other) for stop, other in live if stop > start]

@@ -14,9 +14,10 @@ from .program.steps import View
 def donations(
     program: CompiledProgram, signature: Signature, donate: Collection[int]
 ) -> dict[int, int]:
-    """For inputs, by number, the result that may take its memory: of the same size, and
-    first written, itself or a buffer that lies there until then, after the input is
-    read for the last time, in the same queue."""
+    """Maps the index of each reusable donated input to that of the result that may take
+    its memory. Both have the same size and are used in the same queue. The first write
+    to the result's memory, by the result or an earlier buffer there, comes after the
+    last read of the input."""
     steps = [step for step in program.steps if isinstance(step, OperationStep)]
     free: list[int] = []
     for index in sorted(donate):
@@ -53,7 +54,7 @@ def _may_take(
     reading = [step for step in steps if source.memory in step.arguments]
     writing = [step for step in steps if target.memory in step.arguments]
     if len({(step.device, step.stream) for step in (*reading, *writing)}) > 1:
-        return False  # nothing says here which is first
+        return False  # the order of steps in different queues is unknown here
     if not reading or not writing:
         return True
     position = {id(step): index for index, step in enumerate(steps)}
@@ -66,7 +67,7 @@ def _may_take(
 def _is_in_place(
     program: CompiledProgram, step: OperationStep, value: SSAValue, result: SSAValue
 ) -> bool:
-    """Whether a step may write its result over its input."""
+    """Whether `step` may write `result` over its input `value`."""
     views = program.memory.views
     source, target = views[value], views[result]
     if isinstance(step.op, TensorOp):

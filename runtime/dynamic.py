@@ -1,9 +1,9 @@
 """Runs programs with symbolic sizes: as a static program for the sizes of each call.
 
-A call binds the names in the types of the arguments to sizes. The program is
-specialized to these sizes once, and then kept. All specialized programs share the same
-pools: an arena of static size is the same for all sizes, and an arena of computed size
-grows to the largest.
+A call binds the size names in the types of the arguments to numbers. The program is
+specialized once for each set of sizes, and the result is cached. All specialized
+programs share the same pools: an arena of static size is the same for all sizes, and an
+arena of computed size grows to the largest.
 """
 
 from collections import OrderedDict
@@ -33,19 +33,19 @@ from .pool import Pool
 from .runnable import check_devices
 
 Specialize = Callable[[ModuleOp, Mapping[str, int]], ModuleOp]
-"""A copy of a module with numbers for its symbolic sizes."""
+"""Returns a copy of a module with numbers for its symbolic sizes."""
 
 KEPT = 16
-"""Programs that are kept, those called last."""
+"""The number of specialized programs that are cached, least recently used out first."""
 
 
 class DynamicExecutable:
-    """A memref program with symbolic sizes, ready to run; called as an `Executable`.
+    """A memref program with symbolic sizes, ready to run; called like an `Executable`.
 
-    `sizes` are those of the last call. The first call with other sizes takes the time
-    to specialise the program and to make it ready, with its plan checked once more;
-    `kept` of these programs are kept. Options are those of `Executable`. Threads may
-    call it at the same time, as they may an `Executable`.
+    `sizes` are those of the last call. The first call with new sizes specializes and
+    prepares the program, and checks its plan again. The `kept` most recently used of
+    these programs are cached. Options are those of `Executable`. Several threads may
+    call it, as they may call an `Executable`.
 
     Raises `ValueError` when called with sizes that contradict each other, or that the
     program does not allow.
@@ -68,7 +68,7 @@ class DynamicExecutable:
         self.sizes: Mapping[str, int] = {}
         self.pools: Sequence[Pool] = pools
         self.parameters: dict[int, object] = {}
-        """The inputs that `bind` has given once, by number."""
+        """The inputs that `bind` has bound, by index."""
         self._module = module
         self._specialize = specialize
         self._entry = entry
@@ -80,8 +80,8 @@ class DynamicExecutable:
         self._alone = RLock()
 
     def clone(self) -> "DynamicExecutable":
-        """The same with memory of its own, for calls in parallel; see
-        `Executable.clone`. Of the programs that are kept it has clones."""
+        """Returns the same program with its own memory, for calls in parallel; see
+        `Executable.clone`. Cached programs are cloned as well."""
         with self._alone:
             other = copy(self)
             other._alone = RLock()
@@ -103,22 +103,22 @@ class DynamicExecutable:
 
     @property
     def scratch_bytes(self) -> int:
-        """The most bytes that kernels of a program that is kept take, besides planned
-        workspaces."""
+        """The largest number of bytes of kernel scratch memory that any cached program
+        takes, without planned workspaces."""
         with self._alone:
             programs = self._programs.values()
             return max((p.scratch_bytes for p in programs), default=0)
 
     def bind(self, parameters: Mapping[int, object]) -> None:
-        """Gives inputs, by number, for all calls from now on."""
+        """Binds inputs, by index, for all later calls."""
         with self._alone:
             self.parameters.update(parameters)
             for program in self._programs.values():
                 program.bind(parameters)
 
     def at(self, sizes: Mapping[str, int]) -> Executable:
-        """The program for these sizes. Raises `ValueError` for sizes that it does not
-        allow."""
+        """The program for these sizes. Raises `ValueError` for sizes that the program
+        does not allow."""
         self._binding.check(sizes)
         key = tuple(sizes[name] for name in self._binding.names)
         with self._alone:
@@ -161,16 +161,16 @@ class DynamicExecutable:
         return self._binding.sizes(shapes)
 
     def close(self) -> None:
-        """Ends threads, which a later call starts again."""
+        """Ends threads; a later call restarts them."""
         with self._alone:
             for program in self._programs.values():
                 program.close()
 
 
 class Binding:
-    """How the names of sizes follow from the shapes of a program's inputs.
+    """How size names follow from the shapes of a program's inputs.
 
-    Raises `LocatedError` if one does not.
+    Raises `LocatedError` if a name does not follow from them.
     """
 
     def __init__(self, signature: Signature):
@@ -192,7 +192,7 @@ class Binding:
                 yield number, dim, cast(Size, size)
 
     def sizes(self, shapes: Sequence[Sequence[int]]) -> dict[str, int]:
-        """The value of each name. Raises `ValueError` for shapes that do not fit."""
+        """The value of each name. Raises `ValueError` for shapes that do not match."""
         for number, (slot, shape) in enumerate(
             zip(self.signature.inputs, shapes, strict=True)
         ):

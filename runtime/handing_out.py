@@ -1,12 +1,12 @@
-"""Returns large results without a copy: each call computes into memory of its own.
+"""Returns large results without a copy: each call computes into another block.
 
-    y = run(x)      in the program's block 1, which is the caller's now
-    z = run(x)      in block 2, as y is still there
+    y = run(x)      in the program's block 1, which the caller owns from now on
+    z = run(x)      in block 2, as y is still alive
     del y
     w = run(x)      in block 1 again
 
-A caller has a block as long as an array in it lives, be it a view of a view. There are
-as many blocks as a caller has results of one argument at a time, and one more.
+A caller owns a block as long as any array in it lives, including views of views. The
+number of blocks of a result is one more than callers own at the same time.
 """
 
 import weakref
@@ -20,14 +20,17 @@ from .allocators.host import aligned_bytes
 from .pool import ALIGNMENT
 
 LEAST = 1 << 19
-"""Bytes of a result that takes longer to copy than calls take to follow it."""
+"""The minimum bytes of a result for which relocating calls is faster than copying
+it.
+"""
 
 
 class _Loan:
-    """What arrays in a block are made from, so it lives as long as one of them.
+    """The object that the arrays in a block are based on; it lives as long as any of
+    them.
 
-    NumPy takes an array that has no array below it for the base of all that is made of
-    it; it would look through a block to its memory.
+    NumPy bases a view of a view on the array at the end of the chain. Views of a block
+    would therefore keep the block's memory alive, but not the block.
     """
 
     __slots__ = ("__array_interface__", "__weakref__", "_block")
@@ -38,25 +41,26 @@ class _Loan:
 
 
 class HandedOut:
-    """The blocks that a result of a program is computed into, one in each call."""
+    """The blocks that a result of a program is computed into, one for each call."""
 
     def __init__(self, slot: Slot, first: Array):
-        """`first` has the bytes of a block that stays."""
+        """`first` has the bytes of a block that is never dropped."""
         self._slot = slot
         self.block = first
-        """That of the last call."""
+        """The block of the last call."""
         self._blocks = [first]
         self._loans: list[tuple[Array, weakref.ref[_Loan]]] = []
 
     def hand_out(self) -> Array:
-        """What was computed last, for a caller."""
+        """Returns the latest result as an array that the caller owns."""
         loan = _Loan(self.block)
         self._loans.append((self.block, weakref.ref(loan)))
         array: Array = np.asarray(loan)
         return array.view(self._slot.dtype).reshape(self._slot.shape)
 
     def change(self) -> bool:
-        """Makes sure that no caller has the block; returns whether it is another."""
+        """Switches to another block if a caller owns the current one; returns whether
+        it did."""
         self._loans = [each for each in self._loans if each[1]() is not None]
         taken = {id(block) for block, _ in self._loans}
         if id(self.block) not in taken:
@@ -66,12 +70,12 @@ class HandedOut:
             idle = [aligned_bytes(self.block.size, ALIGNMENT)]
             self._blocks += idle
         self.block = idle[0]
-        # One more than callers have, and the first, stay for the next calls.
+        # Keep callers' blocks, one more, and the first for the next calls.
         kept = taken | {id(block) for block in (self._blocks[0], idle[0], idle[-1])}
         self._blocks = [block for block in self._blocks if id(block) in kept]
         return True
 
     @property
     def array(self) -> Array:
-        """The block as the program sees it."""
+        """The current block as an array of the result's type and shape."""
         return np.ndarray(self._slot.shape, self._slot.dtype, self.block)

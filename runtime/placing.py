@@ -1,8 +1,9 @@
-"""Binds arguments to memory of which a caller knows the address, in one native call.
+"""Binds arguments to addresses that a caller gives, in one native call.
 
-Such a caller needs no `ndarray` of each array, and has results computed into memory of
-its own. What follows an argument is known (program/relocation.py): native code writes
-the addresses there. If something else has to follow, arrays are bound as usual.
+Such a caller needs no `ndarray` for each buffer, and has results computed directly into
+its own memory. The places that hold an argument's address are known
+(program/relocation.py), and native code writes the new addresses there. If an argument
+is used elsewhere too, arrays are bound as in other calls.
 """
 
 import ctypes
@@ -54,19 +55,20 @@ yes:
 no:
   ret i32 1
 }}"""
-"""The words: how many arguments there are, and for each how many targets it has, where
-these are, and the last address. Returns 0 if all arguments are placed, else 1."""
+"""The words: the number of arguments, and for each the number of its targets, their
+address, and the argument's last address. Returns 0 if all arguments are placed, else 1.
+"""
 
 
 class Placing:
-    """Where calls by address have the arguments of a program, until its steps are made
+    """Binds a stage's arguments to addresses; valid until the program's steps are made
     anew."""
 
     def __init__(
         self, program: Program, slots: Sequence[tuple[MemoryBlock | View, Slot]]
     ):
-        """`slots` are what addresses are given for, in order; a view is a result in a
-        pool, which is copied."""
+        """`slots` has, in order, the arguments that addresses are given for. A view is
+        a result in a pool, which is copied to its address after the run."""
         self.count = len(slots)
         self._arguments = [
             (n, memory, slot)
@@ -87,7 +89,8 @@ class Placing:
             self._place = _Native([each or () for each in points])
 
     def __call__(self, starts: Sequence[int]) -> Mapping[MemoryBlock, Array]:
-        """Places arguments; returns the arrays for those that are left to be bound."""
+        """Places the arguments at `starts`. Returns arrays for the arguments that the
+        caller has to bind: none if native code has placed them all."""
         if self._place is not None:
             self._place(starts)
             return {}
@@ -96,13 +99,13 @@ class Placing:
         }
 
     def copy_out(self, starts: Sequence[int]) -> None:
-        """Copies results out of the pools."""
+        """Copies results in pools to their addresses."""
         for n, view, slot in self._copied:
             _array_at(starts[n], slot)[...] = view.array()
 
 
 class _Native:
-    """Has what follows arguments follow addresses."""
+    """Writes addresses to all places that hold the address of an argument."""
 
     def __init__(self, arguments: Sequence[Sequence[Point]]):
         self._kept: list[Any] = []
@@ -126,7 +129,7 @@ class _Native:
 
 
 def _array_at(start: int, slot: Slot) -> Array:
-    """What lies at an address, while somebody else keeps it alive."""
+    """An array at the address `start`, in memory that the caller keeps alive."""
     size = slot.dtype.itemsize * prod(slot.shape)
     if size == 0:
         return np.ndarray(slot.shape, slot.dtype)

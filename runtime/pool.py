@@ -17,7 +17,9 @@ from .allocators.host import aligned_bytes
 from .prepacking import Prepacked
 
 ALIGNMENT = 64
-"""Bytes: a cache line, and what DLPack consumers expect of a pointer."""
+"""In bytes: a cache line, and the alignment that DLPack consumers expect of a
+pointer.
+"""
 
 
 _NOTHING = np.empty(0, np.uint8)
@@ -27,11 +29,12 @@ UNLIMITED = 1 << 47
 
 
 class Pool:
-    """A device's memory: an arena, for what has a planned offset, and apart from it the
-    regions of an allocator, for what has none. All devices live in host memory.
+    """A device's memory: an arena for buffers with a planned offset, and the regions of
+    an allocator for all other buffers. All devices live in host memory.
 
-    Programs can share a pool (as MXNet's executors do): the arena is as large as the
-    largest one needs. They run one after the other, as each holds `lock` meanwhile.
+    Programs can share a pool, as MXNet's executors do: the arena is as large as the
+    largest program needs. The programs run one at a time, as each holds `lock` while it
+    runs.
     """
 
     _numbers = count()
@@ -45,8 +48,9 @@ class Pool:
         allocator: str = "bfc",
         limit: int = UNLIMITED,
     ):
-        """`size` and `alignment`, a power of two, are those of the arena, in bytes;
-        `limit` is that of the allocator, a name in `ALLOCATORS`."""
+        """`size` and `alignment`, a power of two, are those of the arena, in bytes.
+        `limit` is the maximum number of bytes of `allocator`, a name in `ALLOCATORS`.
+        """
         if allocator not in ALLOCATORS:
             raise ChoiceError("allocator", allocator, ALLOCATORS)
         self.device = device
@@ -54,43 +58,45 @@ class Pool:
         self.limit = limit
         self.lock = RLock()
         self.number = next(self._numbers)
-        """In the order of which the locks of several are taken."""
+        """Locks of several pools are acquired in ascending order of this number."""
         self.memory: Array = aligned_bytes(size, alignment)
         self._host = HostMemory()
         self._kind = ALLOCATORS[allocator]
         self._allocator_name = allocator
 
     def another(self) -> "Pool":
-        """An empty one of the same kind."""
+        """Returns an empty pool with the same device, alignment, allocator and
+        limit."""
         name = self._allocator_name
         return Pool(self.device, 0, self.alignment, allocator=name, limit=self.limit)
 
     @property
     def bytes(self) -> int:
-        """Of the arena."""
+        """The bytes of the arena."""
         return self.memory.nbytes
 
     @cached_property
     def allocator(self) -> Allocator[Any]:
-        """What serves all that is not planned."""
+        """The allocator of buffers without a planned offset, created on first use."""
         return self._kind(Regions(self._host, self.limit, self.device))
 
     def region(self, address: int) -> tuple[int, Array]:
-        """The start of the region that an address of `allocator` is in; its bytes."""
+        """Returns the start and the bytes of the region that contains `address`, an
+        address from `allocator`."""
         return self._host.region(address)
 
     def reserve(self, size: int, alignment: int = ALIGNMENT) -> None:
-        """Makes the arena at least so large. If it was not, `memory` is another then,
-        and its contents are lost."""
+        """Makes the arena at least `size` bytes large. If the arena has to grow,
+        `memory` is replaced, and the contents are lost."""
         if size <= self.bytes and alignment <= self.alignment:
             return
         self.alignment = max(alignment, self.alignment)
         self.memory = aligned_bytes(max(size, self.bytes), self.alignment)
 
     def view(self, offset: int, dtype: DType, shape: Shape) -> Array:
-        """A C-contiguous array at `offset` bytes from the start.
+        """A C-contiguous array at `offset` bytes from the start of the arena.
 
-        Raises `ValueError` if it does not lie in the pool.
+        Raises `ValueError` if the array exceeds the arena.
         """
         size = prod(shape) * dtype.itemsize
         if not 0 <= offset <= self.bytes - size:
@@ -102,21 +108,21 @@ class Pool:
 
 
 def exclusive(pools: Iterable[Pool]) -> AbstractContextManager[object]:
-    """What a program that uses the pools enters to be the only one that does. Without
-    pools, only that program enters it."""
+    """A context manager that holds the locks of all `pools`, so that only one program
+    at a time uses them. Without pools, it holds a lock of its own."""
     in_order = sorted(set(pools), key=lambda pool: pool.number)
     locks = [pool.lock for pool in in_order] or [RLock()]
     return locks[0] if len(locks) == 1 else _Together(locks)
 
 
 class _Together:
-    """Several locks as one."""
+    """Acquires and releases several locks together."""
 
     def __init__(self, locks: Sequence[RLock]):
         self._locks = locks
 
     def __enter__(self) -> None:
-        with ExitStack() as stack:  # releases those taken if it is interrupted
+        with ExitStack() as stack:  # releases acquired locks if interrupted
             for lock in self._locks:
                 stack.enter_context(lock)
             stack.pop_all()
@@ -127,52 +133,56 @@ class _Together:
 
 
 class Scratch:
-    """Memory that a kernel needs while it runs: the workspace that the plan has for its
-    operation, and what does not fit there. Kernels run one after the other, so for that
-    all of a device's share one block: between kernels its contents are lost.
+    """The memory that kernels need while they run: the workspace that the plan reserves
+    for the operation, and a block for what does not fit into it. Kernels run one after
+    the other, so all kernels of a device share one block, whose contents are lost
+    between kernels.
 
-    Views are handed out while kernels are made. A request that does not fit moves the
-    workspace to a larger block; what was handed out before stays valid in the old one,
-    and `pool` tells its owner to make those kernels again.
+    Kernels take views when they are compiled. A request that does not fit moves the
+    workspace to a larger block. Views that were taken before stay valid in the old
+    block; `pool` tells the owner to compile those kernels again.
     """
 
     def __init__(self, device: str, threads: int = 1, growth: int = 1):
-        """`threads` are those that a kernel may use; a larger block has `growth` times
-        the bytes that are asked for, where nobody touches them."""
+        """`threads` is the number of threads that a kernel may use. A larger block has
+        `growth` times the requested bytes, for blocks whose pages are never touched."""
         self.threads = threads
         self._growth = growth
         self.pool = Pool(device, 0)
         self.reset()
         self.planned: Array = _NOTHING
-        """The planned workspace of the kernel being made, in bytes."""
+        """The planned workspace, in bytes, of the kernel that is being compiled."""
         self.constants: Sequence[Prepacked] = ()
-        """The memories that the kernel being made reads and no run changes."""
+        """The memory that the kernel being compiled reads and that no run changes."""
 
     @property
     def bytes(self) -> int:
-        """Of the block."""
+        """The bytes of the block."""
         return self.pool.bytes
 
     def release(self) -> None:
-        """Gives the block back, when no kernel uses it any more."""
+        """Frees the block when no kernel uses it any longer."""
         self.pool = Pool(self.pool.device, 0)
         vars(self).pop("aside", None)
 
     def reset(self) -> None:
-        """Starts the next kernel: everything is free again."""
+        """Starts the next kernel, for which all scratch memory is free."""
         self.is_used = False
         self.mark = 0
         self.most = 0
-        """Bytes that the kernel being made takes, in either."""
+        """The peak bytes that the kernel being compiled takes, in `planned` and the
+        block."""
 
     @cached_property
     def aside(self) -> "Scratch":
-        """For kernels that are looked at and then thrown away."""
+        """Scratch for kernels that are compiled only to be inspected, and then
+        discarded."""
         return Scratch(self.pool.device, growth=2)
 
     @contextmanager
     def in_one_thread(self) -> Generator[None]:
-        """For kernels that are parts of one, which threads share."""
+        """For kernels that are parts of a larger kernel, which threads divide among
+        themselves."""
         threads, self.threads = self.threads, 1
         try:
             yield
@@ -180,13 +190,13 @@ class Scratch:
             self.threads = threads
 
     def constant(self, array: Array) -> Prepacked | None:
-        """The copies that there are of an array, if no run changes it."""
+        """The packed copies of `array`, or None if a run may change it."""
         return next((x for x in self.constants if x.holds(array)), None)
 
     def take(self, shape: Shape, dtype: DType) -> Array:
-        """A C-contiguous array for the current kernel, distinct from its others.
+        """A C-contiguous array for the current kernel, disjoint from its other arrays.
 
-        A kernel that is done with its latest arrays sets `mark` back to what it was
+        A kernel that no longer needs its latest arrays sets `mark` back to its value
         before it took them.
         """
         start = self.mark

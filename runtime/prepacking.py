@@ -1,10 +1,10 @@
-"""Copies constants into the layouts that kernels want, once.
+"""Copies constants once into the layouts that kernels prefer.
 
-As ONNX Runtime prepacks initializers, OpenVINO reorders a model's constants, and
-PyTorch Inductor packs what it has frozen. All of these do so for what is known not to
-change; here that is `memref.global`s, and arguments with `tgraph.parameter` while they
-are bound to one array. XLA, which knows of none, packs in every run. Whoever changes
-the contents of a parameter has the same copies filled again.
+ONNX Runtime prepacks initializers, OpenVINO reorders a model's constants, and PyTorch
+Inductor packs frozen parameters. All of these handle only data that is known not to
+change: here `memref.global`s, and arguments with `tgraph.parameter` while they are
+bound to one array. XLA knows no such arguments and packs them in every run. Code that
+changes the contents of a parameter must have its copies refilled.
 """
 
 from collections.abc import Callable
@@ -17,9 +17,9 @@ from ..support.arrays import Array, address
 
 
 class Prepacked:
-    """The copies of arrays in one memory, whose contents stay as they are.
+    """The packed copies of arrays in one memory, whose contents do not change.
 
-    Programs that are clones share it. Who looks for a copy, or makes one, holds `lock`.
+    Clones of a program share it. Hold `lock` to look up or add a copy.
     """
 
     def __init__(self, memory: Array):
@@ -32,18 +32,18 @@ class Prepacked:
         return np.may_share_memory(array, self._memory)
 
     def copies_of(self, array: Array, kernels: str) -> list[tuple[Any, Array]]:
-        """Layouts, as these kernels describe them, with the copies in them. Who makes
-        another one appends it."""
+        """The layouts in which `kernels` have a copy of `array`, each with the copy.
+        Append a new copy to this list."""
         key = kernels, address(array), array.shape, array.strides
         return self._copies.setdefault(key, [])
 
     def fill(self, copying: Callable[[], object]) -> None:
-        """Copies to a new one."""
+        """Fills a new copy by `copying`, which `refill` calls again."""
         copying()
         self._fills.append(copying)
 
     def refill(self) -> None:
-        """Copies to all of them again, as the contents have changed."""
+        """Fills all copies again after the contents have changed."""
         with self.lock:
             for copying in self._fills:
                 copying()
@@ -56,12 +56,13 @@ class Prepacked:
 
     @property
     def aside(self) -> "Measured":
-        """For kernels that are looked at and then thrown away."""
+        """Copies for kernels that are compiled only to be inspected, and then
+        discarded."""
         return Measured(self._memory)
 
 
 class Measured(Prepacked):
-    """Copies of which only the size counts: nobody fills them."""
+    """Copies of which only the size matters; they are never filled."""
 
     def fill(self, copying: Callable[[], object]) -> None:
         pass

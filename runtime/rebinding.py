@@ -1,9 +1,10 @@
 """Binds new arrays to arguments that are only read, in one native call.
 
-Which arrays fit, and what follows them, is known after a few calls (arguments.py,
-program/relocation.py). Native code then compares what NumPy's C interface says of each
-array that is given, `PyArrayObject`, and writes its address where calls read it. What
-is out of the ordinary is left to Python, which has done nothing by then.
+After a few calls, it is known which arrays an argument accepts, and which words hold
+its address (arguments.py, program/relocation.py). Native code then checks the fields of
+each new array in NumPy's C struct, `PyArrayObject`, and writes the array's address to
+these words. Any array that does not pass is left to Python; native code has changed
+nothing then.
 """
 
 import ctypes
@@ -23,17 +24,17 @@ Pairs: TypeAlias = Iterable[tuple[int, int]]
 
 
 class Reader(NamedTuple):
-    """An input that is only read, and what follows it."""
+    """An input that is only read, and the places that hold its address."""
 
     slot: Slot
     points: Sequence[Point]
 
 
 HEAD = object.__basicsize__
-"""Bytes of an object before what its type adds; before them is the type."""
+"""The size in bytes of an object's header, `PyObject`; its last word is the type."""
 
 PLAIN = 0x101
-"""`flags.num` of arrays that are C-contiguous and aligned."""
+"""The bits of `flags.num` that C-contiguous, aligned arrays have set."""
 
 BIND = f"""{FOLLOW}define i32 @{{name}}(ptr %words) {{
 entry:
@@ -154,14 +155,16 @@ yes:
 no:
   ret i32 1
 }}"""
-"""The words: a tuple, the type that its items are to have, how many there are; how many
-spans of memory they may not be in, and where these are; and for each item the object
-that is bound, its element type, rank, where its sizes are, its bytes, how many targets
-it has, and where these are. Returns 0 if all items are bound, else 1."""
+"""The words: a tuple; the type that its items must have, and their number; the number
+of memory spans that the items must not overlap, and the address of the spans; and for
+each item the object that is bound, its element type, its rank, the address of its
+sizes, its bytes, the number of its targets, and their address. Returns 0 if all items
+are bound, else 1.
+"""
 
 
 class Rebinding:
-    """Binds tuples of arrays."""
+    """Binds tuples of arrays to inputs that are only read."""
 
     def __init__(
         self,
@@ -169,8 +172,8 @@ class Rebinding:
         last: Sequence[object],
         written: Pairs,
     ):
-        """`last` is what is bound now; where there is no reader, nothing else may take
-        its place. `written` are the starts and ends of memory that is written."""
+        """`last` are the objects that are bound now; an input without a reader accepts
+        no other object. `written` are the starts and ends of memory that is written."""
         self._kept: list[Any] = []
         spans = [bound for pair in written for bound in pair]
         words = [0, id(np.ndarray), len(last), len(spans) // 2, self._listed(spans)]
@@ -191,19 +194,20 @@ class Rebinding:
         self._function = _function()
 
     def note(self, shown: Iterable[tuple[int, object]]) -> None:
-        """Says for items, by number, which object is bound. Whoever does has to keep
-        it, as long as it is."""
+        """Records the objects that are bound, by index of the item. The caller must
+        keep each object alive as long as it is bound."""
         for number, given in shown:
             self._words[self._first + 7 * number] = id(given)
 
     def _listed(self, numbers: Sequence[int]) -> int:
-        """The address of numbers."""
+        """The address of an array of these numbers."""
         array = (ctypes.c_int64 * len(numbers))(*numbers)
         self._kept.append(array)
         return ctypes.addressof(array)
 
     def __call__(self, arrays: tuple[object, ...]) -> bool:
-        """Whether all arrays are bound: else what was is, if oneDNN does not fail."""
+        """Returns whether all arrays are bound. If not, the previous binding is
+        unchanged, unless oneDNN has failed."""
         if len(arrays) != self._count:
             return False
         self._words[0] = id(arrays)
@@ -211,13 +215,13 @@ class Rebinding:
 
 
 def _function() -> Any:
-    """Python's lock is held meanwhile."""
+    """The native function; it runs with Python's global interpreter lock held."""
     address = llvm.compiler().function(BIND).address
     return ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(address)
 
 
 def is_available() -> bool:
-    """Whether there is native code, and objects are laid out as it expects."""
+    """Whether native code is available and objects have the layout that it expects."""
     if not llvm.is_available():
         return False
     sample = cast(Array, np.zeros((2, 3), np.float32))

@@ -1,28 +1,29 @@
-"""Watches a program's memory: the implementation of `Executable(..., sanitize=True)`.
+"""Detects invalid memory accesses: the implementation of `Executable(...,
+sanitize=True)`.
 
 Faults in the program's own steps follow from the positions of their views. The
-sanitizer checks them once, when the program is prepared, byte by byte and in program
-order (`_check_steps`):
+sanitizer checks these once, when the program is prepared, byte by byte and in program
+order (`_Uses`):
 
-- a read of bytes that nothing has written, or that another buffer has overwritten;
-- a use of a buffer after the `memref.dealloc` of the buffer or of its arena;
-- an output that partly overlaps an input of the same operation, or coincides with one
+- a read of bytes that nothing has written, or that another buffer has overwritten; - a
+use of a buffer after the `memref.dealloc` of the buffer or of its arena; - an output
+that partly overlaps an input of the same operation, or coincides with one
   although the operation cannot compute in place;
-- a result that is not written, or not completely;
-- a buffer whose offset is not a multiple of its arena's alignment.
+- a result that is not written, or not completely; - a buffer whose offset is not a
+multiple of its arena's alignment.
 
 Faults in kernels show only at run time (`_Watch`). The sanitizer keeps a second copy of
-all pools. After each operation, it copies the outputs there, and then compares the
-pools: they differ if the operation has written anything else. To reveal reads of
-anything but inputs, memory is poisoned with NaN for floats and -1 for integers: 0xFF in
-every byte of a buffer before its first and after its last access, and 0xA5 in the red
-zones, the bytes of an arena that no buffer covers. The layout is the planned one.
+all pools. After each operation, it copies the outputs there and compares the pools:
+they differ if the operation has written anything else. To reveal reads of anything but
+inputs, it poisons memory with NaN for floats and -1 for integers: 0xFF in every byte of
+a buffer before its first and after its last access, and 0xA5 in the red zones, the
+bytes of an arena that no buffer covers. The layout is the planned one.
 
 A run takes about 1.3 to 2.5 times the CPU time, and the pools take twice the memory.
 
-Not watched: the caller's memory around arguments; unplanned workspaces of kernels;
-reads of poison by a kernel with correct results; and reads that are wrong only after
-some branches, which plan-check finds.
+Not detected: writes to the caller's memory around arguments; faults in unplanned
+workspaces of kernels; reads of poison by a kernel with correct results; and reads that
+are wrong only after some branches, which plan-check finds.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -51,11 +52,11 @@ _NOBODY = -1
 
 
 class PlanViolation(LocatedError):
-    """An operation uses memory that it has no right to."""
+    """An operation makes an invalid memory access."""
 
     def __init__(self, message: str, op: Operation, buffer: str, step: int):
-        """`buffer` is the one concerned: its name, if it has one, or where it lies;
-        `step` the number of `op` in its block, as `plan-check` counts."""
+        """`buffer` is the name of the buffer concerned or, if it has none, its
+        position. `step` is the index of `op` in its block, as `plan-check` counts."""
         super().__init__(message, op)
         self.op = op
         self.buffer = buffer
@@ -63,9 +64,9 @@ class PlanViolation(LocatedError):
 
 
 def sanitize(program: CompiledProgram, signature: Signature) -> None:
-    """Checks a program's steps, and makes them watch each other from now on.
+    """Checks a program's steps, and adds run-time checks to them.
 
-    Raises `PlanViolation` for what is wrong whatever the kernels do.
+    Raises `PlanViolation` for faults that do not depend on the kernels.
     """
     views = program.memory.views
     kept = {number: views[value] for number, value in enumerate(signature.holders)}
@@ -96,7 +97,7 @@ def _pool_memories(program: CompiledProgram) -> Sequence[MemoryBlock]:
 
 
 class _Uses:
-    """The uses of memory, gone through in program order."""
+    """Replays all memory accesses in program order."""
 
     def __init__(
         self,
@@ -105,13 +106,14 @@ class _Uses:
         given: Iterable[View],
         numbers: Mapping[Operation, int],
     ):
-        """Results are `kept` to the end; `given` are the inputs that may be written."""
+        """`kept` are the results, which are live to the end; `given` are the writable
+        inputs."""
         self._program = program
         self._numbers = numbers
         arguments = set(program.memory.arguments)
         written = {v.buffer.memory for v in (*kept, *given)} & arguments
-        # For each byte of each memory, what was written there last: the number of a
-        # buffer, or of several that branches have written.
+        # For each byte of each memory, the number of its owner: the buffer that was
+        # written there last, or a set of buffers if that depends on a branch.
         self._owners = {
             memory: np.full(memory.bytes.size, _NOBODY, np.int32)
             for memory in (*_pool_memories(program), *written)
@@ -168,7 +170,8 @@ class _Uses:
         self._done.append(step)
 
     def _write(self, step: Step) -> None:
-        """Makes what a step writes own its bytes; one of its regions is run last."""
+        """Makes the buffers that a step writes own their bytes. Any of its regions may
+        run last."""
         if not step.regions:
             for view in step.writes:
                 if view.buffer.memory in self._owners:
@@ -187,7 +190,8 @@ class _Uses:
             part[...] = self._either(outcomes)
 
     def _parts_of(self, views: Iterable[View]) -> list[Array]:
-        """The owners of the bytes from the views' first to their last, by memory."""
+        """The owners of all bytes from the first to the last buffer of `views`, by
+        memory."""
         spans: dict[MemoryBlock, tuple[int, int]] = {}
         for buffer in (view.buffer for view in views):
             if buffer.memory in self._owners:
@@ -196,7 +200,8 @@ class _Uses:
         return [self._owners[m][start:stop] for m, (start, stop) in spans.items()]
 
     def _either(self, outcomes: Sequence[Array]) -> Array:
-        """Owners where it is not known which of these there are."""
+        """The owners if any of `outcomes` may hold: where they differ, the union of the
+        buffers."""
         first = outcomes[0].copy()
         differ = np.any([owners != first for owners in outcomes], axis=0)
         if differ.any():
@@ -213,7 +218,8 @@ class _Uses:
         return self._numbers_of.setdefault(buffers, len(self._numbers_of))
 
     def _holders(self, number: int) -> frozenset[MemoryRange]:
-        """Those that may have been written last where the owner has this number."""
+        """The buffers that may have been written last where the owner has this
+        number."""
         return frozenset() if number == _NOBODY else list(self._numbers_of)[number]
 
     def _check_alive(self, view: View, op: Operation, does: str) -> None:
@@ -227,7 +233,8 @@ class _Uses:
                 raise self._violation(f"{does} {{}} after it was freed", op, buffer)
 
     def check_read(self, view: View, op: Operation, does: str) -> None:
-        """All bytes of the view must be as the view's buffer was last written."""
+        """Checks that the view's buffer was the last one written to each byte of the
+        view."""
         buffer = view.buffer
         if buffer.memory not in self._owners:
             return
@@ -247,7 +254,8 @@ class _Uses:
         raise self._violation(f"{does} {{}}, but {why}", op, buffer)
 
     def _check_in_place(self, out: View, step: Step) -> None:
-        """An output may be the same as an input, where the operation allows that."""
+        """Checks that an output coincides with an input only if the operation can
+        compute in place, and overlaps no input otherwise."""
         assert isinstance(step, OperationStep)
         op = step.op
         if isinstance(op, TensorOp):
@@ -255,7 +263,7 @@ class _Uses:
             allowed = [views[op.inputs[n]] for n in op.overwritable()]
         elif isinstance(op, CopyOp):
             allowed = step.reads
-        else:  # a loop or branch: of many operations
+        else:  # a loop or branch, which contains many operations
             return
         for view in step.reads:
             if view.buffer.memory is not out.buffer.memory or not _share(view, out):
@@ -276,7 +284,8 @@ class _Uses:
         return _bytes_of(view, self._owners[view.buffer.memory])
 
     def _writer(self, memory: MemoryBlock, byte: int) -> str | None:
-        """The last operation that wrote a byte, and as what, if there is one."""
+        """The last operation that wrote a byte, with the name of the buffer, or
+        None."""
         holders = self._holders(int(self._owners[memory][byte]))
         for step in reversed(self._done):
             for view in step.writes:
@@ -298,7 +307,7 @@ class _Uses:
 
 
 def _bytes_of(view: View, memory: Array) -> Array:
-    """The entries for a view's bytes in an array with one entry for each byte."""
+    """The entries of a view's bytes in `memory`, which has one entry for each byte."""
     width = memory.itemsize
     return np.ndarray(
         (*view.shape, view.dtype.itemsize),
@@ -336,7 +345,8 @@ class _Watch:
         self._buffers = list(dict.fromkeys(view.buffer for view in views))
 
     def install(self, kept: Collection[View]) -> None:
-        """Adds to the program's steps. Results are `kept` to the end."""
+        """Adds run-time checks to the program's steps. Results are `kept` to the
+        end."""
         steps = list(self._program.steps)
         start = [Step(self._start)]
         arguments = self._program.memory.arguments
@@ -374,8 +384,8 @@ class _Watch:
         return calls
 
     def _gaps(self, memory: MemoryBlock) -> Iterator[tuple[int, int]]:
-        """The parts of a pool that no buffer covers; an allocator's regions have none,
-        as what lies there changes."""
+        """The ranges of an arena that no buffer covers. None for an allocator's region,
+        as its layout changes."""
         if memory not in self._program.memory.arena_memories.values():
             return
         arenas = self._program.memory.arenas

@@ -1,4 +1,6 @@
-"""Makes memref IR ready to run: lays out its memory, and compiles the steps in it."""
+"""Compiles memref IR to a program: lays out its memory, and makes the steps that run in
+it.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -36,7 +38,7 @@ _NOTHING = np.empty(0, np.uint8)
 
 @dataclass(eq=False)
 class OperationStep(Step):
-    """One that computes what an operation says."""
+    """A step that computes an operation of the IR."""
 
     op: Operation = field(kw_only=True)
 
@@ -45,9 +47,9 @@ class CompiledProgram(Program):
     """The memory and the steps of a function.
 
     Raises `LocatedError` for IR that the runtime cannot run: operations without a
-    kernel, devices that are not here, sizes that are not static, views that reach out
-    of their buffer, arguments that are written and not marked so;
-    `NotEnoughMemoryError` for what this machine has no memory for.
+    kernel, devices that this machine does not have, sizes that are not static, views
+    that exceed their buffer, or arguments that are written without being marked so.
+    Raises `NotEnoughMemoryError` if this machine has too little memory.
     """
 
     def __init__(
@@ -60,8 +62,8 @@ class CompiledProgram(Program):
         threads: int = 1,
         like: "CompiledProgram | None" = None,
     ):
-        """`pools` are those to share; devices without get one with `allocator`.
-        Constants are those of `like`, a program made of the same module. Kernels use
+        """Shares `pools`; devices without one get a new pool with `allocator`. Shares
+        the constants of `like`, a program made from the same module. Kernels use
         `threads`."""
         function = signature.function
         check_one_block(function)
@@ -74,9 +76,11 @@ class CompiledProgram(Program):
         self._threads = threads
         self._control = Control(self)
         self._outside: list[tuple[Operation, list[Step]]] = []
-        """The loops and branches around an operation, and the steps around these."""
+        """The enclosing loops and branches of an operation, each with the steps around
+        it."""
         self.deallocations: list[tuple[MemoryRange, int]] = []
-        """Buffers, with the number of steps before their `memref.dealloc`."""
+        """Deallocated buffers, each with the number of steps before its
+        `memref.dealloc`."""
         arguments = self.memory.arguments
         argument_of = dict[SSAValue, MemoryBlock](
             zip(function.body.block.args, arguments, strict=True)
@@ -100,7 +104,7 @@ class CompiledProgram(Program):
 
     @property
     def fallbacks(self) -> Counter[str]:
-        """How many operations are left to NumPy, or to Python, by what they compute."""
+        """The number of operations that run in NumPy or Python, by description."""
         return Counter(
             _described(step.op)
             for step in self._all_steps
@@ -133,11 +137,12 @@ class CompiledProgram(Program):
             raise LocatedError(f"{name_of(op)} has no kernel", op)
 
     def _steps_before(self) -> int:
-        """How many of the function's steps there are, the one being made included."""
+        """The number of the function's steps so far, including the one that is being
+        made."""
         return len(self._outside[0][1]) + 1 if self._outside else len(self.steps)
 
     def steps_of(self, op: Operation) -> list[list[Step]]:
-        """The steps of each region of an operation, made but not added."""
+        """The steps of each region of `op`, made but not added to the program."""
         self._outside.append((op, self.steps))
         regions: list[list[Step]] = []
         for region in op.regions:
@@ -157,7 +162,7 @@ class CompiledProgram(Program):
         regions: Sequence[Sequence[Step]] = (),
         scratch: Scratch | None = None,
     ) -> None:
-        """Adds a step. `regions` are those that it runs itself."""
+        """Adds a step. `regions` are the steps of the regions that it runs itself."""
         touched = [view.buffer.memory for view in (*writes, *reads)]
         for memory in touched[: len(writes)]:
             if memory.is_constant:
@@ -192,7 +197,7 @@ class CompiledProgram(Program):
         sources = [self.memory.views[value] for value in inputs]
         targets = [self.memory.views[value] for value in outs]
         device = device_of(cast(AnyMemRef, outs[0].type))
-        # A loop runs by itself beside the other steps of its devices.
+        # A loop runs concurrently with the other steps of its devices.
         key = device, self._outside[0][0] if self._outside else _stream(op)
         scratch = self._scratches.setdefault(key, Scratch(device, self._threads))
         given = op.workspace if isinstance(op, TensorOp) else None
@@ -212,7 +217,8 @@ class CompiledProgram(Program):
 
 
 def _described(op: Operation) -> str:
-    """An operation's name; for a fusion, those of what it computes."""
+    """The operation's name; for a fusion, followed by the names of the fused
+    operations."""
     if not isinstance(op, FusionOp):
         return name_of(op)
     inner = [x for x in op.body.block.ops if isinstance(x, TensorOp)]
@@ -228,7 +234,7 @@ def _stream(op: Operation) -> int:
 def _is_from_elsewhere(
     op: Operation, reads: Sequence[View], writes: Sequence[View]
 ) -> bool:
-    """Whether it copies from another device, on no stream that is named."""
+    """Whether `op` copies from another device without naming a stream."""
     is_copy = isinstance(op, memref.CopyOp) or dma_start(op)
     if not is_copy or STREAM in op.attributes:
         return False

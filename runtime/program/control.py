@@ -1,13 +1,13 @@
-"""Compiles the upstream operations of a program: numbers, loops, branches, linalg.
+"""Compiles upstream operations of a program: scalars, loops, branches, linalg.
 
-    %v = memref.load %flag[]          each number is a rank-0 array
-    scf.for %i = %a to %b step %c     a call that makes the calls of its body
-      iter_args(%x = %y) {            what is passed on is moved to arrays of the loop
+    %v = memref.load %flag[]          each scalar is a rank-0 array
+    scf.for %i = %a to %b step %c     a call that runs the calls of the body
+      iter_args(%x = %y) {            iteration arguments move to arrays of the loop
       linalg.generic ...              see linalg.py
-    memref.dma_start ...            a copy; its memref.dma_wait has nothing to wait for
+    memref.dma_start ...              a copy; memref.dma_wait has nothing to wait for
 
-Memrefs are where the program says, once and for all: a loop or a branch that passes
-them on (`scf.if ... -> memref<4xf32>`) is refused, `arith.select` between them as well.
+The position of each memref is fixed at compile time. Loops or branches that yield
+memrefs (`scf.if ... -> memref<4xf32>`) and `arith.select` of memrefs are refused.
 """
 
 from collections.abc import Callable, Sequence
@@ -48,7 +48,7 @@ from .steps import MemoryBlock, MemoryRange, Step, View
 
 
 class StepBuilder(Protocol):
-    """What is made ready (`compiled.py`)."""
+    """The program that is being compiled (`compiled.py`)."""
 
     @property
     def memory(self) -> ProgramMemory: ...
@@ -74,7 +74,8 @@ class Control:
         self._targets: dict[Operation, Sequence[View]] = {}
 
     def add(self, op: Operation) -> bool:
-        """Whether this is one of them."""
+        """Adds the steps of `op`. Returns False if `op` is no operation that this class
+        handles."""
         match op:
             case memref.LoadOp():
                 self._load(op)
@@ -95,7 +96,7 @@ class Control:
             case _ if dma := dma_start(op):
                 self._transfer(op, dma)
             case _ if name_of(op) == "memref.dma_wait":
-                pass  # what waits for the memory that was written does so for it
+                pass  # steps that access the written memory wait for its copy
             case _ if function := function_of(op):
                 self._compute(op, function)
             case _:
@@ -105,7 +106,7 @@ class Control:
     # Numbers
 
     def _number(self, value: SSAValue) -> View:
-        """Where a number lies; constants do so from the first use on."""
+        """The view of a scalar; constants are stored at their first use."""
         views = self._views
         if value not in views and isinstance(op := value.owner, arith.ConstantOp):
             elements = constant(op.value, numpy_dtype(value.type, op))
@@ -118,7 +119,7 @@ class Control:
         return views[value]
 
     def _new(self, value: SSAValue, like: Sequence[View]) -> View:
-        """A place for a number, on the device of what it is made of."""
+        """A place for the scalar `value`, on the device of the views in `like`."""
         devices = dict.fromkeys(
             view.buffer.memory.device for view in like if view.buffer.memory.device
         )
@@ -168,7 +169,7 @@ class Control:
         source = self._views[op.memref]
         uses = list(op.res.uses)
         if not op.indices and len(uses) == 1 and uses[0].operation is op.next_op:
-            self._views[op.res] = source  # read before anything changes it
+            self._views[op.res] = source  # its only use follows directly
             return
         sources = [source, *(self._number(index) for index in op.indices)]
         self._assign(op, load_number, sources, self._new(op.res, sources))
@@ -289,7 +290,8 @@ class Control:
         starts: Sequence[SSAValue],
         arguments: Sequence[SSAValue],
     ) -> list[View]:
-        """Places for what a loop carries, set before it."""
+        """The places of a loop's iteration arguments, and a step that initializes
+        them."""
         places = [
             self._new(argument, [self._number(start)])
             for start, argument in zip(starts, arguments, strict=True)
@@ -298,7 +300,7 @@ class Control:
         return places
 
     def _end_with(self, op: Operation, *targets: Sequence[View]) -> None:
-        """Where the terminator of each region moves what it passes on."""
+        """Sets where the terminator of each region moves its operands."""
         for region, places in zip(op.regions, targets, strict=True):
             if region.first_block is not None and region.block.last_op is not None:
                 self._targets[region.block.last_op] = places
@@ -313,7 +315,8 @@ class Control:
         make: Callable[[Sequence[list[Call]]], Call],
         reads: Sequence[View],
     ) -> None:
-        """A step whose call makes those of an operation's regions."""
+        """Adds a step for `op` whose call, given by `make`, runs the calls of its
+        regions."""
         regions = self._program.steps_of(op)
         inside_reads, writes = touched(regions)
 
@@ -327,7 +330,7 @@ class Control:
 
 
 def _place(value: SSAValue) -> Operation:
-    """The operation that a value, perhaps an argument of a block, belongs to."""
+    """The operation that defines `value`, or that contains the block of an argument."""
     owner = value.owner
     op = owner if isinstance(owner, Operation) else owner.parent_op()
     assert op is not None
@@ -345,7 +348,7 @@ def _arrays(views: Sequence[View]) -> list[Array]:
 def touched(
     regions: Sequence[Sequence[Step]],
 ) -> tuple[list[View], list[View]]:
-    """What the regions together read from outside, and all that they write.
+    """The views outside that the regions read, and all views that they write.
 
     Buffers that a region writes before it reads them are not read from outside.
     """

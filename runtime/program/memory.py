@@ -1,8 +1,9 @@
-"""Lays out the values of a function: in arguments, arenas, allocations, and views.
+"""Lays out the values of a function in arguments, arenas, allocations, and views.
 
-An arena, a `memref.alloc` that `memref.view`s take parts of (level 3), is that of its
-device's pool. Any other `memref.alloc` (level 2) is served by the pool's allocator,
-once, in program order: it may have the memory of what has been deallocated before.
+An arena is a `memref.alloc` with `memref.view`s of parts of it (level 3); it lies in
+the arena of its device's pool. The pool's allocator serves any other `memref.alloc`
+(level 2) once, in program order, and may reuse the memory of buffers that were
+deallocated before.
 """
 
 from collections.abc import Sequence
@@ -37,14 +38,14 @@ _NOTHING = np.empty(0, np.uint8)
 
 
 class NotEnoughMemoryError(LocatedError, MemoryError):
-    """This machine has not the memory that a program needs."""
+    """This machine has too little memory for a program."""
 
 
 class ProgramMemory(Memory):
-    """The memory of a function, and where in it each value lies.
+    """The memory of a function, and the position of each value in it.
 
-    Raises `LocatedError` for sizes that are not static and views that reach out of
-    their buffer; `NotEnoughMemoryError` for what this machine has no memory for.
+    Raises `LocatedError` for sizes that are not static and for views that exceed their
+    buffer; `NotEnoughMemoryError` if this machine has too little memory.
     """
 
     def __init__(
@@ -55,8 +56,8 @@ class ProgramMemory(Memory):
         allocator: str,
         like: "ProgramMemory | None",
     ):
-        """`pools` are those to share; devices without get one with `allocator`.
-        Constants are those of `like`, the memory of the same module."""
+        """Shares `pools`; devices without one get a new pool with `allocator`. Shares
+        the constants of `like`, the memory of the same module."""
         function = signature.function
         given = {pool.device: pool for pool in pools}
         own: dict[str, Pool] = {}
@@ -67,7 +68,7 @@ class ProgramMemory(Memory):
                 own.setdefault(device, pool)
         super().__init__(own)
         self.views: dict[SSAValue, View] = {}
-        """Where each memref lies, and each number that is read or computed."""
+        """The view of each memref, and of each scalar that is read or computed."""
         self.arenas: set[MemoryRange] = set()
         """The parts of pools that `memref.view`s take buffers from."""
         self._indices: dict[SSAValue, int] = {}
@@ -78,10 +79,10 @@ class ProgramMemory(Memory):
             {} if like is None else like.constants.copy()
         )
         self._regions: dict[tuple[str, int], MemoryBlock] = {}  # of allocators
-        self._allocated: dict[MemoryRange, tuple[Pool, int]] = {}  # where from
+        self._allocated: dict[MemoryRange, tuple[Pool, int]] = {}  # and address
         self._held: dict[
             MemoryRange, Block | None
-        ] = {}  # not yet deallocated; where made
+        ] = {}  # live buffers, with the block of their `memref.alloc`
         for argument in function.body.block.args:
             view = self._contiguous(argument, function)
             self.views[argument] = view
@@ -91,12 +92,12 @@ class ProgramMemory(Memory):
 
     @property
     def regions(self) -> Sequence[MemoryBlock]:
-        """Of the allocators."""
+        """The allocators' regions that the program uses."""
         return list(self._regions.values())
 
     def place(self, op: Operation) -> bool:
-        """Whether all that an operation does is to say where its results lie; then
-        they lie there."""
+        """Records where the results of `op` lie. Returns False if `op` does more than
+        define them, so that it needs a step."""
         match op:
             case memref.AllocOp() | memref.AllocaOp():
                 if op.memref not in self.views:
@@ -128,8 +129,9 @@ class ProgramMemory(Memory):
         return True
 
     def free(self, op: memref.DeallocOp) -> None:
-        """Gives a buffer back to its allocator. Not in a branch or a loop that it was
-        made outside of: there, it may still be in use elsewhere."""
+        """Returns a buffer to its allocator, unless `op` is in a branch or loop and the
+        buffer was allocated outside: there, the buffer may still be in use elsewhere.
+        """
         buffer = self.views[op.memref].buffer
         if self._held.get(buffer) is op.parent:
             self._release(buffer)
@@ -162,7 +164,7 @@ class ProgramMemory(Memory):
         return layout_of(MemoryRange(memory, 0, size, _name(argument)), type, op)
 
     def _reserve(self, block: Block) -> None:
-        """Gives each arena its part of that of its device's pool."""
+        """Reserves a part of the pool's arena for each arena of the function."""
         sizes: dict[str, int] = {}
         for op in block.ops:
             if not isinstance(op, memref.AllocOp | memref.AllocaOp):
@@ -185,7 +187,7 @@ class ProgramMemory(Memory):
             self.views[op.memref] = layout_of(buffer, type, op)
 
     def _allocate(self, op: memref.AllocOp | memref.AllocaOp) -> View:
-        """A view of memory from the allocator."""
+        """A view of memory from the pool's allocator."""
         type = op.memref.type
         device, size = device_of(type), size_of(type, op)
         pool = self._pools[device]
@@ -272,7 +274,7 @@ def _alignment(op: memref.AllocOp | memref.AllocaOp) -> int:
 
 
 def size_of(type: AnyMemRef, op: Operation) -> int:
-    """Bytes of a buffer of this type."""
+    """The bytes of a buffer of this type."""
     if not is_static(type) or not isinstance(type.layout, NoneAttr):
         raise LocatedError(
             f"buffer has type {type}, expected static sizes and no layout", op
@@ -281,9 +283,9 @@ def size_of(type: AnyMemRef, op: Operation) -> int:
 
 
 def layout_of(buffer: MemoryRange, type: AnyMemRef, op: Operation) -> View:
-    """The view of a buffer that a type describes.
+    """The view of `buffer` that `type` describes.
 
-    Raises `LocatedError` if it is not static, or does not lie in the buffer.
+    Raises `LocatedError` if the type is not static, or the view exceeds the buffer.
     """
     shape, strides, offset = type.get_shape(), type.get_strides(), type.get_offset()
     if not is_static(type) or strides is None or None in strides or offset is None:

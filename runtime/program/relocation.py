@@ -1,13 +1,13 @@
-"""Lets calls follow an argument whose memory moves, instead of making them anew.
+"""Relocates calls when the memory of an argument moves, instead of making them anew.
 
-As a linker relocates code: calls are made for memory of the program's own, and what of
-them lies there is noted. When a call of the program brings an argument in other memory,
-that alone is changed:
+This works as a linker relocates code. Calls are made for the program's own memory, and
+their references to it are recorded. When an argument is bound to other memory, only
+these references change:
 
-    a record        the addresses among its words (jit/records.py)
-    of NumPy        the arrays among the arguments: the call is put together again
+    a native record    the addresses among its words (jit/records.py)
+    a NumPy call       its array arguments: the call is rebuilt
 
-What hides its arrays, as a Python closure does, can't follow.
+Calls that hide their arrays, as Python closures do, cannot be relocated.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +30,7 @@ from ..calls import Call
 from .steps import MemoryBlock, MemoryRange, View
 
 Point: TypeAlias = tuple[int, Pointer]
-"""An offset in bytes, and what to give the address there."""
+"""An offset in bytes, and the pointer that takes the address at this offset."""
 
 _Make: TypeAlias = Callable[[], Any]
 
@@ -38,15 +38,15 @@ _PLAIN: tuple[type[Any], ...] = (
     *(bool, int, float, complex, str, slice, type, EllipsisType, NoneType),
     *(np.dtype, np.generic, np.ufunc, cast(Any, type(np.copyto))),
 )
-"""What has no arrays: values, and functions of NumPy's."""
+"""Types of objects that contain no arrays: values, and NumPy functions."""
 
 
 class Hidden(Exception):
-    """A call may have arrays that nobody sees."""
+    """A call may contain arrays that cannot be found."""
 
 
 class Following:
-    """A call that is put together again when memory moves."""
+    """A call that is rebuilt when memory moves."""
 
     __slots__ = ("_make", "arguments", "function")
 
@@ -63,7 +63,7 @@ class Following:
 
 @dataclass(eq=False)
 class Relocations:
-    """What of calls lies in memory that moves."""
+    """The references of calls to memory that moves."""
 
     points: dict[MemoryBlock, list[Point]] = field(
         default_factory=dict[MemoryBlock, list[Point]]
@@ -94,20 +94,21 @@ class Relocations:
 def relocated(
     calls: Sequence[Call], memories: Sequence[MemoryBlock]
 ) -> tuple[list[Call], Relocations]:
-    """The calls, so that they can follow these memories, and what follows.
+    """The calls in a form that can be relocated when `memories` move, and their
+    references to these.
 
-    Raises `Hidden` for calls that can't.
+    Raises `Hidden` for calls that cannot be relocated.
     """
     search = _Search(memories)
     return [search.following(call) for call in calls], search.found
 
 
 class _Search:
-    """Goes through calls for what lies in memories."""
+    """Searches calls for references to memories."""
 
     def __init__(self, memories: Sequence[MemoryBlock]):
         self._spans = [(m.start, m.start + m.bytes.size, m) for m in memories]
-        self._seen: dict[MemoryBlock, None] = {}  # by the call that is gone through
+        self._seen: dict[MemoryBlock, None] = {}  # in the current call
         self.found = Relocations()
 
     def following(self, call: Call) -> Call:
@@ -121,7 +122,7 @@ class _Search:
         return following, ()
 
     def _part(self, value: object) -> _Make | None:
-        """What makes the value again; None for one that stays as it is."""
+        """A function that rebuilds `value`; None if the value does not change."""
         match value:
             case Record():
                 self._note(value)
@@ -174,7 +175,7 @@ class _Search:
         return again
 
     def _method(self, value: BuiltinMethodType | MethodWrapperType) -> _Make | None:
-        """A method of an array, or of what stays as it is, such as a ufunc."""
+        """Handles a method of an array, or of a constant object such as a ufunc."""
         make = self._part(value.__self__)
         return make and (lambda: getattr(make(), value.__name__))
 

@@ -1,10 +1,10 @@
 """Tells `plan-workspaces` how much workspace the executor's kernels take.
 
-A kernel is made as the executor makes it, on arrays of which nobody touches a page, and
-what it takes from its scratch is counted. Operands that are views of one buffer share
-memory, as they will; constants and parameters (`tgraph.parameter`) count as packed
-where kernels pack them (`prepacking.py`). Of operations that are alike, such as those
-of GPT-2's layers, one is measured.
+A kernel is compiled as the executor compiles it, on arrays whose pages are never
+touched, and the scratch memory that it takes is counted. Operands that are views of one
+buffer share memory, as in a run. Constants and parameters (`tgraph.parameter`) count as
+packed where kernels pack them (`prepacking.py`). Of equal operations, such as those of
+GPT-2's layers, only one is measured.
 """
 
 from functools import partial
@@ -28,8 +28,9 @@ from .steps import MemoryBlock, MemoryRange
 
 
 class Workspaces:
-    """`Workspaces(native, threads)(op)`: the bytes for the kernel of an operation on
-    memrefs of static size, which may use some threads; 0 if it has none."""
+    """`Workspaces(native, threads)(op)` returns the workspace in bytes of the kernel of
+    `op`, an operation on memrefs of static size, with `threads` threads; 0 if it has no
+    kernel."""
 
     def __init__(self, native: bool, threads: int = 1):
         self._native = native
@@ -45,7 +46,7 @@ class Workspaces:
         return self._known[key]
 
     def _key(self, op: TensorOp) -> object:
-        """Differs for operations that are not alike."""
+        """A key that is equal for operations whose kernels take the same workspace."""
         roots = [root_of(value) for value in op.operands]
         operands = [
             (self._keys.number(root.type), roots.index(root), _is_constant(root))
@@ -71,11 +72,11 @@ class Workspaces:
             ]
             compile_call(op, inputs, outs, scratch, self._native)
         except (LocatedError, MemoryError):
-            return 0  # the executor will say why, if it is to run this
+            return 0  # the executor reports the error if it runs this
         return scratch.most
 
     def _buffers(self, op: TensorOp) -> dict[SSAValue, MemoryRange]:
-        """What the operands lie in, side by side."""
+        """The buffers that contain the operands, one after the other in memory."""
         buffers: dict[SSAValue, MemoryRange] = {}
         end = 0
         for root in map(root_of, op.operands):
@@ -90,7 +91,7 @@ class Workspaces:
 
 native = partial(Workspaces, True)
 numpy = partial(Workspaces, False)
-"""What `dialects/workspaces.py` names."""
+"""`dialects/workspaces.py` refers to these by name."""
 
 
 def _type(value: SSAValue) -> AnyMemRef:
@@ -98,7 +99,7 @@ def _type(value: SSAValue) -> AnyMemRef:
 
 
 def _is_constant(root: SSAValue) -> bool:
-    """Whether no run changes it."""
+    """Whether no run changes `root`."""
     if not isinstance(root, BlockArgument):
         return isinstance(root.owner, memref.GetGlobalOp)
     function = root.block.parent_op()
