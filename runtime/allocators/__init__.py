@@ -1,8 +1,8 @@
 """Allocators of device memory, behind one interface.
 
 base.py        Allocator: the interface
-report.py      blocks, statistics, dumps, the lack of memory
-regions.py     what an allocator takes from its sub-allocator
+report.py      blocks, statistics, dumps, errors when memory runs out
+regions.py     the memory that an allocator takes from its sub-allocator
 host.py        the sub-allocator of host memory
 bfc.py         best fit with coalescing, as in TensorFlow; bfc_dump.py its dump
 buddy.py       powers of two, as in XDL
@@ -41,4 +41,4 @@ __all__ = [
 ]
 
 ALLOCATORS = {kind.name: kind for kind in (BFC, Buddy, Slab, SlabBuddy)}
-"""By the names that options take."""
+"""Allocators by the names that options take."""

@@ -2,8 +2,8 @@
 
 An allocator takes regions from a sub-allocator and gives parts of them, blocks, to
 callers. Addresses are plain integers, whatever the sub-allocator uses; sizes are in
-bytes. A policy (bfc.py, buddy.py, ...) only decides where blocks lie (`place`,
-`release`). This file has the lock, statistics, labels, waiting, refusals and reports.
+bytes. A policy (bfc.py, buddy.py, ...) decides only where blocks lie (`place`,
+`release`). This file has locking, statistics, labels, retries, errors and reports.
 """
 
 import threading
@@ -16,7 +16,9 @@ from .regions import Regions
 from .report import AllocatorBlock, Dump, OutOfMemoryError, Statistics
 
 NULL = -1
-"""The address of an allocation of 0 bytes; may be deallocated any number of times."""
+"""The address of an allocation of 0 bytes, which may be deallocated any number of
+times.
+"""
 
 
 class InvalidAddressError(ValueError):
@@ -27,10 +29,10 @@ B = TypeVar("B", bound=AllocatorBlock)
 
 
 class Allocator(ABC, Generic[B]):
-    """Gives blocks of a device's memory. Safe to use from several threads.
+    """Allocates blocks of a device's memory. Thread-safe.
 
-    With `retry_seconds`, a failing allocation waits that long for others to free memory
-    (TensorFlow's AllocatorRetry).
+    With `retry_seconds`, an allocation that fails waits up to that long for others to
+    free memory (TensorFlow's AllocatorRetry).
     """
 
     name: str
@@ -46,37 +48,40 @@ class Allocator(ABC, Generic[B]):
         self._freed = threading.Condition(self._lock)
         self._waiting = 0
 
-    # What a policy does. The caller holds the lock.
+    # Methods of a policy. The caller holds the lock.
 
     @abstractmethod
     def place(self, size: int, alignment: int, freed_before: int) -> B | None:
-        """A block of at least `size` > 0 bytes, taken out of the free ones; None if
-        there is none. Raises `ValueError` for what it can never give."""
+        """Takes a block of at least `size` > 0 bytes from the free blocks; None if
+        there is none. Raises `ValueError` for a request that this allocator can never
+        serve."""
 
     @abstractmethod
     def release(self, block: B) -> None:
-        """Makes a block that `place` gave free again."""
+        """Frees a block that `place` returned."""
 
     @abstractmethod
     def free_blocks(self) -> Iterable[AllocatorBlock]:
         """The free parts of the regions, in any order."""
 
     def largest_free(self) -> int:
-        """Bytes of the largest free block."""
+        """The bytes of the largest free block."""
         return max((block.size for block in self.free_blocks()), default=0)
 
-    # What callers use
+    # Methods for callers
 
     def allocate(
         self, size: int, *, alignment: int = 1, label: str = "", freed_before: int = 0
     ) -> int:
-        """The address of `size` bytes, a multiple of `alignment`, a power of two.
+        """Returns the address of a new block of `size` bytes, a multiple of
+        `alignment`, a power of two.
 
-        `label` names the holder in reports. With `freed_before`, only memory whose
-        free was stamped so or earlier is taken (see bfc.py). Zero bytes are at `NULL`.
+        `label` names the holder in reports. With `freed_before`, the block takes only
+        memory that was freed with this stamp or an earlier one (see bfc.py). Zero bytes
+        are at `NULL`.
 
         Raises `OutOfMemoryError`; `ValueError` for a size or an alignment that this
-        allocator never gives.
+        allocator can never serve.
         """
         if size <= 0:
             return self._nothing(size)
@@ -102,8 +107,8 @@ class Allocator(ABC, Generic[B]):
     def deallocate(self, address: int) -> None:
         """Frees the block at `address`.
 
-        Raises `InvalidAddressError` if there is none: it was freed already, or the
-        address lies in a block, or it is not of this allocator.
+        Raises `InvalidAddressError` if no block starts there: it was freed already, or
+        the address is inside a block or belongs to no region of this allocator.
         """
         with self._lock:
             block = self._allocated.pop(address, None)
@@ -132,7 +137,7 @@ class Allocator(ABC, Generic[B]):
             return self._counted()
 
     def clear_statistics(self) -> None:
-        """Starts counts and peaks anew. Numbers of allocations go on."""
+        """Resets counts and peaks. The numbering of allocations continues."""
         with self._lock:
             self._uncounted = self._last_id
             self._largest = 0
@@ -154,7 +159,7 @@ class Allocator(ABC, Generic[B]):
         return NULL
 
     def _wait(self, size: int, alignment: int, freed_before: int) -> B:
-        """Tries until there is a block or the time is over."""
+        """Retries until a block is free or `retry_seconds` have passed."""
         end = time.monotonic() + self._retry_seconds
         while (rest := end - time.monotonic()) > 0:
             self._waiting += 1

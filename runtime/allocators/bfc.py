@@ -1,28 +1,29 @@
 """Best fit with coalescing: the allocator of TensorFlow (`tsl::BFCAllocator`).
 
 Requests are rounded up to 256 bytes and get the smallest free chunk that is large
-enough, or of several such chunks the one with the lowest address. The rest of a chunk
-is split off if it is as large as the request, or larger than a limit; otherwise it is
-wasted. A freed chunk is merged with its free neighbors. The allocator takes regions as
-needed, each twice as large as the last.
+enough; among equal sizes, the one with the lowest address. The rest of a chunk is split
+off if it is at least as large as the request or as a limit; otherwise it is wasted. A
+freed chunk is merged with its free neighbors. The allocator takes regions as needed,
+each twice as large as the last.
 
 TensorFlow keeps 21 bins by size, each ordered by (size, address). They are consecutive
 ranges of one order, so one sorted list finds the same chunks. Only reports have bins.
 
-Frees may be stamped, for devices that work through a queue: with a `clock`, a free
-takes a stamp from it, and the chunk is not merged before `set_safe_frontier` says that
-work with that stamp is done. An allocation may take a stamped chunk, as its own work is
-queued later; one with `freed_before` only those with an earlier or the same stamp.
+Frees can be stamped, for devices that execute a queue. With a `clock`, each free takes
+a stamp from it, and the chunk is not merged before `set_safe_frontier` says that work
+with that stamp is done. An allocation may take a stamped chunk, as its own work is
+queued later; with `freed_before`, it takes only chunks with this stamp or an earlier
+one.
 
-If nothing else can serve a request, it merges stamped chunks one by one before they are
-safe, until one of them has room (a forced merge).
+If nothing else can serve a request, the allocator merges stamped chunks one by one
+before they are safe, until one of them is large enough (a forced merge).
 
-Three defects of the original are impossible here. Its queue of stamped chunks holds
-handles that dangle when a region is given back; this queue holds addresses, looked up
-when they are needed. It forgets to queue a part that is split off a stamped chunk, and
-a chunk that a forced merge leaves at its address; these never merge. Here each stamped
-chunk that stays free is in the queue. When two neighbours become safe at once, it
-merges them with each other, but not with what is free after them.
+Three defects of the original are fixed here. Its queue of stamped chunks holds handles
+that dangle when a region is given back; this queue holds addresses, which are looked up
+when needed. The original does not queue a part that is split off a stamped chunk, nor a
+chunk that a forced merge leaves at its address, and these never merge; here every free
+stamped chunk is in the queue. When two neighbors become safe at once, the original
+merges them with each other, but not with a free chunk after them.
 """
 
 from bisect import bisect_left, insort
@@ -46,7 +47,7 @@ _ADDRESS = (1 << _SHIFT) - 1
 @dataclass(eq=False, slots=True)
 class Chunk(AllocatorBlock):
     previous: "Chunk | None" = None
-    """The neighbour below in the same region."""
+    """The preceding neighbor in the same region."""
     next: "Chunk | None" = None
 
     @property
@@ -60,12 +61,12 @@ class BFC(Allocator[Chunk]):
 
     Args:
         allow_growth: start with 2 MiB and double; else take the whole limit at once.
-        garbage_collection: give regions without a used chunk back to make room.
-        fragmentation_fraction: split off what is at least this part of the limit;
-            with 0, what is at least 128 MiB.
-        back_off_once: after a refusal of the sub-allocator, try smaller regions only
-            the first time (as up to TensorFlow 2.15) instead of each time.
-        clock: gives ascending stamps for frees, from 1.
+        garbage_collection: return regions without a used chunk to make room.
+        fragmentation_fraction: split off a rest of at least this part of the limit;
+            with 0, a rest of at least 128 MiB.
+        back_off_once: after the sub-allocator has refused a region, try smaller ones
+            only the first time (as up to TensorFlow 2.15) instead of each time.
+        clock: returns ascending stamps for frees, from 1.
     """
 
     name = "bfc"
@@ -117,7 +118,8 @@ class BFC(Allocator[Chunk]):
         return None
 
     def _find(self, size: int, alignment: int, freed_before: int) -> Chunk | None:
-        """Takes the best chunk, if any, out of the free ones, and cuts it."""
+        """Takes the best chunk, if there is one, from the free chunks, and splits
+        it."""
         free = self._free
         place = bisect_left(free, size << _SHIFT)
         while place < len(free):
@@ -163,7 +165,7 @@ class BFC(Allocator[Chunk]):
         insort(self._free, block.key)
 
     def _coalesce(self, chunk: Chunk, ignore_stamps: bool = False) -> Chunk:
-        """Merges a chunk that is in no list with its free neighbours."""
+        """Merges a chunk that is in no list with its free neighbors."""
         after, before = chunk.next, chunk.previous
         if after and not after.id and (ignore_stamps or not after.freed_at):
             self._unlist(after)
@@ -189,14 +191,16 @@ class BFC(Allocator[Chunk]):
     # Stamps
 
     def set_safe_frontier(self, stamp: int) -> None:
-        """All work on what was freed with an earlier stamp is done. Only rises."""
+        """Declares that all work on memory freed with an earlier stamp is done. A lower
+        stamp than the last has no effect."""
         with self._lock:
             if stamp > self._frontier:
                 self._frontier = stamp
                 self._freed.notify_all()
 
     def _merge_safe(self) -> None:
-        """Merges the queued chunks that are safe; drops those in use again."""
+        """Merges the queued chunks that are safe; drops chunks that are in use
+        again."""
         safe: list[int] = []
         for _ in range(len(self._stamped)):
             address = self._stamped.popleft()
@@ -213,16 +217,17 @@ class BFC(Allocator[Chunk]):
             if chunk := self._chunks.get(address):
                 self._unlist(chunk)
                 size = 0
-                while size != chunk.size:  # several neighbours may have become safe
+                while size != chunk.size:  # several neighbors may have become safe
                     size = chunk.size
                     chunk = self._coalesce(chunk)
                 insort(self._free, chunk.key)
 
     def _merge_unsafe(self, size: int, alignment: int) -> None:
-        """Merges queued chunks, one after the other, until one has room.
+        """Merges queued chunks, one after the other, until one is large enough.
 
-        A chunk that begins elsewhere when it is merged is queued anew. One that has
-        room at the very address that was queued is not: the caller takes it there.
+        A chunk that starts at another address after it was merged is queued again. A
+        chunk that is large enough at its queued address is not: the caller takes it
+        from there.
         """
         queue, self._stamped = self._stamped, deque()
         unmoved: dict[int, None] = {}
@@ -249,7 +254,7 @@ class BFC(Allocator[Chunk]):
     # Regions
 
     def _extend(self, size: int, alignment: int) -> bool:
-        """Takes a new region with room for `size` bytes."""
+        """Takes a new region of at least `size` bytes."""
         available = self.regions.available // GRAIN * GRAIN
         if size > available:
             return False
@@ -271,7 +276,7 @@ class BFC(Allocator[Chunk]):
         return True
 
     def _add(self, new: Region) -> None:
-        """Makes a new region, or a new part of one, a free chunk."""
+        """Makes a new region, or a new part of a region, a free chunk."""
         chunk = self._chunks[new.address] = Chunk(new.address, new.size)
         whole = next(r for r in self.regions if r.address <= new.address < _end(r))
         if whole is not new:
@@ -283,9 +288,10 @@ class BFC(Allocator[Chunk]):
         insort(self._free, self._coalesce(chunk).key)
 
     def _collect(self, size: int, freed_before: int) -> bool:
-        """Gives all free regions back, if that may help to get `size` bytes.
+        """Returns all unused regions to the sub-allocator if that frees room for `size`
+        bytes.
 
-        Those that `freed_before` forbids to use stay.
+        Keeps regions that `freed_before` forbids to use.
         """
         if not self._garbage_collection:
             return False
@@ -311,8 +317,8 @@ class BFC(Allocator[Chunk]):
         return True
 
     def collect(self, size: int = 0) -> bool:
-        """Gives regions without a used chunk back, if `garbage_collection` is on and
-        `size` bytes could be had then. Returns whether it did."""
+        """Returns unused regions to the sub-allocator if `garbage_collection` is on and
+        this frees room for `size` bytes. Returns whether it did."""
         with self._lock:
             return self._collect(size, 0)
 
@@ -344,7 +350,7 @@ def _end(region: Region) -> int:
 
 
 def _lead(chunk: Chunk, alignment: int) -> int:
-    """Bytes in front of the chunk's first address that is aligned."""
+    """The bytes from the chunk's start to its first aligned address."""
     return -chunk.address & (alignment - 1)
 
 
@@ -353,6 +359,6 @@ def _round(size: int) -> int:
 
 
 def _nine_tenths(size: int) -> int:
-    """Rounded up to the grain, but less; in single precision, as in TensorFlow (which
-    does not come to an end below ten grains)."""
+    """Nine tenths of `size`, rounded up to the grain, but less than `size`. Computed in
+    single precision, as in TensorFlow, which does not terminate below ten grains."""
     return min(_round(int(np.float32(size) * np.float32(0.9))), size - GRAIN)

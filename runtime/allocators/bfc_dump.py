@@ -1,23 +1,26 @@
-"""What `BFC` holds, by bins of sizes, as TensorFlow's allocator reports it."""
+"""Dumps of `BFC`: its chunks, by bins of sizes, as TensorFlow's allocator reports
+them.
+"""
 
 from dataclasses import dataclass, field
 
 from .report import AllocatorBlock, Dump
 
 GRAIN = 256
-"""Sizes are multiples of so many bytes."""
+"""All sizes are multiples of this number of bytes."""
 
 BINS = 21
 
 
 def bin_of(size: int) -> int:
-    """Bin b has the sizes from 256 << b to below 256 << (b + 1), the last all above."""
+    """The bin of a size. Bin b has the sizes from 256 << b to below 256 << (b + 1); the
+    last bin has all larger sizes."""
     return min((max(size, GRAIN) // GRAIN).bit_length() - 1, BINS - 1)
 
 
 @dataclass(frozen=True)
 class Bin:
-    """Chunks with a size in one of the ranges, counts and bytes."""
+    """The number and the bytes of the chunks whose size is in one bin."""
 
     chunks_in_bin: int = 0
     bytes_in_bin: int = 0
@@ -29,7 +32,7 @@ class Bin:
 @dataclass(frozen=True)
 class BFCDump(Dump):
     next_region_bytes: int = 0
-    """What the next region will take at least, if the limit allows."""
+    """The minimum bytes of the next region, if the limit allows."""
     stamped: list[int] = field(default_factory=list[int])
     """The queue: addresses of chunks that were freed with a stamp. Some may be in use
     again."""

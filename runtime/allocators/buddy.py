@@ -1,13 +1,13 @@
 """Buddies: blocks of powers of two, as in XDL (`xdl/core/framework`, Buddy).
 
-A region of `allocate_size` bytes is halved as often as needed; a freed block merges
-with its other half, its buddy, when that is free too. A request is rounded up to a
+A region of `allocate_size` bytes is halved as often as needed. A freed block merges
+with the other half, its buddy, when that is free, too. A request is rounded up to a
 power of two and gets the first place, by region in order of creation and then by
-address, where a block of that size is free. XDL finds it in a tree of bit masks over
-the region; the sorted lists of whole free blocks by size, here, have the same first
-place.
+address, where a block of at least that size is free. XDL finds this place in a tree of
+bit masks over the region. The sorted lists of free blocks by size, which this file
+uses, give the same place.
 
-Unlike XDL's, it refuses to free twice, or from inside a block.
+Unlike XDL's, it refuses to free a block twice, or at an address inside a block.
 """
 
 from bisect import bisect_left, insort
@@ -19,7 +19,7 @@ from .regions import Region, Regions
 from .report import AllocatorBlock
 
 _NOWHERE = 1 << 80
-"""Ends lists of places."""
+"""A sentinel at the end of each list of places."""
 
 
 @dataclass(eq=False, slots=True)
@@ -27,11 +27,12 @@ class BuddyBlock(AllocatorBlock):
     place: int = 0
     """The address if the regions lay one after the other, in order of creation."""
     level: int = 0
-    """The logarithm of the size in blocks of `block_size`."""
+    """The binary logarithm of the size in units of `block_size`."""
 
 
 class Buddy(Allocator[BuddyBlock]):
-    """Buddies. Regions are kept until `Regions` itself goes.
+    """Allocates blocks of powers of two. Regions are kept until `Regions` itself is
+    deleted.
 
     Args:
         allocate_size: bytes of a region, a power of two; no request may be larger.

@@ -1,7 +1,7 @@
-"""Host memory as a sub-allocator: each region is a block of its own.
+"""Host memory as a sub-allocator: each region is a separate block.
 
-Addresses count from 0 in the order of the calls, so they are the same in every run, and
-so are the decisions that allocators base on them.
+Addresses count from 0 in the order of the calls. They are therefore the same in every
+run, and so are decisions that allocators base on them.
 """
 
 import os
@@ -17,12 +17,12 @@ _LARGE_PAGE = 2 << 20
 def aligned_bytes(size: int, alignment: int) -> Array:
     """New memory at a multiple of `alignment`, a power of two.
 
-    Pages of it that nobody touches take no memory. Raises `MemoryError` that says how
-    much this machine has.
+    Pages that are never touched take no memory. Raises a `MemoryError` that states the
+    memory of this machine.
     """
     try:
         block = np.empty(size + alignment, np.uint8)
-    except (MemoryError, ValueError):  # the latter for more than 2^63
+    except (MemoryError, ValueError):  # ValueError for more than 2^63 bytes
         raise MemoryError(
             f"{size} bytes of memory cannot be allocated: this machine has "
             f"{machine_bytes()}"
@@ -64,11 +64,11 @@ class HostMemory:
         return start, size
 
     def free(self, address: int, size: int) -> None:
-        """See `SubAllocator`. Arrays that were made of the region stay valid."""
+        """See `SubAllocator`. Arrays in the region stay valid."""
         del self._regions[address]
         self._starts.remove(address)
 
     def region(self, address: int) -> tuple[int, Array]:
-        """The start of the region that an address is in, and the region's bytes."""
+        """The start of the region that contains `address`, and the region's bytes."""
         start = self._starts[bisect_right(self._starts, address) - 1]
         return start, self._regions[start]

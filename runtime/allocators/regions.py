@@ -7,25 +7,27 @@ from typing import Protocol
 
 
 class SubAllocator(Protocol):
-    """Where regions come from. Calls to it are never made by two threads at once."""
+    """The source of regions. Two threads never call it at the same time."""
 
     @property
     def supports_coalescing(self) -> bool:
-        """Whether regions that touch may be used, and freed, as one."""
+        """Whether adjacent regions may be used, and freed, as one."""
         ...
 
     @property
     def max_alignment(self) -> int:
-        """The largest power of two that addresses say the truth about."""
+        """The largest power of two to which the reported addresses are truly
+        aligned."""
         ...
 
     def allocate(self, size: int, alignment: int) -> tuple[int, int] | None:
-        """Address and size of a new region: at least `size` bytes, at a multiple of
-        `alignment`. None if it cannot be had."""
+        """The address and size of a new region of at least `size` bytes, at a multiple
+        of `alignment`. None if there is no such memory."""
         ...
 
     def free(self, address: int, size: int) -> None:
-        """Takes a region back. Nobody uses it, not even a device's queued work."""
+        """Frees a region. Nothing uses it any longer, not even work that a device has
+        queued."""
         ...
 
 
@@ -36,7 +38,7 @@ class Region:
 
 
 class Regions:
-    """The regions of one allocator (or of several with one limit), by address."""
+    """The regions of one allocator, or of several with a common limit, by address."""
 
     def __init__(self, source: SubAllocator, limit: int, device: str = "cpu:0"):
         """`limit` is in bytes."""
@@ -52,11 +54,12 @@ class Regions:
 
     @property
     def available(self) -> int:
-        """Bytes up to the limit."""
+        """The bytes that may still be taken within the limit."""
         return self.limit - self.bytes
 
     def check_alignment(self, alignment: int, most: int | None = None) -> None:
-        """Raises `ValueError` if the alignment is no power of two, or above `most`."""
+        """Raises `ValueError` if `alignment` is not a power of two, or exceeds
+        `most`."""
         most = self.source.max_alignment if most is None else most
         if alignment.bit_count() != 1 or not 1 <= alignment <= most:
             raise ValueError(
@@ -64,10 +67,11 @@ class Regions:
             )
 
     def take(self, size: int, alignment: int, merge: bool = False) -> Region | None:
-        """A new region, or None if that is over the limit or the source has none.
+        """Takes a new region; None if it would exceed the limit or the source has none.
 
-        With `merge`, one that begins where another ends becomes part of that, if the
-        source allows it; what is returned is the new part all the same.
+        With `merge`, a region that begins where another ends becomes a part of that
+        region, if the source allows it. The return value is the new part in this case,
+        too.
         """
         if size > self.available:
             return None

@@ -12,19 +12,19 @@ class AllocatorBlock:
 
     address: int
     size: int
-    """Bytes that it takes."""
+    """The bytes that the block takes."""
 
     requested: int = 0
-    """Bytes that were asked for."""
+    """The bytes that were requested."""
 
     id: int = 0
     """The number of the allocation, from 1; 0 if the block is free."""
 
     label: str = ""
-    """What the caller says it is for."""
+    """The purpose of the block, as the caller states it."""
 
     freed_at: int = 0
-    """The stamp of a free that may not be over yet (see bfc.py), or 0."""
+    """The stamp of a free whose pending work may not be done (see bfc.py), or 0."""
 
 
 @dataclass(frozen=True)
@@ -37,18 +37,18 @@ class Statistics:
     peak_bytes_in_use: int
     largest_alloc_size: int
     pool_bytes: int
-    """In regions."""
+    """The bytes in regions."""
     peak_pool_bytes: int
     largest_free_block_bytes: int
 
     @property
     def free_bytes(self) -> int:
-        """Bytes in regions and in no allocated block."""
+        """The bytes that are in regions but in no allocated block."""
         return self.pool_bytes - self.bytes_in_use
 
     @property
     def fragmentation(self) -> float:
-        """The part of the free bytes that is not in the largest free block."""
+        """The fraction of the free bytes that is outside the largest free block."""
         if not self.free_bytes:
             return 0.0
         return (self.free_bytes - self.largest_free_block_bytes) / self.free_bytes
@@ -56,21 +56,22 @@ class Statistics:
 
 @dataclass(frozen=True)
 class Dump:
-    """Everything that an allocator holds. `dataclasses.asdict` makes JSON of it."""
+    """Everything that an allocator holds. `dataclasses.asdict` converts it to JSON
+    types."""
 
     allocator: str
     device: str
     statistics: Statistics
     regions: Sequence[tuple[int, int]]
-    """Address and size, ascending."""
+    """The address and the size of each region, in ascending order."""
     blocks: Sequence[AllocatorBlock]
-    """By address."""
+    """In ascending order of addresses."""
 
     def occupancy(self, width: int = 100) -> str:
         """The regions side by side, from left to right, as one line of characters.
 
-        `*` is asked for, `x` is waste in allocated blocks, `_` is free. Empty without
-        regions.
+        `*` is requested memory, `x` is waste in allocated blocks, `_` is free. Empty
+        without regions.
         """
         total = sum(size for _, size in self.regions)
         picture = ["_"] * (width if total else 0)
@@ -97,7 +98,8 @@ class Dump:
 
 
 class OutOfMemoryError(MemoryError):
-    """No block of the size can be had. The message names device, sizes and holders."""
+    """No block of the requested size is available. The message names device, sizes and
+    holders."""
 
     def __init__(self, device: str, size: int, dump: Dump):
         statistics = dump.statistics

@@ -1,12 +1,12 @@
 """Slabs: blocks of up to four grains in bitmaps; XDL's (`xdl/core/framework`, Slab).
 
-A region is cut into equal segments, which take requests in turn, and a segment into
+A region is divided into equal segments, which take requests in turn, and a segment into
 chunks of 64 grains of `block_size` bytes. Each segment lists its chunks by their
-longest run of free grains (4 stands for more), the one touched last first. A request
-takes the lowest run in the first chunk that has one, from the list of the shortest
-sufficient runs upwards.
+longest run of free grains (4 stands for more), most recently used first. A request
+takes the lowest run in the first chunk that has one, searching from the list of the
+shortest sufficient runs upwards.
 
-Unlike XDL's, it refuses to free twice, or from inside a block.
+Unlike XDL's, it refuses to free a block twice, or at an address inside a block.
 """
 
 from collections import OrderedDict
@@ -27,14 +27,15 @@ _RUNS = [(1 << grains) - 1 for grains in range(MOST_GRAINS + 1)]
 class SlabChunk:
     address: int
     lists: "list[OrderedDict[SlabChunk, None]]"
-    """Those of its segment, by longest run; the last in each is its head."""
+    """The lists of its segment, by longest run; the last key of each list is its
+    head."""
     free: int = _ALL
     """Bit i says whether grain i is free."""
     run: int = MOST_GRAINS
-    """Which list it is in."""
+    """The index of the list that the chunk is in."""
 
     def relist(self) -> None:
-        """Puts the chunk to the head of the list that it belongs to."""
+        """Moves the chunk to the head of the list that it belongs to."""
         one = self.free
         two = one & one >> 1
         if two & two >> 2:
@@ -55,16 +56,16 @@ class SlabChunk:
 class SlabBlock(AllocatorBlock):
     chunk: SlabChunk | None = None
     mask: int = 0
-    """Its grains in the chunk."""
+    """The grains of the block in the chunk."""
 
 
 class Slab(Allocator[SlabBlock]):
-    """Slabs. Regions are kept until `Regions` itself goes.
+    """Allocates from slabs. Regions are kept until `Regions` itself is deleted.
 
     Args:
         allocate_size: bytes of a region, a multiple of `segments * block_size * 64`.
         segments: the number of parts that take requests in turn.
-        block_size: bytes of a grain; no request may be larger than four.
+        block_size: bytes of a grain; no request may be larger than four grains.
     """
 
     name = "slab"
@@ -93,13 +94,13 @@ class Slab(Allocator[SlabBlock]):
         self._segment_size = allocate_size // segments
         self._block_size = block_size
         self._own: list[Region] = []
-        # `dict` would not do: it finds its last key slowly after deletions.
+        # Not `dict`, which finds its last key slowly after deletions.
         self._lists: list[list[OrderedDict[SlabChunk, None]]] = [
             [OrderedDict() for _ in range(MOST_GRAINS + 1)] for _ in range(segments)
         ]
-        self._opened = [0] * segments  # regions of which it uses its part
+        self._opened = [0] * segments  # regions that have been opened for each
         self._turn = 0
-        # Chunks, and every so many grains in them, have these alignments.
+        # The alignments of grains and of chunks.
         self._grain_alignment = block_size & -block_size
         self._alignment = min(
             self._grain_alignment * _GRAINS, regions.source.max_alignment
@@ -153,7 +154,7 @@ class Slab(Allocator[SlabBlock]):
         return None
 
     def _open(self, segment: int) -> bool:
-        """Gives the segment its part of the next region."""
+        """Adds the segment's part of the next region to the segment."""
         if self._opened[segment] == len(self._own):
             region = self.regions.take(self._allocate_size, self._alignment)
             if region is None:

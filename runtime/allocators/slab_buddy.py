@@ -1,5 +1,6 @@
-"""Slabs for small requests, buddies for larger ones, regions for the largest; as in XDL
-(`xdl/core/framework`, SlabBuddy), whose GPU device has it with these defaults.
+"""Combines slabs for small requests, buddies for larger ones, and regions for the
+largest, as in XDL (`xdl/core/framework`, SlabBuddy), whose GPU device uses it with
+these defaults.
 """
 
 from collections.abc import Iterable
@@ -14,16 +15,17 @@ from .slab import MOST_GRAINS, Slab, SlabBlock
 
 @dataclass(eq=False, slots=True)
 class RegionBlock(AllocatorBlock):
-    """A region of its own."""
+    """A block that is a whole region."""
 
     region: Region | None = None
 
 
 class SlabBuddy(Allocator[AllocatorBlock]):
-    """By size: `Slab` below `block_size`, `Buddy` below `allocate_size`, else a region
-    of its own, which is given back when it is freed.
+    """Chooses by size: `Slab` below `block_size`, `Buddy` below `allocate_size`, and
+    otherwise a separate region, which is returned to the sub-allocator when it is
+    freed.
 
-    What is aligned more than a slab can is placed by its alignment instead of its size.
+    Where the alignment exceeds the size, the choice depends on the alignment instead.
     """
 
     name = "slab-buddy"

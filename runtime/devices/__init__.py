@@ -1,13 +1,13 @@
 """Runs the steps of a program: in one thread, a thread for each queue, or processes.
 
 order.py       which steps of different queues wait for each other
-serial.py      in this thread, in program order
-local.py       in this process: `Serial`, or `Threads`, by queue
+serial.py      in the caller's thread, in program order
+local.py       in this process: `Serial`, or `Concurrent`, by queue
 processes.py   in processes that MPI starts, here or on other hosts
-worker.py      what runs in such a process
-messages.py    between these two
+worker.py      the program of such a process
+messages.py    messages between the controller and these processes
 
-A queue is a stream of a device. Its steps run one after the other, in program order.
+A queue is a stream of a device. Its steps run sequentially, in program order.
 """
 
 from collections.abc import Sequence
@@ -17,10 +17,10 @@ from ..program.program import Changes
 
 
 class Runner(Protocol):
-    """Runs the steps of one program, again and again."""
+    """Runs the steps of one program, any number of times."""
 
     def wait(self) -> None:
-        """Till nothing is at work any more for a run that was interrupted."""
+        """Waits until an interrupted run has ended in all threads."""
         ...
 
     def remake(self) -> None:
@@ -28,18 +28,19 @@ class Runner(Protocol):
         ...
 
     def follow(self, changes: Changes) -> None:
-        """Makes the calls follow arguments."""
+        """Makes the calls follow arguments that have changed."""
         ...
 
     def divide(self, cuts: Sequence[int]) -> Sequence[int]:
-        """Has `run` take stages, which begin at these steps, but for the first; returns
-        the steps at which they do: none if it runs all of them at a time."""
+        """Divides `run` into stages that begin at the steps `cuts`, after a first stage
+        at step 0. Returns the cuts that it makes: none if it always runs all steps
+        together."""
         ...
 
     def run(self, stage: int | None = None) -> None:
-        """Runs all steps, or those of a stage; raises what one of them raises."""
+        """Runs all steps, or those of a stage. Raises the error of a failing step."""
         ...
 
     def close(self) -> None:
-        """Ends threads and processes. A later run starts them again."""
+        """Ends threads and processes. A later run restarts them."""
         ...

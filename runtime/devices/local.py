@@ -1,12 +1,13 @@
-"""Runs steps in this process: in program order, or queues at the same time.
+"""Runs steps in this process: in program order, or queues concurrently.
 
-What a queue runs between two waits for others is one part, with one tape
-(jit/records.py). Threads take parts that wait for nothing any more: as many threads as
-there are queues, at most those that the program may use. All programs have them in
-common. They run at the same time where they are in native code or in NumPy's loops.
+The steps of a queue between two waits for other queues are one part, with one tape
+(jit/records.py). Threads take parts whose predecessors have finished. There are as many
+threads as queues, but at most as many as the program may use; all programs share them.
+Parts run in parallel while they are in native code or in NumPy's loops, which release
+Python's lock.
 
-When a step raises, no part computes any further, but all are gone through: so nothing
-hangs, and the caller gets the error.
+After a step raises, the remaining parts are taken but not executed. So no thread waits
+forever, and the caller gets the error.
 """
 
 import os
@@ -27,7 +28,7 @@ from .serial import Serial, tape
 
 
 def local(program: Program, threads: int, concurrent: bool) -> Runner:
-    """Makes the program's calls; `concurrent` runs queues at the same time."""
+    """Makes the program's calls. With `concurrent`, queues run concurrently."""
     if not concurrent:
         return Serial(program, threads)
     queues = {queue_of(step) for step in program.steps}
@@ -36,10 +37,10 @@ def local(program: Program, threads: int, concurrent: bool) -> Runner:
 
 
 class Concurrent:
-    """Runs queues at the same time, in some of the process's threads."""
+    """Runs queues concurrently in threads of this process."""
 
     def __init__(self, program: Program, before: Sequence[Sequence[int]], threads: int):
-        """`before` is what `order.waits` says of the program's steps."""
+        """`before` is the result of `order.waits` for the program's steps."""
         self._program = program
         self._parts = _parts(program.steps, before)
         self._threads = threads
@@ -68,12 +69,12 @@ class Concurrent:
         _helpers.start(self._threads)
         run = self._latest = _Run(self._parts)
         try:
-            with blas.Threads(1):  # each of them
+            with blas.Threads(1):  # for each of the threads
                 _helpers.work_at(run, self._threads)
                 run.wait()
         except BaseException:
             run.has_failed = True
-            _helpers.work_at(run, 1)  # if nobody does yet
+            _helpers.work_at(run, 1)  # in case no thread has begun
             run.wait()
             raise
         if run.errors:
@@ -85,8 +86,8 @@ class Concurrent:
 
 @dataclass(eq=False)
 class _Part:
-    """Steps of a queue: others wait for the last of them only, and only the first waits
-    for others."""
+    """Consecutive steps of a queue. Only the first waits for other queues, and other
+    queues wait only for the last."""
 
     last: int = -1  # the number of the last step
     steps: list[Step] = field(default_factory=list[Step])
@@ -114,7 +115,7 @@ class _Run:
             self._finish()
 
     def work(self) -> None:
-        """Runs parts until there are none."""
+        """Runs parts until there are none left."""
         while (part := self._ready.get()) is not None:
             if not self.has_failed:
                 try:
@@ -146,7 +147,7 @@ class _Run:
 
 
 class _Helpers:
-    """The process's threads, which run parts; they start when they are needed."""
+    """The process's threads that run parts, started on demand."""
 
     def __init__(self) -> None:
         self._inbox: SimpleQueue[_Run] = SimpleQueue()
@@ -154,7 +155,7 @@ class _Helpers:
         self._starting = Lock()
 
     def start(self, threads: int) -> None:
-        """Makes sure that there are so many."""
+        """Starts threads until there are at least `threads`."""
         with self._starting:
             while self._count < threads:
                 name = f"tensorplan {self._count}"
@@ -162,7 +163,7 @@ class _Helpers:
                 self._count += 1
 
     def work_at(self, run: _Run, threads: int) -> None:
-        """Has so many threads work at a run."""
+        """Makes `threads` threads work on `run`."""
         for _ in range(threads):
             self._inbox.put(run)
 
@@ -170,14 +171,14 @@ class _Helpers:
 def _work(inbox: SimpleQueue[_Run]) -> None:
     with np.errstate(all="ignore"):
         while True:
-            inbox.get().work()  # and keeps nothing of it
+            inbox.get().work()  # keeps no reference to the run
 
 
 _helpers = _Helpers()
 
 
 def _forget_helpers() -> None:
-    """In a child that was forked, which has none of the threads."""
+    """Resets the threads in a forked child, which has none of them."""
     global _helpers
     _helpers = _Helpers()
 
@@ -187,7 +188,8 @@ if hasattr(os, "register_at_fork"):
 
 
 def _parts(steps: Sequence[Step], before: Sequence[Sequence[int]]) -> Sequence[_Part]:
-    """The queues, cut before steps that wait and after those that others wait for."""
+    """Divides queues into parts: before steps that wait, and after steps that others
+    wait for."""
     awaited = {other for needed in before for other in needed}
     latest: dict[Queue, _Part] = {}
     part_of: list[_Part] = []

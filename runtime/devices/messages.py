@@ -1,6 +1,7 @@
-"""Sends messages between the controller and its processes: text and arrays, no pickles.
+"""Messages between the controller and its processes: text and arrays, without pickles.
 
-Both sides know the program, so arrays go as bare bytes, in the order of the signature.
+Both sides know the program, so arrays are sent as raw bytes in the order of the
+signature.
 """
 
 import json
@@ -17,22 +18,26 @@ from ..program.compiled import CompiledProgram
 from ..program.steps import View
 
 TOKEN = "TENSORPLAN_TOKEN"
-"""The environment variable by which processes know their controller's secret."""
+"""The environment variable that has the controller's secret, by which it recognizes its
+processes.
+"""
 
 KEEP_ALIVE = {"TCP_KEEPIDLE": 1, "TCP_KEEPINTVL": 1, "TCP_KEEPCNT": 3}
-"""In seconds; how often. Where the platform has them."""
+"""The idle time and the interval in seconds, and the number of probes; set where the
+platform has these options.
+"""
 
 
 @dataclass(frozen=True)
 class Job:
-    """A program, as all processes are given it."""
+    """A program in the form in which all processes receive it."""
 
     text: str
     entry: str
     allocator: str
     native: bool
     process_of: Mapping[str, int]
-    """By device."""
+    """The process of each device."""
 
     def to_bytes(self) -> bytes:
         return json.dumps(asdict(self)).encode()
@@ -43,7 +48,8 @@ class Job:
 
 
 class Link:
-    """A connection. Everything raises `EOFError` or `OSError` when it is gone."""
+    """A connection. Its methods raise `EOFError` or `OSError` if the connection is
+    lost."""
 
     def __init__(self, connected: socket.socket):
         connected.settimeout(None)
@@ -96,7 +102,8 @@ def flat(array: Array) -> Array:
 
 
 def processes_of(program: CompiledProgram, count: int) -> dict[str, int]:
-    """The process of each device: dealt in turn, in order of first use."""
+    """The process of each device. Devices are assigned round-robin, in order of first
+    use."""
     devices = dict.fromkeys(
         [
             *(step.device for step in program.steps),
@@ -112,6 +119,6 @@ def inputs_of(program: CompiledProgram, signature: Signature) -> Sequence[View]:
 
 
 def results_of(program: CompiledProgram, signature: Signature) -> Sequence[View]:
-    """What a run may have changed."""
+    """The views that a run may have changed."""
     views = dict.fromkeys(program.memory.views[value] for value in signature.holders)
     return [view for view in views if not view.buffer.memory.is_constant]

@@ -2,14 +2,14 @@
 
     0  queue A  writes bytes 0 to 64
     1  queue B  reads bytes 0 to 64       waits for 0
-    2  queue B  reads bytes 0 to 32       nothing: 1 has waited for 0
+    2  queue B  reads bytes 0 to 32       waits for none, as 1 has waited for 0
     3  queue A  writes bytes 0 to 64      waits for 2, so for 1 as well
 
-The order is found from the bytes that steps touch, not from the IR, and is that of the
-program wherever one of two steps writes a byte that the other one touches. So values do
-not depend on timing, whatever placed the buffers: a plan for streams, a plan in program
-order, or an allocator. Of a plan that `plan-check` has proved for streams, it asks
-nothing that values and buffers do not.
+Dependences come from the bytes that steps access, not from the IR. If one of two steps
+writes a byte that the other accesses, they run in program order. Values therefore do
+not depend on timing, however the buffers were placed: by a plan for streams, by a plan
+in program order, or by an allocator. For a plan that `plan-check` has proved for
+streams, this adds no waits beyond those of values and buffers.
 """
 
 from bisect import bisect_left
@@ -27,15 +27,15 @@ def queue_of(step: Step) -> Queue:
 
 
 def waits(steps: Sequence[Step]) -> list[list[int]]:
-    """For each step the earlier ones of other queues that it waits for, latest first.
+    """For each step, the earlier steps of other queues that it waits for, latest first.
 
-    What follows from other waits and from the order of queues is left out, by vector
-    clocks (Mattern 1989).
+    Waits that follow from other waits and from the order of queues are omitted, by
+    vector clocks (Mattern 1989).
     """
     numbers: dict[Queue, int] = {}
     queues = [numbers.setdefault(queue_of(step), len(numbers)) for step in steps]
-    latest = [-1] * len(numbers)  # step of each queue
-    over: list[list[int]] = []  # when a step is: the last one over of each queue
+    latest = [-1] * len(numbers)  # the latest step of each queue
+    over: list[list[int]] = []  # clocks: the last finished step of each queue
     found: list[list[int]] = []
     for number, (queue, before) in enumerate(
         zip(queues, _conflicts(steps, queues), strict=True)
@@ -54,7 +54,7 @@ def waits(steps: Sequence[Step]) -> list[list[int]]:
 
 
 def _conflicts(steps: Sequence[Step], queues: Sequence[int]) -> Iterator[set[int]]:
-    """For each step the earlier ones that it must not overtake, nearest ones only."""
+    """For each step, the nearest earlier steps that it must not overtake."""
     memories: dict[MemoryBlock, _Touched] = {}
     for number, (step, queue) in enumerate(zip(steps, queues, strict=True)):
         found: set[int] = set()
@@ -70,7 +70,7 @@ def _conflicts(steps: Sequence[Step], queues: Sequence[int]) -> Iterator[set[int
 
 
 def _span(view: View) -> tuple[int, int]:
-    """The bytes of its memory that a view reaches, from and to."""
+    """The half-open range of bytes of its memory that a view covers."""
     start = view.buffer.start + view.offset
     if 0 in view.shape:
         return start, start
@@ -81,11 +81,11 @@ def _span(view: View) -> tuple[int, int]:
 
 @dataclass
 class _Part:
-    """Who touched bytes that have all been touched alike."""
+    """The last accesses to a range of bytes that have the same history."""
 
     writer: int | None = None  # the last step that wrote them
     readers: dict[int, int] = field(default_factory=dict[int, int])
-    """Since then: the last step of each queue that read them."""
+    """The last step of each queue that has read the bytes since `writer`."""
 
     def steps(self) -> Iterable[int]:
         written = () if self.writer is None else (self.writer,)
@@ -93,8 +93,8 @@ class _Part:
 
 
 class _Touched:
-    """Who touched the bytes of a memory, in parts. Bytes after all accesses count as
-    part of the last one, which nobody has touched."""
+    """The last accesses to each byte of a memory, in ranges. All bytes after the last
+    access belong to the last range, which nothing has accessed."""
 
     def __init__(self) -> None:
         self._starts = [0]
@@ -103,7 +103,7 @@ class _Touched:
     def touch(
         self, start: int, stop: int, step: int, queue: int, writes: bool
     ) -> set[int]:
-        """Notes an access; returns the steps that come before it."""
+        """Records an access; returns the earlier steps that it depends on."""
         if start == stop:
             return set()
         first, last = self._cut(start), self._cut(stop)
@@ -117,7 +117,8 @@ class _Touched:
         return {other for part in parts for other in part.steps()}
 
     def _cut(self, at: int) -> int:
-        """The index of the part that starts at a byte."""
+        """The index of the part that starts at byte `at`, after splitting if
+        necessary."""
         index = bisect_left(self._starts, at)
         if index == len(self._starts) or self._starts[index] != at:
             part = self._parts[index - 1]

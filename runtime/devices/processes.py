@@ -4,22 +4,22 @@
                             │                          ↕ MPI: what device copies read
                             └──────input bytes──> process 1: cpu:1
 
-The controller, any Python process, runs no step. It starts `mpiexec`, gives each
-process the same planned IR, and then, for each run, one message with the inputs on its
-devices; each answers with one message and the results. Every process owns the pools of
-its devices and runs their steps in program order. Where a step reads another process's
-memory, the owner sends the bytes at that place in the order, and the reader receives
-them: always in program order on both sides, so that none waits for ever.
+The controller, any Python process, runs no step. It starts `mpiexec` and gives each
+process the same planned IR. For each run, it sends each process one message with the
+inputs on its devices, and receives one message with the results. Every process owns the
+pools of its devices and runs their steps in program order. Where a step reads another
+process's memory, the owner sends the bytes at that point of the order, and the reader
+receives them. Both sides follow program order, so there is no deadlock.
 
-Why MPI, and not Ray: a message between two processes takes 3 us, and 45 us with 1 MiB,
-against 1 ms and 3 ms of a Ray actor, so that copies can be steps of a program rather
-than programs of their own; it comes as a wheel (`mpich`) without a service to keep
-running; and clusters have it. Ray's restarts of lost actors would not help, as the
+MPI rather than Ray: a message between two processes takes 3 us, and 45 us with 1 MiB,
+against 1 ms and 3 ms of a Ray actor. Copies can therefore be steps of a program rather
+than programs of their own. MPI comes as a wheel (`mpich`) without a service to keep
+running, and clusters have it. Ray's restarts of lost actors would not help, as the
 devices' memory is lost with them.
 
-MPI ends all processes when one dies; the controller then sees its connections end, and
-raises `LostDevices` within a second or so. Hosts that vanish are noticed by TCP's
-keep-alive, processes that only hang by `timeout`.
+MPI ends all processes when one dies. The controller then sees its connections end, and
+raises `LostDevices` within a second or so. TCP's keep-alive detects hosts that vanish;
+`timeout` detects processes that hang.
 
 Needs the extra `distributed` (mpi4py and an MPI).
 """
@@ -54,16 +54,17 @@ WORKER = "tensorplan.runtime.devices.worker"
 
 
 class LostDevices(ConnectionError):
-    """A process with devices, or the connection to it, is gone."""
+    """A process that runs devices, or the connection to it, is lost."""
 
 
 @dataclass(frozen=True)
 class Processes:
     """How to start processes.
 
-    The devices are dealt to them in turn, in order of first use, at most one process
-    each. For other hosts, `launcher` says which, and `address` is where they reach this
-    one: `Processes(2, ("mpiexec", "-hosts", "a,b"), address="10.0.0.1")`.
+    Devices are assigned to processes round-robin, in order of first use; there are at
+    most as many processes as devices. For other hosts, `launcher` names the hosts, and
+    `address` is the address at which they reach this one: `Processes(2, ("mpiexec",
+    "-hosts", "a,b"), address="10.0.0.1")`.
     """
 
     count: int
@@ -71,9 +72,9 @@ class Processes:
     """A command that takes `-n COUNT PROGRAM`."""
     address: str = "127.0.0.1"
     start_timeout: float = 60.0
-    """Seconds until all processes must have called back."""
+    """The seconds within which all processes must connect."""
     timeout: float | None = None
-    """Seconds that a run may take."""
+    """The maximum seconds of a run."""
 
     def __post_init__(self) -> None:
         if self.count < 1:
@@ -82,8 +83,9 @@ class Processes:
 
 class Remote:
     """Runs a program in processes, which start with the first run and end with `close`
-    or when this object is dropped. After `LostDevices` the next run starts new ones.
-    All state is the caller's, and as it was, unless results were being sent already."""
+    or when this object is deleted. After `LostDevices`, the next run starts new
+    processes. All state is in the caller's arrays, which a failed run leaves unchanged
+    unless it had begun to receive results."""
 
     def __init__(
         self,
@@ -109,10 +111,10 @@ class Remote:
         pass
 
     def remake(self) -> None:
-        """Nothing: the processes have memory of their own."""
+        """Does nothing, as the processes have their own memory."""
 
     def follow(self, changes: Changes) -> None:
-        """Nothing, either."""
+        """Does nothing, as the processes have their own memory."""
 
     def divide(self, cuts: Sequence[int]) -> Sequence[int]:
         return ()
@@ -126,7 +128,7 @@ class Remote:
                 link.send(b"run")
                 for view in self._of(self._inputs, process):
                     link.send_array(view.array())
-            # Nothing of the caller's changes unless the run was a success everywhere.
+            # The caller's arrays change only if all processes have succeeded.
             for process in sorted(group.answers(self._how.timeout)):
                 for view in self._of(self._results, process):
                     group.links[process].receive_array(view.array())
@@ -153,7 +155,7 @@ class Remote:
 
 
 class _Group:
-    """Processes that have started, connected, and made the program ready."""
+    """Processes that have started, connected, and compiled the program."""
 
     def __init__(self, how: Processes, count: int, job: Job):
         self.links: list[Link] = []
@@ -183,7 +185,7 @@ class _Group:
                 raise
 
     def answers(self, timeout: float | None) -> Iterator[int]:
-        """The numbers of the processes, each when it has answered."""
+        """Yields the index of each process when it has answered."""
         end = None if timeout is None else time.monotonic() + timeout
         waiting = {link.fileno(): n for n, link in enumerate(self.links)}
         while waiting:
@@ -198,7 +200,8 @@ class _Group:
                 yield number
 
     def last_words(self) -> str:
-        """What the processes have printed in the end, as the end of a message."""
+        """The last lines that the processes have printed, to append to an error
+        message."""
         with suppress(subprocess.TimeoutExpired):
             self._launcher.wait(2)
         self._output.seek(0)
@@ -212,7 +215,7 @@ class _Group:
         self, how: Processes, count: int, port: int, token: str
     ) -> "subprocess.Popen[bytes]":
         program, *options = how.launcher
-        # The one that was installed beside Python.
+        # Prefer the launcher that is installed beside Python.
         beside = Path(sys.executable).parent / program
         program = str(beside) if beside.exists() else program
         command = [program, *options, "-n", str(count), sys.executable, "-m", WORKER]
@@ -223,7 +226,7 @@ class _Group:
                 stdout=self._output,
                 stderr=self._output,
                 env={**os.environ, TOKEN: token},
-                start_new_session=True,  # interrupts are for the controller
+                start_new_session=True,  # only the controller gets interrupts
             )
         except OSError as error:
             self._output.close()
@@ -234,7 +237,7 @@ class _Group:
     def _connect(
         self, server: socket.socket, count: int, token: str, timeout: float
     ) -> None:
-        """Accepts the processes' calls."""
+        """Accepts the connections of all processes."""
         end = time.monotonic() + timeout
         callers: dict[int, Link] = {}
         server.settimeout(0.1)

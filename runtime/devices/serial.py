@@ -13,15 +13,15 @@ from ..program.steps import Step
 
 
 def tape(steps: Iterable[Step]) -> list[Call]:
-    """The calls of steps; runs of native ones are one call."""
+    """The calls of `steps`, with consecutive native calls joined into one call."""
     return joined([call for step in steps for call in step.calls])
 
 
 class Serial:
-    """One step after the other, in the caller's thread."""
+    """Runs one step after the other in the caller's thread."""
 
     def __init__(self, program: Program, threads: int = 1):
-        """`threads` are those of NumPy's BLAS."""
+        """`threads` is the number of threads that NumPy's BLAS uses."""
         self._program = program
         self._threads = threads
         self._cuts: Sequence[int] = ()
@@ -53,7 +53,7 @@ class Serial:
 
     def run(self, stage: int | None = None) -> None:
         calls = self._whole if stage is None else self._stages[stage]
-        if self._is_native:  # NumPy's setting takes longer than small programs
+        if self._is_native:  # setting NumPy up takes longer than a small program
             for function, arguments in calls:
                 function(*arguments)
             return

@@ -1,8 +1,8 @@
-"""Runs some of a program's devices in a process; processes.py starts it.
+"""Runs some of a program's devices in a process that processes.py starts.
 
-It makes the whole program ready, but keeps only the steps of its own devices. The
-memory of other devices is not touched, and so takes no pages, except where what steps
-read of it is received: at the places that the plan gives it.
+The process compiles the whole program, but keeps only the steps of its own devices. It
+does not touch the memory of other devices, so that memory takes no pages, except where
+it receives data that its steps read: this lies at the planned positions.
 """
 
 import os
@@ -34,8 +34,8 @@ from .serial import Serial
 
 
 def serve(link: Link, comm: Any) -> None:
-    """Runs the controller's program whenever it says so. Raises `EOFError` or `OSError`
-    when the controller is gone."""
+    """Runs the controller's program whenever the controller requests it. Raises
+    `EOFError` or `OSError` when the controller is gone."""
     link.send(f"{os.environ[TOKEN]} {comm.rank}".encode())
     job = Job.from_bytes(link.receive())
     try:
@@ -47,11 +47,12 @@ def serve(link: Link, comm: Any) -> None:
         raise
     except Exception as error:
         link.send(f"{type(error).__name__}: {error}".encode())
-        link.receive()  # there is nothing to say: the controller hangs up
+        link.receive()  # raises when the controller closes the connection
 
 
 def _prepare(job: Job, link: Link, comm: Any) -> Callable[[], None]:
-    """What runs the program once: inputs in, results out."""
+    """Returns a function that runs the program once: receives inputs, and sends
+    results."""
     module = Parser(dialects.context(), job.text, "program").parse_module()
     io = signature(module, job.entry)
     program = CompiledProgram(module, io, (), job.allocator, job.native)
@@ -74,7 +75,8 @@ def _prepare(job: Job, link: Link, comm: Any) -> Callable[[], None]:
 
 
 def _own_steps(step: Step, job: Job, comm: Any) -> Iterator[Step]:
-    """What this process does of a step: it, or sending what it reads, or nothing."""
+    """The part of `step` in this process: the step itself after receiving what it
+    reads, or sending what another process reads, or nothing."""
     home = job.process_of[step.device]
     for view in step.writes:
         if job.process_of[view.buffer.memory.device] != home:
@@ -136,7 +138,7 @@ def main() -> None:
     try:
         serve(Link(socket.create_connection((address, int(port)))), comm)
     finally:
-        comm.Abort()  # also those that wait for this one
+        comm.Abort()  # ends processes that wait for this one, too
 
 
 if __name__ == "__main__":

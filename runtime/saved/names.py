@@ -1,6 +1,6 @@
-"""The functions that a saved program's calls may have, by name. Knows no IR.
+"""The functions that calls of a saved program may name. Knows no IR.
 
-Those of native code and of oneDNN are in the file itself, or described there.
+Native functions are in the file itself; oneDNN's primitives are described there.
 """
 
 import re
@@ -15,7 +15,7 @@ from ..backends.jit import records
 from ..backends.numpy import functions, lapack, special
 
 FORMAT = 4
-"""What a file says of how it is written."""
+"""The version of the file format."""
 
 MANIFEST = "program.json"
 
@@ -37,10 +37,10 @@ FUNCTIONS: Mapping[str, Callable[..., object]] = {
 }
 
 CONTROLS = {"if": records.IF, "while": records.WHILE}
-"""Native code that runs other calls."""
+"""The names of native code that runs other calls."""
 
 _NUMPY = {np.argmax, np.argmin, np.clip, np.concatenate, np.copyto, np.where}
-"""What of NumPy calls have beside ufuncs."""
+"""The NumPy functions that calls use, other than ufuncs."""
 
 METHODS: Mapping[type[Any], Collection[str]] = {
     np.ndarray: {"__setitem__", "fill", "take"},
@@ -53,7 +53,7 @@ def is_of_numpy(function: object) -> bool:
 
 
 def of_numpy(name: str) -> Any:
-    """Raises `ValueError` for what no call has."""
+    """The NumPy function `name`. Raises `ValueError` if no call uses it."""
     function = getattr(np, name, None)
     if not is_of_numpy(function):
         raise ValueError(f"numpy.{name} is not a function that programs use")
@@ -61,14 +61,15 @@ def of_numpy(name: str) -> Any:
 
 
 def method(of: object, name: str) -> Any:
-    """A method of an array or a ufunc. Raises `ValueError` for what no call has."""
+    """The method `name` of an array or a ufunc. Raises `ValueError` if no call uses
+    it."""
     if name not in METHODS.get(type(of), ()):
         raise ValueError(f"the method {name} of a {type(of).__name__}")
     return getattr(of, name)
 
 
 def dtype_of(name: str) -> DType:
-    """The type of elements that NumPy, or ml_dtypes, calls so."""
+    """The element type that NumPy or ml_dtypes calls `name`."""
     if re.fullmatch(r"bfloat16|float[468]_e\w+|u?int[24]", name):
         import ml_dtypes
 

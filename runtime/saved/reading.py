@@ -46,9 +46,10 @@ Files = Mapping[str, bytes]
 def load(path: Path) -> CallableProgram:
     """The program in a file that `Executable.save` has written.
 
-    The file's native code runs when the program is called: a file is to be trusted as a
-    shared library is. Raises `OSError` where it can't be read, and `ValueError` if it
-    is damaged, or was saved by another version or for another machine.
+    The file's native code runs when the program is called, so load only files that you
+    would trust as shared libraries. Raises `OSError` if the file cannot be read, and
+    `ValueError` if it is damaged, or was saved by another version or for another
+    machine.
     """
     try:
         with ZipFile(path) as archive:
@@ -68,11 +69,11 @@ def load(path: Path) -> CallableProgram:
 
 
 class _Elsewhere(Exception):
-    """A file is for another version, or another machine."""
+    """A file was saved by another version, or for another machine."""
 
 
 def _contents(archive: ZipFile, info: ZipInfo) -> bytes:
-    if info.compress_type != ZIP_STORED:  # so it takes no more memory than the file
+    if info.compress_type != ZIP_STORED:  # bounds the memory by the file's size
         raise ValueError(f"{info.filename} is compressed")
     return archive.read(info)
 
@@ -112,7 +113,7 @@ def _functions(objects_of: Mapping[str, str], files: Files) -> Mapping[str, Any]
         for digest, name in objects_of.items()
     }
     try:
-        for function in functions.values():  # here, as it may be damaged
+        for function in functions.values():  # reports damaged code now
             compiler().link(function)
     except ImportError:
         raise _Elsewhere("calls LAPACK, expected the extra linalg to run it") from None
@@ -157,7 +158,7 @@ def _library_version() -> str:
 
 
 class _SavedMemory(Memory):
-    """Memories as a file lists them."""
+    """The memories that a file lists."""
 
     def __init__(self, listed: Sequence[Mapping[str, Any]], files: Files):
         arenas = [x for x in listed if "arena" in x]
@@ -181,7 +182,7 @@ class _SavedMemory(Memory):
 
 
 def _constant(files: Files, number: int) -> Array:
-    """The bytes of a memory, aligned."""
+    """The contents of a constant memory, aligned."""
     stream = BytesIO(files[f"constants/{number}.npy"])
     read: Array = np.lib.format.read_array(stream, allow_pickle=False)
     data = aligned_bytes(read.nbytes, ALIGNMENT)
@@ -195,7 +196,7 @@ def _result(at: Mapping[str, Any], blocks: Sequence[MemoryBlock]) -> MemoryBlock
 
 
 _NOWHERE = MemoryBlock(np.empty(0, np.uint8), "nothing")
-"""What arrays without elements lie in."""
+"""The memory of arrays without elements."""
 
 
 def _view(place: Sequence[Any], blocks: Sequence[MemoryBlock]) -> View:
@@ -213,7 +214,7 @@ def _view(place: Sequence[Any], blocks: Sequence[MemoryBlock]) -> View:
 
 
 class _Reader:
-    """Makes calls of what `writing.py` wrote."""
+    """Converts the data that `writing.py` wrote to calls."""
 
     def __init__(
         self,
@@ -306,7 +307,7 @@ class _Reader:
         return tuple(self._part(x) for x in written)
 
     def _part(self, written: Any) -> Any:
-        """What a description has."""
+        """An argument of a primitive's description."""
         match written:
             case list():
                 return tuple(cast(list[Any], written))

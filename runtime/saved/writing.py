@@ -1,4 +1,4 @@
-"""Writes a program to a file: its calls as data."""
+"""Writes a program to a file, with its calls as data."""
 
 import ctypes
 import json
@@ -37,7 +37,7 @@ from ..program.steps import MemoryBlock, View
 from .names import CONTROLS, FORMAT, FUNCTIONS, MANIFEST, is_of_numpy, method
 
 ALIGNED = 16
-"""Bytes: constants keep where they lie between multiples of that."""
+"""In bytes: constants keep their address modulo this number."""
 
 
 def save(
@@ -47,10 +47,11 @@ def save(
     results: Sequence[Result],
     bound: Mapping[int, Array],
 ) -> None:
-    """Writes a program that has not been called. Inputs in `bound` are given ahead;
-    those that are constants, in memory that does not move, are none any more.
+    """Writes a program that has not been called. `bound` has the arrays of inputs that
+    are bound in advance. Bound parameters, whose memory does not move, are saved as
+    constants, and are no inputs of the saved program.
 
-    Raises `LocatedError` for an operation with calls that can't be written; `OSError`.
+    Raises `LocatedError` for an operation with calls that cannot be written; `OSError`.
     """
     writer = _Writer(program)
     calls = [call for step in program.steps for call in writer.step(step)]
@@ -95,33 +96,34 @@ def _npy(data: Array) -> bytes:
 
 
 def _write(path: Path, files: Mapping[str, bytes]) -> None:
-    """The whole file or none; the same bytes for the same program."""
+    """Writes the whole file or none. The same program gives the same bytes."""
     with whole_file(path) as stream, ZipFile(stream, "w") as archive:
         for name, data in files.items():
             archive.writestr(ZipInfo(name), data)
 
 
 class _Unsavable(Exception):
-    """What a file has no form for."""
+    """An object in a call that the file format cannot represent."""
 
 
 class _Writer:
-    """Goes through calls, and notes what they have."""
+    """Converts calls to data, and collects the functions and memories that they use."""
 
     def __init__(self, program: CompiledProgram):
         self.functions: dict[str, str] = {}
-        """The object file of each native function, by digest."""
+        """The name of the object file of each native function, by the function's
+        digest."""
         self.objects: dict[str, bytes] = {}
-        """Machine code, by the object file's name."""
+        """Machine code by the name of its object file."""
         self.primitives: list[object] = []
         self.known: dict[MemoryBlock, int] = {}
-        """The number of each memory whose contents do not matter."""
+        """The index of each memory whose contents are not saved."""
         self._numbers: dict[Description, int] = {}
         self._spans: list[tuple[int, int, int]] = []
         self._memories: list[dict[str, object]] = []
         self._loose: list[tuple[int, int, list[Any]]] = []
         self._kept: list[object] = []
-        """What has the arrays of which `_loose` knows the addresses."""
+        """Keeps the arrays alive whose addresses are in `_loose`."""
         memory = program.memory
         for index, argument in enumerate(memory.arguments):
             if argument.home is not None:
@@ -160,7 +162,8 @@ class _Writer:
         return self.value(result.array())
 
     def needed(self) -> dict[str, object]:
-        """What a process has to have for the calls."""
+        """The requirements of the calls: the version of oneDNN, and the processor's
+        features."""
         needed: dict[str, object] = {}
         if self.primitives:
             needed["oneDNN"] = library().version
@@ -170,7 +173,7 @@ class _Writer:
         return needed
 
     def memories(self) -> tuple[list[dict[str, object]], list[Array]]:
-        """All memories, and the contents of those in which some matter."""
+        """All memories, and the contents of constant memories."""
         memories, constants = self._memories.copy(), list[Array]()
         numbers: dict[tuple[int, int], int] = {}
         spans = _merged([(start, end) for start, end, _ in self._loose])
@@ -188,7 +191,7 @@ class _Writer:
     # Values of calls
 
     def value(self, value: object) -> Any:
-        """A value as JSON. Raises `_Unsavable`."""
+        """`value` as JSON. Raises `_Unsavable`."""
         match value:
             case np.generic():
                 number = cast(Any, value)
@@ -283,7 +286,7 @@ class _Writer:
         return place
 
     def function(self, function: Any) -> str:
-        """Notes a native function; its digest."""
+        """Records a native function, and returns its digest."""
         name, self.objects[name] = function.code
         self.functions[function.digest] = name
         return function.digest
@@ -319,7 +322,7 @@ class _Writer:
 
 
 def _merged(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Spans that overlap as one."""
+    """Merges spans that overlap."""
     merged: list[tuple[int, int]] = []
     for start, end in sorted(spans):
         if merged and start < merged[-1][1]:
@@ -330,6 +333,6 @@ def _merged(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _bytes_at(start: int, end: int, before: int) -> Array:
-    """What lies there, with some zeros before it."""
+    """The bytes from `start` to `end`, after `before` zeros."""
     data = ctypes.string_at(start, end - start)
     return np.frombuffer(bytes(before) + data, np.uint8)
