@@ -17,7 +17,7 @@ from ..pool import Scratch
 
 
 def same_memory(x: Array, y: Array) -> bool:
-    """Whether two arrays are the same elements in the same order."""
+    """Whether two arrays have the same elements in the same order."""
     return (
         x.__array_interface__["data"][0] == y.__array_interface__["data"][0]
         and x.shape == y.shape
@@ -35,12 +35,12 @@ def copy(out: Array, x: Array) -> list[Call]:
 
 
 def fill(out: Array, value: Array) -> list[Call]:
-    """All elements of `out` become the rank-0 array `value` as it is now."""
+    """Sets all elements of `out` to the current value of the rank-0 array `value`."""
     return [(out.fill, (value.item() if value.dtype.kind in "biuf" else value[()],))]
 
 
 def try_reshape(x: Array, shape: Shape) -> Array | None:
-    """A view of `x` with another shape, if there is one."""
+    """A view of `x` with another shape, or None if there is none."""
     if x.size == 0:
         return x.reshape(shape)
     strides = reshaped_strides(x.shape, x.strides, shape)
@@ -50,7 +50,7 @@ def try_reshape(x: Array, shape: Shape) -> Array | None:
 
 
 def reshaped(x: Array, shape: Shape, scratch: Scratch) -> tuple[Array, list[Call]]:
-    """`x` under another shape: a view, or a copy that the calls make."""
+    """`x` with another shape: a view, or a copy that the returned calls make."""
     view = try_reshape(x, shape)
     if view is not None:
         return view, []
@@ -59,18 +59,20 @@ def reshaped(x: Array, shape: Shape, scratch: Scratch) -> tuple[Array, list[Call
 
 
 def alike(x: Array, dtype: DType, scratch: Scratch) -> Array:
-    """Memory of `x`'s shape, with the dimensions in the same order, without gaps."""
+    """Scratch memory with the shape and the order of dimensions of `x`, without
+    gaps."""
     order = sorted(range(x.ndim), key=lambda d: -abs(x.strides[d]))
     buffer = scratch.take(tuple(x.shape[d] for d in order), dtype)
     return buffer.transpose([order.index(d) for d in range(x.ndim)])
 
 
 def tiles(shape: Shape, limit: int) -> Iterator[tuple[slice, ...]]:
-    """Cuts an iteration space along its leading dimensions into like parts.
+    """Divides an iteration space along its leading dimensions into parts of similar
+    size.
 
     Each part has at most `limit` elements, or one if `limit` is smaller, and is given
-    as one slice for each dimension. Only one dimension is cut within: those before it
-    are taken one by one, those after it whole.
+    as one slice for each dimension. Only one dimension is divided into ranges: the
+    parts have size 1 in the dimensions before it, and the full size in those after it.
     """
     if 0 in shape:
         return
@@ -91,15 +93,16 @@ def tiles(shape: Shape, limit: int) -> Iterator[tuple[slice, ...]]:
 
 
 def iota(op: shaping.IotaOp, shape: Shape, dtype: DType) -> Array:
-    """The operation's result as a view that repeats one row of numbers."""
+    """The result of `op` as a view that repeats one row of numbers."""
     dim = op.dimension.value.data
     row = np.arange(shape[dim]).astype(dtype)
     return broadcast_in_dim(row, (dim,), shape)
 
 
 def with_positions(op: ElementsOp, inputs: Sequence[Array]) -> list[Array]:
-    """All tensors that the operation's region sees elements of, and what else it reads:
-    those that are no inputs as views that repeat one row of numbers."""
+    """The tensors whose elements the region of `op` takes, followed by its other
+    inputs. Positions (`iota`), which are not inputs, become views that repeat one row
+    of numbers."""
 
     def made(places: shaping.IotaOp) -> Array:
         dtype = numpy_dtype(places.declared[0].element_type, op)
@@ -109,7 +112,7 @@ def with_positions(op: ElementsOp, inputs: Sequence[Array]) -> list[Array]:
 
 
 def broadcast_in_dim(x: Array, dims: Sequence[int], shape: Sequence[int]) -> Array:
-    """A view that repeats `x`, whose dimension d becomes `dims[d]`, over `shape`."""
+    """A view that repeats `x` over `shape`; dimension d of `x` becomes `dims[d]`."""
     strides = [0] * len(shape)
     for size, stride, dim in zip(x.shape, x.strides, dims, strict=True):
         strides[dim] = stride if size > 1 else 0
@@ -117,7 +120,8 @@ def broadcast_in_dim(x: Array, dims: Sequence[int], shape: Sequence[int]) -> Arr
 
 
 def viewed(op: TensorOp, x: Array, shape: Shape) -> Array | None:
-    """The operation's result as a view of its operand, if it can be one."""
+    """The result of `op` as a view of its operand `x`, or None if there is no such
+    view."""
     match op:
         case shaping.DeviceCopyOp():
             return x

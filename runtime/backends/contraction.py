@@ -1,9 +1,9 @@
 """A contraction, then elementwise operations on its result: in place, or in blocks.
 
-Usually the contraction is computed into the result's memory, and the loop runs over it
-in place. Where that memory also holds an operand of the loop (`w - lr * dot(x, g)` in
-the memory of `w`), or has elements of another size, both run block by block, and the
-contraction's blocks lie in the workspace.
+Usually the contraction is computed into the result's memory, and the loop over the
+elements runs in place. If that memory also holds an operand of the loop (`w - lr *
+dot(x, g)` in the memory of `w`), or has elements of another size, both run block by
+block, and the contraction's blocks are in the workspace.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,16 +21,18 @@ from ..pool import Scratch
 from .arrays import reshaped, tiles
 
 BLOCK = 1 << 16
-"""Elements of a block: 256 KiB of f32."""
+"""The elements of a block: 256 KiB of f32."""
 
 Contraction: TypeAlias = DotGeneralOp | ConvolutionOp
 Product: TypeAlias = Callable[
     [Contraction, Sequence[Array], Array, Scratch], list[Call]
 ]
-"""Computes the contraction of two arrays into a third."""
+"""Makes the calls that compute the contraction of two arrays into a third."""
 
 Loop: TypeAlias = Callable[[Mapping[SSAValue, Array], Array], list[Call]]
-"""Computes the result from the loop's operands, one of which it may overwrite."""
+"""Makes the calls that compute the result from the loop's operands. They may overwrite
+the operand in the result's memory.
+"""
 
 
 def contraction(
@@ -43,8 +45,9 @@ def contraction(
     loop: Loop,
     limit: int = BLOCK,
 ) -> list[Call]:
-    """The calls for `op` on `inputs`, then a loop over its result and over `sides`,
-    which are of `out`'s shape. Blocks have at most `limit` elements, or one row."""
+    """The calls for `op` on `inputs`, followed by a loop over its result and over
+    `sides`, which have the shape of `out`. Blocks have at most `limit` elements, or one
+    row."""
     dtype = numpy_dtype(op.declared[0].element_type, op)
     (result,) = op.results or op.outs
     is_alike = dtype.itemsize == out.dtype.itemsize
@@ -57,7 +60,7 @@ def contraction(
     calls: list[Call] = []
     for block in blocks(op, out.shape, limit):
         start = scratch.mark
-        part_of_out = out[*block, ...]  # a view even of what has no dimensions
+        part_of_out = out[*block, ...]  # a view even if it has no dimensions
         target = scratch.take(part_of_out.shape, dtype)
         mark = scratch.mark
         calls += product(op, operands(op, inputs, block), target, scratch)
@@ -69,7 +72,7 @@ def contraction(
 
 
 def terms(op: Contraction, inputs: Sequence[Array]) -> int:
-    """How many products of two elements are added up for each element of the result."""
+    """The number of products that are added up for each element of the result."""
     if isinstance(op, DotGeneralOp):
         return prod(inputs[0].shape[d] for d in op.contracting[0])
     labels = op.labels[1]
@@ -82,7 +85,7 @@ def blocks(op: Contraction, shape: Shape, limit: int) -> Iterator[tuple[slice, .
     if isinstance(op, DotGeneralOp):
         yield from tiles(shape, limit)
         return
-    # A convolution is cut along its batches or features, whichever lie outside.
+    # A convolution is divided along batches or features: the outer of the two.
     whole = [slice(0, size) for size in shape]
     labels = op.labels[2]
     cut = min(labels.index("b"), labels.index("f"))
@@ -98,11 +101,11 @@ def blocks(op: Contraction, shape: Shape, limit: int) -> Iterator[tuple[slice, .
 def operands(
     op: Contraction, inputs: Sequence[Array], block: Sequence[slice]
 ) -> Sequence[Array]:
-    """The parts of both operands that a part of the result depends on: of a
-    convolution's, of batches and features."""
+    """The parts of both operands that `block` of the result depends on. For a
+    convolution, only batches and features are divided."""
     parts: list[Array] = []
     if isinstance(op, ConvolutionOp):
-        if op.batch_group_count.value.data > 1:  # more batches than the result: whole
+        if op.batch_group_count.value.data > 1:  # the image has more batches: whole
             return inputs
         *labels, out = op.labels
         for x, own, cut, of in zip(inputs, labels, "bo", "bf", strict=True):
@@ -126,8 +129,8 @@ def operands(
 def matrices(
     op: DotGeneralOp, side: int, x: Array, scratch: Scratch
 ) -> tuple[Array, list[Call]]:
-    """The left or right operand as matrices, one for each place of the batch
-    dimensions: a view, or else a copy that the calls make."""
+    """The left or right operand as matrices, one for each index of the batch
+    dimensions: a view, or else a copy that the returned calls make."""
     batch, contracting = op.batching[side], op.contracting[side]
     free = [d for d in range(x.ndim) if d not in batch and d not in contracting]
     parts = (free, contracting) if side == 0 else (contracting, free)
@@ -137,5 +140,6 @@ def matrices(
 
 
 def by_labels(x: Array, labels: str, order: str) -> Array:
-    """A convolution's operand or result with its dimensions in this order."""
+    """An operand or result of a convolution with its dimensions in the order of
+    `order`."""
     return x.transpose([labels.index(label) for label in order])

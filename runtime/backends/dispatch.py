@@ -1,11 +1,11 @@
-"""Asks the backends in turn; the first one that has calls for an operation computes it.
+"""Asks the backends in turn; the first one that returns calls computes an operation.
 
+    native   elementwise operations, reductions and groups; it leaves a contraction in
+             a group to onednn or numpy
     onednn   contractions
-    native   elementwise operations, reductions and groups; what is a contraction in a
-             group, by onednn or numpy
     numpy    all operations
 
-Copies that NumPy would make in between are native, too, for every backend.
+The copies that NumPy kernels need in between are native, too, for every backend.
 """
 
 import os
@@ -37,12 +37,12 @@ def compile_call(
     scratch: Scratch,
     native: bool = True,
 ) -> list[Call]:
-    """The calls that compute `outs` from `inputs`, as `op` says: by the first backend
-    that has some, or by NumPy unless `native`.
+    """The calls that compute `outs` from `inputs` as `op` specifies: by the first
+    backend that supports `op`, or by NumPy if `native` is false.
 
-    Raises `LocatedError` for an operation, or types of elements, without a kernel.
+    Raises `LocatedError` for an operation, or element types, without a kernel.
     """
-    kernel_of(op)  # refuses what no backend knows, were it on empty arrays
+    kernel_of(op)  # raises for unknown operations, even on empty arrays
     scratch.reset()
     if not any(out.size for out in outs):
         return []
@@ -57,7 +57,8 @@ def compile_call(
 
 
 def setting() -> str:
-    """All that decides which kernels compute a program on this machine."""
+    """A text with everything that decides which kernels compute a program on this
+    machine."""
     found = [
         f"{name}={value}"
         for name, value in sorted(os.environ.items())

@@ -21,5 +21,6 @@ from ..pool import Scratch
 Backend: TypeAlias = Callable[
     [Operation, Sequence[Array], Sequence[Array], Scratch], list[Call] | None
 ]
-"""`(op, inputs, outs, scratch) -> calls`; None for what another backend has to do. Some
-output has elements."""
+"""`(op, inputs, outs, scratch) -> calls`; None if another backend must compute `op`. At
+least one output has elements.
+"""

@@ -1,6 +1,6 @@
-"""Divides work into parts that threads compute concurrently: how many, and how large.
+"""Divides work into parts that threads compute concurrently: their number and sizes.
 
-No sum is divided: each element of a result is computed in one part.
+Sums are not divided: each element of a result is computed in one part.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,27 +11,30 @@ from ...analysis.cost import CONTRACTED_PER_NS
 from ...support.arrays import Shape
 
 Slices: TypeAlias = tuple[slice, ...]
-"""Of an array, a slice for each dimension."""
+"""A part of an array: a slice for each dimension."""
 
 LANES = 16
-"""Elements that parts have a multiple of where they are in vectors: one of f32."""
+"""Parts are multiples of this number of elements along vectorized dimensions: one
+AVX-512 vector of f32.
+"""
 
 GRAIN = 25_000
-"""Nanoseconds that a part takes at least: to offer parts, and to wait for them, takes
-some thousand."""
+"""The minimum time of a part in nanoseconds. Offering parts and waiting for them takes
+some thousand nanoseconds.
+"""
 
 SHORT = 128
-"""Products of which shorter sums take as long, about."""
+"""Shorter sums take about as long as sums of this number of products."""
 
 
 def cut(
     sizes: Sequence[int], units: Sequence[int], time: float, threads: int
 ) -> tuple[int, Sequence[slice]]:
-    """The dimension that is divided, and its parts; one part if more do not pay.
+    """The dimension that is divided, and its parts; one part if dividing does not pay.
 
-    It is the first of those that allow for the most parts. Parts are multiples of the
-    dimension's unit, but for the last one. `time` is what all takes in one thread, in
-    nanoseconds.
+    Takes the first of the dimensions that allow the most parts. All parts but the last
+    are multiples of the dimension's unit. `time` is the time of the whole work in one
+    thread, in nanoseconds.
     """
     most = min(threads, int(time / GRAIN))
     possible = [min(most, n // unit) for n, unit in zip(sizes, units, strict=True)]
@@ -46,10 +49,11 @@ def cut(
 def divisions(
     shape: Shape, units: Mapping[int, int], summed: int, threads: int
 ) -> Sequence[Sequence[Slices]]:
-    """Blocks of a contraction's result that threads compute at the same time: along one
-    dimension or another, those of the most parts first. One block where parts do not
-    pay. Each element is the sum of `summed` products. `units` are those of the
-    dimensions that may be divided, the best first."""
+    """Ways to divide a contraction's result into blocks that threads compute
+    concurrently. Each divides one dimension; the ways with the most blocks come first.
+    A way has a single block if dividing does not pay. Each element is the sum of
+    `summed` products. `units` has the units of the dimensions that may be divided, in
+    order of preference."""
     time = 2 * prod(shape) * max(summed, SHORT) / CONTRACTED_PER_NS
     whole = [slice(None)] * len(shape)
     found: list[Sequence[Slices]] = []

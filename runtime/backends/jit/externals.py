@@ -1,7 +1,7 @@
-"""LAPACK's and BLAS's routines for native code: SciPy's, which brings both.
+"""Finds LAPACK's and BLAS's routines for native code, in SciPy.
 
-LLVM IR declares them as `lapack.NAME`, by the names that LAPACK has for the types of
-elements. All arguments are addresses, as in Fortran.
+LLVM IR declares them as `lapack.NAME`, with LAPACK's name for the element type. All
+arguments are addresses, as in Fortran.
 """
 
 import re
@@ -20,15 +20,15 @@ _POINTER = PYFUNCTYPE(c_void_p, py_object, c_char_p)(
 
 
 def declared_in(code: bytes) -> Collection[str]:
-    """The names that an object file has of such routines."""
+    """The names of these routines that an object file refers to."""
     found = re.findall(rf"{re.escape(PREFIX)}(\w+)".encode(), code)
     return sorted({name.decode() for name in found})
 
 
 @cache
 def address_of(name: str) -> int:
-    """Where a routine is, as Cython programs find it. Raises `ImportError` without
-    SciPy, or where that has no such routine."""
+    """The address of a routine, as Cython programs find it. Raises `ImportError` if
+    SciPy is missing or has no such routine."""
     modules: list[Any] = [
         import_module(f"scipy.linalg.cython_{library}")
         for library in ("lapack", "blas")

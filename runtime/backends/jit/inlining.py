@@ -1,8 +1,8 @@
 """Joins loops and branches of native functions into one native function.
 
-A loop often computes a number, or a row of a few elements. Calling a function for each
-operation by its address takes longer than that. The functions therefore become parts of
-one function, whose words are the words of all of them, one after the other:
+A loop often computes a scalar, or a row of a few elements. An indirect call for each
+operation takes longer than that. The functions are therefore inlined into one function,
+whose words are the concatenated words of all of them:
 
     define i32 @{name}(ptr noalias readonly %words) nounwind {
       ...                            ; the words, and small buffers, to registers
@@ -17,26 +17,27 @@ one function, whose words are the words of all of them, one after the other:
     done:
       ...                            ; small buffers, back to memory
 
-A loop inside a loop is such a function itself.
+A nested loop has been joined into such a function before.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 HEAD = "define i32 @{name}(ptr noalias readonly %words) nounwind {"
-"""How the text of a function begins that can be a part of others."""
+"""The first line of functions that can be inlined into others."""
 
 _PART = "define internal i32 @{{name}}_{}(ptr noalias readonly %words) alwaysinline {{"
 
 LONGEST = 30_000
-"""Characters of LLVM IR in all parts: longer ones take much more time than the calls,
-to compile too."""
+"""The maximum characters of LLVM IR in all parts. Longer loops take much more time than
+the calls, and much longer to compile.
+"""
 
 LARGEST = 64
-"""Bytes of a buffer that a loop has a copy of."""
+"""The maximum bytes of a buffer that a loop keeps a copy of."""
 
 ALIGNMENT = 64
-"""Bytes: that of copies, and of the buffers."""
+"""In bytes: of these buffers, and of their copies."""
 
 _LOOP = """  br label %next
 next:
@@ -67,32 +68,33 @@ class Part(NamedTuple):
 
 
 class Local(NamedTuple):
-    """A buffer that some words point to, or into: the function works on a copy of its
-    own, which LLVM keeps in registers."""
+    """A buffer that some words point into. The function works on its own copy, which
+    LLVM keeps in registers."""
 
     size: int
-    """Bytes."""
+    """In bytes."""
     words: Mapping[int, int]
-    """Numbers of words, among those of the function, and their offsets in bytes."""
+    """The offset in bytes that each word points to, by the index of the word."""
 
     @property
     def first(self) -> int:
-        """A word that points to the first byte."""
+        """The index of a word that points to the first byte."""
         return next(word for word, offset in self.words.items() if not offset)
 
 
 def loop(
     condition: Sequence[Part], body: Sequence[Part], locals: Sequence[Local] = ()
 ) -> str | None:
-    """The text of a function that runs the first parts and, as long as they set a flag,
-    the second and they again; None if it is too long. The words: the address of the
-    flag, then those of all parts."""
+    """The text of a function that runs the parts of `condition`; while they set a flag,
+    it runs `body` and `condition` again. None if it is too long. The words: the address
+    of the flag, then those of all parts."""
     return _function(_LOOP, condition, body, locals)
 
 
 def branch(then: Sequence[Part], otherwise: Sequence[Part]) -> str | None:
-    """The same of a function that runs the first parts if the flag is set, else the
-    second."""
+    """The text of a function that runs the parts of `then` if the flag is set, and
+    otherwise those of `otherwise`. None if it is too long. The words are as in `loop`.
+    """
     return _function(_BRANCH, then, otherwise, ())
 
 
@@ -117,7 +119,7 @@ def _function(
 
 
 def _calls(region: Sequence[Part], texts: Sequence[str], word: int) -> str:
-    """Calls of parts, whose words begin with that of a number."""
+    """Calls of the parts in `region`, whose words start at index `word`."""
     lines: list[str] = []
     for part in region:
         at = f"%at{word}"
@@ -137,7 +139,7 @@ def _allocated(locals: Sequence[Local]) -> str:
 
 
 def _own(locals: Sequence[Local]) -> dict[int, str]:
-    """The words that point to buffers of the function's own, and where in them."""
+    """The address in the function's own buffers that replaces each word."""
     return {
         word: f"getelementptr i8, ptr %local{number}, i64 {offset}"
         for number, local in enumerate(locals)
@@ -146,7 +148,7 @@ def _own(locals: Sequence[Local]) -> dict[int, str]:
 
 
 def _copied(count: int, own: Mapping[int, str]) -> str:
-    """Copies words to where LLVM makes registers of them."""
+    """Copies the words to memory that LLVM promotes to registers."""
     lines = [f"  %copy = alloca [{count} x ptr]\n"]
     for n in range(count):
         lines.append(f"  %from{n} = getelementptr ptr, ptr %words, i64 {n}\n")
@@ -171,7 +173,7 @@ def _moves(locals: Sequence[Local]) -> tuple[str, str]:
 
 
 def _definitions(texts: Sequence[str]) -> Iterable[str]:
-    """The functions under names of their own, and what they call, once."""
+    """The functions under unique names, and their declarations without duplicates."""
     declared: dict[str, None] = {_MEMCPY: None}
     for number, text in enumerate(texts):
         part = text.replace("@{name}_", f"@{{name}}_{number}_")

@@ -1,9 +1,9 @@
 """Compiles LLVM IR to functions of this process by llvmlite, with a cache on disk.
 
-Functions that are needed together become one module: to set up LLVM's passes for a
-module takes as long as the machine code of a small function. A program finds every
-function in the cache (support/cache.py) that any other program has used, under a hash
-of the IR, the versions of what compiles, and the processor.
+Functions that are needed together become one module, because setting up LLVM's passes
+for a module takes as long as compiling a small function. The cache (support/cache.py)
+is shared by all programs. Its keys are hashes of the IR, the versions of the compiler,
+and the processor.
 """
 
 import functools
@@ -26,7 +26,7 @@ _lock = Lock()
 
 @functools.cache
 def is_available() -> bool:
-    """Whether native code can be made in this process."""
+    """Whether this process can compile native code."""
     if os.environ.get("TENSORPLAN_NATIVE") == "0":
         return False
     try:
@@ -36,7 +36,7 @@ def is_available() -> bool:
 
 
 def compiler() -> "Compiler":
-    """The process's compiler. Raises `ImportError` without a recent llvmlite."""
+    """The compiler of the process. Raises `ImportError` without a recent llvmlite."""
     global _compiler
     with _lock:
         if _compiler is None:
@@ -45,11 +45,11 @@ def compiler() -> "Compiler":
 
 
 class Host(NamedTuple):
-    """What machine code is for."""
+    """The target of machine code."""
 
     triple: str
     features: str
-    """As LLVM has them: "+avx2,+fma,-amx"."""
+    """In LLVM's syntax: "+avx2,+fma,-amx"."""
 
 
 def _name(digest: str) -> str:
@@ -84,10 +84,10 @@ class Compiler:
         versions = VERSION, import_module("llvmlite").__version__
         host_is = (*llvm.llvm_version_info, triple, cpu, features)
         self.setting = "\n".join(map(str, (*versions, *host_is)))
-        """What compiles, and for which processor."""
+        """The compiler's versions and the processor."""
         self._passes = llvm.create_new_module_pass_manager()
         self._passes.add_always_inliner_pass()  # see inlining.py
-        self._passes.add_sroa_pass()  # slots to registers; all else is written well
+        self._passes.add_sroa_pass()  # slots to registers; the rest needs no passes
         self._passes.add_instruction_combine_pass()
         empty = llvm.parse_assembly("")
         empty.triple = triple
@@ -100,8 +100,8 @@ class Compiler:
 
     def function(self, text: str, quick: bool = False) -> "Function":
         """The function that `text` defines under the name `{name}`, which takes a
-        pointer and returns an `i32`. `quick` is to compile, for what mostly calls
-        others or waits."""
+        pointer and returns an `i32`. With `quick`, it is compiled without optimization:
+        for functions that mainly call others or wait."""
         if (known := self._texts.get((text, quick))) is not None:
             return known
         digest = sha256(f"{self.setting}\n{quick}\n{text}".encode()).hexdigest()
@@ -110,11 +110,12 @@ class Compiler:
         return function
 
     def linked(self, digest: str, code: "ObjectFile | None" = None) -> "Function":
-        """The function of this digest: the one that there is, or of an object file."""
+        """The function with this digest: an existing one, or a new one from an object
+        file."""
         return self._functions.setdefault(digest, Function(self, digest, code))
 
     def make(self, functions: Iterable["Function"]) -> None:
-        """Has the machine code of all functions made that have none yet."""
+        """Compiles all functions that have no machine code yet."""
         with self.lock:
             new: dict[bool, dict[str, Function]] = {False: {}, True: {}}
             for function in functions:
@@ -126,7 +127,7 @@ class Compiler:
                 self._make(list(together.values()))
 
     def link(self, function: "Function") -> int:
-        """Brings a function's code into this process, once; its address."""
+        """Loads a function's code into this process, once; returns its address."""
         with self.lock:
             name, code = function.code
             if name not in self._linked:
@@ -143,7 +144,7 @@ class Compiler:
             return address
 
     def _cached(self, digest: str) -> "ObjectFile | None":
-        """The object file on disk that a function is in."""
+        """The object file on disk that contains a function, or None."""
         name = (cache.read(f"{digest}.in") or digest.encode()).decode()
         if name not in self._objects:
             if (code := cache.read(f"{name}.o")) is None:
@@ -152,7 +153,7 @@ class Compiler:
         return self._objects[name]
 
     def _make(self, functions: Sequence["Function"]) -> None:
-        """Compiles functions together."""
+        """Compiles functions together, and caches them."""
         digests = [function.digest for function in functions]
         name = digests[0]
         if len(digests) > 1:
@@ -186,33 +187,33 @@ class ObjectFile(NamedTuple):
 
 
 class Function:
-    """A native function. Its code is made when it is first asked for: to know what
-    memory a kernel takes, none is needed."""
+    """A native function. It is compiled on first use: measuring the workspace of a
+    kernel needs no code."""
 
     def __init__(self, compiler: Compiler, digest: str, known: ObjectFile | None):
         self.digest = digest
-        """Of what it computes, and for which processor."""
+        """A hash of the IR, the compiler and the processor."""
         self.text = ""
-        """Its LLVM IR; none if it comes from an object file."""
+        """The LLVM IR; empty if the function comes from an object file."""
         self.quick = False
         """Whether it is compiled without optimization."""
         self.known = known
-        """The object file that it is in, once there is one."""
-        self._compiler = compiler  # which owns the code, and lives as long
+        """The object file that contains the function, if it is compiled."""
+        self._compiler = compiler  # keeps the code alive
 
     @property
     def code(self) -> ObjectFile:
-        """The object file that it is in."""
+        """The object file that contains the function."""
         self._compiler.make([self])
         assert self.known is not None
         return self.known
 
     @cached_property
     def address(self) -> int:
-        """Where its code is."""
+        """The address of the machine code."""
         return self._compiler.link(self)
 
     @cached_property
     def entry(self) -> Any:
-        """What calls it, with an array of words."""
+        """The function for ctypes; it takes an array of words."""
         return CFUNCTYPE(c_int, c_void_p)(self.address)

@@ -1,7 +1,8 @@
-"""Makes calls of native functions; joins runs, loops and branches of them to one call.
+"""Makes calls of native functions, and joins sequences, loops and branches of them into
+one call.
 
-A native function takes the address of its words, mostly addresses themselves, and
-returns 0 or, as only oneDNN's do, the status of an error.
+A native function takes the address of an array of 64-bit words, most of which are
+addresses. It returns 0 or, only if it calls oneDNN, the status of an error.
 """
 
 import ctypes
@@ -39,8 +40,10 @@ done:
   %result = phi i32 [0, %entry], [%status, %next]
   ret i32 %result
 }"""
-"""Calls functions one after the other, up to the first that fails. The words: how many
-there are, then for each its address, the number of its words, and these."""
+"""Calls functions one after the other, up to the first that fails. The words: the
+number of functions, then for each its address, the number of its words, and these
+words.
+"""
 
 _CONTROL = """define i32 @{name}(ptr %words) {
 entry:
@@ -52,7 +55,7 @@ entry:
   %secondat = getelementptr ptr, ptr %words, i64 3
   %second = load ptr, ptr %secondat
 """
-"""The words: the addresses of a flag, of `TAPE`, and of two tapes' words."""
+"""The words: the addresses of a flag, of `TAPE`, and of the words of two tapes."""
 
 WHILE = f"""{_CONTROL}  br label %next
 next:
@@ -70,7 +73,9 @@ done:
   %result = phi i32 [%tested, %next], [%status, %run]
   ret i32 %result
 }}"""
-"""Runs the first tape and, as long as it sets the flag, the second and it again."""
+"""Runs the first tape; while that sets the flag, runs the second and the first
+again.
+"""
 
 IF = f"""{_CONTROL}  %is_set = load i8, ptr %flag
   %holds = icmp ne i8 %is_set, 0
@@ -78,11 +83,11 @@ IF = f"""{_CONTROL}  %is_set = load i8, ptr %flag
   %status = call i32 %function(ptr %tape)
   ret i32 %status
 }}"""
-"""Runs one of the tapes: the first if the flag is set."""
+"""Runs the first tape if the flag is set, otherwise the second."""
 
 
 class Target(NamedTuple):
-    """Where an address is to be written, or the function that takes it, second to
+    """An address that is to be written to `place`, or passed to `function` after
     `place`."""
 
     place: int
@@ -120,32 +125,33 @@ no:
   ret i32 1
 }
 """
-"""Has what works on memory follow it to where it starts now: see `triples`. Returns 0,
-or 1 if a function fails."""
+"""Updates all targets in `triples` for memory that starts at `start`. Returns 0, or 1
+if a function fails.
+"""
 
 
 class Pointer(Protocol):
-    """What makes a record work on an array elsewhere, in memory that somebody else
-    keeps alive."""
+    """Makes a record use an array at another address, in memory that the caller keeps
+    alive."""
 
     def __call__(self, address: int) -> object:
-        """Says where."""
+        """Sets the address."""
         ...
 
     @property
     def target(self) -> Target:
-        """The same for native code, until the record's words move."""
+        """The target for native code, valid until the record's words move."""
         ...
 
 
 def triples(points: Iterable[tuple[int, Pointer]]) -> list[int]:
-    """For each offset in bytes, and what to give the address there: its target, and the
-    offset."""
+    """The target, as two numbers, and the offset in bytes of each pointer in
+    `points`."""
     return [x for offset, point in points for x in (*point.target, offset)]
 
 
 class Record:
-    """A call of a native function, which keeps alive what its words point to.
+    """A call of a native function; it keeps the memory alive that its words point to.
 
     Raises `RuntimeError` if the function fails.
     """
@@ -155,8 +161,8 @@ class Record:
 
     @cached_property
     def words(self) -> ctypes.Array[ctypes.c_int64]:
-        """Made when they are first asked for: to know what memory a kernel takes, none
-        are needed."""
+        """The words, made on first use: measuring the workspace of a kernel needs
+        none."""
         words = self._made_words()
         return (ctypes.c_int64 * len(words))(*words)
 
@@ -172,21 +178,21 @@ class Record:
         return self._function
 
     def functions(self) -> Iterator[Function]:
-        """All that it calls."""
+        """All functions that the record calls."""
         yield self._function
 
     def pointers(self) -> Iterator[tuple[Array, Pointer]]:
-        """The arrays that it works on, and what makes it work on others."""
+        """The arrays that the record uses, each with the pointer that moves it."""
         return iter(())
 
 
 class ArrayRecord(Record):
-    """One whose words are the addresses of arrays, and others."""
+    """A record whose words are the addresses of arrays, followed by other words."""
 
     def __init__(self, function: Function, arrays: Sequence[Array], *others: int):
         super().__init__(function)
         self.arrays: list[Array | None] = list(arrays)
-        """None for those that have moved since."""
+        """None for arrays that have been moved."""
         self._others = others
 
     def _made_words(self) -> Sequence[int]:
@@ -216,12 +222,12 @@ class _Word(NamedTuple):
 
 
 class Tape:
-    """Records called one after the other in one call, outside of Python."""
+    """Records that are called one after the other in one native call."""
 
     __slots__ = ("_function", "_words", "address", "records")
 
     def __init__(self, records: Sequence[Record]):
-        """From now on the records have their words here."""
+        """Moves the words of the records into this tape."""
         self._function = compiler().function(TAPE)
         self.records = records
         compiler().make(f for record in records for f in record.functions())
@@ -242,7 +248,7 @@ class Tape:
 
 
 class Control(ArrayRecord):
-    """Runs tapes as a flag says, in one call."""
+    """Runs tapes depending on a flag, in one call."""
 
     def __init__(self, text: str, flag: Array, *tapes: Tape):
         """`text` is `WHILE` or `IF`."""
@@ -259,10 +265,10 @@ class Control(ArrayRecord):
 
 
 class Parallel(Record):
-    """Runs parts at the same time, in one call."""
+    """Runs parts concurrently, in one call."""
 
     def __init__(self, members: int, parts: Sequence[Sequence[Record]]):
-        """`members` are the threads that may help the caller's."""
+        """`members` is the number of threads that may help the caller's thread."""
         super().__init__(compiler().function(PARALLEL, quick=True))
         self.members, self._parts = members, parts
 
@@ -287,8 +293,8 @@ class Parallel(Record):
 
 
 def parallel(parts: Sequence[Sequence[Call]], threads: int) -> list[Call]:
-    """The calls of parts none of which waits for another, the native ones of them in
-    one call at the same time. In a part, others come before these."""
+    """The calls of independent parts, with their native calls in one concurrent call.
+    In each part, other calls precede native ones."""
     if len(parts) == 1:
         return list(parts[0])
     before = [call for part in parts for call in part if not is_native([call])]
@@ -302,8 +308,8 @@ def parallel(parts: Sequence[Sequence[Call]], threads: int) -> list[Call]:
 def controlled(
     text: str, flag: Array, *regions: Sequence[Call], own: Sequence[Array] = ()
 ) -> Call | None:
-    """A call of `WHILE` or `IF`; None if one in a region, joined, is not native. `own`
-    is memory that nobody else accesses where the calls do."""
+    """A call of `WHILE` or `IF`; None if a call in a region, after joining, is not
+    native. `own` is memory that nothing outside the calls accesses while they run."""
     if record := _inlined(text, flag, regions, own):
         return record, ()
     make(call for calls in regions for call in calls)
@@ -320,7 +326,7 @@ def controlled(
 
 
 def make(calls: Iterable[Call]) -> None:
-    """Has the machine code of native calls made together."""
+    """Compiles the machine code of all native calls together."""
     records = [function for function, _ in calls if isinstance(function, Record)]
     if records:
         compiler().make(f for record in records for f in record.functions())
@@ -329,7 +335,7 @@ def make(calls: Iterable[Call]) -> None:
 def _inlined(
     text: str, flag: Array, regions: Sequence[Sequence[Call]], own: Sequence[Array]
 ) -> Record | None:
-    """The same as one function, if there is one of that many instructions."""
+    """A loop or branch as one function; None if that is too long or not possible."""
     parts: list[list[Part]] = []
     arrays: list[Array | None] = [flag]
     for calls in regions:
@@ -353,7 +359,7 @@ def _inlined(
 
 
 def _locals(arrays: Sequence[Array], own: Sequence[Array]) -> list[Local]:
-    """Small buffers in memory of their own, with the numbers of the arrays in them."""
+    """Small buffers in `own` memory, each with the indices of the arrays in it."""
     blocks = [span(block) for block in own]
     spans = {number: span(array) for number, array in enumerate(arrays)}
     found: list[tuple[int, int, dict[int, int]]] = []
@@ -362,7 +368,7 @@ def _locals(arrays: Sequence[Array], own: Sequence[Array]) -> list[Local]:
         if not any(low <= start and stop <= high for low, high in blocks):
             continue
         first, last, words = start, stop, dict[int, int]()
-        if found and start < found[-1][1]:  # the same bytes
+        if found and start < found[-1][1]:  # overlaps the last buffer
             first, last, words = found.pop()
         words[number] = address(arrays[number]) - first
         found.append((first, max(last, stop), words))
@@ -382,12 +388,12 @@ def _records(calls: Sequence[Call]) -> Iterator[object]:
 
 
 def is_native(calls: Sequence[Call]) -> bool:
-    """Whether no call is Python's or NumPy's."""
+    """Whether no call is a Python or NumPy function."""
     return all(isinstance(function, Record | Tape) for function, _ in calls)
 
 
 def joined(calls: Sequence[Call]) -> list[Call]:
-    """The same calls, with runs of records made into tapes."""
+    """The same calls, with consecutive records joined into tapes."""
     result: list[Call] = []
     run: list[Record] = []
 

@@ -1,8 +1,8 @@
-"""Holds signals back while native code runs that none may interrupt.
+"""Blocks signals while native code runs that signals must not interrupt.
 
-The kernel writes a handler's frame below the stack pointer. oneDNN before 3.11.2 has
-products (`gemm:jit`) that keep a pointer into the heap there, so the frame overwrites
-what lies in the heap (https://github.com/uxlfoundation/oneDNN/issues/4845).
+The kernel writes the frame of a signal handler below the stack pointer. oneDNN before
+3.11.2 has products (`gemm:jit`) whose stack pointer points into the heap, so the frame
+overwrites data in the heap (https://github.com/uxlfoundation/oneDNN/issues/4845).
 """
 
 import ctypes
@@ -10,13 +10,14 @@ import signal
 from functools import cache
 
 SET = "[16 x i64]"
-"""A type of LLVM's that has room for a `sigset_t`."""
+"""An LLVM type with room for a `sigset_t`."""
 
 DECLARED = "declare i32 @pthread_sigmask(i32, ptr, ptr)"
 
 
 def block(signals: str, before: str = "null") -> str:
-    """LLVM's call that has signals wait; where the set of those before goes."""
+    """The LLVM IR of a call that blocks `signals`, and stores the previous mask in
+    `before`."""
     how = getattr(signal, "SIG_BLOCK", 0)
     return f"call i32 @pthread_sigmask(i32 {how}, ptr {signals}, ptr {before})"
 
@@ -31,7 +32,7 @@ _FAULTS = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT", "SIGTRAP")
 
 @cache
 def asynchronous() -> ctypes.Array[ctypes.c_int64]:
-    """The set of all signals but for those that a thread's own code causes."""
+    """The set of all signals except those that a thread's own code causes."""
     made = (ctypes.c_int64 * 16)()
     posix = ctypes.CDLL(None)
     posix.sigfillset(made)

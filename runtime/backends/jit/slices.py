@@ -1,7 +1,7 @@
-"""Runs native calls on slices of arrays where they lie, without a copy of a slice.
+"""Runs native calls on slices of arrays in place, without copying the slices.
 
-The calls are made for memory that stands for a slice. Each run then finds out where the
-slice begins, gives that address to whatever has one of the memory, and runs the calls.
+The calls are made for stand-in memory. Each run computes the address of the slice,
+writes it to all places that hold an address of the stand-in, and runs the calls.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,23 +16,24 @@ from .records import FOLLOW, TAPE, ArrayRecord, Pointer, Record, Tape, triples
 
 
 class Slice(NamedTuple):
-    """A slice that begins where integers say, clamped so that it lies in `source`."""
+    """A slice that starts at run-time indices, clamped so that it lies in `source`."""
 
     source: Array
     starts: Sequence[Array]
     """An integer for each dimension of `source`."""
     stand_in: Array
-    """Of the slice's shape and strides, in memory of its own, which has no contents."""
+    """An array with the slice's shape and strides, in separate memory that is never
+    accessed."""
 
     @property
     def moving(self) -> Sequence[int]:
-        """The dimensions along which the slice is not all of `source`."""
+        """The dimensions along which the slice is smaller than `source`."""
         sizes = zip(self.source.shape, self.stand_in.shape, strict=True)
         return [d for d, (all, part) in enumerate(sizes) if all > part]
 
 
 def slice_of(source: Array, starts: Sequence[Array], sizes: Sequence[int]) -> Slice:
-    """The slice of these sizes. Strides of `source` are not negative."""
+    """The slice of these sizes. Strides of `source` must not be negative."""
     bytes = sum((n - 1) * s for n, s in zip(sizes, source.strides, strict=True))
     memory = np.empty(bytes + source.itemsize, np.uint8)
     stand_in = np.ndarray(sizes, source.dtype, memory, 0, source.strides)
@@ -76,7 +77,7 @@ class Sliced(ArrayRecord):
         return words
 
     def _points(self, memory: Array) -> Iterator[tuple[int, Pointer]]:
-        """What works on the memory, each with its offset there in bytes."""
+        """The pointers into `memory`, each with its offset there in bytes."""
         start, stop = span(memory)
         for record in self._tape.records:
             for array, pointer in record.pointers():
@@ -85,9 +86,10 @@ class Sliced(ArrayRecord):
 
 
 def _text(slices: Sequence[Slice]) -> str:
-    """The words: for each slice the addresses of its source and of its starts; those of
-    `TAPE` and of the tape's words; for each start the largest value, and the bytes that
-    one more is; for each slice how many targets it has, and these."""
+    """The text of the function. Its words: for each slice, the addresses of its source
+    and starts; the addresses of `TAPE` and of the tape's words; for each start, its
+    maximum and the stride in bytes; for each slice, the number of its targets, and the
+    targets."""
     kinds = [[part.starts[d].dtype for d in part.moving] for part in slices]
     arrays = sum(1 + len(kind) for kind in kinds)
     lines: list[str] = []

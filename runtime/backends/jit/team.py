@@ -1,17 +1,18 @@
-"""Runs the parts of one call at the same time, by one team of threads for all programs.
+"""Runs the parts of a call concurrently, by one team of threads for all programs.
 
-A call in parts (`Parallel` in records.py) offers them to the team and takes them, too,
-one after the other, as long as there are some: the caller waits for no thread that has
-not begun. While one call has the team, others run their parts themselves, so several
-callers neither wait for each other nor start more threads.
+A call in parts (`Parallel` in records.py) offers its parts to the team. The caller
+takes parts as well, one after the other, while there are any, so it never waits for a
+thread that has not begun a part. While one call uses the team, other callers run their
+parts by themselves. Several callers therefore neither wait for each other nor start
+more threads.
 
-    ticket      the number of the offer (32 bits), and how many parts are left to take
-    members     threads beside the caller that may take some
+    ticket      the number of the offer (32 bits), and the number of parts not yet taken
+    members     threads besides the caller that may take parts
     left        parts that have not ended
 
-Threads are POSIX's, start when a call first needs them, and run nothing of Python. One
-without work looks for some for a while (`PATIENCE`), as the next call mostly comes
-soon, and then sleeps. A child process that was forked has none of them, so its team
+Threads are POSIX threads that run no Python code. They start when a call first needs
+them. An idle thread spins for a while (`PATIENCE`), because the next call usually comes
+soon, and then sleeps. A forked child process has none of the threads, so its team
 starts anew.
 """
 
@@ -25,11 +26,12 @@ from . import signals
 from .llvm import compiler
 
 PATIENCE = 100_000
-"""Nanoseconds that a thread looks for work, or a caller for the end, before it sleeps:
-about twice what sleep costs. To wake a thread takes 30 microseconds on a virtual
-machine, 15 of them the caller's. Who waits as long as sleep costs takes at most twice
-the least time, whatever comes (Karlin et al., "Competitive randomized algorithms for
-nonuniform problems", SODA 1990)."""
+"""The nanoseconds that a thread spins while it waits for work, or a caller for the end,
+before it sleeps: about twice the cost of sleeping. Waking a thread takes 30
+microseconds on a virtual machine, 15 of them in the caller. Spinning for as long as
+sleeping costs takes at most twice the optimal time in every case (Karlin et al.,
+"Competitive randomized algorithms for nonuniform problems", SODA 1990).
+"""
 
 _PAUSES = {
     "x86_64": "call void @llvm.x86.sse2.pause()",
@@ -48,7 +50,9 @@ _TICKET, _PARTS, _TAPE, _MEMBERS, _STATUS = range(5)
 _LEFT, _BUSY, _STARTED, _SEATS, _WORK, _SIGNALS = 8, 16, 17, 18, 19, 20
 _SLEEPERS, _WAITING = 24, 25
 _LOCK, _OFFERED, _ENDED, _SIZE = 32, 40, 48, 56
-"""Words of a team: those that several threads write have cache lines of their own."""
+"""The index of each field of a team, in words. Fields that several threads write are in
+separate cache lines.
+"""
 
 
 def _fields(*names: int) -> str:
@@ -117,8 +121,10 @@ define internal i64 @now() {{
 declare i32 @clock_gettime(i32, ptr)
 {"declare void @llvm.x86.sse2.pause()" if "x86" in _PAUSE else ""}
 """
-"""Takes parts until there are none, and wakes a caller who waits for the last one. Who
-changes a ticket has read the fields of its offer: they change when no part is left."""
+"""Takes parts until there are none, and wakes a caller who waits for the last one. A
+thread reads the fields of an offer before it changes the ticket; the fields change only
+when no part is left.
+"""
 
 _WORK_TEXT = f"""{_TAKE}
 define i32 @{{name}}(ptr %team) {{
@@ -166,7 +172,9 @@ awake:
   br label %look
 }}
 {signals.DECLARED}"""
-"""What a thread of the team does for ever. Python's threads get the signals."""
+"""The endless loop of a thread of the team. It blocks signals, so that Python's threads
+receive them.
+"""
 
 PARALLEL = f"""{_TAKE}
 define i32 @{{name}}(ptr %words) {{
@@ -265,13 +273,14 @@ done:
 }}
 declare i32 @pthread_create(ptr, ptr, ptr, ptr)
 declare i32 @pthread_cond_broadcast(ptr)"""
-"""Runs tapes at the same time. The words: the addresses of the team, the number of
-threads that may help, the address of `TAPE`, how many tapes there are, and the
-addresses of their words. Gives the status of one that failed, if one did."""
+"""Runs tapes concurrently. The words: the address of the team, the number of threads
+that may help, the address of `TAPE`, the number of tapes, and the addresses of their
+words. Returns the status of a tape that failed, or 0.
+"""
 
 
 class Team:
-    """The memory by which threads and callers know of each other."""
+    """The memory through which threads and callers synchronize."""
 
     def __init__(self) -> None:
         self._words = (ctypes.c_int64 * (_SIZE + 8))()
@@ -281,7 +290,7 @@ class Team:
         self.reset()
 
     def reset(self) -> None:
-        """Begins without threads."""
+        """Resets the team to the state without threads."""
         ctypes.memset(self.address, 0, 8 * _SIZE)
         for word, address in (
             (_WORK, self.work.address),
@@ -297,7 +306,7 @@ class Team:
 
 @cache
 def team() -> Team:
-    """The process's team; in a child that was forked, its own."""
+    """The team of the process; a forked child gets its own."""
     made = Team()
     os.register_at_fork(after_in_child=made.reset)
     return made

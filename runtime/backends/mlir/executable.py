@@ -1,6 +1,6 @@
 """Runs level-4 programs natively: mlir-opt lowers them, mlir-runner compiles them.
 
-mlir-runner gets a second function, which maps the memory of the arguments from an
+mlir-runner gets a second function. This maps the memory of the arguments from an
 inherited file, runs the program once for each byte on stdin, and answers each with a
 byte. A program is therefore compiled once and shares memory with this process.
 """
@@ -49,13 +49,15 @@ PIPELINE = (
     "--convert-to-llvm",
     "--reconcile-unrealized-casts",
 )
-"""From level 4, without memory spaces, to the LLVM dialect (docs/lowering.md)."""
+"""The passes from level 4, without memory spaces, to the LLVM dialect
+(docs/lowering.md).
+"""
 
 NEWEST, OLDEST = 40, 19
-"""The versions of MLIR that are looked for under names such as `mlir-opt-22`."""
+"""The range of MLIR versions that are searched under names such as `mlir-opt-22`."""
 
 RUNNERS = ("mlir-runner", "mlir-cpu-runner")
-"""The second is what the first was called until MLIR 20."""
+"""The second is the former name, used until MLIR 20."""
 
 _ALIGNMENT = 64
 _ENTRY = "tensorplan_program"
@@ -64,8 +66,10 @@ _ROUND = """\
     %r = arith.truncf %x : f32 to bf16
     func.return %r : bf16
   }"""
-"""What LLVM calls where it keeps a bf16 between blocks: libgcc has it from 13 on, which
-Debian 12 lacks. Expanded to operations on integers as all of `arith.truncf` is."""
+"""The function that LLVM calls where it keeps a bf16 across blocks. libgcc has it from
+version 13 on; Debian 12 has an older one. It is expanded to integer operations, as
+every `arith.truncf` is.
+"""
 
 _DESCRIPTOR = "!llvm.struct<(ptr, ptr, i64, array<1 x i64>, array<1 x i64>)>"
 
@@ -79,7 +83,8 @@ class Tools:
 
 
 def installed() -> Iterator[Tools]:
-    """What is on PATH: under plain names, then from the newest version on."""
+    """The tools on PATH: first without a version suffix, then from the newest version
+    on."""
     for suffix in ("", *(f"-{v}" for v in range(NEWEST, OLDEST - 1, -1))):
         opt = shutil.which(f"mlir-opt{suffix}")
         runners = (shutil.which(name + suffix) for name in RUNNERS)
@@ -89,7 +94,7 @@ def installed() -> Iterator[Tools]:
 
 
 def find_tools() -> Tools:
-    """The first that are `installed`. Raises `LocatedError` if there are none."""
+    """The first tools that are `installed`. Raises `LocatedError` if there are none."""
     tools = next(installed(), None)
     if tools is None:
         raise LocatedError(
@@ -104,11 +109,11 @@ class MlirExecutable:
 
     `executable(*arrays)` takes and returns arrays as `runtime.executor.Executable`
     does, threads included, but never uses the caller's memory. `signature` is that of
-    the program at level 2 or 3 (level 4 does not tell unsigned integers). Without
-    `tools`, the first found are used. A large program that is not `optimized` compiles
-    in a twentieth of the time.
+    the program at level 2 or 3, as level 4 does not distinguish unsigned integers. By
+    default, `tools` are the first found. A large program that is not `optimized`
+    compiles in a twentieth of the time.
 
-    Raises `LocatedError` if MLIR's tools are not on PATH or do not take the program.
+    Raises `LocatedError` if MLIR's tools are not on PATH or reject the program.
     """
 
     def __init__(
@@ -125,8 +130,8 @@ class MlirExecutable:
         tools = tools or find_tools()
         module = module.clone()
         function = _isolate(module, signature.function.sym_name.data)
-        # Else LLVM sees that all arguments are parts of one file, and asks what of it
-        # a loop reads and writes, in vain.
+        # If inlined, all arguments are parts of one mapping, and LLVM spends time on
+        # alias analysis of the loops, in vain.
         function.attributes["passthrough"] = ArrayAttr([StringAttr("noinline")])
         self.workspace_bytes = _workspace(function)
         arguments = function.args
@@ -190,8 +195,8 @@ class MlirExecutable:
 
 
 def _isolate(module: ModuleOp, name: str) -> FuncOp:
-    """Makes a function, under a name that nothing else has, the only one that others
-    may call: those that it does not need need not be there."""
+    """Renames the function `name` to a unique name and makes all functions private, so
+    that unused ones can be removed."""
     entry: FuncOp | None = None
     for op in module.walk():
         if isinstance(op, CallOp) and op.callee.string_value() == name:
@@ -225,7 +230,8 @@ def _text(module: ModuleOp) -> str:
 def _server(
     types: Sequence[Attribute], places: Sequence[int], file: int, size: int
 ) -> str:
-    """`tensorplan_serve`: maps the file, then runs the program as often as asked to."""
+    """`tensorplan_serve`: maps the file, then runs the program once for each
+    request."""
     arena = f"memref<{size}xi8>"
     views = loads = ""
     for n, (type, place) in enumerate(zip(types, places, strict=True)):
@@ -289,7 +295,7 @@ def _stop(process: "subprocess.Popen[bytes]") -> None:
 
 
 def _workspace(function: FuncOp) -> int:
-    """The most bytes allocated at a time, but for arenas."""
+    """The peak bytes of allocations, without arenas."""
     most = now = 0
     for op in function.walk():
         if isinstance(op, memref.AllocOp) and not _is_arena(op.memref):

@@ -1,10 +1,10 @@
 """Contractions by oneDNN: matrix products and convolutions of f32 and bf16.
 
-backend.py       the calls of a contraction, alone or with what follows it
-library.py       the C library: where it is, its objects
-primitives.py    its primitives on arrays
-division.py      a primitive in parts, for threads
-epilogue.py      elementwise operations that a primitive does on the way
+backend.py       the calls of a contraction, alone or with an epilogue
+library.py       loads the C library, and wraps its objects
+primitives.py    calls of oneDNN's primitives on arrays
+division.py      divides a primitive into parts for threads
+epilogue.py      elementwise operations that a primitive fuses
 dot.py, convolution.py   which primitive computes an operation
 
 This backend needs the extra `fast`, including llvmlite, because its calls are native

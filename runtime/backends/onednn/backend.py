@@ -1,4 +1,6 @@
-"""oneDNN as a backend: contractions, and operations after them that it can fuse."""
+"""oneDNN as a backend: contractions, and the elementwise operations that it can
+fuse.
+"""
 
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -24,7 +26,7 @@ _COMPUTED = [
     ["bfloat16", "bfloat16", "float32"],
     ["bfloat16", "bfloat16", "bfloat16"],
 ]
-"""The elements of both operands and of the result."""
+"""The element types of both operands and of the result."""
 
 
 def is_available() -> bool:
@@ -36,7 +38,7 @@ def is_available() -> bool:
 def _is_there() -> bool:
     try:
         library()
-    except (AttributeError, OSError, Refused):  # none, an old one, not for this machine
+    except (AttributeError, OSError, Refused):  # missing, too old, or unsupported
         return False
     return True
 
@@ -44,17 +46,18 @@ def _is_there() -> bool:
 def calls_of(
     op: Operation, inputs: Sequence[Array], outs: Sequence[Array], scratch: Scratch
 ) -> list[Call] | None:
-    """The calls for a contraction; None for what is none, and for what oneDNN has no
-    fast primitive."""
+    """The calls for a contraction. None for other operations, and for contractions for
+    which oneDNN has no fast primitive."""
     if not isinstance(op, CONTRACTIONS):
         return None
     return compiled(op, inputs, outs[0], scratch)
 
 
 def computes(elements: Sequence[DType]) -> bool:
-    """Whether oneDNN computes contractions of such operands and results. Those of 8-bit
-    integers are native (native/integers.py), which takes as long as oneDNN with VNNI,
-    and a fraction of its workspace: oneDNN stores all sums in 32 bits."""
+    """Whether oneDNN computes contractions with operands and results of these element
+    types. Contractions of 8-bit integers are native (native/integers.py): these take as
+    long as oneDNN's with VNNI, and a fraction of the workspace, as oneDNN stores all
+    sums in 32 bits."""
     return [name_of(x) for x in elements] in _COMPUTED and is_available()
 
 
@@ -67,11 +70,11 @@ def compiled(
     result: SSAValue | None = None,
     arrays: Mapping[SSAValue, Array] | None = None,
 ) -> list[Call] | None:
-    """The calls for a contraction and the operations `after` it, which give `result`
-    into `out`; None if oneDNN has no fast primitive that does all of it.
+    """The calls for a contraction and the operations `after` it, which compute `result`
+    into `out`; None if oneDNN has no fast primitive that computes all of them.
 
-    `arrays` are what else these operations read, of `out`'s shape; that which is in
-    `out`'s memory may be overwritten.
+    `arrays` has the other operands of these operations, which have the shape of `out`.
+    An operand in the memory of `out` may be overwritten.
     """
     elements = [x.dtype for x in (*inputs, out)]
     if not computes(elements) or any(not x.size for x in (*inputs, out)):

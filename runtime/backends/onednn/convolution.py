@@ -1,15 +1,16 @@
-"""Convolutions as oneDNN's: forward, or one of the gradients that they look like.
+"""Convolutions by oneDNN: forward convolutions, and gradients of convolutions.
 
 StableHLO writes all three convolutions of a training step as one operation with
 dimension numbers. A convolution over a dilated image, or with a reversed kernel, is the
-gradient with respect to the data; one whose "kernel" is larger than its result is the
-gradient with respect to the weights. oneDNN computes these by primitives of their own
-and by no others. Constant weights are converted to oneDNN's layout once, all others in
-each run.
+gradient with respect to the data. A convolution whose "kernel" is larger than its
+result is the gradient with respect to the weights. oneDNN computes each of the three
+only by its own primitive. Constant weights are converted to oneDNN's layout once, all
+other weights in each run.
 
-A convolution of which each place sees one place of the image, or all of it, is a
-product of matrices. oneDNN computes it as one where the weights are large beside the
-images, as it need not bring them to another layout then.
+A convolution in which each position of the result sees one position of the image, or
+the whole image, is a matrix product. oneDNN computes it as a product if the weights are
+large compared with the images, because a product need not convert the weights to
+another layout.
 """
 
 from collections.abc import Sequence
@@ -49,7 +50,9 @@ from .primitives import (
 )
 
 MANY = 4
-"""Times the elements of a window, places that are divided by rows have at least."""
+"""A result is divided by rows only if it has at least this many times as many positions
+as the window has elements.
+"""
 
 DIRECT, INFERENCE = 1, 96
 """`dnnl_convolution_direct`, `dnnl_forward_inference`."""
@@ -62,7 +65,8 @@ def convolution(
     epilogue: Epilogue,
     scratch: Scratch,
 ) -> list[Call]:
-    """Raises `Refused` where oneDNN has no such primitive, or only its reference."""
+    """The calls of a convolution. Raises `Refused` if oneDNN has no such primitive, or
+    only its reference implementation."""
     if not 1 <= out.ndim - 2 <= 3:
         raise Refused
     mark = scratch.mark
@@ -76,7 +80,7 @@ def convolution(
         calls = _part(op, image, kernel, low, out[block], block, epilogue, scratch)
         has_rows = block[op.labels[2].index("0")] != slice(None)
         if has_rows and any(is_reorder(function) for function, _ in calls):
-            raise Refused  # each part would bring all weights to another layout
+            raise Refused  # each part would convert all weights to another layout
         return calls
 
     return in_parts(part, _divisions(op, inputs, out, scratch.threads), scratch)
@@ -89,7 +93,8 @@ def _product(
     epilogue: Epilogue,
     scratch: Scratch,
 ) -> list[Call]:
-    """As one of matrices that lie there. Raises `Refused` if it is none, or slower."""
+    """The convolution as a product of matrices that are views. Raises `Refused` if it
+    is not such a product, or would be slower."""
     spatial = _seen(op, inputs, out)
     if spatial is None or any(map(_is_flipped, inputs)):
         raise Refused
@@ -114,7 +119,7 @@ def _product(
     weights, other = (kernel, target) if is_along else (target, kernel)
     is_large = 2 * weights.size >= image.size + other.size
     if scratch.constant(inputs[1]) or not is_large or 1 in target.shape:
-        raise Refused  # of vectors: see dot.py
+        raise Refused  # products with vectors: see dot.py
 
     def after(block: Slices) -> Attributes:
         return epilogue.attributes(
@@ -127,8 +132,9 @@ def _product(
 def _seen(
     op: ConvolutionOp, inputs: Sequence[Array], out: Array
 ) -> tuple[str, str] | None:
-    """The spatial dimensions of which each place sees one of the image, and those of
-    which there is one place, which sees all. None if there are others, or groups."""
+    """The spatial dimensions in which each position sees one position of the image, and
+    those in which a single position sees the whole image. None if there are other
+    dimensions, or groups."""
     points, sums = "", ""
     window = zip(
         *(op.window_strides.get_values(), op.padding_low.get_values()),
@@ -156,9 +162,9 @@ def _seen(
 def _divisions(
     op: ConvolutionOp, inputs: Sequence[Array], out: Array, threads: int
 ) -> Sequence[Sequence[Slices]]:
-    """By batches or features: those of the larger operand, if there are enough. Or by
-    rows, rather than by features that lie together."""
-    if op.batch_group_count.value.data > 1:  # each batch goes to other features
+    """Divides batches or features: those of the larger operand, if there are enough.
+    Divides rows rather than features that are contiguous in memory."""
+    if op.batch_group_count.value.data > 1:  # batches compute different features
         return [[(slice(None),) * out.ndim]]
     batch, features, rows = (op.labels[2].index(label) for label in "bf0")
     sides = [(batch, 1), *([(features, LANES)] if op.groups == 1 else [])]
@@ -171,8 +177,8 @@ def _divisions(
 
 
 def _has_rows(op: ConvolutionOp, kernel: Array, out: Array) -> bool:
-    """Whether rows of the result can be computed as convolutions of some of the
-    image's: by oneDNN's forward primitive."""
+    """Whether oneDNN's forward primitive can compute some rows of the result from some
+    rows of the image."""
     spatial = "012"[: out.ndim - 2]
     window = by_labels(kernel, op.labels[1], "oi" + spatial)
     places = by_labels(out, op.labels[2], "bf" + spatial).shape[2:]
@@ -187,8 +193,8 @@ def _has_rows(op: ConvolutionOp, kernel: Array, out: Array) -> bool:
 def _rows(
     op: ConvolutionOp, image: Array, kernel: Array, block: Slices
 ) -> tuple[Array, Sequence[int]]:
-    """The rows of the image that a block of the result is computed from, and how much
-    padding is before them and before the other dimensions."""
+    """The rows of the image that a block of the result depends on, and the low padding
+    of each dimension."""
     low = op.padding_low.get_values()
     image_labels, kernel_labels, out_labels = op.labels
     rows = block[out_labels.index("0")]
@@ -213,8 +219,8 @@ def _part(
     epilogue: Epilogue,
     scratch: Scratch,
 ) -> list[Call]:
-    """The calls for a block of the result, which is `out`; `low` is the padding before
-    the image. Only the forward primitive has an epilogue."""
+    """The calls for a block of the result, `out`. `low` is the low padding of the
+    image. Only the forward primitive supports an epilogue."""
     image_labels, kernel_labels, out_labels = op.labels
     image = _as_images(image, image_labels, "bf")
     kernel = _as_images(kernel, kernel_labels, "oi")
@@ -258,15 +264,17 @@ def _part(
 
 
 def _in_groups(weights: Array, groups: int) -> Array:
-    """Weights with a dimension of groups, if there are several, before the outputs."""
+    """Weights with an additional dimension of groups, if there are several, before the
+    outputs."""
     if groups == 1:
         return weights
     return weights.reshape(groups, -1, *weights.shape[1:])
 
 
 def _as_images(x: Array, labels: str, first: str) -> Array:
-    """With these dimensions first; a signal becomes an image of one row, for which
-    oneDNN has kernels that it lacks for signals, above all those of groups."""
+    """`x` with the dimensions `first` first. A signal becomes an image of one row,
+    because oneDNN has kernels for images that it lacks for signals, mainly for groups.
+    """
     ordered = by_labels(x, labels, first + "012"[: x.ndim - 2])
     return np.expand_dims(ordered, 2) if x.ndim == 3 else ordered
 
@@ -279,7 +287,7 @@ def _is_flipped(x: Array) -> bool:
 
 @dataclass(frozen=True)
 class _Window:
-    """What all convolutions say of their spatial dimensions, as oneDNN wants it."""
+    """The spatial parameters of a convolution, in oneDNN's form."""
 
     strides: Sequence[int]
     dilation: Sequence[int]
@@ -287,7 +295,7 @@ class _Window:
     high: Sequence[int]
 
     def arguments(self) -> Sequence[Shape]:
-        """oneDNN counts the elements left out, not the step."""
+        """oneDNN's dilation counts the elements that are skipped."""
         between = [step - 1 for step in self.dilation]
         return [tuple(x) for x in (self.strides, between, self.low, self.high)]
 
@@ -300,14 +308,15 @@ def _window(
     dilation: Sequence[int],
     low: Sequence[int],
 ) -> _Window:
-    """That of the forward convolution with such arrays, which pads as it has to."""
+    """The window of the forward convolution of these arrays, with the high padding that
+    they imply."""
     high: list[int] = []
     for d, (stride, step, before) in enumerate(
         zip(strides, dilation, low, strict=True)
     ):
         span = (target.shape[d + 2] - 1) * stride + (kernel.shape[d + 2] - 1) * step + 1
         after = span - source.shape[d + 2] - before
-        if before < 0 or after <= -stride:  # elements that no window sees
+        if before < 0 or after <= -stride:  # some elements are in no window
             raise Refused
         high.append(max(0, after))
     return _Window(strides, dilation, low, high)
@@ -316,7 +325,7 @@ def _window(
 @dataclass(frozen=True)
 class _Direction:
     """One of oneDNN's three convolutions: its name, its arguments before, between and
-    after those that all have, and what its arrays are to it."""
+    after the common ones, and the roles of its arrays."""
 
     name: str
     first: Sequence[int]
@@ -349,8 +358,9 @@ def _calls(
     attributes: Attributes,
     scratch: Scratch,
 ) -> list[Call]:
-    """Computes one of the three from the two others. If there is no fast primitive for
-    images as they lie, they are brought to other layouts."""
+    """Computes one of the three arrays from the two others. If oneDNN has no fast
+    primitive for the layouts of the images, the images are converted to other layouts.
+    """
     weights, copied = _not_flipped(weights, scratch)
     arrays = {
         direction.image: image,
@@ -375,10 +385,10 @@ def _calls(
     ]
     is_product = _is_product(ways[0][0])
     is_point = prod(weights.shape[2 - result.ndim :]) == 1
-    if attributes.sums:  # to what is in the result, as it lies
+    if attributes.sums:  # adds to the result, which keeps its layout
         ways.pop()
     elif is_product and is_point and attributes.post_ops:
-        raise Refused  # a product computes these element by element
+        raise Refused  # a product computes post-ops element by element
     if not is_point:
         ways.sort(key=lambda way: _is_product(way[0]))
     for description, moved in ways:
@@ -390,8 +400,8 @@ def _calls(
 
 
 def _is_product(description: Description) -> bool:
-    """Whether it multiplies matrices. Windows that are written side by side for that
-    take longer than to bring the image and the result to other layouts."""
+    """Whether the primitive multiplies matrices. Writing windows side by side for that
+    takes longer than converting the image and the result to other layouts."""
     try:
         return "gemm" in description.implementation
     except Refused:
@@ -399,8 +409,8 @@ def _is_product(description: Description) -> bool:
 
 
 def _not_flipped(x: Array, scratch: Scratch) -> tuple[Array, list[Call]]:
-    """`x`, or a copy in the order of memory if oneDNN cannot see it. Constants are
-    turned when they are packed."""
+    """`x`, or a copy in memory order if oneDNN cannot represent its strides. Constants
+    are flipped when they are packed."""
     if not _is_flipped(x) or scratch.constant(x):
         return x, []
     buffer = alike(x, x.dtype, scratch)

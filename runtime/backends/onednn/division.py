@@ -1,4 +1,4 @@
-"""A primitive in parts, which threads compute at the same time."""
+"""Divides a primitive into parts, which threads compute concurrently."""
 
 from collections.abc import Callable, Sequence
 
@@ -16,14 +16,15 @@ def in_parts(
     scratch: Scratch,
     alike: bool = True,
 ) -> list[Call]:
-    """The calls that `make` gives for blocks of a result, at the same time: for those
-    of the first division that oneDNN computes as it would compute all, as other ways
-    are mostly slower. If they need not be `alike`, for the first that it has more than
-    its reference for. For all of the result, where there is none."""
+    """The calls that `make` returns for blocks of a result, run concurrently. Takes the
+    first of `divisions` for which oneDNN uses the same implementation as for the whole
+    result, since others are mostly slower. If the parts need not be `alike`, otherwise
+    takes the first for which it has more than its reference implementation. Without
+    such a division, computes the whole result at once."""
     whole = (slice(None),) * len(divisions[0][0])
 
     def implementations(blocks: Sequence[Slices]) -> set[str]:
-        """Of all blocks; none if `make` refuses."""
+        """The implementations for all blocks; empty if `make` refuses."""
         aside = scratch.aside
         aside.reset()
         aside.constants = [x.aside for x in scratch.constants]

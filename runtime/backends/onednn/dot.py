@@ -1,4 +1,4 @@
-"""`dot_general` as oneDNN's matmul, whatever memory the operands lie in."""
+"""`dot_general` as oneDNN's matmul, for any layout of the operands."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -27,14 +27,15 @@ from .primitives import (
 )
 
 COLUMNS = 64
-"""Columns that threads have a multiple of: fewer leave registers idle."""
+"""The columns of a thread's part are a multiple of this; fewer leave registers idle."""
 
 LONG = 10_000_000
-"""Products of numbers from which on oneDNN's kernels take about the same time, also
-those for parts of a matrix."""
+"""From this number of multiplications on, all oneDNN kernels take about the same time,
+including those for parts of a matrix.
+"""
 
 FEW_ROWS = 8
-"""A product of fewer rows reads the weights once, which packing does not help."""
+"""A product with fewer rows reads the weights only once, so packing does not help."""
 
 
 def dot(
@@ -44,9 +45,9 @@ def dot(
     epilogue: Epilogue,
     scratch: Scratch,
 ) -> list[Call]:
-    """Raises `Refused` where oneDNN has only its reference, and for products with
-    vectors, for which it has no kernel of their own: it takes up to seven times as long
-    as a loop over the matrix."""
+    """The calls of a product. Raises `Refused` if oneDNN has only its reference
+    implementation, and for products with vectors: oneDNN has no special kernel for
+    these, and takes up to seven times as long as a loop over the matrix."""
     lhs, made_lhs = matrices(op, 0, inputs[0], scratch)
     rhs, made_rhs = matrices(op, 1, inputs[1], scratch)
     shape = (*lhs.shape[:-1], rhs.shape[-1])
@@ -68,9 +69,9 @@ def product(
     scratch: Scratch,
     after: Callable[[Slices], Attributes] = lambda _: Attributes(),
 ) -> list[Call]:
-    """Of matrices, in parts for threads. Raises `Refused`.
+    """The product of matrices, in parts for threads. Raises `Refused`.
 
-    after: what is done to a block of the target.
+    after: the attributes of a block of the target.
     """
 
     def of_block(block: Slices, scratch: Scratch) -> list[Call]:
@@ -86,8 +87,8 @@ def product(
 def _divisions(
     lhs: Array, rhs: Array, shape: Shape, threads: int
 ) -> Sequence[Sequence[Slices]]:
-    """By batches, or by the rows or columns of the larger operand: each thread reads
-    its part of that, and all of the other one."""
+    """Divides batches, or the rows or columns of the larger operand. Each thread reads
+    its part of that operand, and all of the other one."""
     *batch, rows, columns = range(len(shape))
     sides = [(rows, LANES), (columns, COLUMNS)]
     ordered = sides if lhs.size > rhs.size else sides[::-1]
@@ -117,7 +118,7 @@ def _product(
         "matmul", ENGINE, source, weights, None, result, ATTRIBUTES
     )
     if attributes.scales_only and description.implementation.startswith("gemm"):
-        raise Refused  # it scales afterwards, and takes longer than a loop
+        raise Refused  # it scales in a second pass, and takes longer than a loop
     arrays = {SOURCE: lhs, WEIGHTS: rhs, TARGET: target}
     reordered = [WEIGHTS] if is_packed else []
     return compiled(description, arrays, attributes, scratch, reordered)

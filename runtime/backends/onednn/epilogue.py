@@ -1,7 +1,8 @@
 """Elementwise operations on a contraction's result as oneDNN's post-ops.
 
-Only `x + y`, `x - y`, `x * y` and `-x`, of numbers and arrays: what oneDNN computes as
-NumPy does, NaNs included. `w - lr * dot` in the memory of `w` is a scale and a sum.
+Only `x + y`, `x - y`, `x * y` and `-x` of numbers and arrays: those that oneDNN
+computes as NumPy does, including NaNs. `w - lr * dot` in the memory of `w` is a scale
+and a sum.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +27,8 @@ LINEAR, ADD, MULTIPLY, SUBTRACT = 0x26, 0x1FFF0, 0x1FFF1, 0x1FFF5
 
 
 class Epilogue:
-    """A chain of operations from the contraction's result to that of the group."""
+    """A chain of operations from the contraction's result to the result of the
+    group."""
 
     def __init__(
         self,
@@ -36,11 +38,11 @@ class Epilogue:
         arrays: Mapping[SSAValue, Array],
         out: Array,
     ):
-        """Raises `Refused` if it is no chain of these operations."""
+        """Raises `Refused` if the operations are not such a chain."""
         self._arrays, self._out = arrays, out
         self._numbers: dict[SSAValue, float] = {}
         self._steps: list[tuple[int, Array | tuple[float, float]]] = []
-        """Kinds with an array, or with the factor and the summand of LINEAR."""
+        """Kinds, each with an array, or with the factor and the summand of LINEAR."""
         self._current = (first.results or first.outs)[0]
         for op in after:
             self._add(op)
@@ -52,9 +54,10 @@ class Epilogue:
         return not self._steps
 
     def attributes(self, arranged: Callable[[Array], Array | None]) -> Attributes:
-        """`arranged` sees an array of the result's shape as the primitive's target.
+        """The post-ops. `arranged` returns a view of an array of the result's shape
+        with the shape of the primitive's target.
 
-        Raises `Refused` if it gives None.
+        Raises `Refused` if it returns None.
         """
         made = Attributes()
         for kind, with_ in self._steps:

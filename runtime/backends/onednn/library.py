@@ -1,6 +1,7 @@
-"""oneDNN's C interface (version 3) through ctypes: loading it, its objects, its errors.
+"""Loads oneDNN's C library (version 3) through ctypes, and wraps its objects and
+errors.
 
-The package `onednn-cpu-gomp` puts the library into the environment's `lib` folder;
+The package `onednn-cpu-gomp` installs the library in the environment's `lib` folder;
 `TENSORPLAN_ONEDNN` names another file. The library runs with one OpenMP thread, because
 each thread of the process's team (jit/team.py) computes a part. OpenMP reads this
 setting only once, while it is loaded.
@@ -26,7 +27,7 @@ _ELEMENTS = {"bfloat16": 2, "float32": 3}
 """Element types (`dnnl_bf16`, ...), by NumPy's names."""
 
 _LEVELS = {"x86-64-v3": 0x07, "x86-64-v4": 0x27}
-"""The instruction sets of `processor.LEVELS`: AVX2, AVX-512."""
+"""oneDNN's instruction sets for `processor.LEVELS`: AVX2, AVX-512."""
 
 _dims = c_int64 * MAX_DIMS
 _FUNCTIONS: dict[str, Sequence[Any]] = {
@@ -77,11 +78,11 @@ _RESULTS = {"memory_desc_get_size": c_size_t, "primitive_desc_query_md": pointer
 
 
 class Refused(Exception):
-    """oneDNN has no such primitive."""
+    """oneDNN does not support a primitive, or it is not worth using."""
 
 
 class Handle:
-    """An object of the library's, destroyed with this one."""
+    """An object of the library, which is destroyed with the handle."""
 
     __slots__ = ("_destroy", "value")
 
@@ -122,10 +123,11 @@ class Library:
         self.engine, self.stream = self._engine.value or 0, self._stream.value or 0
         execute = self._functions["primitive_execute"]
         self.execute = ctypes.cast(execute, pointer).value or 0
-        """Its address."""
+        """The address of `dnnl_primitive_execute`."""
 
     def do(self, name: str, *arguments: Any) -> None:
-        """Calls a function that returns a status. Raises `Refused` if it is bad."""
+        """Calls a function that returns a status. Raises `Refused` if the status is an
+        error."""
         status = self._functions[name](*arguments)
         if status:
             raise Refused(f"dnnl_{name} gives status {status}")
@@ -145,15 +147,16 @@ class Library:
     def describe(
         self, shape: Sequence[int], element: str, strides: Sequence[int] | None
     ) -> Handle:
-        """A descriptor of memory; strides in elements. Without, it leaves the layout to
-        the primitive."""
+        """A descriptor of memory with `strides` in elements. If they are None, the
+        primitive chooses the layout."""
         name = f"memory_desc_create_with_{'tag' if strides is None else 'strides'}"
         layout = ANY_LAYOUT if strides is None else _dims(*strides)
         arguments = len(shape), _dims(*shape), _ELEMENTS[element], layout
         return self.make("memory_desc", name, *arguments)
 
     def implementation(self, description: Handle) -> str:
-        """The name of what computes a primitive: "brgemm:avx512_core", "ref:any"."""
+        """The name of the implementation of a primitive: "brgemm:avx512_core",
+        "ref:any"."""
         text = c_char_p()
         self.do("primitive_desc_query", description.value, 8, 0, byref(text))
         return (text.value or b"").decode()
@@ -176,9 +179,10 @@ _lock = Lock()
 
 
 def library() -> Library:
-    """The process's library: one, as what one has made is nothing to another.
+    """The library of the process. There is one, because objects of one library cannot
+    be used in another.
 
-    Raises `OSError` where there is none, `Refused` where it cannot run.
+    Raises `OSError` if there is none, `Refused` if it cannot run.
     """
     with _lock:
         return _loaded()

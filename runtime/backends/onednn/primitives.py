@@ -1,4 +1,4 @@
-"""oneDNN's primitives on arrays, as native calls."""
+"""Native calls of oneDNN's primitives on arrays."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from ctypes import Structure, addressof, c_int, c_void_p
@@ -22,16 +22,18 @@ from .library import USER_SCRATCHPAD, Handle, Refused, dims, library
 SOURCE, TARGET, WEIGHTS, WORKSPACE = 1, 17, 33, 80
 SOURCE_GRADIENT, TARGET_GRADIENT, WEIGHTS_GRADIENT = 129, 145, 161
 POST_OP, SECOND_SOURCE = 32768, 2
-"""What an array is to a primitive (`DNNL_ARG_...`)."""
+"""The roles of arrays in a primitive (`DNNL_ARG_...`)."""
 
 KEPT = 1024
-"""Descriptions, as many as oneDNN keeps primitives."""
+"""The number of descriptions that are cached: as many as oneDNN caches primitives."""
 
 _QUERIES = {
     **{SOURCE: 129, WEIGHTS: 131, TARGET: 133, WORKSPACE: 136},
     **{SOURCE_GRADIENT: 130, WEIGHTS_GRADIENT: 132, TARGET_GRADIENT: 134},
 }
-"""The numbers of the queries for their descriptors (`dnnl_query_..._md`)."""
+"""The number of the query for the memory descriptor of each role
+(`dnnl_query_..._md`).
+"""
 
 
 class _Argument(Structure):
@@ -39,7 +41,8 @@ class _Argument(Structure):
 
 
 def _executing(before: str = "", after: str = "") -> str:
-    """`dnnl_primitive_execute`, whose address is the first word, on the others."""
+    """A function that calls `dnnl_primitive_execute`, whose address is the first word,
+    with the other words."""
     return f"""define i32 @{{name}}(ptr %words) {{
   %execute = load ptr, ptr %words
   %at1 = getelementptr i64, ptr %words, i64 1
@@ -68,7 +71,7 @@ UNINTERRUPTED = _executing(
   {signals.block("%signals", "%before")}""",
     signals.restore("%before"),
 )
-"""The same while the signals wait of the set to which the last word points."""
+"""`EXECUTE` with signals blocked. The last word is the address of their set."""
 
 
 PostOp: TypeAlias = tuple[Any, ...]
@@ -77,13 +80,13 @@ PostOp: TypeAlias = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Layout:
-    """How an array lies in memory."""
+    """The layout of an array in memory."""
 
     shape: Shape
     element: str
-    """The name of NumPy's type."""
+    """NumPy's name of the element type."""
     strides: Shape | None = None
-    """In elements; None for what the primitive wants."""
+    """In elements; None if the primitive chooses the layout."""
 
     @cached_property
     def handle(self) -> Handle:
@@ -96,7 +99,7 @@ class Layout:
 
 @dataclass(frozen=True, eq=False)
 class Wanted:
-    """The layout in which a primitive wants one of its arguments."""
+    """The layout that a primitive chooses for one of its arguments."""
 
     primitive: "Description"
     kind: int
@@ -108,22 +111,22 @@ class Wanted:
 
 
 ENGINE, ATTRIBUTES = "engine", "attributes"
-"""What `Description.arguments` has for what each process makes of its own."""
+"""Placeholders in `Description.arguments` for objects that each process creates."""
 
 
 @dataclass(frozen=True, eq=False)
 class Description:
-    """What a primitive computes, from which any process can make it."""
+    """The definition of a primitive, from which any process can create it."""
 
     kind: str
-    """Of `dnnl_KIND_primitive_desc_create`."""
+    """The KIND in `dnnl_KIND_primitive_desc_create`."""
     arguments: tuple["Layout | Wanted | Shape | int | str | None", ...]
-    """Of that function."""
+    """The arguments of that function."""
     post_ops: tuple[PostOp, ...] = ()
 
     @cached_property
     def handle(self) -> Handle:
-        """Raises `Refused` if there is no such primitive."""
+        """The primitive descriptor. Raises `Refused` if there is no such primitive."""
         name = f"{self.kind}_primitive_desc_create"
         made = self._made_attributes()
         passed = {ENGINE: library().engine, ATTRIBUTES: made.value}
@@ -162,12 +165,12 @@ def _passed(argument: object, passed: Mapping[str, int]) -> object:
 
 
 class Operand(NamedTuple):
-    """An array of a primitive."""
+    """An array of a primitive, and its layout."""
 
     layout: Layout | Wanted
     array: Array
     packed: Array | None = None
-    """What it is a copy of, in the layout that is wanted."""
+    """The array that `array` is a packed copy of, if it is one."""
 
 
 class Execution(Record):
@@ -179,7 +182,8 @@ class Execution(Record):
         super().__init__(compiler().function(text, quick=True))
         self.description = description
         self.operands = dict(operands)
-        """Without those that have moved since, which somebody else keeps alive."""
+        """The operands without those that have been moved, which the caller keeps
+        alive."""
 
     @cached_property
     def _primitive(self) -> Handle:
@@ -236,7 +240,7 @@ class _Memory(NamedTuple):
 
 
 class Attributes:
-    """What a primitive does after its main work: post-ops, and the arrays they read."""
+    """The post-ops of a primitive, and the arrays that they read."""
 
     def __init__(self) -> None:
         self.post_ops: list[PostOp] = []
@@ -245,11 +249,11 @@ class Attributes:
 
     @property
     def scales_only(self) -> bool:
-        """Whether numbers are all that it computes with, and that something."""
+        """Whether there are post-ops, and all operands of them are constant numbers."""
         return bool(self.post_ops) and not self.sums and not self.operands
 
     def sum(self, scale: float) -> None:
-        """Adds the target's old contents."""
+        """Adds the old contents of the target."""
         self.post_ops.append(("sum", scale))
         self.sums += 1
 
@@ -257,8 +261,9 @@ class Attributes:
         self.post_ops.append(("eltwise", kind, alpha, beta))
 
     def binary(self, kind: int, array: Array) -> None:
-        """With an array of the target's shape, or a broadcast. Of the latter oneDNN
-        reads elements that lie together, whatever it is told: `Refused` for others."""
+        """Combines the target with an array of its shape, or with a broadcast. oneDNN
+        reads the elements of a broadcast contiguously, whatever its strides are, so
+        this raises `Refused` for other layouts."""
         repeated = array[*(slice(0, None if s else 1) for s in array.strides), ...]
         if repeated.shape != array.shape and not repeated.flags.c_contiguous:
             raise Refused
@@ -277,20 +282,22 @@ class Attributes:
 def described(
     kind: str, arguments: tuple[Any, ...], post_ops: tuple[PostOp, ...], exactly: str
 ) -> Description:
-    """One description of what is alike: layers, parts for threads, and what has been
-    measured and then runs. `exactly` tells -0.0 from 0.0."""
+    """The same description for equal arguments: of equal layers, of parts for threads,
+    and of kernels that are measured and later run. `exactly` distinguishes -0.0 from
+    0.0."""
     return Description(kind, arguments, post_ops)
 
 
 def describe(array: Array) -> Layout:
-    """Raises `Refused` for negative strides, broadcasts, and what lies askew."""
+    """The layout of an array. Raises `Refused` for negative strides, broadcasts, and
+    strides that are not multiples of the element size."""
     size = array.itemsize
     if any(s % size for s in array.strides):
         raise Refused
     strides = [s // size for s in array.strides]
     if any(s <= 0 < size - 1 for s, size in zip(strides, array.shape, strict=True)):
         raise Refused
-    # What the stride of a dimension of size 1 is does not matter, but to oneDNN.
+    # The stride of a dimension of size 1 matters only to oneDNN.
     extent = 1
     for d in sorted(range(array.ndim), key=lambda d: (strides[d], -d)):
         if array.shape[d] == 1:
@@ -312,10 +319,10 @@ def compiled(
 ) -> list[Call]:
     """The calls that compute a primitive on arrays.
 
-    The arguments in `reordered` are brought to the layout that the primitive wants: in
-    the workspace, before or (what it writes) after it, or once and now if no run
-    changes them. Raises `Refused` if only oneDNN's reference, a plain loop, could do
-    it.
+    The arguments in `reordered` are converted to the layout that the primitive prefers:
+    in the workspace, before the primitive or, for results, after it; or immediately and
+    once if no run changes them. Raises `Refused` if oneDNN has only its reference
+    implementation, a plain loop.
     """
     lib = library()
     if description.implementation.startswith("ref"):
@@ -349,7 +356,7 @@ def is_reorder(function: object) -> bool:
 
 
 def _taken(wanted: Wanted, scratch: Scratch) -> Operand:
-    """Memory of the workspace in the layout `wanted`."""
+    """Memory of the workspace with the layout `wanted`."""
     size = library().get("memory_desc_get_size", wanted.descriptor)
     return Operand(wanted, scratch.take((size,), np.dtype(np.uint8)))
 
@@ -359,7 +366,8 @@ def _are_equal(layout: Layout, wanted: Wanted) -> bool:
 
 
 def packed(constant: Prepacked, array: Array, wanted: Wanted) -> Operand:
-    """The array in the layout `wanted`: a copy, made unless it is there."""
+    """The array with the layout `wanted`: an existing or a new copy, or `array` itself
+    if it has that layout."""
     with constant.lock:
         copies = constant.copies_of(array, "oneDNN")
         for layout, copy in copies:
@@ -375,7 +383,8 @@ def packed(constant: Prepacked, array: Array, wanted: Wanted) -> Operand:
 def _made(
     constant: Prepacked, array: Array, wanted: Wanted
 ) -> tuple[Handle, Array] | None:
-    """A copy in the layout `wanted`, and that layout; None if the array has it."""
+    """A new copy with the layout `wanted`, and that layout; None if the array has it
+    already."""
     lib = library()
     is_flipped = min(array.strides, default=0) < 0
     source = np.copy(array) if is_flipped else array
