@@ -3,21 +3,21 @@
 backend.py       the calls of any operation
 base.py          the registry of kernels
 elementwise.py   elementwise operations, alone and in loops, tile by tile
-forms.py         what NumPy has for them: ufuncs, and what takes several calls
-fusion.py        groups of operations, without storing what is between them
-rows.py          groups of rows, some at a time
-moving.py        constants, copies and whatever only moves elements
-dot.py, convolution.py   on matrix products
-reducing.py      reduce, windows
-reductions.py    along the rows and columns of matrices
+forms.py         elementwise operations as ufuncs or as several calls
+fusion.py        groups of operations, without storing intermediate values
+rows.py          groups of rows, some rows at a time
+moving.py        constants, copies and other operations that only move elements
+dot.py, convolution.py   matrix products, and convolutions as matrix products
+reducing.py      reductions, windows
+reductions.py    reductions along the rows and columns of matrices
 indexing.py      gather, scatter, dynamic slices
-blas.py          the threads of NumPy's products
-functions.py     what calls call that NumPy has not
-bodies.py        sort, and reductions by any function of single elements
+blas.py          sets the threads of NumPy's products
+functions.py     functions that calls use and NumPy lacks
+bodies.py        sort, and reductions by regions on single elements
 random.py        random bits
 matrices.py      linear algebra, by the routines in lapack.py
 spectral.py      Fourier transforms
 special.py       the error function
-numbers.py       what arith and math operations compute
+numbers.py       arith and math operations
 linalg.py        linalg operations
 """

@@ -26,11 +26,11 @@ FAMILIES = (
     *(bodies, convolution, dot, elementwise, fusion, indexing, matrices),
     *(moving, random, reducing, spectral),
 )
-"""The modules that have registered their kernels, each when it was imported."""
+"""The modules of kernels, which they register on import."""
 
 
 def calls_of(
     op: Operation, inputs: Sequence[Array], outs: Sequence[Array], scratch: Scratch
 ) -> list[Call]:
-    """Raises `LocatedError` for operations, or types of elements, without a kernel."""
+    """Raises `LocatedError` for operations, or element types, without a kernel."""
     return kernel_of(op)(op, inputs, outs, scratch)

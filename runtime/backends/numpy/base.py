@@ -1,4 +1,4 @@
-"""What NumPy's kernels share: their registry, and calls of ufuncs."""
+"""The registry of NumPy's kernels, and calls of ufuncs."""
 
 from collections.abc import Callable, Sequence
 from functools import cache, partial
@@ -15,10 +15,10 @@ from ...pool import Scratch
 Kernel: TypeAlias = Callable[
     [Any, Sequence[Array], Sequence[Array], Scratch], list[Call]
 ]
-"""`(op, inputs, outs, scratch) -> calls`, as a backend's (interface.py)."""
+"""`(op, inputs, outs, scratch) -> calls`, as in a backend (interface.py)."""
 
 KERNELS: dict[type[Operation], Kernel] = {}
-"""The kernel for each operation, or kind of operation, in destination form."""
+"""The kernel for each operation, or base class of operations, in destination form."""
 
 
 def kernel(*ops: type[Operation]) -> Callable[[Kernel], Kernel]:
@@ -30,7 +30,7 @@ def kernel(*ops: type[Operation]) -> Callable[[Kernel], Kernel]:
 
 
 def kernel_of(op: Operation) -> Kernel:
-    """The kernel of the operation's class, or of one that it is derived from.
+    """The kernel of the operation's class, or of its nearest base class.
 
     Raises `LocatedError` for an operation without one.
     """
@@ -41,13 +41,13 @@ def kernel_of(op: Operation) -> Kernel:
 
 
 def ufunc_call(function: np.ufunc, *arrays: Array) -> Call:
-    """Inputs, then the output."""
+    """The call of a ufunc. `arrays` are the inputs, then the output."""
     if function is np.maximum or function is np.minimum:
-        # Of these two NumPy takes no output by position. (A deprecation of 2.4.)
+        # NumPy 2.4 deprecates passing the output of these two by position.
         *inputs, out = arrays
         return partial(function, out=out), tuple(inputs)
     if function is np.negative and arrays[0].dtype.kind == "f":
-        # NumPy 2.4 reads other elements for some strides of both.
+        # NumPy 2.4 reads wrong elements for some strides of both arrays.
         x, out = arrays
         if not (x.flags.c_contiguous or out.flags.c_contiguous):
             return np.multiply, (x, x.dtype.type(-1), out)
@@ -55,7 +55,8 @@ def ufunc_call(function: np.ufunc, *arrays: Array) -> Call:
 
 
 def check_types(op: Operation, function: np.ufunc, *dtypes: DType) -> None:
-    """Refuses element types on which NumPy does not compute in that very type."""
+    """Raises `LocatedError` for element types that NumPy would convert before
+    computing."""
     if not _computes_in(function, dtypes):
         names = ", ".join(map(str, dtypes))
         raise LocatedError(f"{op.name} is not defined on elements of type {names}", op)

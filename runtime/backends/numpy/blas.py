@@ -1,4 +1,4 @@
-"""The number of threads that NumPy's BLAS (OpenBLAS, in wheels) uses in programs.
+"""Sets the number of threads that NumPy's BLAS (OpenBLAS, in wheels) uses in programs.
 
 Another BLAS is configured by its own environment variables.
 """
@@ -16,13 +16,15 @@ _SUFFIXES = ("64_", "", "_64")
 
 _lock = Lock()
 _count = _before = 0
-"""How many are inside of `Threads`, and the number of BLAS's before the first was."""
+"""The number of active `Threads`, and BLAS's number of threads before the first of
+them.
+"""
 
 
 class Threads:
-    """Sets the number of threads that products use in the whole process. If several are
-    entered at a time, the last one decides. Leaving the last one restores the number.
-    """
+    """Sets the number of threads of products in the whole process. Of several active
+    ones, the one entered last decides. Leaving the last active one restores the
+    original number."""
 
     _is_inside = False
 
@@ -50,12 +52,13 @@ class Threads:
                     restore(_before)
 
     def __del__(self) -> None:
-        self.__exit__()  # if it was interrupted when it entered
+        self.__exit__()  # in case `__enter__` was interrupted
 
 
 @cache
 def _controls() -> tuple[Callable[[], int], Callable[[int], object]]:
-    """What reads and what changes the number; of another BLAS, nothing."""
+    """Functions that get and set the number of threads; without effect for another
+    BLAS."""
     loaded = ctypes.CDLL(np.linalg._umath_linalg.__file__)  # pyright: ignore
     for prefix in _PREFIXES:
         for suffix in _SUFFIXES:

@@ -1,12 +1,13 @@
-"""Kernels of operations whose regions say what to do with single elements.
+"""Kernels of operations whose regions specify the computation on single elements.
 
-Both work on whole arrays: a region is computed for many elements at a time, as a loop
-is (elementwise.py).
+Sort and reduction both work on whole arrays: a region is computed for many elements at
+a time, like a loop (elementwise.py).
 
-A reduction combines neighbours, then neighbours of these, and so on: some log2(n)
-rounds. If the region compares the same function of both elements, its values are keys,
-which NumPy sorts; else a network of compare-exchange rounds does (K. Batcher's odd-even
-merge sort, 1968), made stable by the elements' numbers.
+A reduction combines neighbors, then neighbors of the results, and so on, in about
+log2(n) rounds. If a sort's region compares the same function of both elements, the
+values of this function are keys, which NumPy sorts. Otherwise, a network of
+compare-exchange rounds sorts (K. Batcher's odd-even merge sort, 1968); comparing the
+elements' indices as well makes it stable.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,9 +40,9 @@ def on_elements(
     outs: Sequence[Array],
     scratch: Scratch,
 ) -> list[Call]:
-    """Calls that compute values of a region for each element of arrays of one shape.
+    """Calls that compute `values` of a region for each element of arrays of one shape.
 
-    Outputs are apart from inputs and from each other.
+    Outputs must not overlap inputs or each other.
     """
     arguments = dict[SSAValue, Array](zip(block.args, inputs, strict=True))
     calls: list[Call] = []
@@ -60,7 +61,7 @@ def on_elements(
 
 
 def _body(value: SSAValue, arguments: Mapping[SSAValue, Array]) -> Body:
-    """What a value is computed from."""
+    """The computation of `value` from the arguments."""
     body = Body({}, {}, [])
     instructions: dict[SSAValue, Instruction] = {}
 
@@ -134,8 +135,9 @@ def sort(
 
 
 def key_of(op: SortOp) -> tuple[SSAValue, bool] | None:
-    """A function of the first elements, if its values are compared; if descending.
-    NumPy sorts by it, in vectors (`order_packed`), or 8 and 16 bits by radix."""
+    """A function of the first elements whose values are compared, if there is one, and
+    whether the order is descending. NumPy sorts such keys with vector instructions
+    (`order_packed`), or 8 and 16 bits by radix sort."""
     (condition,) = yielded(op.comparator)
     compare = condition.owner
     if not isinstance(compare, CompareOp) or compare.direction.data not in ("LT", "GT"):
@@ -153,7 +155,8 @@ def key_of(op: SortOp) -> tuple[SSAValue, bool] | None:
 def _is_alike(
     a: SSAValue, b: SSAValue, number: Mapping[SSAValue, int], distance: int
 ) -> bool:
-    """Whether `b` is to the second elements what `a` is to the first ones."""
+    """Whether `b` computes from the second elements what `a` computes from the first
+    ones."""
     if a in number or b in number:
         return (
             a in number
@@ -243,7 +246,7 @@ def _sort_by_network(
 
 
 def _rounds(size: int) -> Iterator[tuple[Array, Array]]:
-    """The places that are compared with one another, round by round."""
+    """The positions that are compared with each other, round by round."""
     p = 1
     while p < size:
         k = p

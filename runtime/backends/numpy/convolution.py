@@ -1,19 +1,20 @@
-"""Convolution as matrix products of what the window sees and the kernel (im2col).
+"""Convolution as matrix products of the elements in windows and the kernel (im2col).
 
-Per tile of the result: the window's elements are copied to the workspace, one row for
-each place, and multiplied with the kernel into the result. Where they already lie in
-memory as a matrix (1x1 kernels), nothing is copied.
+For each tile of the result, the elements of its windows are copied to the workspace,
+one row for each position, and multiplied with the kernel into the result. If they are
+a matrix in memory already (1x1 kernels), nothing is copied.
 
-Which dimensions are batch, feature or spatial only changes strides here, and so does
-what the groups divide: all arrays are seen as `image[g, b, s..., i]`,
-`kernel[g, k..., i, o]` and `out[g, b, t..., o]`, in which
+Which dimensions are batch, feature or spatial, and what the groups divide, changes only
+strides here. All arrays are seen as `image[g, b, s..., i]`, `kernel[g, k..., i, o]` and
+`out[g, b, t..., o]`, in which
 
     out[g, b, t, o] = sum over k, i of image[g, b, t * stride + k * dilation + base, i]
                                        * kernel[g, k, i, o]
 
 for each spatial dimension, with zeros outside the image. A gradient's dilated image
-(`lhs_dilation`) has holes that no product needs: the places are split into those that
-meet the same elements of the window, and each part is a convolution without holes.
+(`lhs_dilation`) has holes that no product needs. The positions are therefore divided
+into sets that meet the same elements of the window, and each set is a convolution
+without holes.
 """
 
 from collections.abc import Iterator, Sequence
@@ -35,20 +36,22 @@ from .base import check_types, kernel
 from .dot import is_blasable, multiplied_in
 
 COLUMNS = 1 << 19
-"""Elements of what the window sees that are multiplied at a time (2 MiB of f32)."""
+"""The elements of windows that are multiplied at a time (2 MiB of f32)."""
 
 PLACES = 256
-"""Places of the window to multiply at a time at least, however large the kernel."""
+"""The minimum number of positions to multiply at a time, however large the kernel
+is.
+"""
 
 
 @dataclass(frozen=True)
 class Spatial:
-    """How one spatial dimension's places and window meet the image."""
+    """How the positions and the window of one spatial dimension meet the image."""
 
     places: slice
-    """The places that this is about, of all places."""
+    """The positions that this object describes, of all positions."""
     window: slice
-    """The window's elements that meet no holes there."""
+    """The elements of the window that meet no holes at these positions."""
     stride: int
     dilation: int
     base: int
@@ -84,21 +87,21 @@ def convolution(
 
 
 def _divided(x: Array, axis: int, count: int) -> Array:
-    """`x` with `count` equal parts along an axis as a new first dimension."""
+    """`x` with `count` equal parts along `axis` as a new first dimension."""
     axis %= x.ndim
     shape = (*x.shape[:axis], count, x.shape[axis] // count, *x.shape[axis + 1 :])
     view = try_reshape(x, shape)
-    assert view is not None  # one dimension as two
+    assert view is not None  # splits one dimension into two
     return np.moveaxis(view, axis, 0)
 
 
 def _without_holes(
     op: ConvolutionOp, kernel: Sequence[int], out: Sequence[int]
 ) -> Iterator[list[Spatial]]:
-    """For each spatial dimension, the parts of its places that meet the same elements.
+    """For each spatial dimension, the sets of positions that meet the same elements.
 
-    Place t and window element k meet position `(t * stride + k * dilation - low)` of
-    the image with holes, and an element of the image where `holes` divides this.
+    Position t and window element k meet index `(t * stride + k * dilation - low)` of
+    the image with holes, which is an element of the image if `holes` divides it.
     """
     for d, (stride, low, holes, dilation) in enumerate(
         zip(
@@ -119,7 +122,7 @@ def _without_holes(
                 for k in range(min(window_step, kernel[d]))
                 if (at + k * dilation) % holes == 0
             ]
-            first = hits[0] if hits else kernel[d]  # a window of nothing gives zeros
+            first = hits[0] if hits else kernel[d]  # an empty window gives zeros
             parts.append(
                 Spatial(
                     slice(place, None, place_step),
@@ -140,7 +143,7 @@ def _convolve(
     dtype: DType,
     scratch: Scratch,
 ) -> list[Call]:
-    """One convolution without holes. `dtype` is what sums are kept in."""
+    """The calls of one convolution without holes. Sums are kept in `dtype`."""
     if out.size == 0:
         return []
     if kernel.size == 0:
@@ -153,12 +156,13 @@ def _convolve(
 
 
 class _Product:
-    """The matrix product that a convolution is, and the parts that it is cut into.
+    """A convolution as a matrix product, and the parts that it is divided into.
 
-    The rows of the left matrix are the places (batch and spatial), its columns and the
-    right matrix's rows the window (spatial and input feature), in the order in which
-    result and kernel lie in memory. Each group is a product. Where the result's
-    features lie between the places' dimensions, so is each place of the outer of these.
+    The rows of the left matrix are the positions (batch and spatial). Its columns, and
+    the rows of the right matrix, are the window (spatial and input feature). Both are
+    in the order in which result and kernel lie in memory. Each group is a separate
+    product. If the result's features lie between the dimensions of the positions, so is
+    each index of the outer of these dimensions.
     """
 
     def __init__(
@@ -185,7 +189,7 @@ class _Product:
         self.batches = len(outer) if has_inner and out.shape[-1] > 1 else 0
 
     def prepare_kernel(self) -> list[Call]:
-        """Makes of the kernel a matrix that BLAS takes."""
+        """Makes the kernel a matrix that BLAS can read."""
         matrix = self._matrix(self.kernel)
         if matrix is not None and matrix.dtype == self.dtype and is_blasable(matrix):
             return []
@@ -194,13 +198,14 @@ class _Product:
         return copy(buffer, source)
 
     def _matrix(self, kernel: Array) -> Array | None:
-        """Part of the kernel as matrices that BLAS might take: groups, batches, ..."""
+        """A part of the kernel as matrices that BLAS might read, by groups and
+        batches."""
         features = kernel.shape[-1]
         window = kernel.size // (self.groups * features)
         return try_reshape(kernel, (self.groups, 1, window, features))
 
     def parts(self) -> Iterator[tuple[tuple[slice, ...], Sequence[tuple[slice, ...]]]]:
-        """Parts of the places; for each, the parts of the window to sum over."""
+        """Parts of the positions, each with the parts of the window to sum over."""
         places, window = self.out.shape[1:-1], self.kernel.shape[1:-1]
         all_places, all_window = _whole(places), _whole(window)
         if not self.is_regrouped and not self._is_padded(all_places, all_window):
@@ -217,7 +222,8 @@ class _Product:
     def multiply(
         self, places: tuple[slice, ...], windows: Sequence[tuple[slice, ...]]
     ) -> list[Call]:
-        """The result at some places, summed over parts of the window."""
+        """The calls that compute the result at some positions, summed over parts of the
+        window."""
         start = self.scratch.mark
         out = self.out[:, *places, ...]
         target = self._target(out)
@@ -247,7 +253,8 @@ class _Product:
         return calls
 
     def _target(self, out: Array) -> Array | None:
-        """The result as matrices that BLAS writes; by groups and batches."""
+        """A view of the result as matrices that BLAS can write, by groups and batches,
+        or None."""
         if out.dtype != self.dtype:
             return None
         groups, *sizes, features = out.shape
@@ -263,8 +270,9 @@ class _Product:
     def _bounds(
         self, places: tuple[slice, ...], window: tuple[slice, ...]
     ) -> tuple[list[slice], list[slice], list[slice]]:
-        """Slices by dimension (batch or feature first, then spatial) of the places and
-        the window, and what of the image they span; that may lie outside."""
+        """Slices of the positions and of the window, by dimension (batch or feature
+        first, then spatial), and of the part of the image that they cover, which may
+        extend outside."""
         rank = len(self.dims)
         by_place = [places[self.place_order.index(d)] for d in range(1, rank + 2)]
         # The window's dimensions are spatial, then feature.
@@ -279,7 +287,7 @@ class _Product:
         return by_place, by_window, [by_place[0], *spans, by_window[-1]]
 
     def _is_padded(self, places: tuple[slice, ...], window: tuple[slice, ...]) -> bool:
-        """Whether something outside the image is seen."""
+        """Whether the windows extend outside the image."""
         _, _, spans = self._bounds(places, window)
         return any(
             span.start < 0 or span.stop > size
@@ -289,7 +297,8 @@ class _Product:
     def _seen(
         self, places: tuple[slice, ...], window: tuple[slice, ...]
     ) -> tuple[Array, list[Call]]:
-        """What the window sees: a view whose dimensions are groups, places, window."""
+        """The elements in windows: a view whose dimensions are groups, positions,
+        window."""
         by_place, by_window, spans = self._bounds(places, window)
         calls: list[Call] = []
         if self.is_regrouped or self._is_padded(places, window):
@@ -313,7 +322,7 @@ class _Product:
         return seen.transpose(order), calls
 
     def _padded(self, spans: Sequence[slice]) -> tuple[Array, list[Call]]:
-        """A copy of part of the image, by groups, with zeros for what lies outside."""
+        """A copy of part of the image, by groups, with zeros outside the image."""
         order = [0, *_by_stride(self.image, range(1, self.image.ndim))]
         sizes = [self.groups, *(span.stop - span.start for span in spans)]
         shape = [sizes[d] for d in order]
@@ -332,7 +341,7 @@ class _Product:
         return box, [*calls, *(copy(box[:, *to, ...], part) if part.size else ())]
 
     def _shape(self, seen: Array) -> tuple[int, int, int, int]:
-        """Groups, batches, places and window elements of what is seen."""
+        """The numbers of groups, batches, positions and window elements of `seen`."""
         groups, *sizes = seen.shape
         count = len(self.place_order)
         return (
@@ -343,16 +352,17 @@ class _Product:
         )
 
     def _as_matrices(self, seen: Array) -> Array | None:
-        """What is seen as a view that BLAS takes, if there is one."""
+        """A view of `seen` as matrices that BLAS can read, or None."""
         if seen.dtype != self.dtype:
             return None
         view = try_reshape(seen, self._shape(seen))
         return view if view is not None and is_blasable(view) else None
 
     def _columns(self, seen: Array) -> tuple[Array, list[Call]]:
-        """What is seen as matrices: a view, or a copy in the workspace.
+        """`seen` as matrices: a view, or a copy in the workspace.
 
-        A copy has the places or the window last, whichever lies closer in the image.
+        In a copy, the positions or the window come last, whichever are closer in the
+        image.
         """
         view = self._as_matrices(seen)
         if view is not None:
@@ -379,11 +389,12 @@ def _whole(shape: Shape) -> tuple[slice, ...]:
 
 
 def _run(x: Array, dims: Sequence[int]) -> tuple[int, int]:
-    """Stride, and size negated, of the last of some dimensions: less copies faster."""
+    """The stride and the negated size of the last of `dims`: smaller pairs copy
+    faster."""
     last = max((d for d in dims if x.shape[d] > 1), default=dims[-1])
     return abs(x.strides[last]), -x.shape[last]
 
 
 def _by_stride(x: Array, dims: Sequence[int]) -> list[int]:
-    """The dimensions, the one with the largest stride first."""
+    """The dimensions in descending order of strides."""
     return sorted(dims, key=lambda d: -abs(x.strides[d]))

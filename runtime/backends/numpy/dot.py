@@ -1,10 +1,10 @@
 """Kernels of matrix products: `dot_general`, and the product that convolution uses.
 
-`np.matmul` hands a product to BLAS only if each matrix has unit stride along one of its
-dimensions; if not, it falls back to a loop that is a hundred times slower, as it does
-for integers. So matrices that BLAS cannot take are copied first. Floats smaller than
-f32 are multiplied as f32; integers as floats, too, where these hold all sums. Of what
-is to be converted a part at a time is, so that it stays in the cache.
+`np.matmul` calls BLAS only if each matrix has unit stride along one of its dimensions.
+Otherwise, and for integers, it uses a loop that is a hundred times slower. Matrices
+that BLAS cannot read are therefore copied first. Floats smaller than f32 are multiplied
+as f32, and integers as floats if these represent all sums exactly. Operands are
+converted part by part, so that each part stays in the cache.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,17 +22,18 @@ from ..contraction import matrices
 from .base import check_types, kernel
 
 Convert: TypeAlias = Callable[[Array, Array], Sequence[Call]]
-"""`out[...] = x`, from one type to another."""
+"""Makes calls for `out[...] = x`, from one type to another."""
 
 Multiply: TypeAlias = Callable[[Array, Array, Array, Scratch], Sequence[Call]]
-"""The product of two matrices, of the type in which they are multiplied, into one of
-any type."""
+"""Makes calls for the product of two matrices of the type of multiplication, into a
+matrix of any type.
+"""
 
 PART = 1 << 16
-"""Elements of an operand that are converted at a time: 256 KiB of f32."""
+"""The elements of an operand that are converted at a time: 256 KiB of f32."""
 
 FEWEST = 64
-"""Rows or columns to multiply at a time at least, however long they are."""
+"""The minimum number of rows or columns of a part, however long they are."""
 
 
 @kernel(DotGeneralOp)
@@ -53,7 +54,7 @@ def multiplied(
     convert: Convert,
     multiply: Multiply,
 ) -> list[Call]:
-    """The calls for a product, by the functions that convert and multiply matrices."""
+    """The calls for a product, by functions that convert and multiply matrices."""
     lhs, made_lhs = matrices(op, 0, inputs[0], scratch)
     rhs, made_rhs = matrices(op, 1, inputs[1], scratch)
     dtype = multiplied_in(out.dtype, inputs, lhs.shape[-1])
@@ -74,8 +75,8 @@ def multiplied(
 
 
 def multiplied_in(out: DType, inputs: Sequence[Array], count: int) -> DType:
-    """The type in which `count` products of two elements are added up: a float type for
-    integers, if it and `out` hold whatever the sum is."""
+    """The type in which `count` products of two elements are summed: for integers, a
+    float type if it represents every sum exactly and `out` holds every sum."""
     if is_float(out) or out.kind == "c":
         return accumulator(out)
     if out.kind == "b" or any(x.dtype.kind == "b" for x in inputs):
@@ -89,7 +90,7 @@ def multiplied_in(out: DType, inputs: Sequence[Array], count: int) -> DType:
 
 
 def product(lhs: Array, rhs: Array, out: Array, scratch: Scratch) -> list[Call]:
-    """Of matrices that BLAS takes, into any."""
+    """The product of matrices that BLAS can read, into any array."""
     if out.dtype == lhs.dtype and is_blasable(out):
         return [(np.matmul, (lhs, rhs, out))]
     target = scratch.take(out.shape, lhs.dtype)
@@ -105,7 +106,7 @@ def _in_parts(
     convert: Convert,
     multiply: Multiply,
 ) -> list[Call]:
-    """The product of matrices of which one, or both, are multiplied in another type."""
+    """The product of matrices of which one or both are converted to another type."""
     *batch, rows, count = lhs.shape
     columns = rhs.shape[-1]
     lhs, copied_lhs = for_blas(lhs, scratch) if lhs.dtype == dtype else (lhs, ())
@@ -129,8 +130,8 @@ def _in_parts(
     start = scratch.mark
     for place in np.ndindex(*batch):
         x, y, to = lhs[place], rhs[place], out[place]
-        # The outer loop is over the side of which there are fewer parts: if it is one,
-        # all is converted once.
+        # The outer loop is over the side with fewer parts. If it has a single part,
+        # everything is converted only once.
         is_by_row = len(lefts) <= len(rights)
         for outer in lefts if is_by_row else rights:
             fixed = converted(x[outer] if is_by_row else y[:, outer], not is_by_row)
@@ -144,7 +145,7 @@ def _in_parts(
 
 
 def for_blas(x: Array, scratch: Scratch) -> tuple[Array, Sequence[Call]]:
-    """`x`, or a copy if BLAS cannot take it."""
+    """`x`, or a copy if BLAS cannot read it."""
     if is_blasable(x):
         return x, ()
     buffer = scratch.take(x.shape, x.dtype)
@@ -152,7 +153,7 @@ def for_blas(x: Array, scratch: Scratch) -> tuple[Array, Sequence[Call]]:
 
 
 def is_blasable(x: Array) -> bool:
-    """Whether BLAS takes the matrices that the last two dimensions are."""
+    """Whether BLAS can use the matrices in the last two dimensions."""
     rows, columns = x.shape[-2:]
     for size, stride, unit in (
         (columns, x.strides[-2], x.strides[-1]),

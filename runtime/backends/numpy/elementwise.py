@@ -1,10 +1,10 @@
 """Kernels of elementwise operations, alone and in loops of many.
 
 A loop is computed tile by tile: all its operations on one part of the result's
-elements, then all on the next, so that what is between them stays in the cache. Values
-between operations live in the result, while nothing else is needed there, and in tiles
-of the workspace, taken over as soon as their last use is past. A single operation is a
-loop of one.
+elements, then all on the next, so that intermediate values stay in the cache. An
+intermediate value lives in the result's memory while that is not needed otherwise, or
+in a tile of the workspace, which is reused after the last use of the value. A single
+operation is a loop of one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -43,7 +43,7 @@ from .forms import (
 
 @dataclass(frozen=True)
 class Instruction:
-    """Computes one value of a body from others, all named by their SSA values."""
+    """Computes one value of a body from others, all identified by their SSA values."""
 
     op: TensorOp
     operands: Sequence[SSAValue]
@@ -52,10 +52,10 @@ class Instruction:
 
 @dataclass
 class Body:
-    """What a loop computes: its last instruction's result.
+    """A loop that computes the result of its last instruction.
 
-    `leaves` are the values that are read from arrays of the result's shape, `splats`
-    those that are a constant number; each instruction computes one more.
+    `leaves` are values that are read from arrays of the result's shape, `splats` are
+    constant numbers; each instruction computes one more value.
     """
 
     leaves: dict[SSAValue, Array]
@@ -74,7 +74,7 @@ def single(
 
 
 def loop(body: Body, out: Array, scratch: Scratch) -> list[Call]:
-    """The calls that compute a body, tile by tile."""
+    """The calls that compute `body` into `out`, tile by tile."""
     out, *leaves = merge_dimensions([out, *body.leaves.values()])
     program = UfuncProgram(list(body.leaves), body.splats, body.instructions)
     limit = out.size if program.is_one_ufunc else min(out.size, TILE)
@@ -88,7 +88,7 @@ def loop(body: Body, out: Array, scratch: Scratch) -> list[Call]:
 
 @dataclass(frozen=True)
 class _Step:
-    """One form, on numbered values."""
+    """One form, applied to numbered values."""
 
     emit: Emit
     dtype: DType
@@ -97,7 +97,7 @@ class _Step:
 
 
 class UfuncProgram(Scalars[int]):
-    """Instructions, written in what NumPy has. Values are numbered, leaves first."""
+    """Instructions in terms of NumPy's functions. Values are numbered, leaves first."""
 
     FORMS = FORMS
     DIVISION_TRAPS = False
@@ -109,7 +109,7 @@ class UfuncProgram(Scalars[int]):
         instructions: Sequence[Instruction],
     ):
         self.is_one_ufunc = not splats
-        self._op: TensorOp | None = None  # what is being written
+        self._op: TensorOp | None = None  # the operation that is being written
         self._steps: list[_Step] = []
         self._constants: dict[int, Operand] = {}
         self._count = 0
@@ -150,7 +150,8 @@ class UfuncProgram(Scalars[int]):
     def _add(
         self, form: np.ufunc | Emit, element: Attribute, *terms: Term[int]
     ) -> Term[int]:
-        """Appends a step. Raises `LocatedError` for elements that a ufunc lacks."""
+        """Appends a step. Raises `LocatedError` for element types that a ufunc does not
+        support."""
         elements = [*(term.element for term in terms), element]
         dtypes = [numpy_dtype(x, self._op) for x in elements]
         if isinstance(form, np.ufunc):
@@ -203,10 +204,10 @@ class UfuncProgram(Scalars[int]):
     ) -> Term[int]:
         return self.apply(kind, x, amount)
 
-    # What is written
+    # Compiling
 
     def _last_uses(self) -> Sequence[Sequence[int]]:
-        """For each step, the results of others that no later step reads."""
+        """For each step, the results of other steps that no later step reads."""
         computed = {step.result for step in self._steps}
         dying: list[Sequence[int]] = []
         for step in reversed(self._steps):
@@ -218,7 +219,8 @@ class UfuncProgram(Scalars[int]):
     def compile_tile(
         self, leaves: Sequence[Array], out: Array, registers: "Registers"
     ) -> list[Call]:
-        """The calls for one tile, of the leaves' and the result's parts in it."""
+        """The calls for one tile. `leaves` and `out` are the parts of the arrays in the
+        tile."""
         values = dict(enumerate(map(Operand, leaves))) | self._constants
         calls: list[Call] = []
         temporaries: list[Array] = []
@@ -250,8 +252,8 @@ class UfuncProgram(Scalars[int]):
         return calls
 
     def _first_use_of(self, out: Array, leaves: Sequence[Array]) -> int:
-        """The first step that may write the result's memory: from then on no leaf that
-        lies there is read again. The last one, if its elements lie apart."""
+        """The first step that may write the result's memory, after all reads of leaves
+        in that memory; the last step if the elements are not contiguous."""
         last = len(self._steps) - 1
         if out.ndim and out.strides[-1] != out.itemsize:
             return last
@@ -265,13 +267,13 @@ def _element(value: SSAValue) -> Attribute:
 
 
 class Registers:
-    """Tiles of the workspace, each of `elements` elements at most."""
+    """Tiles of the workspace, each of up to `elements` elements."""
 
     def __init__(self, scratch: Scratch, elements: int):
         self._scratch = scratch
         self._elements = elements
         self._free: dict[int, list[Array]] = {}
-        self._buffers: dict[int, Array] = {}  # by the id of what was made of them
+        self._buffers: dict[int, Array] = {}  # by the id of the array in each
 
     def take(self, shape: Shape, dtype: DType) -> Array:
         free = self._free.setdefault(dtype.itemsize, [])
@@ -285,12 +287,12 @@ class Registers:
         return array
 
     def release(self, array: Array) -> None:
-        """Gives back what `take` gave."""
+        """Returns an array from `take` to the free tiles."""
         self._free[array.itemsize].append(self._buffers.pop(id(array)))
 
 
 def merge_dimensions(arrays: Sequence[Array]) -> list[Array]:
-    """The same elements of arrays of one shape, under as few dimensions as possible.
+    """Views of arrays of one shape with as few dimensions as possible.
 
     The dimensions are ordered by the first array's strides, the largest first.
     """

@@ -1,6 +1,7 @@
 """Elementwise operations that NumPy computes by a ufunc, or in a few calls.
 
-Formulas (`tensorplan.dialects.tgraph.formulas`) express all others in these.
+Formulas (`tensorplan.dialects.tgraph.formulas`) express all other operations in terms
+of these.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,19 +27,21 @@ from . import special
 from .base import ufunc_call
 
 TILE = 1 << 16
-"""Elements of a tile: measured best of 2^12 to 2^18 (f32, 1 MiB of L2 cache)."""
+"""The elements of a tile: the best of 2^12 to 2^18 in measurements (f32, 1 MiB of L2
+cache).
+"""
 
 
 @dataclass(frozen=True)
 class Operand:
-    """What is read: an array, and the number in it if that is constant."""
+    """An array to read, and its value if that is a constant number."""
 
     array: Array
     splat: Array | None = None
 
 
 Temporary: TypeAlias = Callable[[DType], Array]
-"""Gives an uninitialized array of the output's shape, valid for one form."""
+"""Returns an uninitialized array of the output's shape, valid within one form."""
 
 Emit: TypeAlias = Callable[[Sequence[Operand], Array, Temporary], list[Call]]
 """`(inputs, out, temporary) -> calls`; `out` may be the memory of any input."""
@@ -64,8 +67,8 @@ def by_ufunc(function: np.ufunc) -> Emit:
 
 
 def _spread(operand: Operand, like: Array) -> Array:
-    """An array for a constant: with a number NumPy's extremes, which use no vector
-    instructions then, take five times as long."""
+    """An array for a constant. With a scalar operand, NumPy's maximum and minimum use
+    no vector instructions and take five times as long."""
     if operand.splat is None or like.size > TILE:
         return operand.array
     constants = _constants(operand.splat.tobytes(), operand.splat.dtype)
@@ -98,11 +101,11 @@ def converted(
 
 
 _LARGEST_INTEGER = 8
-"""Bytes."""
+"""In bytes."""
 
 
 def selected(inputs: Sequence[Operand], out: Array, temporary: Temporary) -> list[Call]:
-    """By bits, since NumPy's masked copies take ten times as long.
+    """Selects by bit operations, because NumPy's masked copies take ten times as long.
 
     With a mask of all bits or none: `((x ^ y) & mask) ^ y`.
     """
@@ -133,7 +136,7 @@ def selected(inputs: Sequence[Operand], out: Array, temporary: Temporary) -> lis
 def keep_where(
     condition: Array, x: Array, out: Array, temporary: Temporary
 ) -> list[Call]:
-    """`out` becomes `x` where the condition holds, and zero elsewhere."""
+    """Sets `out` to `x` where the condition holds, and to zero elsewhere."""
     bits = np.dtype(f"i{x.itemsize}")
     mask, calls = _mask(condition, bits, temporary)
     return [*calls, (np.bitwise_and, (x.view(bits), mask, out.view(bits)))]
@@ -142,7 +145,8 @@ def keep_where(
 def _mask(
     condition: Array, bits: DType, temporary: Temporary
 ) -> tuple[Array, list[Call]]:
-    """An integer array with all bits set where the condition holds, none elsewhere."""
+    """An integer array with all bits set where the condition holds, and none
+    elsewhere."""
     mask = temporary(bits)
     narrow = temporary(np.dtype(np.int8)) if bits.itemsize > 1 else mask
     negate = (np.negative, (condition.view(np.int8), narrow))
@@ -165,7 +169,7 @@ def _shift(function: np.ufunc, kind: str) -> Emit:
 
 
 def _computed(function: Callable[..., Array]) -> Emit:
-    """A function that makes new arrays, of a tile."""
+    """A function that allocates its result, for one tile."""
 
     def emit(inputs: Sequence[Operand], out: Array, _: Temporary) -> list[Call]:
         return [(assign, (function, [operand.array for operand in inputs], out))]
@@ -226,4 +230,4 @@ FORMS: Forms = {
     ops.TanhOp: {ANY: np.tanh},
     ops.XorOp: {ANY: np.bitwise_xor},
 }
-"""Ufuncs, which say themselves what elements they are defined on, and emitters."""
+"""Ufuncs, which check their element types themselves, and emitters."""

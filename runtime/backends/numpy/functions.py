@@ -1,4 +1,4 @@
-"""Functions that NumPy's kernels call and NumPy lacks. This module knows no IR."""
+"""Functions that NumPy's kernels use and NumPy lacks. Knows no IR."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -16,11 +16,11 @@ INDEX = np.dtype(np.intp)
 
 
 class Starts(NamedTuple):
-    """Where in the operand the slices start that index vectors name.
+    """The positions in the operand at which the slices of index vectors start.
 
-    `vectors` is the index vectors' dimensions, then their entries, which are along the
-    operand's dimensions `dims`. `batching` gives, for operand dimensions that run along
-    with the index vectors, the dimension of `vectors`.
+    The last dimension of `vectors` is the entries of each index vector, which are
+    positions along the operand's dimensions `dims`. `batching` maps each operand
+    dimension that is batched with the index vectors to the dimension of `vectors`.
     """
 
     vectors: Array
@@ -33,7 +33,7 @@ class Starts(NamedTuple):
 
     @property
     def entries(self) -> Sequence[Array]:
-        """Of all index vectors, for each of `dims`."""
+        """The entries of all index vectors, for each of `dims`."""
         return [self.vectors[..., position] for position in range(len(self.dims))]
 
 
@@ -61,7 +61,8 @@ def copy_slices(
 
 
 def _part(starts: Sequence[Array], whole: Array, sizes: Shape) -> tuple[slice, ...]:
-    """Where a part of an array lies that is to start there."""
+    """The slices of a part of `whole` with `sizes`, from `starts` clamped to the
+    array."""
     parts: list[slice] = []
     for start, size, width in zip(starts, whole.shape, sizes, strict=True):
         first = min(max(int(start), 0), size - width)
@@ -80,7 +81,8 @@ def put_part(out: Array, starts: Sequence[Array], update: Array) -> None:
 def combine_elements(
     flat: Array, shape: Shape, at: Starts, updates: Array, combine: np.ufunc | None
 ) -> None:
-    """Allocates a few arrays of one number for each index vector."""
+    """Combines elements of `flat` with `updates`. Allocates a few arrays with one
+    number for each index vector."""
     numbers = np.zeros(at.shape, INDEX)
     is_inside = np.ones(at.shape, bool)
     for dim, other in at.batching.items():
@@ -122,10 +124,10 @@ def take_sorted(
     columns: Sequence[Array],
     results: Sequence[Array],
 ) -> None:
-    """Sorts along the last dimension, by keys, and takes the first elements: as many as
-    results have. Equal elements stay in order. Overwrites the keys.
+    """Sorts stably along the last dimension by `keys`, and writes the first elements to
+    `results`, as many as these have. Overwrites the keys.
 
-    packed: an array of int64 of the shape of the keys, for `order_packed`; None for
+    packed: an int64 array with the shape of the keys, for `order_packed`; None for
         other keys, whose order is allocated.
     """
     count, size = results[0].shape[-1], keys.shape[-1]
@@ -133,7 +135,7 @@ def take_sorted(
         return
     if packed is not None:
         order = order_packed(keys, is_descending, packed, count)
-    elif is_descending:  # equal elements stay in order
+    elif is_descending:  # equal elements keep their order
         order = size - 1 - np.argsort(keys[..., ::-1], -1, "stable")[..., ::-1]
     else:
         order = np.argsort(keys, -1, "stable")
@@ -150,11 +152,12 @@ def take_sorted(
 
 
 def order_packed(keys: Array, is_descending: bool, packed: Array, count: int) -> Array:
-    """The numbers of the first elements in each row's order, in `packed`.
+    """The indices of the first `count` elements in each row's order, in `packed`.
 
-    A key of at most 32 bits and the number of its element fit one integer of 64 bits.
-    So equal elements stay in order without a stable sort, and NumPy sorts such integers
-    in vectors. As in NumPy's order, a NaN comes after all other keys.
+    A key of at most 32 bits and the index of its element fit in one 64-bit integer.
+    Equal elements therefore keep their order without a stable sort, and NumPy sorts
+    such integers with vector instructions. As in NumPy's order, a NaN comes after all
+    other keys.
     """
     if keys.dtype.kind == "f":
         is_nan = np.isnan(keys)
@@ -180,12 +183,12 @@ def order_packed(keys: Array, is_descending: bool, packed: Array, count: int) ->
 
 
 PART = 1 << 18
-"""Bytes of rows that are transformed at once, as their result is allocated."""
+"""The bytes of rows that are transformed at once, because their result is allocated."""
 
 
 @cache
 def _fourier() -> ModuleType | None:
-    """SciPy's transforms, which take several rows at once into vectors; None without
+    """SciPy's transforms, which process several rows at once in vectors; None without
     SciPy."""
     try:
         return import_module("scipy.fft")
@@ -194,9 +197,9 @@ def _fourier() -> ModuleType | None:
 
 
 def transform(name: str, x: Array, out: Array, axis: int) -> None:
-    """A Fourier transform; `out` may be `x`. `rfft` and `irfft` are along the last
-    dimension. NumPy 1 allocates the result. SciPy does where numbers are real or become
-    so."""
+    """A Fourier transform. `out` may be `x`. `rfft` and `irfft` are along the last
+    dimension. Without SciPy, NumPy 1 allocates the result. SciPy allocates the result
+    if the input or the output is real."""
     library = _fourier()
     if library is None:
         function = getattr(np.fft, name)
@@ -216,7 +219,7 @@ def transform(name: str, x: Array, out: Array, axis: int) -> None:
 
 
 def _transform_rows(function: Callable[..., Array], x: Array, out: Array) -> None:
-    """Along the last dimension, whose size is that of the real numbers."""
+    """Transforms along the last dimension; its size is that of the real side."""
     size = max(x.shape[-1], out.shape[-1])
     if not (x.flags.c_contiguous and out.flags.c_contiguous):
         out[...] = function(x, size)
@@ -228,8 +231,9 @@ def _transform_rows(function: Callable[..., Array], x: Array, out: Array) -> Non
 
 
 def call_unbuffered(calls: Sequence[Call]) -> None:
-    """From NumPy 2.3 on, an operand that is one number for each row is copied to a
-    buffer as large as NumPy allows, unless that is less than a row."""
+    """Runs calls without NumPy's buffers. From NumPy 2.3 on, an operand with one number
+    per row is copied to a buffer of the maximum size, unless that is smaller than a
+    row."""
     size = np.setbufsize(16)
     try:
         for function, arguments in calls:

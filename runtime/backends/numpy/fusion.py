@@ -4,11 +4,11 @@ By the group's form (`dialects/tgraph/fusing.py`):
 
  * a loop, tile by tile;
  * rows, some at a time (rows.py);
- * a reduction, tile by tile: the tiles' results are combined in turn (sums in f64);
+ * a reduction, tile by tile: the results of tiles are combined in turn (sums in f64);
  * a contraction, then a loop over its result (contraction.py).
 
-A body that is none of these is computed operation by operation, in the workspace. So is
-what an update at the end puts into a tensor.
+Any other body is computed operation by operation, with intermediate values in the
+workspace. The operand of a final update of a tensor is in the workspace, too.
 """
 
 from collections.abc import Mapping, Sequence
@@ -40,7 +40,7 @@ from .rows import dtype_of, rows, shape_of
 def fusion(
     op: FusionOp, inputs: Sequence[Array], outs: Sequence[Array], scratch: Scratch
 ) -> list[Call]:
-    """The calls of a fusion, whatever its body is."""
+    """The calls of a fusion with any body."""
     arrays = dict[SSAValue, Array](zip(op.body.block.args, inputs, strict=True))
     numbers: dict[SSAValue, Array] = {}
     calls: list[Call] = []
@@ -80,8 +80,8 @@ def _computed(
     outs: Sequence[Array],
     scratch: Scratch,
 ) -> list[Call]:
-    """The calls that compute results of a fusion whose arguments, and slices of them,
-    are `arrays`."""
+    """The calls that compute `results` of a fusion. `arrays` has its arguments, and the
+    slices of them that have been taken."""
     parts = _parts(op, results, arrays)
     if group is None or parts is None or _is_empty(group) or parts.gathers:
         return _stored(op, results, arrays, outs, scratch)
@@ -105,7 +105,7 @@ def _is_empty(group: Group) -> bool:
 
 @dataclass
 class _Parts:
-    """A body's leaves, and the operations that its result needs beyond them."""
+    """The leaves of a body, and the operations that its results need beyond them."""
 
     arrays: dict[SSAValue, Array]
     splats: dict[SSAValue, Array]
@@ -113,11 +113,11 @@ class _Parts:
 
     @property
     def gathers(self) -> bool:
-        """Whether some are gathered from what is no view of an argument."""
+        """Whether the body gathers from an array that is not a view of an argument."""
         return any(isinstance(op, GatherOp) for op in self.ops)
 
     def body(self) -> Body:
-        """As a loop, of elementwise operations only."""
+        """The operations as a loop; all must be elementwise."""
         read = {value for op in self.ops for value in op.inputs}
         leaves = {value: array for value, array in self.arrays.items() if value in read}
         return Body(
@@ -136,7 +136,7 @@ class _Parts:
 def _parts(
     op: FusionOp, results: Sequence[SSAValue], arrays: Mapping[SSAValue, Array]
 ) -> _Parts | None:
-    """None if a leaf is no view of an argument, or of a slice of one."""
+    """None if a leaf is not a view of an argument, or of a slice of one."""
     arrays = dict(arrays)
     splats: dict[SSAValue, Array] = {}
     rest: list[TensorOp] = []
@@ -162,7 +162,7 @@ def _parts(
 
 
 def needed(ops: Sequence[TensorOp], results: Sequence[SSAValue]) -> list[TensorOp]:
-    """The operations that the results depend on, in order."""
+    """The operations that `results` depend on, in order."""
     needed = set(results)
     kept: list[TensorOp] = []
     for op in reversed(ops):

@@ -1,7 +1,8 @@
 """Kernels of gather and scatter, and of dynamic slices.
 
-Index vectors are read when the call runs. If each names one row of the operand, a whole
-row or a single element, all are one `np.take`; otherwise slices are copied one by one.
+Index vectors are read when the call runs. If each selects one row of the operand, a
+whole row or a single element, the gather is one `np.take`; otherwise slices are copied
+one by one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -54,15 +55,15 @@ def starts(
 def row_numbers(
     at: Starts, limits: Mapping[int, int], shape: Shape, scratch: Scratch
 ) -> tuple[Array, list[Call]]:
-    """Calls that compute, for each index vector, the number of its row.
+    """Calls that compute the index of the row for each index vector.
 
     Rows are counted over the dimensions of `shape` along which slices have size 1.
-    `limits` are the largest starts along its dimensions; starts are clamped to them.
+    `limits` has the largest start along each dimension; starts are clamped to it.
     """
     strides = {d: prod(limits[e] + 1 for e in range(d + 1, len(shape))) for d in limits}
     numbers = scratch.take(tuple(at.shape), INDEX)
     entry = scratch.take(tuple(at.shape), INDEX)
-    # What is known already: dimensions that run along with the index vectors.
+    # The part that is known already: dimensions batched with the index vectors.
     known = np.zeros((1,) * len(at.shape), INDEX)
     for dim, other in at.batching.items():
         along = [1] * len(at.shape)
@@ -82,7 +83,8 @@ def row_numbers(
 
 
 def batch_first(x: Array, window_dims: Sequence[int]) -> Array:
-    """A view with the dimensions that run over index vectors before the window's."""
+    """A view of `x` with the dimensions of the index vectors before those of the
+    window."""
     batch = [d for d in range(x.ndim) if d not in window_dims]
     return x.transpose([*batch, *window_dims])
 
@@ -90,8 +92,8 @@ def batch_first(x: Array, window_dims: Sequence[int]) -> Array:
 def _windows(
     x: Array, at: Starts, window_dims: Sequence[int], *dropped: DenseArrayBase[Any]
 ) -> Array:
-    """A view with the dimensions that run over index vectors, then all the operand's:
-    the dropped ones have size 1."""
+    """A view of `x` with the dimensions of the index vectors, then all dimensions of
+    the operand; the dropped ones have size 1."""
     missing = sorted(d for dims in dropped for d in dims.get_values())
     axes = tuple(len(at.shape) + d for d in missing)
     return np.expand_dims(batch_first(x, window_dims), axes)
@@ -108,7 +110,7 @@ def gather_starts(op: GatherOp, indices: Array) -> Starts:
 
 
 def gather_windows(op: GatherOp, indices: Array, out: Array) -> tuple[Starts, Array]:
-    """Where windows start, and a view of the result as windows."""
+    """The starts of windows, and a view of the result as windows."""
     at = gather_starts(op, indices)
     dropped = op.collapsed_slice_dims, op.operand_batching_dims
     return at, _windows(out, at, op.offset_dims.get_values(), *dropped)
@@ -132,10 +134,10 @@ def gather(
 
 
 def _rows(operand: Array, sizes: Sequence[int]) -> Array | None:
-    """The operand as a matrix of which each slice is a row, if slices are that.
+    """The operand as a matrix in which each slice is a row, or None if it is not.
 
-    They are if they are single elements of leading dimensions and the whole of the
-    others. (`np.take` would copy an operand that is not contiguous.)
+    It is if slices have size 1 in leading dimensions and the full size in the others.
+    `np.take` would copy an operand that is not contiguous, so this returns None for it.
     """
     leading = next((d for d, size in enumerate(sizes) if size != 1), len(sizes))
     if operand.shape[leading:] != tuple(sizes[leading:]) or operand.size == 0:
@@ -171,7 +173,7 @@ def dynamic_update_slice(
 def scatter_windows(
     op: ScatterOp, indices: Array, updates: Array
 ) -> tuple[Starts, Array]:
-    """Where windows start, and a view of the updates as windows."""
+    """The starts of windows, and a view of the updates as windows."""
     at = starts(
         indices,
         op.index_vector_dim.value.data,

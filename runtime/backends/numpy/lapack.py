@@ -1,8 +1,8 @@
-"""LAPACK on batches of matrices, through SciPy. This module knows no IR.
+"""LAPACK on batches of matrices, through SciPy. Knows no IR.
 
-`work` holds one matrix in column-major order, as LAPACK expects it; the routine
-overwrites it. SciPy allocates any other memory that a routine needs for one matrix. A
-matrix that a routine fails on, or that is not finite, gives NaN.
+`work` holds one matrix in column-major order, as LAPACK expects; the routine overwrites
+it. SciPy allocates any other memory that a routine needs for one matrix. A matrix for
+which a routine fails, or that is not finite, gives NaN.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,18 +14,18 @@ import numpy as np
 from ....support.arrays import Array, DType
 
 Factor: TypeAlias = Array | None
-"""Where a factor goes, if it is wanted."""
+"""The array for a factor, or None if it is not wanted."""
 
 
 def name_for(name: str, dtype: DType) -> str:
-    """LAPACK's name, or BLAS's, of a routine for elements of this type."""
+    """The name of a LAPACK or BLAS routine for elements of this type."""
     unitary = {"orgqr": "ungqr", "syevd": "heevd"}
     named = unitary.get(name, name) if dtype.kind == "c" else name
     return {"f4": "s", "f8": "d", "c8": "c", "c16": "z"}[dtype.str[1:]] + named
 
 
 def routine(name: str, dtype: DType) -> Callable[..., Any]:
-    """A routine of LAPACK, or of BLAS, for elements of this type.
+    """A routine of LAPACK or BLAS for elements of this type.
 
     Raises `ImportError` without SciPy.
     """
@@ -34,14 +34,14 @@ def routine(name: str, dtype: DType) -> Callable[..., Any]:
 
 
 def nan_of(dtype: DType) -> complex:
-    """NaN, in both parts of a complex number."""
+    """NaN; for complex numbers, in both parts."""
     return complex(np.nan, np.nan) if dtype.kind == "c" else np.nan
 
 
 def _store(
     place: tuple[int, ...], factors: Sequence[Factor], found: Sequence[Any] | None
 ) -> None:
-    """What has been found of a matrix; NaN, in imaginary parts, too, if nothing has."""
+    """Stores the factors of a matrix; NaN if `found` is None."""
     for number, factor in enumerate(factors):
         if factor is None:
             continue
@@ -120,7 +120,8 @@ def eig(x: Array, values: Factor, left: Factor, right: Factor, work: Array) -> N
 
 
 def _complex(vectors: Array, values: Array) -> Array:
-    """Of real matrices: a pair's real and imaginary parts are neighbouring columns."""
+    """Complex eigenvectors. LAPACK stores the real and the imaginary part of a pair of
+    a real matrix in neighboring columns."""
     if vectors.dtype.kind == "c":
         return vectors
     result = vectors.astype(values.dtype)

@@ -1,11 +1,11 @@
-"""`linalg` on memrefs, by NumPy: what upstream programs that run here are made of.
+"""`linalg` on memrefs, by NumPy, for upstream programs that run here.
 
     calls(op, arrays) -> the calls that compute
 
-An operation is loops with a body: the body is computed for all places of the parallel
-loops at a time, once for each iteration of the reduction loops, in order. It is there
-for programs that mlir-opt bufferized, and simple; `runtime/backends/mlir/` is native
-code.
+An operation is a nest of loops with a body. The body is computed for all indices of the
+parallel loops at a time, once for each iteration of the reduction loops, in order. This
+supports programs that mlir-opt bufferized, and is simple rather than fast;
+`runtime/backends/mlir/` runs native code.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -46,7 +46,8 @@ ELEMENTWISE = frozenset(
 
 
 def split(op: Operation) -> tuple[Sequence[SSAValue], Sequence[SSAValue]]:
-    """What the body reads (operands, and values from outside), and the destinations."""
+    """The values that the body reads (operands, and values from outside), and the
+    destinations."""
     sizes = op.properties.get("operandSegmentSizes")
     count = int(sizes.get_values()[-1]) if isinstance(sizes, DenseArrayBase) else 1
     inputs, outs = op.operands[:-count], op.operands[-count:]
@@ -61,15 +62,15 @@ def split(op: Operation) -> tuple[Sequence[SSAValue], Sequence[SSAValue]]:
 
 
 def reads_destinations(op: Operation) -> bool:
-    """Whether the body combines old elements with new ones."""
+    """Whether the body combines old elements of a destination with new ones."""
     _, outs = split(op)
     return any(argument.uses for argument in _body(op).args[-len(outs) :])
 
 
 def calls(op: Operation, arrays: Mapping[SSAValue, Array]) -> list[Call]:
-    """The calls for an operation, given where its operands lie.
+    """The calls for an operation on the arrays of its operands.
 
-    Raises `LocatedError` for what is not known.
+    Raises `LocatedError` for unsupported operations.
     """
     loops, body = _loops(op), _body(op)
     shape = loops.shape([arrays[value] for value in op.operands], op)
@@ -118,7 +119,7 @@ def _run(
     yielded: Sequence[SSAValue],
     outs: Sequence[Array],
 ) -> None:
-    """`moving` are those of the values that each iteration sees a part of."""
+    """`moving` are the values of which each iteration sees one part."""
     for iteration in product(*map(range, iterations)):
         known = {
             **values,
@@ -209,7 +210,7 @@ def _without(map: AffineMap, dims: Sequence[int]) -> AffineMap:
 
 
 def _spread(array: Array, map: AffineMap, shape: Sequence[int], op: Operation) -> Array:
-    """The array as the loops see it: a view with a dimension for each of them."""
+    """The array as the loops see it: a view with a dimension for each loop."""
     if not all(_is_linear(expr) for expr in map.results):
         raise LocatedError(f"{name_of(op)} has the indexing map {map}", op)
     zeros = [0] * len(shape)

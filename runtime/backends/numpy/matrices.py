@@ -14,7 +14,7 @@ from .base import kernel
 
 
 def _flags(op: m.TriangularSolveOp) -> Sequence[int | bool]:
-    """As BLAS has them: side, lower, trans_a, diag."""
+    """BLAS's flags: side, lower, trans_a, diag."""
     return (
         int(not op.left_side.value.data),
         bool(op.lower.value.data),
@@ -35,7 +35,7 @@ _ROUTINES: Mapping[type[m.MatrixOp], _Routine] = {
     m.SvdOp: (lapack.svd, lambda op: (bool(op.full_matrices.value.data),)),
     m.TriangularSolveOp: (lapack.triangular_solve, _flags),
 }
-"""The function for each operation, and what it is told besides arrays."""
+"""The function for each operation, and its options besides arrays."""
 
 
 @kernel(*m.MATRIX_OPS)

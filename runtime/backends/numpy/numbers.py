@@ -1,8 +1,9 @@
-"""What upstream operations compute, on single numbers or whole arrays of them.
+"""The functions of upstream operations, on scalars or whole arrays.
 
-`function_of(op)` gives the NumPy function for an operation of `arith` or `math`: with
-rank-0 arrays for the numbers between operations on memrefs, with larger ones for the
-body of a `linalg.generic`. Integers are signless: who reads them as unsigned says so.
+`function_of(op)` returns the NumPy function for an operation of `arith` or `math`. It
+is called on rank-0 arrays for scalars between operations on memrefs, and on larger
+arrays for the body of a `linalg.generic`. Integers are signless; operations that treat
+them as unsigned convert them.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,7 +22,7 @@ Function = Callable[..., Any]
 
 
 def function_of(op: Operation) -> Function | None:
-    """The function from operands to the result; None if there is none."""
+    """The function from the operands to the result; None if there is none."""
     name = name_of(op)
     if name in ("arith.cmpf", "arith.cmpi"):
         predicate = op.properties["predicate"]
@@ -37,7 +38,7 @@ def function_of(op: Operation) -> Function | None:
 
 
 def _unsigned(function: Function) -> Function:
-    """The function on integers that are read as unsigned."""
+    """`function` on integers that are reinterpreted as unsigned."""
 
     def on_unsigned(*arrays: Array) -> Any:
         arrays = tuple(map(np.asarray, arrays))
@@ -51,7 +52,7 @@ def _unsigned(function: Function) -> Function:
 
 
 def _quotient(x: Array, y: Array) -> Any:
-    """Rounded towards zero."""
+    """The quotient, rounded towards zero."""
     quotient = np.floor_divide(x, y)
     return quotient + ((quotient < 0) & (quotient * y != x))
 
@@ -84,7 +85,7 @@ _CASTS = {
     "arith.index_cast": False,
     "arith.index_castui": True,
 }
-"""Casts, and whether the integer is read as unsigned."""
+"""Casts, and whether the integer is treated as unsigned."""
 
 _COMPARISONS = (np.equal, np.greater, np.greater_equal, np.less, np.less_equal)
 
@@ -127,7 +128,7 @@ _FLOAT_PREDICATES: tuple[Function, ...] = (
     _is_unordered,
     _always,
 )
-"""By number."""
+"""Indexed by MLIR's number of the predicate."""
 
 _ORDERINGS = (np.less, np.less_equal, np.greater, np.greater_equal)
 _INTEGER_PREDICATES: tuple[Function, ...] = (

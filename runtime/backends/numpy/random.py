@@ -1,4 +1,5 @@
-"""Kernel of random bits: all counters at a time. Allocates some arrays of their size.
+"""The kernel of random bits: all counters at a time. Allocates some arrays of their
+size.
 
 See `tensorplan.dialects.tgraph.reference.random` for the generators.
 """

@@ -28,7 +28,7 @@ UFUNCS: Mapping[str, np.ufunc] = {
 }
 
 PART = 1 << 16
-"""Places (elements) of a window that are worked on at a time, where they can be cut."""
+"""The positions of a window that are processed at a time, where they can be divided."""
 
 
 def reduction_ufunc(op: TensorOp, kind: str, dtype: DType) -> np.ufunc:
@@ -65,11 +65,12 @@ def reduce(
 def spans(
     size: int, places: int, stride: int, offset: int, dilation: int = 1
 ) -> tuple[slice, slice]:
-    """Where one element of a window meets a dimension, over all places of the window.
+    """The elements that one element of a window meets along a dimension, over all
+    positions of the window.
 
-    Place p meets position `p * stride + offset` of the dimension with `dilation - 1`
-    holes between its `size` elements. Returns the slice of the places that meet an
-    element, and the slice of the elements that they meet.
+    At position p, the element meets index `p * stride + offset` of the dimension, in
+    which `dilation - 1` holes are between its `size` elements. Returns the slice of the
+    positions that meet an element, and the slice of the elements that they meet.
     """
     step = dilation // gcd(stride, dilation)
     for first in range(step):
@@ -102,7 +103,8 @@ def offsets(
     base_dilations: Sequence[int] | None = None,
     window_dilations: Sequence[int] | None = None,
 ) -> Iterator[Offset]:
-    """For each element of the window that meets any: its places, and what it meets."""
+    """For each element of the window that meets any element: the positions of the
+    window where it does, and the elements that it meets there."""
     ones = (1,) * len(shape)
     holes, spread = base_dilations or ones, window_dilations or ones
     for offset in product(*map(range, window)):
@@ -117,9 +119,9 @@ def offsets(
 def _parts(
     op: ReduceWindowOp | SelectAndScatterOp, shape: Shape
 ) -> Sequence[tuple[slice, ...]]:
-    """Parts of the first dimension, if the window does not reach across its elements.
+    """Parts of the first dimension, if the window does not extend across its elements.
 
-    All that is done with one part stays in the cache.
+    All work on one part stays in the cache.
     """
     if len(shape) < 2:
         return [()]
@@ -175,11 +177,11 @@ def select_and_scatter(
     outs: Sequence[Array],
     scratch: Scratch,
 ) -> list[Call]:
-    """Two rounds over the window's elements: number the selected one, then add there.
+    """Two passes over the window's elements: record the index of the selected one, then
+    add there.
 
-    The numbers ascend, so the last element that took the place of the one before has
-    the largest. Where none is better than the identity, the first that is met is
-    selected.
+    Indices ascend, so the last element that replaced a previous one has the largest. If
+    no element is better than the identity, the first one in the window is selected.
     """
     (x, source), (out,) = inputs, outs
     if source.size == 0:
@@ -187,7 +189,7 @@ def select_and_scatter(
     kind = op.kind.data
     dtype = accumulator(out.dtype)
     target = out if dtype == out.dtype else scratch.take(out.shape, dtype)
-    reduction_ufunc(op, kind, x.dtype)  # refuses types
+    reduction_ufunc(op, kind, x.dtype)  # raises for other types
     stays = np.greater_equal if kind == "maximum" else np.less_equal
     window = op.window_dimensions.get_values()
     small = np.dtype(np.int8 if prod(window) < 128 else np.int32)

@@ -1,12 +1,12 @@
 """Reductions along the rows and the columns of matrices, faster than NumPy's own.
 
-Sums are products with ones: BLAS takes a third of the time of NumPy's pairwise sum.
-Extremes of rows are taken by `reduceat`, since `reduce` spends more time to begin a row
-than on a hundred elements.
+Sums are products with ones, because BLAS takes a third of the time of NumPy's pairwise
+sum. Extremes of rows use `reduceat`, because `reduce` takes more time to start a row
+than to process a hundred elements.
 
-BLAS adds one element to the next, in few partial sums, and the rounding errors with
-them. So parts are added up first, then the parts' sums likewise: relative errors are
-at most 2e-6 in f32, even where all of them have one direction.
+BLAS adds elements sequentially, in few partial sums, so rounding errors accumulate.
+Therefore parts are summed first, then the sums of the parts in the same way. Relative
+errors are at most 2e-6 in f32, even if all rounding errors have the same sign.
 """
 
 from collections.abc import Sequence
@@ -22,17 +22,17 @@ from ..arrays import try_reshape
 from .dot import is_blasable
 
 BLOCK = 64
-"""Rows that are added one to the next."""
+"""The number of rows that are summed sequentially."""
 
 LONGEST = 1 << 9
-"""Elements of a row that BLAS adds up."""
+"""The maximum elements of a row that BLAS sums up."""
 
 
 def reduced(
     function: np.ufunc, x: Array, axes: Sequence[int], out: Array, scratch: Scratch
 ) -> list[Call]:
-    """The calls that combine the elements of `x`, which has some, along `axes`, in
-    `out`'s type."""
+    """The calls that combine the elements of `x`, which is not empty, along `axes`, in
+    the type of `out`."""
     count = len(axes)
     kept = x.ndim - count
     calls: list[Call] = []
@@ -46,7 +46,7 @@ def reduced(
 def _of_rows(
     function: np.ufunc, x: Array, kept: int, out: Array, scratch: Scratch
 ) -> list[Call]:
-    """No calls where `function.reduce` is better."""
+    """No calls if `function.reduce` is better."""
     rows, size = prod(x.shape[:kept]), prod(x.shape[kept:])
     matrix, to = try_reshape(x, (rows, size)), try_reshape(out, (rows,))
     if matrix is None or to is None:
@@ -62,7 +62,7 @@ def _of_rows(
 
 
 def _sums_of_rows(x: Array, out: Array, scratch: Scratch) -> list[Call]:
-    """No calls where BLAS cannot add up rows, or parts of them."""
+    """No calls if BLAS cannot sum up the rows, or parts of them."""
     rows, size = x.shape
     part = _part(size)
     parts = try_reshape(x, (rows * size // part, part)) if part else None
@@ -79,14 +79,16 @@ def _sums_of_rows(x: Array, out: Array, scratch: Scratch) -> list[Call]:
 
 @cache
 def _part(size: int) -> int:
-    """Into parts of so many elements a row is divided; 0 if it cannot be."""
+    """The number of elements of the parts that a row is divided into; 0 if it has no
+    such divisor."""
     if size <= LONGEST:
         return size
     return next((n for n in range(LONGEST, BLOCK, -1) if size % n == 0), 0)
 
 
 def _of_columns(x: Array, count: int, out: Array, scratch: Scratch) -> list[Call]:
-    """Sums over the first `count` dimensions; no calls if these cannot be one."""
+    """Sums over the first `count` dimensions; no calls if these cannot be merged into
+    one."""
     rows, kept = prod(x.shape[:count]), x.shape[count:]
     flat = (prod(kept),)
     matrix, to = try_reshape(x, (rows, *flat)), try_reshape(out, flat)
@@ -119,5 +121,5 @@ def _ones(dtype: DType) -> Array:
 
 
 def _is_for_blas(x: Array, out: Array) -> bool:
-    """Whether BLAS adds up the rows or columns of `x` in `out`'s type."""
+    """Whether BLAS sums up the rows or columns of `x` in the type of `out`."""
     return x.dtype == out.dtype and x.dtype.char in "fd" and is_blasable(x)

@@ -1,6 +1,6 @@
 """Kernels of groups of rows (softmax, layer norm): some rows at a time.
 
-All intermediate values lie in tiles of the workspace, and only the last operation
+All intermediate values are in tiles of the workspace, and only the last operation
 writes the result.
 """
 
@@ -25,7 +25,7 @@ from .functions import call_unbuffered
 from .reducing import reduce
 
 UNBUFFERED = 384
-"""Elements of a row from which on NumPy's buffers only cost time."""
+"""From this number of elements in a row on, NumPy's buffers only cost time."""
 
 
 def shape_of(value: SSAValue) -> Shape:
@@ -44,7 +44,8 @@ def rows(
     out: Array,
     scratch: Scratch,
 ) -> list[Call]:
-    """The calls for a group's operations, from arrays and constant numbers to `out`."""
+    """The calls for the operations of a group, from arrays and constant numbers to
+    `out`."""
     count = group.rows
     assert count is not None
     full, _ = group.reductions[0]
@@ -57,13 +58,13 @@ def rows(
     for tile in all_tiles:
         calls += program.compile_tile(tile, out[*tile, ...])
     are_small = any(is_float(d) and d.itemsize < 4 for d in map(dtype_of, ops))
-    if length < UNBUFFERED or are_small:  # sums of these need buffers
+    if length < UNBUFFERED or are_small:  # sums of small floats need buffers
         return calls
     return [(call_unbuffered, (calls,))]
 
 
 class _RowKernel:
-    """The operations on some rows at a time, at most `rows`."""
+    """The operations on up to `rows` rows at a time."""
 
     def __init__(
         self,
@@ -104,8 +105,8 @@ class _RowKernel:
         return UfuncProgram(leaves, splats, [Instruction(op, op.inputs, op.result)])
 
     def repeat_rows(self) -> list[Call]:
-        """Lays out rows that are the same in all tiles as a tile, once: NumPy repeats
-        them by copying, for each tile again."""
+        """Copies rows that are the same in all tiles to a buffer of a tile's size,
+        once. Without this, NumPy would repeat them for each tile."""
         calls: list[Call] = []
         for value, x in self.arrays.items():
             if not any(x.strides[: self.count]) and any(x.strides):
@@ -122,7 +123,7 @@ class _RowKernel:
         return np.ndarray(part.shape, part.dtype, self.repeated[value])
 
     def compile_tile(self, tile: tuple[slice, ...], out: Array) -> list[Call]:
-        """The calls for some rows; the last operation alone writes `out`."""
+        """The calls for the rows of `tile`; only the last operation writes `out`."""
         values = {v: self._leaf(v, tile) for v in self.arrays} | {**self.splats}
         held: dict[SSAValue, Array] = {}
         sizes = tuple(s.stop - s.start for s in tile)
@@ -164,7 +165,7 @@ class _RowKernel:
         return calls
 
     def _of(self, shape: Shape) -> Registers:
-        """The registers for values of such rows."""
+        """The registers for values with rows of this shape."""
         elements = prod(shape[self.count :])
         if elements not in self.registers:
             self.registers[elements] = Registers(self.scratch, self.rows * elements)

@@ -1,8 +1,8 @@
-"""The error function and its complement, on arrays of floats; bits that are set;
-functions of complex numbers where NumPy's are inexact or overflow.
+"""The error function and its complement, population counts, and functions of complex
+numbers where NumPy's are inexact or overflow.
 
-For f32 and smaller, polynomials of Cephes (S. L. Moshier, `ndtrf.c`), to a few units in
-the last place; f64 is computed one element after the other.
+For f32 and smaller, uses polynomials of Cephes (S. L. Moshier, `ndtrf.c`), accurate to
+a few units in the last place. f64 is computed element by element.
 """
 
 import math
@@ -21,7 +21,7 @@ _ERF = (
     -3.761262582423300e-1,
     1.128379165726710e0,
 )
-"""erf(x) / x in x^2, for |x| < 1."""
+"""Coefficients of erf(x) / x in x^2, for |x| < 1."""
 
 _ERFC_SMALL = (
     2.326819970068386e-2,
@@ -34,7 +34,7 @@ _ERFC_SMALL = (
     -2.741127028184656e-1,
     5.638259427386472e-1,
 )
-"""erfc(x) x exp(x^2) in x^-2, for 1 <= x < 2."""
+"""Coefficients of erfc(x) x exp(x^2) in x^-2, for 1 <= x < 2."""
 
 _ERFC_LARGE = (
     -1.047766399936249e1,
@@ -46,7 +46,7 @@ _ERFC_LARGE = (
     -2.820767439740514e-1,
     5.641895067754075e-1,
 )
-"""The same for x >= 2."""
+"""Coefficients of erfc(x) x exp(x^2) in x^-2, for x >= 2."""
 
 
 def popcnt(x: Array) -> Array:
@@ -54,8 +54,9 @@ def popcnt(x: Array) -> Array:
 
 
 def divide(x: Array, y: Array) -> Array:
-    """NumPy's quotients of complex numbers; where they are NaN, C's (annex G): a number
-    by infinity is 0, and infinity by a number, or a number by 0, infinite."""
+    """The quotient of complex numbers as in NumPy or, where that is NaN, as in C (annex
+    G): a number divided by infinity is 0; infinity divided by a number, and a number
+    divided by 0, are infinite."""
     result = np.asarray(x / y)
     is_lost = np.isnan(np.real(result)) & np.isnan(np.imag(result))
     by_zero, vanishes = y == 0, is_lost & np.isfinite(x) & np.isinf(y)
@@ -70,20 +71,22 @@ def divide(x: Array, y: Array) -> Array:
 
 
 def _bounded(z: Array) -> Array:
-    """Of an infinite number its direction: 1 for each part that is infinite."""
+    """`z`, with infinite numbers replaced by their direction: 1 for each infinite
+    part."""
     real, imaginary = (np.copysign(np.isinf(p), p) for p in (np.real(z), np.imag(z)))
     return np.where(np.isinf(z), real + 1j * imaginary, z)
 
 
 def expm1(z: Array) -> Array:
-    """Where NumPy's has an infinity, its imaginary part is NaN for that of 0."""
+    """NumPy's `expm1` with the imaginary part of `exp`: NumPy's own imaginary part is
+    NaN where the result is infinite and the imaginary part of `z` is 0."""
     result = np.expm1(z)
     result.imag = np.imag(np.exp(z))
     return result
 
 
 def log1p(z: Array) -> Array:
-    """NumPy's rounds 1 + z first. Near 1, `|1 + z|^2 - 1` is exact enough."""
+    """NumPy's rounds 1 + z first. Near |1 + z| = 1, `|1 + z|^2 - 1` is exact enough."""
     x, y = np.real(z), np.imag(z)
     result, excess = np.log1p(z), x * (2 + x) + y * y
     result.real = np.where(np.abs(excess) < 0.5, np.log1p(excess) / 2, np.real(result))
@@ -119,7 +122,7 @@ def _tail(x: Array) -> Array:
 
 
 def _polynomial(coefficients: Sequence[float], x: Array) -> Array:
-    """The highest power's coefficient comes first."""
+    """Evaluates a polynomial; the coefficient of the highest power comes first."""
     result = np.full_like(x, coefficients[0])
     for coefficient in coefficients[1:]:
         result *= x

@@ -1,4 +1,4 @@
-"""Kernel of Fourier transforms, one dimension after the other."""
+"""The kernel of Fourier transforms, one dimension after the other."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,8 @@ from .functions import transform
 def fft(
     op: FftOp, inputs: Sequence[Array], outs: Sequence[Array], scratch: Scratch
 ) -> list[Call]:
-    """The last dimension is transformed first, but for `IRFFT`, where it is last."""
+    """Transforms the last dimension first, except for `IRFFT`, which transforms it
+    last."""
     (x,), (out,) = inputs, outs
     kind, length = op.fft_type.data, op.length.get_values()
     axes = range(-len(length), 0)
