@@ -13,14 +13,13 @@ from .graphs import ElementNode
 from .math import any_lane
 
 BLOCK = 32
-"""Additions to a partial sum before it is added to the total."""
+"""The number of additions to a partial sum before it is added to the total."""
 
 
 class Accumulator:
-    """Takes values of any of some `widths` in lanes. If the reduction is `across` the
-    lanes, the result is a scalar, else a vector. `long` sums of floats have totals in
-    f64, to which someone has to `flush` the partial sums now and then.
-    """
+    """Accepts values with any of `widths` lanes. If the reduction is `across` the
+    lanes, the result is a scalar, otherwise a vector. `long` sums of floats have totals
+    in f64, to which the caller must `flush` the partial sums regularly."""
 
     def __init__(
         self,
@@ -45,7 +44,7 @@ class Accumulator:
         self._partial = {lanes: self._slot(self._identity, lanes) for lanes in widths}
         is_extreme = self._kind in ("maximum", "minimum")
         self._totals: dict[int, str] = {}
-        self._nans: dict[int, str] = {}  # whether there was one
+        self._nans: dict[int, str] = {}  # whether a NaN was seen
         if long and self._kind == "add" and is_float(dtype):
             zero = code.number(0, "double")
             self._totals = {lanes: self._slot(zero, lanes) for lanes in widths}
@@ -109,7 +108,7 @@ class Accumulator:
         return self._code.get(self._totals[lanes], "double", lanes) + part
 
     def _across(self, value: Value) -> Value:
-        """All lanes combined, in halves."""
+        """Combines all lanes, in halves."""
         while value.lanes > 1:
             half = value.lanes // 2
             low = self._code.part(value, 0, half)
@@ -120,7 +119,7 @@ class Accumulator:
 
 @dataclass(frozen=True)
 class ComplexSum:
-    """The same for sums of complex numbers: each part is a sum of its own."""
+    """An accumulator for sums of complex numbers: the sums of both parts."""
 
     real: Accumulator
     imag: Accumulator
@@ -143,7 +142,8 @@ class ComplexSum:
 
 
 def combined(kind: str, dtype: DType, x: Value, y: Value) -> Value:
-    """What a reduction makes of two elements; an extreme of NaN is `y` or NaN."""
+    """The combination of two elements in a reduction. For an extreme, if either is NaN,
+    the result is `y`."""
     is_bool = dtype.kind == "b"
     match kind:
         case "add":

@@ -52,8 +52,8 @@ from .slices import on_slices
 def calls_of(
     op: Operation, inputs: Sequence[Array], outs: Sequence[Array], scratch: Scratch
 ) -> list[Call] | None:
-    """Native calls that compute `outs` from `inputs` as `op` says; None if there are
-    none."""
+    """Native calls that compute `outs` from `inputs` as `op` specifies; None if native
+    code does not support `op`."""
     if not isinstance(op, _SUPPORTED) or not llvm.is_available():
         return None
     try:
@@ -112,7 +112,7 @@ def _fusion(
 
 
 def with_native_copies(calls: list[Call], scratch: Scratch) -> list[Call]:
-    """The same calls, but those that only copy elements are native."""
+    """`calls`, with native code for the calls that only copy elements."""
     if not llvm.is_available():
         return calls
 
@@ -135,8 +135,8 @@ def _group(
     out: Array,
     scratch: Scratch,
 ) -> list[Call]:
-    """The calls that compute `result` into `out`; `arrays` are the values that `ops`
-    start from. Raises `NoLoopNest`, or `KeyError`, if it has no native form."""
+    """The calls that compute `result` into `out`; `arrays` has the operands of `ops`.
+    Raises `NoLoopNest`, or `KeyError`, if the group has no native form."""
     if any(isinstance(op, CONTRACTIONS) for op in ops):
         return _contraction(ops, result, arrays, out, scratch)
     return _nest(by_result(ops), result, arrays, out, scratch)
@@ -169,7 +169,7 @@ def _windows(op: ReduceWindowOp, x: Array, out: Array, scratch: Scratch) -> list
         ]
     except NoLoopNest:
         if op.scan(x.shape):
-            raise  # NumPy's is one pass
+            raise  # NumPy's kernel takes one pass
         return pooling.reduced(op, x, out, scratch.threads)
 
 
@@ -180,8 +180,8 @@ def _contraction(
     out: Array,
     scratch: Scratch,
 ) -> list[Call]:
-    """The contraction by a library, and what follows by it too or by a nest; or all by
-    one nest."""
+    """Computes the contraction by a library, and the operations after it by the library
+    or a loop nest; or computes everything by one loop nest."""
     (first,) = (op for op in ops if isinstance(op, CONTRACTIONS))
     if first.declared[0].get_shape() != out.shape:
         raise NoLoopNest
@@ -199,7 +199,7 @@ def _contraction(
     read = {value for op in after for value in op.inputs}
     sides = {value: array for value, array in known.items() if value in read}
     if any(array.shape != out.shape for array in sides.values()):
-        raise NoLoopNest  # a leaf that is no view
+        raise NoLoopNest  # a leaf is not a view
 
     nests = Nests(by_result(after), result)
 
@@ -213,7 +213,7 @@ def _contraction(
     if made is not None:
         return made
 
-    # oneDNN's convolutions want arrays without gaps, not parts of them.
+    # oneDNN's convolutions need arrays without gaps, not parts of them.
     is_whole = isinstance(first, ConvolutionOp) and onednn.is_available()
     limit = out.size if is_whole else BLOCK
     return contraction(first, inputs, sides, out, scratch, _product, loop, limit)
@@ -222,8 +222,9 @@ def _contraction(
 def _as_sum(
     op: Contraction, inputs: Sequence[Array], out: Array, scratch: Scratch
 ) -> tuple[list[Call], Mapping[SSAValue, TensorOp], Mapping[SSAValue, Array]] | None:
-    """The calls that prepare operands; what a loop nest computes the contraction by
-    then, by results, and the arrays that this starts from. None for libraries."""
+    """A contraction as operations of a loop nest: the calls that prepare its operands,
+    the operations by results, and the arrays of their operands. None if a library
+    computes it."""
     summed = products.as_sum(op, inputs)
     if summed is not None and strips.calls_of(op, inputs, out, scratch) is None:
         return [], *summed
@@ -231,8 +232,8 @@ def _as_sum(
 
 
 def _stored(value: SSAValue, known: Mapping[SSAValue, Array]) -> Array:
-    """An operand of a contraction or a slice: an array, or all elements of a constant
-    number."""
+    """An operand of a contraction or a slice: its array, or a new array that is filled
+    with a constant number."""
     owner = value.owner
     if value in known or not isinstance(owner, shaping.ConstantOp):
         return known[value]

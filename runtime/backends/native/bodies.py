@@ -1,4 +1,4 @@
-"""Reduces by any function of elements, in registers.
+"""Reduces by regions on single elements, in registers.
 
     for each element of the results:
         partial = initial values, in all lanes
@@ -6,8 +6,8 @@
             partial = body(partial, elements)
         result = the lanes of partial, combined in halves
 
-Where elements lie together along a kept dimension, lanes are along that. So are those
-for short rows, which are turned into columns.
+If elements are contiguous along a kept dimension, lanes are along that dimension. The
+same holds for short rows, which are transposed into columns.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,10 +34,12 @@ from .nests import VECTOR, Loops, merged
 from .transposing import Matrix
 
 _Strides: TypeAlias = tuple[int, int]
-"""Bytes from an element that is reduced to the next, and from lane to lane."""
+"""The bytes from one reduced element to the next, and from lane to lane."""
 
 SHORT = 3
-"""Vectors: the lanes of longer ones are combined in less time than rows are turned."""
+"""In vectors: the lanes of longer rows are combined in less time than rows are
+transposed.
+"""
 
 
 def on_elements(
@@ -66,7 +68,7 @@ def on_elements(
 def reduce_by(
     op: ReduceByOp, inputs: Sequence[Array], outs: Sequence[Array], scratch: Scratch
 ) -> list[Call]:
-    """Raises `NoLoopNest` where it has no such form."""
+    """Raises `NoLoopNest` if there is no native form."""
     inputs = with_positions(op, inputs)
     count, dims = len(outs), op.dimensions.get_values()
     if any(register_type(x.dtype) is None for x in inputs) or not inputs[0].size:
@@ -84,8 +86,8 @@ def reduce_by(
 
 
 class _Reduction:
-    """Words are the addresses of the inputs, of the initial values, of the results, and
-    of buffers for rows that are turned into columns."""
+    """The words are the addresses of the inputs, of the initial values, of the results,
+    and of buffers for transposed rows."""
 
     def __init__(self, op: ReduceByOp, columns: Sequence[Array], outs: Sequence[Array]):
         self._op, self._outs = op, outs
@@ -113,7 +115,7 @@ class _Reduction:
         lanes = steps if self._is_across else along
         self._strides = list(zip(steps[: len(columns)], lanes, strict=False))
         self._turned: list[int] = []
-        """The inputs whose rows are."""
+        """The inputs whose rows are transposed."""
         if not self._is_across:
             self._turned = [
                 number
@@ -126,7 +128,7 @@ class _Reduction:
 
     @property
     def buffers(self) -> list[tuple[Shape, DType]]:
-        """The shapes and types of those for what is turned."""
+        """The shapes and types of the buffers for transposed inputs."""
         shape = self._size, self._lanes
         return [(shape, self._outs[number].dtype) for number in self._turned]
 
@@ -170,7 +172,7 @@ class _Reduction:
     def _columns(
         self, pointers: Sequence[str], starts: Sequence[Value], rows: int
     ) -> None:
-        """Results for a vector of rows, which are turned first."""
+        """Computes results for a vector of rows, which are transposed first."""
         inside, strides = list(pointers), list(self._strides)
         for number, buffer in zip(self._turned, self._buffers, strict=True):
             size = self._outs[number].itemsize
@@ -189,7 +191,8 @@ class _Reduction:
         kept: int,
         strides: Sequence[_Strides],
     ) -> None:
-        """Results for so many kept elements side by side, the first of the lanes."""
+        """Computes results for `kept` contiguous kept elements, in the first of
+        `kept_lanes` lanes."""
         code, count = self._code, len(self._outs)
         lanes, step = (self._lanes,) * 2 if self._is_across else (kept_lanes, 1)
         result = [code.widened(x, lanes) for x in starts]

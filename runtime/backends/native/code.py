@@ -1,8 +1,8 @@
 """Writes LLVM IR as text: a function of nested loops over explicit vectors.
 
-A `Value` is a scalar, a vector, or a constant of neither width yet: it takes the width
-of what it meets. Arithmetic on values appends an instruction to their `LlvmFunction`.
-Nothing is left to LLVM's loop vectorizer, so what is in vectors does not depend on its
+A `Value` is a scalar, a vector, or a constant without a width, which takes the width of
+the other operand. Arithmetic on values appends an instruction to their `LlvmFunction`.
+Nothing is left to LLVM's loop vectorizer, so vectorization does not depend on LLVM's
 version, and compiling stays cheap.
 """
 
@@ -18,7 +18,7 @@ from ..jit.inlining import HEAD
 
 FLOATS = ("float", "double")
 BITS = {"i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "float": 32, "double": 64}
-"""LLVM's scalar types that values have, and their bits."""
+"""The bits of LLVM's scalar types that values have."""
 
 _SUFFIX = {"float": "f32", "double": "f64", "half": "f16"}
 
@@ -35,9 +35,9 @@ class Value:
     element: str
     """The type of an element: `float`, `i32`, ..."""
     lanes: int
-    """Elements of a vector; 1 for a scalar; 0 for a constant, which fits any."""
+    """Elements of a vector; 1 for a scalar; 0 for a constant, which has no width."""
     number: Number | None = None
-    """The constant's number."""
+    """The number of a constant."""
 
     @property
     def is_float(self) -> bool:
@@ -82,7 +82,8 @@ class Value:
         return self.code.binary("lshr", self, bits)
 
     def compare(self, predicate: str, other: Operand) -> "Value":
-        """An `i1` for each element. `predicate` as in LLVM: `olt`, `une`, `slt`, ..."""
+        """An `i1` for each element. `predicate` is as in LLVM: `olt`, `une`, `slt`,
+        ..."""
         x, y = self.code.matched(self, other)
         name = "fcmp" if x.is_float else "icmp"
         return self.code.op(f"{name} {predicate} {typed(x)}, {y.text}", "i1", x.lanes)
@@ -96,13 +97,13 @@ class Value:
         return self.call("fabs").compare("oeq", inf)
 
     def cast(self, instruction: str, element: str) -> "Value":
-        """`sext`, `fptrunc`, `bitcast`, ..., element by element."""
+        """Applies `sext`, `fptrunc`, `bitcast`, ... to each element."""
         to = vector(element, self.lanes)
         text = f"{instruction} {typed(self)} to {to}"
         return self.code.op(text, element, self.lanes)
 
     def call(self, name: str, *others: Operand, flags: str = "") -> "Value":
-        """LLVM's intrinsic function `name` of values of one type."""
+        """Calls LLVM's intrinsic function `name` on values of one type."""
         values = self.code.matched(self, *others)
         first = values[0]
         type = vector(first.element, first.lanes)
@@ -130,7 +131,7 @@ def typed(value: Value) -> str:
 
 def literal(number: Number, element: str) -> str:
     if element in FLOATS:
-        if element == "float":  # LLVM wants floats as the same number's double
+        if element == "float":  # LLVM writes a float as the double of the same value
             (number,) = struct.unpack("f", struct.pack("f", number))
         return "0x" + struct.pack(">d", number).hex().upper()
     return str(int(number))
@@ -147,7 +148,7 @@ class LlvmFunction:
         self._block = "entry"
 
     def function(self) -> str:
-        """The whole module's text. The function takes a pointer to its words."""
+        """The text of the whole module. The function takes a pointer to its words."""
         return "\n".join(
             [
                 HEAD,
@@ -167,7 +168,7 @@ class LlvmFunction:
         self._lines.append("  " + text)
 
     def name(self, text: str) -> str:
-        """Appends an instruction and gives its result's name."""
+        """Appends an instruction and returns the name of its result."""
         name = f"%v{next(self._names)}"
         self._lines.append(f"  {name} = {text}")
         return name
@@ -179,7 +180,8 @@ class LlvmFunction:
         return Value(self, literal(number, element), element, 0, number)
 
     def matched(self, *operands: Operand) -> list[Value]:
-        """Values of the first value's element type, all as wide as the widest."""
+        """The operands as values of the first value's element type, all as wide as the
+        widest."""
         first = next(x for x in operands if isinstance(x, Value))
         values = [
             x if isinstance(x, Value) else self.number(x, first.element)
@@ -189,7 +191,7 @@ class LlvmFunction:
         return [self.widened(v, lanes) for v in values]
 
     def widened(self, x: Value, lanes: int) -> Value:
-        """The same element in all lanes."""
+        """`x` in all of `lanes` lanes."""
         if x.lanes == lanes or (x.lanes == 0 and lanes == 1):
             return Value(self, x.text, x.element, lanes, x.number)
         if x.lanes == 0:
@@ -211,8 +213,8 @@ class LlvmFunction:
     def select(
         self, condition: Value, x: Operand, y: Operand, *, random: bool = False
     ) -> Value:
-        """`random` keeps LLVM from making it a branch, which processors would predict
-        wrongly."""
+        """Selects `x` or `y`. `random` keeps LLVM from making this a branch, which
+        processors would mispredict."""
         left, right = self.matched(x, y)
         lanes = max(condition.lanes, left.lanes)
         values = [self.widened(v, lanes) for v in (condition, left, right)]
@@ -235,7 +237,7 @@ class LlvmFunction:
         return self.op(text, x.element, x.lanes)
 
     def part(self, x: Value, start: int, lanes: int) -> Value:
-        """Some of the lanes of a vector."""
+        """`lanes` lanes of a vector, from `start` on."""
         if lanes == 1:
             return self.extract(x, start)
         return self.shuffled(x, range(start, start + lanes))
@@ -243,7 +245,7 @@ class LlvmFunction:
     def shuffled(
         self, x: Value, order: Sequence[int], other: Value | None = None
     ) -> Value:
-        """These lanes of a vector, and of another one that follows it."""
+        """The lanes in `order`, of a vector and of `other`, whose lanes follow it."""
         mask = ", ".join(f"i32 {lane}" for lane in order)
         type = vector(x.element, x.lanes)
         second = typed(other) if other else f"{type} poison"
@@ -251,7 +253,7 @@ class LlvmFunction:
         return self.op(text, x.element, len(order))
 
     def each(self, function: str, *values: Value) -> Value:
-        """A C function of scalars, lane by lane."""
+        """Calls a C function of scalars, lane by lane."""
         values = tuple(self.matched(*values))
         element, lanes = values[0].element, values[0].lanes
         self.declare(f"{element} @{function}({', '.join([element] * len(values))})")
@@ -278,7 +280,7 @@ class LlvmFunction:
         return self.name(f"call i64 @llvm.smin.i64(i64 {end}, i64 {limit})")
 
     def moved(self, pointer: str, index: str, stride: int) -> str:
-        """The address `index * stride` bytes further."""
+        """The address that is `index * stride` bytes after `pointer`."""
         if stride == 0 or index == "0":
             return pointer
         offset = index if stride == 1 else self.index("mul", index, stride)
@@ -287,18 +289,20 @@ class LlvmFunction:
     def all_moved(
         self, pointers: Sequence[str], index: str, strides: Sequence[int]
     ) -> list[str]:
-        """Addresses that are `index * stride` bytes further, each by its own stride."""
+        """The addresses that are `index * stride` bytes after `pointers`, with a stride
+        for each."""
         pairs = zip(pointers, strides, strict=True)
         return [self.moved(pointer, index, stride) for pointer, stride in pairs]
 
     def prefetch(self, pointer: str, offset: int) -> None:
-        """Has the cache line at `pointer + offset` read, if there is such memory."""
+        """Prefetches the cache line at `pointer + offset`; harmless if there is no such
+        memory."""
         self.declare("void @llvm.prefetch.p0(ptr, i32, i32, i32)")
         at = self.moved(pointer, str(offset), 1)
         self.line(f"call void @llvm.prefetch.p0(ptr {at}, i32 0, i32 3, i32 1)")
 
     def word(self, number: int) -> str:
-        """The function's argument of this number, a pointer."""
+        """The function's argument with this index, a pointer."""
         at = self.name(f"getelementptr ptr, ptr %words, i64 {number}")
         return self.name(f"load ptr, ptr {at}")
 
@@ -318,7 +322,8 @@ class LlvmFunction:
         self.line(f"store {typed(value)}, ptr {slot}")
 
     def buffer(self, element: str, count: int) -> str:
-        """The address of so many elements of memory, as long as the function runs."""
+        """The address of `count` elements of stack memory, valid while the function
+        runs."""
         name = f"%b{next(self._names)}"
         self._slots.append(f"  {name} = alloca {element}, i64 {count}")
         return name
@@ -326,8 +331,8 @@ class LlvmFunction:
     # Control
 
     def indices(self, size: int, most: int) -> Iterator[str]:
-        """The index of a loop from 0 on; of each of its iterations, if they are no more
-        than `most`."""
+        """The index of a loop over `size`, or, if `size` is at most `most`, the index
+        of each unrolled iteration."""
         if size <= most:
             yield from map(str, range(size))
         else:
@@ -336,7 +341,8 @@ class LlvmFunction:
 
     @contextmanager
     def loop(self, start: str, stop: str, step: str | int) -> Generator[str]:
-        """Runs its body once or more: for `start`, `start + step`, ... below `stop`."""
+        """Runs its body at least once: for `start`, `start + step`, ... below
+        `stop`."""
         number = next(self._names)
         before, body, after = self._block, f"body{number}", f"after{number}"
         self.line(f"br label %{body}")
@@ -356,7 +362,7 @@ class LlvmFunction:
     def nest(
         self, loops: Sequence[tuple[int, Sequence[int]]], pointers: Sequence[str]
     ) -> Generator[Sequence[str]]:
-        """Runs its body in loops of these sizes, the first one outermost, each of which
+        """Runs its body in loops of these sizes, the first one outermost. Each loop
         moves the pointers by its strides."""
         with ExitStack() as stack:
             for size, steps in loops:
@@ -366,7 +372,7 @@ class LlvmFunction:
 
     @contextmanager
     def when(self, condition: Value) -> Generator[None]:
-        """Runs its body if a scalar `i1` holds. Results go through slots."""
+        """Runs its body if a scalar `i1` holds. Results are passed through slots."""
         number = next(self._names)
         self.line(f"br i1 {condition.text}, label %then{number}, label %end{number}")
         self._start(f"then{number}")

@@ -1,4 +1,4 @@
-"""Complex numbers in registers: two values, the real parts and the imaginary ones."""
+"""Complex numbers in registers: two values, for the real and the imaginary parts."""
 
 from dataclasses import dataclass
 from math import inf
@@ -9,7 +9,7 @@ from .code import LlvmFunction, Value
 
 @dataclass(frozen=True, eq=False)
 class Complex:
-    """As many complex numbers as its parts have lanes."""
+    """Complex numbers in the lanes of two values."""
 
     real: Value
     imag: Value
@@ -34,7 +34,7 @@ class Complex:
         )
 
     def __truediv__(self, other: "Complex") -> "Complex":
-        """By Smith's method ("Algorithm 116", 1962): squares would overflow."""
+        """By Smith's method ("Algorithm 116", 1962), as squares could overflow."""
         x, y, choose = self.real, self.imag, self.code.select
         by_real = other.real.call("fabs").compare("oge", other.imag.call("fabs"))
         large = choose(by_real, other.real, other.imag)
@@ -47,12 +47,12 @@ class Complex:
 
     @property
     def is_infinite(self) -> Value:
-        """Whether a part is."""
+        """Whether a part is infinite."""
         return self.real.is_infinite | self.imag.is_infinite
 
     @property
     def is_finite(self) -> Value:
-        """Whether both parts are."""
+        """Whether both parts are finite."""
         sizes = self.real.call("fabs"), self.imag.call("fabs")
         return sizes[0].compare("olt", inf) & sizes[1].compare("olt", inf)
 
@@ -68,8 +68,9 @@ def select(condition: Value, x: Complex, y: Complex) -> Complex:
 
 
 def _as_in_c(x: Complex, y: Complex, quotient: Complex) -> Complex:
-    """Where a quotient is NaN, what C makes of it (annex G): a number by infinity is 0;
-    infinity by a number is infinite, as is a number by 0."""
+    """`quotient`, or C's special value (annex G) where it is NaN: a number divided by
+    infinity is 0; infinity divided by a number, and a number divided by 0, are
+    infinite."""
     choose = x.code.select
     is_lost = quotient.real.is_nan & quotient.imag.is_nan
     by_zero = y.real.compare("oeq", 0.0) & y.imag.compare("oeq", 0.0)
@@ -85,7 +86,8 @@ def _as_in_c(x: Complex, y: Complex, quotient: Complex) -> Complex:
 
 
 def _direction(x: Complex) -> Complex:
-    """Of an infinite number: 1 for each part that is infinite."""
+    """`x`, with infinite numbers replaced by their direction: 1 for each infinite
+    part."""
     code, element = x.code, x.real.element
     one, zero = code.number(1.0, element), code.number(0.0, element)
     real, imag = (
@@ -96,10 +98,11 @@ def _direction(x: Complex) -> Complex:
 
 
 def exp(x: Complex) -> Complex:
-    """By the root of the exponential, which a cosine keeps from overflowing early."""
+    """Squares the exponential of half the real part, multiplying by the cosine or sine
+    in between, so that no intermediate result overflows before the final one."""
     root = math.exp(x.real * 0.5)
     real, imag = (root * f(x.imag) * root for f in (math.cosine, math.sine))
-    is_real = x.imag.compare("oeq", 0.0)  # and stays so, if the exponential is infinite
+    is_real = x.imag.compare("oeq", 0.0)  # the result is real, too, even if infinite
     choose = x.code.select
     imag = choose(is_real, x.imag, imag)
     is_turned = x.imag.call("fabs").compare("olt", inf)

@@ -2,19 +2,19 @@
 
     out[p, o] = sum over q and n of left[p, q, o, n] * right[q, o, n]
 
-Four at a time (`vpdpbusd` of VNNI) where the processor adds up products of 8-bit
-integers in 32 bits. It multiplies unsigned numbers by signed ones. Of two operands
-that are both signed or both unsigned, one is moved by 128, and 128 times the sum of the
-other is taken back:
+Adds four products at a time (`vpdpbusd` of VNNI) if the processor adds up products of
+8-bit integers in 32 bits. The instruction multiplies unsigned by signed numbers. If
+both operands are signed or both unsigned, one is shifted by 128, and 128 times the sum
+of the other is subtracted:
 
     signed      sum of (left + 128) * right - 128 * sum of right    once for some places
     unsigned    sum of left * (right - 128) + 128 * sum of left     for each place
 
-Else two at a time. Pairs on the left are 8-bit integers in 16 bits, those on the right
-have 8, or 16. Two of their products fit 32 bits, so this is exact on any processor. x86
-multiplies the pairs of a vector and adds both products in one instruction (`vpmaddwd`),
-which LLVM finds in the code here. `vpmaddubsw`, which adds up two products of 8-bit
-integers, saturates at 16 bits.
+Otherwise, adds two products at a time. Pairs on the left are 8-bit integers in 16 bits,
+those on the right have 8 or 16 bits. Two of their products fit 32 bits, so this is
+exact on any processor. x86 multiplies the pairs of a vector and adds both products in
+one instruction (`vpmaddwd`), which LLVM recognizes in this code. `vpmaddubsw`, which
+adds up two products of 8-bit integers, is not used, because it saturates at 16 bits.
 
 The code is
 
@@ -23,7 +23,7 @@ The code is
             for each q:
                 out[p, o] += left[p, q, o] * right[q, o]      # out is in registers
 
-Where the left side does not depend on o (products of matrices), it is broadcast.
+If the left side does not depend on o (matrix products), it is broadcast.
 """
 
 from collections.abc import Sequence
@@ -39,14 +39,14 @@ from .elements import load, store
 from .nests import Loops, merged
 
 VECTORS = 2
-"""Vectors in a panel."""
+"""The vectors in a panel."""
 
 _INT16, _INT32 = np.dtype(np.int16), np.dtype(np.int32)
 
 
 @cache
 def registers() -> tuple[int, int]:
-    """The bytes of a vector register of the processor, and how many there are."""
+    """The bytes of the processor's vector registers, and their number."""
     features = llvm.compiler().host.features.split(",")
     if "+avx512bw" in features:
         return 64, 32
@@ -63,25 +63,25 @@ def adds_four() -> bool:
 
 
 def lanes() -> int:
-    """Sums in a vector register."""
+    """The sums in a vector register."""
     return registers()[0] // _INT32.itemsize
 
 
 def panel() -> int:
-    """Sums in a panel."""
+    """The sums in a panel."""
     return VECTORS * lanes()
 
 
 def dot_products(left: Array, right: Array, out: Array, element: DType) -> ArrayRecord:
-    """The call for arrays of these dimensions:
+    """The call for arrays with these dimensions:
 
         left    [*places, *sums, o]             int32; o may have stride 0
         right   [*places, *sums, panel, o, n]   8 or 16 bits; most places have stride 0
         out     [*places, o]                    int32; o has no gaps
 
-    An element of `left` is `n` numbers: two of 16 bits, or four of the type `element`
-    where `adds_four()`; o has then stride 0. `right` has all elements of its last
-    panel, even if `out` has fewer.
+    An element of `left` is `n` numbers: two of 16 bits, or, if `adds_four()`, four of
+    the type `element`; o has stride 0 then. `right` has all elements of its last panel,
+    even if `out` has fewer.
     """
     kinds = element, right.dtype
     key = left.shape, left.strides, right.strides, kinds, right.shape[-1], out.strides
@@ -111,7 +111,7 @@ def _text(
 
 
 class _Lowering:
-    """Words are the addresses of `left`, `right` and `out`."""
+    """The words are the addresses of `left`, `right` and `out`."""
 
     sums: Loops
 
@@ -139,22 +139,23 @@ class _Lowering:
 
     @property
     def _moves_right(self) -> bool:
-        """Whether 128 is taken from the right side."""
+        """Whether 128 is subtracted from the right side."""
         return False
 
     def left(self, pointer: str, vector: int) -> Value:
-        """The left side of a vector of sums, the first of which is at `pointer`."""
+        """The left side for a vector of sums; `pointer` is the address for the first
+        vector."""
         raise NotImplementedError
 
     def right(self, pointer: str, vector: int) -> Value:
         raise NotImplementedError
 
     def added(self, total: Value, left: Value, right: Value) -> Value:
-        """The total with the products of each lane."""
+        """`total` plus the products in each lane."""
         raise NotImplementedError
 
     def text(self, loops: Loops) -> str:
-        """`loops` are over the places."""
+        """The text of the function; `loops` are over the places."""
         words = [self._code.word(n) for n in range(3)]
         groups = [loop for loop in loops if loop[1][1]]
         places = [loop for loop in loops if not loop[1][1]] or [(1, (0, 0, 0))]
@@ -174,7 +175,7 @@ class _Lowering:
             self._places(places, self._code.all_moved(words, str(whole), steps), rest)
 
     def _places(self, loops: Loops, words: Sequence[str], active: int) -> None:
-        """`active` are the features of the panel."""
+        """`active` is the number of features in the panel."""
         vectors = -(-active // self._lanes)
         most = self._accumulators - self._moves_left * vectors
         most //= vectors + self._moves_right
@@ -185,7 +186,7 @@ class _Lowering:
         def tile(size: int) -> int:
             return -(-size // tiles(size))
 
-        # The loop that is cut into tiles is the one with which they repeat the least.
+        # Divide the loop for which tiles overlap the least.
         cut = min(loops, key=lambda x: (tiles(x[0]) * tile(x[0]) / x[0], -x[0]))
         size, steps = cut
         rows = tile(size)
@@ -196,7 +197,7 @@ class _Lowering:
                 self._tile(moved, rows, steps, vectors, active)
                 return
             with self._code.loop("0", str(size), rows) as index:
-                # The last tile ends with the loop: it repeats some of the one before.
+                # The last tile ends with the loop, so it overlaps the previous one.
                 start = self._code.smaller(index, 0, size - rows)
                 at = self._code.all_moved(moved, start, steps)
                 self._tile(at, rows, steps, vectors, active)
@@ -252,7 +253,7 @@ class _Lowering:
         self._code.set(slot, self.added(self._sum(slot), left, right))
 
     def _bytes(self, byte: int) -> Value:
-        """The same byte everywhere in a vector."""
+        """A vector with `byte` in all its bytes."""
         number = int.from_bytes(bytes([byte] * 4), "little", signed=True)
         return self._code.widened(self._number(number), self._lanes)
 
@@ -260,7 +261,7 @@ class _Lowering:
         return self._code.number(number, "i32")
 
     def _loaded(self, pointer: str, vector: int) -> Value:
-        """Of the left side: one element for all lanes, or one for each."""
+        """Elements of the left side: one for all lanes, or one for each lane."""
         code, lanes = self._code, self._lanes
         at = code.moved(pointer, str(vector * lanes), self._left_step)
         elements = load(code, at, self._left_step, _INT32, lanes, lanes)
@@ -282,7 +283,7 @@ class _Two(_Lowering):
         return elements.cast("sext" if dtype.kind == "i" else "zext", "i16")
 
     def added(self, total: Value, left: Value, right: Value) -> Value:
-        """In the form in which LLVM knows the sum as one instruction."""
+        """Written in a form that LLVM compiles to one instruction."""
         lanes, code = self._lanes, self._code
         products = left.cast("sext", "i32") * right.cast("sext", "i32")
         type = f"<{2 * lanes} x i32>"

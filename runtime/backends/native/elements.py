@@ -1,9 +1,9 @@
-"""Loads and stores elements of NumPy's types, and says what they are in registers.
+"""Loads and stores elements of NumPy's types, and defines their form in registers.
 
-Small floats are computed on as f32 and rounded after every operation, as NumPy does,
-those of 8 bits after conversions, which are all that there is for them;
-booleans are one byte in memory and `i1` in registers. Integers of less than a byte are
-its lowest bits, and `i8` in registers. Complex numbers are two values in registers.
+Small floats are computed in f32 and rounded after every operation, as in NumPy. Floats
+of 8 bits are rounded after conversions, the only operations on them. Booleans are one
+byte in memory and `i1` in registers. Integers of less than a byte are its lowest bits,
+and `i8` in registers. Complex numbers are two values in registers.
 """
 
 from collections.abc import Collection, Sequence
@@ -18,18 +18,18 @@ from .code import BITS, LlvmFunction, Value, suffix, typed, vector
 from .complexes import Complex
 
 _PARTS_OF_BYTES = {"int2": 2, "int4": 4, "uint2": 2, "uint4": 4}
-"""Integers, and how many bits they have."""
+"""The bits of integers that are smaller than a byte."""
 
 
 class _Float8(NamedTuple):
-    """A float of 8 bits. Its bits are those of an f16, moved, of the number / `scale`,
-    but for NaN."""
+    """A format of 8-bit floats. Except for NaN, the shifted bits are those of an f16
+    with the value divided by `scale`."""
 
     mantissa: int  # its bits
     lowest: int  # the exponent of the smallest normal number
     largest: float
-    beyond: float  # what larger numbers become
-    moved: int  # bits
+    beyond: float  # the result of rounding larger numbers
+    moved: int  # bits of the shift
     scale: float
 
 
@@ -37,30 +37,32 @@ _FLOATS_OF_BYTES = {
     "float8_e4m3fn": _Float8(3, -6, 448.0, nan, 7, 256.0),
     "float8_e5m2": _Float8(2, -14, 57344.0, inf, 8, 1.0),
 }
-"""As in the OCP's "8-bit Floating Point Specification" (2023). Without infinity, all
-other bits of a NaN are set."""
+"""As in the OCP's "8-bit Floating Point Specification" (2023). In the format without
+infinity, all bits of a NaN but the sign are set.
+"""
 
 
 def _kind(dtype: DType) -> str:
-    """NumPy's letter; to it, integers of less than a byte are just bytes."""
+    """NumPy's letter for the kind of a type; NumPy sees integers of less than a byte
+    only as bytes."""
     name = name_of(dtype)
     return name[0] if name in _PARTS_OF_BYTES else dtype.kind
 
 
 def number_of(element: Array) -> float | int:
-    """A constant as it is in a register."""
+    """A constant as the number that a register holds."""
     is_float = _kind(element.dtype) in "fV"
     exact = np.float64 if is_float else np.int8 if element.dtype.kind == "V" else None
     return element.astype(exact or element.dtype).item()
 
 
 def part_type(dtype: DType) -> DType:
-    """The type of a complex number's parts; another one as it is."""
+    """The type of a complex number's parts; other types are returned unchanged."""
     return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
 
 
 def has_registers(dtype: DType) -> bool:
-    """Whether elements can be in registers: in two, if they are complex numbers."""
+    """Whether elements can be in registers: complex numbers in two."""
     return register_type(part_type(dtype)) is not None
 
 
@@ -93,7 +95,7 @@ def _memory_type(dtype: DType) -> str:
 def load_element(
     code: LlvmFunction, pointer: str, stride: int, dtype: DType, lanes: int, active: int
 ) -> Value | Complex:
-    """As `load`, also of complex numbers."""
+    """Like `load`, but supports complex numbers."""
     if dtype.kind != "c":
         return load(code, pointer, stride, dtype, lanes, active)
     part = part_type(dtype)
@@ -112,7 +114,7 @@ def store_element(
     lanes: int,
     active: int,
 ) -> None:
-    """The opposite of `load_element`. A scalar value goes into all lanes."""
+    """The inverse of `load_element`. A scalar value is stored in all lanes."""
     if not isinstance(value, Complex):
         store(value, pointer, stride, dtype, lanes, active)
         return
@@ -130,10 +132,10 @@ def store_element(
 def load(
     code: LlvmFunction, pointer: str, stride: int, dtype: DType, lanes: int, active: int
 ) -> Value:
-    """Elements `stride` bytes from one another, the first at `pointer`.
+    """Elements at `pointer` and at every `stride` bytes after it.
 
-    If `stride` is 0 that is a scalar. Of `lanes` lanes only the first `active` are
-    read; the others are zero.
+    If `stride` is 0, the result is a scalar. Of `lanes` lanes only the first `active`
+    are read; the others are zero.
     """
     element = _memory_type(dtype)
     if stride == 0 or lanes == 1:
@@ -153,7 +155,7 @@ def load(
 def _side_by_side(
     code: LlvmFunction, pointer: str, element: str, lanes: int, wanted: Collection[int]
 ) -> Value:
-    """Lanes that lie together, of which those that are not wanted are not accessed."""
+    """Contiguous lanes; only those in `wanted` are accessed."""
     type = vector(element, lanes)
     if len(wanted) == lanes:
         return code.op(f"load {type}, ptr {pointer}, align 1", element, lanes)
@@ -168,13 +170,13 @@ def _side_by_side(
 
 
 CLOSE = (1, 2, 3, 4)
-"""Elements from one to the next, at which those between share a cache line."""
+"""Strides in elements for which the elements in between share a cache line."""
 
 
 def load_at(
     code: LlvmFunction, pointer: str, offsets: Value, dtype: DType, active: int
 ) -> Value:
-    """Elements that are so many bytes from a pointer, as `load`."""
+    """Elements at `offsets` in bytes from `pointer`, as in `load`."""
     lanes = offsets.lanes
     if lanes == 1:
         at = code.moved(pointer, offsets.text, 1)
@@ -198,8 +200,9 @@ def _gathered(
 def _load_apart(
     code: LlvmFunction, pointer: str, gap: int, element: str, lanes: int, active: int
 ) -> Value:
-    """Elements `gap` elements from one another, which is less than 0 for a reversed
-    order: a vector with those between, which are not accessed, is loaded."""
+    """Elements at a distance of `gap` elements, which is negative for reversed order.
+    Loads a vector that also has lanes for the elements in between, which are not
+    accessed."""
     step, size = abs(gap), BITS[element] // 8
     places = [step * (lane if gap > 0 else lanes - 1 - lane) for lane in range(lanes)]
     if gap < 0:
@@ -212,7 +215,7 @@ def _load_apart(
 def store(
     value: Value, pointer: str, stride: int, dtype: DType, lanes: int, active: int
 ) -> None:
-    """The opposite of `load`. A scalar value goes into all lanes."""
+    """The inverse of `load`. A scalar value is stored in all lanes."""
     code = value.code
     raw = code.widened(_shortened(value, dtype), lanes)
     if lanes == 1:
@@ -231,7 +234,7 @@ def store(
             f"call void @{name}({typed(raw)}, {at}, {_typed_mask(lanes, active)})"
         )
         return
-    # No mask: to processors a row that follows would overlap what was stored.
+    # Not masked: to processors, the next row would overlap a masked store.
     start = 0
     while start < active:
         part = 1 << ((active - start).bit_length() - 1)
@@ -269,7 +272,7 @@ def _listed(element: str, values: Sequence[int]) -> str:
 
 
 def _expanded(raw: Value, dtype: DType) -> Value:
-    """From memory to register."""
+    """Converts a value from its form in memory to that in registers."""
     if dtype.kind == "b":
         return raw.compare("ne", 0)
     if name_of(dtype) == "float16":
@@ -282,7 +285,7 @@ def _expanded(raw: Value, dtype: DType) -> Value:
 
 
 def _lowest_bits(value: Value, dtype: DType) -> Value:
-    """The integer that these bits of a byte are; of other types, the value."""
+    """The integer in the lowest bits of a byte; other types are returned unchanged."""
     if (bits := _PARTS_OF_BYTES.get(name_of(dtype))) is None:
         return value
     if _kind(dtype) == "u":
@@ -291,7 +294,8 @@ def _lowest_bits(value: Value, dtype: DType) -> Value:
 
 
 def _shortened(value: Value, dtype: DType) -> Value:
-    """From register to memory; a small float was rounded before."""
+    """Converts a value from registers to memory; small floats must be rounded
+    already."""
     if dtype.kind == "b":
         return value.cast("zext", "i8")
     if name_of(dtype) == "float16":
@@ -306,7 +310,7 @@ def _shortened(value: Value, dtype: DType) -> Value:
 
 
 def rounded(value: Value, dtype: DType) -> Value:
-    """An f32 that an element of a small float type can hold, ties to even."""
+    """Rounds an f32 to a value of a small float type, ties to even."""
     if name_of(dtype) == "float16":
         return value.cast("fptrunc", "half").cast("fpext", "float")
     if name_of(dtype) == "bfloat16":
@@ -330,7 +334,7 @@ def _float_of_byte(raw: Value, form: _Float8) -> Value:
 
 
 def _byte_of_float(value: Value, form: _Float8) -> Value:
-    """Of a number that is rounded."""
+    """The byte of a number that is rounded already."""
     half = (value / form.scale).cast("fptrunc", "half").cast("bitcast", "i16")
     sign = half.logical_shift(8) & 0x80
     bits = half.logical_shift(form.moved) & 0x7F
@@ -340,8 +344,8 @@ def _byte_of_float(value: Value, form: _Float8) -> Value:
 
 
 def _rounded_to_byte(value: Value, form: _Float8) -> Value:
-    """The nearest one: as integers where the numbers are normal; below, where all are
-    equally far apart, as a sum with one that f32 has so far apart."""
+    """Rounds to the nearest 8-bit float: normal numbers as integers; smaller numbers,
+    which are equally spaced, by adding a number at which f32 has the same spacing."""
     code = value.code
     rest = 23 - form.mantissa
     bits = value.cast("bitcast", "i32")
@@ -366,7 +370,8 @@ def _with_sign(size: Value | float, like: Value) -> Value:
 def converted(value: Value, source: DType, target: DType) -> Value | None:
     """The same numbers in another type, not yet rounded; None if not supported.
 
-    Floats that no integer of the target equals become its nearest (NaN becomes 0).
+    Floats are truncated to integers, and saturate if they are out of range; NaN becomes
+    0.
     """
     element = register_type(target)
     assert element is not None
@@ -391,7 +396,7 @@ def converted(value: Value, source: DType, target: DType) -> Value | None:
 
 
 def clamped(value: Value, source: DType, last: int) -> Value:
-    """An integer as the `i64` from 0 to `last` that is nearest to it."""
+    """An integer as `i64`, clamped to 0 to `last`."""
     start = converted(value, source, np.dtype(np.int64))
     assert start is not None
     if source.kind == "u":
@@ -407,18 +412,19 @@ def _resized(value: Value, element: str, extend: str) -> Value:
 
 
 def _saturated(value: Value, element: str, is_unsigned: bool) -> Value:
-    """The nearest integer, 0 for NaN. LLVM converts vectors to narrow integers lane by
-    lane, unless they are between the bounds and go through `i32`."""
+    """The integer part, clamped to the range of `element`; 0 for NaN. LLVM converts
+    vectors to narrow integers lane by lane, unless they are clamped and converted
+    through `i32`."""
     code = value.code
     bits = BITS[element]
     if bits < 32:
         low = 0 if is_unsigned else -(1 << (bits - 1))
         high = low + (1 << bits) - 1
-        known = code.select(value.is_nan, 0.0, value) if low else value  # else below
+        known = code.select(value.is_nan, 0.0, value) if low else value  # see `raised`
         raised = code.select(known.compare("ogt", low), known, low)
         clamped = code.select(raised.compare("olt", high), raised, high)
         return clamped.cast("fptosi", "i32").cast("trunc", element)
-    if not is_unsigned:  # half of the instructions that LLVM makes of `fptosi.sat`
+    if not is_unsigned:  # takes half the instructions of LLVM's `fptosi.sat`
         low = -(1 << (bits - 1))
         whole = value.cast("fptosi", element)
         whole = code.select(value.compare("olt", -float(low)), whole, -1 - low)

@@ -1,4 +1,4 @@
-"""Calls of loop nests: the machine code of each is made once."""
+"""Calls of loop nests; each distinct nest is compiled once."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -24,22 +24,22 @@ from .nests import LoopNest, divided, nest_of, time_of
 from .transposing import side, transpose
 
 CHUNK = 1 << 18
-"""Bytes that are brought in order at a time: they are read from a core's L2 cache."""
+"""The bytes that are transposed at a time, so that they stay in a core's L2 cache."""
 
 LARGEST_CHUNK = 1 << 22
-"""Bytes of other memory for that at most: rows may be long."""
+"""The maximum bytes of a buffer for that, as rows may be long."""
 
 LARGEST = 1000
-"""Nodes of a graph: from there on LLVM's time grows with the square of them."""
+"""The maximum nodes of a graph; beyond, LLVM's time grows with their square."""
 
 _functions: dict[object, llvm.Function | None] = {}
-"""By `LoopNest.key()`; None for what is not supported."""
+"""By `LoopNest.key()`; None for unsupported nests."""
 
 
 def nested(graph: ElementGraph, scratch: Scratch) -> list[Call]:
     """The calls of a graph's loop nest, in parts if it is large.
 
-    Raises `NoLoopNest` for what has no native form.
+    Raises `NoLoopNest` if the graph has no native form.
     """
     if 0 in graph.shape or len(graph.nodes) > LARGEST:
         raise NoLoopNest
@@ -58,16 +58,17 @@ def nested(graph: ElementGraph, scratch: Scratch) -> list[Call]:
 
 
 def _in_order(graph: ElementGraph, number: int, scratch: Scratch) -> list[Call] | None:
-    """The same, for an array that lies in another order than the output: a part of it
-    after the other is brought in order, where the output will be if no other array lies
-    there, and read from there. None if that takes too much other memory."""
+    """The calls of a graph's loop nest if array `number` has another order of
+    dimensions than the output. Transposes the array part by part and reads it from
+    there: into the output, if no other array overlaps it, or else into a buffer. None
+    if the buffer would be too large."""
     *inputs, out = graph.arrays
     x, threads = inputs[number], scratch.threads
     is_free = not any(np.may_share_memory(y, out) for y in inputs)
     kept = [d for d, n in enumerate(x.shape) if n > 1 and d not in graph.reduced]
     dim = max(kept, key=lambda d: abs(out.strides[d]), default=0)
     unit = side(x.itemsize) if x.strides[dim] == x.itemsize else 1
-    bytes = x.itemsize * x.size // x.shape[dim]  # of what has the same place along it
+    bytes = x.itemsize * x.size // x.shape[dim]  # for each index along `dim`
     time = 2 * x.nbytes / BYTES_PER_NS + time_of(nest_of(graph))
     most = min(CHUNK / bytes, GRAIN * x.shape[dim] / time)  # for any number of threads
     step = max(int(most / unit), 1) * unit if kept else x.shape[dim]
@@ -87,7 +88,7 @@ def _in_order(graph: ElementGraph, number: int, scratch: Scratch) -> list[Call] 
                 target = arrays[-1]
                 if not is_free:
                     target = alike(target, target.dtype, scratch)
-                if copying := transpose(target, arrays[number]):  # few may be left
+                if copying := transpose(target, arrays[number]):  # None if too few
                     calls += copying.calls(1)
                     arrays[number] = target
                 part = replace(graph, shape=target.shape, arrays=arrays)
@@ -99,8 +100,9 @@ def _in_order(graph: ElementGraph, number: int, scratch: Scratch) -> list[Call] 
 
 
 class Nests:
-    """Loop nests of one value of some operations, for arrays that differ in where they
-    lie, as tiles do: for those of one layout, the nest is found once."""
+    """Loop nests that compute one value of some operations, for arrays at different
+    addresses, such as tiles. Arrays with the same layout share a nest, which is chosen
+    once."""
 
     def __init__(self, ops: Mapping[SSAValue, TensorOp], result: SSAValue):
         self._ops, self._result = ops, result
@@ -133,11 +135,11 @@ class Nests:
 
 
 class _Form(NamedTuple):
-    """A call of native code on views of arrays that are given."""
+    """A call of native code on views of given arrays."""
 
     function: llvm.Function
     views: Sequence[tuple[int, Shape, Shape]]
-    """For each argument, the number of the array at whose first element it starts, its
+    """For each argument, the index of the array at whose first element it starts, its
     shape and its strides."""
 
     def call(self, given: Sequence[Array]) -> Call:
@@ -149,7 +151,7 @@ class _Form(NamedTuple):
 
 
 def _form(record: object, given: Sequence[Array], starts: list[int]) -> _Form | None:
-    """None for a call on other arrays, and one that runs others."""
+    """None for a call on other arrays, and for a call that runs other calls."""
     if type(record) is not ArrayRecord:
         return None
     views: list[tuple[int, Shape, Shape]] = []
@@ -164,9 +166,9 @@ def _form(record: object, given: Sequence[Array], starts: list[int]) -> _Form | 
 
 
 def copy_of(out: Array, x: Array, scratch: Scratch) -> Call:
-    """`np.copyto(out, x)`, for arrays of one type. `out` is not empty.
+    """`np.copyto(out, x)` for arrays of one type. `out` must not be empty.
 
-    Raises `NoLoopNest` for elements that have no native type.
+    Raises `NoLoopNest` for element types without a native type.
     """
     if not has_registers(x.dtype):
         raise NoLoopNest

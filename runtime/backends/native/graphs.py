@@ -1,10 +1,11 @@
-"""Writes what an operation or a fusion computes as a graph over one iteration space.
+"""Builds the computation of an operation or a fusion as a graph over one iteration
+space.
 
-The space has the shape of the result, or of what is reduced. Each node of the graph is
-an element at a place of the space: read from an array, through strides that are zero
-along dimensions which it does not depend on, computed from other nodes, or reduced over
-the space's reduced dimensions. Transposes, slices, reshapes and broadcasts of arrays
-are strides; within the graph they only say which dimension is which.
+The space has the shape of the result, or of the operand of reductions. Each node of the
+graph is the element at an index of the space. It is read from an array, with stride
+zero along dimensions that it does not depend on, or computed from other nodes, or
+reduced over the space's reduced dimensions. Transposes, slices, reshapes and broadcasts
+of arrays become strides; within the graph, they only rename dimensions.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,30 +27,33 @@ from .code import Number
 from .elements import has_registers, number_of
 
 Mapped: TypeAlias = tuple[int | None, ...]
-"""For each dimension of a value the space's; None for one of size 1."""
+"""The dimension of the space for each dimension of a value; None for dimensions of size
+1.
+"""
 
 
 class NoLoopNest(Exception):
-    """The NumPy kernels have to do it."""
+    """No loop nest is possible or worthwhile; another kernel must compute the
+    operation."""
 
 
 @dataclass(eq=False)
 class ElementNode:
     dtype: DType
     op: TensorOp | None = None
-    """None for what is read from an array and for constants."""
+    """None for constants, and for elements that are read from an array."""
     operands: Sequence["ElementNode"] = ()
     number: Number | None = None
     """The element of a constant."""
     array: int = -1
-    """The number of the array that is read."""
+    """The index of the array that is read."""
     starts: Sequence[tuple[int, int]] = ()
-    """Of what is gathered from the array at the operands: for each of these the last
-    place where it may begin, and the bytes from one place to the next."""
+    """For a gather from the array at the indices `operands`: for each operand the
+    largest start, and the stride in bytes."""
     dims: frozenset[int] = frozenset()
-    """The loops (see `Nest`) that it depends on."""
+    """The loops (see `LoopNest`) that it depends on."""
     stage: int = 0
-    """How many reductions it waits for, one after the other."""
+    """The number of consecutive reductions that must precede it."""
 
     @property
     def is_reduction(self) -> bool:
@@ -58,7 +62,8 @@ class ElementNode:
 
 @dataclass
 class ElementGraph:
-    """A graph. `arrays` are views with the space's dimensions, the last the output."""
+    """A graph. `arrays` are views with the dimensions of the space, the last is the
+    output."""
 
     shape: Shape
     reduced: frozenset[int]
@@ -68,12 +73,13 @@ class ElementGraph:
     """Operands before users; `root` is the last."""
 
     wholes: list[Array] = field(default_factory=list[Array])
-    """Of what elements are gathered, more than `arrays` say."""
+    """The complete arrays that elements are gathered from; `arrays` only have windows
+    of them."""
 
     @property
     def placed(self) -> Mapping[int, frozenset[int]]:
-        """Of the arrays from which elements are gathered: the loops (see `Nest`) that
-        say where they are."""
+        """The arrays that elements are gathered from, each with the loops (see
+        `LoopNest`) that determine the indices."""
         return {
             node.array: frozenset[int]().union(*(x.dims for x in node.operands))
             for node in self.nodes
@@ -87,9 +93,10 @@ def graph_of(
     arrays: Mapping[SSAValue, Array],
     out: Array,
 ) -> ElementGraph:
-    """The graph of `result`, computed from `arrays` by `ops`, which each give a value.
+    """The graph of `result`, computed from `arrays` by `ops`, each of which defines one
+    value.
 
-    Raises `NoLoopNest` if it has no such form.
+    Raises `NoLoopNest` if there is no such graph.
     """
     return _Builder(ops, dict(arrays)).graph(result, out)
 
@@ -101,7 +108,7 @@ def by_result(ops: Sequence[TensorOp]) -> dict[SSAValue, TensorOp]:
 def views(
     ops: Sequence[TensorOp], arrays: Mapping[SSAValue, Array]
 ) -> Mapping[SSAValue, Array]:
-    """The values that are there without any computing: `arrays`, and views of them."""
+    """The values that need no computation: `arrays`, and views of them."""
     return _Builder(by_result(ops), dict(arrays)).arrays
 
 
@@ -133,7 +140,7 @@ class _Builder:
             mapped = _matched(out.shape, [self._shape[d] for d in kept], kept)
         op = self._ops.get(result)
         if isinstance(op, ElementwiseOp | ReduceOp):
-            # In place, the result is also the name of an array.
+            # If computed in place, the result is also a key of `arrays`.
             root = self._computed(op, mapped)
         else:
             root = self._node(result, mapped)
@@ -150,7 +157,7 @@ class _Builder:
         )
 
     def _read_ahead(self, value: SSAValue, op: TensorOp) -> None:
-        """Finds what is an array or a constant without any computing."""
+        """Records arrays and constants that need no computation."""
         if isinstance(op, ElementwiseOp | ReduceOp):
             return
         dtype, shape = _dtype(value), _shape(value)
@@ -170,8 +177,9 @@ class _Builder:
                 self.arrays[value] = view
 
     def _node(self, value: SSAValue, mapped: Mapped) -> ElementNode:
-        """The node of a value whose dimensions are these of the space."""
-        waiting = [(value, mapped)]  # groups are chains of any length: no recursion
+        """The node of `value`, whose dimensions are the dimensions `mapped` of the
+        space."""
+        waiting = [(value, mapped)]  # not recursive, as chains may have any length
         while waiting:
             missing = [k for k in self._operands(*waiting[-1]) if k not in self._nodes]
             if missing:
@@ -185,7 +193,8 @@ class _Builder:
     def _operands(
         self, value: SSAValue, mapped: Mapped
     ) -> Sequence[tuple[SSAValue, Mapped]]:
-        """What the node of a value is made of: values, with their dimensions."""
+        """The operands of the node of `value`, each with its dimensions in the
+        space."""
         op = self._ops.get(value)
         if op is None or value in self._splats or value in self.arrays:
             return ()
@@ -244,7 +253,7 @@ class _Builder:
         return ElementNode(dtype, op, [operand], stage=operand.stage + 1)
 
     def _gathered(self, op: GatherOp, dtype: DType, mapped: Mapped) -> ElementNode:
-        """What is read from an array where its indices, which lie in another, say."""
+        """An element that is read from an array at indices that another array has."""
         if any(value not in self.arrays for value in op.inputs):
             raise NoLoopNest
         whole, indices = (self.arrays[value] for value in op.inputs)
@@ -298,7 +307,8 @@ _VIEWS = (shaping.ViewOp, shaping.DeviceCopyOp)
 
 
 def _mapped_through(op: TensorOp, shape: Shape, mapped: Mapped) -> Mapped:
-    """Where the operand's dimensions are, if the result's are `mapped`."""
+    """The dimensions of the operand in the space, if those of the result are
+    `mapped`."""
     match op:
         case shaping.DeviceCopyOp():
             return mapped
@@ -318,7 +328,7 @@ def _mapped_through(op: TensorOp, shape: Shape, mapped: Mapped) -> Mapped:
 
 
 def _matched(shape: Shape, like: Sequence[int], mapped: Mapped) -> Mapped:
-    """The map for a shape that differs by dimensions of size 1 only."""
+    """The map for a shape that differs from `like` only by dimensions of size 1."""
     long = [(size, to) for size, to in zip(like, mapped, strict=True) if size != 1]
     if [size for size, _ in long] != [size for size in shape if size != 1]:
         raise NoLoopNest
@@ -327,7 +337,7 @@ def _matched(shape: Shape, like: Sequence[int], mapped: Mapped) -> Mapped:
 
 
 def description(node: ElementNode) -> str:
-    """The operation's name with the properties that matter to its value."""
+    """The operation's name with the properties that affect its value."""
     if isinstance(node.op, CompareOp):
         return f"compare {node.op.direction.data}"
     if isinstance(node.op, ReduceOp):

@@ -5,10 +5,10 @@
         for many elements of the window at a time:
             window = at                    # or at = window, at = at + window, ...
 
-Where starts are not clamped, a window that is not wholly inside is left out. Gathers
-write in the order of memory: where the windows of index vectors lie side by side, as
-columns of a matrix do, the loops over windows are around those over index vectors, and
-many of these are looked up at a time.
+If starts are not clamped, a window that is not completely inside is skipped. Gathers
+write in memory order. If the windows of index vectors are interleaved, like columns of
+a matrix, the loops over windows are around those over index vectors, and many index
+vectors are looked up at a time.
 """
 
 from collections.abc import Generator, Mapping, Sequence
@@ -52,17 +52,19 @@ from .nests import UNROLLED, VECTOR, Loops, merged
 from .operations import extreme
 
 FEW = 16
-"""Index vectors for which there is code each."""
+"""The maximum number of index vectors for which the loop is unrolled."""
 
 MOST_OFFSETS = 1024
-"""That are found once for all places: they fit into a core's first cache."""
+"""The maximum number of offsets that are computed once for all positions: they fit in a
+core's L1 cache.
+"""
 
 OPS = (DynamicSliceOp, DynamicUpdateSliceOp, GatherOp, ScatterOp)
 
 
 @dataclass(frozen=True)
 class _Windows:
-    """Where parts of an array lie that are read or, with a `kind`, written."""
+    """The parts of an array that are read or, with a `kind`, written."""
 
     whole: Array
     windows: Array
@@ -71,9 +73,10 @@ class _Windows:
     """For each indexed dimension, an entry of each index vector."""
     dims: Sequence[int]
     batching: Mapping[int, int]
-    """Dimensions of `whole` that run along with one of the index vectors."""
+    """The dimension of the index vectors that each batched dimension of `whole` runs
+    along."""
     kind: str | None = None
-    """Of a scatter."""
+    """The kind of a scatter."""
     is_clamped: bool = True
 
 
@@ -83,7 +86,7 @@ def calls_of(
     out: Array,
     threads: int,
 ) -> list[Call]:
-    """Raises `NoLoopNest` for elements that have no native type."""
+    """Raises `NoLoopNest` for element types without a native type."""
     match op:
         case GatherOp():
             at, windows = gather_windows(op, inputs[1], out)
@@ -108,7 +111,7 @@ def calls_of(
 
 
 def _parts(where: _Windows, threads: int) -> Sequence[_Windows]:
-    """What threads can read at the same time: some of the index vectors each."""
+    """Parts that threads can read concurrently: each has some of the index vectors."""
     whole, windows = where.whole, where.windows
     if windows.ndim == whole.ndim:  # one index vector
         return [where]
@@ -145,7 +148,7 @@ def _moved(where: _Windows) -> list[Call]:
 
 
 class _Lowering:
-    """Words are the addresses of the whole, of the windows, and of the entries."""
+    """The words are the addresses of the whole, of the windows, and of the entries."""
 
     def __init__(self, where: _Windows):
         self._where = where
@@ -175,7 +178,7 @@ class _Lowering:
     def _start(
         self, number: int, pointer: str, step: int, lanes: int, active: int
     ) -> Value:
-        """Entries of index vectors, clamped if they are to be."""
+        """Entries of index vectors, clamped if the operation clamps starts."""
         where, dtype = self._where, self._where.entries[number].dtype
         entry = load(self._code, pointer, step, dtype, lanes, active)
         if where.is_clamped:
@@ -185,7 +188,7 @@ class _Lowering:
         return start
 
     def _limit(self, number: int) -> int:
-        """The last place for a start."""
+        """The largest start."""
         where, dim = self._where, self._where.dims[number]
         return where.whole.shape[dim] - where.windows.shape[dim - where.whole.ndim]
 
@@ -213,7 +216,7 @@ class _Lowering:
     def _look_up(
         self, size: int, steps: Sequence[int], pointers: Sequence[str]
     ) -> None:
-        """One element for each of index vectors, whose windows lie side by side."""
+        """Copies one element for each index vector, if their windows are contiguous."""
         code, dtype = self._code, self._where.whole.dtype
         lanes = VECTOR // dtype.itemsize
         if dtype.itemsize < 4 or size < lanes:
@@ -234,7 +237,8 @@ class _Lowering:
         lanes: int,
         active: int,
     ) -> None:
-        """Elements for so many index vectors, from `index` on."""
+        """Copies elements for index vectors from `index` on, in the first `active` of
+        `lanes` lanes."""
         code, dtype = self._code, self._where.whole.dtype
         whole, window, *entries = code.all_moved(pointers, index, steps)
         offset = multiples(code, steps[0], lanes)
@@ -245,7 +249,7 @@ class _Lowering:
     def _look_up_again(
         self, around: Loops, size: int, steps: Sequence[int], pointers: Sequence[str]
     ) -> None:
-        """The same at many places, with offsets that are found once."""
+        """Copies elements at many positions, with offsets that are computed once."""
         code, dtype = self._code, self._where.whole.dtype
         offsets = code.buffer("i64", size)
         for index in code.indices(size, FEW):
@@ -264,7 +268,7 @@ class _Lowering:
     def _starts(
         self, entries: Sequence[str], steps: Sequence[int], lanes: int, active: int
     ) -> Value:
-        """How many bytes further than the first ones windows begin."""
+        """The offsets in bytes of windows from the first position."""
         where, total = self._where, self._code.number(0, "i64")
         for number, entry in enumerate(entries):
             start = self._start(number, entry, steps[2 + number], lanes, active)
@@ -293,7 +297,8 @@ class _Lowering:
             self._elements(self._window, [whole, window])
 
     def _elements(self, loops: Loops, pointers: Sequence[str]) -> None:
-        """The loops over a window. The last takes vectors if elements lie together."""
+        """The loops over a window. The last one uses vectors if elements are
+        contiguous."""
         dtype = self._where.whole.dtype
         size, steps = loops[-1] if loops else (1, (0, 0))
         if len(loops) > 1 or (loops and set(steps[:2]) != {dtype.itemsize}):

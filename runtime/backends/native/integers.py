@@ -1,23 +1,23 @@
 """Products and convolutions of 8-bit integers, and the loop over their result.
 
-The kernel may be of 16 bits: of integers without their zero point.
+The kernel may have 16 bits, for integers minus their zero point.
 
     out[g, b, t, o] = sum over k, i of image[g, b, t * stride + k * dilation - low, i]
                                        * kernel[g, k, i, o]
 
-All arrays are seen in this form; a matrix product has no spatial dimensions. Both
-operands become pairs, or fours, of elements that follow one another in the sum (see
-dot_products.py):
+All arrays are seen in this form; a matrix product has no spatial dimensions. Two or
+four elements that are consecutive in the sum are packed into one lane, for both
+operands (see dot_products.py):
 
-    i, i + 1, ...   in the image as it lies in memory; the lanes are o
-    k, k + 1        where each group has few features, as in depthwise convolutions:
+    i, i + 1, ...   in the image in memory order; the lanes are o
+    k, k + 1        if each group has few features, as in depthwise convolutions;
                     the lanes are the groups, and the image has a pair for each of its
                     elements
 
-The kernel is packed into panels, once where no run changes it. The result is computed
-in tiles. What a tile reads of the image, with zeros for what lies outside, and the
-tile's sums lie in the workspace, and the loop reads the sums from the cache. Fours of
-an image without gaps are read where they lie.
+The kernel is packed into panels, once if no run changes it. The result is computed in
+tiles. The workspace holds the part of the image that a tile reads, with zeros outside
+the image, and the tile's sums, which the loop reads from the cache. Lanes of four
+elements are read in place from an image without gaps.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -54,24 +54,28 @@ from .functions import Nests, nested
 from .graphs import ElementGraph, ElementNode, by_result
 
 LARGEST = 1 << 12
-"""Elements of a tile's sums, and of what it reads of the image: 16 KiB of sums."""
+"""The elements of a tile's sums, and of the part of the image that it reads: 16 KiB of
+sums.
+"""
 
 FEWEST = 64
-"""Places of a tile at least, as it reads all of the kernel."""
+"""The minimum positions of a tile, as each tile reads the whole kernel."""
 
 LINE = 64
-"""Features that lie in a cache line; a multiple of those in a panel."""
+"""Features that fit in a cache line; a multiple of those in a panel."""
 
 _NARROW = ("int8", "uint8")
 _INT16, _INT32 = np.dtype(np.int16), np.dtype(np.int32)
 
 Formula: TypeAlias = Callable[..., Sequence[TensorOp]]
-"""`(element, *values) -> ops`, the last of which gives a result of that type."""
+"""`(element, *values) -> ops`; the last operation defines a result of type
+`element`.
+"""
 
 
 @dataclass(frozen=True)
 class Spatial:
-    """How places and window meet the image along a spatial dimension."""
+    """How positions and window meet the image along a spatial dimension."""
 
     stride: int
     dilation: int
@@ -80,11 +84,12 @@ class Spatial:
 
     @property
     def step(self) -> int:
-        """From one element of the image to the next that is read."""
+        """The distance between elements of the image that are read."""
         return self.stride if self.window == 1 else 1
 
     def span(self, places: slice) -> tuple[int, int]:
-        """The first element that is read for some places, and how many there are."""
+        """The first element that is read for some positions, and the number of
+        elements."""
         reach = (places.stop - 1 - places.start) * self.stride
         reach += (self.window - 1) * self.dilation
         return places.start * self.stride - self.low, reach // self.step + 1
@@ -99,7 +104,8 @@ def calls_of(
     loop: Loop,
 ) -> list[Call] | None:
     """The calls for `op` on `inputs`, then for the `loop` over its result and `sides`,
-    which are of `out`'s shape; None for what is no contraction of 8-bit integers."""
+    which have the shape of `out`. None if `op` is not a contraction of 8-bit integers.
+    """
     dtype = numpy_dtype(op.declared[0].element_type, op)
     left, right = (name_of(x.dtype) for x in inputs)
     if dtype != np.int32 or left not in _NARROW or right not in (*_NARROW, "int16"):
@@ -186,27 +192,28 @@ def _convolution(
 
 
 def _divided(x: Array, groups: int) -> Array:
-    """The last dimension as groups, which come first, and the features of each."""
+    """`x` with its last dimension divided into groups, which come first, and the
+    features of each group."""
     view = try_reshape(x, (*x.shape[:-1], groups, x.shape[-1] // groups))
-    assert view is not None  # one dimension as two
+    assert view is not None  # splits one dimension into two
     return np.moveaxis(view, -2, 0)
 
 
 def _lanes(size: int) -> int:
-    """Lanes of the vectors that hold so many elements."""
+    """The lanes of the vectors that hold `size` elements."""
     return -(-size // lanes()) * lanes()
 
 
 class _Sum:
-    """A contraction; `image` is `[*g, b, *s, i, o]`, where o is of size 1 if all
-    features see the same, and `kernel` is `[*g, *k, i, o]`. Groups that see the same
-    have stride 0 in the image."""
+    """A contraction. `image` is `[*g, b, *s, i, o]`, where o has size 1 if all features
+    see the same elements, and `kernel` is `[*g, *k, i, o]`. Groups that see the same
+    elements have stride 0 in the image."""
 
     fewest: int
-    """Places of a tile at least, if there are so many."""
+    """The minimum positions of a tile, if there are as many."""
     together: int
-    """Features for which the image is packed at a time; 0 for all, if all see the
-    same."""
+    """The number of features for which the image is packed at a time; 0 for all of
+    them, if all see the same elements."""
 
     def __init__(
         self, image: Array, kernel: Array, dims: Sequence[Spatial], scratch: Scratch
@@ -215,21 +222,21 @@ class _Sum:
         self.scratch = scratch
         self.constant = scratch.constant(kernel)
         self.groups = kernel.ndim - len(dims) - 2
-        """How many dimensions they have."""
+        """The number of group dimensions."""
 
     @property
     def count(self) -> int:
-        """Elements of both sides that are multiplied in a lane: two, or four."""
+        """The number of products that a lane adds up: two or four."""
         return 2
 
     def left(self, tile: Slices) -> tuple[Array, list[Call]]:
-        """The image for a tile of the result, `[*places, *sums, o]`, of `count`
-        elements each, and what makes that."""
+        """The image for a tile of the result as `[*places, *sums, o]` of lanes with
+        `count` elements each, and the calls that pack it."""
         raise NotImplementedError
 
     def right(self) -> tuple[Array, int]:
         """The kernel as `[*g, *sums, o]`, and the dimension along which the elements of
-        a lane lie."""
+        a lane are consecutive."""
         raise NotImplementedError
 
     def calls(
@@ -239,7 +246,8 @@ class _Sum:
         result: SSAValue,
         loop: Loop,
     ) -> list[Call]:
-        """`out` and `sides` are `[*g, b, *t, o]`."""
+        """The calls that compute `out` and run `loop`. `out` and `sides` are `[*g, b,
+        *t, o]`."""
         right, packing = self._packed()
         scratch = self.scratch
         is_own = not any(np.may_share_memory(x, out) for x in sides.values())
@@ -278,7 +286,8 @@ class _Sum:
         return [*packing, *parallel(parts, scratch.threads)]
 
     def _rows(self, block: Slices) -> Iterator[Slices]:
-        """Places, and the features for which their image is packed, at a time."""
+        """Positions to process at a time, with the features for which their image is
+        packed."""
         *places, features = block
         sizes = tuple(x.stop - x.start for x in places)
         for some in _cut(features, self.together or features.stop):
@@ -295,8 +304,8 @@ class _Sum:
     # The kernel
 
     def _packed(self) -> tuple[Array, list[Call]]:
-        """The kernel as `[*g, *sums, panel, o, n]`, and the calls that make that: none
-        if no run changes it."""
+        """The kernel as `[*g, *sums, panel, o, n]`, and the calls that pack it: none if
+        no run changes it."""
         kernel, axis = self.right()
         *outer, features = kernel.shape
         outer[axis] = -(-outer[axis] // self.count)
@@ -332,7 +341,7 @@ class _Sum:
         return seen(copy), []
 
     def _part(self, right: Array, tile: Slices) -> Array:
-        """The panels for a tile, as `[*places, *sums, panel, o, 2]`."""
+        """The panels for a tile, as `[*places, *sums, panel, o, n]`."""
         *places, features = tile
         groups, inner = places[: self.groups], places[self.groups :]
         panels = slice(features.start // panel(), -(-features.stop // panel()))
@@ -351,8 +360,9 @@ class _Sum:
     def _seen(
         self, tile: Slices, dims: Sequence[Spatial]
     ) -> tuple[Array, Slices, Sequence[int]]:
-        """What a tile sees of the image, if its windows are `dims`; which part of what
-        it would see that is, if there were no border, and how much that would be."""
+        """The part of the image that a tile reads, if its windows are `dims`. Also the
+        position of that part in the box that the tile would read if the image had no
+        border, and the size of this box."""
         *groups, batch = tile[: self.groups + 1]
         places = tile[self.groups + 1 : -1]
         sizes = self.image.shape[self.groups + 1 : -2]
@@ -382,7 +392,7 @@ class _Sum:
         sums: Sequence[tuple[int, int]],
         step: int,
     ) -> Array:
-        """`[*places, *sums, o]` for steps along each of these, in bytes."""
+        """`[*places, *sums, o]`, with these strides in bytes along each of them."""
         sizes = [x.stop - x.start for x in tile]
         counts = [count for count, _ in sums]
         shape = (*sizes[:-1], *counts, sizes[-1])
@@ -391,7 +401,7 @@ class _Sum:
 
 
 class _ByFeatures(_Sum):
-    """The lanes are features, which all see the same."""
+    """The lanes are features, which all see the same elements."""
 
     fewest, together = FEWEST, 0
 
@@ -401,8 +411,8 @@ class _ByFeatures(_Sum):
 
     @property
     def _is_joined(self) -> bool:
-        """Whether the last dimension of the window and the inputs are one sum, so that
-        but one lane is not full."""
+        """Whether the last dimension of the window and the input features are summed as
+        one dimension, so that only one lane is partly filled."""
         if self.kernel.shape[-2] % self.count == 0 or not self.dims:
             return False
         is_view = try_reshape(self.kernel, self._joined_shape) is not None
@@ -416,7 +426,7 @@ class _ByFeatures(_Sum):
     def right(self) -> tuple[Array, int]:
         kernel = self.kernel
         if self._is_joined:
-            kernel = kernel.reshape(self._joined_shape)  # a copy only of constants
+            kernel = kernel.reshape(self._joined_shape)  # copies only constants
         return kernel, kernel.ndim - 2
 
     def left(self, tile: Slices) -> tuple[Array, list[Call]]:
@@ -429,7 +439,7 @@ class _ByFeatures(_Sum):
             steps = packed.strides
         else:
             shape = (*outer, *counts, seen.shape[-2])
-            # The last lane may end with elements of the next place, or after all.
+            # The last lane may extend into the next position, or beyond the end.
             packed = self.scratch.take((prod(shape) // self.count + 1,), _INT32)
             element = self.image.dtype if self.count == 4 else _INT16
             buffer = packed.view(element)[: prod(shape)].reshape(shape)
@@ -447,19 +457,19 @@ class _ByFeatures(_Sum):
         return self._left(packed, tile, places, sums, 0), calls
 
     def _lies_in_lanes(self, seen: Array) -> bool:
-        """Whether the elements of each lane lie together."""
+        """Whether the elements of each lane are contiguous."""
         is_full = self.count == 4 and seen.shape[-2] % 4 == 0
         return is_full and seen.strides[-2] == seen.itemsize == 1
 
 
 class _ByGroups(_Sum):
-    """The lanes are groups, each of which sees something else."""
+    """The lanes are groups, each of which sees other elements."""
 
     fewest, together = 1, LINE
 
     @property
     def _along(self) -> int:
-        """The spatial dimension along which pairs lie."""
+        """The spatial dimension along which pairs are formed."""
         wide = (d for d, dim in reversed(list(enumerate(self.dims))) if dim.window > 1)
         return next(wide, len(self.dims) - 1)
 
@@ -481,7 +491,7 @@ class _ByGroups(_Sum):
             seen = box
         axis, by = before + along, dims[along].dilation
         every = gcd(dims[along].stride, 2 * by)
-        """Pairs are read at multiples of this."""
+        """Pairs are read at multiples of this number."""
         stop = seen.shape[axis] - by
         low, high = (_sliced(seen, axis, slice(at, at + stop, every)) for at in (0, by))
         pairs = self.scratch.take(low.shape, _INT32)
@@ -506,8 +516,8 @@ def _bounded(block: Slices, shape: Shape) -> Slices:
 
 
 def _columns(rows: Slices, left: Array) -> Iterator[tuple[Slices, Array]]:
-    """The features of some places that are computed at a time, and the left side for
-    them."""
+    """The features that are computed at a time for some positions, and the left side
+    for them."""
     *places, features = rows
     count = -(-prod(x.stop - x.start for x in rows) // LARGEST)
     step = -(-(features.stop - features.start) // (count * panel())) * panel()
@@ -522,12 +532,12 @@ def _cut(whole: slice, step: int) -> Iterator[slice]:
 
 
 def _even(number: int) -> int:
-    """The number, or the next one."""
+    """`number` rounded up to an even number."""
     return number + number % 2
 
 
 def _steps(shape: Shape, strides: Sequence[int]) -> Iterator[int]:
-    """The strides of the first dimensions; 0 for those that groups share."""
+    """The strides of the first dimensions; 0 for dimensions that groups share."""
     for size, step in zip(shape, strides, strict=False):
         yield step if size > 1 else 0
 
@@ -536,11 +546,11 @@ def _sliced(array: Array, axis: int, part: slice) -> Array:
     return array[*(slice(None) for _ in range(axis)), part, ...]
 
 
-# What is written by loop nests
+# Loop nests that write operands
 
 
 def _placed(out: Array, where: Slices, x: Array, scratch: Scratch) -> list[Call]:
-    """Writes `x` to a part of `out`, in its type, and zeros around it."""
+    """Writes `x` to a part of `out`, converted to its type, and zeros around it."""
     calls: list[Call] = []
     if out[where].size < out.size:
         zero = ElementNode(out.dtype, number=0)
@@ -553,8 +563,8 @@ def _placed(out: Array, where: Slices, x: Array, scratch: Scratch) -> list[Call]
 
 
 def _packing(packed: Array, kernel: Array, axis: int, scratch: Scratch) -> list[Call]:
-    """Writes a kernel as `[*sums, panel, o, n]`. What is missing to the last lane along
-    `axis` is 0, what is missing to the last panel is left as it is."""
+    """Writes a kernel as `[*sums, panel, o, n]`. Missing elements of the last lane
+    along `axis` become 0; missing features of the last panel are not written."""
     count = packed.shape[-1]
     lane = np.dtype(f"i{count * packed.itemsize}")
     together = packed.view(lane)[..., 0]
@@ -580,8 +590,8 @@ def _packing(packed: Array, kernel: Array, axis: int, scratch: Scratch) -> list[
 
 @cache
 def _in_lanes(count: int) -> Formula:
-    """Integers whose `count` parts are elements of arrays; those that are missing are
-    0."""
+    """A formula for integers of which `count` parts are elements of arrays; missing
+    parts are 0."""
 
     def formula(element: IntegerType, *elements: SSAValue) -> list[TensorOp]:
         bits = element.width.data // count
@@ -614,7 +624,7 @@ def _like(x: SSAValue, element: IntegerType) -> AnyTensor:
 def _written(
     out: Array, arrays: Sequence[Array], formula: Formula, scratch: Scratch
 ) -> list[Call]:
-    """Writes what the operations compute from elements of `arrays`."""
+    """Writes the result of `formula` on the elements of `arrays`."""
     values, nests = _operations(formula, out.dtype, tuple(x.dtype for x in arrays))
     known = dict[SSAValue, Array](zip(values, arrays, strict=True))
     return nests.calls(known, out, scratch)
@@ -624,7 +634,7 @@ def _written(
 def _operations(
     formula: Formula, out: DType, dtypes: Sequence[DType]
 ) -> tuple[Sequence[SSAValue], Nests]:
-    """The values that a formula of any shape starts from, and its loop nests."""
+    """The arguments of a formula for any shape, and its loop nests."""
     block = Block(arg_types=[TensorType(_element(x), []) for x in dtypes])
     ops = by_result(formula(_element(out), *block.args))
     (*_, result) = ops

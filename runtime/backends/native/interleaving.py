@@ -1,10 +1,10 @@
 """Loads and stores vectors of short rows, such as the colors of pixels.
 
 row 0          row 1          row 2
-r0 g0 b0       r1 g1 b1       r2 g2 b2        in a vector, whatever the memory:
+r0 g0 b0       r1 g1 b1       r2 g2 b2        in a vector, for any of these layouts:
 
 r0 g0 b0 r1 g1 b1 ...           the same
-r0 r1 ... g0 g1 ... b0 b1 ...   columns apart
+r0 r1 ... g0 g1 ... b0 b1 ...   separate columns
 r g b                           one row for all
 x0 x1 x2 ...                    one element for all of a row
 """
@@ -19,7 +19,7 @@ from .elements import load_element, store_element
 
 
 class Rows(NamedTuple):
-    """How rows lie in memory."""
+    """The layout of rows in memory."""
 
     length: int
     """The elements of a row."""
@@ -32,7 +32,7 @@ class Rows(NamedTuple):
         return self.within == itemsize and self.step == self.length * itemsize
 
     def can_be_read(self, itemsize: int) -> bool:
-        """Whether vectors of them are made of few that lie together in memory."""
+        """Whether a vector consists of a few contiguous pieces of memory."""
         in_columns = self.step == itemsize
         return self.step == 0 or in_columns or self.are_joined(itemsize)
 
@@ -40,8 +40,8 @@ class Rows(NamedTuple):
 def load_rows(
     code: LlvmFunction, pointer: str, rows: Rows, dtype: DType, lanes: int, active: int
 ) -> Value | Complex:
-    """As `load_element`: the elements of the row at `pointer`, then those of the next
-    one, and so on. If all are the same that is a scalar."""
+    """The elements of the row at `pointer`, then those of the next row, and so on, as
+    in `load_element`. A scalar if all are the same."""
     length, step, within = rows
     if rows.are_joined(dtype.itemsize) or step == within == 0:
         return load_element(code, pointer, within, dtype, lanes, active)
@@ -70,7 +70,7 @@ def store_rows(
     lanes: int,
     active: int,
 ) -> None:
-    """The opposite of `load_rows`. A scalar value goes into all lanes."""
+    """The inverse of `load_rows`. A scalar value is stored in all lanes."""
     length, step, within = rows
     if rows.are_joined(dtype.itemsize):
         store_element(value, pointer, within, dtype, lanes, active)
@@ -84,8 +84,8 @@ def store_rows(
 def _ordered(
     value: Value | Complex, order: Sequence[int], other: Value | Complex | None = None
 ) -> Value | Complex:
-    """These lanes, of both parts of complex numbers; see `LlvmFunction.shuffled`. A
-    scalar is the same in all lanes."""
+    """The lanes in `order`, of both parts of complex numbers; see
+    `LlvmFunction.shuffled`. A scalar is the same in all lanes."""
     if isinstance(value, Value):
         assert other is None or isinstance(other, Value)
         is_same = value.lanes <= 1 and other is None

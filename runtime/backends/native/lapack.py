@@ -3,12 +3,12 @@
     for each matrix:
         work = the matrix, in columns, as LAPACK expects it
         getrf(rows, columns, work, ..., info)
-        results = work, or NaN if `info` says that there is none
+        results = work, or NaN if `info` reports a failure
 
-A routine's workspace is part of the program's: when the program is compiled, LAPACK
-says how long it has to be. A matrix that a routine fails on gives NaN; so does one that
-is not finite, where the routine might not end. NumPy's kernel computes eigenvalues of
-any matrices, which are conjugate pairs.
+A routine's workspace is part of the program's: LAPACK states its length when the
+program is compiled. A matrix on which a routine fails gives NaN. So does a matrix that
+is not finite, for which the routine might not terminate. Eigenvalues of general
+matrices, which include conjugate pairs, are left to NumPy's kernel.
 """
 
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -37,7 +37,7 @@ _INT = np.dtype(np.int32)
 def calls_of(
     op: m.MatrixOp, inputs: Sequence[Array], outs: Sequence[Array], scratch: Scratch
 ) -> list[Call]:
-    """Raises `NoLoopNest` for what is left to NumPy."""
+    """Raises `NoLoopNest` if NumPy must compute the operation."""
     if type(op) not in _FORMS or any(not x.size for x in (*inputs, *outs)):
         raise NoLoopNest
     factors: list[Factor] = [None] * op.FACTORS
@@ -47,7 +47,7 @@ def calls_of(
     try:
         _FORMS[type(op)](matrices, op, *inputs, *factors)
     except ImportError:
-        raise NoLoopNest from None  # NumPy's kernel says what is missing
+        raise NoLoopNest from None  # NumPy's kernel reports the missing package
     text = matrices.code.function()
     return [(ArrayRecord(llvm.compiler().function(text), matrices.arrays), ())]
 
@@ -60,20 +60,22 @@ class _Memory(NamedTuple):
 
 
 class _Asked(NamedTuple):
-    """Workspace of as many elements as a routine asks for; it and its length are
-    arguments."""
+    """A workspace of the length that the routine asks for. The workspace and its length
+    are two arguments."""
 
     dtype: DType
 
 
 _Passed: TypeAlias = str | int | float | _Memory | None
-"""A character, a number, an element, memory; None for what a routine does not touch."""
+"""A character, an integer, an element, memory; None for memory that a routine does not
+access.
+"""
 
 
 class _Matrices:
     """The loop over a batch of matrices, under construction.
 
-    arrays: of operands and results, then of memory: words are their addresses.
+    arrays: the operands and results, then other memory; the words are their addresses.
     """
 
     def __init__(self, arrays: Sequence[Array], scratch: Scratch):
@@ -86,14 +88,15 @@ class _Matrices:
         self._moved: Mapping[int, str] = {}
 
     def memory(self, shape: Shape, dtype: DType | None = None) -> _Memory:
-        """For one matrix, in columns, or for one vector."""
+        """Memory for one matrix, in column-major order, or for one vector."""
         array = self._scratch.take(shape[::-1], dtype or self.dtype).T
         self.arrays.append(array)
         return _Memory(array, self.code.word(len(self.arrays) - 1))
 
     def routine(self, name: str, *arguments: _Passed | _Asked) -> Callable[[], Value]:
-        """What calls a routine: its last argument is where it says whether it has
-        failed, which a call gives. Takes the workspace that it asks for."""
+        """Returns a function that writes a call of a routine and returns whether the
+        routine fails, which its last argument reports. Allocates the workspaces that it
+        asks for."""
         lengths = iter(self._lengths(name, arguments))
         complete: list[_Passed] = []
         for argument in arguments:
@@ -111,7 +114,7 @@ class _Matrices:
         return call
 
     def subroutine(self, name: str, *arguments: _Passed) -> None:
-        """Calls one of BLAS, which does not fail."""
+        """Calls a BLAS routine, which does not fail."""
         self._call(name, list(map(self._passed, arguments)))
 
     def _passed(self, argument: _Passed) -> str:
@@ -137,7 +140,8 @@ class _Matrices:
     def _lengths(
         self, name: str, arguments: Sequence[_Passed | _Asked]
     ) -> Sequence[int]:
-        """Of the workspaces, which a routine says if it is asked for with -1."""
+        """The lengths of the workspaces, which a routine returns if it is called with
+        length -1."""
         address = externals.address_of(name_for(name, self.dtype))
         answers = [np.zeros(1, x.dtype) for x in arguments if isinstance(x, _Asked)]
         if not answers:
@@ -160,7 +164,7 @@ class _Matrices:
 
     @contextmanager
     def each(self) -> Generator[None]:
-        """The loop; within, `at` gives where a matrix is."""
+        """The loop over the batch; inside, `at` returns the address of a matrix."""
         given = self.arrays[: self._given]
         batch = given[0].shape[:-2]
         strides = list(zip(*(x.strides[: len(batch)] for x in given), strict=True))
@@ -174,16 +178,17 @@ class _Matrices:
         return self._moved[id(array)]
 
     def matrix(self, array: Array) -> _Memory:
-        """The matrix that the loop is at."""
+        """The current matrix of the loop."""
         return _Memory(array[(0,) * (array.ndim - 2)], self.at(array))
 
     def read(self, to: _Memory, x: Array) -> None:
-        """Copies a matrix, or a vector, to memory."""
+        """Copies a matrix or a vector to memory."""
         with self._reading(to, x):
             pass
 
     def read_and_check(self, to: _Memory, x: Array) -> Value:
-        """The same; whether all of it is finite."""
+        """Copies a matrix or a vector to memory; returns whether all of it is
+        finite."""
         finite = self.code.slot(self.code.number(1, "i1"))
         with self._reading(to, x) as value:
             is_finite = _is_finite(value, x.dtype)
@@ -200,7 +205,7 @@ class _Matrices:
             yield value
 
     def write(self, out: Factor, found: _Memory, fails: Value | None = None) -> None:
-        """Copies memory to a result, if that is wanted; NaN if `fails`."""
+        """Copies memory to a result, if it is wanted; writes NaN if `fails`."""
         if out is None:
             return
         code, (shape, steps) = self.code, (found.array.shape, found.array.strides)
@@ -213,7 +218,7 @@ class _Matrices:
             code.line(f"store {typed(value)}, ptr {target}, align 1")
 
     def clear_other(self, square: _Memory, triangle: str) -> None:
-        """Sets the triangle that is not this one to zero, without the diagonal."""
+        """Zeroes the triangle other than `triangle`, without the diagonal."""
         code, size = self.code, square.array.shape[0]
         if size == 1:
             return
@@ -230,8 +235,9 @@ class _Matrices:
                 code.line(f"store {typed(zero)}, ptr {at}, align 1")
 
     def exchange(self, numbers: _Memory, rows: _Memory) -> None:
-        """The numbers from 0 on, each exchanged in turn with that of one of the `rows`,
-        which are counted from 1 on."""
+        """Writes the permutation that results from exchanging each of the numbers 0, 1,
+        ... in turn with the number in the row that `rows` has for it, counted from 1.
+        """
         code = self.code
         with code.loop("0", str(numbers.array.size), 1) as number:
             at = code.moved(numbers.pointer, number, 4)
@@ -246,7 +252,8 @@ class _Matrices:
                 code.line(f"store i32 {value}, ptr {place}")
 
     def failing(self, is_finite: Value, routine: Callable[[], Value]) -> Value:
-        """Whether a routine fails; it is not called if the matrix is not finite."""
+        """Whether a routine fails. It is not called, and counts as failed, if the
+        matrix is not finite."""
         fails = self.code.slot(self.code.number(1, "i1"))
         with self.code.when(is_finite):
             self.code.set(fails, routine())
@@ -255,8 +262,8 @@ class _Matrices:
     def _loops(
         self, shape: Shape, written: Shape, read: Shape
     ) -> Sequence[tuple[int, Sequence[int]]]:
-        """Loops with the strides of what is read, then of what is written, in the order
-        of the latter."""
+        """Loops with the strides of the read and of the written memory, in the order of
+        the written memory."""
         order = sorted(range(len(shape)), key=lambda d: -abs(written[d]))
         return [(shape[d], (read[d], written[d])) for d in order]
 
@@ -267,14 +274,15 @@ class _Matrices:
 
 
 def _length(answer: Any) -> int:
-    """Of a workspace. LAPACK may have rounded it down to a float (SciPy's way)."""
+    """The length of a workspace. LAPACK may have rounded it down to a float; this
+    rounds up, as SciPy does."""
     if answer.dtype.kind == "f":
         answer = np.nextafter(answer, answer.dtype.type(np.inf))
     return max(int(answer), 1)
 
 
 def _is_finite(bits: Value, dtype: DType) -> Value:
-    """Whether an element, or both parts of a complex one, are."""
+    """Whether an element, or both parts of a complex one, are finite."""
     part = part_type(dtype)
     exponent = _bits(np.inf, part)
     places = range(0, 8 * dtype.itemsize, 8 * part.itemsize)
@@ -286,7 +294,7 @@ def _is_finite(bits: Value, dtype: DType) -> Value:
 
 
 def _bits(number: complex, dtype: DType) -> int:
-    """Of an element."""
+    """The bits of an element with the value `number`."""
     return int.from_bytes(np.array(number, dtype).tobytes(), "little")
 
 
@@ -313,8 +321,8 @@ _TRANSPOSED = {"N": "T", "T": "N", "C": "conj", "conj": "C"}
 def _triangular_solve(
     to: _Matrices, op: m.TriangularSolveOp, a: Array, b: Array, out: Array
 ) -> None:
-    """Where rows lie together they are the columns of a matrix's transpose, and
-    `op(a) x = b` is `x^T op(a)^T = b^T`: neither `a` nor `x` is brought in order."""
+    """If rows are contiguous, they are the columns of a matrix's transpose, and `op(a)
+    x = b` becomes `x^T op(a)^T = b^T`. Neither `a` nor `x` has to be copied then."""
     externals.address_of(name_for("trsm", to.dtype))
     rows, columns = b.shape[-2:]
     wanted = op.transpose_a.data[0].replace("A", "C")  # "N", "T" or "C"
@@ -359,7 +367,8 @@ def _triangular_solve(
 
 
 def _lead(x: Array) -> int | None:
-    """The elements from one row to the next, if those of a row lie together."""
+    """The elements from one row to the next, if the elements of a row are
+    contiguous."""
     *_, step, within = x.strides
     lead, rest = divmod(step, x.itemsize)
     if x.shape[-2] == 1:
@@ -378,7 +387,7 @@ def _lu(
     factorize = to.routine("getrf", rows, columns, work, rows, exchanged)
     with to.each():
         to.read(work, x)
-        factorize()  # also of a singular matrix
+        factorize()  # succeeds for a singular matrix, too
         to.write(out, work)
         to.write(pivots, exchanged)
         if order is not None:

@@ -10,11 +10,11 @@ A softmax of rows becomes
         for ...:                                              # pass 2
             out = buffer / sum
 
-Code that does not depend on a loop moves out of it. A result is written after all that
-it depends on is read, so it may overwrite an input in place.
+Code that does not depend on a loop is hoisted out of it. A result is written after
+everything that it depends on is read, so it may overwrite an input in place.
 
 Sums of floats are kept in f32 or f64 for some thousand elements, in one partial sum for
-each lane, and then added up in f64: errors are below those of NumPy's pairwise sums.
+each lane, and then added up in f64. Errors are below those of NumPy's pairwise sums.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -43,19 +43,23 @@ from .nests import UNROLLED, LoopNest, computed, reductions, targets
 from .transposing import Matrix
 
 COLUMNS = 16
-"""The same where columns are reduced: more of each row is read at a time."""
+"""Vectors that are processed together where columns are reduced, as `UNROLLED`
+elsewhere. More of each row is read at a time.
+"""
 
 AHEAD = 4
-"""Rows from the one that is read to the one that is read ahead, in sums of columns."""
+"""In sums of columns, the number of rows between the current row and the prefetched
+one.
+"""
 
 FAR = 1 << 11
-"""Bytes from row to row from which on that is of use."""
+"""The minimum stride in bytes between rows for which prefetching helps."""
 
 MOST_OPERATIONS = 128
-"""That a loop may have in all its iterations to be written without a jump."""
+"""The maximum operations in all iterations of a loop that is fully unrolled."""
 
 LINE = 64
-"""Bytes of a cache line."""
+"""The bytes of a cache line."""
 
 _Reduction: TypeAlias = Accumulator | ComplexSum
 
@@ -68,16 +72,16 @@ def lower(nest: LoopNest) -> str:
 
 @dataclass(frozen=True)
 class _Scope:
-    """A place in the loops: what is known there."""
+    """A position in the loops, and the values that are known there."""
 
     pointers: dict[int, str]
-    """For each array and buffer, where its current elements start."""
+    """The address of the current elements of each array and buffer."""
     values: dict[ElementNode, Value | Complex]
     entered: frozenset[int]
-    """The loops that it is in."""
+    """The loops around this position."""
     lanes: int
     active: int
-    """Of the lanes, those that are elements."""
+    """The number of lanes that hold elements."""
 
 
 class _Lowering:
@@ -85,11 +89,11 @@ class _Lowering:
         self.nest = nest
         self.code = LlvmFunction()
         self.whole = nest.lanes
-        """Lanes of a vector."""
+        """The lanes of a vector."""
         size = nest.sizes[nest.lane]
         self.narrow = min(self.whole, 1 << (size - 1).bit_length())
         self.within = 1
-        """Lanes for each place of the loop that is vectorized."""
+        """The lanes for each index of the vectorized loop."""
         if nest.short >= 0:
             self.within = nest.sizes[nest.short]
             self.narrow = self.whole // gcd(self.whole, self.within)
@@ -98,16 +102,16 @@ class _Lowering:
         self.stage = 0
         """The pass that is being written."""
         self.first: dict[ElementNode, int] = {}
-        """The pass that saved a node."""
+        """The pass that saved each node."""
         arrays = len(nest.graph.arrays)
         self.out = arrays - 1
         self.outer = dict(enumerate(nest.strides))
-        """The bytes from place to place of the loops over kept dimensions."""
+        """The strides in bytes of arrays and buffers in loops over kept dimensions."""
         numbers = range(arrays, arrays + len(nest.buffers))
         of_buffers = [self._buffer_strides(dtype) for _, dtype in nest.buffers]
         self.outer |= dict.fromkeys(numbers, [0] * nest.kept)
         self.strides = self.outer | dict(zip(numbers, of_buffers, strict=True))
-        """The same inside of those."""
+        """The strides in bytes of arrays and buffers in the loops inside of those."""
         self.buffers = dict(zip(nest.saved, numbers, strict=False))
         self.turned = dict(zip(nest.turned, numbers[len(nest.saved) :], strict=True))
         for array, buffer in self.turned.items():
@@ -120,7 +124,8 @@ class _Lowering:
             self.wide = [self._width(passes)] * len(passes)
 
     def _width(self, passes: Sequence[int]) -> int:
-        """Places of the vectorized loop for passes."""
+        """The number of indices of the vectorized loop that the passes process at a
+        time."""
         nodes = {n for stage in passes for n in computed(self.nest, stage)}
         vectors = UNROLLED
         is_in_memory = not self.is_across and not self.turned
@@ -135,15 +140,16 @@ class _Lowering:
 
     @property
     def widths(self) -> Sequence[int]:
-        """The places that this pass takes at a time: first many, then few. To turn rows
-        takes LLVM longest: there is less code with vectors for all that are left."""
+        """The numbers of indices that this pass processes at a time: first many, then
+        few. Transposing takes LLVM the longest, so with transposed arrays the rest is
+        one wide vector, which is less code."""
         wide = self.wide[self.stage]
         return [wide] if self.turned else list(dict.fromkeys((wide, self.narrow)))
 
     def _unrolled(self) -> frozenset[int]:
-        """The innermost loops, as far as that is not much code."""
+        """The innermost loops, as long as unrolling them is not too much code."""
         nest, loops = self.nest, set[int]()
-        operations = len(nest.graph.nodes)  # those that load, too
+        operations = len(nest.graph.nodes)  # including loads
         for loop in reversed(range(len(nest.sizes))):
             size = nest.sizes[loop]
             if loop == nest.lane:
@@ -173,13 +179,13 @@ class _Lowering:
     # Loops
 
     def _outer(self, scope: _Scope, loop: int) -> None:
-        """The loops over kept dimensions, and in them the passes."""
+        """The loops over kept dimensions, with the passes inside."""
         self.stage = 0
         self._hoist(scope)
         if loop == self.nest.kept:
             self._passes(scope)
             return
-        if loop == self.nest.short:  # in the vectors of another loop
+        if loop == self.nest.short:  # covered by the vectors of `nest.lane`
             self._outer(scope, loop + 1)
             return
         for inner in self._loop(scope, loop):
@@ -189,8 +195,8 @@ class _Lowering:
                 self._columns(inner)
 
     def _columns(self, scope: _Scope) -> None:
-        """The same for as many rows as there are lanes, which are turned into columns
-        before, and back after that."""
+        """The passes for as many rows as there are lanes. The rows are transposed into
+        columns before, and the results are transposed back afterwards."""
         rows, pointers, out = scope.active, scope.pointers, self.out
         inside = pointers | {x: pointers[buffer] for x, buffer in self.turned.items()}
         for array in self.turned:
@@ -201,7 +207,7 @@ class _Lowering:
             self._matrix(out, rows).turned.copy(inside[out], pointers[out])
 
     def _matrix(self, array: int, rows: int) -> Matrix:
-        """From an array to its buffer."""
+        """The transpose of an array to its buffer."""
         size = self.nest.graph.arrays[array].itemsize
         row, column = self.outer[array][self.nest.lane], self.strides[array][-1]
         shape = rows, self.nest.sizes[-1]
@@ -210,9 +216,9 @@ class _Lowering:
     def _loop(
         self, scope: _Scope, loop: int, sums: Collection[_Reduction] = ()
     ) -> Iterator[_Scope]:
-        """The scopes of a loop's body: one for each width of vector that it takes.
+        """The scopes of a loop's body: one for each vector width that it uses.
 
-        After every so many iterations the `sums` are added to their totals.
+        `sums` are added to their totals after a fixed number of iterations.
         """
         size = self.nest.sizes[loop]
         if loop != self.nest.lane:
@@ -241,7 +247,7 @@ class _Lowering:
         step: int,
         sums: Collection[_Reduction],
     ) -> Iterator[str]:
-        """The index of a loop, or of each of its iterations, if they are few."""
+        """The index of a loop, or the index of each iteration if they are few."""
         if stop - start <= step or loop in self.unrolled:
             yield from map(str, range(start, stop, step))
         elif not sums or stop - start <= 2 * BLOCK * step:
@@ -271,7 +277,8 @@ class _Lowering:
     # Passes
 
     def _passes(self, scope: _Scope) -> None:
-        """With all kept dimensions entered: makes the reductions, then the result."""
+        """Inside all loops over kept dimensions: computes the reductions, then the
+        result."""
         nest = self.nest
         for self.stage in range(nest.root.stage + 1):
             self._hoist(scope)
@@ -297,7 +304,7 @@ class _Lowering:
     def _inner(
         self, scope: _Scope, loop: int, made: Mapping[ElementNode, _Reduction]
     ) -> None:
-        """The loops over reduced dimensions, and in them one pass."""
+        """The loops over reduced dimensions, with one pass inside."""
         self._hoist(scope)
         last = len(self.nest.sizes) - 1
         if loop <= last:
@@ -317,7 +324,7 @@ class _Lowering:
     # Values
 
     def _hoist(self, scope: _Scope) -> None:
-        """Computes what this pass needs and no further loop changes."""
+        """Computes the values that this pass needs and that no further loop changes."""
         visited = set[ElementNode]()
         waiting = targets(self.nest, self.stage)[::-1]
         while waiting:
@@ -335,7 +342,7 @@ class _Lowering:
         return self.first.get(node, self.stage) < self.stage
 
     def _value(self, node: ElementNode, scope: _Scope) -> Value | Complex:
-        waiting = [node]  # groups are chains of any length: no recursion
+        waiting = [node]  # not recursive, as chains may have any length
         while waiting:
             missing = [x for x in self._read(waiting[-1]) if x not in scope.values]
             if missing:
@@ -347,7 +354,7 @@ class _Lowering:
         return scope.values[node]
 
     def _read(self, node: ElementNode) -> Sequence[ElementNode]:
-        """The nodes that this pass computes a node from."""
+        """The operands from which this pass computes a node."""
         return () if self._is_kept(node) else node.operands
 
     def _made(self, node: ElementNode, scope: _Scope) -> Value | Complex:
@@ -389,7 +396,7 @@ class _Lowering:
         return load_element(self.code, pointer, stride, node.dtype, lanes, active)
 
     def _offset(self, node: ElementNode, scope: _Scope) -> Value:
-        """How many bytes further than the first one an element is that is gathered."""
+        """The offset in bytes of a gathered element from the first one."""
         total = self.code.number(0, "i64")
         for entry, (last, step) in zip(node.operands, node.starts, strict=True):
             at = scope.values[entry]
@@ -398,8 +405,8 @@ class _Lowering:
         return total
 
     def _read_ahead(self, array: int, size: int, scope: _Scope) -> None:
-        """In columns, has `size` bytes of a later row fetched: rows that are far from
-        one another are no pattern that processors see."""
+        """In sums of columns, prefetches `size` bytes of a later row. Processors do not
+        detect the pattern if rows are far apart."""
         is_inside = len(scope.entered) == len(self.nest.sizes)
         if self.is_across or not self.nest.graph.reduced or not is_inside:
             return
@@ -421,7 +428,7 @@ class _Lowering:
         store_element(value, pointer, stride, dtype, scope.lanes, scope.active)
 
     def _rows(self, array: int, scope: _Scope) -> Rows | None:
-        """How the rows lie that vectors have here, if they have rows."""
+        """The layout of the rows that vectors consist of here, or None."""
         nest, strides = self.nest, self.strides[array]
         if nest.short not in scope.entered:
             return None

@@ -3,9 +3,10 @@
 Polynomials and rational functions are fitted here for the least relative error (Remez'
 criterion), with the usual reductions of the argument (Cody and Waite, Software Manual
 for the Elementary Functions). In f32, relative errors are at most 3e-7 over the whole
-range, and results that are subnormal have the last place right within 2. In f64, the
-last place is right within 3. Infinities, NaN and signed zeros are as in C. What has no
-polynomials here (in f64 erf and erfc) is the C library's, element by element.
+range, and subnormal results are within 2 units in the last place. In f64, results are
+within 3 units in the last place. Infinities, NaN and signed zeros are as in C.
+Functions without polynomials here (erf and erfc in f64) call the C library for each
+element.
 """
 
 from collections.abc import Sequence
@@ -19,14 +20,14 @@ LOG2_E = 1.4426950408889634
 
 @dataclass(frozen=True)
 class _Format:
-    """How floats are made of bits, and what that means for their functions."""
+    """The bit layout of a float type, and the constants of its functions."""
 
     integer: str
-    """The type of integers of the same size."""
+    """The integer type of the same size."""
     fraction: int
-    """Bits of the fraction, below those of the exponent."""
+    """The bits of the fraction, below those of the exponent."""
     bias: int
-    """Of the exponent."""
+    """The bias of the exponent."""
     root: int
     """The bits of sqrt(1/2)."""
     ln2: tuple[float, float]
@@ -34,15 +35,16 @@ class _Format:
     exp: Sequence[float]
     """(exp(r) - 1 - r) / r^2 for |r| <= ln(2) / 2, as a polynomial."""
     lowest: float
-    """From there down, exp is 0."""
+    """Up to this argument, exp is 0."""
     highest: float
-    """From there up, exp is infinite."""
+    """From this argument on, exp is infinite."""
     last: float
-    """From there down, expm1 is -1."""
+    """Up to this argument, expm1 is -1."""
 
     @property
     def round(self) -> float:
-        """Adding it to a float leaves the rounded integer in the lowest bits."""
+        """Adding this number to a float leaves the rounded integer in the lowest
+        bits."""
         return 1.5 * 2.0**self.fraction
 
     @property
@@ -54,7 +56,7 @@ class _Format:
 
     @property
     def least(self) -> float:
-        """The smallest that is not subnormal."""
+        """The smallest normal number."""
         return 2.0 ** (1 - self.bias)
 
 
@@ -95,7 +97,9 @@ LOG = (0.3333331260399265, -0.2500000959963835, 0.20002118662908383,
 LOG_RATIO = (0.666666666666667, 0.39999999999898195, 0.28571428626511897,
              0.2222221105450893, 0.18182894550963372, 0.15331552770237564,
              0.1461841791267271)  # fmt: skip
-"""(log((1 + s) / (1 - s)) - 2 s) / s^3 in s^2 for the same, as s = f / (2 + f)."""
+"""(log((1 + s) / (1 - s)) - 2 s) / s^3 in s^2, for s = f / (2 + f) and f as in `LOG`,
+in f64.
+"""
 
 TANH_TOP = (0.9999999986917398, 0.13679914318970224, 0.003868326829934508,
             2.8007441753194017e-05, 3.0584986002414766e-08,
@@ -125,17 +129,17 @@ SINE = (-0.16666666666666666, 0.008333333333330948, -0.00019841269836757403,
 COSINE = (0.041666666666666664, -0.0013888888888887398, 2.4801587298764784e-05,
           -2.755731727117469e-07, 2.0876146138622263e-09,
           -1.138262226162858e-11)  # fmt: skip
-"""(cos(r) - 1 + r^2 / 2) / r^4 in r^2, for the same."""
+"""(cos(r) - 1 + r^2 / 2) / r^4 in r^2, for |r| <= pi / 4, in f64."""
 
 QUARTER = pi / 2, 6.123233995736766e-17, -1.4973849048591698e-33
 """pi / 2 as a sum of three f64."""
 
 HUGE = {"float": 2.0**40, "double": 2.0**30}
-"""From here on sine and cosine are left to the C library."""
+"""From this argument on, the C library computes sine and cosine."""
 
 
 def polynomial(x: Value, coefficients: Sequence[float]) -> Value:
-    """By Horner's rule. The lowest coefficient comes first."""
+    """Evaluates a polynomial by Horner's rule. The lowest coefficient comes first."""
     *rest, last = coefficients
     result = x.code.number(last, x.element)
     for coefficient in reversed(rest):
@@ -144,7 +148,7 @@ def polynomial(x: Value, coefficients: Sequence[float]) -> Value:
 
 
 def _at_least(x: Value, low: float) -> Value:
-    """NaN stays."""
+    """`x`, but at least `low`; NaN stays NaN."""
     return x.code.select(x.compare("olt", low), low, x)
 
 
@@ -164,7 +168,7 @@ def _reduced(x: Value) -> tuple[Value, Value]:
 
 
 def _power_of_two(n: Value, element: str) -> Value:
-    """Of an integer that is the exponent of a normal number."""
+    """2^n, where the integer `n` is the exponent of a normal number."""
     form = FORMATS[element]
     return ((n + form.bias) << form.fraction).cast("bitcast", element)
 
@@ -174,7 +178,8 @@ def exp(x: Value) -> Value:
 
 
 def _times_exp(factor: Value, x: Value, rest: Operand) -> Value:
-    """factor exp(x + rest), where the rest is less than a unit in `x`'s last place."""
+    """factor exp(x + rest), where the rest is less than one unit in the last place of
+    `x`."""
     code, form = x.code, FORMATS[x.element]
     n, r = _reduced(_at_most(_at_least(x, form.lowest), form.highest))
     r = r + rest if rest else r
@@ -191,14 +196,14 @@ def expm1(x: Value) -> Value:
     code, form = x.code, FORMATS[x.element]
     n, r = _reduced(_at_most(_at_least(x, form.last), form.highest))
     part = code.fma(r * r, polynomial(r, form.exp), r)
-    # Half of everything: 2^128 is no f32.
+    # Computes half of the result, as 2^128 is not an f32.
     scale = _power_of_two(n - 1, x.element)
     result = code.fma(scale, part, scale - 0.5) * 2.0
     return code.select(n.compare("eq", 0), _keep_sign(part, x), result)
 
 
 def _keep_sign(result: Value, x: Value) -> Value:
-    """`x` itself where it is zero."""
+    """`x` itself where it is zero, otherwise `result`."""
     return x.code.select(x.compare("oeq", 0.0), x, result)
 
 
@@ -234,7 +239,8 @@ def _log_tail(f: Value) -> Value:
 
 
 def _special_logs(x: Value, result: Value) -> Value:
-    """The logarithm of `x` where the formula does not hold."""
+    """The logarithm of `x`: `result`, or the special value where the formula does not
+    hold."""
     code = x.code
     result = code.select(x.compare("oeq", float("inf")), x, result)
     result = code.select(x.compare("oeq", 0.0), float("-inf"), result)
@@ -242,7 +248,7 @@ def _special_logs(x: Value, result: Value) -> Value:
 
 
 def log1p(x: Value) -> Value:
-    """log(u) + (x - (u - 1)) / u where u is 1 + x, rounded."""
+    """log(u) + (x - (u - 1)) / u, where u is 1 + x, rounded."""
     code = x.code
     u = x + 1.0
     lost = (x - (u - 1.0)) / u
@@ -266,10 +272,12 @@ def erf(x: Value) -> Value:
 def _odd_ratio(
     x: Value, end: float, top: Sequence[float], bottom: Sequence[float]
 ) -> Value:
-    """An odd function from -1 to 1, which it reaches at `end`: x P(x^2) / Q(x^2).
+    """An odd function with values from -1 to 1, which it reaches at `end`: x P(x^2) /
+    Q(x^2).
 
-    From there on it is exactly 1: what multiplies 1 - tanh(x), as the gradient of a
-    GELU does by x^3, would magnify an error in the last place without end.
+    Beyond `end` it is exactly 1. Where 1 - tanh(x) is multiplied by large factors, such
+    as x^3 in the gradient of a GELU, an error in the last place would be magnified
+    without limit.
     """
     code = x.code
     inside = _at_most(_at_least(x, -end), end)
@@ -281,7 +289,8 @@ def _odd_ratio(
 
 
 def erfc(x: Value) -> Value:
-    """exp(-x^2) t P(t), and what x^2 and t lose by rounding; t P(t) is like t^2."""
+    """exp(-x^2) t P(t), with corrections for the rounding of x^2 and t. t P(t) is about
+    t^2."""
     code = x.code
     if x.element == "double":
         return code.each("erfc", x)
@@ -307,7 +316,8 @@ def cosine(x: Value) -> Value:
 
 
 def _periodic(x: Value, name: str, quarter: int) -> Value:
-    """Reduced in f64 to a quarter of the period around a multiple of pi / 2."""
+    """The sine, or with `quarter` the cosine, after reducing the argument in f64 to a
+    quarter of the period around a multiple of pi / 2."""
     code, form = x.code, FORMATS["double"]
     is_narrow = x.element == "float"
     wide = x.cast("fpext", "double") if is_narrow else x
@@ -341,7 +351,7 @@ def any_lane(condition: Value) -> Value:
 
 
 def power(x: Value, y: Value) -> Value:
-    """By multiplication for the exponents 1, 2 and 3, else by the C library."""
+    """By multiplication for the exponents 1, 2 and 3, otherwise by the C library."""
     if y.number in (1, 2, 3):
         return x if y.number == 1 else x * x if y.number == 2 else x * x * x
     return x.code.each("pow" if x.element == "double" else "powf", x, y)

@@ -1,12 +1,13 @@
-"""Chooses the loops of a graph of elements: few, in a good order, one in vectors.
+"""Chooses the loops of a graph of elements: few, in a good order, one vectorized.
 
-Loops over the kept dimensions come first, ordered by the output's strides; then those
-over the reduced dimensions, ordered by what they read. Dimensions that all arrays step
-through as if they were one are one loop. The vectorized loop, `lane`, is the innermost
-of the kept ones or the innermost of all. Where that would fill no vector, as over the
-three colors of pixels, vectors have all of it for some places of another loop. Where
-rows are reduced that are not much longer than a vector, vectors are of many rows, which
-are turned into columns: what is computed once for a row then fills vectors, too.
+Loops over the kept dimensions come first, ordered by the output's strides, then those
+over the reduced dimensions, ordered by the largest stride of any array. Dimensions that
+all arrays traverse like a single one become one loop. The vectorized loop, `lane`, is
+the innermost of the kept ones or the innermost of all. If it would not fill a vector,
+such as one over the three colors of pixels, vectors hold the whole loop for several
+indices of another loop. If the reduced rows are not much longer than a vector, vectors
+hold elements of many rows, which are transposed into columns. Computations that are
+needed once per row then fill vectors, too.
 """
 
 from collections.abc import Sequence
@@ -24,42 +25,46 @@ from .interleaving import Rows
 from .operations import COSTLY
 
 VECTOR = 64
-"""Bytes of a vector register. LLVM divides vectors that are too large."""
+"""The bytes of a vector. LLVM splits vectors that are too large for a register."""
 
 UNROLLED = 4
-"""Vectors that are worked on side by side: what one waits for, others do meanwhile."""
+"""The number of vectors that are processed together to hide latencies."""
 
 LONGEST = 128
-"""Elements of rows that are turned into columns, at most."""
+"""The maximum elements of rows that are transposed into columns."""
 
 DIVISION, COMBINING, TURNING = 10, 10, 6
-"""Instructions, about, in the time of a division, in a reduction of a vector's lanes,
-and for what a row has of a block that is turned."""
+"""Approximate costs in instructions: of a division, of reducing the lanes of a vector,
+and of a row's share in transposing a block.
+"""
 
 WORTH_TURNING = 1 << 13
-"""Instructions that have to be saved: LLVM takes some hundredths of a second longer."""
+"""The minimum instructions saved by transposing, as it costs LLVM some hundredths of a
+second.
+"""
 
 MOST = 8
-"""Vectors that hold some rows of a short loop: there are 32 registers, or 16."""
+"""The maximum vectors that hold rows of a short loop: there are 32 registers, or 16."""
 
 
 @dataclass
 class LoopNest:
     graph: ElementGraph
     sizes: list[int]
-    """Of the loops, outermost first."""
+    """The sizes of the loops, outermost first."""
     kept: int
     """The number of loops over kept dimensions."""
     lane: int
     """The loop that is vectorized."""
     strides: list[list[int]]
-    """For each array, in bytes for each loop."""
+    """For each array, the stride of each loop in bytes."""
     short: int = -1
-    """The loop of which vectors have all for each place of `lane`, if any."""
+    """The loop that vectors hold completely for each index of `lane`; -1 if there is
+    none."""
     turned: list[int] = field(default_factory=list[int])
-    """Arrays of which buffers have columns for the rows in memory."""
+    """The arrays whose rows are transposed into columns, in buffers."""
     saved: list[ElementNode] = field(default_factory=list[ElementNode])
-    """Nodes kept from one pass over a row for the next, in buffers of a row."""
+    """Nodes that are kept from one pass over a row to the next, in buffers of a row."""
 
     @property
     def root(self) -> ElementNode:
@@ -85,8 +90,8 @@ class LoopNest:
 
     @property
     def buffers(self) -> list[tuple[Shape, DType]]:
-        """What the code needs beside the arrays: for what is saved, then for what is
-        turned."""
+        """The shapes and types of the buffers that the code needs: for `saved`, then
+        for `turned`."""
         shape = tuple(self.sizes[self.kept :])
         if self.turned:
             shape = (*shape, UNROLLED * self.lanes)
@@ -96,7 +101,7 @@ class LoopNest:
 
     @property
     def lanes(self) -> int:
-        """Of a vector of the widest elements."""
+        """The lanes of a vector of the widest elements."""
         return VECTOR // self.widest
 
     @property
@@ -106,14 +111,15 @@ class LoopNest:
 
     @property
     def widest(self) -> int:
-        """Bytes of the widest element in a register."""
+        """The bytes of the widest element in a register."""
         return max(
             4 if is_float(n.dtype) and n.dtype.itemsize < 4 else n.dtype.itemsize
             for n in self.graph.nodes
         )
 
     def is_inner(self, node: ElementNode) -> bool:
-        """Whether it differs within a row, that is, along reduced dimensions."""
+        """Whether the node depends on reduced dimensions, so that it varies within a
+        row."""
         return any(d >= self.kept for d in node.dims)
 
 
@@ -156,14 +162,14 @@ def nest_of(graph: ElementGraph) -> LoopNest:
 
 
 Loops: TypeAlias = list[tuple[int, Sequence[int]]]
-"""Sizes, and strides of each array."""
+"""The size of each loop, and its stride for each array."""
 
 
 def merged(
     shape: Shape, dims: Sequence[int], columns: Sequence[Sequence[int]]
 ) -> Loops:
-    """Loops over these dimensions, of which each array has the strides in `columns`;
-    none of size 1."""
+    """Loops over the dimensions `dims`, which have the strides in `columns`. Loops of
+    size 1 are omitted."""
     loops: Loops = []
     for d in dims:
         size = shape[d]
@@ -178,7 +184,8 @@ def merged(
 
 
 def _lane(nest: LoopNest) -> int:
-    """The loop along which fewer arrays have gaps; rather the innermost."""
+    """The innermost kept or reduced loop: the one along which fewer arrays have gaps,
+    or else the innermost."""
     last = len(nest.sizes) - 1
     if nest.kept in (0, last + 1):
         return last
@@ -200,9 +207,9 @@ def _lane(nest: LoopNest) -> int:
 
 
 def _interleaved(nest: LoopNest) -> tuple[int, int] | None:
-    """A loop, and one too short for a vector, such that vectors of all arrays can have
-    the elements of the short loop for each place of the other; None if there are none,
-    or no array lies so.
+    """A loop, and another that is too short for a vector, such that vectors of all
+    arrays can hold the whole short loop for several indices of the first. None if there
+    are none, or no array has this layout.
 
         out[i, j] = x[i, j] - mean[j]        lane i, short j
         out[j, i] = x[i, j]
@@ -229,7 +236,7 @@ def _interleaved(nest: LoopNest) -> tuple[int, int] | None:
 
 
 def _turned(nest: LoopNest) -> list[int]:
-    """The arrays whose rows are turned into columns; none if that does not pay."""
+    """The arrays whose rows are transposed into columns; empty if that does not pay."""
     if nest.kept != len(nest.sizes) - 1 or nest.kept == 0:
         return []
     if nest.sizes[-1] > LONGEST or nest.sizes[-2] < nest.lanes:
@@ -250,8 +257,8 @@ def _turned(nest: LoopNest) -> list[int]:
 
 
 def _saved_by_turning(nest: LoopNest, turned: int) -> float:
-    """By how many instructions for a row, about, vectors of many rows are less than
-    vectors of each, if so many arrays have to be turned."""
+    """The approximate instructions per row that vectors of many rows save over vectors
+    of each row, if `turned` arrays have to be transposed."""
     within = once = combined = 0
     for node in nest.graph.nodes:
         if node.is_reduction:
@@ -270,9 +277,9 @@ def _saved_by_turning(nest: LoopNest, turned: int) -> float:
 
 
 def divided(nest: LoopNest, threads: int) -> Sequence[LoopNest]:
-    """The nest in parts of one loop over a kept dimension, that threads can run at the
-    same time; itself if that does not pay. Each element is computed as by the whole
-    nest, in the same order: what decides that, vectors and passes, stays."""
+    """The nest in parts along one loop over a kept dimension, which threads can run
+    concurrently; the nest itself if that does not pay. Each element is computed exactly
+    as by the whole nest, because vectors and passes stay the same."""
     units = [LANES if loop == nest.lane else 1 for loop in range(nest.kept)]
     if nest.short >= 0:
         units[nest.short] = nest.sizes[nest.short]
@@ -291,7 +298,7 @@ def _part(nest: LoopNest, loop: int, span: slice) -> LoopNest:
 
 
 def time_of(nest: LoopNest) -> float:
-    """The nanoseconds that it takes, estimated as in analysis/cost.py."""
+    """The estimated nanoseconds of the nest, as in analysis/cost.py."""
     ops = [node.op for node in nest.graph.nodes if node.op is not None]
     flops = sum(map(flops_of_element, ops))
     moved = sum(
@@ -302,18 +309,18 @@ def time_of(nest: LoopNest) -> float:
 
 
 def reductions(nest: LoopNest, stage: int) -> list[ElementNode]:
-    """Those that are made by pass number `stage` over a row."""
+    """The reductions that pass `stage` over a row completes."""
     return [n for n in nest.graph.nodes if n.is_reduction and n.stage == stage + 1]
 
 
 def targets(nest: LoopNest, stage: int) -> list[ElementNode]:
-    """What is needed in pass number `stage` over a row."""
+    """The values that pass `stage` over a row needs."""
     wanted = [node.operands[0] for node in reductions(nest, stage)]
     return [*wanted, nest.root] if stage == nest.root.stage else wanted
 
 
 def computed(nest: LoopNest, stage: int) -> list[ElementNode]:
-    """What pass number `stage` computes at each place, in no order."""
+    """The nodes that pass `stage` computes at each index, in no particular order."""
     nodes: dict[ElementNode, None] = {}
     waiting = targets(nest, stage)
     while waiting:
@@ -327,7 +334,7 @@ def computed(nest: LoopNest, stage: int) -> list[ElementNode]:
 
 
 def _worth_saving(nest: LoopNest) -> list[ElementNode]:
-    """What a later pass needs again and would be costly to compute again."""
+    """The nodes that a later pass needs again and that are costly to recompute."""
     first: dict[ElementNode, int] = {}
     saved: dict[ElementNode, None] = {}
     costly: dict[ElementNode, bool] = {}

@@ -1,7 +1,7 @@
 """Writes elementwise operations in LLVM IR: those that formulas expand into.
 
-Operations that are not supported here are left to the NumPy kernels, which refuse those
-that have no meaning.
+Operations that are not supported here are left to the NumPy kernels, which raise errors
+for undefined ones.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -33,7 +33,8 @@ from .elements import converted, part_type, register_type, rounded
 
 
 def is_better(kind: str, dtype: DType, x: Value, y: Value) -> Value:
-    """Whether `x` is more (`kind` "maximum") or less than `y`; not if either is NaN."""
+    """Whether `x` is greater (`kind` "maximum") or less than `y`; false if either is
+    NaN."""
     sign = "o" if x.is_float else "s" if dtype.kind == "i" else "u"
     return x.compare(sign + ("gt" if kind == "maximum" else "lt"), y)
 
@@ -44,7 +45,7 @@ def better(kind: str, dtype: DType, x: Value, y: Value) -> Value:
 
 
 def extreme(kind: str) -> Callable[[DType, Value, Value], Value]:
-    """NaN if either is NaN."""
+    """A function for the `maximum` or `minimum`; NaN if either operand is NaN."""
 
     def extreme(dtype: DType, x: Value, y: Value) -> Value:
         if y.number is not None:
@@ -82,7 +83,7 @@ def _intrinsic(name: str) -> Emit:
 
 
 def _root(dtype: DType, x: Value) -> Value:
-    """Rounded: formulas go on from what NumPy would have."""
+    """Rounded to `dtype`, as in NumPy, because formulas continue with the result."""
     return rounded(x.call("sqrt"), dtype)
 
 
@@ -106,7 +107,7 @@ COSTLY = (
     ops.RemainderOp,
     ops.RsqrtOp,
 )
-"""Operations whose results are better kept than computed again."""
+"""Operations whose results are better kept than recomputed."""
 
 
 FORMS: Forms = {
@@ -137,7 +138,8 @@ FORMS: Forms = {
 
 @dataclass(frozen=True)
 class _Writer(Scalars[Any]):
-    """Appends instructions to a function; of a `Value` or `Complex` for each term."""
+    """Appends instructions to a function. The value of a term is a `Value` or a
+    `Complex`."""
 
     code: LlvmFunction
 
@@ -232,7 +234,7 @@ _SHIFTS: Mapping[type[ops.ElementwiseOp], str] = {
 def evaluate(
     op: TensorOp, result: DType, values: Sequence[Value | Complex]
 ) -> Value | Complex:
-    """The result's elements. Raises `NoForm` where that is not supported."""
+    """The elements of the result of `op`. Raises `NoForm` if `op` is not supported."""
     writer = _Writer(values[0].code)
     terms = [
         Term(writer, value, tensor_type_of(x.type).element_type)

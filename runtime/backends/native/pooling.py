@@ -1,4 +1,4 @@
-"""Windows that are no views: over holes or padding alone, or with a selected element.
+"""Windows that are not views: over holes or only padding, or with a selected element.
 
     for each place of the window:
         for each element that it meets there:
@@ -10,11 +10,11 @@
             if it is better than all before: best, selected = it, its address
         at selected: out = out + gradient
 
-Vectors are of places that lie together along a dimension that no window moves along. If
-there is none, places are computed one by one. Sums are NumPy's, to the bit: that adds
-the gradients of all windows that select their first element, then of those that select
-the second, and so on (numpy/reducing.py). An element thus takes the gradient of the
-last of its windows first.
+Vectors hold positions that are contiguous along a dimension that no window moves along.
+Without such a dimension, positions are computed one by one. Sums equal NumPy's bit for
+bit. NumPy adds the gradients of all windows that select their first element, then of
+those that select the second, and so on (numpy/reducing.py). An element thus receives
+the gradient of the last of its windows first.
 """
 
 from abc import ABC, abstractmethod
@@ -45,47 +45,49 @@ from .nests import VECTOR, Loops, merged
 from .operations import extreme
 
 FEW = 9
-"""Elements of a window that are written one by one where every place meets them all."""
+"""The maximum elements of a window that are unrolled if every position meets all of
+them.
+"""
 
 
 class _Dimension(NamedTuple):
-    """How a window moves along a dimension, in steps of the operand with its holes."""
+    """How a window moves along a dimension, in units of the operand with its holes."""
 
     window: int
-    """Elements of the window."""
+    """The elements of the window."""
     stride: int
-    """From one place to the next."""
+    """The distance between positions."""
     low: int
     """The padding before the first element."""
     holes: int
-    """From one element of the operand to the next: more than 1 if holes are between."""
+    """The distance between elements of the operand: more than 1 if there are holes."""
     apart: int
-    """From one element of the window to the next."""
+    """The distance between elements of the window."""
     size: int
-    """Elements of the operand."""
+    """The elements of the operand."""
     places: int
 
     @property
     def moves(self) -> bool:
-        """Whether any place meets other than the element of the same number."""
+        """Whether any position meets anything but the element with the same index."""
         steps = self.window, self.stride, self.holes, self.low
         return steps != (1, 1, 1, 0) or self.size != self.places
 
     @property
     def end(self) -> int:
-        """Behind the last element."""
+        """The end of the operand, after its last element."""
         return (self.size - 1) * self.holes + 1
 
     @property
     def is_cut(self) -> bool:
-        """Whether any place meets padding."""
+        """Whether any position meets padding."""
         last = (self.places - 1) * self.stride + (self.window - 1) * self.apart
         return self.low > 0 or last - self.low >= self.end
 
 
 def reduced(op: ReduceWindowOp, x: Array, out: Array, threads: int) -> list[Call]:
-    """Raises `NoLoopNest` for elements that have no native type."""
-    reduction_ufunc(op, op.kind.data, x.dtype)  # refuses types
+    """Raises `NoLoopNest` for element types without a native type."""
+    reduction_ufunc(op, op.kind.data, x.dtype)  # raises for other types
     dilations = op.base_dilations.get_values(), op.window_dilations.get_values()
     dims = _dimensions(op, x, out, *dilations)
     return _calls(_Reducing, op.kind.data, dims, [x, out], threads)
@@ -94,8 +96,8 @@ def reduced(op: ReduceWindowOp, x: Array, out: Array, threads: int) -> list[Call
 def select_and_scatter(
     op: SelectAndScatterOp, x: Array, source: Array, out: Array, scratch: Scratch
 ) -> list[Call]:
-    """Raises `NoLoopNest` for elements that have no native type."""
-    reduction_ufunc(op, op.kind.data, x.dtype)  # refuses types
+    """Raises `NoLoopNest` for element types without a native type."""
+    reduction_ufunc(op, op.kind.data, x.dtype)  # raises for other types
     ones = (1,) * x.ndim
     dims = _dimensions(op, x, source, ones, ones)
     dtype = accumulator(out.dtype)
@@ -127,8 +129,8 @@ def _calls(
     arrays: Sequence[Array],
     threads: int,
 ) -> list[Call]:
-    """What threads compute at the same time: parts of a dimension that no window moves
-    along."""
+    """The calls of parts that threads compute concurrently, along a dimension that no
+    window moves along."""
     if any(register_type(x.dtype) is None for x in arrays):
         raise NoLoopNest
     _, places, *_ = arrays
@@ -152,17 +154,18 @@ def _calls(
 
 
 class _Span(NamedTuple):
-    """What of the window meets elements in a place, along a dimension; `i64`."""
+    """The elements of the window that meet the operand at a position, along a
+    dimension; all are `i64`."""
 
     start: str
-    """Where the window starts."""
+    """The start of the window."""
     first: str
     stop: str
 
 
 class _Lowering(ABC):
-    """Words are the addresses of the arrays: the operand, then one element for each
-    place, then others like the operand."""
+    """The words are the addresses of the arrays: the operand, then one with an element
+    for each position, then others with the shape of the operand."""
 
     PLACES: ClassVar = 1
 
@@ -193,8 +196,8 @@ class _Lowering(ABC):
     def place(
         self, pointers: Sequence[str], spans: Sequence[_Span], lanes: int, active: int
     ) -> None:
-        """What is done in so many places at a time. `pointers` are where the operand
-        starts, the place, and where others start."""
+        """Processes the positions in the first `active` of `lanes` lanes. `pointers`
+        are the addresses of the operand, of the position, and of the other arrays."""
 
     def _places(self, spans: Sequence[_Span], pointers: Sequence[str]) -> None:
         if len(spans) == len(self.moving):
@@ -242,7 +245,7 @@ class _Lowering(ABC):
             self.place(moved(str(start)), spans, narrow, size - start)
 
     def is_met(self, spans: Sequence[_Span]) -> Value:
-        """Whether the window meets any element, or a hole."""
+        """Whether the window meets any element or hole."""
         result = self.code.number(1, "i1")
         for met, (_, dim) in zip(spans, self.moving, strict=True):
             if dim.is_cut:
@@ -253,8 +256,9 @@ class _Lowering(ABC):
     def elements(
         self, spans: Sequence[_Span], pointers: Sequence[str], number: int = 0
     ) -> Iterator[Sequence[str]]:
-        """For code that is to run for each element that the window meets, of which
-        there are some: where the element is, in the arrays like the operand."""
+        """Yields in code that runs for each element that the window meets, of which
+        there must be at least one: the pointers to that element in the operand and the
+        other arrays."""
         if number == len(self.moving):
             yield pointers
             return
@@ -272,7 +276,7 @@ class _Lowering(ABC):
         ]
 
     def _met(self, dim: _Dimension, met: _Span) -> Iterator[str]:
-        """The numbers of elements along a dimension."""
+        """The indices of the elements that are met along a dimension."""
         code = self.code
         for step in self._steps(dim, met):
             at = code.index("add", met.start, code.index("mul", step, dim.apart))
@@ -313,7 +317,7 @@ class _Selecting(_Lowering):
         self, pointers: Sequence[str], spans: Sequence[_Span], lanes: int, active: int
     ) -> None:
         code, dtype = self.code, self.arrays[0].dtype
-        sign = "s" if dtype.kind == "i" else "u"  # of floats: more, or unordered
+        sign = "s" if dtype.kind == "i" else "u"  # for floats: unordered or greater
         more = sign + ("gt" if self.kind == "maximum" else "lt")
         with code.when(self.is_met(spans)):
             best = code.slot(code.widened(self.identity, lanes))
@@ -345,7 +349,8 @@ class _Selecting(_Lowering):
         selected: str,
         lanes: int,
     ) -> Iterator[tuple[str, Value]]:
-        """Where selected elements are, and for which of the places."""
+        """The pointers to selected elements, and the positions that have selected
+        them."""
         code = self.code
         if lanes == 1:
             address = code.get(selected, "i64", 1)
@@ -357,8 +362,9 @@ class _Selecting(_Lowering):
             yield out, code.get(selected, here.element, lanes).compare("eq", here)
 
     def _address(self, pointer: str, lanes: int) -> Value:
-        """Of the first of many places: those of the others are as far from one element
-        of the window to the next. The lower bits of a vector's suffice to compare."""
+        """The address of an element for the first of many positions. The addresses for
+        the other positions have the same offset for each element of the window. The
+        lower 32 bits suffice for comparing vectors."""
         address = self.code.op(f"ptrtoint ptr {pointer} to i64", "i64", 1)
         start, stop = span(self.arrays[2])
         is_near = stop - start < 1 << 32

@@ -1,12 +1,12 @@
-"""Computes products as sums in a loop nest: those with a vector, those of integers, and
-small ones, alone or in a batch.
+"""Computes products as sums in a loop nest: products with a vector, of integers, and of
+small matrices, alone or in a batch.
 
     out[b, i, j] = sum over k of lhs[b, i, k] * rhs[b, j, k]
 
-A product with a vector, or a few, reads each element of the matrix once, so a loop nest
-reads them in the order of memory. No library multiplies wide integers. For small
-matrices, to call one takes longer than to multiply them, above all for complex numbers,
-from Python.
+A product with one or a few vectors reads each element of the matrix once, so a loop
+nest reads them in memory order. No library multiplies wide integers. For small
+matrices, calling a library takes longer than multiplying, especially for complex
+numbers, whose library is called from Python.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,19 +31,22 @@ from ..contraction import Contraction
 from ..numpy.dot import multiplied_in
 
 FEW_ROWS = 3
-"""Rows up to which a nest is as fast as a library where both matrices are read along
-the sums, as weights of shape outputs x inputs are. oneDNN copies such weights first, to
-as much scratch memory."""
+"""The maximum rows for which a loop nest is as fast as a library if both matrices are
+contiguous along the sums, as weights of shape outputs x inputs are. oneDNN copies such
+weights first, to as much scratch memory.
+"""
 
 SMALL = 1 << 18
-"""Multiplications of complex numbers, up to which a nest is faster than a library."""
+"""The maximum multiplications of complex numbers for which a loop nest is faster than a
+library.
+"""
 
 
 def as_sum(
     op: Contraction, inputs: Sequence[Array]
 ) -> tuple[Mapping[SSAValue, TensorOp], Mapping[SSAValue, Array]] | None:
-    """What computes a product's result, by results, and the arrays that this starts
-    from; None where a library is faster."""
+    """The operations of a loop nest that computes a product, by results, and the arrays
+    of their operands; None if a library is faster."""
     if not isinstance(op, DotGeneralOp) or not _is_for_nest(op, inputs):
         return None
     (result,) = op.results or op.outs

@@ -1,12 +1,13 @@
-"""Computes cumulative sums, products and extremes, of many vectors' lanes at a time.
+"""Computes cumulative sums, products and extremes, in the lanes of many vectors at a
+time.
 
     for some columns:
         total = 0
         for each row:
             total = total + x; out = total
 
-Along rows nothing can run in parallel. There lanes are of many rows, which are turned
-into columns, a block after the other. A single row is NumPy's.
+A scan along rows is sequential. There, lanes belong to different rows, which are
+transposed into columns, one block after the other. NumPy scans a single row.
 """
 
 from collections.abc import Sequence
@@ -25,14 +26,16 @@ from .nests import UNROLLED, VECTOR, merged
 from .transposing import Matrix
 
 BLOCK = 64
-"""Columns that rows are turned into at a time."""
+"""The columns that rows are transposed into at a time."""
 
 WORTH_TURNING = 1 << 11
-"""Elements: LLVM takes some hundredths of a second for code that turns rows."""
+"""The minimum elements for which transposing rows pays: LLVM takes some hundredths of a
+second for the code.
+"""
 
 
 def calls_of(op: ReduceWindowOp, x: Array, out: Array) -> list[Call] | None:
-    """None for what is no such scan."""
+    """The calls of a scan; None if `op` is no scan that this file supports."""
     kind, scan = op.kind.data, op.scan(x.shape)
     element = register_type(x.dtype)
     is_exact = element == register_type(accumulated(kind, x.dtype))
@@ -55,7 +58,7 @@ def calls_of(op: ReduceWindowOp, x: Array, out: Array) -> list[Call] | None:
 
 
 class _Lowering:
-    """Words are the addresses of the operand and of the result."""
+    """The words are the addresses of the operand and of the result."""
 
     def __init__(self, kind: str, arrays: Sequence[Array], axis: int, order: int):
         self._code = LlvmFunction()
@@ -113,11 +116,11 @@ class _Lowering:
         rows: int,
         block: str,
     ) -> None:
-        """For as many rows, `steps` bytes apart, in the first lanes."""
+        """Scans `rows` rows, which are `steps` bytes apart, in the first lanes."""
         code, total, length = self._code, self._first(lanes), self._length
 
         def some(first: str, columns: int) -> None:
-            """The columns from the first one on, in the order of the scan."""
+            """Scans `columns` columns from `first` on, in the order of the scan."""
             x, out = code.all_moved(pointers, first, [self._size] * 2)
             column = lanes * self._size
             shape = self._size, rows, columns
@@ -146,7 +149,7 @@ class _Lowering:
         lanes: int,
         active: int,
     ) -> None:
-        """Adds so many vectors to the total, in the order of the scan, and stores each
+        """Adds `length` vectors to the total, in the order of the scan, and stores each
         sum."""
         code, dtype = self._code, self._dtype
         with code.loop("0", str(length), 1) as done:
@@ -160,7 +163,7 @@ class _Lowering:
             store(rounded(new, dtype), out, dtype.itemsize, dtype, lanes, active)
 
     def _first(self, lanes: int) -> str:
-        """A total before the first element."""
+        """A total with the identity, before the first element."""
         element = register_type(self._dtype)
         assert element is not None
         number = number_of(identity(self._kind, self._dtype))

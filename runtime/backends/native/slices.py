@@ -1,4 +1,6 @@
-"""Groups on slices that begin where numbers say: in place, without a copy."""
+"""Groups on slices that start at run-time indices: in place, without copying the
+slices.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -14,7 +16,7 @@ from ..jit.slices import Slice, Sliced, slice_of
 from .graphs import NoLoopNest
 
 Compute = Callable[[Mapping[SSAValue, Array], Array], list[Call]]
-"""The calls that compute a group from the arrays of its slices, into an array."""
+"""Makes the calls that compute a group from the arrays of its slices into an array."""
 
 
 def on_slices(
@@ -24,11 +26,11 @@ def on_slices(
     out: Array,
     compute: Compute,
 ) -> list[Call]:
-    """The calls of a group some of whose leaves are slices of `arrays`, at starts that
-    are there, too; or which puts its result into a slice of `out`, which has the
-    elements around the slice.
+    """The calls of a group of which some leaves are slices of `arrays`, which also has
+    the start indices. With `update`, the group puts its result into a slice of `out`,
+    which already has the elements around the slice.
 
-    Raises `NoLoopNest` if some are not native, or a slice has no elements.
+    Raises `NoLoopNest` if a call is not native, or a slice has no elements.
     """
     slices: list[Slice] = []
 

@@ -7,31 +7,31 @@ The first few are found by insertion:
         for many of the others at a time:
             if any comes before the last that is kept:
                 for each of these:
-                    it takes the last one's place, and moves to its own
+                    it replaces the last one, and moves to its position
 
-Most elements are only compared, in vectors: of a column of n elements in random order,
-some count * (1 + log(n / count)) are inserted. In the worst order all are, so `count`
-has a limit. Larger numbers are found by selection:
+Most elements are only compared, in vectors. Of a column of n elements in random order,
+about count * (1 + log(n / count)) are inserted. In the worst order, all are, so `count`
+has a limit. Larger numbers of elements are found by selection:
 
     for each column:
         the first `count` elements are sorted in a buffer
         for many of the others at a time:
-            each of these that comes before the last in the buffer is added to it
-            if `count` elements have been added, or these are the last:
-                what was added is sorted, and merged with the first `count` elements
+            each of these that comes before the last in the buffer is appended to it
+            if `count` elements have been appended, or these are the last:
+                the appended elements are sorted, and merged with the first `count`
 
-In random order as many are added some log2(n / count) times.
+In random order, `count` elements are appended about log2(n / count) times.
 
-All are sorted by merging, bottom up:
+All elements are sorted by merging, bottom up:
 
     for each column:
         runs of a few elements are sorted in a buffer, by insertion
         until there is one run:
-            each two runs are merged into another buffer, without branches
+            pairs of runs are merged into another buffer, without branches
         the first `count` elements are copied to the result
 
-Where elements are compared by a key, NumPy (numpy/bodies.py) sorts those that are worth
-its start.
+If elements are compared by a key, NumPy (numpy/bodies.py) sorts columns that are long
+enough to outweigh its start-up time.
 """
 
 from collections.abc import Sequence
@@ -58,21 +58,22 @@ from .math import any_lane
 from .nests import VECTOR, merged
 
 RUN = 8
-"""Elements that are sorted by insertion before runs are merged."""
+"""The elements of the runs that are sorted by insertion before merging."""
 
 MOST = 32
-"""Elements that are found by insertion."""
+"""The maximum number of elements that are found by insertion."""
 
 PASSED, MERGED, SORTED, START = 1.6, 5.6, 7, 20_000
-"""Nanoseconds: for each two elements that an inserted one passes, for each element in
-each round of merging, for each element that NumPy sorts in vectors (without, up to ten
-times as many), and for NumPy to start."""
+"""Costs in nanoseconds: of every two elements that an inserted one passes, of an
+element in a round of merging, of an element that NumPy sorts with vector instructions
+(without them, up to ten times as much), and of starting NumPy.
+"""
 
 
 def calls_of(
     op: SortOp, inputs: Sequence[Array], outs: Sequence[Array], scratch: Scratch
 ) -> list[Call]:
-    """Raises `NoLoopNest` for what is left to NumPy."""
+    """Raises `NoLoopNest` if NumPy should sort."""
     axis = op.dimension.value.data
     inputs = with_positions(op, inputs)
     size, count = inputs[0].shape[axis], outs[0].shape[axis]
@@ -97,7 +98,7 @@ def calls_of(
 def fastest(
     size: int, count: int, columns: int, is_by_key: bool
 ) -> "type[_Sort] | None":
-    """What finds the first `count` elements of columns in the least time, in random
+    """The fastest method that finds the first `count` elements of columns in random
     order; None for NumPy."""
     some = MERGED * log2(2 * count) * count
     costs: dict[type[_Sort] | None, float] = {Merging: MERGED * log2(size) * size}
@@ -111,15 +112,17 @@ def fastest(
 
 
 Side: TypeAlias = Sequence[tuple[str, Array]]
-"""The addresses of columns, results or buffers, with arrays of such elements; the
-column, result or buffer is along the last dimension."""
+"""The addresses of columns, results or buffers, with arrays of the same element types;
+columns, results and buffers are along the last dimension.
+"""
 
 
 class _Sort:
-    """Words are the addresses of the columns, then of the results, then of buffers."""
+    """The words are the addresses of the columns, then of the results, then of
+    buffers."""
 
     buffers: Sequence[int] = ()
-    """The elements of those that each column needs."""
+    """The elements of the buffers that each column needs."""
 
     def __init__(self, op: SortOp, arrays: Sequence[Array]):
         self._op = op
@@ -142,12 +145,12 @@ class _Sort:
         raise NotImplementedError
 
     def _most_lanes(self) -> int:
-        """Elements of a column in vectors."""
+        """The elements of a column in vectors."""
         return VECTOR // max(x.itemsize for x in self._arrays)
 
     def _settle(self, kept: Side, last: str, one: Sequence[Value]) -> None:
-        """Moves the last of sorted elements, `one`, to its place among them: each one
-        that it comes before takes the next place."""
+        """Moves `one`, the last of otherwise sorted elements, to its position: each
+        element that it comes before moves up one position."""
         code = self._code
         with code.loop("0", last, 1) as step:
             place = code.index("sub", last, step)
@@ -163,7 +166,7 @@ class _Sort:
         return [self._code.select(comes, x, y) for x, y in zip(xs, ys, strict=True)]
 
     def _before(self, xs: Sequence[Value], ys: Sequence[Value]) -> Value:
-        """What the comparator says of these two."""
+        """Whether the comparator puts `xs` before `ys`."""
         pairs = [x for pair in zip(xs, ys, strict=True) for x in pair]
         known = on_elements(self._code, self._op.comparator.block, pairs)
         return known[yielded(self._op.comparator)[0]]
@@ -218,8 +221,9 @@ class Insertion(_Sort):
 
 
 class Merging(_Sort):
-    """Sorts all elements in buffers, two for each column: first one for each, then the
-    other ones. They have room for one element more, which is read but not used."""
+    """Sorts all elements in two buffers for each column: first come the first buffers
+    of all columns, then the second ones. They have room for one extra element, which is
+    read but not used."""
 
     def __init__(self, op: SortOp, arrays: Sequence[Array]):
         super().__init__(op, arrays)
@@ -231,7 +235,7 @@ class Merging(_Sort):
         self._copy_first(self._sorted(sources, sides, str(self._size)), results)
 
     def _sides(self, sources: Side) -> Sequence[Side]:
-        """The buffers: the first one of each column, and the second one."""
+        """The first buffer of each column, and the second buffer of each column."""
         code, count = self._code, self._inputs
         types: list[Array] = [np.empty(1, x.dtype) for _, x in sources]
         words = [code.word(2 * count + n) for n in range(2 * count)]
@@ -241,7 +245,7 @@ class Merging(_Sort):
         ]
 
     def _sorted(self, sources: Side, sides: Sequence[Side], size: str) -> Side:
-        """Sorts the first `size` elements into one of the sides."""
+        """Sorts the first `size` elements into one of the sides, and returns it."""
         self._make_runs(sources, sides[0], size)
         rounds: int = (-(-self._room // RUN) - 1).bit_length()
         if rounds:
@@ -260,7 +264,7 @@ class Merging(_Sort):
             self._put(to, place, self._taken(source, place, 1))
 
     def _either(self, number: str, evens: Side, odds: Side) -> Side:
-        """One of these sides, as a number is even or odd."""
+        """`evens` if `number` is even, otherwise `odds`."""
         is_odd = self._code.name(f"trunc i64 {number} to i1")
         return [
             (self._code.name(f"select i1 {is_odd}, ptr {odd}, ptr {even}"), array)
@@ -268,7 +272,7 @@ class Merging(_Sort):
         ]
 
     def _make_runs(self, sources: Side, runs: Side, size: str) -> None:
-        """Copies elements, and sorts each few of them."""
+        """Copies elements, and sorts runs of `RUN` elements."""
         code = self._code
         with code.loop("0", size, RUN) as start:
             run = [(code.moved(p, start, x.itemsize), x) for p, x in runs]
@@ -282,7 +286,7 @@ class Merging(_Sort):
                     self._settle(run, place, one)
 
     def _merge_runs(self, runs: Side, longer: Side, length: str, size: str) -> None:
-        """Merges each two runs of a length. The last ones may be shorter."""
+        """Merges each pair of runs of `length`. The last runs may be shorter."""
         code = self._code
         with code.loop("0", size, code.index("shl", length, 1)) as start:
             middle = code.smaller(start, length, size)
@@ -292,8 +296,8 @@ class Merging(_Sort):
     def _merge(
         self, runs: Side, longer: Side, start: str, stops: tuple[str, str], end: str
     ) -> None:
-        """Merges two runs, the first one from `start`, that stop where these say, up to
-        the place `end`."""
+        """Merges two runs up to position `end`. The first starts at `start`; the runs
+        stop at the positions `stops`."""
         code = self._code
         middle, stop = (self._number(x) for x in stops)
         slots = [code.slot(x) for x in (self._number(start), middle)]
@@ -314,14 +318,14 @@ class Merging(_Sort):
 
 
 class Selection(Merging):
-    """Keeps the first elements of a column in its first buffer, in order, and adds what
-    comes before the last of them. Sorts that and merges it, whenever there is as much.
-    """
+    """Keeps the first elements of a column in its first buffer, in order, and appends
+    elements that come before the last of them. When the buffer is full, sorts the
+    appended elements and merges them with the others."""
 
     def __init__(self, op: SortOp, arrays: Sequence[Array]):
         super().__init__(op, arrays)
         self._lanes = self._most_lanes()
-        self._room = self._count + self._lanes  # for what is added
+        self._room = self._count + self._lanes  # for appended elements
         self.buffers = [self._count + self._room + 1] * 2
 
     def _column(self, sources: Side, results: Side) -> None:
@@ -333,7 +337,8 @@ class Selection(Merging):
         self._copy_first(sides[0], results)
 
     def _find(self, sources: Side, sides: Sequence[Side], first: str) -> None:
-        """Keeps the first elements of those that are kept, and those from `first`."""
+        """Finds the first elements of the kept ones and of those from position `first`
+        on."""
         code, kept, last = self._code, sides[0], str(self._count - 1)
         added = [
             [(code.moved(p, str(self._count), x.itemsize), x) for p, x in side]

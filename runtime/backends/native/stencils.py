@@ -2,12 +2,12 @@
 
     out[b, t] = sum over k of image[b, t * stride + k * dilation - low] * kernel[k]
 
-A library multiplies matrices of many features. Where the images or the result have one
-feature, a loop nest adds up what the window sees for a vector of places, and computes
-what follows at once. The gradient of the weights of a depthwise convolution has one
-feature for each group, and its window is as large as the images: a loop nest adds up
-the products of vectors of both. Where the window reaches into the padding, the image
-is copied between zeros first.
+A library multiplies matrices of many features. If the images or the result have one
+feature, a loop nest sums up the windows of a vector of positions, and fuses the
+operations that follow. The gradient of the weights of a depthwise convolution has one
+feature per group, and its window is as large as the images; a loop nest sums up the
+products of vectors of both. If the window extends into the padding, the image is first
+copied into a buffer with zeros around it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,28 +30,33 @@ from ..contraction import Contraction, by_labels
 from .graphs import by_result
 
 MOST = 64
-"""Elements that a window sees at most: each has its instructions in the nest."""
+"""The maximum elements of a window: each has its own instructions in the nest."""
 
 ROW = 16
-"""Places along the last dimension, from which on a nest is faster."""
+"""The minimum positions along the last dimension for which a nest is faster."""
 
 FEW = 4
-"""Features of the images or the result, up to which a nest is faster than a library, if
-the other has one."""
+"""The maximum features of the images or the result for which a nest is faster than a
+library, if the other has one feature.
+"""
 
 WIDE = 3
-"""Elements along a window, up to which oneDNN has a kernel of its own for the gradient
-of a depthwise convolution's weights."""
+"""The maximum elements along a window for which oneDNN has a special kernel for the
+gradient of a depthwise convolution's weights.
+"""
 
 HALF = 8
-"""Places of a row, from which on a nest for others takes a quarter of the time."""
+"""The minimum positions of a row for which a nest takes a quarter of oneDNN's time, if
+the window is wider.
+"""
 
 
 def as_sum(
     op: Contraction, inputs: Sequence[Array], scratch: Scratch
 ) -> tuple[list[Call], Mapping[SSAValue, TensorOp], Mapping[SSAValue, Array]] | None:
-    """The calls that prepare the image; what computes the convolution then, by results,
-    and the arrays that this starts from. None where a library is faster."""
+    """The calls that prepare the image; then the operations of a loop nest that
+    computes the convolution, by results, and the arrays of their operands. None if a
+    library is faster."""
     if not isinstance(op, ConvolutionOp) or not _is_for_nest(op, inputs):
         return None
     shape = op.declared[0].get_shape()
@@ -68,7 +73,7 @@ def as_sum(
 def _written_out(
     op: ConvolutionOp, image: Array, kernel: Array
 ) -> tuple[Mapping[SSAValue, TensorOp], Mapping[SSAValue, Array]]:
-    """A product and a sum for each element that the window sees."""
+    """A product and a sum for each element of the window."""
     (result,) = op.results or op.outs
     type = op.declared[0]
     block = Block()
@@ -105,7 +110,7 @@ def _reduced(
 
 
 def _is_for_nest(op: ConvolutionOp, inputs: Sequence[Array]) -> bool:
-    """Whether it is one for which a library is slower, of floats without holes."""
+    """Whether a library is slower: for some convolutions of floats without holes."""
     types = {numpy_dtype(op.declared[0].element_type, op), *(x.dtype for x in inputs)}
     return (
         len(types) == 1
@@ -118,7 +123,8 @@ def _is_for_nest(op: ConvolutionOp, inputs: Sequence[Array]) -> bool:
 
 
 def _has_one_feature(op: ConvolutionOp, inputs: Sequence[Array]) -> bool:
-    """Whether there is one feature, and rows of the result have whole vectors."""
+    """Whether there is one feature on a side, and rows of the result have whole
+    vectors."""
     kernel = inputs[1]
     seen, made = (kernel.shape[op.labels[1].index(label)] for label in "io")
     return (
@@ -131,8 +137,8 @@ def _has_one_feature(op: ConvolutionOp, inputs: Sequence[Array]) -> bool:
 
 
 def _is_wide_gradient(op: ConvolutionOp, inputs: Sequence[Array]) -> bool:
-    """Whether it is the gradient of the weights of a wide depthwise convolution, whose
-    images are rows."""
+    """Whether `op` is the gradient of the weights of a wide depthwise convolution whose
+    images have contiguous rows."""
     image, kernel = inputs
     last = _spatial(op)[-1:]
     groups = op.batch_group_count.value.data
@@ -148,7 +154,7 @@ def _is_wide_gradient(op: ConvolutionOp, inputs: Sequence[Array]) -> bool:
 
 
 def _along(op: ConvolutionOp) -> list[int]:
-    """The places of the result along each dimension of space."""
+    """The positions of the result along each spatial dimension."""
     places = dict(zip(op.labels[2], op.declared[0].get_shape(), strict=True))
     return [places[label] for label in _spatial(op)]
 
@@ -164,8 +170,8 @@ def _windows(
     window: Sequence[int],
     scratch: Scratch,
 ) -> tuple[Array, list[Call]]:
-    """For each element of the result the elements that the window sees, in the last
-    dimensions, and the calls that copy the image between zeros, where needed."""
+    """A view with the elements of the window for each element of the result, in the
+    last dimensions; and the calls that copy the image between zeros, if needed."""
     spatial = _spatial(op)
     image = by_labels(image, op.labels[0], "b" + spatial + "f")
     places = dict(zip(op.labels[2], shape, strict=True))

@@ -8,8 +8,8 @@ is computed as
         for 2 vectors of columns at a time:
             out = out + x[0] * y[0] + ... + x[7] * y[7]
 
-Rows are thus read from start to end, in a pattern that processors prefetch. A nest that
-keeps sums in registers leaves a row after a few hundred columns.
+Rows are thus read from start to end, a pattern that processors prefetch. A loop nest
+that keeps sums in registers would leave a row after a few hundred columns.
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,8 @@ VECTORS = 2
 def calls_of(
     op: Contraction, inputs: Sequence[Array], out: Array, scratch: Scratch
 ) -> list[Call] | None:
-    """None for what is no such product."""
+    """The calls of a product, or None if it is not a vector by a matrix with long
+    rows."""
     elements = {name_of(x.dtype) for x in (*inputs, out)}
     if not isinstance(op, DotGeneralOp) or elements not in ({"float32"}, {"float64"}):
         return None
@@ -59,7 +60,7 @@ def calls_of(
 
 
 class _Lowering:
-    """Words are the addresses of the vectors, the matrices and the results."""
+    """The words are the addresses of the vectors, the matrices and the results."""
 
     def __init__(self, arrays: Sequence[Array]):
         self._code = LlvmFunction()

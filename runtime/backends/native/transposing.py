@@ -1,12 +1,12 @@
-"""Copies arrays into another order of dimensions, a block in registers at a time.
+"""Copies arrays into another order of dimensions, one block in registers at a time.
 
     for 64 columns and 16 rows of the source at a time:
         vectors = 16 rows of 16 columns
         four times: merge the first half of them with the second, element by element
         16 rows of 16 columns of the target = vectors
 
-Both are so read and written in whole cache lines. A loop over elements would leave a
-cache line, and in a large array the page, after each.
+Source and target are thus accessed in whole cache lines. A loop over elements would
+move to another cache line, and in a large array to another page, for each element.
 """
 
 from collections.abc import Iterator
@@ -27,27 +27,27 @@ from .elements import load, store
 from .nests import Loops, merged
 
 KEPT = 64
-"""Texts: parts of one array are alike."""
+"""The number of cached texts, as parts of one array have the same text."""
 
 WIDE = 4
-"""Blocks of columns that a pass over all rows takes."""
+"""The blocks of columns that one pass over all rows processes."""
 
 
 class _Layout(NamedTuple):
-    """All that the code of a transpose depends on."""
+    """Everything that the code of a transpose depends on."""
 
     size: int  # bytes of an element
     shape: Shape
     read: Shape  # the strides of the source
     written: Shape  # and of the target
-    columns: int  # the dimension along which elements lie together in the source
-    rows: int  # and in the target
+    columns: int  # the contiguous dimension of the source
+    rows: int  # and of the target
 
 
 @dataclass(frozen=True)
 class Transpose:
-    """A copy into another order of dimensions, which are as few as possible. Elements
-    are integers of their size."""
+    """A copy into another order of dimensions, after merging dimensions. Elements are
+    treated as integers of their size."""
 
     source: Array
     target: Array
@@ -73,8 +73,8 @@ class Transpose:
 
 
 def transpose(out: Array, x: Array) -> Transpose | None:
-    """`out[...] = x`, for arrays of one shape; None unless they lie in orders so
-    different that it pays to exchange blocks."""
+    """`out[...] = x` for arrays of one shape. None unless their orders of dimensions
+    differ so that transposing blocks pays."""
     size = x.itemsize
     if x.strides == out.strides or x.dtype != out.dtype or size not in (1, 2, 4, 8):
         return None
@@ -99,13 +99,15 @@ def transpose(out: Array, x: Array) -> Transpose | None:
 
 
 def side(size: int) -> int:
-    """Of a block of elements of this size: what is in a vector, but no more than 16."""
+    """The rows and columns of a block of elements of `size` bytes: as many as fit a
+    vector, but at most 16."""
     return 16 if size < 8 else 8
 
 
 @lru_cache(KEPT)
 def _lowered(layout: _Layout) -> str:
-    """Its words are the addresses of the source and of the target."""
+    """The text of the function. Its words are the addresses of the source and of the
+    target."""
     code = LlvmFunction()
     size, shape, read, written, columns, rows = layout
     around: Loops = [
@@ -123,12 +125,11 @@ def _lowered(layout: _Layout) -> str:
 
 @dataclass(frozen=True)
 class Matrix:
-    """Code that copies a matrix of rows in memory into one of columns.
+    """Code that copies a matrix with contiguous rows into one with contiguous columns.
 
-    size: bytes of an element: 1, 2, 4 or 8.
-    row: the bytes from a row of the source to the next.
-    column: the bytes from a column of the target to the next.
-    is_large: whether whole cache lines are worth more code.
+    size: bytes of an element: 1, 2, 4 or 8. row: the bytes from a row of the source to
+    the next. column: the bytes from a column of the target to the next. is_large:
+    whether whole cache lines are worth more code.
     """
 
     code: LlvmFunction
@@ -141,7 +142,7 @@ class Matrix:
 
     @property
     def turned(self) -> "Matrix":
-        """From the target to the source."""
+        """The copy from the target to the source."""
         back = self.columns, self.rows, self.column, self.row
         return Matrix(self.code, self.size, *back, self.is_large)
 
@@ -164,8 +165,8 @@ class Matrix:
                 self._pass(*self._at(source, target, column), 1, active)
 
     def _blocks(self, start: int, stop: int) -> Iterator[tuple[str, int]]:
-        """Where blocks begin, and what they have. The last one overlaps the one before,
-        so that it is whole, unless there is less than a block."""
+        """The start and the size of each block. The last block overlaps the previous
+        one so that it is complete, unless there is less than one block."""
         if stop < self._side:
             yield "0", stop
             return
@@ -181,7 +182,7 @@ class Matrix:
         )
 
     def _pass(self, source: str, target: str, blocks: int, columns: int) -> None:
-        """Over all rows, for so many blocks of so many columns each."""
+        """Copies `blocks` blocks of `columns` columns each, over all rows."""
         code = self.code
         for row, rows in self._blocks(0, self.rows):
             read = code.moved(source, row, self.row)

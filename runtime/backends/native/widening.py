@@ -1,8 +1,9 @@
-"""Contractions of elements that are multiplied as f32, by oneDNN: of f16, of two types.
+"""Contractions of elements that are multiplied as f32, by oneDNN: of f16, or of two
+types.
 
-Native loops convert the operands to f32 and the result back: of a product a part at a
-time, of a convolution some batches or features. The converted parts lie in the
-workspace. Of f16, oneDNN has fast primitives only where the processor multiplies it.
+Native loops convert the operands to f32 and the result back: a product part by part, a
+convolution by batches or features. The converted parts are in the workspace. oneDNN has
+fast primitives for f16 only if the processor can multiply f16.
 """
 
 from collections.abc import Sequence
@@ -30,8 +31,8 @@ _F32 = np.dtype(np.float32)
 def calls_of(
     op: Contraction, inputs: Sequence[Array], out: Array, scratch: Scratch
 ) -> list[Call] | None:
-    """The calls for a contraction of elements that are multiplied as f32; None if all
-    are f32, if they are multiplied as something else, or if oneDNN has no primitive."""
+    """The calls for a contraction of elements that are multiplied as f32. None if all
+    types are f32, if it is computed in another type, or if oneDNN has no primitive."""
     count = terms(op, inputs)
     arrays = (*inputs, out)
     if multiplied_in(out.dtype, inputs, count) != _F32 or all(
@@ -73,13 +74,14 @@ def _convolved(
     scratch: Scratch,
     convert: Convert,
 ) -> list[Call] | None:
-    """A convolution, block by block; what all blocks read is converted once."""
+    """A convolution, block by block; operands that all blocks read are converted
+    once."""
     calls: list[Call] = []
 
     def wide(x: Array) -> Array:
         if x.dtype == _F32:
             return x
-        # A kernel stays reversed: oneDNN computes gradients with it as it lies.
+        # A kernel stays reversed: oneDNN computes gradients with it in this order.
         forward = tuple(slice(None, None, -1 if s < 0 else 1) for s in x.strides)
         buffer = alike(x, _F32, scratch)
         calls.extend(convert(buffer, x[forward]))

@@ -1,9 +1,9 @@
-"""Reduces windows as the rows of views.
+"""Reduces windows as reductions of views.
 
     out[i] = maximum over k of x[i * stride + k - padding]
 
-Windows that reach into the padding are smaller. Positions whose windows are cut alike
-form one loop nest: those at each edge, and all in between.
+Windows that extend into the padding are smaller. Positions whose windows are clipped in
+the same way form one loop nest: those at each edge, and all others.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,11 +21,13 @@ from ....support.arrays import strided
 from .graphs import NoLoopNest
 
 MOST = 9
-"""Nests, each of which has to be compiled: two dimensions with an edge on each side."""
+"""The maximum number of loop nests, each of which is compiled: enough for two
+dimensions with an edge on each side.
+"""
 
 
 class Part(NamedTuple):
-    """A reduction of a view of the operand, into a part of the result."""
+    """A reduction of a view of the operand into a part of the result."""
 
     reduction: ReduceOp
     operand: SSAValue
@@ -34,8 +36,8 @@ class Part(NamedTuple):
 
 
 def parts(op: ReduceWindowOp, x: Array, out: Array) -> Iterator[Part]:
-    """Raises `NoLoopNest` for windows over holes, those that see padding alone, and
-    where too many are cut."""
+    """The reductions that compute `op`. Raises `NoLoopNest` for windows over holes, for
+    windows that see only padding, and if there are too many parts."""
     dims = [_spans(op, d, x.shape[d], out.shape[d]) for d in range(x.ndim)]
     if not dims or prod(map(len, dims)) > MOST:
         raise NoLoopNest
@@ -64,17 +66,19 @@ def parts(op: ReduceWindowOp, x: Array, out: Array) -> Iterator[Part]:
 
 
 class _Span(NamedTuple):
-    """Neighbors along a dimension whose windows are cut alike."""
+    """Adjacent positions along a dimension whose windows are clipped in the same
+    way."""
 
     places: slice
     element: int
-    """The first in the window of the first place."""
+    """The first element in the window of the first position."""
     size: int
-    """Of the windows, in elements."""
+    """The elements of each window."""
 
 
 def _spans(op: ReduceWindowOp, d: int, size: int, count: int) -> Sequence[_Span]:
-    """Those of a dimension of the operand of this size, of the result of `count`."""
+    """The spans of dimension `d`, which has `size` elements in the operand and `count`
+    in the result."""
     window, stride, low, holes, apart = (
         array.get_values()[d]
         for array in (
@@ -88,7 +92,7 @@ def _spans(op: ReduceWindowOp, d: int, size: int, count: int) -> Sequence[_Span]
     cut = None
     for place in range(count):
         start = place * stride - low
-        first = max(0, -(start // apart))  # the first element that is no padding
+        first = max(0, -(start // apart))  # the first element that is not padding
         last = min(window, -((start - size) // apart))
         if first >= last:
             raise NoLoopNest
