@@ -40,8 +40,7 @@ class _Input(NamedTuple):
     memory: MemoryBlock
 
     def shown(self, given: object) -> Array | None:
-        """Returns `given` as an array in its own memory, or None if that cannot be
-        bound."""
+        """Returns an array in the memory of `given`, or None if it can't be bound."""
         array = given if type(given) is np.ndarray else _from_buffer(given)
         fits = (
             array is not None
@@ -100,8 +99,7 @@ class Arguments:
         self.outputs = results
         self._are_views = handed_out == "view"
         self.donations = donations or {}
-        """Maps each donated input to the result that takes over its memory, by
-        index."""
+        """Maps donated inputs to the results that take over their memory."""
         self._donors = {number: index for index, number in self.donations.items()}
         # The object that the last call passed for each input, if used in place.
         self._given: list[object] = [_OTHER] * len(inputs)
@@ -188,8 +186,7 @@ class Arguments:
             copies.refill()
 
     def place_constants(self) -> None:
-        """Makes the bound arrays of inputs that no run changes the memory of these
-        inputs, before any calls are made."""
+        """Binds the arrays of inputs that no run changes, before any calls are made."""
         self._bind(
             {
                 self._program.inputs[index]: array
@@ -242,8 +239,7 @@ class Arguments:
                 self._bound[slot.memory] = slot.memory.array = cast(Array, given)
 
     def _noted(self) -> list[object]:
-        """The object that each input is bound to, if a caller passed it and it is used
-        in place."""
+        """The object passed for each input, if it is bound and used in place."""
         noted = self._given.copy()
         if self._rebinding is not None:
             for given, slot in zip(self._last, self._read_only or (), strict=True):
@@ -300,8 +296,8 @@ class Arguments:
 
     def best_cuts(self, released: Collection[int]) -> Sequence[int]:
         """The steps at which stages of calls by address begin, without the first, to
-        use the least memory. The inputs in `released` need no memory after their last
-        use."""
+        use the least memory. Inputs in `released` need no memory after their last use.
+        """
         program, used = self._program, uses(self._program)
 
         def with_bytes(memory: MemoryBlock | View) -> list[tuple[Use, int]]:
@@ -384,8 +380,8 @@ class Arguments:
     def _new(
         self, arrays: Sequence[object], out: Sequence[Array | None] | None
     ) -> Sequence[_New] | None:
-        """The new arrays, if only inputs that are read have changed, as in most calls;
-        else None."""
+        """The new arrays if only read inputs have changed, as in most calls; else
+        None."""
         if _are_same(arrays, self._last) and (
             (out is None and self._last_out is None)
             or (out and self._last_out and _are_same(out, self._last_out))
@@ -448,8 +444,7 @@ class Arguments:
         self._last = last
 
     def _rebind_new(self, arrays: Sequence[object], new: Sequence[_New]) -> bool:
-        """Like `rebind`, for arrays that share the memory of the objects that were
-        passed."""
+        """Like `rebind`, for arrays that share the memory of the passed objects."""
         if self._rebinding is None or self._handed_out:
             return False
         shown = list(arrays)
@@ -506,8 +501,7 @@ class Arguments:
         return _Input(index, slot, memory) if memory.moves else None
 
     def _is_written(self, new: "_New") -> bool:
-        """Whether the new array overlaps memory of a variable, a donated input, or a
-        result."""
+        """Whether the array overlaps a variable, a donated input, or a result."""
         before = bisect_left(self._written, (new.start + new.array.nbytes,))
         return before > 0 and self._written[before - 1][1] > new.start
 
@@ -619,7 +613,7 @@ class Arguments:
     def _separate(
         self, wanted: dict[MemoryBlock, Array], out: Sequence[Array | None] | None
     ) -> None:
-        """Ensures that memory which is written overlaps no other argument.
+        """Ensures that written memory overlaps no other argument.
 
         An input that overlaps written memory is copied. Raises `ValueError` if two
         inputs that are written overlap, or if an array in `out` overlaps another
@@ -769,8 +763,7 @@ def _from_buffer(given: object) -> Array | None:
 
 
 def _from_dlpack(given: object) -> Array | None:
-    """The memory that DLPack exports. None if there is none, or if NumPy cannot
-    represent it."""
+    """The memory that DLPack exports; None if NumPy does not support it."""
     if not hasattr(given, "__dlpack__"):
         return None
     if str(getattr(given, "dtype", "")) == "torch.bfloat16":

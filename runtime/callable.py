@@ -83,8 +83,7 @@ class CallableProgram:
 
     @property
     def packed_bytes(self) -> int:
-        """The bytes of copies of constants in the layouts of kernels. Clones share the
-        copies."""
+        """Bytes of constants' copies in kernels' layouts. Clones share the copies."""
         return self._program.memory.packed_bytes
 
     def repack(self) -> None:

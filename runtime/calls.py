@@ -1,5 +1,6 @@
-"""Defines calls, and the functions that calls of loops, branches and scalar operations
-name. A run executes a list of calls, one after the other. Knows no IR.
+"""Defines calls, which a run executes one after the other. Knows no IR.
+
+Loops, branches, and scalar operations between operations on memrefs are calls as well.
 """
 
 from collections.abc import Callable, Mapping, Sequence

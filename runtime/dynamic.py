@@ -36,7 +36,7 @@ Specialize = Callable[[ModuleOp, Mapping[str, int]], ModuleOp]
 """Returns a copy of a module with numbers for its symbolic sizes."""
 
 KEPT = 16
-"""The number of specialized programs that are cached, least recently used out first."""
+"""The number of specialized programs that are cached: the most recently used."""
 
 
 class DynamicExecutable:

@@ -20,9 +20,7 @@ from .allocators.host import aligned_bytes
 from .pool import ALIGNMENT
 
 LEAST = 1 << 19
-"""The minimum bytes of a result for which relocating calls is faster than copying
-it.
-"""
+"""The minimum bytes of a result for which relocating calls is faster than a copy."""
 
 
 class _Loan:
@@ -59,8 +57,7 @@ class HandedOut:
         return array.view(self._slot.dtype).reshape(self._slot.shape)
 
     def change(self) -> bool:
-        """Switches to another block if a caller owns the current one; returns whether
-        it did."""
+        """Switches the block if a caller owns it; returns whether it did."""
         self._loans = [each for each in self._loans if each[1]() is not None]
         taken = {id(block) for block, _ in self._loans}
         if id(self.block) not in taken:

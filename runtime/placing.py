@@ -2,8 +2,8 @@
 
 Such a caller needs no `ndarray` for each buffer, and has results computed directly into
 its own memory. The places that hold an argument's address are known
-(program/relocation.py), and native code writes the new addresses there. If an argument
-is used elsewhere too, arrays are bound as in other calls.
+(program/relocation.py), and native code writes the new addresses there. If calls have
+to be rebuilt when an argument moves, arrays are bound as in other calls.
 """
 
 import ctypes
@@ -61,8 +61,7 @@ address, and the argument's last address. Returns 0 if all arguments are placed,
 
 
 class Placing:
-    """Binds a stage's arguments to addresses; valid until the program's steps are made
-    anew."""
+    """Binds a stage's arguments to addresses, until the steps are made anew."""
 
     def __init__(
         self, program: Program, slots: Sequence[tuple[MemoryBlock | View, Slot]]

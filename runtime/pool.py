@@ -17,9 +17,7 @@ from .allocators.host import aligned_bytes
 from .prepacking import Prepacked
 
 ALIGNMENT = 64
-"""In bytes: a cache line, and the alignment that DLPack consumers expect of a
-pointer.
-"""
+"""In bytes: a cache line, and what DLPack consumers expect of a pointer."""
 
 
 _NOTHING = np.empty(0, np.uint8)
@@ -65,8 +63,7 @@ class Pool:
         self._allocator_name = allocator
 
     def another(self) -> "Pool":
-        """Returns an empty pool with the same device, alignment, allocator and
-        limit."""
+        """Returns an empty pool of the same kind."""
         name = self._allocator_name
         return Pool(self.device, 0, self.alignment, allocator=name, limit=self.limit)
 
@@ -170,19 +167,16 @@ class Scratch:
         self.is_used = False
         self.mark = 0
         self.most = 0
-        """The peak bytes that the kernel being compiled takes, in `planned` and the
-        block."""
+        """The kernel's peak bytes, in `planned` and in the block."""
 
     @cached_property
     def aside(self) -> "Scratch":
-        """Scratch for kernels that are compiled only to be inspected, and then
-        discarded."""
+        """Scratch for kernels that are compiled only to be inspected."""
         return Scratch(self.pool.device, growth=2)
 
     @contextmanager
     def in_one_thread(self) -> Generator[None]:
-        """For kernels that are parts of a larger kernel, which threads divide among
-        themselves."""
+        """For the parts of a kernel, each of which one thread runs."""
         threads, self.threads = self.threads, 1
         try:
             yield

@@ -56,8 +56,7 @@ class Prepacked:
 
     @property
     def aside(self) -> "Measured":
-        """Copies for kernels that are compiled only to be inspected, and then
-        discarded."""
+        """Copies for kernels that are compiled only to be inspected."""
         return Measured(self._memory)
 
 

@@ -1,5 +1,7 @@
-"""Checks that a program names only devices that can run it: `cpu:0`, `cpu:1`, ... Each
-of them is a part of this machine's processors; a program may name any number of them.
+"""Checks that a program names only devices that can run it: `cpu:0`, `cpu:1`, ...
+
+Each of these devices is a part of this machine's processors. A program may name any
+number of them.
 """
 
 import re
@@ -20,8 +22,7 @@ def is_runnable(device: str) -> bool:
 
 
 def device_of(type: AnyMemRef) -> str:
-    """The device that holds memrefs of `type`; `cpu:0` if the type has no memory
-    space."""
+    """The device of a memref's memory; `cpu:0` if the type names none."""
     space = type.memory_space
     if isinstance(space, StringAttr):
         return space.data

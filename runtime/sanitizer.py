@@ -1,16 +1,15 @@
-"""Detects invalid memory accesses: the implementation of `Executable(...,
-sanitize=True)`.
+"""Detects invalid memory accesses: implements `Executable(..., sanitize=True)`.
 
 Faults in the program's own steps follow from the positions of their views. The
 sanitizer checks these once, when the program is prepared, byte by byte and in program
 order (`_Uses`):
 
-- a read of bytes that nothing has written, or that another buffer has overwritten; - a
-use of a buffer after the `memref.dealloc` of the buffer or of its arena; - an output
-that partly overlaps an input of the same operation, or coincides with one
+- a read of bytes that nothing has written, or that another buffer has overwritten;
+- a use of a buffer after the `memref.dealloc` of the buffer or of its arena;
+- an output that partly overlaps an input of the same operation, or coincides with one
   although the operation cannot compute in place;
-- a result that is not written, or not completely; - a buffer whose offset is not a
-multiple of its arena's alignment.
+- a result that is not written, or not completely;
+- a buffer whose offset is not a multiple of its arena's alignment.
 
 Faults in kernels show only at run time (`_Watch`). The sanitizer keeps a second copy of
 all pools. After each operation, it copies the outputs there and compares the pools:
@@ -106,8 +105,7 @@ class _Uses:
         given: Iterable[View],
         numbers: Mapping[Operation, int],
     ):
-        """`kept` are the results, which are live to the end; `given` are the writable
-        inputs."""
+        """`kept` are the results, live to the end; `given` are the writable inputs."""
         self._program = program
         self._numbers = numbers
         arguments = set(program.memory.arguments)
@@ -190,8 +188,7 @@ class _Uses:
             part[...] = self._either(outcomes)
 
     def _parts_of(self, views: Iterable[View]) -> list[Array]:
-        """The owners of all bytes from the first to the last buffer of `views`, by
-        memory."""
+        """The owners of all bytes from the first to the last view, by memory."""
         spans: dict[MemoryBlock, tuple[int, int]] = {}
         for buffer in (view.buffer for view in views):
             if buffer.memory in self._owners:
@@ -218,8 +215,7 @@ class _Uses:
         return self._numbers_of.setdefault(buffers, len(self._numbers_of))
 
     def _holders(self, number: int) -> frozenset[MemoryRange]:
-        """The buffers that may have been written last where the owner has this
-        number."""
+        """The buffers that may have been written last, for an owner's number."""
         return frozenset() if number == _NOBODY else list(self._numbers_of)[number]
 
     def _check_alive(self, view: View, op: Operation, does: str) -> None:
@@ -233,8 +229,7 @@ class _Uses:
                 raise self._violation(f"{does} {{}} after it was freed", op, buffer)
 
     def check_read(self, view: View, op: Operation, does: str) -> None:
-        """Checks that the view's buffer was the last one written to each byte of the
-        view."""
+        """Checks that each byte was last written through the view's buffer."""
         buffer = view.buffer
         if buffer.memory not in self._owners:
             return
@@ -284,8 +279,7 @@ class _Uses:
         return _bytes_of(view, self._owners[view.buffer.memory])
 
     def _writer(self, memory: MemoryBlock, byte: int) -> str | None:
-        """The last operation that wrote a byte, with the name of the buffer, or
-        None."""
+        """The last operation that wrote a byte, and its buffer's name; or None."""
         holders = self._holders(int(self._owners[memory][byte]))
         for step in reversed(self._done):
             for view in step.writes:
@@ -345,8 +339,7 @@ class _Watch:
         self._buffers = list(dict.fromkeys(view.buffer for view in views))
 
     def install(self, kept: Collection[View]) -> None:
-        """Adds run-time checks to the program's steps. Results are `kept` to the
-        end."""
+        """Adds run-time checks to the program. Results are `kept` to the end."""
         steps = list(self._program.steps)
         start = [Step(self._start)]
         arguments = self._program.memory.arguments

@@ -16,9 +16,7 @@ from .regions import Regions
 from .report import AllocatorBlock, Dump, OutOfMemoryError, Statistics
 
 NULL = -1
-"""The address of an allocation of 0 bytes, which may be deallocated any number of
-times.
-"""
+"""The address of an allocation of 0 bytes; may be deallocated any number of times."""
 
 
 class InvalidAddressError(ValueError):

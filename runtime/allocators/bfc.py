@@ -118,8 +118,7 @@ class BFC(Allocator[Chunk]):
         return None
 
     def _find(self, size: int, alignment: int, freed_before: int) -> Chunk | None:
-        """Takes the best chunk, if there is one, from the free chunks, and splits
-        it."""
+        """Takes the best chunk, if any, from the free chunks, and splits it."""
         free = self._free
         place = bisect_left(free, size << _SHIFT)
         while place < len(free):
@@ -199,8 +198,7 @@ class BFC(Allocator[Chunk]):
                 self._freed.notify_all()
 
     def _merge_safe(self) -> None:
-        """Merges the queued chunks that are safe; drops chunks that are in use
-        again."""
+        """Merges the queued chunks that are safe; drops chunks in use again."""
         safe: list[int] = []
         for _ in range(len(self._stamped)):
             address = self._stamped.popleft()

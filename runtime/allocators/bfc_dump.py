@@ -1,6 +1,4 @@
-"""Dumps of `BFC`: its chunks, by bins of sizes, as TensorFlow's allocator reports
-them.
-"""
+"""Dumps of `BFC`: its chunks, by bins of sizes, as TensorFlow's allocator has them."""
 
 from dataclasses import dataclass, field
 

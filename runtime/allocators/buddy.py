@@ -31,8 +31,7 @@ class BuddyBlock(AllocatorBlock):
 
 
 class Buddy(Allocator[BuddyBlock]):
-    """Allocates blocks of powers of two. Regions are kept until `Regions` itself is
-    deleted.
+    """Allocates powers of two. Regions are kept until `Regions` itself is deleted.
 
     Args:
         allocate_size: bytes of a region, a power of two; no request may be larger.

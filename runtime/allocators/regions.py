@@ -16,8 +16,7 @@ class SubAllocator(Protocol):
 
     @property
     def max_alignment(self) -> int:
-        """The largest power of two to which the reported addresses are truly
-        aligned."""
+        """The largest power of two to which regions are truly aligned."""
         ...
 
     def allocate(self, size: int, alignment: int) -> tuple[int, int] | None:
@@ -58,8 +57,7 @@ class Regions:
         return self.limit - self.bytes
 
     def check_alignment(self, alignment: int, most: int | None = None) -> None:
-        """Raises `ValueError` if `alignment` is not a power of two, or exceeds
-        `most`."""
+        """Raises `ValueError` if `alignment` is no power of two, or above `most`."""
         most = self.source.max_alignment if most is None else most
         if alignment.bit_count() != 1 or not 1 <= alignment <= most:
             raise ValueError(

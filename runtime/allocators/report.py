@@ -56,8 +56,7 @@ class Statistics:
 
 @dataclass(frozen=True)
 class Dump:
-    """Everything that an allocator holds. `dataclasses.asdict` converts it to JSON
-    types."""
+    """Everything that an allocator holds; `dataclasses.asdict` prepares it for JSON."""
 
     allocator: str
     device: str
@@ -98,7 +97,7 @@ class Dump:
 
 
 class OutOfMemoryError(MemoryError):
-    """No block of the requested size is available. The message names device, sizes and
+    """No block of the size is available. The message names device, sizes and
     holders."""
 
     def __init__(self, device: str, size: int, dump: Dump):

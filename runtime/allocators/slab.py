@@ -27,8 +27,7 @@ _RUNS = [(1 << grains) - 1 for grains in range(MOST_GRAINS + 1)]
 class SlabChunk:
     address: int
     lists: "list[OrderedDict[SlabChunk, None]]"
-    """The lists of its segment, by longest run; the last key of each list is its
-    head."""
+    """The lists of its segment, by longest run; the last key of each is its head."""
     free: int = _ALL
     """Bit i says whether grain i is free."""
     run: int = MOST_GRAINS

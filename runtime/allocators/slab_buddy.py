@@ -1,6 +1,7 @@
-"""Combines slabs for small requests, buddies for larger ones, and regions for the
-largest, as in XDL (`xdl/core/framework`, SlabBuddy), whose GPU device uses it with
-these defaults.
+"""Slabs for small requests, buddies for larger ones, and regions for the largest.
+
+XDL has this allocator (`xdl/core/framework`, SlabBuddy), and its GPU device uses it
+with these defaults.
 """
 
 from collections.abc import Iterable

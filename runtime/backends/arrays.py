@@ -59,8 +59,7 @@ def reshaped(x: Array, shape: Shape, scratch: Scratch) -> tuple[Array, list[Call
 
 
 def alike(x: Array, dtype: DType, scratch: Scratch) -> Array:
-    """Scratch memory with the shape and the order of dimensions of `x`, without
-    gaps."""
+    """Scratch memory with the shape and dimension order of `x`, without gaps."""
     order = sorted(range(x.ndim), key=lambda d: -abs(x.strides[d]))
     buffer = scratch.take(tuple(x.shape[d] for d in order), dtype)
     return buffer.transpose([order.index(d) for d in range(x.ndim)])
@@ -120,8 +119,7 @@ def broadcast_in_dim(x: Array, dims: Sequence[int], shape: Sequence[int]) -> Arr
 
 
 def viewed(op: TensorOp, x: Array, shape: Shape) -> Array | None:
-    """The result of `op` as a view of its operand `x`, or None if there is no such
-    view."""
+    """The result of `op` as a view of its operand `x`; None if there is none."""
     match op:
         case shaping.DeviceCopyOp():
             return x

@@ -140,6 +140,5 @@ def matrices(
 
 
 def by_labels(x: Array, labels: str, order: str) -> Array:
-    """An operand or result of a convolution with its dimensions in the order of
-    `order`."""
+    """An operand or result of a convolution, with its dimensions in this order."""
     return x.transpose([labels.index(label) for label in order])

@@ -57,8 +57,7 @@ def compile_call(
 
 
 def setting() -> str:
-    """A text with everything that decides which kernels compute a program on this
-    machine."""
+    """Everything that decides which kernels compute a program on this machine."""
     found = [
         f"{name}={value}"
         for name, value in sorted(os.environ.items())

@@ -188,8 +188,8 @@ if hasattr(os, "register_at_fork"):
 
 
 def _parts(steps: Sequence[Step], before: Sequence[Sequence[int]]) -> Sequence[_Part]:
-    """Divides queues into parts: before steps that wait, and after steps that others
-    wait for."""
+    """The queues, divided before steps that wait and after steps that others wait
+    for."""
     awaited = {other for needed in before for other in needed}
     latest: dict[Queue, _Part] = {}
     part_of: list[_Part] = []

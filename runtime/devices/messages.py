@@ -18,9 +18,7 @@ from ..program.compiled import CompiledProgram
 from ..program.steps import View
 
 TOKEN = "TENSORPLAN_TOKEN"
-"""The environment variable that has the controller's secret, by which it recognizes its
-processes.
-"""
+"""The environment variable with the secret by which processes identify themselves."""
 
 KEEP_ALIVE = {"TCP_KEEPIDLE": 1, "TCP_KEEPINTVL": 1, "TCP_KEEPCNT": 3}
 """The idle time and the interval in seconds, and the number of probes; set where the
@@ -102,8 +100,7 @@ def flat(array: Array) -> Array:
 
 
 def processes_of(program: CompiledProgram, count: int) -> dict[str, int]:
-    """The process of each device. Devices are assigned round-robin, in order of first
-    use."""
+    """The process of each device: round-robin, in order of first use."""
     devices = dict.fromkeys(
         [
             *(step.device for step in program.steps),

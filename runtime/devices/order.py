@@ -117,8 +117,7 @@ class _Touched:
         return {other for part in parts for other in part.steps()}
 
     def _cut(self, at: int) -> int:
-        """The index of the part that starts at byte `at`, after splitting if
-        necessary."""
+        """The index of the part that starts at byte `at`; splits one if necessary."""
         index = bisect_left(self._starts, at)
         if index == len(self._starts) or self._starts[index] != at:
             part = self._parts[index - 1]

@@ -200,8 +200,7 @@ class _Group:
                 yield number
 
     def last_words(self) -> str:
-        """The last lines that the processes have printed, to append to an error
-        message."""
+        """The last lines that processes have printed, for an error message."""
         with suppress(subprocess.TimeoutExpired):
             self._launcher.wait(2)
         self._output.seek(0)

@@ -51,8 +51,7 @@ def serve(link: Link, comm: Any) -> None:
 
 
 def _prepare(job: Job, link: Link, comm: Any) -> Callable[[], None]:
-    """Returns a function that runs the program once: receives inputs, and sends
-    results."""
+    """Returns a function that runs the program once, from inputs to results."""
     module = Parser(dialects.context(), job.text, "program").parse_module()
     io = signature(module, job.entry)
     program = CompiledProgram(module, io, (), job.allocator, job.native)

@@ -1,6 +1,4 @@
-"""Compiles memref IR to a program: lays out its memory, and makes the steps that run in
-it.
-"""
+"""Compiles memref IR to a program: lays out its memory, and makes its steps."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -76,8 +74,7 @@ class CompiledProgram(Program):
         self._threads = threads
         self._control = Control(self)
         self._outside: list[tuple[Operation, list[Step]]] = []
-        """The enclosing loops and branches of an operation, each with the steps around
-        it."""
+        """The loops and branches around an operation, with the steps around each."""
         self.deallocations: list[tuple[MemoryRange, int]] = []
         """Deallocated buffers, each with the number of steps before its
         `memref.dealloc`."""
@@ -137,8 +134,7 @@ class CompiledProgram(Program):
             raise LocatedError(f"{name_of(op)} has no kernel", op)
 
     def _steps_before(self) -> int:
-        """The number of the function's steps so far, including the one that is being
-        made."""
+        """The number of the function's steps, including the one being made."""
         return len(self._outside[0][1]) + 1 if self._outside else len(self.steps)
 
     def steps_of(self, op: Operation) -> list[list[Step]]:
@@ -217,8 +213,7 @@ class CompiledProgram(Program):
 
 
 def _described(op: Operation) -> str:
-    """The operation's name; for a fusion, followed by the names of the fused
-    operations."""
+    """The operation's name; for a fusion, with the names of fused operations."""
     if not isinstance(op, FusionOp):
         return name_of(op)
     inner = [x for x in op.body.block.ops if isinstance(x, TensorOp)]

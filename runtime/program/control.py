@@ -74,8 +74,7 @@ class Control:
         self._targets: dict[Operation, Sequence[View]] = {}
 
     def add(self, op: Operation) -> bool:
-        """Adds the steps of `op`. Returns False if `op` is no operation that this class
-        handles."""
+        """Adds the steps of `op`. Returns False if it is not handled here."""
         match op:
             case memref.LoadOp():
                 self._load(op)
@@ -290,8 +289,7 @@ class Control:
         starts: Sequence[SSAValue],
         arguments: Sequence[SSAValue],
     ) -> list[View]:
-        """The places of a loop's iteration arguments, and a step that initializes
-        them."""
+        """The places of a loop's iteration arguments, initialized by a step."""
         places = [
             self._new(argument, [self._number(start)])
             for start, argument in zip(starts, arguments, strict=True)
@@ -315,8 +313,7 @@ class Control:
         make: Callable[[Sequence[list[Call]]], Call],
         reads: Sequence[View],
     ) -> None:
-        """Adds a step for `op` whose call, given by `make`, runs the calls of its
-        regions."""
+        """Adds a step for `op`, whose call `make` makes from its regions' calls."""
         regions = self._program.steps_of(op)
         inside_reads, writes = touched(regions)
 

@@ -79,7 +79,7 @@ class ProgramMemory(Memory):
             {} if like is None else like.constants.copy()
         )
         self._regions: dict[tuple[str, int], MemoryBlock] = {}  # of allocators
-        self._allocated: dict[MemoryRange, tuple[Pool, int]] = {}  # and address
+        self._allocated: dict[MemoryRange, tuple[Pool, int]] = {}  # with addresses
         self._held: dict[
             MemoryRange, Block | None
         ] = {}  # live buffers, with the block of their `memref.alloc`

@@ -1,5 +1,4 @@
-"""A program ready to run: its memory and its steps, and how they follow arguments that
-move.
+"""A program that is ready to run: its memory, its steps, and how they follow arguments.
 
 Knows no IR: compiled.py makes a program from IR, saved/ from a file.
 """
@@ -56,8 +55,7 @@ class Memory:
         return all(m.array is pools[d].memory for d, m in self.arena_memories.items())
 
     def follow_pools(self) -> None:
-        """Updates arenas that pools have reallocated. The caller must remake the steps
-        then."""
+        """Updates arenas that pools have reallocated. The steps must be remade then."""
         for device, memory in self.arena_memories.items():
             memory.array = self._pools[device].memory
             memory.home = memory.array if self.arenas_move else None
@@ -71,8 +69,7 @@ class Program:
         self.inputs: Sequence[MemoryBlock] = ()
         """The memory of the argument for each input."""
         self.results: Sequence[MemoryBlock | View] = ()
-        """The argument that holds each result, or a view if the result lies elsewhere.
-        """
+        """The argument that holds each result; a view if it lies elsewhere."""
         self.steps: list[Step] = []
         self._all_steps: list[Step] = []  # including those in loops and branches
         self._scratches: dict[object, Scratch] = {}
@@ -175,8 +172,7 @@ class Program:
                 step.remake()
 
     def _relocate(self, step: Step, moving: Sequence[MemoryBlock]) -> None:
-        """Makes the calls of `step` relocatable; marks `step` as fixed if they cannot
-        be."""
+        """Makes a step's calls relocatable; marks the step as fixed if it can't."""
         if not step.arguments and not self.memory.arenas_move:
             return
         try:

@@ -1,5 +1,4 @@
-"""Divides the steps of a program into stages, for callers that provide memory only
-while it is in use.
+"""Divides a program into stages, so that callers provide memory only while it is used.
 
     step           0    1    2    3    4
     result r                      x    x     provided before the second stage

@@ -31,8 +31,7 @@ class MemoryBlock:
         self.array = array
         self.name = name
         self.device = device
-        """The device of the memory; empty for constants, which every device can read.
-        """
+        """The memory's device; empty for constants, which all devices can read."""
         self.prepacked = prepacked
         """Packed copies for kernels; None if the contents may change between runs."""
         self.home = home
@@ -73,8 +72,7 @@ class MemoryBlock:
 
 @dataclass(eq=False)
 class MemoryRange:
-    """The part of a memory block that an allocation or a view of an arena occupies, in
-    bytes."""
+    """The bytes of a memory block that an allocation or a view of an arena has."""
 
     memory: MemoryBlock
     start: int
@@ -82,8 +80,7 @@ class MemoryRange:
     name: str = ""
     """The SSA name, such as `%a`; empty if the IR has none."""
     origin: int | None = None
-    """The byte of the memory that view offsets are relative to, if it is not `start`.
-    """
+    """The byte that view offsets are relative to, if it is not `start`."""
 
     @property
     def stop(self) -> int:
@@ -117,8 +114,7 @@ class View:
 
 @dataclass(eq=False)
 class Step:
-    """The calls of one operation, and how to make them for the current memory of
-    arguments."""
+    """An operation's calls, and how to make them for the arguments' memory."""
 
     make: Callable[[], list[Call]]
     arguments: frozenset[MemoryBlock] = frozenset()

@@ -61,8 +61,7 @@ def of_numpy(name: str) -> Any:
 
 
 def method(of: object, name: str) -> Any:
-    """The method `name` of an array or a ufunc. Raises `ValueError` if no call uses
-    it."""
+    """A method of an array or a ufunc. Raises `ValueError` if no call uses it."""
     if name not in METHODS.get(type(of), ()):
         raise ValueError(f"the method {name} of a {type(of).__name__}")
     return getattr(of, name)

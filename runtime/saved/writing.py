@@ -111,8 +111,7 @@ class _Writer:
 
     def __init__(self, program: CompiledProgram):
         self.functions: dict[str, str] = {}
-        """The name of the object file of each native function, by the function's
-        digest."""
+        """The object file's name for each native function, by digest."""
         self.objects: dict[str, bytes] = {}
         """Machine code by the name of its object file."""
         self.primitives: list[object] = []
@@ -162,8 +161,7 @@ class _Writer:
         return self.value(result.array())
 
     def needed(self) -> dict[str, object]:
-        """The requirements of the calls: the version of oneDNN, and the processor's
-        features."""
+        """What the calls require: a version of oneDNN, features of the processor."""
         needed: dict[str, object] = {}
         if self.primitives:
             needed["oneDNN"] = library().version

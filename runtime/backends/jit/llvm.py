@@ -110,8 +110,7 @@ class Compiler:
         return function
 
     def linked(self, digest: str, code: "ObjectFile | None" = None) -> "Function":
-        """The function with this digest: an existing one, or a new one from an object
-        file."""
+        """The function with this digest: a known one, or one from an object file."""
         return self._functions.setdefault(digest, Function(self, digest, code))
 
     def make(self, functions: Iterable["Function"]) -> None:

@@ -1,5 +1,4 @@
-"""Makes calls of native functions, and joins sequences, loops and branches of them into
-one call.
+"""Calls of native functions; joins sequences, loops and branches of them into one call.
 
 A native function takes the address of an array of 64-bit words, most of which are
 addresses. It returns 0 or, only if it calls oneDNN, the status of an error.
@@ -73,9 +72,7 @@ done:
   %result = phi i32 [%tested, %next], [%status, %run]
   ret i32 %result
 }}"""
-"""Runs the first tape; while that sets the flag, runs the second and the first
-again.
-"""
+"""Runs the first tape; while it sets the flag, runs the second and the first again."""
 
 IF = f"""{_CONTROL}  %is_set = load i8, ptr %flag
   %holds = icmp ne i8 %is_set, 0
@@ -87,8 +84,7 @@ IF = f"""{_CONTROL}  %is_set = load i8, ptr %flag
 
 
 class Target(NamedTuple):
-    """An address that is to be written to `place`, or passed to `function` after
-    `place`."""
+    """An address is written to `place`, or passed to `function` after `place`."""
 
     place: int
     function: int = 0
@@ -145,8 +141,7 @@ class Pointer(Protocol):
 
 
 def triples(points: Iterable[tuple[int, Pointer]]) -> list[int]:
-    """The target, as two numbers, and the offset in bytes of each pointer in
-    `points`."""
+    """The target, as two numbers, and the offset in bytes of each pointer."""
     return [x for offset, point in points for x in (*point.target, offset)]
 
 
@@ -161,8 +156,7 @@ class Record:
 
     @cached_property
     def words(self) -> ctypes.Array[ctypes.c_int64]:
-        """The words, made on first use: measuring the workspace of a kernel needs
-        none."""
+        """The words, made on first use: measuring a kernel's workspace needs none."""
         words = self._made_words()
         return (ctypes.c_int64 * len(words))(*words)
 

@@ -16,8 +16,7 @@ DECLARED = "declare i32 @pthread_sigmask(i32, ptr, ptr)"
 
 
 def block(signals: str, before: str = "null") -> str:
-    """The LLVM IR of a call that blocks `signals`, and stores the previous mask in
-    `before`."""
+    """LLVM IR that blocks `signals`, and stores the previous mask in `before`."""
     how = getattr(signal, "SIG_BLOCK", 0)
     return f"call i32 @pthread_sigmask(i32 {how}, ptr {signals}, ptr {before})"
 

@@ -22,8 +22,7 @@ class Slice(NamedTuple):
     starts: Sequence[Array]
     """An integer for each dimension of `source`."""
     stand_in: Array
-    """An array with the slice's shape and strides, in separate memory that is never
-    accessed."""
+    """Has the slice's shape and strides, in other memory that is never accessed."""
 
     @property
     def moving(self) -> Sequence[int]:

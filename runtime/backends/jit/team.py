@@ -172,9 +172,7 @@ awake:
   br label %look
 }}
 {signals.DECLARED}"""
-"""The endless loop of a thread of the team. It blocks signals, so that Python's threads
-receive them.
-"""
+"""The endless loop of a thread of the team. Signals are left to Python's threads."""
 
 PARALLEL = f"""{_TAKE}
 define i32 @{{name}}(ptr %words) {{

@@ -83,8 +83,7 @@ class Tools:
 
 
 def installed() -> Iterator[Tools]:
-    """The tools on PATH: first without a version suffix, then from the newest version
-    on."""
+    """The tools on PATH: without a version suffix, then from the newest version on."""
     for suffix in ("", *(f"-{v}" for v in range(NEWEST, OLDEST - 1, -1))):
         opt = shutil.which(f"mlir-opt{suffix}")
         runners = (shutil.which(name + suffix) for name in RUNNERS)
@@ -230,8 +229,7 @@ def _text(module: ModuleOp) -> str:
 def _server(
     types: Sequence[Attribute], places: Sequence[int], file: int, size: int
 ) -> str:
-    """`tensorplan_serve`: maps the file, then runs the program once for each
-    request."""
+    """`tensorplan_serve`: maps the file, then runs the program for each request."""
     arena = f"memref<{size}xi8>"
     views = loads = ""
     for n, (type, place) in enumerate(zip(types, places, strict=True)):

@@ -37,9 +37,7 @@ _Strides: TypeAlias = tuple[int, int]
 """The bytes from one reduced element to the next, and from lane to lane."""
 
 SHORT = 3
-"""In vectors: the lanes of longer rows are combined in less time than rows are
-transposed.
-"""
+"""In vectors: combining the lanes of longer rows is faster than transposing rows."""
 
 
 def on_elements(

@@ -82,8 +82,7 @@ class Value:
         return self.code.binary("lshr", self, bits)
 
     def compare(self, predicate: str, other: Operand) -> "Value":
-        """An `i1` for each element. `predicate` is as in LLVM: `olt`, `une`, `slt`,
-        ..."""
+        """An `i1` for each element; `predicate` as in LLVM: `olt`, `une`, `slt`, ..."""
         x, y = self.code.matched(self, other)
         name = "fcmp" if x.is_float else "icmp"
         return self.code.op(f"{name} {predicate} {typed(x)}, {y.text}", "i1", x.lanes)
@@ -180,8 +179,7 @@ class LlvmFunction:
         return Value(self, literal(number, element), element, 0, number)
 
     def matched(self, *operands: Operand) -> list[Value]:
-        """The operands as values of the first value's element type, all as wide as the
-        widest."""
+        """Values of the first value's element type, all as wide as the widest."""
         first = next(x for x in operands if isinstance(x, Value))
         values = [
             x if isinstance(x, Value) else self.number(x, first.element)
@@ -289,14 +287,12 @@ class LlvmFunction:
     def all_moved(
         self, pointers: Sequence[str], index: str, strides: Sequence[int]
     ) -> list[str]:
-        """The addresses that are `index * stride` bytes after `pointers`, with a stride
-        for each."""
+        """The addresses `index * stride` bytes after `pointers`, each by its stride."""
         pairs = zip(pointers, strides, strict=True)
         return [self.moved(pointer, index, stride) for pointer, stride in pairs]
 
     def prefetch(self, pointer: str, offset: int) -> None:
-        """Prefetches the cache line at `pointer + offset`; harmless if there is no such
-        memory."""
+        """Prefetches the cache line at `pointer + offset`, if there is such memory."""
         self.declare("void @llvm.prefetch.p0(ptr, i32, i32, i32)")
         at = self.moved(pointer, str(offset), 1)
         self.line(f"call void @llvm.prefetch.p0(ptr {at}, i32 0, i32 3, i32 1)")
@@ -322,8 +318,7 @@ class LlvmFunction:
         self.line(f"store {typed(value)}, ptr {slot}")
 
     def buffer(self, element: str, count: int) -> str:
-        """The address of `count` elements of stack memory, valid while the function
-        runs."""
+        """The address of `count` elements, allocated while the function runs."""
         name = f"%b{next(self._names)}"
         self._slots.append(f"  {name} = alloca {element}, i64 {count}")
         return name
@@ -341,8 +336,8 @@ class LlvmFunction:
 
     @contextmanager
     def loop(self, start: str, stop: str, step: str | int) -> Generator[str]:
-        """Runs its body at least once: for `start`, `start + step`, ... below
-        `stop`."""
+        """Runs its body for `start`, `start + step`, ... below `stop`; at least
+        once."""
         number = next(self._names)
         before, body, after = self._block, f"body{number}", f"after{number}"
         self.line(f"br label %{body}")

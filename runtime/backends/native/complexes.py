@@ -86,8 +86,7 @@ def _as_in_c(x: Complex, y: Complex, quotient: Complex) -> Complex:
 
 
 def _direction(x: Complex) -> Complex:
-    """`x`, with infinite numbers replaced by their direction: 1 for each infinite
-    part."""
+    """`x`; for infinite numbers their direction: 1 for each infinite part."""
     code, element = x.code, x.real.element
     one, zero = code.number(1.0, element), code.number(0.0, element)
     real, imag = (

@@ -143,8 +143,7 @@ class _Lowering:
         return False
 
     def left(self, pointer: str, vector: int) -> Value:
-        """The left side for a vector of sums; `pointer` is the address for the first
-        vector."""
+        """The left side for a vector of sums; `pointer` is that of the first vector."""
         raise NotImplementedError
 
     def right(self, pointer: str, vector: int) -> Value:

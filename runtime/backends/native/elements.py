@@ -294,8 +294,7 @@ def _lowest_bits(value: Value, dtype: DType) -> Value:
 
 
 def _shortened(value: Value, dtype: DType) -> Value:
-    """Converts a value from registers to memory; small floats must be rounded
-    already."""
+    """Converts from registers to memory; small floats must be rounded already."""
     if dtype.kind == "b":
         return value.cast("zext", "i8")
     if name_of(dtype) == "float16":

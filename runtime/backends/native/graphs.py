@@ -1,5 +1,4 @@
-"""Builds the computation of an operation or a fusion as a graph over one iteration
-space.
+"""Represents an operation or a fusion as a graph over one iteration space.
 
 The space has the shape of the result, or of the operand of reductions. Each node of the
 graph is the element at an index of the space. It is read from an array, with stride
@@ -27,14 +26,11 @@ from .code import Number
 from .elements import has_registers, number_of
 
 Mapped: TypeAlias = tuple[int | None, ...]
-"""The dimension of the space for each dimension of a value; None for dimensions of size
-1.
-"""
+"""The space's dimension for each dimension of a value; None for those of size 1."""
 
 
 class NoLoopNest(Exception):
-    """No loop nest is possible or worthwhile; another kernel must compute the
-    operation."""
+    """Another kernel must compute it: there is no loop nest, or none that pays."""
 
 
 @dataclass(eq=False)
@@ -62,7 +58,7 @@ class ElementNode:
 
 @dataclass
 class ElementGraph:
-    """A graph. `arrays` are views with the dimensions of the space, the last is the
+    """A graph. `arrays` are views with the space's dimensions; the last is the
     output."""
 
     shape: Shape
@@ -73,8 +69,7 @@ class ElementGraph:
     """Operands before users; `root` is the last."""
 
     wholes: list[Array] = field(default_factory=list[Array])
-    """The complete arrays that elements are gathered from; `arrays` only have windows
-    of them."""
+    """The arrays that elements are gathered from; `arrays` has windows of them."""
 
     @property
     def placed(self) -> Mapping[int, frozenset[int]]:
@@ -93,7 +88,7 @@ def graph_of(
     arrays: Mapping[SSAValue, Array],
     out: Array,
 ) -> ElementGraph:
-    """The graph of `result`, computed from `arrays` by `ops`, each of which defines one
+    """The graph of `result`, computed from `arrays` by `ops`, which each define a
     value.
 
     Raises `NoLoopNest` if there is no such graph.
@@ -177,8 +172,7 @@ class _Builder:
                 self.arrays[value] = view
 
     def _node(self, value: SSAValue, mapped: Mapped) -> ElementNode:
-        """The node of `value`, whose dimensions are the dimensions `mapped` of the
-        space."""
+        """The node of `value`, with its dimensions in the space."""
         waiting = [(value, mapped)]  # not recursive, as chains may have any length
         while waiting:
             missing = [k for k in self._operands(*waiting[-1]) if k not in self._nodes]
@@ -193,8 +187,7 @@ class _Builder:
     def _operands(
         self, value: SSAValue, mapped: Mapped
     ) -> Sequence[tuple[SSAValue, Mapped]]:
-        """The operands of the node of `value`, each with its dimensions in the
-        space."""
+        """The operands of a value's node, with their dimensions in the space."""
         op = self._ops.get(value)
         if op is None or value in self._splats or value in self.arrays:
             return ()
@@ -307,8 +300,7 @@ _VIEWS = (shaping.ViewOp, shaping.DeviceCopyOp)
 
 
 def _mapped_through(op: TensorOp, shape: Shape, mapped: Mapped) -> Mapped:
-    """The dimensions of the operand in the space, if those of the result are
-    `mapped`."""
+    """The operand's dimensions in the space, if the result's are `mapped`."""
     match op:
         case shaping.DeviceCopyOp():
             return mapped

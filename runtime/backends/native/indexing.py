@@ -73,8 +73,7 @@ class _Windows:
     """For each indexed dimension, an entry of each index vector."""
     dims: Sequence[int]
     batching: Mapping[int, int]
-    """The dimension of the index vectors that each batched dimension of `whole` runs
-    along."""
+    """Maps batched dimensions of `whole` to dimensions of the index vectors."""
     kind: str | None = None
     """The kind of a scatter."""
     is_clamped: bool = True
@@ -297,8 +296,7 @@ class _Lowering:
             self._elements(self._window, [whole, window])
 
     def _elements(self, loops: Loops, pointers: Sequence[str]) -> None:
-        """The loops over a window. The last one uses vectors if elements are
-        contiguous."""
+        """The loops over a window; the last uses vectors if elements are contiguous."""
         dtype = self._where.whole.dtype
         size, steps = loops[-1] if loops else (1, (0, 0))
         if len(loops) > 1 or (loops and set(steps[:2]) != {dtype.itemsize}):

@@ -54,8 +54,8 @@ from .functions import Nests, nested
 from .graphs import ElementGraph, ElementNode, by_result
 
 LARGEST = 1 << 12
-"""The elements of a tile's sums, and of the part of the image that it reads: 16 KiB of
-sums.
+"""The elements of a tile's sums (16 KiB), and of the part of the image that it
+reads.
 """
 
 FEWEST = 64
@@ -68,9 +68,7 @@ _NARROW = ("int8", "uint8")
 _INT16, _INT32 = np.dtype(np.int16), np.dtype(np.int32)
 
 Formula: TypeAlias = Callable[..., Sequence[TensorOp]]
-"""`(element, *values) -> ops`; the last operation defines a result of type
-`element`.
-"""
+"""`(element, *values) -> ops`; the last one defines a result of type `element`."""
 
 
 @dataclass(frozen=True)
@@ -88,8 +86,7 @@ class Spatial:
         return self.stride if self.window == 1 else 1
 
     def span(self, places: slice) -> tuple[int, int]:
-        """The first element that is read for some positions, and the number of
-        elements."""
+        """The first element that is read for some positions, and the number."""
         reach = (places.stop - 1 - places.start) * self.stride
         reach += (self.window - 1) * self.dilation
         return places.start * self.stride - self.low, reach // self.step + 1
@@ -286,8 +283,7 @@ class _Sum:
         return [*packing, *parallel(parts, scratch.threads)]
 
     def _rows(self, block: Slices) -> Iterator[Slices]:
-        """Positions to process at a time, with the features for which their image is
-        packed."""
+        """Positions to process at a time, and the features to pack their image for."""
         *places, features = block
         sizes = tuple(x.stop - x.start for x in places)
         for some in _cut(features, self.together or features.stop):
@@ -516,8 +512,7 @@ def _bounded(block: Slices, shape: Shape) -> Slices:
 
 
 def _columns(rows: Slices, left: Array) -> Iterator[tuple[Slices, Array]]:
-    """The features that are computed at a time for some positions, and the left side
-    for them."""
+    """The features to compute at a time for some positions, and their left side."""
     *places, features = rows
     count = -(-prod(x.stop - x.start for x in rows) // LARGEST)
     step = -(-(features.stop - features.start) // (count * panel())) * panel()

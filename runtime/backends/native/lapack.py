@@ -67,9 +67,7 @@ class _Asked(NamedTuple):
 
 
 _Passed: TypeAlias = str | int | float | _Memory | None
-"""A character, an integer, an element, memory; None for memory that a routine does not
-access.
-"""
+"""A character, an integer, an element, memory; None for memory that is not accessed."""
 
 
 class _Matrices:
@@ -140,8 +138,7 @@ class _Matrices:
     def _lengths(
         self, name: str, arguments: Sequence[_Passed | _Asked]
     ) -> Sequence[int]:
-        """The lengths of the workspaces, which a routine returns if it is called with
-        length -1."""
+        """The lengths of the workspaces, which a call with length -1 returns."""
         address = externals.address_of(name_for(name, self.dtype))
         answers = [np.zeros(1, x.dtype) for x in arguments if isinstance(x, _Asked)]
         if not answers:
@@ -187,8 +184,7 @@ class _Matrices:
             pass
 
     def read_and_check(self, to: _Memory, x: Array) -> Value:
-        """Copies a matrix or a vector to memory; returns whether all of it is
-        finite."""
+        """Copies a matrix or a vector to memory; returns whether it is finite."""
         finite = self.code.slot(self.code.number(1, "i1"))
         with self._reading(to, x) as value:
             is_finite = _is_finite(value, x.dtype)
@@ -367,8 +363,7 @@ def _triangular_solve(
 
 
 def _lead(x: Array) -> int | None:
-    """The elements from one row to the next, if the elements of a row are
-    contiguous."""
+    """The elements from one row to the next; None if rows are not contiguous."""
     *_, step, within = x.strides
     lead, rest = divmod(step, x.itemsize)
     if x.shape[-2] == 1:

@@ -48,9 +48,7 @@ elsewhere. More of each row is read at a time.
 """
 
 AHEAD = 4
-"""In sums of columns, the number of rows between the current row and the prefetched
-one.
-"""
+"""In sums of columns, the rows from the current row to the prefetched one."""
 
 FAR = 1 << 11
 """The minimum stride in bytes between rows for which prefetching helps."""
@@ -124,8 +122,7 @@ class _Lowering:
             self.wide = [self._width(passes)] * len(passes)
 
     def _width(self, passes: Sequence[int]) -> int:
-        """The number of indices of the vectorized loop that the passes process at a
-        time."""
+        """The indices of the vectorized loop that the passes process at a time."""
         nodes = {n for stage in passes for n in computed(self.nest, stage)}
         vectors = UNROLLED
         is_in_memory = not self.is_across and not self.turned
@@ -277,8 +274,7 @@ class _Lowering:
     # Passes
 
     def _passes(self, scope: _Scope) -> None:
-        """Inside all loops over kept dimensions: computes the reductions, then the
-        result."""
+        """In all loops over kept dimensions: computes reductions, then the result."""
         nest = self.nest
         for self.stage in range(nest.root.stage + 1):
             self._hoist(scope)

@@ -43,8 +43,7 @@ class _Format:
 
     @property
     def round(self) -> float:
-        """Adding this number to a float leaves the rounded integer in the lowest
-        bits."""
+        """Adding it to a float leaves the rounded integer in the lowest bits."""
         return 1.5 * 2.0**self.fraction
 
     @property
@@ -97,9 +96,7 @@ LOG = (0.3333331260399265, -0.2500000959963835, 0.20002118662908383,
 LOG_RATIO = (0.666666666666667, 0.39999999999898195, 0.28571428626511897,
              0.2222221105450893, 0.18182894550963372, 0.15331552770237564,
              0.1461841791267271)  # fmt: skip
-"""(log((1 + s) / (1 - s)) - 2 s) / s^3 in s^2, for s = f / (2 + f) and f as in `LOG`,
-in f64.
-"""
+"""(log((1 + s) / (1 - s)) - 2 s) / s^3 in s^2, for s = f / (2 + f), in f64."""
 
 TANH_TOP = (0.9999999986917398, 0.13679914318970224, 0.003868326829934508,
             2.8007441753194017e-05, 3.0584986002414766e-08,
@@ -178,8 +175,7 @@ def exp(x: Value) -> Value:
 
 
 def _times_exp(factor: Value, x: Value, rest: Operand) -> Value:
-    """factor exp(x + rest), where the rest is less than one unit in the last place of
-    `x`."""
+    """factor exp(x + rest), with `rest` below one unit in the last place of `x`."""
     code, form = x.code, FORMATS[x.element]
     n, r = _reduced(_at_most(_at_least(x, form.lowest), form.highest))
     r = r + rest if rest else r
@@ -239,8 +235,7 @@ def _log_tail(f: Value) -> Value:
 
 
 def _special_logs(x: Value, result: Value) -> Value:
-    """The logarithm of `x`: `result`, or the special value where the formula does not
-    hold."""
+    """The logarithm of `x`: `result`, or a special value."""
     code = x.code
     result = code.select(x.compare("oeq", float("inf")), x, result)
     result = code.select(x.compare("oeq", 0.0), float("-inf"), result)

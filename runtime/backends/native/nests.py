@@ -39,7 +39,7 @@ and of a row's share in transposing a block.
 """
 
 WORTH_TURNING = 1 << 13
-"""The minimum instructions saved by transposing, as it costs LLVM some hundredths of a
+"""The minimum instructions saved; transposing costs LLVM some hundredths of a
 second.
 """
 
@@ -59,8 +59,7 @@ class LoopNest:
     strides: list[list[int]]
     """For each array, the stride of each loop in bytes."""
     short: int = -1
-    """The loop that vectors hold completely for each index of `lane`; -1 if there is
-    none."""
+    """The loop that vectors hold wholly for each index of `lane`; -1 for none."""
     turned: list[int] = field(default_factory=list[int])
     """The arrays whose rows are transposed into columns, in buffers."""
     saved: list[ElementNode] = field(default_factory=list[ElementNode])
@@ -90,8 +89,7 @@ class LoopNest:
 
     @property
     def buffers(self) -> list[tuple[Shape, DType]]:
-        """The shapes and types of the buffers that the code needs: for `saved`, then
-        for `turned`."""
+        """The shapes and types of buffers: for `saved`, then for `turned`."""
         shape = tuple(self.sizes[self.kept :])
         if self.turned:
             shape = (*shape, UNROLLED * self.lanes)
@@ -118,8 +116,7 @@ class LoopNest:
         )
 
     def is_inner(self, node: ElementNode) -> bool:
-        """Whether the node depends on reduced dimensions, so that it varies within a
-        row."""
+        """Whether the node varies within a row, that is, along reduced dimensions."""
         return any(d >= self.kept for d in node.dims)
 
 

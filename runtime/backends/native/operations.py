@@ -33,8 +33,7 @@ from .elements import converted, part_type, register_type, rounded
 
 
 def is_better(kind: str, dtype: DType, x: Value, y: Value) -> Value:
-    """Whether `x` is greater (`kind` "maximum") or less than `y`; false if either is
-    NaN."""
+    """Whether `x` is more (`kind` "maximum") or less than `y`; false for a NaN."""
     sign = "o" if x.is_float else "s" if dtype.kind == "i" else "u"
     return x.compare(sign + ("gt" if kind == "maximum" else "lt"), y)
 
@@ -138,8 +137,7 @@ FORMS: Forms = {
 
 @dataclass(frozen=True)
 class _Writer(Scalars[Any]):
-    """Appends instructions to a function. The value of a term is a `Value` or a
-    `Complex`."""
+    """Appends instructions to a function. Terms have a `Value` or a `Complex`."""
 
     code: LlvmFunction
 

@@ -45,9 +45,7 @@ from .nests import VECTOR, Loops, merged
 from .operations import extreme
 
 FEW = 9
-"""The maximum elements of a window that are unrolled if every position meets all of
-them.
-"""
+"""The maximum elements of an unrolled window; every position must meet them all."""
 
 
 class _Dimension(NamedTuple):
@@ -349,8 +347,7 @@ class _Selecting(_Lowering):
         selected: str,
         lanes: int,
     ) -> Iterator[tuple[str, Value]]:
-        """The pointers to selected elements, and the positions that have selected
-        them."""
+        """Pointers to selected elements, and the positions that selected them."""
         code = self.code
         if lanes == 1:
             address = code.get(selected, "i64", 1)

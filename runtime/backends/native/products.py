@@ -1,5 +1,4 @@
-"""Computes products as sums in a loop nest: products with a vector, of integers, and of
-small matrices, alone or in a batch.
+"""Computes some products as sums in a loop nest, alone or in a batch.
 
     out[b, i, j] = sum over k of lhs[b, i, k] * rhs[b, j, k]
 
@@ -37,7 +36,7 @@ weights first, to as much scratch memory.
 """
 
 SMALL = 1 << 18
-"""The maximum multiplications of complex numbers for which a loop nest is faster than a
+"""The maximum complex multiplications for which a loop nest is faster than a
 library.
 """
 

@@ -1,5 +1,4 @@
-"""Computes cumulative sums, products and extremes, in the lanes of many vectors at a
-time.
+"""Computes cumulative sums, products and extremes of many vectors of columns.
 
     for some columns:
         total = 0
@@ -149,8 +148,7 @@ class _Lowering:
         lanes: int,
         active: int,
     ) -> None:
-        """Adds `length` vectors to the total, in the order of the scan, and stores each
-        sum."""
+        """Adds vectors to the total, in the order of the scan, and stores each sum."""
         code, dtype = self._code, self._dtype
         with code.loop("0", str(length), 1) as done:
             is_ahead = self._order > 0

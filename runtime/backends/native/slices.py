@@ -1,6 +1,4 @@
-"""Groups on slices that start at run-time indices: in place, without copying the
-slices.
-"""
+"""Groups on slices that start at run-time indices, without copying the slices."""
 
 from collections.abc import Callable, Mapping, Sequence
 

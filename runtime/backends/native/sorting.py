@@ -118,8 +118,7 @@ columns, results and buffers are along the last dimension.
 
 
 class _Sort:
-    """The words are the addresses of the columns, then of the results, then of
-    buffers."""
+    """The words are the addresses of columns, then of results, then of buffers."""
 
     buffers: Sequence[int] = ()
     """The elements of the buffers that each column needs."""
@@ -337,8 +336,7 @@ class Selection(Merging):
         self._copy_first(sides[0], results)
 
     def _find(self, sources: Side, sides: Sequence[Side], first: str) -> None:
-        """Finds the first elements of the kept ones and of those from position `first`
-        on."""
+        """Finds the first elements of the kept ones and of all from `first` on."""
         code, kept, last = self._code, sides[0], str(self._count - 1)
         added = [
             [(code.moved(p, str(self._count), x.itemsize), x) for p, x in side]

@@ -123,8 +123,7 @@ def _is_for_nest(op: ConvolutionOp, inputs: Sequence[Array]) -> bool:
 
 
 def _has_one_feature(op: ConvolutionOp, inputs: Sequence[Array]) -> bool:
-    """Whether there is one feature on a side, and rows of the result have whole
-    vectors."""
+    """Whether a side has one feature, and rows of the result have whole vectors."""
     kernel = inputs[1]
     seen, made = (kernel.shape[op.labels[1].index(label)] for label in "io")
     return (

@@ -34,8 +34,7 @@ VECTORS = 2
 def calls_of(
     op: Contraction, inputs: Sequence[Array], out: Array, scratch: Scratch
 ) -> list[Call] | None:
-    """The calls of a product, or None if it is not a vector by a matrix with long
-    rows."""
+    """The calls of such a product; None for other contractions."""
     elements = {name_of(x.dtype) for x in (*inputs, out)}
     if not isinstance(op, DotGeneralOp) or elements not in ({"float32"}, {"float64"}):
         return None

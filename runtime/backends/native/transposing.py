@@ -106,8 +106,7 @@ def side(size: int) -> int:
 
 @lru_cache(KEPT)
 def _lowered(layout: _Layout) -> str:
-    """The text of the function. Its words are the addresses of the source and of the
-    target."""
+    """The function's text. Its words are the addresses of source and target."""
     code = LlvmFunction()
     size, shape, read, written, columns, rows = layout
     around: Loops = [
@@ -127,10 +126,10 @@ def _lowered(layout: _Layout) -> str:
 class Matrix:
     """Code that copies a matrix with contiguous rows into one with contiguous columns.
 
-    size: bytes of an element: 1, 2, 4 or 8. row: the bytes from a row of the source to
-    the next. column: the bytes from a column of the target to the next. is_large:
-    whether whole cache lines are worth more code.
-    """
+    size: bytes of an element: 1, 2, 4 or 8.
+    row: the bytes from a row of the source to the next.
+    column: the bytes from a column of the target to the next.
+    is_large: whether whole cache lines are worth more code."""
 
     code: LlvmFunction
     size: int

@@ -1,5 +1,4 @@
-"""Contractions of elements that are multiplied as f32, by oneDNN: of f16, or of two
-types.
+"""Contractions that multiply as f32, by oneDNN: of f16, or of two element types.
 
 Native loops convert the operands to f32 and the result back: a product part by part, a
 convolution by batches or features. The converted parts are in the workspace. oneDNN has
@@ -74,8 +73,7 @@ def _convolved(
     scratch: Scratch,
     convert: Convert,
 ) -> list[Call] | None:
-    """A convolution, block by block; operands that all blocks read are converted
-    once."""
+    """A convolution by blocks; operands that all blocks read are converted once."""
     calls: list[Call] = []
 
     def wide(x: Array) -> Array:

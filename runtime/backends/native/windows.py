@@ -66,8 +66,7 @@ def parts(op: ReduceWindowOp, x: Array, out: Array) -> Iterator[Part]:
 
 
 class _Span(NamedTuple):
-    """Adjacent positions along a dimension whose windows are clipped in the same
-    way."""
+    """Adjacent positions along a dimension with windows clipped in the same way."""
 
     places: slice
     element: int

@@ -55,8 +55,7 @@ def ufunc_call(function: np.ufunc, *arrays: Array) -> Call:
 
 
 def check_types(op: Operation, function: np.ufunc, *dtypes: DType) -> None:
-    """Raises `LocatedError` for element types that NumPy would convert before
-    computing."""
+    """Raises `LocatedError` for element types that NumPy would convert first."""
     if not _computes_in(function, dtypes):
         names = ", ".join(map(str, dtypes))
         raise LocatedError(f"{op.name} is not defined on elements of type {names}", op)

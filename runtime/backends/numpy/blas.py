@@ -16,9 +16,7 @@ _SUFFIXES = ("64_", "", "_64")
 
 _lock = Lock()
 _count = _before = 0
-"""The number of active `Threads`, and BLAS's number of threads before the first of
-them.
-"""
+"""The number of active `Threads`, and BLAS's setting before the first of them."""
 
 
 class Threads:
@@ -57,8 +55,7 @@ class Threads:
 
 @cache
 def _controls() -> tuple[Callable[[], int], Callable[[int], object]]:
-    """Functions that get and set the number of threads; without effect for another
-    BLAS."""
+    """Functions that get and set the number; without effect for another BLAS."""
     loaded = ctypes.CDLL(np.linalg._umath_linalg.__file__)  # pyright: ignore
     for prefix in _PREFIXES:
         for suffix in _SUFFIXES:

@@ -155,8 +155,7 @@ def key_of(op: SortOp) -> tuple[SSAValue, bool] | None:
 def _is_alike(
     a: SSAValue, b: SSAValue, number: Mapping[SSAValue, int], distance: int
 ) -> bool:
-    """Whether `b` computes from the second elements what `a` computes from the first
-    ones."""
+    """Whether `b` is the same function of the second elements as `a` of the first."""
     if a in number or b in number:
         return (
             a in number

@@ -39,9 +39,7 @@ COLUMNS = 1 << 19
 """The elements of windows that are multiplied at a time (2 MiB of f32)."""
 
 PLACES = 256
-"""The minimum number of positions to multiply at a time, however large the kernel
-is.
-"""
+"""The minimum positions to multiply at a time, however large the kernel is."""
 
 
 @dataclass(frozen=True)
@@ -198,7 +196,7 @@ class _Product:
         return copy(buffer, source)
 
     def _matrix(self, kernel: Array) -> Array | None:
-        """A part of the kernel as matrices that BLAS might read, by groups and
+        """Part of the kernel as matrices that BLAS might read, by groups and
         batches."""
         features = kernel.shape[-1]
         window = kernel.size // (self.groups * features)
@@ -222,7 +220,7 @@ class _Product:
     def multiply(
         self, places: tuple[slice, ...], windows: Sequence[tuple[slice, ...]]
     ) -> list[Call]:
-        """The calls that compute the result at some positions, summed over parts of the
+        """The calls for the result at some positions, summed over parts of the
         window."""
         start = self.scratch.mark
         out = self.out[:, *places, ...]
@@ -253,8 +251,8 @@ class _Product:
         return calls
 
     def _target(self, out: Array) -> Array | None:
-        """A view of the result as matrices that BLAS can write, by groups and batches,
-        or None."""
+        """The result as matrices that BLAS can write, by groups and batches, or
+        None."""
         if out.dtype != self.dtype:
             return None
         groups, *sizes, features = out.shape
@@ -297,8 +295,7 @@ class _Product:
     def _seen(
         self, places: tuple[slice, ...], window: tuple[slice, ...]
     ) -> tuple[Array, list[Call]]:
-        """The elements in windows: a view whose dimensions are groups, positions,
-        window."""
+        """A view of the elements in windows, by groups, positions and window."""
         by_place, by_window, spans = self._bounds(places, window)
         calls: list[Call] = []
         if self.is_regrouped or self._is_padded(places, window):
@@ -389,8 +386,7 @@ def _whole(shape: Shape) -> tuple[slice, ...]:
 
 
 def _run(x: Array, dims: Sequence[int]) -> tuple[int, int]:
-    """The stride and the negated size of the last of `dims`: smaller pairs copy
-    faster."""
+    """The stride and negated size of the last of `dims`: smaller ones copy faster."""
     last = max((d for d in dims if x.shape[d] > 1), default=dims[-1])
     return abs(x.strides[last]), -x.shape[last]
 

@@ -150,8 +150,7 @@ class UfuncProgram(Scalars[int]):
     def _add(
         self, form: np.ufunc | Emit, element: Attribute, *terms: Term[int]
     ) -> Term[int]:
-        """Appends a step. Raises `LocatedError` for element types that a ufunc does not
-        support."""
+        """Appends a step. Raises `LocatedError` for types that a ufunc lacks."""
         elements = [*(term.element for term in terms), element]
         dtypes = [numpy_dtype(x, self._op) for x in elements]
         if isinstance(form, np.ufunc):
@@ -219,8 +218,7 @@ class UfuncProgram(Scalars[int]):
     def compile_tile(
         self, leaves: Sequence[Array], out: Array, registers: "Registers"
     ) -> list[Call]:
-        """The calls for one tile. `leaves` and `out` are the parts of the arrays in the
-        tile."""
+        """The calls for one tile. `leaves` and `out` are parts of the arrays."""
         values = dict(enumerate(map(Operand, leaves))) | self._constants
         calls: list[Call] = []
         temporaries: list[Array] = []

@@ -1,7 +1,6 @@
 """Elementwise operations that NumPy computes by a ufunc, or in a few calls.
 
-Formulas (`tensorplan.dialects.tgraph.formulas`) express all other operations in terms
-of these.
+Formulas (`tensorplan.dialects.tgraph.formulas`) express all others in these.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,9 +26,7 @@ from . import special
 from .base import ufunc_call
 
 TILE = 1 << 16
-"""The elements of a tile: the best of 2^12 to 2^18 in measurements (f32, 1 MiB of L2
-cache).
-"""
+"""The elements of a tile: measured best of 2^12 to 2^18 (f32, 1 MiB of L2 cache)."""
 
 
 @dataclass(frozen=True)
@@ -145,8 +142,7 @@ def keep_where(
 def _mask(
     condition: Array, bits: DType, temporary: Temporary
 ) -> tuple[Array, list[Call]]:
-    """An integer array with all bits set where the condition holds, and none
-    elsewhere."""
+    """An integer array with all bits set where the condition holds, else none."""
     mask = temporary(bits)
     narrow = temporary(np.dtype(np.int8)) if bits.itemsize > 1 else mask
     negate = (np.negative, (condition.view(np.int8), narrow))

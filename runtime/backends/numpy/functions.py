@@ -61,8 +61,7 @@ def copy_slices(
 
 
 def _part(starts: Sequence[Array], whole: Array, sizes: Shape) -> tuple[slice, ...]:
-    """The slices of a part of `whole` with `sizes`, from `starts` clamped to the
-    array."""
+    """The slices of `sizes` in `whole`, at `starts` clamped to the array."""
     parts: list[slice] = []
     for start, size, width in zip(starts, whole.shape, sizes, strict=True):
         first = min(max(int(start), 0), size - width)
@@ -188,8 +187,7 @@ PART = 1 << 18
 
 @cache
 def _fourier() -> ModuleType | None:
-    """SciPy's transforms, which process several rows at once in vectors; None without
-    SciPy."""
+    """SciPy's transforms, which vectorize over rows; None without SciPy."""
     try:
         return import_module("scipy.fft")
     except ImportError:

@@ -207,7 +207,7 @@ def _stored(
     return calls
 
 
-# A contraction and what follows
+# A contraction and the operations after it
 
 
 def _contraction(parts: _Parts, out: Array, scratch: Scratch) -> list[Call]:
@@ -230,7 +230,7 @@ def _contraction(parts: _Parts, out: Array, scratch: Scratch) -> list[Call]:
     return contraction(first, inputs, sides, out, scratch, product, after)
 
 
-# A reduction of what a loop computes
+# A reduction of the result of a loop
 
 
 def _reduction(parts: _Parts, out: Array, scratch: Scratch) -> list[Call]:

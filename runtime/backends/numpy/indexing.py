@@ -83,8 +83,7 @@ def row_numbers(
 
 
 def batch_first(x: Array, window_dims: Sequence[int]) -> Array:
-    """A view of `x` with the dimensions of the index vectors before those of the
-    window."""
+    """A view of `x` with the dimensions of index vectors before the window's."""
     batch = [d for d in range(x.ndim) if d not in window_dims]
     return x.transpose([*batch, *window_dims])
 

@@ -46,8 +46,7 @@ ELEMENTWISE = frozenset(
 
 
 def split(op: Operation) -> tuple[Sequence[SSAValue], Sequence[SSAValue]]:
-    """The values that the body reads (operands, and values from outside), and the
-    destinations."""
+    """The values that the body reads (operands, and others), and the destinations."""
     sizes = op.properties.get("operandSegmentSizes")
     count = int(sizes.get_values()[-1]) if isinstance(sizes, DenseArrayBase) else 1
     inputs, outs = op.operands[:-count], op.operands[-count:]

@@ -1,5 +1,4 @@
-"""The kernel of random bits: all counters at a time. Allocates some arrays of their
-size.
+"""The kernel of random bits: all counters at a time. Allocates arrays of their size.
 
 See `tensorplan.dialects.tgraph.reference.random` for the generators.
 """

@@ -177,11 +177,10 @@ def select_and_scatter(
     outs: Sequence[Array],
     scratch: Scratch,
 ) -> list[Call]:
-    """Two passes over the window's elements: record the index of the selected one, then
-    add there.
+    """Two passes over the window's elements: number the selected one, then add there.
 
-    Indices ascend, so the last element that replaced a previous one has the largest. If
-    no element is better than the identity, the first one in the window is selected.
+    Numbers ascend, so the last element that replaced a previous one has the largest. If
+    no element is better than the identity, the first one that is met is selected.
     """
     (x, source), (out,) = inputs, outs
     if source.size == 0:

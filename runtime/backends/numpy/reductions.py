@@ -79,16 +79,14 @@ def _sums_of_rows(x: Array, out: Array, scratch: Scratch) -> list[Call]:
 
 @cache
 def _part(size: int) -> int:
-    """The number of elements of the parts that a row is divided into; 0 if it has no
-    such divisor."""
+    """The elements of each part of a row; 0 if a row has no such divisor."""
     if size <= LONGEST:
         return size
     return next((n for n in range(LONGEST, BLOCK, -1) if size % n == 0), 0)
 
 
 def _of_columns(x: Array, count: int, out: Array, scratch: Scratch) -> list[Call]:
-    """Sums over the first `count` dimensions; no calls if these cannot be merged into
-    one."""
+    """Sums over the first `count` dimensions; no calls if these can't be merged."""
     rows, kept = prod(x.shape[:count]), x.shape[count:]
     flat = (prod(kept),)
     matrix, to = try_reshape(x, (rows, *flat)), try_reshape(out, flat)

@@ -44,8 +44,7 @@ def rows(
     out: Array,
     scratch: Scratch,
 ) -> list[Call]:
-    """The calls for the operations of a group, from arrays and constant numbers to
-    `out`."""
+    """The calls for a group's operations, from arrays and constants to `out`."""
     count = group.rows
     assert count is not None
     full, _ = group.reductions[0]

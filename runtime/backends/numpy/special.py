@@ -1,8 +1,8 @@
-"""The error function and its complement, population counts, and functions of complex
-numbers where NumPy's are inexact or overflow.
+"""The error function, population counts, and some functions of complex numbers.
 
-For f32 and smaller, uses polynomials of Cephes (S. L. Moshier, `ndtrf.c`), accurate to
-a few units in the last place. f64 is computed element by element.
+The latter replace NumPy's, which are inexact or overflow. For f32 and smaller, the
+error function uses polynomials of Cephes (S. L. Moshier, `ndtrf.c`), accurate to a few
+units in the last place. f64 is computed element by element.
 """
 
 import math
@@ -71,8 +71,7 @@ def divide(x: Array, y: Array) -> Array:
 
 
 def _bounded(z: Array) -> Array:
-    """`z`, with infinite numbers replaced by their direction: 1 for each infinite
-    part."""
+    """`z`; for infinite numbers their direction: 1 for each infinite part."""
     real, imaginary = (np.copysign(np.isinf(p), p) for p in (np.real(z), np.imag(z)))
     return np.where(np.isinf(z), real + 1j * imaginary, z)
 

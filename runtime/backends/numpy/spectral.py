@@ -14,8 +14,7 @@ from .functions import transform
 def fft(
     op: FftOp, inputs: Sequence[Array], outs: Sequence[Array], scratch: Scratch
 ) -> list[Call]:
-    """Transforms the last dimension first, except for `IRFFT`, which transforms it
-    last."""
+    """Transforms the last dimension first; `IRFFT` transforms it last."""
     (x,), (out,) = inputs, outs
     kind, length = op.fft_type.data, op.length.get_values()
     axes = range(-len(length), 0)

@@ -1,6 +1,4 @@
-"""oneDNN as a backend: contractions, and the elementwise operations that it can
-fuse.
-"""
+"""oneDNN as a backend: contractions, and elementwise operations that it can fuse."""
 
 from collections.abc import Mapping, Sequence
 from functools import cache

@@ -264,8 +264,7 @@ def _part(
 
 
 def _in_groups(weights: Array, groups: int) -> Array:
-    """Weights with an additional dimension of groups, if there are several, before the
-    outputs."""
+    """Weights with a dimension of groups, if there are several, before the outputs."""
     if groups == 1:
         return weights
     return weights.reshape(groups, -1, *weights.shape[1:])

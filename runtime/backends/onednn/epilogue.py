@@ -27,8 +27,7 @@ LINEAR, ADD, MULTIPLY, SUBTRACT = 0x26, 0x1FFF0, 0x1FFF1, 0x1FFF5
 
 
 class Epilogue:
-    """A chain of operations from the contraction's result to the result of the
-    group."""
+    """A chain of operations from the contraction's result to the group's."""
 
     def __init__(
         self,

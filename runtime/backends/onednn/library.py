@@ -1,5 +1,4 @@
-"""Loads oneDNN's C library (version 3) through ctypes, and wraps its objects and
-errors.
+"""Loads oneDNN's C library (version 3) through ctypes, and wraps its objects.
 
 The package `onednn-cpu-gomp` installs the library in the environment's `lib` folder;
 `TENSORPLAN_ONEDNN` names another file. The library runs with one OpenMP thread, because
@@ -126,8 +125,7 @@ class Library:
         """The address of `dnnl_primitive_execute`."""
 
     def do(self, name: str, *arguments: Any) -> None:
-        """Calls a function that returns a status. Raises `Refused` if the status is an
-        error."""
+        """Calls a function that returns a status. Raises `Refused` for an error."""
         status = self._functions[name](*arguments)
         if status:
             raise Refused(f"dnnl_{name} gives status {status}")
@@ -155,8 +153,7 @@ class Library:
         return self.make("memory_desc", name, *arguments)
 
     def implementation(self, description: Handle) -> str:
-        """The name of the implementation of a primitive: "brgemm:avx512_core",
-        "ref:any"."""
+        """The name of a primitive's implementation: "brgemm:avx512_core", "ref:any"."""
         text = c_char_p()
         self.do("primitive_desc_query", description.value, 8, 0, byref(text))
         return (text.value or b"").decode()

@@ -182,8 +182,7 @@ class Execution(Record):
         super().__init__(compiler().function(text, quick=True))
         self.description = description
         self.operands = dict(operands)
-        """The operands without those that have been moved, which the caller keeps
-        alive."""
+        """Without operands that have been moved, which the caller keeps alive."""
 
     @cached_property
     def _primitive(self) -> Handle:
@@ -383,8 +382,7 @@ def packed(constant: Prepacked, array: Array, wanted: Wanted) -> Operand:
 def _made(
     constant: Prepacked, array: Array, wanted: Wanted
 ) -> tuple[Handle, Array] | None:
-    """A new copy with the layout `wanted`, and that layout; None if the array has it
-    already."""
+    """A new copy with the layout `wanted`, and that layout; None if `array` has it."""
     lib = library()
     is_flipped = min(array.strides, default=0) < 0
     source = np.copy(array) if is_flipped else array
