@@ -97,8 +97,7 @@ class Dump:
 
 
 class OutOfMemoryError(MemoryError):
-    """No block of the size is available. The message names device, sizes and
-    holders."""
+    """No block of the size is available. The message names device, sizes, holders."""
 
     def __init__(self, device: str, size: int, dump: Dump):
         statistics = dump.statistics

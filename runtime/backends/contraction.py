@@ -1,9 +1,9 @@
 """A contraction, then elementwise operations on its result: in place, or in blocks.
 
 Usually the contraction is computed into the result's memory, and the loop over the
-elements runs in place. If that memory also holds an operand of the loop (`w - lr *
-dot(x, g)` in the memory of `w`), or has elements of another size, both run block by
-block, and the contraction's blocks are in the workspace.
+elements runs in place. If that memory also holds an operand of the loop
+(`w - lr * dot(x, g)` in the memory of `w`), or has elements of another size, both run
+block by block, and the contraction's blocks are in the workspace.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

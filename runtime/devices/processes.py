@@ -63,8 +63,8 @@ class Processes:
 
     Devices are assigned to processes round-robin, in order of first use; there are at
     most as many processes as devices. For other hosts, `launcher` names the hosts, and
-    `address` is the address at which they reach this one: `Processes(2, ("mpiexec",
-    "-hosts", "a,b"), address="10.0.0.1")`.
+    `address` is the address at which they reach this one:
+    `Processes(2, ("mpiexec", "-hosts", "a,b"), address="10.0.0.1")`.
     """
 
     count: int

@@ -336,8 +336,7 @@ class LlvmFunction:
 
     @contextmanager
     def loop(self, start: str, stop: str, step: str | int) -> Generator[str]:
-        """Runs its body for `start`, `start + step`, ... below `stop`; at least
-        once."""
+        """Runs its body once or more: for `start`, `start + step`, ... below `stop`."""
         number = next(self._names)
         before, body, after = self._block, f"body{number}", f"after{number}"
         self.line(f"br label %{body}")

@@ -369,8 +369,7 @@ def _with_sign(size: Value | float, like: Value) -> Value:
 def converted(value: Value, source: DType, target: DType) -> Value | None:
     """The same numbers in another type, not yet rounded; None if not supported.
 
-    Floats are truncated to integers, and saturate if they are out of range; NaN becomes
-    0.
+    Floats are truncated to integers, and saturate out of range; NaN becomes 0.
     """
     element = register_type(target)
     assert element is not None

@@ -30,7 +30,7 @@ Mapped: TypeAlias = tuple[int | None, ...]
 
 
 class NoLoopNest(Exception):
-    """Another kernel must compute it: there is no loop nest, or none that pays."""
+    """There is no loop nest, or none that pays; another kernel must be used."""
 
 
 @dataclass(eq=False)

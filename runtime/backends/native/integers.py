@@ -54,9 +54,7 @@ from .functions import Nests, nested
 from .graphs import ElementGraph, ElementNode, by_result
 
 LARGEST = 1 << 12
-"""The elements of a tile's sums (16 KiB), and of the part of the image that it
-reads.
-"""
+"""The elements of a tile's sums (16 KiB), or of the image that it reads."""
 
 FEWEST = 64
 """The minimum positions of a tile, as each tile reads the whole kernel."""
@@ -243,8 +241,8 @@ class _Sum:
         result: SSAValue,
         loop: Loop,
     ) -> list[Call]:
-        """The calls that compute `out` and run `loop`. `out` and `sides` are `[*g, b,
-        *t, o]`."""
+        """The calls that compute `out` and run `loop`. `out` and `sides` are
+        `[*g, b, *t, o]`."""
         right, packing = self._packed()
         scratch = self.scratch
         is_own = not any(np.may_share_memory(x, out) for x in sides.values())

@@ -317,8 +317,9 @@ _TRANSPOSED = {"N": "T", "T": "N", "C": "conj", "conj": "C"}
 def _triangular_solve(
     to: _Matrices, op: m.TriangularSolveOp, a: Array, b: Array, out: Array
 ) -> None:
-    """If rows are contiguous, they are the columns of a matrix's transpose, and `op(a)
-    x = b` becomes `x^T op(a)^T = b^T`. Neither `a` nor `x` has to be copied then."""
+    """If rows are contiguous, they are the columns of a matrix's transpose, and
+    `op(a) x = b` becomes `x^T op(a)^T = b^T`. Neither `a` nor `x` has to be copied
+    then."""
     externals.address_of(name_for("trsm", to.dtype))
     rows, columns = b.shape[-2:]
     wanted = op.transpose_a.data[0].replace("A", "C")  # "N", "T" or "C"

@@ -267,8 +267,7 @@ def erf(x: Value) -> Value:
 def _odd_ratio(
     x: Value, end: float, top: Sequence[float], bottom: Sequence[float]
 ) -> Value:
-    """An odd function with values from -1 to 1, which it reaches at `end`: x P(x^2) /
-    Q(x^2).
+    """An odd function from -1 to 1, which it reaches at `end`: x P(x^2) / Q(x^2).
 
     Beyond `end` it is exactly 1. Where 1 - tanh(x) is multiplied by large factors, such
     as x^3 in the gradient of a GELU, an error in the last place would be magnified
@@ -284,8 +283,7 @@ def _odd_ratio(
 
 
 def erfc(x: Value) -> Value:
-    """exp(-x^2) t P(t), with corrections for the rounding of x^2 and t. t P(t) is about
-    t^2."""
+    """exp(-x^2) t P(t), corrected for rounding in x^2 and t; t P(t) is like t^2."""
     code = x.code
     if x.element == "double":
         return code.each("erfc", x)

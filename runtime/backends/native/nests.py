@@ -39,9 +39,7 @@ and of a row's share in transposing a block.
 """
 
 WORTH_TURNING = 1 << 13
-"""The minimum instructions saved; transposing costs LLVM some hundredths of a
-second.
-"""
+"""The minimum instructions saved, as transposing costs LLVM hundredths of a second."""
 
 MOST = 8
 """The maximum vectors that hold rows of a short loop: there are 32 registers, or 16."""

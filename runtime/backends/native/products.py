@@ -36,9 +36,7 @@ weights first, to as much scratch memory.
 """
 
 SMALL = 1 << 18
-"""The maximum complex multiplications for which a loop nest is faster than a
-library.
-"""
+"""The maximum complex multiplications for which a nest is faster than a library."""
 
 
 def as_sum(

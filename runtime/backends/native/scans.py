@@ -1,4 +1,4 @@
-"""Computes cumulative sums, products and extremes of many vectors of columns.
+"""Computes cumulative sums, products and extremes, vectorized across columns.
 
     for some columns:
         total = 0

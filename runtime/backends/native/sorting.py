@@ -149,7 +149,7 @@ class _Sort:
 
     def _settle(self, kept: Side, last: str, one: Sequence[Value]) -> None:
         """Moves `one`, the last of otherwise sorted elements, to its position: each
-        element that it comes before moves up one position."""
+        element that it comes before moves to the next position."""
         code = self._code
         with code.loop("0", last, 1) as step:
             place = code.index("sub", last, step)

@@ -129,7 +129,8 @@ class Matrix:
     size: bytes of an element: 1, 2, 4 or 8.
     row: the bytes from a row of the source to the next.
     column: the bytes from a column of the target to the next.
-    is_large: whether whole cache lines are worth more code."""
+    is_large: whether whole cache lines are worth more code.
+    """
 
     code: LlvmFunction
     size: int

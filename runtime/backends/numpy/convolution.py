@@ -159,8 +159,8 @@ class _Product:
     The rows of the left matrix are the positions (batch and spatial). Its columns, and
     the rows of the right matrix, are the window (spatial and input feature). Both are
     in the order in which result and kernel lie in memory. Each group is a separate
-    product. If the result's features lie between the dimensions of the positions, so is
-    each index of the outer of these dimensions.
+    product. If the result's features lie between the dimensions of the positions, each
+    index of the outer of these dimensions is a separate product, too.
     """
 
     def __init__(
@@ -196,8 +196,7 @@ class _Product:
         return copy(buffer, source)
 
     def _matrix(self, kernel: Array) -> Array | None:
-        """Part of the kernel as matrices that BLAS might read, by groups and
-        batches."""
+        """A view of part of the kernel as matrices, by groups and batches, or None."""
         features = kernel.shape[-1]
         window = kernel.size // (self.groups * features)
         return try_reshape(kernel, (self.groups, 1, window, features))
@@ -220,8 +219,7 @@ class _Product:
     def multiply(
         self, places: tuple[slice, ...], windows: Sequence[tuple[slice, ...]]
     ) -> list[Call]:
-        """The calls for the result at some positions, summed over parts of the
-        window."""
+        """The calls for the result at `places`, summed over parts of the window."""
         start = self.scratch.mark
         out = self.out[:, *places, ...]
         target = self._target(out)
@@ -251,8 +249,7 @@ class _Product:
         return calls
 
     def _target(self, out: Array) -> Array | None:
-        """The result as matrices that BLAS can write, by groups and batches, or
-        None."""
+        """A view of `out` as matrices for BLAS, by groups and batches, or None."""
         if out.dtype != self.dtype:
             return None
         groups, *sizes, features = out.shape
