@@ -286,9 +286,7 @@ def largest_pool(problem: Problem, plan: Plan) -> int:
 
 
 def _interrupted(best: Plan, what: str) -> int:
-    """Reports the best plan so far, and whether it is written; returns the exit
-    code.
-    """
+    """Reports the best plan and whether it is written; returns the exit code."""
     text = f"interrupted: the best plan so far has {best.peak} bytes and is {what}"
     print(f"plan-solve: {text}", file=sys.stderr)
     return INTERRUPTED
