@@ -85,9 +85,7 @@ def module_of(op: Operation) -> tuple[str, str]:
 
 
 def _kept(flow: ControlFlow, buffers: Sequence[PlacedBuffer]) -> Iterator[KeptValue]:
-    """The values of the forward pass that are live when the gradient first reads
-    any.
-    """
+    """The values of the forward pass live when the gradient first reads one of them."""
     reads = [
         flow.step_of(_outermost(op))[0]
         for placed in buffers
