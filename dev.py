@@ -5,8 +5,8 @@ Makes `.venv`, installs this project into it, and runs the command there. The fi
 command that needs the development tools installs them. Needs Python 3.11+ with pip;
 writes nothing outside the checkout.
 
-`test` runs the tests that a change must pass before it is committed, in parallel; `test
---all` also runs the tests marked `thorough`, as CI does. pytest gets the other
+`test` runs the tests that a change must pass before it is committed, in parallel;
+`test --all` also runs the tests marked `thorough`, as CI does. pytest gets the other
 arguments.
 
 `test-oldest` and `test-newest` run short tests of passes and planners with the oldest

@@ -100,8 +100,7 @@ def counted(size: int) -> Array:
 
 
 def name_hint(name: str) -> str | None:
-    """The name in printed IR of a value called `name` in a model; None if that is not
-    valid.
+    """The name in printed IR for a value's name in a model; None if it is not valid.
 
     `layer1.0.conv1` is unchanged, `params['w']` becomes `params_w`, and `relu_1`
     becomes `relu.1`, because xDSL renumbers names that end with an underscore and
@@ -248,8 +247,7 @@ class TensorBuilder:
     def apply(
         self, op_type: type[TensorOp], *operands: SSAValue | float, **properties: Any
     ) -> SSAValue:
-        """Appends an elementwise operation on operands that are broadcast (NumPy's
-        rule).
+        """Appends an elementwise operation, broadcasting its operands (NumPy's rule).
 
         Numbers get the element type of the last tensor.
         """

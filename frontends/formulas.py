@@ -38,11 +38,10 @@ def compare(
 
 
 def total_order(b: TensorBuilder, x: SSAValue) -> SSAValue:
-    """Integers in the order of the floats `x` by IEEE's total order; integers are
-    unchanged.
+    """Integers in the order of the floats `x` by IEEE's total order.
 
-    All bits of negative floats but the sign are flipped. Floats of fewer than 16 bits
-    are converted to a wider type first, which is exact.
+    All bits of negative floats but the sign are flipped. Storage types such as f8 are
+    converted to f32 first, which is exact. Integers are unchanged.
     """
     element = type_of(x).element_type
     if isinstance(element, IntegerType):

@@ -74,11 +74,10 @@ def reflected(
     left: bool,
     adjoint: bool,
 ) -> SSAValue:
-    """`q x` if `left`, else `x q`, where `q` is the factor of `tgraph.qr` or its
-    adjoint.
+    """`q x` or, unless `left`, `x q`, where `q` is of `tgraph.qr`, or its adjoint.
 
-    With the vectors `v` and the scales `d`, `q = 1 - v t v'`. Here `t` is `d (1 + u
-    d)^-1`, and `u` is the strict upper triangle of `v' v` (the compact WY
+    With the vectors `v` and the scales `d`, `q = 1 - v t v'`. Here `t` is
+    `d (1 + u d)^-1`, and `u` is the strict upper triangle of `v' v` (the compact WY
     representation of Schreiber and Van Loan, 1989). The square matrix `q` is never
     formed.
     """

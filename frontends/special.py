@@ -1,5 +1,4 @@
-"""Special functions as formulas of simpler operations: gamma, zeta, and Bessel
-functions.
+"""Special functions as formulas of simpler operations: gamma, zeta, Bessel.
 
 `log_gamma` and `digamma` use Lanczos' approximation (g = 7, nine terms), `zeta` uses
 the Euler-Maclaurin sum as in Cephes, and `bessel_i1e` uses Chebyshev polynomials, all

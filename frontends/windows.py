@@ -92,8 +92,7 @@ def reduce_window(
 def numbers_of_largest(
     b: TensorBuilder, x: SSAValue, window: SpatialWindow, *, turned: bool = False
 ) -> SSAValue:
-    """The index in its image of the largest element of each window, the first of
-    equals.
+    """The index in the image of each window's largest element, the first of equals.
 
     Indices are row-major, or column-major if `turned`.
     """
@@ -238,8 +237,7 @@ def convolve_transposed(
     images: str = "bf#",
     kernels: str = "io#",
 ) -> SSAValue:
-    """A convolution with zeros between the elements of the image, and the kernel
-    reversed.
+    """A convolution with zeros between the elements of `x`, and the kernel reversed.
 
     The padding of the window is cut off the full result, and `extra` elements are added
     at its end. The orders of dimensions are as in `convolve`. With several groups,

@@ -1,4 +1,4 @@
-"""Donates an argument at level 1: it becomes a variable that returns a result.
+"""Donation at level 1: an argument becomes a variable that holds a result afterwards.
 
     func.func @f(%a: tensor<4xf32>) -> tensor<4xf32> {
       %0 = tgraph.negate %a : tensor<4xf32>
@@ -30,11 +30,10 @@ from ..dialects.tgraph.structure import AssignOp, ReadOp
 
 
 def donations(func: FuncOp) -> Iterator[tuple[int, int]]:
-    """Yields the arguments that can be donated, each with the index of a returned
-    value.
+    """Yields the arguments that can be donated, with indices of returned values.
 
-    This is the first value of the same type and device that no argument before took.
-    Parameters are not donated.
+    Each index is the first of a value with the type and device of the argument that no
+    other argument took. Parameters are not donated.
     """
     results = list(func.function_type.outputs)
     of_results = result_attributes(func)
@@ -52,8 +51,7 @@ def donations(func: FuncOp) -> Iterator[tuple[int, int]]:
 
 
 def donate(func: FuncOp, argument: int, result: int) -> None:
-    """Turns an argument into a variable that holds the returned value `result` after a
-    run.
+    """Makes an argument a variable that holds the returned value `result` afterwards.
 
     `result` is an index among the returned values.
     """

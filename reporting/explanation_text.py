@@ -35,8 +35,9 @@ def lines(
     trials: Sequence[Trial],
     colour: bool,
 ) -> Iterator[str]:
-    """The lines of the text. `now` is the outcome of the current plan; `colour` adds
-    terminal escapes.
+    """The lines of the text, where `now` is the outcome of the current plan.
+
+    `colour` adds terminal escapes.
     """
     if not peaks:
         yield "there is no arena: all values are stored in the caller's memory"

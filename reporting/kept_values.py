@@ -46,8 +46,7 @@ class KeptValue(NamedTuple):
 
 
 def kept_values(module: ModuleOp) -> list[KeptValue]:
-    """The values that each function of a planned module keeps, in the order of
-    computation.
+    """The values that the functions of a planned module keep, in order of computation.
 
     Raises `LocatedError` for a module without a plan, or if its operations do not say
     which of them belong to a gradient.

@@ -184,8 +184,7 @@ class _Function:
     # Whether a buffer overwrites an operand
 
     def _place_of_operand(self, placed: PlacedBuffer, op: Operation) -> tuple[str, str]:
-        """The operand of `op` that the buffer overwrites, or else why it overwrites
-        none.
+        """The operand of `op` that the buffer overwrites, or else why there is none.
 
         The reason prefers operands of the buffer's size that `op` may overwrite.
         """

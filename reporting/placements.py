@@ -50,8 +50,7 @@ class PlacedBuffer(NamedTuple):
 
     @property
     def op(self) -> str:
-        """The operation that accesses the buffer first, usually to write it:
-        `tgraph.tanh`.
+        """The operation that accesses the buffer first, usually a write: `tgraph.tanh`.
 
         For a group, the text lists its operations (`described`). For a workspace, it
         names the operation that uses the workspace.
@@ -80,8 +79,8 @@ class PlacedBuffer(NamedTuple):
 
 
 def described(op: Operation) -> str:
-    """The name of an operation, for a group with its operations: `tgraph.fusion
-    (multiply, add)`.
+    """The operation's name, with the members of a group:
+    `tgraph.fusion (multiply, add)`.
     """
     if not isinstance(op, FusionOp):
         return name_of(op)

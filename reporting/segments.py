@@ -36,7 +36,7 @@ class Segment:
     """(size, address) of free ranges, ascending."""
     begins: dict[int, int] = field(default_factory=dict[int, int])
     ends: dict[int, int] = field(default_factory=dict[int, int])
-    """The sizes of the free ranges by their begin, and by their end."""
+    """The sizes of free ranges, by start address and by end address."""
 
     def allocate(self, size: int) -> int:
         if (found := bisect_left(self.free, (size, 0))) == len(self.free):

@@ -175,8 +175,7 @@ class Alternatives:
     def of(
         self, module: ModuleOp, arenas: int, changed: Collection[type[ModulePass]]
     ) -> list[Alternative]:
-        """The alternatives for a module after the shared passes, the fastest to try
-        first.
+        """The alternatives for a module after the shared passes, the fastest first.
 
         `arenas` is the size of the arenas in the current plan, in bytes. `changed` are
         the optional passes that have an effect on the module.

@@ -28,8 +28,7 @@ colors: only on a terminal, unless NO_COLOR=1 or CLICOLOR_FORCE=1"""
 
 
 class Parser(argparse.ArgumentParser):
-    """An `argparse.ArgumentParser` that wraps help at 80 columns and suggests
-    corrections.
+    """An `argparse.ArgumentParser` with help in 80 columns and suggestions in errors.
 
     `stray` is appended to the error about a surplus argument that is not an option.
     `words` are candidates for suggestions in addition to the options.

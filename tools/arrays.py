@@ -1,5 +1,4 @@
-"""Inputs and outputs of a program as NumPy arrays: npz files, random values,
-comparison.
+"""Inputs and outputs of programs as NumPy arrays: npz files, random values, errors.
 
 In npz files, arrays are named `arg0`, `arg1`, ... (inputs) and `out0`, `out1`, ...
 (outputs) in signature order, or like the program's arguments and the model's results.
@@ -152,10 +151,10 @@ def save(path: str, prefix: str, names: Sequence[str], arrays: Sequence[Array]) 
 def difference(
     name: str, got: Array, expected: Array, rtol: float, atol: float
 ) -> Difference:
-    """The largest error of output `name`. The allowed error is `atol + rtol *
-    max|expected|`.
+    """The largest error of output `name`, and the error allowed by the tolerances.
 
-    Equal infinities, and NaN in both arrays, count as equal.
+    This is `atol + rtol * max|expected|`. Equal infinities, and NaN in both arrays,
+    count as equal.
     """
     if expected.dtype.kind == "V" and expected.itemsize == got.itemsize:
         expected = expected.view(got.dtype)

@@ -23,8 +23,7 @@ def wanted(stream: IO[str]) -> bool:
 
 
 def diagnostic(text: str, stream: IO[str]) -> str:
-    """Colors the severities and carets of diagnostics in `text` if `stream` wants
-    colors.
+    """Colors the severities and carets in `text` if `stream` wants colors.
 
     `text` is `file:1:2: error: message`, the source line, and a caret line; notes may
     follow.

@@ -246,7 +246,7 @@ def _stoppable() -> Generator[None]:
 
 
 def _open_closed() -> None:
-    """Reopens standard streams that the shell has closed (`>&-`), in the wrong mode.
+    """Opens the null device in the wrong mode for closed standard streams (`>&-`).
 
     Only code that uses such a stream then fails, and errors can still be reported.
     """

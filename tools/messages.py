@@ -155,8 +155,7 @@ def _describe_open_region(span: "AnySpan") -> str:
 
 
 def _first_use(name: str, end: "AnySpan") -> "AnySpan":
-    """The span of the first use of an undefined value; xDSL reports the end of the
-    file.
+    """The span of an undefined value's first use; xDSL reports the end of the file.
 
     Returns `end` if another scope defines the name: which use is wrong is then unknown.
     """

@@ -378,7 +378,7 @@ class _Table:
 
 
 class _Watch(Ticker):
-    """Shows the state of a search in one line on the terminal, after a second."""
+    """Shows the state of a search in one line on the terminal, unless it is short."""
 
     def __init__(self, strategy: str) -> None:
         super().__init__(self._line)

@@ -1,5 +1,4 @@
-"""`plan-view`: draws plans: which buffer has which bytes, when, and what makes the
-peak.
+"""`plan-view`: draws which buffer has which bytes when, and what makes the peak.
 
 Writes an interactive page, a drawing, a picture in the terminal, a trace, or a snapshot
 for PyTorch's viewer; see `plan-view --help`.

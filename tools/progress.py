@@ -64,7 +64,7 @@ class Ticker:
 
 
 class ProgressBar(Ticker):
-    """`with Progress("run", 10) as progress: ... progress.step()`"""
+    """`with ProgressBar("run", 10) as progress: ... progress.step()`"""
 
     def __init__(self, name: str, total: int, stream: TextIO | None = None):
         super().__init__(self._bar, stream)

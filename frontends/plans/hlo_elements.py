@@ -1,5 +1,4 @@
-"""Finds the order in which an HLO instruction reads and writes elements of shared
-bytes.
+"""Finds in which order an HLO instruction reads and writes elements of shared bytes.
 
     access(module, instruction, module.entry, Sharing(0, (), frozenset({0})))
 

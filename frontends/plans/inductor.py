@@ -236,10 +236,9 @@ class _Reader:
         self._free()
 
     def _saved(self, names: Sequence[str]) -> dict[str, _Tensor]:
-        """The arguments of the backward pass that are the last results of the forward
-        pass.
+        """The last results of the forward pass, which the backward pass gets.
 
-        The gradients of the other results come after them.
+        The gradients of the other results follow them.
         """
         results, code = [*self.names.values()], self.code
         names = [n for n in names if n in code.shapes and not n.startswith("tangents")]

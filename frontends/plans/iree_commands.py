@@ -1,7 +1,9 @@
 """Converts commands of IREE to steps with reads and writes of values.
 
-call = Call(3, "main_dispatch_2", "model.mlir:4:5") call.read(x, range_of_x) y =
-call.make(range_of_y, 64) step = call.command().step
+call = Call(3, "main_dispatch_2", "model.mlir:4:5")
+call.read(x, range_of_x)
+y = call.make(range_of_y, 64)
+step = call.command().step
 """
 
 from collections.abc import Sequence

@@ -1,5 +1,4 @@
-"""Reads plans of LiteRT (TensorFlow Lite): a `.tflite` file and addresses of its
-tensors.
+"""Reads plans of LiteRT (TensorFlow Lite): a `.tflite` file with tensor addresses.
 
     interpreter.allocate_tensors()
     write_addresses(interpreter, "net.tflite")      # net.tflite.json

@@ -44,8 +44,8 @@ def plan_files(path: str) -> Sequence[Path]:
 
 
 def read(path: Path) -> ForeignPlan:
-    """The plan in a file. For XLA and for a training step of Inductor, it may be either
-    of two files.
+    """The plan in a file; either of the two files of XLA, or of a training step of
+    Inductor, will do.
 
     Raises `ForeignPlanError` for a file that is not a plan, and `OSError`.
     """

@@ -1,5 +1,4 @@
-"""Converts linear algebra: StableHLO's operations, and JAX's calls of LAPACK's
-routines.
+"""Converts linear algebra: StableHLO's operations, and JAX's calls of LAPACK.
 
 The last result of a routine is a status for each matrix. For factorizations it is
 always 0 here, because the operations return NaN for a matrix on which LAPACK fails, as

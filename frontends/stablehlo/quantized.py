@@ -1,5 +1,4 @@
-"""Converts quantized elements: integers that represent `(integer - zero point) *
-scale`.
+"""Converts quantized elements, which represent `(integer - zero point) * scale`.
 
     tensor<4x!quant.uniform<i8:f32, 0.5:3>>      at level 0
     tensor<4xi8>                                 at level 1

@@ -131,8 +131,7 @@ def solved(
     zero: Iterable[Size],
     func: FuncOp,
 ) -> list[Attribute]:
-    """The types, with the names by place replaced by expressions of the program's
-    symbols.
+    """The types, with names by place replaced by expressions of the program's symbols.
 
     Raises `LocatedError` for a symbol that can't be solved for a size.
     """

@@ -17,8 +17,7 @@ class MissingPackage(Exception):
 
 
 def suffix_of(path: str) -> str:
-    """The suffix of `path`, which selects the format; `.html` if `path` has none or is
-    `-`.
+    """The suffix of `path`, which selects the format; `.html` without one and for `-`.
 
     Raises `ValueError` for an unknown suffix.
     """

@@ -1,5 +1,4 @@
-"""Groupings by which buffers are colored: role, operation, layer of the model, source
-line.
+"""Groupings by which buffers are colored: by role, operation, layer, or source line.
 
 In each grouping, the groups with the largest sums of bytes times steps have their own
 colors. All other groups share one color.
