@@ -74,12 +74,12 @@ def reflected(
     left: bool,
     adjoint: bool,
 ) -> SSAValue:
-    """`q x` or, unless `left`, `x q`, where `q` is of `tgraph.qr`, or its adjoint.
+    """Multiplies `x` by the factor `q` of `tgraph.qr`, or by the adjoint of `q`.
 
-    With the vectors `v` and the scales `d`, `q = 1 - v t v'`. Here `t` is
-    `d (1 + u d)^-1`, and `u` is the strict upper triangle of `v' v` (the compact WY
-    representation of Schreiber and Van Loan, 1989). The square matrix `q` is never
-    formed.
+    The result is `q x` if `left`, or else `x q`. With the vectors `v` and the scales
+    `d`, `q = 1 - v t v'`. Here `t` is `d (1 + u d)^-1`, and `u` is the strict upper
+    triangle of `v' v` (the compact WY representation of Schreiber and Van Loan, 1989).
+    The square matrix `q` is never formed.
     """
     if not left:  # x q = (q' x')'
         turned = adjoint_of(b, x)

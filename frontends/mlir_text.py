@@ -387,14 +387,14 @@ class MLIRTextParser(Parser):
         self._refused.setdefault(name_of(op), []).append((op, reason))
 
     def expect_something(self) -> None:
-        """Rejects text without operations: spaces and comments."""
+        """Rejects text that has only spaces and comments."""
         if self._current_token.kind is MLIRTokenKind.EOF:
             self.raise_error(
                 "the program is empty, expected an operation such as func.func"
             )
 
     def tell_of_refused(self) -> None:
-        """Emits a remark for each name of rejected operations with memrefs."""
+        """Emits one remark for each name of rejected operations on memrefs."""
         for name, refused in self._refused.items():
             found = [(op, reason) for op, reason in refused if _is_in_question(op)]
             if not found:

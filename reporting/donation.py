@@ -32,8 +32,8 @@ from ..dialects.tgraph.structure import AssignOp, ReadOp
 def donations(func: FuncOp) -> Iterator[tuple[int, int]]:
     """Yields the arguments that can be donated, with indices of returned values.
 
-    Each index is the first of a value with the type and device of the argument that no
-    other argument took. Parameters are not donated.
+    An argument gets the first returned value of its type and device that no argument
+    before it got. Parameters are not donated.
     """
     results = list(func.function_type.outputs)
     of_results = result_attributes(func)

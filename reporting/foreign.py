@@ -282,9 +282,8 @@ def _best_orders(
 def _aliases(plan: ForeignPlan, values: Sequence[LiveValue]) -> Mapping[str, str]:
     """The outermost copies that need no bytes, each with the value that it copies.
 
-    Of the copy and its source, the one that is read last may be overwritten at its last
-    read, but not the other. A result that exists before the first step needs its own
-    bytes.
+    Of the copy and its source, only the one that is read last may be overwritten at its
+    last read. A result that exists before the first step needs its own bytes.
     """
     ends = {live.value.name: live.upper for live in values}
     kept = {value.name for value in plan.kept}

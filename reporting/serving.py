@@ -21,7 +21,7 @@ from ..dialects.diagnostics import LocatedError
 from .arguments import Argument, arguments, functions
 
 ALIGNMENT = 64
-"""The alignment, in bytes, of all blocks and of the first page: a cache line."""
+"""The alignment in bytes of arguments and of the first page: a cache line."""
 
 
 class Program(NamedTuple):

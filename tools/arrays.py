@@ -151,10 +151,10 @@ def save(path: str, prefix: str, names: Sequence[str], arrays: Sequence[Array]) 
 def difference(
     name: str, got: Array, expected: Array, rtol: float, atol: float
 ) -> Difference:
-    """The largest error of output `name`, and the error allowed by the tolerances.
+    """The largest error of output `name`, and the error that the tolerances allow.
 
-    This is `atol + rtol * max|expected|`. Equal infinities, and NaN in both arrays,
-    count as equal.
+    The allowed error is `atol + rtol * max|expected|`. Equal infinities, and NaN in
+    both arrays, count as equal.
     """
     if expected.dtype.kind == "V" and expected.itemsize == got.itemsize:
         expected = expected.view(got.dtype)

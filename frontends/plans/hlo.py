@@ -103,7 +103,7 @@ class Computation:
 
     @cached_property
     def read_whole(self) -> AbstractSet[str]:
-        """The names of values that an instruction or the root uses as a whole."""
+        """The names of values that an instruction uses as a whole, and of the root."""
         readers = (i for i in self.instructions if i.opcode != "get-tuple-element")
         return {self.root.name, *(name for i in readers for name in i.operands)}
 

@@ -243,7 +243,7 @@ class _Flow:
         return _elements(written, sources, width)
 
     def _scatter(self, scatter: Instruction) -> Access:
-        """The access of a scatter in place, which may not read the base otherwise."""
+        """The access of an in-place scatter, whose updates must not use the base."""
         if not self.readers.isdisjoint(scatter.operands[1:]):
             raise _NotModeled("it scatters values read from what it overwrites")
         return None

@@ -44,8 +44,7 @@ def plan_files(path: str) -> Sequence[Path]:
 
 
 def read(path: Path) -> ForeignPlan:
-    """The plan in a file; either of the two files of XLA, or of a training step of
-    Inductor, will do.
+    """The plan in a file; for XLA and Inductor, it may be either of two files.
 
     Raises `ForeignPlanError` for a file that is not a plan, and `OSError`.
     """

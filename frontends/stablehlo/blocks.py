@@ -88,7 +88,7 @@ CONVERSIONS: Mapping[str, Converter] = {
 }
 
 Scope = Mapping[SSAValue, SSAValue]
-"""The values at level 1 by the values of a block at level 0."""
+"""Maps the values of a block at level 0 to values at level 1."""
 
 
 @dataclass

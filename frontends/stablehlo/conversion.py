@@ -296,7 +296,7 @@ def same(op_type: type[TensorOp], c: Conversion) -> Values:
 
 
 def arrays(op_type: type[TensorOp], names: Mapping[str, str], c: Conversion) -> Values:
-    """Emits `op_type` with integer arrays; `names` are StableHLO's by tgraph's."""
+    """Emits `op_type`; `names` maps tgraph's names of arrays to StableHLO's."""
     properties = {ours: c.array(theirs) for ours, theirs in names.items()}
     return (c.emit(op_type, c.inputs, **properties),)
 
