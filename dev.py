@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
 """One command from a fresh checkout: `python3 dev.py demo`, `python3 dev.py test`.
 
-Makes `.venv`, installs this project into it, and runs the command there; development
-tools are installed by the first command that needs them. Needs Python 3.11+ with pip;
+Makes `.venv`, installs this project into it, and runs the command there. The first
+command that needs the development tools installs them. Needs Python 3.11+ with pip;
 writes nothing outside the checkout.
 
-`test` runs what a change needs before it is committed, in parallel; `test --all` also
-runs the tests marked `thorough`, as CI does. pytest gets the other arguments.
+`test` runs the tests that a change must pass before it is committed, in parallel;
+`test --all` also runs the tests marked `thorough`, as CI does. pytest gets the other
+arguments.
 
-`test-oldest` and `test-newest` are short tests of passes and planners, with the oldest
-and the newest xDSL and NumPy that pyproject.toml allows, and nothing else that is
-optional, in `.venv-oldest` and `.venv-newest`.
+`test-oldest` and `test-newest` run short tests of passes and planners with the oldest
+and the newest xDSL and NumPy that pyproject.toml allows, without optional packages, in
+`.venv-oldest` and `.venv-newest`.
 """
 
 import sys
@@ -34,7 +35,7 @@ UNFINISHED = "unfinished"
 COMMANDS = {
     "demo": ["-m", "tensorplan.tools.demo", "build/demo.html"],
     "docs": ["docs/build.py"],
-    # The tests of a file share what they prepare.
+    # The tests of a file share their fixtures.
     "test": ["-m", "pytest", "-n", "auto", "--maxprocesses=8", "--dist=loadfile"],
     "fuzz": ["tests/fuzz"],
     "plan-audit": ["-m", "tensorplan.tools.plan_audit"],
@@ -73,7 +74,7 @@ SHORT_TESTS = [
 
 
 class Environment(NamedTuple):
-    """A folder that Python packages are installed into."""
+    """A folder into which Python packages are installed."""
 
     folder: Path
     packages: list[str]
@@ -85,19 +86,19 @@ class Environment(NamedTuple):
 
     @property
     def stamp(self) -> Path:
-        """Says what was installed, or that this was begun."""
+        """A file that describes the installation, or says that it is unfinished."""
         return self.folder / "installed-from"
 
     @property
     def finished(self) -> str:
-        """What the stamp says of a whole installation for this pyproject.toml."""
+        """The contents of `stamp` after installation for this pyproject.toml."""
         project = hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest()
         return "\n".join((project, *self.packages))
 
 
 BASE = Environment(ROOT / ".venv", ["--editable", "."])
 FULL = Environment(BASE.folder, ["--editable", ".[dev]"])
-"""All that BASE has, and more, in the same place."""
+"""All packages of BASE and more, in the same folder."""
 NEWEST = Environment(
     ROOT / ".venv-newest",
     ["--editable", ".", "filecheck", "hypothesis", "lit", "pytest"],
@@ -112,11 +113,11 @@ SEVERAL = {
     "test-oldest": (OLDEST, SHORT_TESTS),
     "test-newest": (NEWEST, SHORT_TESTS),
 }
-"""What runs several commands, and where."""
+"""Names for several commands, and the environment that they run in."""
 
 
 def install(environment: Environment) -> None:
-    """Installs the packages, unless that was done for this pyproject.toml."""
+    """Installs the packages, unless they are installed for this pyproject.toml."""
     folder, packages = environment
     stamp = environment.stamp
     found = stamp.read_text() if stamp.exists() else ""
@@ -125,20 +126,21 @@ def install(environment: Environment) -> None:
         return
     print(f"dev.py: installing into {folder}", file=sys.stderr)
     if folder.exists() and (found == UNFINISHED or not is_there):
-        shutil.rmtree(folder)  # what an interrupted installation left
+        shutil.rmtree(folder)  # from an interrupted installation
     folder.mkdir(exist_ok=True)
     stamp.write_text(UNFINISHED)
     pip = make_folder(environment)
     options = ["--disable-pip-version-check", "--progress-bar", "off"]
-    # With pip, which the environment lacks where the system's pip installs into it.
+    # Installs pip, too, which is missing if the system's pip installs the packages.
     if code := run_pip([*pip, "install", *options, *packages, "pip"]):
         sys.exit(code)
     stamp.write_text(environment.finished)
 
 
 def link_package() -> None:
-    """Links the checkout under the package's name, where pyright looks for it: it does
-    not ask the hooks by which Python finds an editable installation."""
+    """Links the checkout under the package's name, where pyright finds it: pyright does
+    not use the import hooks of editable installations.
+    """
     link = FULL.folder / "typing" / "tensorplan"
     if not link.is_symlink():
         link.parent.mkdir(parents=True, exist_ok=True)
@@ -146,14 +148,14 @@ def link_package() -> None:
 
 
 def make_folder(environment: Environment) -> list[str]:
-    """Makes the environment; returns the command that is its pip."""
+    """Creates the environment; returns the command that runs pip for it."""
     if not find_spec("venv"):
         sys.exit("dev.py: this Python has no venv (Debian: apt install python3-venv)")
     import venv
 
-    # Debian and Ubuntu keep ensurepip in a package of its own (python3-venv) and let
-    # no pip install outside an environment. Where ensurepip is missing, make an
-    # environment without pip and have the system's pip install into it.
+    # Debian and Ubuntu have ensurepip in a separate package (python3-venv), and their
+    # pip installs only into environments. If ensurepip is missing, the environment is
+    # made without pip, and the system's pip installs into it.
     python = str(environment.python)
     if find_spec("ensurepip"):
         venv.create(environment.folder, with_pip=True)
@@ -165,11 +167,11 @@ def make_folder(environment: Environment) -> list[str]:
 
 
 STEPS = re.compile(r"(Collecting|Installing) .*")
-"""What pip says once for each package, and once it has them all."""
+"""Matches the lines that pip prints once for each package, and once for all."""
 
 
 def run_pip(command: list[str]) -> int:
-    """The exit code; says which package comes, on a terminal in one line."""
+    """Runs pip and prints its progress, on a terminal in one line; returns the code."""
     clear, end = ("\033[K", "\r") if sys.stderr.isatty() else ("", "\n")
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as pip:
         for line in filter(STEPS.match, pip.stdout or ()):
@@ -191,7 +193,7 @@ def main() -> int:
     if name == "test" and "--all" in arguments:
         arguments.remove("--all")
         arguments += ALL_TESTS
-    # The tools take paths relative to where they are called; the others know the root.
+    # The tools take paths relative to the current folder, the others to the root.
     at_root = name in ("demo", "docs", "fuzz", "test", *SEVERAL)
     try:
         install(environment)
@@ -201,7 +203,7 @@ def main() -> int:
             command = [str(environment.python), *command, *arguments]
             if code := subprocess.call(command, cwd=ROOT if at_root else None):
                 return code
-    except KeyboardInterrupt:  # the command has said what there is to say
+    except KeyboardInterrupt:  # the command has reported it
         return 130
     return 0
 

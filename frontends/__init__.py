@@ -1,4 +1,4 @@
-"""Reads programs, from text, files, and other frameworks; reading.py finds the format.
+"""Reads programs from text, files, and other frameworks; reading.py detects the format.
 
-Nothing is loaded with this folder: what reads plans (plans/) needs no IR.
+This file imports nothing, because the readers of plans (plans/) need no IR.
 """

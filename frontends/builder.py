@@ -1,4 +1,4 @@
-"""What the frontends that write level 1 themselves build it with."""
+"""The builder of level-1 operations that frontends without a level 0 share."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -81,11 +81,11 @@ ELEMENTS: Mapping[str, Attribute] = {
 
 
 _LARGEST_TABLE = 1 << 24
-"""Elements of a constant that a frontend makes of sizes."""
+"""The largest number of elements of a constant that a frontend computes from sizes."""
 
 
 def check_table(*sizes: int) -> None:
-    """Raises `Unsupported` for sizes of a constant that is too large to write down."""
+    """Raises `Unsupported` if a constant of these sizes would be too large."""
     if prod(sizes) > _LARGEST_TABLE:
         shape = "x".join(map(str, sizes))
         raise Unsupported(
@@ -94,22 +94,25 @@ def check_table(*sizes: int) -> None:
 
 
 def counted(size: int) -> Array:
-    """0, 1, … below a dimension's size: what a table is made from."""
+    """The numbers 0, 1, ..., `size` - 1, from which frontends compute constants."""
     check_table(size)
     return np.arange(size)
 
 
 def name_hint(name: str) -> str | None:
-    """A value's name in printed IR, after its name in a model, if that can be one:
-    `layer1.0.conv1` as it is, `params_w` for `params['w']`, and `relu.1` for `relu_1`,
-    since xDSL numbers names that end like that anew."""
+    """The name in printed IR for a value's name in a model; None if it is not valid.
+
+    `layer1.0.conv1` is unchanged, `params['w']` becomes `params_w`, and `relu_1`
+    becomes `relu.1`, because xDSL renumbers names that end with an underscore and
+    digits.
+    """
     hint = re.sub(r"[^\w.$-]+", "_", name).strip("_")
     hint = re.sub(r"_(?=\d+$)", ".", hint)
     return hint if SSAValue.is_valid_name(hint) else None
 
 
 def at(location: LocationAttr) -> Operation:
-    """An operation that errors can be located by."""
+    """An operation at `location`, to be passed to errors."""
     op = ModuleOp([])
     op.location = location
     return op
@@ -126,12 +129,12 @@ def type_of(value: SSAValue) -> AnyTensor:
 
 
 def shape_of(value: SSAValue) -> Shape:
-    """The sizes of a tensor, symbolic ones among them."""
+    """The sizes of a tensor, including symbolic sizes."""
     return base.shape_of(type_of(value))
 
 
 def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
-    """The shape that tensors of these shapes are repeated to (NumPy's rule)."""
+    """The shape to which tensors of these shapes are broadcast (NumPy's rule)."""
     rank = max(map(len, shapes))
     padded = [[1] * (rank - len(shape)) + list(shape) for shape in shapes]
     result: list[int] = []
@@ -145,7 +148,7 @@ def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
 
 
 def axis_of(axis: int, rank: int) -> int:
-    """The axis counted from the front."""
+    """The axis, which may count from the end, as an index from the front."""
     if not -rank <= axis < rank:
         raise Unsupported(f"with axis {axis}, expected {-rank} to {rank - 1}")
     return axis % rank
@@ -153,7 +156,7 @@ def axis_of(axis: int, rank: int) -> int:
 
 @dataclass
 class TensorBuilder:
-    """Appends operations, all from one place in the source."""
+    """Appends operations with the same source location to `into`."""
 
     into: list[Operation]
     location: LocationAttr
@@ -164,15 +167,15 @@ class TensorBuilder:
         return self.add(shaping.ConstantOp(constant_attribute(array, element), type))
 
     def splat(self, number: float, type: AnyTensor) -> SSAValue:
-        """A tensor of this type with this number everywhere."""
+        """A tensor of type `type` whose elements all equal `number`."""
         return self.filled(number, type.element_type, base.shape_of(type))
 
     def filled(
         self, number: float, element: Attribute, shape: Sequence[int]
     ) -> SSAValue:
-        """The same, for such elements and sizes.
+        """A tensor of this element type and shape whose elements all equal `number`.
 
-        Raises `Unsupported` for a fraction among integers.
+        Raises `Unsupported` for an integer type and a number that is no integer.
         """
         if is_complex(element):
             part = self.filled(number, real_element(element), shape)
@@ -191,7 +194,7 @@ class TensorBuilder:
         return self.broadcast(scalar, shape)
 
     def add(self, op: TensorOp) -> SSAValue:
-        """Raises `ValueError` for sizes that there are not."""
+        """Appends an operation. Raises `ValueError` for invalid sizes of results."""
         for result in op.results:
             for size in type_of(result).get_shape():
                 if size != DYNAMIC_INDEX and not 0 <= size <= LARGEST_SIZE:
@@ -220,7 +223,7 @@ class TensorBuilder:
         return self.add(op) if type else self._typed(op)
 
     def _typed(self, op: TensorOp) -> SSAValue:
-        """Appends an operation with the type that its shape rule gives."""
+        """Appends an operation with the result type of its shape rule."""
         (found,) = op.result_types_of([type_of(value) for value in op.inputs])
         if found != op.results[0].type:
             Rewriter.replace_value_with_new_type(op.results[0], found)
@@ -234,7 +237,7 @@ class TensorBuilder:
         regions: Sequence[Region],
         **properties: Attribute,
     ) -> Sequence[SSAValue]:
-        """Appends an operation of several results."""
+        """Appends an operation with several results."""
         op = op_type(
             inputs, result_types=result_types, properties=properties, regions=regions
         )
@@ -244,9 +247,9 @@ class TensorBuilder:
     def apply(
         self, op_type: type[TensorOp], *operands: SSAValue | float, **properties: Any
     ) -> SSAValue:
-        """An elementwise operation on operands broadcast to one shape (NumPy's rule).
+        """Appends an elementwise operation, broadcasting its operands (NumPy's rule).
 
-        Numbers are of the last tensor's element type.
+        Numbers get the element type of the last tensor.
         """
         tensors = [value for value in operands if isinstance(value, SSAValue)]
         shape = broadcast_shapes(*map(shape_of, tensors))
@@ -260,7 +263,7 @@ class TensorBuilder:
         return self.emit(op_type, *inputs, **properties)
 
     def broadcast(self, x: SSAValue, shape: Sequence[int]) -> SSAValue:
-        """`x` repeated to `shape`; its dimensions are the last ones."""
+        """Broadcasts `x` to `shape`; the dimensions of `x` are the last ones."""
         if shape_of(x) == tuple(shape):
             return x
         dims = range(len(shape) - len(shape_of(x)), len(shape))
@@ -308,7 +311,7 @@ class TensorBuilder:
         return self._typed(op)
 
     def part(self, x: SSAValue, axis: int, start: int, limit: int) -> SSAValue:
-        """Elements `start` to below `limit` along one axis."""
+        """The elements from `start` to `limit` (exclusive) along one axis."""
         starts, limits = [0] * len(shape_of(x)), list(shape_of(x))
         starts[axis], limits[axis] = start, limit
         return self.slice(x, starts, limits)
@@ -320,7 +323,7 @@ class TensorBuilder:
         high: Sequence[int],
         value: SSAValue | None = None,
     ) -> SSAValue:
-        """`x` with a scalar around, 0 if none is given."""
+        """Pads `x` with the scalar `value`, or with 0."""
         return self.emit(
             shaping.PadOp,
             x,
@@ -343,7 +346,7 @@ class TensorBuilder:
     def reduce(
         self, kind: str, x: SSAValue, axes: Sequence[int], *, keep: bool = False
     ) -> SSAValue:
-        """`keep`: the reduced dimensions stay, with size 1."""
+        """Reduces `axes`; with `keep`, they stay as dimensions of size 1."""
         shape = shape_of(x)
         result = self.emit(
             reducing.ReduceOp, x, kind=StringAttr(kind), dimensions=ints(axes)
@@ -374,9 +377,11 @@ class TensorBuilder:
     def take(
         self, x: SSAValue, indices: SSAValue, axis: int, batch: int = 0
     ) -> SSAValue:
-        """NumPy's `take` along an axis; indices are not negative. The first `batch`
-        dimensions of both go together, and come before that axis. No indices take
-        nothing, also from an axis of size 0."""
+        """NumPy's `take` along an axis, for indices that are not negative.
+
+        The first `batch` dimensions of `x` and `indices` are batch dimensions; they
+        precede `axis`. If the result is empty, the axis may have size 0.
+        """
         shape, rank = shape_of(x), len(shape_of(indices)) - batch
         taken = [*shape[:axis], *shape_of(indices)[batch:], *shape[axis + 1 :]]
         if shape[axis] == 0 and 0 in taken:

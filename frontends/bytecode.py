@@ -1,8 +1,8 @@
-"""MLIR bytecode, read by a process of its own first: MLIR may crash on damaged bytes.
+"""Validates MLIR bytecode in another process, because MLIR may crash on damaged bytes.
 
-Of 1,500 files with a few other bytes, jaxlib 0.10 crashed on one and filled the memory
-on two. The new process takes 0.2 s, most of it to import jaxlib: this file is its
-program, too, and imports nothing else for that.
+Of 1,500 files with a few bytes changed, jaxlib 0.10 crashed on one and exhausted the
+memory on two. The process takes 0.2 s, most of it to import jaxlib. Its program is this
+file, which therefore imports nothing else at the top.
 """
 
 # jaxlib's type stubs are incomplete.
@@ -18,16 +18,16 @@ from jaxlib.mlir._mlir_libs import _jax_mlir_ext
 from jaxlib.mlir.dialects import chlo, sdy, stablehlo
 
 SECONDS = 60.0
-"""How long a file may take; 100 MB take some seconds."""
+"""The longest time in seconds to read a file; 100 MB take some seconds."""
 
 MEMORY, PER_BYTE = 4 << 30, 20
-"""The bytes of address space that a file may take: so many, and for each of its own."""
+"""The bytes of address space to read a file: a constant, and a factor of its size."""
 
 TOO_LARGE = 3  # the exit code
 
 
 def context() -> ir.Context:
-    """A context that knows all dialects of jaxlib, and loads those that it reads."""
+    """A context that registers all dialects of jaxlib and loads them on demand."""
     registry = ir.DialectRegistry()
     _jax_mlir_ext.register_dialects(registry)
     context = ir.Context()
@@ -39,17 +39,17 @@ def context() -> ir.Context:
 
 
 def parser(data: bytes) -> Callable[[ir.Context], ir.Module]:
-    """Reads MLIR bytecode, or a portable artifact (versioned StableHLO)."""
+    """A function that parses MLIR bytecode or a portable artifact of StableHLO."""
     if data[5:].startswith(b"StableHLO_v"):  # magic, version, then the producer
         return lambda context: stablehlo.deserialize_portable_artifact(context, data)
     return lambda context: ir.Module.parse(data, context)
 
 
 def check(data: bytes, name: str, seconds: float = SECONDS) -> None:
-    """Raises `LocatedError` if the bytes are not valid, or take much time or memory.
+    """Raises `LocatedError` if the bytes are invalid, or take too much time or memory.
 
-    They are not read here before that: where reading them fails, MLIR may have written
-    over memory that is not its own.
+    This process must not parse them before: when parsing fails, MLIR may have
+    overwritten memory of the process.
     """
     import inspect
     import signal
@@ -91,7 +91,7 @@ def _read_here(data: bytes) -> None:
         import resource
 
         resource.setrlimit(resource.RLIMIT_AS, (_most(data), _most(data)))
-    except (ImportError, ValueError):  # not on Windows, or less is allowed anyhow
+    except (ImportError, ValueError):  # on Windows, or with a lower limit
         pass
     errors: list[str] = []
 
@@ -111,7 +111,7 @@ def _read_here(data: bytes) -> None:
         sys.exit(TOO_LARGE)
     except Exception as error:
         print(*(errors or [error])[:1], flush=True)
-        os._exit(1)  # what is to be cleaned up may be damaged
+        os._exit(1)  # skips destructors: memory may be corrupt
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The function that a model's file becomes."""
+"""The function `@main` that a frontend makes of a model's file."""
 
 from collections.abc import Iterable, Sequence
 
@@ -24,11 +24,12 @@ def entry(
     names: Iterable[str],
     place: FileLineColLoc,
 ) -> FuncOp:
-    """`@main`, with the operations in a block that has the arguments.
+    """`@main`, with `ops` appended to `block`, whose arguments are the function's.
 
-    attributes: of the arguments. Parameters that nothing reads go, from `parameters`,
-        too.
+    attributes: of the arguments. Parameters that nothing uses are erased, here and in
+        `parameters`.
     names: of the results.
+    place: the location of the function.
     """
     kept = list(attributes)
     for argument, own in reversed(list(zip(block.args, attributes, strict=True))):

@@ -1,4 +1,4 @@
-"""Operations of dialects that nobody registered."""
+"""Operations of unregistered dialects."""
 
 from functools import cache
 
@@ -9,11 +9,11 @@ from xdsl.traits import ConstantLike, SymbolTable
 
 @cache
 def unregistered_op(name: str) -> type[UnregisteredOp]:
-    """The class for operations of this name from a dialect that nobody registered.
+    """The class of operations with this name, from a dialect that is not registered.
 
-    xDSL asks for some traits as if unregistered operations had all. As symbol tables,
-    they would keep a call in their regions from finding its callee; as constants, they
-    would be moved out of loops.
+    xDSL assumes that an unregistered operation has every trait. As a symbol table, it
+    would hide callees from calls in its regions; as a constant, it would be moved out
+    of loops. The class therefore has neither trait.
     """
     named = UnregisteredOp.with_name(name)
     assert issubclass(named, UnregisteredOp)

@@ -1,4 +1,4 @@
-"""Functions that frontends share, as sums of simpler operations."""
+"""Functions that frontends share, composed of simpler operations."""
 
 from collections.abc import Callable, Sequence
 from math import pi, prod, sqrt
@@ -28,7 +28,7 @@ from ..dialects.tgraph.reducing import ReduceWindowOp
 from .builder import TensorBuilder, broadcast_shapes, shape_of, type_of
 from .unsupported import Unsupported
 
-# Element by element.
+# Elementwise functions
 
 
 def compare(
@@ -38,11 +38,10 @@ def compare(
 
 
 def total_order(b: TensorBuilder, x: SSAValue) -> SSAValue:
-    """Integers that are ordered as floats are by IEEE's total order; integers as they
-    are.
+    """Integers in the order of the floats `x` by IEEE's total order.
 
-    Of negative numbers all bits but the sign's are flipped. Those of a few bits are
-    ordered as f32, which holds all of them.
+    All bits of negative floats but the sign are flipped. Storage types such as f8 are
+    converted to f32 first, which is exact. Integers are unchanged.
     """
     element = type_of(x).element_type
     if isinstance(element, IntegerType):
@@ -63,7 +62,7 @@ def clamp(b: TensorBuilder, x: SSAValue, low: float, high: float) -> SSAValue:
 
 
 def at_least_f32(b: TensorBuilder, x: SSAValue) -> SSAValue:
-    """Numbers that f32 holds, such as 16-bit floats, as f32; others as they are."""
+    """Converts types whose values f32 can hold, such as 16-bit floats, to f32."""
     return b.convert(x, f32) if holds(f32, type_of(x).element_type) else x
 
 
@@ -76,7 +75,7 @@ def reciprocal(b: TensorBuilder, x: SSAValue) -> SSAValue:
 
 
 def conjugate(b: TensorBuilder, x: SSAValue) -> SSAValue:
-    """Of real numbers, themselves."""
+    """The complex conjugate; real numbers are unchanged."""
     if not is_complex(type_of(x).element_type):
         return x
     part = with_element(type_of(x), real_element(type_of(x).element_type))
@@ -91,7 +90,7 @@ def softplus(b: TensorBuilder, x: SSAValue) -> SSAValue:
 
 
 def gelu(b: TensorBuilder, x: SSAValue, approximate: bool) -> SSAValue:
-    """By the error function, or approximated by tanh."""
+    """GELU by the error function, or its approximation by tanh."""
     if approximate:
         cube = b.apply(e.MultiplyOp, b.apply(e.MultiplyOp, x, x), x)
         bent = b.apply(e.AddOp, x, b.apply(e.MultiplyOp, cube, 0.044715))
@@ -103,7 +102,7 @@ def gelu(b: TensorBuilder, x: SSAValue, approximate: bool) -> SSAValue:
 
 
 def modulo(b: TensorBuilder, x: SSAValue, y: SSAValue) -> SSAValue:
-    """Python's remainder, which has the divisor's sign."""
+    """Python's remainder, which has the sign of the divisor."""
     rest = b.apply(e.RemainderOp, x, y)
     signs_differ = b.apply(e.XorOp, compare(b, rest, "LT", 0), compare(b, y, "LT", 0))
     moved = b.apply(e.AndOp, signs_differ, compare(b, rest, "NE", 0))
@@ -118,7 +117,7 @@ def floor_divide(b: TensorBuilder, x: SSAValue, y: SSAValue) -> SSAValue:
 
 
 def triangle(b: TensorBuilder, x: SSAValue, diagonal: int, *, upper: bool) -> SSAValue:
-    """Matrices with zeros below (or above) a diagonal."""
+    """Matrices with zeros above a diagonal, or below it if `upper`."""
     *_, rows, columns = shape_of(x)
     type = with_shape(TensorType(i32, []), [rows, columns])
     above = b.apply(e.SubtractOp, b.iota(type, 1), b.iota(type, 0))
@@ -126,7 +125,7 @@ def triangle(b: TensorBuilder, x: SSAValue, diagonal: int, *, upper: bool) -> SS
     return b.apply(e.SelectOp, kept, x, 0)
 
 
-# Along axes.
+# Functions along axes
 
 
 def mean(
@@ -152,7 +151,7 @@ def log_sum_exp(
 def lp_norm(
     b: TensorBuilder, x: SSAValue, p: int, summed: Callable[[SSAValue], SSAValue]
 ) -> SSAValue:
-    """The p-th root of the sum of |x|^p; `summed` adds up."""
+    """The p-th root of the sum of |x|^p, where `summed` computes the sum."""
     size = b.emit(e.AbsOp, x)
     if p == 1:
         return summed(size)
@@ -183,8 +182,10 @@ def index_of(
     last: bool = False,
     keep: bool = False,
 ) -> SSAValue:
-    """The first (or last) index of the "maximum" or "minimum" along an axis, i64. Of
-    elements among which is NaN, that is it."""
+    """The first (or last) index of the "maximum" or "minimum" along an axis, as i64.
+
+    If any element is NaN, the index is that of a NaN.
+    """
     if not shape_of(x)[axis]:
         raise Unsupported("of no elements")
     best = compare(b, x, "EQ", b.reduce(kind, x, [axis], keep=True))
@@ -205,10 +206,12 @@ def cumulative(
     reverse: bool = False,
     exclusive: bool = False,
 ) -> SSAValue:
-    """The sums ("add") or products ("multiply") of the elements up to each one, which
-    may be left out itself."""
+    """The sums ("add") or products ("multiply") of the elements up to each element.
+
+    `exclusive` leaves out the element itself; `reverse` starts at the end.
+    """
     shape = shape_of(x)
-    if not shape[axis]:  # a window has elements
+    if not shape[axis]:  # a window can't be empty
         return x
     along = np.arange(len(shape)) == axis
     ones = ints([1] * len(shape))
@@ -232,7 +235,7 @@ def cumulative(
     return b.pad(total, shift.tolist(), (-shift).tolist(), neutral)
 
 
-# Normalisations.
+# Normalization
 
 
 def normalized(
@@ -249,7 +252,7 @@ def normalized(
 def group_normalized(
     b: TensorBuilder, x: SSAValue, groups: int, epsilon: float
 ) -> tuple[SSAValue, SSAValue, SSAValue]:
-    """As `normalized`, over all of the channels (dimension 1) of each group."""
+    """Like `normalized`, but over all channels (dimension 1) of each group."""
     shape = shape_of(x)
     grouped = b.reshape(x, [shape[0], groups, prod(shape[1:]) // groups])
     y, average, inverse = normalized(b, grouped, [2], epsilon)
@@ -257,7 +260,7 @@ def group_normalized(
 
 
 def per_channel(b: TensorBuilder, values: SSAValue, shape: Sequence[int]) -> SSAValue:
-    """One value for each channel (dimension 1), broadcast to `shape`."""
+    """Broadcasts one value for each channel (dimension 1) to `shape`."""
     return b.broadcast_in_dim(values, shape, [1])
 
 
@@ -269,7 +272,7 @@ def batch_normalized(
     average: SSAValue,
     inverse: SSAValue,
 ) -> SSAValue:
-    """(x - average) * (inverse * scale) + bias, all of them per channel."""
+    """(x - average) * (inverse * scale) + bias, where only `x` is not per channel."""
     shape = shape_of(x)
     factor = b.apply(e.MultiplyOp, inverse, scale)
     centred = b.apply(e.SubtractOp, x, per_channel(b, average, shape))
@@ -277,11 +280,11 @@ def batch_normalized(
     return b.apply(e.AddOp, scaled, per_channel(b, bias, shape))
 
 
-# Products.
+# Products
 
 
 def matmul(b: TensorBuilder, x: SSAValue, y: SSAValue) -> SSAValue:
-    """NumPy's matrix product: leading dimensions are broadcast."""
+    """NumPy's matrix product, which broadcasts leading dimensions."""
     shape_x, shape_y = shape_of(x), shape_of(y)
     if len(shape_y) <= 2:
         return b.dot(x, y, ([len(shape_x) - 1], [max(len(shape_y) - 2, 0)]))

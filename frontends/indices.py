@@ -1,4 +1,4 @@
-"""What frontends share about indices: reading, writing and sorting along an axis."""
+"""Reading, writing, and sorting along axes by indices, for all frontends."""
 
 from collections.abc import Sequence
 
@@ -18,10 +18,10 @@ from .unsupported import Unsupported
 
 
 def from_front(b: TensorBuilder, indices: SSAValue, sizes: Sequence[int]) -> SSAValue:
-    """Indices of which negative ones count from the end.
+    """Converts negative indices, which count from the end, to indices from the front.
 
-    `sizes` has that of the indexed dimension, or one for each entry of index vectors,
-    which lie along the last dimension.
+    `sizes` has the size of the indexed dimension, or one size for each entry of the
+    index vectors, which lie along the last dimension.
     """
     limits = b.constant(np.array(sizes))
     if len(sizes) == 1:
@@ -32,7 +32,7 @@ def from_front(b: TensorBuilder, indices: SSAValue, sizes: Sequence[int]) -> SSA
 
 
 def take_ranges(b: TensorBuilder, x: SSAValue, taken: Sequence[range]) -> SSAValue:
-    """What each dimension's range has, which may count down."""
+    """Takes the range of each dimension in `taken`; ranges may count down."""
     forward = [r if r.step > 0 else r[::-1] for r in taken]
     x = b.slice(
         x,
@@ -46,7 +46,7 @@ def take_ranges(b: TensorBuilder, x: SSAValue, taken: Sequence[range]) -> SSAVal
 
 
 def tile(b: TensorBuilder, x: SSAValue, repeats: Sequence[int]) -> SSAValue:
-    """`x` several times along each dimension."""
+    """Repeats `x` along each dimension."""
     pairs = list(zip(repeats, shape_of(x), strict=True))
     dims = range(1, 2 * len(pairs), 2)
     repeated = b.broadcast_in_dim(x, [size for pair in pairs for size in pair], dims)
@@ -58,14 +58,14 @@ def _others(x: SSAValue, axis: int) -> list[int]:
 
 
 def _reached(x: SSAValue, indices: SSAValue, axis: int) -> list[int]:
-    """The sizes of what lies in reach of the indices."""
+    """The sizes of the part of `x` that the indices can access."""
     limits = list(shape_of(indices))
     limits[axis] = shape_of(x)[axis]
     return limits
 
 
 def take_along(b: TensorBuilder, x: SSAValue, indices: SSAValue, axis: int) -> SSAValue:
-    """NumPy's `take_along_axis`; along other axes the first elements are taken."""
+    """NumPy's `take_along_axis`. The other axes are cut to the sizes of `indices`."""
     others, limits = _others(x, axis), _reached(x, indices, axis)
     if limits[axis] == 0 and 0 in shape_of(indices):
         return b.splat(0, with_shape(type_of(x), shape_of(indices)))
@@ -84,7 +84,7 @@ def take_along(b: TensorBuilder, x: SSAValue, indices: SSAValue, axis: int) -> S
 
 
 def take_rows(b: TensorBuilder, x: SSAValue, indices: SSAValue) -> SSAValue:
-    """Rows of matrices: those of B x P x C at B x K indices, as B x K x C."""
+    """Takes rows of B x P x C matrices at B x K indices: the result is B x K x C."""
     return b.emit(
         GatherOp,
         x,
@@ -100,7 +100,7 @@ def take_rows(b: TensorBuilder, x: SSAValue, indices: SSAValue) -> SSAValue:
 
 
 def check_tuples(batch: int, length: int, rank: int) -> None:
-    """Indices come in tuples, for the dimensions after those of a batch."""
+    """Raises `Unsupported` unless index tuples fit the dimensions after `batch`."""
     if not 0 <= batch <= batch + length <= rank:
         raise Unsupported(
             f"with {length} indices after {batch} dimensions, expected at most {rank} "
@@ -111,7 +111,7 @@ def check_tuples(batch: int, length: int, rank: int) -> None:
 def take_tuples(
     b: TensorBuilder, x: SSAValue, indices: SSAValue, batch: int = 0
 ) -> SSAValue:
-    """What lies at tuples of indices, which are along the last dimension."""
+    """Takes elements at index tuples, which lie along the last dimension."""
     shape = shape_of(x)
     *outer, length = shape_of(indices)
     check_tuples(batch, length, len(shape))
@@ -137,7 +137,7 @@ def take_tuples(
 def put_tuples(
     b: TensorBuilder, x: SSAValue, indices: SSAValue, updates: SSAValue, kind: str
 ) -> SSAValue:
-    """`x` with each update combined in where `take_tuples` would have read."""
+    """Combines each update into `x` at the place that `take_tuples` would read."""
     *outer, length = shape_of(indices)
     rank = len(shape_of(x))
     check_tuples(0, length, rank)
@@ -164,7 +164,7 @@ def put_along(
     axis: int,
     kind: str,
 ) -> SSAValue:
-    """`x` with each update combined in where `take_along` would have read."""
+    """Combines each update into `x` at the place that `take_along` would read."""
     others, limits = _others(x, axis), _reached(x, indices, axis)
     nothing = [0] * len(limits)
     part = b.slice(x, nothing, limits)
@@ -195,7 +195,7 @@ def put(
     axis: int,
     kind: str,
 ) -> SSAValue:
-    """`x` with slices of `updates` combined in at indices (rank 1) of an axis."""
+    """Combines slices of `updates` into `x` at indices (rank 1) along an axis."""
     return b.emit(
         ScatterOp,
         x,
@@ -210,7 +210,7 @@ def put(
 
 
 def _order(b: TensorBuilder, x: SSAValue) -> SSAValue:
-    """Integers that are ordered as floats are: -0 as 0, any NaN after all others."""
+    """Integers in the order of the floats `x`: -0 equals 0, NaN is the largest."""
     x = b.apply(e.SelectOp, compare(b, x, "EQ", x), x, np.nan)
     return total_order(b, b.apply(e.AddOp, x, 0))  # -0 + 0 is 0
 
@@ -223,9 +223,10 @@ def sorted_along(
     descending: bool = False,
     count: int | None = None,
 ) -> tuple[SSAValue, SSAValue]:
-    """Elements in their order along an axis, equal ones as they are, and their indices
-    before (i64); the first `count` of them, if given. NaN is larger than infinity, and
-    -0 is equal to 0: as in NumPy.
+    """Sorts along an axis; returns the elements and their original indices (i64).
+
+    The sort is stable. With `count`, only the first elements are returned. As in NumPy,
+    NaN is larger than infinity, and -0 equals 0.
     """
     index = b.iota(with_element(type_of(x), i64), axis)
     element, number = (with_shape(type_of(value), []) for value in (x, index))
@@ -257,12 +258,12 @@ def sorted_along(
 def largest_along(
     b: TensorBuilder, x: SSAValue, axis: int, count: int, *, largest: bool = True
 ) -> tuple[SSAValue, SSAValue]:
-    """The first `count` in that order, and their indices."""
+    """The `count` largest (or smallest) elements along an axis, and their indices."""
     return sorted_along(b, x, axis, descending=largest, count=count)
 
 
 def one_hot(b: TensorBuilder, indices: SSAValue, depth: int, axis: int) -> SSAValue:
-    """Whether each position along a new axis is the index."""
+    """A boolean for each position along a new axis: whether it equals the index."""
     shape = list(shape_of(indices))
     shape.insert(axis, depth)
     kept = [d for d in range(len(shape)) if d != axis]
@@ -273,7 +274,7 @@ def one_hot(b: TensorBuilder, indices: SSAValue, depth: int, axis: int) -> SSAVa
 def reverse_sequence(
     b: TensorBuilder, x: SSAValue, lengths: SSAValue, *, time: int, batch: int
 ) -> SSAValue:
-    """The first elements along the time axis in reverse, as many as a batch has."""
+    """Reverses the first elements along the axis `time`, `lengths[i]` for batch `i`."""
     lengths = b.broadcast_in_dim(lengths, shape_of(x), [batch])
     place = b.iota(type_of(lengths), time)
     turned = b.apply(e.SubtractOp, b.apply(e.SubtractOp, lengths, place), 1)

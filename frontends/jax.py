@@ -1,12 +1,12 @@
-"""JAX functions → StableHLO bytecode, for `read`. Imports jax when called.
+"""Lowers JAX functions to StableHLO bytecode, for `read`. Imports jax when called.
 
-Values keep the names of the Python variables that they are assigned to:
+Values get the names of the Python variables to which they are assigned:
 
     hidden = jnp.tanh(x @ w)      # step.py:5
     %4 = stablehlo.tanh %3 {tgraph.name = "hidden"} ...    loc("step.py":5:10 to :24)
 
-JAX does not record these, but an operation's location spans the expression that it
-computes, and `linecache` has the source, that of a notebook's cells too.
+JAX does not record these names, but the location of an operation spans the expression
+that it computes, and `linecache` has the source, including cells of notebooks.
 """
 
 import ast
@@ -28,7 +28,7 @@ from .stablehlo.custom_calls import CHECKPOINT_NAME
 
 
 def import_jax() -> Any:
-    """JAX; raises `LocatedError` where it is missing."""
+    """Imports JAX; raises `LocatedError` if it is not installed."""
     try:
         jax = import_module("jax")
     except ImportError as error:
@@ -39,7 +39,7 @@ def import_jax() -> Any:
 
 @cache
 def _hide_own_frames() -> None:
-    """Locations of operations are lines of the program, not ours that call JAX."""
+    """Excludes tensorplan's own frames from the locations of operations."""
     package = Path(__file__).parents[1]
     exclude: Any = import_module("jax.extend.source_info_util").register_exclusion
     for part in ("__init__.py", "frontends", "integrations"):
@@ -47,7 +47,7 @@ def _hide_own_frames() -> None:
 
 
 def numbers_of(argnums: object) -> frozenset[int]:
-    """The numbers of arguments. Raises `TypeError` for what is none."""
+    """The argument numbers in `argnums`. Raises `TypeError` unless all are integers."""
     is_one = isinstance(argnums, str) or not isinstance(argnums, Iterable)
     numbers: list[object]
     numbers = [argnums] if is_one else [*cast("Iterable[object]", argnums)]
@@ -60,11 +60,12 @@ def numbers_of(argnums: object) -> frozenset[int]:
 def leaves_of(
     args: Sequence[Any], argnums: int | Sequence[int]
 ) -> dict[int, Parameter]:
-    """The leaves of some arguments, by the numbers that they have among those of all.
+    """The leaves of the arguments `argnums`, by their numbers among all leaves.
 
-    They are called as in a function of `*args`: `args[0]['weight']`.
+    Names are those in a function of `*args`: `args[0]['weight']`.
 
-    Raises `LocatedError` without jax.
+    Raises `LocatedError` without jax, and `ValueError` for a number without an
+    argument.
     """
     jax = import_jax()
     chosen = numbers_of(argnums)
@@ -81,7 +82,7 @@ def leaves_of(
 
 
 def _value(leaf: Any) -> object:
-    """None for a `ShapeDtypeStruct`, and the integers of a key of random numbers."""
+    """A parameter's value: None for a `ShapeDtypeStruct`, integers for a random key."""
     jax = import_jax()
     if isinstance(leaf, jax.ShapeDtypeStruct):
         return None
@@ -89,13 +90,13 @@ def _value(leaf: Any) -> object:
 
 
 def is_key(leaf: Any) -> bool:
-    """Whether it is a key of random numbers, as `jax.random.key` makes them."""
+    """Whether `leaf` is a typed random key, as `jax.random.key` returns."""
     dtypes: Any = import_jax().dtypes
     return dtypes.issubdtype(getattr(leaf, "dtype", bool), dtypes.prng_key)
 
 
 def _has_symbols(args: Sequence[Any]) -> bool:
-    """Whether the shape of an array has other sizes than numbers."""
+    """Whether an array has a symbolic size."""
     return any(
         not isinstance(size, int)
         for leaf in import_jax().tree.leaves(args)
@@ -104,18 +105,18 @@ def _has_symbols(args: Sequence[Any]) -> bool:
 
 
 class NotClosed(LocatedError):
-    """A function needs more of its caller's trace than arguments."""
+    """A function uses values of an enclosing trace that are not its arguments."""
 
 
 def _check_is_closed(traced: Any, count: int) -> None:
-    """Of the trace of a function of `count` arrays."""
+    """Raises `NotClosed` if the trace reads anything besides its `count` arrays."""
     jaxpr = traced.jaxpr
     if len(jaxpr.in_avals) > count or any(map(_is_tracer, jaxpr.consts)):
         raise NotClosed(
             "the function reads a value that JAX traces outside of it: pass it as an "
             "argument"
         )
-    # JAX has no public names for these.
+    # JAX has no public names for these effects.
     kinds = {type(effect).__name__ for effect in jaxpr.effects}
     if "NamedAxisEffect" in kinds:
         raise NotClosed("the function reads an axis of jax.vmap outside of it")
@@ -130,7 +131,7 @@ def _is_tracer(value: object) -> bool:
 
 
 def settings() -> Hashable:
-    """What JAX traces functions anew for, such as whether it has 64 bits."""
+    """The settings on which JAX's traces depend, such as whether it has 64 bits."""
     return _read_settings()()
 
 
@@ -139,12 +140,12 @@ def _read_settings() -> Callable[[], Hashable]:
     jax = import_jax()
     try:
         return import_module("jax._src.config").trace_context
-    except (AttributeError, ImportError):  # private parts of another JAX
+    except (AttributeError, ImportError):  # another version of JAX
         return lambda: jax.config.jax_enable_x64
 
 
 def current_trace() -> object:
-    """What equals the same of another call if JAX makes both in one trace."""
+    """A token of the current trace: calls within one trace return equal tokens."""
     return import_module("jax.extend.core").get_opaque_trace_state()
 
 
@@ -152,21 +153,22 @@ _is_lowering = ContextVar("_is_lowering", default=False)
 
 
 def is_lowering() -> bool:
-    """Whether a function is traced for a program: those that it calls are parts."""
+    """Whether a function is being traced for a program, which includes its callees."""
     return _is_lowering.get()
 
 
 def lower(
     fn: Callable[..., Any], *args: Any, donate_argnums: int | Sequence[int] = ()
 ) -> bytes:
-    """MLIR bytecode of `fn` for arguments like `args` (arrays or `ShapeDtypeStruct`s).
+    """Returns MLIR bytecode of `fn` for arguments like `args` (arrays or
+    `ShapeDtypeStruct`s).
 
     The arguments numbered in `donate_argnums` are donated: they become variables that
-    the results overwrite, or memory for other buffers. Unused arguments are kept, so
-    that all of `args`, flattened, are the program's arguments. Symbolic sizes go by
+    results overwrite, or memory for other buffers. Unused arguments are kept, so the
+    arguments of the program are all leaves of `args`. Symbolic sizes require
     `jax.export`. A function that is already jitted keeps its options. The bytecode
-    holds places in the Python source, which messages then name, and without symbolic
-    sizes also the names of variables there, and those by `checkpoint_name`.
+    contains locations in the Python source, for messages. Without symbolic sizes, it
+    also contains the names of variables and those given to `checkpoint_name`.
 
     Raises `LocatedError` without jax.
     """
@@ -195,19 +197,20 @@ def lower(
 
 
 def _lowered(jitted: Any, args: Sequence[object]) -> Any:
-    """Also keeps the names by `checkpoint_name`, if this JAX can."""
+    """Lowers a function, with the names of `checkpoint_name` if JAX supports that."""
     traced = jitted.trace(*args)
     _check_is_closed(traced, len(import_jax().tree.leaves(args)))
     try:
         parameters = {"_private_parameters": _keeping_names()}
         return traced.lower(**parameters)
-    except (AttributeError, ImportError, TypeError):  # private parts of another JAX
+    except (AttributeError, ImportError, TypeError):  # another version of JAX
         return traced.lower()
 
 
 @cache
 def _keeping_names() -> Any:
-    """Lowers `jax.ad_checkpoint.checkpoint_name` to a custom call: JAX drops the names.
+    """Lowering rules that turn `jax.ad_checkpoint.checkpoint_name` into a custom call,
+    because JAX drops the names.
 
     JAX has no public way to override the lowering of one primitive for one program.
     """
@@ -230,11 +233,10 @@ def _keeping_names() -> Any:
 
 
 def _mark_donors(module: Any, are_donated: Sequence[bool]) -> None:
-    """Says of all arguments that are donated that they are: JAX forgets those for which
-    it finds no result."""
+    """Marks all donated arguments: JAX marks only those for which it finds a result."""
     ir = import_module("jaxlib.mlir.ir")
     main = ir.SymbolTable(module.operation)["main"]
-    if len(main.arguments) != len(are_donated):  # unused ones are left out
+    if len(main.arguments) != len(are_donated):  # JAX dropped unused arguments
         return
     with module.context:
         attributes: list[dict[str, Any]] = [
@@ -247,14 +249,15 @@ def _mark_donors(module: Any, are_donated: Sequence[bool]) -> None:
 
 
 _Span: TypeAlias = tuple[int, int, int, int]
-"""Where an expression is: its first line and column, its last line, its end."""
+"""The span of an expression: first line and column, last line and column."""
 
 
 def _name_values(module: Any) -> None:
-    """Calls what is assigned to a variable by the variable's name.
+    """Names the values that are assigned to a variable after the variable.
 
-    Of the values of an expression, that is the one that others read; gradients, which
-    have the places of what they are gradients of, are none of these.
+    Of the operations of one expression, those used by other expressions get the name.
+    Operations of gradients, which have the locations of the primal expressions, get
+    none.
     """
     ir = import_module("jaxlib.mlir.ir")
     with module.context:
@@ -270,7 +273,7 @@ def _name_values(module: Any) -> None:
 
 
 def _place(location: Any, ir: Any) -> tuple[str, _Span] | None:
-    """The file, and the place of what an operation computes; none for gradients."""
+    """The file and span of an operation's expression; None for gradients."""
     if isinstance(location, ir.FileLineColLoc):
         at = location
         return at.filename, (at.start_line, at.start_col, at.end_line, at.end_col)
@@ -283,8 +286,7 @@ def _place(location: Any, ir: Any) -> tuple[str, _Span] | None:
 
 @cache
 def _assignments(file: str) -> Mapping[_Span, str]:
-    """The variable that each expression is assigned to, of those that are assigned
-    whole."""
+    """Maps the span of each expression that is assigned to one variable to its name."""
     try:
         tree = ast.parse("".join(linecache.getlines(file)))
     except (SyntaxError, ValueError, RecursionError):

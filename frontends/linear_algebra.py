@@ -1,4 +1,4 @@
-"""Linear algebra that frontends share: factorizations, and what follows from them."""
+"""Linear algebra for all frontends: factorizations, determinants, solvers."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ def factored(
 
 
 def identity(b: TensorBuilder, x: SSAValue) -> SSAValue:
-    """Identity matrices, as many and as large as x."""
+    """Identity matrices with the shape of `x`."""
     rank = len(shape_of(x))
     type = with_element(type_of(x), i64)
     rows, columns = (
@@ -44,7 +44,7 @@ def diagonal_of(b: TensorBuilder, x: SSAValue) -> SSAValue:
 
 
 def parity(b: TensorBuilder, pivots: SSAValue, like: SSAValue) -> SSAValue:
-    """-1 for an odd number of exchanges of rows, otherwise 1."""
+    """The sign of a permutation by row swaps: -1 if their number is odd, else 1."""
     last = len(shape_of(pivots)) - 1
     own = b.emit(IotaOp, type=type_of(pivots), dimension=IntegerAttr(last, i64))
     moved = compare(b, pivots, "NE", b.apply(e.AddOp, own, 1))
@@ -53,7 +53,7 @@ def parity(b: TensorBuilder, pivots: SSAValue, like: SSAValue) -> SSAValue:
 
 
 def determinant(b: TensorBuilder, packed: SSAValue, pivots: SSAValue) -> SSAValue:
-    """The determinants of matrices, from what `tgraph.lu` makes of them."""
+    """The determinants of matrices, from the results of `tgraph.lu`."""
     diagonal = diagonal_of(b, packed)
     product = b.reduce("multiply", diagonal, [len(shape_of(diagonal)) - 1])
     return b.apply(e.MultiplyOp, product, parity(b, pivots, diagonal))
@@ -74,12 +74,12 @@ def reflected(
     left: bool,
     adjoint: bool,
 ) -> SSAValue:
-    """`q x`, or `x q` unless `left`, with `q` of what `tgraph.qr` gives, or its
-    adjoint.
+    """Multiplies `x` by the factor `q` of `tgraph.qr`, or by the adjoint of `q`.
 
-    With the vectors `v` and the scales `d`, `q = 1 - v t v'`. Here `t` is
-    `d (1 + u d)^-1`, and `u` is what `v' v` has above its diagonal (the compact WY
-    representation of Schreiber and Van Loan, 1989). The square `q` is not made.
+    The result is `q x` if `left`, or else `x q`. With the vectors `v` and the scales
+    `d`, `q = 1 - v t v'`. Here `t` is `d (1 + u d)^-1`, and `u` is the strict upper
+    triangle of `v' v` (the compact WY representation of Schreiber and Van Loan, 1989).
+    The square matrix `q` is never formed.
     """
     if not left:  # x q = (q' x')'
         turned = adjoint_of(b, x)
@@ -110,7 +110,7 @@ def reflected(
 
 
 def _size(b: TensorBuilder, x: SSAValue) -> SSAValue:
-    """Absolute values; of complex numbers, the sum of both parts', as LAPACK has it."""
+    """Absolute values; for complex numbers, |real| + |imaginary|, as in LAPACK."""
     if not is_complex(type_of(x).element_type):
         return b.emit(e.AbsOp, x)
     type = with_element(type_of(x), real_element(type_of(x).element_type))
@@ -121,13 +121,13 @@ def _size(b: TensorBuilder, x: SSAValue) -> SSAValue:
 def tridiagonal_solved(
     b: TensorBuilder, lower: SSAValue, diagonal: SSAValue, upper: SSAValue, x: SSAValue
 ) -> tuple[SSAValue, SSAValue]:
-    """What n x n tridiagonal matrices bring to `x` (batch x n x columns), and which of
-    them have an inverse (batch). The diagonals are batch x n; the first number of
-    `lower` and the last one of `upper` are outside of the matrix.
+    """Solves n x n tridiagonal systems with right sides `x` (batch x n x columns). Also
+    returns which matrices are invertible (batch).
 
-    Gaussian elimination with partial pivoting, as LAPACK's `gtsv` does it: a row that
-    is left has the numbers `p` and `q` and the right side `y`, one of the triangle has
-    a pivot and two numbers after it.
+    The diagonals are batch x n; the first number of `lower` and the last one of `upper`
+    lie outside of the matrix. The method is Gaussian elimination with partial pivoting,
+    as in LAPACK's `gtsv`: the pending row has the numbers `p` and `q` and the right
+    side `y`, and a finished row has a pivot and two numbers after it.
     """
     *batch, n, _ = shape_of(x)
     axis, counter = len(batch), TensorType(i64, [])

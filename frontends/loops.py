@@ -1,5 +1,4 @@
-"""Loops and branches that frontends write themselves, on values from anywhere around
-them."""
+"""Builders of loops and branches whose bodies may use values from outside."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -19,13 +18,13 @@ B = TypeVar("B", bound=TensorBuilder)
 
 
 class Loop(Generic[B]):
-    """A `tgraph.while` whose body is being written.
+    """A `tgraph.while` whose body is being built.
 
         loop = Loop(b)
         count = loop.carry(zero)
         (end,) = loop.close([loop.body.apply(AddOp, count, 1)], condition)
 
-    What the body takes from outside becomes an input of the loop.
+    Values from outside that the body uses become inputs of the loop.
     """
 
     def __init__(self, b: B):
@@ -36,7 +35,7 @@ class Loop(Generic[B]):
         self.body = replace(b, into=[])
 
     def carry(self, initial: SSAValue) -> SSAValue:
-        """A variable's value at the start of an iteration."""
+        """Adds a variable; returns its value at the start of an iteration."""
         self._initial.append(initial)
         variable = self._block.insert_arg(
             VariableType(type_of(initial)), len(self._block.args)
@@ -47,7 +46,10 @@ class Loop(Generic[B]):
     def close(
         self, following: Values, condition: Callable[[B, Values], SSAValue]
     ) -> Values:
-        """The variables after the loop; `following` are they after an iteration."""
+        """Appends the loop; returns the final values of its variables.
+
+        `following` are the values of the variables after an iteration.
+        """
         types = [type_of(value) for value in self._initial]
         for value, type in zip(following, types, strict=True):
             if value.type != type:
@@ -80,7 +82,7 @@ def branch(
     then: tuple[Sequence[Operation], Values],
     otherwise: tuple[Sequence[Operation], Values],
 ) -> Values:
-    """The values of one or the other; each is operations, and values that they make."""
+    """Appends a `tgraph.if`. `then` and `otherwise` are (operations, results)."""
     types = [[type_of(value) for value in made] for _, made in (then, otherwise)]
     if types[0] != types[1]:
         listed = [", ".join(map(str, made)) for made in types]
@@ -93,8 +95,9 @@ def branch(
 
 
 def _enclose(blocks: Mapping[Block, Sequence[Operation]]) -> Values:
-    """Moves operations to their blocks; the values from outside that they take, which
-    are further arguments of every block."""
+    """Moves operations into their blocks. Returns the values from outside that they
+    use, which become additional arguments of every block.
+    """
     captured: dict[SSAValue, None] = {}
     for block, ops in blocks.items():
         own = {*block.args, *(result for op in ops for result in op.results)}
@@ -116,8 +119,11 @@ def row_of(
     place: SSAValue,
     row: SSAValue | None = None,
 ) -> SSAValue:
-    """What lies at a place along an axis; `x` with a row there, if one is given. Of no
-    rows (in a loop that does not run) zeros, and `x`."""
+    """Returns the row of `x` at `place` along `axis`, or, if `row` is given, `x` with
+    `row` at that place.
+
+    If there are no rows (in a loop that does not run), returns zeros, or `x`.
+    """
     shape = shape_of(x)
     if not shape[axis]:
         rest = with_shape(type_of(x), [*shape[:axis], *shape[axis + 1 :]])
@@ -133,7 +139,7 @@ def row_of(
 
 
 def rows_like(b: TensorBuilder, row: SSAValue, axis: int, count: int) -> SSAValue:
-    """As many zeros as there are in `count` rows."""
+    """Zeros with the shape of `count` rows stacked along `axis`."""
     shape = [*shape_of(row)]
     shape.insert(axis, max(count, 0))
     return b.splat(0, with_shape(type_of(row), shape))

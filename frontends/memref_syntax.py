@@ -6,9 +6,9 @@
     %p = memref.extract_aligned_pointer_as_index %a : memref<4xf32> -> index
     memref.global "private" constant @g : memref<2xf32> = dense<[1.0, 2.0]>
 
-as MLIR prints them; `scf.while : () -> () {`, a loop that carries nothing; and a
-`scf.execute_region` without its `scf.yield`, as xDSL prints it. The classes here only
-parse: what they return are xDSL's own.
+as MLIR prints them; `scf.while : () -> () {`, a loop that carries nothing; and
+`scf.execute_region` without `scf.yield`, as xDSL prints it. The classes here only
+parse: they return operations of xDSL's classes.
 """
 
 from collections.abc import Sequence
@@ -147,14 +147,14 @@ class ExecuteRegionSyntax(scf.ExecuteRegionOp):
 
 
 class _TransferSyntax(Operation):
-    """Of a transfer, or of the wait for one."""
+    """The syntax of a DMA transfer, or of the wait for one."""
 
     ITEMS: ClassVar[str]
-    """What comes first: memrefs (m), each with the index of an element, and numbers."""
+    """The leading operands: memrefs with indices (`m`) and numbers (`#`)."""
     STRIDES: ClassVar[Sequence[int]] = (0,)
-    """How many numbers may follow."""
+    """The allowed numbers of trailing operands."""
     MAPS: ClassVar[Sequence[str]] = ()
-    """The names of affine maps of the indices; without, the operands are the index."""
+    """The names of affine maps of the indices; without, the indices are operands."""
 
     @classmethod
     def parse(cls, parser: Parser) -> Operation:
@@ -207,7 +207,7 @@ def _parse_number(parser: Parser) -> SSAValue:
 
 
 def _on_dimensions(map: AffineMap) -> AffineMapAttr:
-    """The same map of dimensions, which indices of loops may be, not of symbols."""
+    """Replaces symbols by dimensions: induction variables can't be symbols."""
     dims = [AffineExpr.dimension(number) for number in range(map.num_symbols)]
     results = [x.replace_dims_and_symbols((), dims) for x in map.results]
     return AffineMapAttr(AffineMap(map.num_symbols, 0, tuple(results)))

@@ -1,26 +1,26 @@
-"""MLIR text → xDSL module: xDSL's parser, made to read what MLIR and JAX print.
+"""Parses MLIR text: xDSL's parser, extended to read the output of MLIR and JAX.
 
     parse_module(text, "model.mlir", ctx)
 
 It differs from xDSL's own parser in that
   - every operation gets a source location, `file:line:col` of its name, as in MLIR; an
-    explicit `loc(...)` takes precedence, with its innermost file, line and column, the
-    first one of a range;
+    explicit `loc(...)` takes precedence: its innermost file, line and column, or the
+    start of a range;
   - `dense<0xFF800000> : tensor<f32>` is the float with these bits (xDSL 0.74 reads the
     integer's value, 4286578688.0);
   - a splat `stablehlo.constant` is stored as one element, whatever its shape;
   - types and attributes with the same text are parsed only once, which makes parsing
     about three times faster;
-  - location aliases that are defined after their uses, at the end of the file, where
-    MLIR prints them, are ignored;
-  - the layout of a memref may be an attribute of a dialect that nobody registered;
-  - it knows the custom syntax of more memref operations (see `memref_syntax.py`);
+  - location aliases that are defined after their uses, as MLIR prints them at the end
+    of the file, are ignored;
+  - the layout of a memref may be an attribute of an unregistered dialect;
+  - it reads the custom syntax of more memref operations (see `memref_syntax.py`);
   - affine maps may multiply and divide by symbols;
   - an operation in generic form that does not match its definition in xDSL, because the
-    definition in MLIR has changed (a new property, other operands), becomes an unknown
-    operation.
+    definition in MLIR has changed (a new property, other operands), becomes an
+    unregistered operation.
 
-Does not: read the custom syntax of dialects that xDSL does not have.
+Does not: read the custom syntax of dialects that xDSL lacks.
 """
 
 import re
@@ -84,7 +84,7 @@ _MLIRS_DIALECTS = frozenset(
     "affine arith bufferization cf gpu index linalg math memref scf tensor "
     "vector".split()
 )
-"""Those of which xDSL has a part, or nothing, or has it as an older MLIR had it."""
+"""Dialects of MLIR that xDSL lacks, or has incompletely, or from an older MLIR."""
 
 _MISTAKES = (
     ArithmeticError,
@@ -101,11 +101,11 @@ AttributeT = TypeVar("AttributeT", bound=Attribute)
 def parse_module(
     text: str, name: str, ctx: Context, *, first_line: int = 1
 ) -> ModuleOp:
-    """The module that `text` holds; `name` is its file's name for messages.
+    """Parses `text` as a module; messages call its file `name`.
 
-    `first_line` is the number of the text's first line, if it is a part of a file.
-    Operations of dialects that `ctx` does not know become `UnregisteredOp`s if `ctx`
-    allows that. Raises xDSL's `ParseError`.
+    `first_line` is the line number of the text in its file. Operations of dialects that
+    `ctx` does not register become `UnregisteredOp`s if `ctx` allows them. Raises xDSL's
+    `ParseError`.
     """
     parser = MLIRTextParser(ctx, "\n" * (first_line - 1) + text, name)
     try:
@@ -115,14 +115,14 @@ def parse_module(
         return module
     except RecursionError:
         parser.raise_error("the program is nested too deeply")
-    except VerifyException as error:  # of an attribute or type, without a place
+    except VerifyException as error:  # from an attribute or type, without a location
         parser.raise_error(str(error))
-    except _MISTAKES as error:  # xDSL's parsers of operations and types make some
+    except _MISTAKES as error:  # raised by bugs in xDSL's parsers
         parser.raise_error(f"cannot parse this ({type(error).__name__}: {error})")
 
 
 def parse_attribute(text: str, ctx: Context) -> Attribute:
-    """The attribute or type that `text` holds; a splat is stored as one element.
+    """Parses `text` as an attribute or type; a splat is stored as one element.
 
     Raises `ParseError`.
     """
@@ -132,7 +132,7 @@ def parse_attribute(text: str, ctx: Context) -> Attribute:
 
 
 def permissive(ctx: Context) -> Context:
-    """`ctx` with `func`, and taking operations of any dialect, as level 0 needs."""
+    """`ctx` with `func`, and with operations of any dialect allowed, for level 0."""
     clone = _Permissive(**vars(ctx.clone()))
     clone.allow_unregistered = True
     if "func" not in clone.registered_dialect_names:
@@ -141,9 +141,11 @@ def permissive(ctx: Context) -> Context:
 
 
 class _Permissive(Context):
-    """Takes what nobody registered. To define a class takes a millisecond, and each
-    name of an attribute or type has one: it is defined once in a process, not in each
-    context."""
+    """Allows unregistered attributes and types.
+
+    Each name has a class, which takes a millisecond to define. Classes are cached in
+    the process, not in each context.
+    """
 
     def get_optional_type(self, name: str) -> type[TypeAttribute] | None:
         with self._registered_alone():
@@ -171,8 +173,9 @@ def _unregistered(name: str, is_type: bool) -> type[UnregisteredAttr]:
 
 @irdl_attr_definition(init=False)
 class ForeignLayout(UnregisteredAttr, MemRefLayoutAttr):
-    """The layout of a memref, of a dialect that nobody registered: it stays as it is,
-    and where elements lie is unknown."""
+    """A memref layout of an unregistered dialect. It is kept as it is; where the
+    elements lie is unknown.
+    """
 
     def get_affine_map(self) -> AffineMap:
         raise NotImplementedError(f"the map of {self}")
@@ -180,7 +183,7 @@ class ForeignLayout(UnregisteredAttr, MemRefLayoutAttr):
 
 @cache
 def _dense() -> AttrConstraint[RankedStructure[AnyDenseElement]]:
-    """What a literal of elements may be. (To make a constraint takes long.)"""
+    """The constraint on types of dense literals, cached because it is slow to make."""
     return base(RankedStructure[AnyDenseElement])
 
 
@@ -189,7 +192,7 @@ def _is_dense(type: Attribute) -> TypeGuard[RankedStructure[AnyDenseElement]]:
 
 
 def _refusal(op: Operation) -> str | None:
-    """Why xDSL's own definition of an operation of MLIR's refuses it."""
+    """Why xDSL's definition of an operation of MLIR rejects `op`, or None."""
     if not isinstance(op, IRDLOperation) or not _is_xdsls(type(op)):
         return None
     try:
@@ -202,7 +205,7 @@ def _refusal(op: Operation) -> str | None:
 
 
 def _hides_sizes(op: Operation) -> bool:
-    """Whether a cast's type has a `?` for a size that is known, as MLIR allows."""
+    """Whether a cast's type has a `?` for a known size, as MLIR allows."""
     return isinstance(op, memref.ReinterpretCastOp) and any(
         known != DYNAMIC_INDEX == size
         for known, size in zip(
@@ -218,7 +221,7 @@ def _is_xdsls(op_type: type[Operation]) -> bool:
 
 
 def _is_in_question(op: Operation) -> bool:
-    """Whether an operation has memrefs, and its name does not say what it does."""
+    """Whether `op` has memrefs, and its effects on them don't follow from its name."""
     if is_view(op) or is_done_at_its_end(op) or asynchronous(op):
         return False
     return any(
@@ -228,7 +231,7 @@ def _is_in_question(op: Operation) -> bool:
 
 
 def innermost(location: Attribute) -> FileLineColLoc | None:
-    """The file, line and column that `location` is about, if it names one."""
+    """The innermost file, line and column of `location`; None if there is none."""
     match location:
         case FileLineColLoc():
             return location
@@ -244,14 +247,14 @@ def innermost(location: Attribute) -> FileLineColLoc | None:
 
 
 class _Lexer(MLIRLexer):
-    # xDSL's takes time exponential in the length of a string that is not closed.
+    # xDSL's regex takes exponential time for an unterminated string.
     _unescaped_characters_regex = re.compile(
         r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"'
     )
 
 
 class _MapParser(AffineParser):
-    # xDSL knows no operator of two values, as in `d0 * s0`.
+    # xDSL rejects operators on two values, as in `d0 * s0`.
     def _create_binop_expr(
         self, lhs: AffineExpr, rhs: AffineExpr, binop: MLIRToken
     ) -> AffineExpr:
@@ -281,7 +284,7 @@ class MLIRTextParser(Parser):
         self._refused: dict[str, list[tuple[Operation, str]]] = {}
         self._memo: dict[tuple[str, str], Attribute] = {}
 
-    # Places
+    # Locations
 
     def parse_operation(self) -> Operation:
         op = super().parse_operation()
@@ -292,8 +295,11 @@ class MLIRTextParser(Parser):
         return op
 
     def _check_operands(self, op: Operation, start: Position) -> None:
-        """Refuses operands that only a region of the operation defines. For xDSL, these
-        forward references are resolved, though the operation keeps them."""
+        """Rejects operands that are defined only in a region of the operation.
+
+        xDSL resolves such forward references in the region, but the operation keeps the
+        placeholders.
+        """
         references = self.forward_ssa_references.values()
         pending = {value for values in references for value in values.values()}
         for index, operand in enumerate(op.operands):
@@ -329,7 +335,7 @@ class MLIRTextParser(Parser):
             self.parse_integer(False, False)
         return location
 
-    # Operations that xDSL does not know, or not all of
+    # Operations that xDSL lacks, or has incompletely
 
     def _get_op_by_name(self, name: str) -> type[Operation]:
         self.compact_splats = name == "stablehlo.constant"
@@ -366,14 +372,14 @@ class MLIRTextParser(Parser):
         return foreign
 
     def _is_missing(self, name: str) -> bool:
-        """Whether this is an operation of a dialect of MLIR, and xDSL lacks it."""
+        """Whether the operation `name` is of a dialect of MLIR, and xDSL lacks it."""
         if name.partition(".")[0] not in _MLIRS_DIALECTS:
             return False
         op_type = self.ctx.get_optional_op(name)
         return op_type is None or issubclass(op_type, UnregisteredOp)
 
     def _lacks_attribute(self, name: str) -> bool:
-        """The same for an attribute, which stays as it is."""
+        """Whether the attribute `name` is of a dialect of MLIR, and xDSL lacks it."""
         is_mlirs = name.partition(".")[0] in _MLIRS_DIALECTS and "." in name
         return is_mlirs and self.ctx.get_optional_attr(name) is None
 
@@ -381,14 +387,14 @@ class MLIRTextParser(Parser):
         self._refused.setdefault(name_of(op), []).append((op, reason))
 
     def expect_something(self) -> None:
-        """Refuses what has nothing but spaces and comments."""
+        """Rejects text that has only spaces and comments."""
         if self._current_token.kind is MLIRTokenKind.EOF:
             self.raise_error(
                 "the program is empty, expected an operation such as func.func"
             )
 
     def tell_of_refused(self) -> None:
-        """Remarks on what touches memory among what xDSL refused, one for each name."""
+        """Emits one remark for each name of rejected operations on memrefs."""
         for name, refused in self._refused.items():
             found = [(op, reason) for op, reason in refused if _is_in_question(op)]
             if not found:
@@ -464,7 +470,7 @@ class MLIRTextParser(Parser):
         self._resume_from(start)
         return super()._parse_dense_literal_type()  # raises an error
 
-    # Memoised text
+    # Memoized text
 
     _BRACKETED: ClassVar = re.compile(
         r"""\w*+<(?:->|[^<>"]|"[^"]*+"
@@ -476,7 +482,7 @@ class MLIRTextParser(Parser):
     def _memoised(
         self, name: str, parse: Callable[[], AttributeT | None]
     ) -> AttributeT | None:
-        """`parse()`, unless the text `x<...>` that lies ahead was parsed before."""
+        """Returns `parse()`, or its cached result for the same text `x<...>`."""
         content = self.lexer.input.content
         match = self._BRACKETED.match(content, self.pos)
         if match is None or match.end() - match.start() > 1000:
@@ -504,8 +510,9 @@ class MLIRTextParser(Parser):
         return self._memoised("attribute", parse)
 
     def _parse_dialect_symbol_body(self) -> str:
-        """A blank where it is empty: xDSL prints no brackets for an empty string, and
-        MLIR's parsers require those of `#stablehlo.dot<>`."""
+        """The body, or a blank if it is empty: for an empty body, xDSL would print no
+        brackets, but MLIR requires those of `#stablehlo.dot<>`.
+        """
         return super()._parse_dialect_symbol_body() or " "
 
     def _parse_memref_attrs(self) -> MemRefType | UnrankedMemRefType:

@@ -1,6 +1,6 @@
-"""One operator of a model's file on its way to tgraph, and its inputs.
+"""The context in which a frontend converts one operator of a model to tgraph.
 
-A value is `Known` (an array: a constant, or what follows from shapes and constants) or
+An input is `Known` (an array: a constant, or computed from shapes and constants) or
 computed at run time (an SSA value).
 """
 
@@ -22,7 +22,7 @@ class Known:
     array: Array
 
     argument: SSAValue | None = None
-    """The function's argument for it, if it is a parameter."""
+    """The function argument that holds the value, if it is a parameter."""
 
 
 Value: TypeAlias = Known | SSAValue
@@ -30,10 +30,10 @@ Value: TypeAlias = Known | SSAValue
 
 @dataclass
 class OperatorBuilder(TensorBuilder):
-    """The operations that come out of an operator with these inputs."""
+    """Builds the operations for an operator with these inputs."""
 
     names: Sequence[str]
-    """Of its inputs."""
+    """The names of the inputs."""
 
     inputs: Sequence[Value | None]
 
@@ -47,11 +47,11 @@ class OperatorBuilder(TensorBuilder):
         return value
 
     def value(self, index: int) -> SSAValue:
-        """An input as a value of the program."""
+        """Input `index` as an SSA value."""
         return self.materialize(self.given(index))
 
     def known(self, index: int) -> Array:
-        """An input that shapes depend on."""
+        """The array of an input that must be known, such as a shape."""
         value = self.given(index)
         if not isinstance(value, Known):
             raise Unsupported(

@@ -1,4 +1,4 @@
-"""Arguments that are the same in every run: marked, named, and with their values."""
+"""Marks arguments that are the same in every run, with their names and values."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -18,14 +18,14 @@ class Parameter(NamedTuple):
     name: str
 
     value: object
-    """An array, or what NumPy makes one of; None if it is given in runs only."""
+    """An array or a sequence of numbers; None if only a run provides it."""
 
 
 def with_parameters(module: ModuleOp, parameters: Mapping[int, Parameter]) -> Model:
     """Marks arguments of `@main`, by number, as parameters.
 
-    Raises `ValueError` for a number that no argument has, or a value of another shape
-    than its argument's, and `TypeError` for one of another type.
+    Raises `ValueError` for a number without an argument or a value of the wrong shape,
+    and `TypeError` for a value of the wrong element type.
     """
     if not parameters:
         return Model(module, {})
@@ -46,7 +46,7 @@ def with_parameters(module: ModuleOp, parameters: Mapping[int, Parameter]) -> Mo
 
 
 def _array(value: object, slot: Input, name: str) -> Array:
-    """In the argument's type: JAX takes 64 bits as 32."""
+    """The value as an array of the argument's type: JAX converts 64 bits to 32."""
     array = np.asarray(value)
     if array.shape != slot.shape:
         raise ValueError(f"{name} has shape {array.shape}, expected {slot.shape}")

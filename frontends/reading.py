@@ -1,4 +1,4 @@
-"""Reads programs from files, and detects the format from the content.
+"""Reads programs from files; detects the format by the content.
 
     module = read(path.read_bytes(), str(path), ctx)
 
@@ -7,14 +7,13 @@ The first match decides the format:
      portable artifact), because no other supported format uses bytecode.
   2. A `jax.export` artifact is a flatbuffer that holds such bytecode in a known field.
   3. StableHLO text has an operation `stablehlo.*` or `chlo.*`, in quotes (generic) or
-     not (custom), at the start of a line or after `{`, after its results if any.
+     not (custom), after its results if any, at the start of a line or after `{`.
   4. A LiteRT model has the identifier of its flatbuffer.
   5. An ONNX model is a protobuf message that starts with its version.
   6. Anything else is other MLIR text: tgraph, memref, ... .
 
-1 to 3 give level 0 (see `stablehlo/reading.py`) and are read by jaxlib. Without it,
-generic StableHLO text is still read, by xDSL. 4 and 5 give level 1 (see `tflite/` and
-`onnx/`).
+jaxlib reads 1 to 3 to level 0 (see `stablehlo/reading.py`). Without jaxlib, xDSL reads
+generic StableHLO text. 4 and 5 are converted to level 1 (see `tflite/` and `onnx/`).
 """
 
 import re
@@ -40,7 +39,7 @@ _STABLEHLO = re.compile(
 
 
 def read(data: bytes, name: str, ctx: Context, **options: Any) -> ModuleOp:
-    """The program of `read_model`, without values of its parameters."""
+    """The module that `read_model` returns, without values of its parameters."""
     return read_model(data, name, ctx, **options).module
 
 
@@ -55,15 +54,15 @@ def read_model(
     sizes: Mapping[str, int] | None = None,
     trusted: bool = False,
 ) -> Model:
-    """The program in the contents `data` of a file called `name`, with the parameters
-    whose values it holds.
+    """Reads a program from `data`, the contents of the file `name`, with the values of
+    its parameters, if it has any.
 
-    `first_line` is the number of the first line, where text is a part of a file;
-    `sizes` are those of the dimensions that an ONNX model leaves open. Bytecode that is
-    not `trusted` is read by another process first (see `bytecode.py`).
+    `first_line` is the line number of the text in its file. `sizes` are the sizes of
+    dynamic dimensions of an ONNX model. Bytecode that is not `trusted` is validated by
+    another process first (see `bytecode.py`).
 
-    Raises xDSL's `ParseError` for text and `LocatedError` for bytes that are not valid,
-    and `LocatedError` if jaxlib, onnx or tflite is needed and missing.
+    Raises xDSL's `ParseError` for invalid text, `LocatedError` for invalid bytes, and
+    `LocatedError` if jaxlib, onnx or tflite is required but not installed.
     """
     bytecode = data if data.startswith(_BYTECODE) else _exported_module(data)
     if bytecode is not None:
@@ -82,7 +81,7 @@ def _read_text(text: str, name: str, ctx: Context, first_line: int) -> ModuleOp:
     if (operation := _STABLEHLO.search(text)) is None:
         return parse_module(text, name, ctx, first_line=first_line)
     is_generic = bool(operation.group(1))
-    if "!quant." in text:  # which jaxlib does not know
+    if "!quant." in text:  # jaxlib does not register it
         if not is_generic:
             raise LocatedError(
                 f"{name} has quantized types, which are read in generic form only "
@@ -99,9 +98,9 @@ def _read_text(text: str, name: str, ctx: Context, first_line: int) -> ModuleOp:
 
 
 def decode(data: bytes, name: str) -> str:
-    """The text in a file called `name`, which is in no binary format."""
+    """The text of a file called `name`, after all binary formats were excluded."""
     try:
-        return data.decode("utf-8-sig")  # Windows' editors write a mark first
+        return data.decode("utf-8-sig")  # editors on Windows write a BOM
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise LocatedError(
@@ -122,10 +121,10 @@ def _jaxlib_reader(name: str, what: str) -> ModuleType:
 
 
 def _exported_module(data: bytes) -> bytes | None:
-    """The bytecode in a serialized `jax.export.Exported`; None if `data` is not that.
+    """The bytecode in a serialized `jax.export.Exported`; None for other data.
 
-    The layout is flatbuffers': the root table's field 13 is `mlir_module_serialized`
-    (in `jax/_src/export/serialization.fbs`), and fields never change their numbers.
+    The format is a flatbuffer: field 13 of the root table is `mlir_module_serialized`
+    (in `jax/_src/export/serialization.fbs`), and the numbers of fields never change.
     """
     try:
         (root,) = struct.unpack_from("<I", data)

@@ -1,7 +1,7 @@
-"""What frontends share about images that are read at computed places.
+"""Samples images at computed coordinates, for all frontends.
 
-A place lies between elements. Along each axis it reads some of them (taps), with
-weights; the weights of several axes are multiplied. Places are in f32 at least.
+Along each axis, a coordinate reads some neighboring elements (taps) with weights; the
+weights of the axes are multiplied. Coordinates are computed in f32 or f64.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,20 +22,20 @@ from .indices import take_rows
 
 class Tap(NamedTuple):
     element: SSAValue
-    """An element's number along an axis, as a float; it may lie outside."""
+    """The index of an element along an axis, as a float; it may be out of range."""
 
     weight: SSAValue
 
 
 @dataclass(frozen=True)
 class GridSampling:
-    """How a grid's places, from -1 to 1 along each axis, read an image."""
+    """How an image is sampled at coordinates from -1 to 1 along each axis."""
 
     mode: str
     """nearest, linear or cubic."""
 
     padding: str
-    """What lies outside: zeros, border or reflection."""
+    """The elements outside of the image: zeros, border or reflection."""
 
     aligned: bool
     """Whether -1 and 1 are centers of the first and last element, not their edges."""
@@ -44,8 +44,9 @@ class GridSampling:
 def grid_sample(
     b: TensorBuilder, x: SSAValue, grid: SSAValue, how: GridSampling
 ) -> SSAValue:
-    """Images (batch x channels x space) at the places of a grid, whose last dimension
-    has the coordinates, the last axis first."""
+    """Samples images (batch x channels x space) at the coordinates in `grid`, whose
+    last dimension has a coordinate for each axis, the last axis first.
+    """
     grid = precise(b, grid)
     batch, channels, *sizes = shape_of(x)
     places = shape_of(grid)[1:-1]
@@ -74,7 +75,7 @@ def _taps(
 
 
 def _denormalized(b: TensorBuilder, x: SSAValue, size: int, aligned: bool) -> SSAValue:
-    """From -1 to 1 to elements' numbers: centers of the first and last, or edges."""
+    """Maps coordinates from [-1, 1] to element indices; see `GridSampling.aligned`."""
     shifted = b.apply(e.AddOp, x, 1)
     if aligned:
         return b.apply(e.MultiplyOp, b.apply(e.DivideOp, shifted, 2), size - 1)
@@ -98,7 +99,7 @@ def linear(b: TensorBuilder, place: SSAValue) -> Sequence[Tap]:
 
 
 def _cubic(b: TensorBuilder, place: SSAValue) -> Sequence[Tap]:
-    """Keys' kernel with the coefficient -0.75, by Horner's rule in the fraction."""
+    """Keys' kernel with the coefficient -0.75, evaluated by Horner's rule."""
     low, a = b.emit(e.FloorOp, place), -0.75
     t = b.apply(e.SubtractOp, place, low)
     taps: list[Tap] = []
@@ -117,7 +118,7 @@ def _cubic(b: TensorBuilder, place: SSAValue) -> Sequence[Tap]:
 
 
 def zero_outside(b: TensorBuilder, tap: Tap, size: int) -> Tap:
-    """Elements outside are zero."""
+    """Clamps the tap to the image, with weight 0 if it was outside."""
     near = clamp(b, tap.element, 0, size - 1)
     inside = compare(b, near, "EQ", tap.element)
     return Tap(near, b.apply(e.SelectOp, inside, tap.weight, zeros(b, tap.weight)))
@@ -128,7 +129,7 @@ def zeros(b: TensorBuilder, like: SSAValue) -> SSAValue:
 
 
 def _reflected(b: TensorBuilder, place: SSAValue, low: float, high: float) -> SSAValue:
-    """A triangle wave: low + |d - 2 range * round(d / (2 range))|, d from low."""
+    """A triangle wave: low + |d - 2 range * round(d / (2 range))|, d from `low`."""
     period = 2 * (high - low)
     if not period:
         return b.splat(low, type_of(place))
@@ -144,9 +145,9 @@ def sample(
     sizes: Sequence[int],
     read: Callable[[SSAValue], SSAValue],
 ) -> Sequence[SSAValue]:
-    """Weighted elements, B x K x channels, of each combination of the axes' taps.
+    """The weighted elements, B x K x channels, for each combination of the axes' taps.
 
-    Taps are inside, B x K; `read` has the elements at such numbers in row-major order.
+    Taps are B x K and in range. `read` returns the elements at row-major indices.
     """
     results: list[SSAValue] = []
     for taps in product(*axes):

@@ -1,4 +1,4 @@
-"""What a frontend refuses."""
+"""The exception for operations that a frontend can't convert."""
 
 
 class Unsupported(Exception):

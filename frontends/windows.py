@@ -1,4 +1,4 @@
-"""What frontends share about windows: convolutions, pooling, interpolation."""
+"""Convolution, pooling, and interpolation, for all frontends."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from .unsupported import Unsupported
 
 @dataclass(frozen=True)
 class SpatialWindow:
-    """A window over the spatial dimensions, all lists with an entry for each."""
+    """A window over the spatial dimensions. Each list has an entry per dimension."""
 
     size: Sequence[int]
     strides: Sequence[int]
@@ -33,13 +33,13 @@ class SpatialWindow:
 
 
 def rounded_up(window: SpatialWindow, image: Sequence[int]) -> SpatialWindow:
-    """The window padded further, so that the last place is not cut (`ceil_mode`)."""
+    """The window with more padding, so that no position is cut off (`ceil_mode`)."""
     high = list(window.high)
     for d, size in enumerate(image):
         stride, low = window.strides[d], window.low[d]
         reach = (window.size[d] - 1) * window.dilations[d] + 1
         places = -(-(size + low + high[d] - reach) // stride) + 1
-        if (places - 1) * stride >= size + low:  # it would begin outside
+        if (places - 1) * stride >= size + low:  # it would start in the padding
             places -= 1
         high[d] = (places - 1) * stride + reach - size - low
     return SpatialWindow(
@@ -53,8 +53,9 @@ def padded_alike(
     dilations: Sequence[int],
     image: Sequence[int],
 ) -> SpatialWindow:
-    """A window at each stride of the image: padded as much at either end, or by one
-    more at the upper one (`SAME`)."""
+    """A window at each stride of the image (`SAME`): the padding is equal at both ends,
+    or one element more at the upper end.
+    """
     low: list[int] = []
     high: list[int] = []
     for d, length in enumerate(image):
@@ -69,7 +70,7 @@ def padded_alike(
 def reduce_window(
     b: TensorBuilder, kind: str, x: SSAValue, window: SpatialWindow, first: int = 2
 ) -> SSAValue:
-    """Of images whose dimensions from `first` on are those of space."""
+    """Reduces windows of images whose dimensions from `first` on are spatial."""
     after = len(shape_of(x)) - first - len(window.size)
 
     def along(others: int, values: Sequence[int]) -> DenseArrayBase:
@@ -91,8 +92,10 @@ def reduce_window(
 def numbers_of_largest(
     b: TensorBuilder, x: SSAValue, window: SpatialWindow, *, turned: bool = False
 ) -> SSAValue:
-    """Which elements of an image are the largest, the first of equal ones. They are
-    numbered row by row, or `turned`, column by column."""
+    """The index in the image of each window's largest element, the first of equals.
+
+    Indices are row-major, or column-major if `turned`.
+    """
     batch, channels, *sizes = shape_of(x)
     steps = np.cumprod([1, *(sizes if turned else sizes[::-1])])[:-1]
     reads = reads_of(window, sizes)
@@ -115,7 +118,7 @@ def numbers_of_largest(
 
 
 def reads_of(window: SpatialWindow, image: Sequence[int]) -> Array:
-    """The coordinates that windows read: axis x place in the window x places."""
+    """The coordinates that windows read: axis x place in the window x window."""
     rank = len(image)
     reach = [(k - 1) * d for k, d in zip(window.size, window.dilations, strict=True)]
     places = [
@@ -140,7 +143,7 @@ def average(
 ) -> SSAValue:
     """The mean of each window's elements.
 
-    `counted` are the pads that count as elements: all low ones, then all high ones.
+    `counted` is the padding that counts as elements: all low ends, then all high ends.
     """
     total = reduce_window(b, "add", x, window)
     return divided_by_counts(b, total, shape_of(x)[2:], window, counted)
@@ -153,7 +156,7 @@ def divided_by_counts(
     window: SpatialWindow,
     counted: Sequence[int],
 ) -> SSAValue:
-    """Sums of each window's elements, by how many these are."""
+    """Divides the sum of each window by its number of elements."""
     counts = counts_of(window, image, shape_of(total)[2:], counted)
     if np.all(counts == counts.flat[0]):
         return b.apply(e.DivideOp, total, float(counts.flat[0]))
@@ -167,8 +170,7 @@ def counts_of(
     places: Sequence[int],
     pads: Sequence[int],
 ) -> Array:
-    """How many elements each place averages over, of the places' shape; `pads` count,
-    too."""
+    """The number of elements that each window averages; `pads` count as elements."""
     check_table(*places)
     rank = len(places)
     along: list[Array] = []
@@ -191,8 +193,9 @@ def convolve(
     images: str = "bf#",
     kernels: str = "oi#",
 ) -> SSAValue:
-    """The orders of dimensions have `#` for those of space: of images batch and
-    channel, of kernels output and input."""
+    """A convolution. `images` and `kernels` are the orders of dimensions: `#` for
+    spatial ones, batch and feature of images, output and input feature of kernels.
+    """
     ones = [1] * len(window.size)
     labels = f"{images}_{kernels}->{images}"
     return _convolve(b, x, kernel, labels, window, window.strides, ones, groups)
@@ -234,11 +237,11 @@ def convolve_transposed(
     images: str = "bf#",
     kernels: str = "io#",
 ) -> SSAValue:
-    """A convolution of the image with zeros between its elements, the kernel turned.
+    """A convolution with zeros between the elements of `x`, and the kernel reversed.
 
-    The window's pads are cut off from the full result, which `extra` elements are
-    added to at its end. The orders of dimensions are as for `convolve`; with several
-    groups, kernels have the order input, output, space.
+    The padding of the window is cut off the full result, and `extra` elements are added
+    at its end. The orders of dimensions are as in `convolve`. With several groups,
+    kernels have the order input, output, space.
     """
     size, rank = window.size, len(window.size)
     reach = [(k - 1) * d for k, d in zip(size, window.dilations, strict=True)]
@@ -252,7 +255,7 @@ def convolve_transposed(
     first = kernels.index("#")
     space = ints(range(first, first + rank))
     turned = b.emit(shaping.ReverseOp, kernel, dimensions=space)
-    if groups > 1:  # input features of a group, then all output features
+    if groups > 1:  # to input features per group, all output features
         inputs, outputs, *_ = shape_of(kernel)
         turned = b.reshape(turned, [groups, inputs // groups, outputs, *size])
         turned = b.transpose(turned, [1, 0, *range(2, rank + 3)])
@@ -263,7 +266,9 @@ def convolve_transposed(
 
 
 def take_places(b: TensorBuilder, x: SSAValue, axis: int, indices: Array) -> SSAValue:
-    """Known elements along an axis; a broadcast, where each is repeated as often."""
+    """Takes elements at known indices along an axis, by a broadcast if each element is
+    repeated equally often.
+    """
     shape = shape_of(x)
     times = len(indices) // shape[axis]
     if not np.array_equal(indices, np.repeat(counted(shape[axis]), times)):
@@ -275,9 +280,9 @@ def take_places(b: TensorBuilder, x: SSAValue, axis: int, indices: Array) -> SSA
 
 
 def interpolate(b: TensorBuilder, x: SSAValue, axis: int, weights: Array) -> SSAValue:
-    """A product with a matrix of weights, a row for each new element of the axis.
+    """Multiplies an axis by a matrix of weights, which has a row for each new element.
 
-    Raises `Unsupported` for integers with weights that are no integers.
+    Raises `Unsupported` for an integer tensor and weights that are not integers.
     """
     element = type_of(x).element_type
     if not is_float(element) and (weights != np.rint(weights)).any():
@@ -289,14 +294,14 @@ def interpolate(b: TensorBuilder, x: SSAValue, axis: int, weights: Array) -> SSA
 
 
 def linear_weights(before: int, places: Array) -> Array:
-    """Two in each row: how near the place is to the element before and after."""
+    """A matrix with two weights per row: of the elements before and after a place."""
     check_table(len(places), before)
     places = np.clip(places, 0, before - 1)
     return np.maximum(1 - np.abs(places[:, None] - counted(before)), 0)
 
 
 def cubic(a: float) -> Callable[[Array], Array]:
-    """Keys' kernel with the coefficient `a`, of distances below 2."""
+    """Keys' kernel with the coefficient `a`, for distances below 2."""
 
     def kernel(distance: Array) -> Array:
         t = np.abs(distance)
@@ -308,7 +313,7 @@ def cubic(a: float) -> Callable[[Array], Array]:
 
 
 def linear(distance: Array) -> Array:
-    """The triangle, of distances below 1."""
+    """The triangle kernel, for distances below 1."""
     return np.maximum(1 - np.abs(distance), 0)
 
 
@@ -321,11 +326,11 @@ def kernel_weights(
     stretch: float = 1.0,
     inside: bool = False,
 ) -> Array:
-    """The kernel's values in each row: edges are repeated, or elements outside of the
-    axis do not count (`inside`).
+    """A matrix of the kernel's weights, with a row for each place.
 
-    A kernel that is stretched reaches further. Its values then sum up to 1, as those
-    inside do.
+    Elements outside of the axis repeat the edge, or have no weight (`inside`).
+    `stretch` widens the kernel; the weights of a row are then normalized, as with
+    `inside`.
     """
     check_table(len(places), before)
     floor = np.floor(places).astype(int)

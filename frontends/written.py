@@ -1,13 +1,13 @@
-"""Functions of numbers that tgraph lacks, written out in f32 at least.
+"""Elementwise functions that tgraph lacks, written out in f32 or f64.
 
     written_out(b, "acosh", x)
 
-Hyperbolic ones and their inverses are by `expm1` and `log1p`, inverse trigonometric
-ones by `atan2`, `erf_inv` is by M. Giles' polynomials ("Approximating the erfinv
-function", 2012) and, for f64, Newton's steps. `special.py` has those of gamma's kind.
+Hyperbolic functions and their inverses use `expm1` and `log1p`, inverse trigonometric
+functions use `atan2`. `erf_inv` uses M. Giles' polynomials ("Approximating the erfinv
+function", 2012) and, for f64, Newton's method. `special.py` has the gamma functions.
 
-Those of complex numbers are W. Kahan's ("Branch Cuts for Complex Elementary
-Functions", 1987), of real and imaginary parts.
+Functions of complex numbers follow W. Kahan ("Branch Cuts for Complex Elementary
+Functions", 1987), on real and imaginary parts.
 """
 
 import math
@@ -33,7 +33,7 @@ Formula: TypeAlias = Callable[..., Term]
 
 @dataclass(frozen=True)
 class Writer(terms.TermBuilder[SSAValue]):
-    """Writes formulas on tensors of one type."""
+    """Writes formulas on tensors of one shape."""
 
     b: TensorBuilder
 
@@ -68,12 +68,12 @@ def written_out(b: TensorBuilder, name: str, *operands: SSAValue) -> SSAValue:
 
 
 def magnitude(b: TensorBuilder, x: SSAValue) -> SSAValue:
-    """Of complex numbers, without squares that overflow."""
+    """The magnitude of complex numbers, without squares that could overflow."""
     return _length(*_parts(b, x)).value
 
 
 def unit(b: TensorBuilder, x: SSAValue) -> SSAValue:
-    """Complex numbers by their magnitude; of 0, itself."""
+    """Complex numbers divided by their magnitude; 0 for 0."""
     real, imaginary = _parts(b, x)
     length = _length(real, imaginary)
     is_zero = length.equals(0)
@@ -88,7 +88,9 @@ def _parts(b: TensorBuilder, x: SSAValue) -> tuple[Term, Term]:
 
 
 def _length(x: Term, y: Term) -> Term:
-    """Of equal ones, such as zeros and infinities, the ratio may be none."""
+    """The hypotenuse. If both sides are equal, such as zeros or infinities, it does not
+    use their ratio, which may be NaN.
+    """
     longer = abs(x).apply(elementwise.MaximumOp, abs(y))
     shorter = abs(x).apply(elementwise.MinimumOp, abs(y))
     ratio = shorter / longer
@@ -101,7 +103,7 @@ def _atan2(y: Term, x: Term | float) -> Term:
 
 
 def _acosh(x: Term) -> Term:
-    """For large x, the sum of two of its size would be infinite. Below 1, NaN."""
+    """For large x, log(2 x), as the sum would overflow. NaN below 1."""
     near = log(x + sqrt(x + 1.0) * sqrt(x - 1.0))
     return (log(x) + math.log(2)).where(x >= 1e16, near)
 
@@ -177,14 +179,14 @@ def _erf_inv(x: Term) -> Term:
 
 
 def _polynomial(coefficients: Sequence[float], x: Term) -> Term:
-    """The highest power's coefficient comes first."""
+    """A polynomial by Horner's rule; the highest power's coefficient is first."""
     result = x * coefficients[0] + coefficients[1]
     for coefficient in coefficients[2:]:
         result = result * x + coefficient
     return result
 
 
-# Of complex numbers
+# Complex functions
 
 _Parts: TypeAlias = tuple[Term, Term]
 
@@ -225,12 +227,12 @@ def _complex_sinh(x: Term, y: Term) -> _Parts:
 
 
 def _times_zero(x: Term, y: Term) -> Term:
-    """The product; zero for one that is zero, whatever the other is."""
+    """The product; zero if `y` is zero, even if `x` is infinite."""
     return y.where(y.equals(0), x * y)
 
 
 def _turned(formula: Callable[[Term, Term], _Parts]) -> Callable[[Term, Term], _Parts]:
-    """By i, and back: the hyperbolic function of a circular one, and the reverse."""
+    """-i f(i z): the hyperbolic function of a circular function f, and vice versa."""
 
     def turned(x: Term, y: Term) -> _Parts:
         real, imaginary = formula(-y, x)

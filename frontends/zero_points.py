@@ -1,11 +1,11 @@
-"""Products of quantized tensors: sums of integers in 32 bits, exact.
+"""Sums of products of quantized tensors, exact in 32-bit integers.
 
-Zero points are taken out of the sums, so that operands stay 8-bit numbers:
+Zero points are factored out of the sums, so that operands stay 8-bit numbers:
 
     Σ (x - zx) (w - zw)  =  Σ x w  -  zx Σ w  -  zw (Σ x - count * zx)
 
-Sums of constants are constants. Zeros around an image stand for its zero point only if
-that is 0, so signed numbers whose zero point is the least become unsigned.
+Sums of constants are constants. Padding with zeros equals padding with the zero point
+only if the latter is 0, so signed numbers with zero point -128 become unsigned.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,14 +20,14 @@ from .builder import shape_of, type_of
 from .operators import Known, OperatorBuilder, Value
 
 HALF = 128
-"""How much less unsigned 8-bit numbers are as signed ones."""
+"""The difference between an unsigned 8-bit number and its signed form."""
 
 LEAST = -HALF
-"""Of the signed 8-bit numbers."""
+"""The least signed 8-bit number."""
 
 
 def lowered(b: OperatorBuilder, x: Value) -> Value:
-    """Unsigned 8-bit numbers as signed ones, 128 less."""
+    """Converts unsigned 8-bit numbers to signed ones by subtracting 128."""
     if isinstance(x, Known) and x.argument is None:
         return Known((x.array.astype(np.int32) - HALF).astype(np.int8))
     wide = b.convert(b.materialize(x), i32)
@@ -35,14 +35,14 @@ def lowered(b: OperatorBuilder, x: Value) -> Value:
 
 
 def raised(b: OperatorBuilder, x: SSAValue) -> SSAValue:
-    """Signed 8-bit numbers as unsigned ones, 128 more."""
+    """Converts signed 8-bit numbers to unsigned ones by adding 128."""
     unsigned = with_element(type_of(x), IntegerType(8, Signedness.UNSIGNED))
     x = b.apply(e.XorOp, x, LEAST)
     return b.emit(e.BitcastConvertOp, x, type=unsigned)
 
 
 def centred(b: OperatorBuilder, x: Value, zero: Value) -> Value:
-    """8-bit numbers without their zero point: in 32 bits, or constants in 16."""
+    """8-bit numbers minus their zero point, in 32 bits; for constants, in 16 bits."""
     if isinstance(x, Known) and isinstance(zero, Known):
         return Known((x.array.astype(np.int32) - zero.array).astype(np.int16))
     return b.apply(e.SubtractOp, b.convert(b.materialize(x), i32), b.materialize(zero))
@@ -59,14 +59,14 @@ def sizes_of(value: Value) -> Sequence[int]:
 
 
 def summed(b: OperatorBuilder, value: Value, axes: Sequence[int]) -> Value:
-    """The sums of 8-bit numbers, with the axes as dimensions of size 1."""
+    """The sums of 8-bit numbers along `axes`, which stay as dimensions of size 1."""
     if isinstance(value, Known):
         return Known(value.array.sum(tuple(axes), np.int32, keepdims=True))
     return b.reduce("add", b.convert(value, i32), axes, keep=True)
 
 
 def less(b: OperatorBuilder, sums: Value, zero: Value, others: Value) -> SSAValue:
-    """The sums without what a zero point adds: those of the other operand, times it."""
+    """The sums minus the contribution of a zero point: `zero` times `others`."""
     if isinstance(zero, Known) and isinstance(others, Known):
         taken = b.constant(zero.array * others.array)
     else:
@@ -82,9 +82,9 @@ def without_zeros(
     of_first: Callable[[], Value],
     count: int,
 ) -> SSAValue:
-    """The sums of products without what both zero points add; None for 0.
+    """The sums of products minus the contributions of both zero points; None means 0.
 
-    of_second, of_first: the sums of an operand alone, over as many elements as `count`.
+    of_second, of_first: return the sums of one operand alone, of `count` elements each.
     """
     own, other = zeros
     if own is not None:

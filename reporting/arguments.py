@@ -1,4 +1,4 @@
-"""What the caller of a planned function has to give: its arguments and their bytes."""
+"""The arguments that the caller of a planned function passes, with their bytes."""
 
 from collections.abc import Container
 from typing import NamedTuple, cast
@@ -31,14 +31,15 @@ class Argument(NamedTuple):
 
 
 def functions(module: ModuleOp) -> list[FuncOp]:
-    """Those with a body."""
+    """Returns the functions of `module` that have a body."""
     return [op for op in module.ops if isinstance(op, FuncOp) and op.body.blocks]
 
 
 def arguments(function: FuncOp) -> list[Argument]:
-    """In order. With symbolic sizes, they have the most bytes that the bounds allow.
+    """Returns the arguments of `function` in order.
 
-    Raises `LocatedError` for a tensor, and for symbolic sizes without bounds.
+    Symbolic sizes take the values that need the most bytes within the bounds. Raises
+    `LocatedError` for a tensor, and for symbolic sizes without bounds.
     """
     sizes = CountedSizes(function)
     found: list[Argument] = []
@@ -74,7 +75,7 @@ def arguments(function: FuncOp) -> list[Argument]:
 
 
 def _role(attributes: Container[str]) -> str:
-    """What an argument is to the caller."""
+    """How the caller uses an argument; see `Argument.role`."""
     if VARIABLE in attributes:
         return "variable"
     if RESULT in attributes:

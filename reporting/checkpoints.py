@@ -1,7 +1,7 @@
 """`tensorplan.checkpoint_policy`: a plan's recomputation as code for JAX or PyTorch.
 
-In JAX, each kept value leads to the expression in the user's source that computes it,
-or to the name that it has there already:
+In JAX, the policy lists each kept value by the name that it already has, or by a new
+name for the expression in the user's source that computes it:
 
     policy = jax.checkpoint_policies.save_only_these_names("step_5")
 
@@ -22,13 +22,13 @@ from .wording import aligned, readable
 
 @dataclass(frozen=True)
 class CheckpointPolicy:
-    """What a plan keeps for the gradient. Prints as Python code for JAX."""
+    """The values that a plan keeps for the gradient. Prints as Python code for JAX."""
 
     kept: Sequence[KeptValue]  # in the order in which the plan computes them
 
     @property
     def names(self) -> Sequence[str]:
-        """For `jax.checkpoint_policies.save_only_these_names`, each once."""
+        """Distinct names for `jax.checkpoint_policies.save_only_these_names`."""
         return list(dict.fromkeys(value.name for value in self.kept if value.name))
 
     def __str__(self) -> str:
@@ -49,9 +49,9 @@ class CheckpointPolicy:
 
 
 def checkpoint_policy(module: ModuleOp) -> CheckpointPolicy | TorchCheckpointPolicy:
-    """What a planned gradient keeps, for the framework that the program is from.
+    """The values that a planned gradient keeps, for the framework of the program.
 
-    Raises `LocatedError` as `kept_values`.
+    Raises `LocatedError` like `kept_values`.
     """
     kept = kept_values(module)
     if any(module_of(op)[1] for op in module.walk()):

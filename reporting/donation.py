@@ -30,8 +30,11 @@ from ..dialects.tgraph.structure import AssignOp, ReadOp
 
 
 def donations(func: FuncOp) -> Iterator[tuple[int, int]]:
-    """Arguments that could be donated, and to which returned value each: the first of
-    the same type and device that is left. Parameters stay as they are."""
+    """Yields the arguments that can be donated, with indices of returned values.
+
+    An argument gets the first returned value of its type and device that no argument
+    before it got. Parameters are not donated.
+    """
     results = list(func.function_type.outputs)
     of_results = result_attributes(func)
     taken: set[int] = set()
@@ -48,8 +51,10 @@ def donations(func: FuncOp) -> Iterator[tuple[int, int]]:
 
 
 def donate(func: FuncOp, argument: int, result: int) -> None:
-    """Makes the argument a variable with what the function returns as `result` (its
-    place among the returned values)."""
+    """Makes an argument a variable that holds the returned value `result` afterwards.
+
+    `result` is an index among the returned values.
+    """
     block = func.body.block
     returned = block.last_op
     assert isinstance(returned, ReturnOp)
@@ -83,7 +88,7 @@ def donate(func: FuncOp, argument: int, result: int) -> None:
 
 
 def _number(func: FuncOp, result: int) -> int:
-    """The number among the program's results; variables have theirs already."""
+    """The number of a returned value among all results, some of which are variables."""
     taken = {
         index.value.data
         for attributes in argument_attributes(func)

@@ -1,9 +1,9 @@
-"""`tensorplan.explain` and `plan-opt --explain`: the peak, in words.
+"""`tensorplan.explain` and `plan-opt --explain`: why the peak is as high as it is.
 
-An explanation lists what is live at each arena's peak and why (`reporting/peaks.py`),
-and what would help and by how much. It tries each option on a copy of the program
-(`reporting/trials.py`).
-`explanation_text.py` prints it for people; `plan-view --explain` shows it.
+An explanation lists the buffers that are live at each arena's peak, with reasons
+(`peaks.py`), and changes that would lower it, with their effect. Each change is tried
+on a copy of the program (`trials.py`). `explanation_text.py` prints the explanation for
+people; `plan-view --explain` draws it.
 """
 
 import json
@@ -31,7 +31,7 @@ from .trials import (
 )
 
 LIMIT = 60.0
-"""Seconds of CPU time after which nothing more is tried."""
+"""The CPU time in seconds after which no more alternatives are tried."""
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,9 @@ class Explanation:
     """Why the arenas of a program are as large as they are. Prints as text."""
 
     peaks: Sequence[ArenaPeak]
-    outcome: MemoryNeeds  # of the plan as it is
+    outcome: MemoryNeeds  # of the current plan
     trials: Sequence[Trial]
-    planned: ModuleOp  # as it is
+    planned: ModuleOp  # by the current plan
 
     def __str__(self) -> str:
         return self.text()
@@ -51,8 +51,9 @@ class Explanation:
         return "\n".join(lines(self.peaks, self.outcome, self.trials, colour))
 
     def json(self) -> str:
-        """JSON for programs, with sizes in bytes and half-open ranges of steps. It also
-        lists the passes of each trial, in the form of plan-opt's `-p`.
+        """JSON for programs, with sizes in bytes and half-open ranges of steps.
+
+        It also lists the passes of each trial, in the syntax of plan-opt's `-p`.
         """
         return json.dumps(_figures(self), indent=2)
 
@@ -65,12 +66,12 @@ def explain(
     limit: float = LIMIT,
     track: Callable[[Sequence[Alternative]], Iterable[Alternative]] = iter,
 ) -> Explanation:
-    """Plans a copy of the module by `pipeline`, then in other ways. A planned module is
-    explained as it is.
+    """Plans a copy of the module by `pipeline`, then tries alternatives. A module that
+    is already planned is explained without alternatives.
 
-    After `limit` seconds of CPU time nothing more is tried; that apart, the same module
-    gives the same explanation. `track` is what the alternatives pass through, to show
-    how much is done.
+    After `limit` seconds of CPU time no more alternatives are tried. Unless that
+    happens, the explanation is deterministic. `track` iterates over the alternatives,
+    and can show progress.
 
     Raises `LocatedError` for IR that can't be planned.
     """

@@ -23,7 +23,7 @@ from .trials import MemoryNeeds, Trial
 from .wording import aligned, bold, readable
 
 LISTED = 12
-"""Buffers that the text lists for each arena, at most."""
+"""The largest number of buffers that the text lists for each arena."""
 
 
 HEAD = ("saves", "arenas", "FLOPs", "CPU s", "")
@@ -35,8 +35,10 @@ def lines(
     trials: Sequence[Trial],
     colour: bool,
 ) -> Iterator[str]:
-    """The whole text. `now` is the outcome of the current plan; `colour` adds terminal
-    escapes."""
+    """The lines of the text, where `now` is the outcome of the current plan.
+
+    `colour` adds terminal escapes.
+    """
     if not peaks:
         yield "there is no arena: all values are stored in the caller's memory"
     for number, peak in enumerate(peaks):
@@ -62,8 +64,10 @@ def lines(
 def tables(
     now: MemoryNeeds, trials: Sequence[Trial]
 ) -> list[tuple[str, list[tuple[str, ...]]]]:
-    """What would help and what helps already, most first: titles, and rows below
-    `HEAD`."""
+    """A table of changes that would save bytes, and one of passes that already do.
+
+    A table is a title and rows with the columns of `HEAD`, by descending savings.
+    """
     done = [_row(now, t) for t in _saving(trials) if t.alternative.is_without]
     found: list[tuple[str, list[tuple[str, ...]]]] = []
     if helping := _helping(trials):
@@ -76,7 +80,7 @@ def tables(
 
 
 def _helping(trials: Sequence[Trial]) -> Sequence[Trial]:
-    """What would help, without those that do the same as another of their kind."""
+    """Trials that would save bytes; of those of one kind and outcome, the first."""
     first: dict[object, Trial] = {}
     for trial in _saving(trials):
         if not trial.alternative.is_without and isinstance(trial.outcome, MemoryNeeds):
@@ -90,7 +94,7 @@ def _saving(trials: Sequence[Trial]) -> Sequence[Trial]:
 
 
 def remarks(trials: Sequence[Trial]) -> Sequence[str]:
-    """What does not help, what is not possible, and what was not tried."""
+    """Remarks on changes without effect, changes that failed, and changes not tried."""
     tried = [trial for trial in trials if isinstance(trial.outcome, MemoryNeeds)]
     said = [
         f"not possible: {trial.change}: {trial.outcome}"
@@ -139,7 +143,7 @@ def _peak(peak: ArenaPeak, colour: bool) -> Iterator[str]:
 
 
 def summary(peak: ArenaPeak) -> Sequence[str]:
-    """The arena's bytes, the operation at the peak, and the one that needs the most."""
+    """The fragmentation, the operation at the peak, and the one with the most bytes."""
     lost = peak.size - peak.lower_bound
     return [
         f"fragmentation is {readable(lost)}: "
@@ -151,7 +155,7 @@ def summary(peak: ArenaPeak) -> Sequence[str]:
 
 
 def waits_for(buffer: LiveBuffer, peak: ArenaPeak) -> str:
-    """What accesses the buffer next, after the peak."""
+    """The operation that accesses the buffer next, at the peak or later, in words."""
     if buffer.next is None:
         return "another iteration"
     if buffer.next.step == peak.site.step:
@@ -160,8 +164,10 @@ def waits_for(buffer: LiveBuffer, peak: ArenaPeak) -> str:
 
 
 def in_place(buffer: LiveBuffer) -> str:
-    """Whether it overwrites an operand, or why it does not; nothing if none has its
-    size."""
+    """The operand that the buffer overwrites, or why it overwrites none, in words.
+
+    Empty if no operand has the size of the buffer.
+    """
     if buffer.in_place_of:
         return f"is in place: it overwrites {buffer.in_place_of}"
     return f"is not in place: {buffer.apart}" if buffer.apart else ""

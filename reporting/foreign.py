@@ -1,11 +1,12 @@
-"""What the bytes of another compiler's plan are for, and which of them are lost.
+"""What another compiler's plan uses its bytes for, and how many it wastes.
 
-    account(plan).live      the most bytes that hold something that is still read
+    account(plan).live      the most bytes that hold a value that is still read
 
-A plan takes the sum of its memories. Of these, a part is live at the peak. The rest is
-lost by placement: no address is free for it then, or a memory lies idle. Another order
-of the same steps may need fewer live bytes still; what it saves is lost by order. What
-that order then saves without the copies that an alias could replace is lost by copies.
+A plan takes the sum of its memories. At the peak, a part of these bytes is live. The
+rest is lost by placement: addresses are fragmented, or a memory is unused. Another
+order of the same steps may have a lower peak of live bytes: the difference is lost by
+order. Removing copies that an alias could replace may lower it further: that difference
+is lost by copies.
 """
 
 from collections import Counter
@@ -27,19 +28,19 @@ from ..support.foreign_plan import (
 )
 
 EFFORT = 0.1
-"""Of the scheduler's usual work: a tenth of a second at most."""
+"""The fraction of the scheduler's usual work; it takes a tenth of a second at most."""
 
 
 class LiveValue(NamedTuple):
-    """A value and the steps in which it is live, in the order of the plan."""
+    """A value and its live range in steps, in the order of the plan."""
 
     value: Value
     lower: int
-    upper: int  # half-open: one more than the step of the last read
+    upper: int  # exclusive: one more than the step of the last read
 
 
 class LiveGroup(NamedTuple):
-    """Values at the peak that are the same in the user's program, of one type."""
+    """Values at the peak with the same type, and origin in the user's program."""
 
     bytes: int
     values: int
@@ -51,26 +52,29 @@ class LiveGroup(NamedTuple):
 @dataclass(frozen=True)
 class Account:
     bytes: int
-    """Of all memories."""
+    """The sum of the sizes of all memories."""
     by_kind: Mapping[str, int]
-    """The sizes of the memories: arguments, results, temporaries, constants, those of
-    the host; and the bytes in them that only scratch memory of kernels needs."""
+    """The sum of the sizes of the memories of each kind: arguments, results,
+    temporaries, constants, host memory. `scratch` are bytes that only workspaces of
+    kernels use.
+    """
     live: int
-    """The most bytes that are live in one step."""
+    """The largest number of bytes that are live in one step."""
     step: str
     location: str
-    """The first step in which they are."""
+    """The name and the location of the first step with `live` live bytes."""
     at_peak: Sequence[LiveValue]
-    """What is live in that step, largest first; values in the same bytes once."""
+    """The values live in that step, largest first; one for each region of bytes."""
     best_order: int | None
-    """The most live bytes in the best order of the same steps that was found; None of
-    a trace, which does not say what depends on what."""
+    """The fewest live bytes at the peak in the orders of the same steps that the
+    scheduler tried. None for a trace, which does not show dependencies.
+    """
     best_aliased: int | None
-    """The same without the copies that an alias could replace."""
+    """`best_order` without the copies that an alias could replace."""
 
     @property
     def groups(self) -> Sequence[LiveGroup]:
-        """What is live at the peak, by type, origin and location; largest first."""
+        """The values at the peak by type, origin and location; largest first."""
         sizes: dict[tuple[str, str, str], list[int]] = {}
         for value, *_ in self.at_peak:
             key = value.type, value.origin, value.location
@@ -93,15 +97,15 @@ class Account:
         return self.best_order - self.best_aliased
 
     def lost_by_program(self, bytes: int) -> int:
-        """What a plan of `bytes` for the same program saves besides all of these: it
-        has other steps, or stores fewer of their results.
+        """The further bytes that a plan of `bytes` for the same program saves: its
+        steps differ, or it stores fewer of their results.
         """
         rest = self.live if self.best_aliased is None else self.best_aliased
         return rest - bytes
 
 
 def account(plan: ForeignPlan) -> Account:
-    """Of a plan that the audit does not refute: each value is written, then read."""
+    """Accounts for the bytes of a sound plan: each value is written, then read."""
     names = ["", *(moment.step for moment in _moments(plan.steps))]
     places = ["", *(moment.location for moment in _moments(plan.steps))]
     all_values = lives(plan)
@@ -134,14 +138,14 @@ class _Moment(NamedTuple):
     reads: Sequence[Value]
     writes: Sequence[Value]
     loops: Sequence[str]
-    """The loops around it, outer ones first."""
+    """The loops around the moment, outer ones first."""
     inside: Sequence[str]
-    """Those around what it writes: a loop's arguments are inside of it."""
+    """The loops around the values that it writes, such as the loop of an argument."""
     scratch: Sequence[Value] = ()
 
 
 def _moments(block: Block, loops: tuple[str, ...] = ()) -> Iterator[_Moment]:
-    """All that happens, in textual order: steps, and what is handed on."""
+    """All reads and writes in textual order, by steps and by control flow."""
     for item in block:
         match item:
             case Step(name, _, reads, writes, place, scratch=scratch):
@@ -168,8 +172,9 @@ def _sides(pairs: Sequence[HandedOn]) -> tuple[Sequence[Value], Sequence[Value]]
 
 
 def _given(plan: ForeignPlan) -> Sequence[Value]:
-    """What is there before the first step: also values without bytes that are read
-    before anything writes them, which the audit has nothing against."""
+    """The values that exist before the first step, including values without bytes that
+    are read before they are written, which the audit accepts.
+    """
     given = [*plan.given]
     known = {value.name for value in given}
     end = _Moment("the end", "", plan.kept, (), (), ())
@@ -180,17 +185,17 @@ def _given(plan: ForeignPlan) -> Sequence[Value]:
 
 
 def lives(plan: ForeignPlan) -> Sequence[LiveValue]:
-    """All values, in the order in which they are written; step 0 is the start.
+    """The live ranges of all values, in the order of their writes; step 0 is the start.
 
-    Scratch memory is live in its step. A value that several choices of a branch write
-    is live several times.
+    Scratch memory is live in its step. A value that several branches write has a live
+    range for each.
     """
     given = _given(plan)
     begun: list[tuple[Value, int, Sequence[str]]] = [(v, 0, ()) for v in given]
     latest = {value.name: number for number, value in enumerate(given)}
     loop_ends: dict[str, int] = {}
     over: set[tuple[int, int]] = set()
-    """Values, and steps that overwrite them in part: there they are live no more."""
+    """Pairs of a value and a step that overwrites a part of it, which ends its life."""
     reads: list[tuple[int, int, Sequence[str]]] = []
     last = 0
     for last, moment in enumerate(_moments(plan.steps), 1):
@@ -203,7 +208,7 @@ def lives(plan: ForeignPlan) -> Sequence[LiveValue]:
             begun.append((value, last, moment.inside))
     ends = [at for _, at, _ in begun]
     for number, at, loops in reads:
-        # What a loop reads from outside is live until its last iteration.
+        # A value that is defined outside of a loop is live until its last iteration.
         around = [loop_ends[loop] for loop in loops if loop not in begun[number][2]]
         ends[number] = max(ends[number], at, *around)
     for value in plan.kept:
@@ -215,13 +220,13 @@ def lives(plan: ForeignPlan) -> Sequence[LiveValue]:
 
 
 def _only_scratch(plan: ForeignPlan, values: Sequence[LiveValue]) -> int:
-    """The bytes that kernels use, it is not known when, and no value ever has."""
+    """The bytes that are only scratch memory of kernels, used in unknown steps."""
     used = [value.value.region for value in values]
     return _covered([*used, *plan.scratch]) - _covered(used)
 
 
 def _covered(regions: Sequence[Region]) -> int:
-    """The bytes in any of them."""
+    """The number of bytes in the union of `regions`."""
     count = 0
     memory, end = "", 0
     for region in sorted(regions):
@@ -237,7 +242,7 @@ def _is_partly(old: Value, new: Value) -> bool:
 
 
 def _peak(values: Sequence[LiveValue]) -> tuple[int, int]:
-    """The most live bytes, and the first step in which they are."""
+    """The largest number of live bytes, and the first step in which they are live."""
     changes: dict[int, list[tuple[Region, int]]] = {}
     for value in values:
         changes.setdefault(value.lower, []).append((value.value.region, 1))
@@ -257,11 +262,11 @@ def _peak(values: Sequence[LiveValue]) -> tuple[int, int]:
 def _best_orders(
     plan: ForeignPlan, peak: int, values: Sequence[LiveValue]
 ) -> tuple[int, int]:
-    """The live bytes of the best order of the outermost steps that is found, as they
-    are and without copies.
+    """The fewest live bytes at the peak in the orders of the outermost steps that the
+    scheduler tried: with all copies, and without those that an alias could replace.
 
-    Values that take over bytes from others stay one buffer; what happens inside loops
-    and branches stays as it is.
+    Values that share bytes by taking them over are one buffer. Loops and branches are
+    scheduled as a whole.
     """
     graph = _Buffers(plan, {}).graph()
     given = peak_of(graph, range(len(graph.tasks)))
@@ -275,10 +280,10 @@ def _best_orders(
 
 
 def _aliases(plan: ForeignPlan, values: Sequence[LiveValue]) -> Mapping[str, str]:
-    """Outermost copies that need no bytes, and what they are copies of.
+    """The outermost copies that need no bytes, each with the value that it copies.
 
-    The one of both that is read first must not be overwritten where it is read last;
-    and a result that was there before the first step has bytes of its own.
+    Of the copy and its source, only the one that is read last may be overwritten at its
+    last read. A result that exists before the first step needs its own bytes.
     """
     ends = {live.value.name: live.upper for live in values}
     kept = {value.name for value in plan.kept}
@@ -305,8 +310,8 @@ def _aliases(plan: ForeignPlan, values: Sequence[LiveValue]) -> Mapping[str, str
 
 
 class _Buffers:
-    """The values of a plan, joined where one takes over the bytes of another, or is an
-    alias of it.
+    """The values of a plan, merged into buffers where a value takes over the bytes of
+    another value or is its alias.
     """
 
     def __init__(self, plan: ForeignPlan, aliases: Mapping[str, str]):
@@ -324,7 +329,7 @@ class _Buffers:
         return self._of[value.name]
 
     def _take_over(self, moment: _Moment) -> None:
-        """Numbers the values that a moment writes."""
+        """Assigns a buffer to each value that a moment writes."""
         old = {v.region: self._of[v.name] for v in moment.reads if v.name in self._of}
         for value in moment.writes:
             if value.name not in self._of:

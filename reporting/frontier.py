@@ -5,10 +5,10 @@ bytes      time   longer  plan-pipeline{budget=...}
 24576  38.0 us     +2.7%  27645: more tiles
  6144  44.0 us    +18.7%  15360: many tiles
 
-Each point is the plan for a budget. The first point is fast, whatever it needs: the
-plan without tiles and recomputation. The last one has the fewest bytes that the search
-finds. Each budget in between halves the widest gap that is left. The frontier omits a
-plan that needs more bytes than another and is no faster.
+Each point is the plan for a budget. The first point is the plan without tiles and
+recomputation, which is fast but may need many bytes. The last point has the fewest
+bytes that the search finds. Each budget in between bisects the widest remaining gap.
+The frontier omits a plan that needs at least as many bytes as another and is no faster.
 """
 
 import json
@@ -35,7 +35,7 @@ from .wording import aligned, readable_time
 POINTS = 20
 
 FINE = 2
-"""Gaps are halved down to a point's share of the bytes, divided by this."""
+"""Gaps are bisected until they are at most `(high - low) / (FINE * points)` bytes."""
 
 _HEAD = ("bytes", "time", "longer", "plan-pipeline{budget=...}")
 
@@ -44,10 +44,10 @@ _HEAD = ("bytes", "time", "longer", "plan-pipeline{budget=...}")
 class FrontierPoint:
     """A plan on the curve of time against bytes.
 
-    bytes: of the largest arena, as it is planned.
-    time: nanoseconds that a run takes, estimated from types (analysis/cost.py).
+    bytes: of the largest arena of the finished plan.
+    time: of a run in nanoseconds, estimated from types (analysis/cost.py).
     budget: in bytes, for which plan-pipeline makes this plan.
-    change: in words, what it does for that.
+    change: the changes to the program that meet the budget, in words.
     """
 
     bytes: int
@@ -62,14 +62,13 @@ def frontier(
     pipeline: PlanPipeline | None = None,
     points: int = POINTS,
 ) -> Sequence[FrontierPoint]:
-    """The plans of a program than which none that is found takes less time and no more
-    bytes: the fastest first, each with fewer bytes than the one before.
+    """The Pareto-optimal plans that the search finds, by time and bytes, fastest first.
 
-    pipeline: without a budget; what plans a copy of the module for each point.
-    points: how many at most; fewer where no more are found.
+    pipeline: plans a copy of the module for each point; it must have no budget.
+    points: the largest number of points; fewer if the search finds no more.
 
-    Raises `ValueError` for bad options, and `LocatedError` for IR that can't be
-    planned, that is not on tensors any more, or whose sizes are not known.
+    Raises `ValueError` for invalid options, and `LocatedError` for IR that can't be
+    planned, that is not on tensors, or whose sizes are unknown.
     """
     pipeline = pipeline or PlanPipeline()
     check_options(pipeline, points)
@@ -85,7 +84,7 @@ def frontier(
 
 
 def check_options(pipeline: PlanPipeline, points: int) -> None:
-    """Raises `ValueError` for what a frontier can't be made with."""
+    """Raises `ValueError` for options that a frontier does not support."""
     if pipeline.budget is not None:
         raise ValueError(
             f"budget is {pipeline.budget}, expected none: a frontier chooses its "
@@ -96,7 +95,7 @@ def check_options(pipeline: PlanPipeline, points: int) -> None:
 
 
 def _points(planner: "_Planner", points: int) -> Iterator[FrontierPoint]:
-    """Plans for budgets that they meet: the largest, the smallest, then in between."""
+    """Yields plans that meet their budgets: the largest, the smallest, the others."""
     high, low = (planner.plan(budget).bytes for budget in (sys.maxsize, 1))
     for budget in dict.fromkeys((high, low)):
         point = planner.plan(budget)
@@ -117,7 +116,7 @@ def _points(planner: "_Planner", points: int) -> Iterator[FrontierPoint]:
 
 
 class _Planner:
-    """Plans a program for one budget after the other."""
+    """Plans a program for one budget after another."""
 
     def __init__(self, ctx: Context, module: ModuleOp, pipeline: PlanPipeline):
         passes = replace(pipeline, budget=1).passes()
@@ -130,7 +129,7 @@ class _Planner:
         self._rest = [p for p in passes[at + 1 :] if not isinstance(p, PlanBudget)]
 
     def plan(self, budget: int) -> FrontierPoint:
-        """What comes out for a budget, whether that is met or not."""
+        """The plan for a budget, whether it meets the budget or not."""
         best = self._lowerings.fitted(budget).best
         planned = best.module.clone()
         with held_back():
@@ -152,8 +151,7 @@ def _expect_known_tensors(module: ModuleOp, pipeline: PlanPipeline) -> None:
 
 
 def table(points: Sequence[FrontierPoint]) -> str:
-    """For people: each point's bytes, its time, and how much longer than the first's
-    that is; then the budget and what was done."""
+    """The points as text: bytes, time, additional time, budget, and change."""
     rows: list[Sequence[str]] = [_HEAD]
     for point in points:
         slowdown = point.time / max(points[0].time, 1) - 1
@@ -164,5 +162,5 @@ def table(points: Sequence[FrontierPoint]) -> str:
 
 
 def as_json(points: Sequence[FrontierPoint]) -> str:
-    """For programs, such as plan-view."""
+    """The points as JSON for programs such as plan-view."""
     return json.dumps({"frontier": [asdict(point) for point in points]}, indent=2)

@@ -8,8 +8,8 @@
 
 The plan keeps %h and recomputes %a. A value is kept if it is live when the gradient
 first reads a value of the forward pass. Frontends store the framework's name for an
-operation in its location (`path_of`): JAX puts the transformations that the operation
-comes from into it, and tgraph-gradient does the same for PyTorch. Reads level 3.
+operation in its location (`path_of`). In JAX, this name contains the transformations
+that made the operation; for PyTorch, tgraph-gradient adds them. Reads level 3.
 """
 
 import re
@@ -36,17 +36,17 @@ _GRADIENT = re.compile(r"\btranspose\(|\brematted_computation\b")
 class KeptValue(NamedTuple):
     """A value that the forward pass computes and the plan keeps for the gradient."""
 
-    name: str  # in JAX by `checkpoint_name`, or else a new one; empty for a loop's
-    # results. In PyTorch the path of the module that computes it.
-    is_named: bool  # whether the program calls it so
-    location: str  # `file:line:col` of the expression, or nothing
+    name: str  # in JAX that of `checkpoint_name`, or else a new one; empty for results
+    # of a loop. In PyTorch, the path of the module that computes it.
+    is_named: bool  # whether the name is from the program
+    location: str  # `file:line:col` of the expression, or empty
     primitive: str  # of JAX or PyTorch, such as `dot_general` or `aten.gelu`
     type: str  # `f32[128,64]`
     size: int  # bytes
 
 
 def kept_values(module: ModuleOp) -> list[KeptValue]:
-    """What each function of a planned module keeps, in the order of computation.
+    """The values that the functions of a planned module keep, in order of computation.
 
     Raises `LocatedError` for a module without a plan, or if its operations do not say
     which of them belong to a gradient.
@@ -71,20 +71,20 @@ def kept_values(module: ModuleOp) -> list[KeptValue]:
 
 
 def is_of_gradient(op: Operation) -> bool:
-    """Whether the backward pass runs the operation, perhaps to recompute a value."""
+    """Whether the operation runs in the backward pass, perhaps to recompute a value."""
     return RECOMPUTED in op.attributes or bool(_GRADIENT.search(path_of(op)))
 
 
 def module_of(op: Operation) -> tuple[str, str]:
     """The path of the PyTorch module that an operation of the forward pass belongs to,
-    and the operation that the module calls; both empty for other operations."""
+    and the ATen operation that the module calls. Both are empty for other operations.
+    """
     found = _MODULE.match(path_of(op))
     return (found[1], found[2]) if found else ("", "")
 
 
 def _kept(flow: ControlFlow, buffers: Sequence[PlacedBuffer]) -> Iterator[KeptValue]:
-    """The values live from the forward pass to the first operation of the gradient that
-    reads any of them."""
+    """The values of the forward pass live when the gradient first reads one of them."""
     reads = [
         flow.step_of(_outermost(op))[0]
         for placed in buffers
@@ -104,9 +104,9 @@ def _kept(flow: ControlFlow, buffers: Sequence[PlacedBuffer]) -> Iterator[KeptVa
 
 
 def _outermost(op: Operation) -> Operation:
-    """The loop of the gradient around an operation, or the operation itself.
+    """The outermost loop of the gradient around `op`, or `op` itself.
 
-    A loop over tiles, which has forward operations too, is no loop of JAX.
+    A loop over tiles does not count: it contains forward operations and is no JAX loop.
     """
     node: Operation | None = op
     while (node := node.parent_op()) is not None:
@@ -135,6 +135,6 @@ def _value(placed: PlacedBuffer, maker: Operation) -> KeptValue:
 
 
 def _name_for(location: str) -> str:
-    """`step_5` for what `step.py` computes in line 5."""
+    """The new name of a value: `step_5` for an expression in line 5 of `step.py`."""
     file, _, line = location.rpartition(":")[0].rpartition(":")
     return f"{PurePath(file).stem}_{line}" if file else ""

@@ -1,4 +1,4 @@
-"""Why an arena is as large as it is: what is live at its peak, and for how long.
+"""Explains the size of an arena: the buffers live at its peak, and their live ranges.
 
     tgraph.dot_general %a, %b outs(%3)        step 7, model.mlir:4:8
     ...
@@ -9,8 +9,8 @@
 At step 12, %3 is live: tgraph.dot_general has written it, and tgraph.multiply has yet
 to read it. It cannot overwrite %a, because tgraph.dot_general reads %a while it writes.
 
-The module reads level 3, as `plan-view` does, and changes nothing. With streams, it
-follows program order; concurrent operations may keep other buffers live, too.
+The module reads level 3, like `plan-view`, and changes nothing. With streams, it uses
+program order, although concurrent operations may keep further buffers live.
 """
 
 from collections.abc import Mapping, Sequence
@@ -48,9 +48,9 @@ from .wording import readable
 class OperationSite(NamedTuple):
     """An operation of the planned program."""
 
-    step: int  # of its function, counted as lifespans are
+    step: int  # in its function, in the numbering of live ranges
     op: str
-    location: str  # `file:line:col`, or nothing
+    location: str  # `file:line:col`, or empty
 
 
 class LiveBuffer(NamedTuple):
@@ -58,12 +58,12 @@ class LiveBuffer(NamedTuple):
 
     name: str  # in the program's text
     size: int  # bytes
-    lower: int  # steps, half-open: that of its lives in which the peak is
+    lower: int  # the live range [lower, upper) that contains the peak, in steps
     upper: int
-    maker: OperationSite  # what accesses it first
-    next: OperationSite | None  # what accesses it next, at the peak or later
-    in_place_of: str  # the operand that it overwrites, or nothing
-    apart: str  # why it overwrites none; nothing if no operand has as many bytes
+    maker: OperationSite  # the first access in that range
+    next: OperationSite | None  # the next access, at the peak or later
+    in_place_of: str  # the operand that it overwrites, or empty
+    apart: str  # why it overwrites none; empty if no operand has as many bytes
 
 
 class ArenaPeak(NamedTuple):
@@ -72,18 +72,18 @@ class ArenaPeak(NamedTuple):
     function: str
     device: str  # "" if the arena names none
     size: int  # bytes of the arena
-    live: int  # bytes of the buffers below
-    lower_bound: int  # bytes: what no plan of these lifespans can do without
+    live: int  # bytes of `buffers`
+    lower_bound: int  # bytes that every plan for these live ranges needs
     site: OperationSite
     steps: int  # of the function
-    largest: OperationSite  # the operation whose buffers are the largest together
-    needed: int  # bytes of these
-    claim: str  # in words, whether anything can do with less
+    largest: OperationSite  # the operation that accesses the most bytes
+    needed: int  # bytes that `largest` accesses
+    claim: str  # in words, whether `largest` can be computed with fewer bytes
     buffers: Sequence[LiveBuffer]  # largest first
 
 
 def peaks(module: ModuleOp) -> list[ArenaPeak]:
-    """One for each arena of the module.
+    """The peak of each arena of the module.
 
     Checks the plan; raises `LocatedError` if it is not sound.
     """
@@ -94,7 +94,7 @@ def peaks(module: ModuleOp) -> list[ArenaPeak]:
 def peaks_of(
     module: ModuleOp, text: Printed, arenas: Sequence[PlacedPool]
 ) -> list[ArenaPeak]:
-    """The same, for a module that is printed and whose placements are known."""
+    """The peak of each arena of a module whose text and placements are known."""
     pools: dict[str, list[PlacedPool]] = {}
     for pool in arenas:
         pools.setdefault(pool.function, []).append(pool)
@@ -120,7 +120,7 @@ class _Function:
             for placed in pool.buffers
             if placed.view
         }
-        """By the value that is the whole buffer."""
+        """Buffers by the result of their view."""
 
     def peak(self, pool: PlacedPool) -> ArenaPeak:
         buffers = [placed.buffer for placed in pool.buffers]
@@ -152,7 +152,7 @@ class _Function:
         return self._site(op), needed[op], claim(op, readable(needed[op]))
 
     def _live(self, placed: PlacedBuffer, step: int) -> LiveBuffer | None:
-        """The buffer as it is at the step, if it is live there."""
+        """Describes the buffer at a step; None if it is not live there."""
         lives = placed.buffer.live
         life = next((life for life in lives if life[0] <= step < life[1]), None)
         if life is None:
@@ -181,12 +181,12 @@ class _Function:
     def _step(self, op: Operation) -> int:
         return self.flow.step_of(op)[0]
 
-    # In place of what?
+    # Whether a buffer overwrites an operand
 
     def _place_of_operand(self, placed: PlacedBuffer, op: Operation) -> tuple[str, str]:
-        """The operand of what makes the buffer that it overwrites, or why none.
+        """The operand of `op` that the buffer overwrites, or else why there is none.
 
-        Of several operands with as many bytes, one that the operation may overwrite.
+        The reason prefers operands of the buffer's size that `op` may overwrite.
         """
         trait = op.get_trait(DestinationStyle)
         allowed = trait.overwritable(op) if trait else ()
@@ -205,7 +205,7 @@ class _Function:
     def _reason(
         self, value: SSAValue, root: SSAValue, op: Operation, is_allowed: bool
     ) -> str:
-        """Why an operation does not write over what it reads; begins with a verb."""
+        """Why `op` does not overwrite `value`, as a predicate: "is a constant"."""
         if isinstance(root, BlockArgument):
             in_function = isinstance(root.block.parent_op(), FuncOp)
             return self._held(root) if in_function else "is passed on by control flow"
@@ -229,7 +229,7 @@ class _Function:
         return f"is read later, by {_named(self._site(reader))}"
 
     def _root(self, value: SSAValue) -> SSAValue:
-        """The buffer, argument or constant that a memref is, or is a view of."""
+        """The buffer, argument or constant that `value` is, or is a view of."""
         while value not in self.placed:
             op = value.owner
             if isinstance(op, Block) or not is_view(op):
@@ -238,7 +238,7 @@ class _Function:
         return value
 
     def _held(self, argument: BlockArgument) -> str:
-        """Why the memory of an argument is not there to be overwritten."""
+        """Why the memory of an argument can't be overwritten."""
         attributes = self.arguments[argument.index]
         if VARIABLE in attributes:
             return "is a variable"

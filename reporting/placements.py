@@ -4,7 +4,7 @@
     tgraph.matmul %a, %b outs(%3) ...              step 7, in model.mlir:4:3
     tgraph.add %3, %c outs(%r) ...                 step 9
 
-is buffer `%3` at offset 128, live in steps [7, 10), first accessed by tgraph.matmul.
+is a buffer `%3` at offset 128, live in steps [7, 10), first accessed by tgraph.matmul.
 """
 
 from collections.abc import Sequence
@@ -36,49 +36,52 @@ from .roles import Role, Roles, accesses
 
 
 class PlacedBuffer(NamedTuple):
-    """A view of an arena or of a result's memory, or a result itself. Its lifespan
-    covers all its lives, with gaps between them."""
+    """A view of an arena or of a result's memory, or a result itself.
+
+    The live range of `buffer` has gaps if the buffer is live several times.
+    """
 
     buffer: Buffer  # its id is the value's name in the text
     offset: int  # bytes
-    view: Operation | None  # what makes it; None if the caller does
-    accesses: Sequence[Operation]  # in program order, without what only views it
+    view: Operation | None  # the view that defines it; None for an argument
+    accesses: Sequence[Operation]  # in program order, without views
     type: str  # `16x64xf32`
     role: Role
 
     @property
     def op(self) -> str:
-        """The operation that accesses it first, usually to write it: `tgraph.tanh`.
+        """The operation that accesses the buffer first, usually a write: `tgraph.tanh`.
 
-        A group also says what it computes (`described`). A workspace says which
-        operation it belongs to.
+        For a group, the text lists its operations (`described`). For a workspace, it
+        names the operation that uses the workspace.
         """
         name = described(self.ops[0])
         return f"workspace of {name}" if self.is_workspace else name
 
     @property
     def is_workspace(self) -> bool:
-        """Whether only the kernel of an operation uses it."""
+        """Whether the buffer is the workspace of an operation's kernel."""
         views = self.view.results if self.view else ()
         return isinstance(self.ops[0], TensorOp) and self.ops[0].workspace in views
 
     @property
     def location(self) -> str:
-        """`file:line:col` of that operation, or nothing if it has none."""
+        """`file:line:col` of the first operation that accesses the buffer, or empty."""
         return place_of(self.ops[0]) or ""
 
     @property
     def ops(self) -> Sequence[Operation]:
-        """The operations that access it, or the one that makes it if none does."""
+        """The operations that access the buffer, or its view if there are none."""
         if self.accesses:
             return self.accesses
-        assert self.view is not None  # a pool's result is accessed
+        assert self.view is not None  # a result is always accessed
         return [self.view]
 
 
 def described(op: Operation) -> str:
-    """An operation's name, and for a group what it computes: `tgraph.fusion (multiply,
-    add)`."""
+    """The operation's name, with the members of a group:
+    `tgraph.fusion (multiply, add)`.
+    """
     if not isinstance(op, FusionOp):
         return name_of(op)
     members = dict.fromkeys(
@@ -92,7 +95,7 @@ def described(op: Operation) -> str:
 class CallerBuffer(NamedTuple):
     """The memory of an argument, which exists during the whole run."""
 
-    name: str  # the model's, or else that in the text
+    name: str  # in the model, or else in the text
     size: int  # bytes
     type: str
     role: Role
@@ -105,14 +108,14 @@ class PlacedPool(NamedTuple):
     alignment: int  # bytes
     buffers: Sequence[PlacedBuffer]
     argument: str | None  # "result 1", "argument 0"; None for an arena
-    callers: Sequence[CallerBuffer]  # beside the function's arenas on the device
+    callers: Sequence[CallerBuffer]  # of the function, on the same device
 
 
 def placements(module: ModuleOp, text: Printed) -> list[PlacedPool]:
-    """The module's arenas, and the arguments whose memory holds other buffers. Names
-    are those of `text`, the printed module.
+    """The arenas of the module, and the arguments whose memory holds other buffers.
 
-    Checks the plan; raises `LocatedError` if it is not sound.
+    Names are those in `text`, the printed module. Checks the plan; raises
+    `LocatedError` if it is not sound.
     """
     pools = check_plan(module)
     values: dict[FuncOp, list[SSAValue]] = {}
@@ -126,7 +129,7 @@ def placements(module: ModuleOp, text: Printed) -> list[PlacedPool]:
 
 
 def function_of(pool: PlannedPool) -> FuncOp:
-    function = pool.buffers[0].value.owner  # what has none is no pool
+    function = pool.buffers[0].value.owner  # every pool has a buffer
     while not isinstance(function, FuncOp):
         around = function.parent_op()
         assert around is not None
@@ -184,7 +187,7 @@ def _callers(
 
 
 def _type(value: SSAValue) -> str:
-    """What a memref has: `16x64xf32`."""
+    """The shape and element type of a memref: `16x64xf32`."""
     type = cast(AnyMemRef, value.type)
     sizes = ("?" if size == DYNAMIC_INDEX else str(size) for size in type.get_shape())
     return "x".join((*sizes, str(type.element_type)))
@@ -193,9 +196,11 @@ def _type(value: SSAValue) -> str:
 def _without_hand_overs(
     buffers: Sequence[PlannedBuffer], lives: Sequence[Sequence[Steps]]
 ) -> Sequence[Sequence[Steps]]:
-    """The lives, each shortened by the step in which another buffer at the same offset
-    is computed from it: the two overlap in this step only because one replaces the
-    other. What is live in this step alone, without elements, was not before."""
+    """The live ranges without the step in which another buffer at the same offset is
+    computed from the buffer, which ends there: the two overlap only in that step.
+
+    A range of one step stays, as it may belong to a buffer without elements.
+    """
     starts = {
         (b.offset, b.size, start): b
         for b, live in zip(buffers, lives, strict=True)

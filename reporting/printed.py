@@ -1,7 +1,7 @@
 """The text of a module, with the line of each operation and the name of each value.
 
-A value without a name is `%0`, `%1`, ... only in the printed text. Whatever refers to
-such a value next to the text has to use the names in it.
+A value without a name hint is `%0`, `%1`, ... in the printed text only. Output that
+refers to such a value beside the text must use the names of the text.
 """
 
 from collections.abc import Mapping
@@ -17,13 +17,13 @@ from xdsl.printer import Printer
 class Printed(NamedTuple):
     text: str
     lines: Mapping[Operation, int]
-    """In which an operation begins; counted from 1."""
+    """The line in which an operation begins, from 1."""
     names: Mapping[SSAValue, str]
-    """With the `%`."""
+    """The names of values, with `%`."""
 
 
 def printed(module: ModuleOp) -> Printed:
-    """The module as `plan-opt` prints it."""
+    """Prints the module as `plan-opt` does."""
     stream = _Lines()
     printer = _Recorder(stream, out=stream)
     printer.print_op(module)
@@ -31,7 +31,7 @@ def printed(module: ModuleOp) -> Printed:
 
 
 class _Lines(StringIO):
-    """Counts the lines that are written."""
+    """A stream that counts the lines written to it."""
 
     line = 1
 

@@ -1,4 +1,4 @@
-"""The figures of a planned module, read back from its IR."""
+"""The statistics of a planned module, computed from its IR."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ from .printed import printed
 
 
 class PoolReport(TypedDict):
-    """Sizes in bytes."""
+    """The statistics of an arena. Sizes are in bytes."""
 
     device: str
     bytes: int
@@ -34,35 +34,35 @@ class PoolReport(TypedDict):
     unshared_bytes: int
     buffers: int
     alignment: int
-    bank_collisions: NotRequired[int]  # in a memory with banks: see planning/banks.py
+    bank_collisions: NotRequired[int]  # for a memory with banks: see planning/banks.py
 
 
 class ReusedReport(TypedDict):
-    """An argument with other buffers in its memory. Sizes in bytes."""
+    """An argument whose memory holds other buffers. Sizes are in bytes."""
 
-    memory: str  # "result 1", "argument 0": a variable, or one that is donated
+    memory: str  # "result 1", "argument 0" (a variable or a donated argument)
     device: str
     bytes: int
-    reused_bytes: int  # up to where others lie in it
-    buffers: int  # without the argument
+    reused_bytes: int  # the end of the highest buffer in it
+    buffers: int  # without the argument itself
     alignment: int
 
 
 class BufferReport(TypedDict):
-    """A row of minimalloc's kind, with steps half-open, and where it comes from."""
+    """A buffer as a row of minimalloc's format, and its origin. Steps are half-open."""
 
-    pool: int  # its place among the report's pools and then arguments
+    pool: int  # index in the report's `pools`, followed by `reused`
     id: str  # the value's name in the program's text
     lower: int  # steps
     upper: int
-    size: int  # bytes, as all that follow
+    size: int  # bytes, like `alignment` and `offset`
     alignment: int
     gaps: Sequence[Steps]
     offset: int
     type: str  # shape and elements: `16x64xf32`
-    role: str  # what it is for: see `Role`
-    op: str  # what accesses it first
-    location: str  # of that: `file:line:col`, or nothing
+    role: str  # see `Role`
+    op: str  # the operation that accesses it first
+    location: str  # of `op`: `file:line:col`, or empty
 
 
 class Report(TypedDict):
@@ -70,13 +70,13 @@ class Report(TypedDict):
     reused: list[ReusedReport]
     ops: dict[str, int]
     flops: int  # see analysis/cost.py
-    recomputed_flops: int  # those of operations marked tgraph.recomputed
-    sizes: dict[str, int]  # what symbolic sizes count in these figures
+    recomputed_flops: int  # of operations marked tgraph.recomputed
+    sizes: dict[str, int]  # the values of symbolic sizes in these figures
 
 
 def report(module: ModuleOp) -> Report:
-    """The sizes of the module's arenas, what lies in arguments, its operations, and
-    what they cost.
+    """The sizes of the module's arenas, the buffers in arguments, the operations by
+    name, and their costs.
 
     Checks the plan; raises `LocatedError` if it is not sound.
     """
@@ -97,7 +97,7 @@ def report(module: ModuleOp) -> Report:
 
 
 def sizes(module: ModuleOp) -> dict[str, int]:
-    """What symbolic sizes count in all figures: bounds, hints, or typical ones."""
+    """The values of symbolic sizes in all figures: bounds, hints, or typical values."""
     return {
         name: size
         for func in module.ops
@@ -107,10 +107,10 @@ def sizes(module: ModuleOp) -> dict[str, int]:
 
 
 def buffers(module: ModuleOp) -> list[BufferReport]:
-    """Every buffer of the module's arenas, then of the arguments that have others in
-    them; takes a print of the module, for the names.
+    """All buffers of the module's arenas, then those in the memory of arguments.
 
-    Checks the plan; raises `LocatedError` if it is not sound.
+    Prints the module to get the names of values. Checks the plan; raises `LocatedError`
+    if it is not sound.
     """
     placed = placements(module, printed(module))
     pools = sorted(placed, key=lambda pool: pool.argument is not None)
@@ -135,7 +135,7 @@ def buffers(module: ModuleOp) -> list[BufferReport]:
 
 
 def _is_repeated(op: Operation) -> bool:
-    """Whether the operation recomputes a value and is in no group that does."""
+    """Whether `op` recomputes a value and is not inside an operation that does."""
     around = op.parent_op()
     return RECOMPUTED in op.attributes and not (
         around and RECOMPUTED in around.attributes

@@ -1,4 +1,4 @@
-"""Finds what memory is for (parameters, activations, gradients, ...) from data flow.
+"""Finds the role of memory (parameter, activation, gradient, ...) from data flow.
 
     %h = exp(x @ %w)    activation: the loss depends on it, and so does %g, on which the
                         loss does not depend
@@ -44,12 +44,13 @@ class Access(NamedTuple):
     reads: bool
     writes: bool
     is_whole: bool
-    """Whether all of the buffer is written, and nothing of it read."""
+    """Whether the operation overwrites the whole buffer and reads none of it."""
 
 
 def accesses(buffer: SSAValue) -> Iterator[Access]:
-    """The operations that use the buffer or a view of it, without those that only pass
-    it on."""
+    """The operations that read or write the buffer or a view of it. Operations that
+    only make views or forward the buffer are left out.
+    """
     aliases = {buffer: None}
     pending = [buffer]
     while pending:
@@ -66,7 +67,7 @@ def accesses(buffer: SSAValue) -> Iterator[Access]:
 
 
 class Roles:
-    """Those of a function's buffers and arguments."""
+    """The roles of a function's buffers and arguments."""
 
     def __init__(self, func: FuncOp, buffers: Sequence[SSAValue]):
         self._block = func.body.blocks[0]
@@ -81,10 +82,10 @@ class Roles:
             for own, argument in zip(self._arguments, func.args, strict=True)
         )
         self._forward = self._leads_to(losses) if losses and others else None
-        """What the loss depends on; None without one."""
+        """The operations that the loss depends on; None without a loss."""
 
     def of(self, value: SSAValue) -> Role:
-        """The role of an argument, or of a buffer that is no operation's workspace."""
+        """The role of an argument, or of a buffer that is not a workspace."""
         if isinstance(value, BlockArgument) and value.block is self._block:
             return self._of_argument(value)
         return self._of_buffer(value)
@@ -112,7 +113,7 @@ class Roles:
         return Role.PARAMETER if is_read else Role.STATE
 
     def _leads_to(self, values: Sequence[SSAValue]) -> set[Operation]:
-        """The operations that the values are computed by; in loops, over and over."""
+        """The operations that `values` depend on, also through iterations of loops."""
         touched: dict[Operation, list[tuple[SSAValue, Access]]] = {}
         for value, found in self._accesses.items():
             for access in found:

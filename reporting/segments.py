@@ -1,13 +1,13 @@
-"""What the blocks of a trace would take by other allocators than the one that ran.
+"""The bytes that the blocks of a trace would take with other allocators.
 
     expandable(values, devices)   PyTorch's, with `expandable_segments:True`
     offline(values, devices)      offsets that are planned with the whole trace known
 
 An expandable segment is one range of addresses that grows by pages. Each device has one
 for small blocks and one for large ones. A block takes the smallest free range in which
-it fits, and what it leaves of that stays free. The last range can grow, so it counts as
+it fits, and the rest of the range stays free. The last range can grow, so it counts as
 larger than all others. The rules and numbers are those of PyTorch's
-c10/cuda/CUDACachingAllocator.cpp. Does not: tell streams apart, or give pages back.
+c10/cuda/CUDACachingAllocator.cpp. Does not: distinguish streams, or release pages.
 """
 
 from bisect import bisect_left, insort
@@ -18,14 +18,14 @@ from ..planning import Buffer, Problem, solve
 from .foreign import LiveValue
 
 ROUND = 512
-"""Bytes: sizes and addresses of blocks are multiples."""
+"""Sizes and addresses of blocks are multiples of this number of bytes."""
 SMALL = 1 << 20
-"""The largest block that counts as small."""
+"""The largest size in bytes of a small block."""
 PAGES = {True: 2 << 20, False: 20 << 20}
-"""The bytes by which a segment of small blocks grows, and one of large ones."""
+"""The bytes by which a segment grows, by whether its blocks are small."""
 
 EXACT = 2_000
-"""Above so many blocks, the offline plan is first fit by size, which takes seconds."""
+"""With more blocks, the offline plan uses first fit by size, which takes seconds."""
 
 
 @dataclass
@@ -33,10 +33,10 @@ class Segment:
     page: int
     mapped: int = 0
     free: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
-    """Sizes and addresses, ascending."""
+    """(size, address) of free ranges, ascending."""
     begins: dict[int, int] = field(default_factory=dict[int, int])
     ends: dict[int, int] = field(default_factory=dict[int, int])
-    """The sizes of the free ranges by where they begin, and end."""
+    """The sizes of free ranges, by start address and by end address."""
 
     def allocate(self, size: int) -> int:
         if (found := bisect_left(self.free, (size, 0))) == len(self.free):
@@ -54,7 +54,7 @@ class Segment:
         return at
 
     def release(self, at: int, size: int) -> None:
-        """Joins the range with the free ones beside it."""
+        """Frees the range and joins it with adjacent free ranges."""
         if before := self.ends.get(at):
             self._remove(at - before, before)
             at, size = at - before, size + before
@@ -73,7 +73,7 @@ class Segment:
 
 
 def expandable(values: Sequence[LiveValue], devices: Mapping[str, str]) -> int:
-    """The bytes that all segments have in the end."""
+    """The bytes of all segments after the last step."""
     segments: dict[tuple[str, bool], Segment] = {}
     placed: dict[int, int] = {}
     for _, is_begin, number in _changes(values):
@@ -106,7 +106,9 @@ def offline(values: Sequence[LiveValue], devices: Mapping[str, str]) -> int:
 
 
 def _changes(values: Sequence[LiveValue]) -> Sequence[tuple[int, bool, int]]:
-    """When each value begins and ends, in this order; ends come first."""
+    """(step, whether it is a begin, index) for both ends of each value, sorted; in a
+    step, ends precede begins.
+    """
     begins = ((value.lower, True, number) for number, value in enumerate(values))
     ends = ((value.upper, False, number) for number, value in enumerate(values))
     return sorted([*begins, *ends])

@@ -1,11 +1,11 @@
-"""How the programs of a server lie in the memory of each device.
+"""How the programs of a server share the memory of each device.
 
     parameters, state | prefill: arenas, arguments  | arenas, arguments | pages of a
     of the model      | decode: the same bytes      | of another model  | KV cache
 
-The programs of a model run in turns, so what one of them needs during a call lies over
-what the others do. They share parameters and state, which are the same if they have
-the same name and type. Models run at the same time, or in turns as well.
+The programs of a model run in turns, so the bytes that one of them needs during a call
+overlap those of the others. They share parameters and state that have the same name and
+type. Models run at the same time, or also in turns.
 """
 
 from collections import Counter
@@ -21,18 +21,18 @@ from ..dialects.diagnostics import LocatedError
 from .arguments import Argument, arguments, functions
 
 ALIGNMENT = 64
-"""Of all that has no alignment of its own, and of the first page: a cache line."""
+"""The alignment in bytes of arguments and of the first page: a cache line."""
 
 
 class Program(NamedTuple):
-    """A planned one. All its functions count, whether they call one another or not."""
+    """A planned program. All its functions count, whether they are called or not."""
 
     name: str
     module: ModuleOp
 
 
 class Block(NamedTuple):
-    """Bytes of a device's memory. Those with the same offset are used in turns."""
+    """A range of a device's memory. Blocks with the same offset are used in turns."""
 
     what: str  # `state of prefill, decode`
     offset: int
@@ -43,23 +43,24 @@ class Layout(NamedTuple):
     device: str
     blocks: Sequence[Block]
     size: int
-    """Bytes of all of them, up to where the first page starts."""
+    """The end of the last block, in bytes, where the first page starts."""
 
     def pages(self, memory: int, page: int) -> int:
-        """How many pages fit into what is left of a memory; negative if it is too small
-        without any."""
+        """The number of pages that fit into the rest of a memory; negative if the
+        memory is too small without pages.
+        """
         return (memory - self.size) // page
 
 
 def layouts(models: Sequence[Sequence[Program]], in_turns: bool) -> list[Layout]:
-    """One for each device, in the order of their names.
+    """A layout for each device, in the order of their names.
 
-    models: the programs of each.
-    in_turns: whether only one model runs at a time; otherwise they run together, but
-        still one program of each.
+    models: the programs of each model.
+    in_turns: whether only one model runs at a time. Otherwise models run concurrently,
+        with one program each at a time.
 
-    Checks the plans; raises `LocatedError` for one that is not sound, and for buffers
-    that no plan places.
+    Checks the plans; raises `LocatedError` for a plan that is not sound, and for
+    buffers that no plan places.
     """
     needs = [[_Need(program) for program in model] for model in models]
     devices = sorted({d for model in needs for need in model for d in need.devices})
@@ -67,7 +68,7 @@ def layouts(models: Sequence[Sequence[Program]], in_turns: bool) -> list[Layout]
 
 
 class _Need:
-    """What a program takes."""
+    """The memory that a program needs."""
 
     def __init__(self, program: Program):
         self.name = program.name
@@ -89,11 +90,11 @@ class _Need:
         return {each.device for each in (*self.arenas, *self.arguments)}
 
     def kept(self, device: str, role: str) -> Counter[Argument]:
-        """What stays from call to call: `parameter` or `variable`."""
+        """The arguments kept between calls; `role` is `parameter` or `variable`."""
         return Counter(a for a in self._on(device) if _kept(a) == role)
 
     def call(self, device: str) -> int:
-        """Bytes that are used during a call only."""
+        """The bytes that are used during a call only."""
         parts: list[PlannedPool | Argument] = [
             *(pool for pool in self.arenas if pool.device == device),
             *(a for a in self._on(device) if not _kept(a)),
@@ -111,7 +112,7 @@ def _kept(argument: Argument) -> str:
 
 
 def _padded(part: PlannedPool | Argument) -> int:
-    """Bytes with those that its own alignment may cost."""
+    """The size in bytes, rounded up, with padding for alignments above `ALIGNMENT`."""
     alignment = part.alignment if isinstance(part, PlannedPool) else ALIGNMENT
     further = max(alignment - ALIGNMENT, 0)
     return -(-part.size // ALIGNMENT) * ALIGNMENT + further

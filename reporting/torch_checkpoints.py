@@ -5,10 +5,10 @@
     ...
     %b = tgraph.multiply ... {tgraph.recomputed}      blocks.0/aten.gelu
 
-The plan keeps %h and recomputes %a, so PyTorch checkpoints `blocks.0` and saves there
-what `aten.addmm` gives in `blocks.0.up`. PyTorch recomputes a checkpointed module as a
-whole when the backward pass comes to it, and keeps its input. Regions are therefore
-small: the entries of lists of blocks, or else the modules around what is recomputed.
+The plan keeps %h and recomputes %a, so PyTorch checkpoints `blocks.0` and saves the
+result of `aten.addmm` in `blocks.0.up`. PyTorch keeps the input of a checkpointed
+module, and recomputes all of it when the backward pass reaches it. Regions are
+therefore small: the entries of lists of blocks, or else the modules that recompute.
 """
 
 import json
@@ -35,7 +35,7 @@ _BELOW_AUTOGRAD = {
         "aten.cudnn_batch_norm",
     ),
 }
-"""What a policy sees of operations that PyTorch dispatches as others."""
+"""The operations that a policy sees instead of those that PyTorch decomposes."""
 
 _VIEWS = frozenset(
     f"aten.{name}"
@@ -44,7 +44,7 @@ _VIEWS = frozenset(
         *("split_with_sizes", "squeeze", "transpose", "unsqueeze", "view"),
     )
 )
-"""What is no memory of its own in PyTorch."""
+"""Operations that only make views in PyTorch."""
 
 _IMPORTS = """\
 from contextlib import contextmanager
@@ -92,12 +92,12 @@ checkpoint_as_planned(model)  # the module that from_torch took"""
 
 @dataclass(frozen=True)
 class TorchCheckpointPolicy:
-    """What a plan keeps for the gradient. Prints as Python code for PyTorch."""
+    """The values that a plan keeps for the gradient. Prints as code for PyTorch."""
 
     kept: Sequence[KeptValue]  # in the order in which the plan computes them
     regions: Sequence[str]  # paths of the modules to checkpoint
     saved: Mapping[str, Sequence[str]]
-    """By path of a module in a region: the operations whose results PyTorch saves."""
+    """The operations whose results PyTorch saves, by path of the module."""
 
     def __str__(self) -> str:
         return "\n".join(self._lines())
@@ -122,13 +122,12 @@ class TorchCheckpointPolicy:
 def torch_checkpoint_policy(
     module: ModuleOp, kept: Sequence[KeptValue]
 ) -> TorchCheckpointPolicy:
-    """The values that a planned PyTorch program keeps, as `kept_values` has them, and
-    the modules that recompute the others."""
+    """The policy for a planned PyTorch program that keeps `kept`; see `kept_values`."""
     forward = {op: module_of(op) for op in module.walk() if module_of(op)[1]}
     paths = list(dict.fromkeys(path for path, _ in forward.values()))
     recomputed = (path for op, (path, _) in forward.items() if is_of_gradient(op))
     regions = _regions(set(recomputed), paths)
-    # The last operation gives the result: what precedes it are statistics and the like.
+    # The last operation computes the result, the others statistics, for example.
     sizes = {name: size for op, name in forward.items() if (size := _bytes(op))}
     saved: dict[str, dict[str, None]] = {}
     for value in kept:
@@ -143,7 +142,7 @@ def torch_checkpoint_policy(
 
 
 def _bytes(op: Operation) -> int:
-    """The bytes of the first result; 0 for an operation that only views memory."""
+    """The bytes of the first result; 0 for a view, which is no `TensorOp`."""
     if not isinstance(op, TensorOp):
         return 0
     value = op.outs[0] if op.outs else op.results[0]
@@ -157,8 +156,9 @@ def _regions(recomputed: Set[str], paths: Sequence[str]) -> Sequence[str]:
 
 
 def _region(path: str, paths: Sequence[str]) -> str:
-    """The outermost entry of a list around a module, or else the innermost module, with
-    other modules inside."""
+    """The outermost list entry around a module, or else the innermost module around it.
+    Only modules that contain other modules count.
+    """
     parts = path.split(".")
     around = [".".join(parts[:n]) for n in range(len(parts) + 1)]
     outer = [a for a in around if any(a != p and _is_in(p, a) for p in paths)]

@@ -1,13 +1,13 @@
 """Tries other ways to plan a program, and measures what each would save.
 
 Each alternative is a sequence of passes for the same program, or the same passes for a
-program with donated arguments. `try_out` runs it on a copy, and measures the outcome.
+program with donated arguments. `try_out` runs it on a copy and measures the outcome.
 
     plan-pipeline                             arenas 1867776 bytes
     plan-pipeline{budget=1400832}             arenas 1400832 bytes, 2 % more FLOPs
     the same with argument 3 donated          401408 bytes less of results
 
-An alternative that leaves out a pass of the pipeline tells what that pass is worth.
+An alternative that leaves out a pass of the pipeline shows what that pass saves.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -43,14 +43,14 @@ from .donation import donate, donations
 from .placements import memref_bytes
 
 BUDGETS = (0.9, 0.75, 0.5)
-"""Parts of the arenas that recomputation is tried for."""
+"""Budgets for which recomputation is tried, as fractions of the bytes of the arenas."""
 
 SINGLE_DONATIONS = 3
-"""Arguments that are tried one by one, the largest ones."""
+"""The number of arguments, largest first, whose donation is tried separately."""
 
 
 class Donation(NamedTuple):
-    """An argument to hold a returned value afterwards; see `donation.donate`."""
+    """An argument that holds a returned value after the run; see `donation.donate`."""
 
     function: str
     argument: int
@@ -60,16 +60,16 @@ class Donation(NamedTuple):
 class Alternative(NamedTuple):
     """Another way of planning a program."""
 
-    kind: str  # what it is about: "fusion", "schedule", ...
+    kind: str  # the topic: "fusion", "schedule", ...
     change: str  # in words
     passes: Sequence[ModulePass]
     option: str  # of plan-opt's `-p`: all passes, or plan-pipeline with its options
     donated: Sequence[Donation] = ()
-    is_without: bool = False  # whether it leaves out what is done as it is
+    is_without: bool = False  # whether it leaves out a part of the current pipeline
 
 
 class MemoryNeeds(NamedTuple):
-    """What a planned program needs."""
+    """The bytes and FLOPs that a planned program needs."""
 
     arenas: int  # bytes
     callers: int  # bytes of arguments, variables and results
@@ -86,8 +86,8 @@ class Trial:
     """An alternative with its outcome, or the reason why it has none."""
 
     alternative: Alternative
-    outcome: MemoryNeeds | str | None  # None: the time was up
-    saved: int = 0  # bytes that the outcome takes less, arguments and results included
+    outcome: MemoryNeeds | str | None  # None: not tried for lack of time
+    saved: int = 0  # fewer bytes than the current plan, with arguments and results
 
     @property
     def change(self) -> str:
@@ -101,14 +101,14 @@ class Trial:
 
     @property
     def worth(self) -> int:
-        """Bytes that the alternative saves, or what it leaves out."""
+        """The bytes that the alternative, or the part that it leaves out, saves."""
         return -self.saved if self.alternative.is_without else self.saved
 
 
 def try_out(
     ctx: Context, module: ModuleOp, alternative: Alternative
 ) -> MemoryNeeds | str:
-    """What an alternative does for a program, which stays as it is, or why it fails."""
+    """The outcome of an alternative for a copy of `module`, or why it fails."""
     copy = module.clone()
     start = process_time()
     try:
@@ -127,7 +127,7 @@ def outcome(module: ModuleOp, seconds: float = 0.0) -> MemoryNeeds:
 
 
 def _callers(module: ModuleOp) -> int:
-    """Bytes of the functions' arguments, as far as they are known."""
+    """The bytes of the functions' arguments; 0 for those of unknown size."""
     return sum(
         memref_bytes(type) or 0
         for func in module.ops
@@ -143,7 +143,7 @@ def _donate(module: ModuleOp, donated: Sequence[Donation]) -> None:
 
 
 class EffectivePasses:
-    """Which passes that may be omitted have changed a program, for `driver.run`."""
+    """Callbacks for `driver.run` that collect optional passes that have an effect."""
 
     def __init__(self) -> None:
         self.of: set[type[ModulePass]] = set()
@@ -160,8 +160,7 @@ class EffectivePasses:
 
 @dataclass(frozen=True)
 class Alternatives:
-    """All there is to be tried instead of a pipeline, on what its passes up to `start`
-    leave."""
+    """The alternatives to a pipeline. They start after the passes that all share."""
 
     pipeline: PlanPipeline
 
@@ -176,9 +175,11 @@ class Alternatives:
     def of(
         self, module: ModuleOp, arenas: int, changed: Collection[type[ModulePass]]
     ) -> list[Alternative]:
-        """Those that apply to a module after the first passes, which takes `arenas`
-        bytes, and which the passes in `changed` have changed; what is not likely to
-        take long comes first."""
+        """The alternatives for a module after the shared passes, the fastest first.
+
+        `arenas` is the size of the arenas in the current plan, in bytes. `changed` are
+        the optional passes that have an effect on the module.
+        """
         if not any(True for _ in tensor_functions(module)):
             return list(self._of_memrefs())
         return [
@@ -205,7 +206,7 @@ class Alternatives:
         return Alternative(kind, what, passes, ",".join(map(str, every)))
 
     def _with(self, *others: ModulePass) -> Sequence[ModulePass]:
-        """The passes with others in place of those of the same kind."""
+        """The passes, with `others` in place of the passes of the same classes."""
         instead = {type(other): other for other in others}
         return [instead.get(type(pass_), pass_) for pass_ in self.split()[1]]
 
@@ -285,7 +286,7 @@ class Alternatives:
             yield left._replace(change="output reuse", is_without=True)
 
     def _of_memrefs(self) -> Iterator[Alternative]:
-        """For programs that others bufferized."""
+        """Alternatives for a program that is on memrefs already."""
         passes = list(self.split()[1])
         at = next(i for i, p in enumerate(passes) if isinstance(p, PlanMemory))
         in_place = [*passes[:at], PlanInPlace(), *passes[at:]]
@@ -297,5 +298,5 @@ class Alternatives:
 
 
 def _said(pass_: ModulePass) -> str:
-    """As people write it, with dashes in the names of options."""
+    """A pass as users write it, with dashes in the names of options."""
     return str(pass_).replace("_", "-")

@@ -5,9 +5,10 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 
 
 def aligned(rows: Sequence[Sequence[str]], sides: str = "") -> Iterator[str]:
-    """The rows as lines, columns two spaces apart.
+    """The rows as lines, with columns two spaces apart.
 
-    `sides` has `<` or `>` for each column that is aligned there; the others are `<`.
+    `sides` has `<` or `>` for the alignment of each column. Columns without one are
+    aligned on the left.
     """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     sides = sides.ljust(len(widths), "<")
@@ -17,7 +18,7 @@ def aligned(rows: Sequence[Sequence[str]], sides: str = "") -> Iterator[str]:
 
 
 def bold(text: str, colour: bool) -> str:
-    """The text; with `colour`, between a terminal's escapes."""
+    """The text; with `colour`, in bold print on a terminal."""
     return f"\x1b[1m{text}\x1b[m" if colour else text
 
 
@@ -27,7 +28,7 @@ def plural(count: int, noun: str) -> str:
 
 
 def readable(count: int) -> str:
-    """`640 B`, `2.5 KiB`, ... with four digits at most."""
+    """A number of bytes as `640 B`, `2.5 KiB`, ... with at most four digits."""
     if count < 1024:
         return f"{count} B"
     power = min((count.bit_length() - 1) // 10, len(_UNITS))
@@ -36,7 +37,7 @@ def readable(count: int) -> str:
 
 
 def readable_time(nanoseconds: int) -> str:
-    """`640 ns`, `2.5 us`, ... with three digits."""
+    """A time as `640 ns`, `2.5 us`, ... with three digits."""
     value, unit = float(nanoseconds), "ns"
     for larger in ("us", "ms", "s"):
         if value >= 1000:

@@ -1,6 +1,7 @@
-"""What the command lines of all tools have in common.
+"""The argument parser and argument types that the command lines of all tools share.
 
-Wrong options and choices get a suggestion; `--version` also names xDSL and Python.
+The parser suggests corrections for misspelled options and choices. `--version` also
+prints the versions of xDSL and Python.
 """
 
 import argparse
@@ -16,10 +17,10 @@ from ..version import VERSION
 from . import colours
 
 SHELLS = ("bash", "zsh", "fish")
-"""Those that `--print-completion` knows."""
+"""The shells that `--print-completion` supports."""
 
 FILE = "the program; '-' is stdin, and so is none, unless stdin is a terminal"
-"""The help of what a tool reads."""
+"""The help text of the input file that a tool reads."""
 
 EXIT_CODES = """\
 exit codes: 0 success, 1 invalid input, 2 usage error, 70 internal error
@@ -27,10 +28,10 @@ colors: only on a terminal, unless NO_COLOR=1 or CLICOLOR_FORCE=1"""
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse's, for help of at most 80 columns, with suggestions in errors.
+    """An `argparse.ArgumentParser` with help in 80 columns and suggestions in errors.
 
-    `stray` is what to say of a word too many that is no option; `words` are what may
-    be meant besides options.
+    `stray` is appended to the error about a surplus argument that is not an option.
+    `words` are candidates for suggestions in addition to the options.
     """
 
     def __init__(
@@ -63,12 +64,12 @@ class Parser(argparse.ArgumentParser):
         )
 
     def knows(self, word: str) -> bool:
-        """Whether it is an option, with or without a value, or no option at all."""
+        """Whether `word` is no option or a known option, with or without a value."""
         name = word.partition("=")[0]
         return not word.startswith("--") or name in vars(self)["_option_string_actions"]
 
     def parse(self, args: Sequence[str] | None = None) -> argparse.Namespace:
-        """As `parse_args`, with suggestions."""
+        """Parses like `parse_args`, but suggests corrections for unknown arguments."""
         given = sys.argv[1:] if args is None else args
         # An option with an optional value takes it after `=` only, not the next word.
         values = {
@@ -90,7 +91,7 @@ class Parser(argparse.ArgumentParser):
             raise argparse.ArgumentError(action, one_of(value, action.choices))
 
     def print_help(self, file: Any = None) -> None:
-        print(self.format_help(), end="", file=file)  # argparse's hides errors
+        print(self.format_help(), end="", file=file)  # argparse hides write errors
 
     def error(self, message: str) -> NoReturn:
         text = f"{self.prog}: error: {message}\n"
@@ -99,7 +100,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def _wrapped(text: str) -> str:
-    """Paragraphs to 79 columns; what is indented stays as it is."""
+    """Wraps paragraphs at 79 columns. Indented paragraphs are unchanged."""
     return "\n\n".join(
         part if "\n " in part or part.startswith(" ") else textwrap.fill(part, 79)
         for part in text.strip().split("\n\n")
@@ -143,7 +144,7 @@ class _Completion(argparse.Action):
 
 
 def byte_count(text: str) -> int:
-    """Bytes, as `4096` or `64MiB`; for argparse."""
+    """A number of bytes from text such as `4096` or `64MiB`; an argparse `type`."""
     from ..support.byte_sizes import parse_size
 
     try:
@@ -157,7 +158,7 @@ def byte_count(text: str) -> int:
 
 
 def seconds(text: str) -> float:
-    """A time of 0 or more; for argparse."""
+    """A nonnegative number of seconds; an argparse `type`."""
     try:
         number = float(text)
     except ValueError:

@@ -1,7 +1,7 @@
-"""Inputs and outputs as NumPy arrays: npz files, random values, comparison.
+"""Inputs and outputs of programs as NumPy arrays: npz files, random values, errors.
 
-In npz files, inputs are `arg0`, `arg1`, … and outputs `out0`, `out1`, … in signature
-order, or have the names of the program's arguments and of the model's results.
+In npz files, arrays are named `arg0`, `arg1`, ... (inputs) and `out0`, `out1`, ...
+(outputs) in signature order, or like the program's arguments and the model's results.
 """
 
 import io
@@ -24,25 +24,28 @@ _UNREADABLE = (
     EOFError,
     LookupError,
     LZMAError,
-    MemoryError,  # for the shape that an array is said to have
-    OSError,  # a place in the file that is none
+    MemoryError,  # the header of an array states a huge shape
+    OSError,  # an offset outside of the file
     OverflowError,
-    NotImplementedError,  # zip files of versions to come
-    RuntimeError,  # encrypted ones
+    NotImplementedError,  # a newer version of the zip format
+    RuntimeError,  # an encrypted member
     SyntaxError,  # an array's header, which is a Python literal
     TokenError,
-    TypeError,  # of its keys
+    TypeError,  # the keys of that header
     ValueError,
     zipfile.BadZipFile,
     zlib.error,
 )
 
 _STARTS = (b"PK\3\4", b"PK\5\6")
-"""Of a zip file, and of one without members."""
+"""The first bytes of a zip file, and of a zip file without members."""
 
 
 class Difference(NamedTuple):
-    """How far an output is from what was expected, where it is farthest."""
+    """The largest error of an output, relative to the expected output.
+
+    `message` states the position and both values.
+    """
 
     error: float
     allowed: float
@@ -50,7 +53,9 @@ class Difference(NamedTuple):
 
 
 def random_inputs(inputs: Sequence[Input], seed: int) -> list[Array]:
-    """Floats: normal, deviation 0.1; integers: 0 to 9; booleans: either."""
+    """Random arrays for `inputs`: floats from a normal distribution with standard
+    deviation 0.1, integers from 0 to 9, random booleans.
+    """
     random = np.random.default_rng(seed)
     arrays: list[Array] = []
     for arg in inputs:
@@ -74,9 +79,10 @@ def fed_back(
 
 
 def load(path: str, prefix: str, names: Sequence[str]) -> list[Array]:
-    """The arrays of an npz file, which must hold these and no others.
+    """Returns the arrays of an npz file in the order of `names`.
 
-    Each is called `prefix0` …, or as in `names`, in which some may be empty.
+    Array `i` is called `prefix` + `i`, or `names[i]` if that is not empty. The file
+    must hold these arrays and no others; otherwise raises `LocatedError`.
     """
     with open(path, "rb") as stream:  # np.load would leave it open on errors
         start = stream.read(4)
@@ -95,7 +101,7 @@ def load(path: str, prefix: str, names: Sequence[str]) -> list[Array]:
             arrays: list[Array] = []
             for name in wanted:
                 member = file[name]
-                if not isinstance(member, np.ndarray):  # the bytes of another file
+                if not isinstance(member, np.ndarray):  # the member is not .npy
                     raise LocatedError(f"{path}: member {name!r} is not an array")
                 arrays.append(cast(Array, member))
         except _UNREADABLE as error:
@@ -145,9 +151,10 @@ def save(path: str, prefix: str, names: Sequence[str], arrays: Sequence[Array]) 
 def difference(
     name: str, got: Array, expected: Array, rtol: float, atol: float
 ) -> Difference:
-    """The largest error of an output; allowed is `atol + rtol * max|expected|`.
+    """The largest error of output `name`, and the error that the tolerances allow.
 
-    Equal infinities, and NaN in both places, are no error.
+    The allowed error is `atol + rtol * max|expected|`. Equal infinities, and NaN in
+    both arrays, count as equal.
     """
     if expected.dtype.kind == "V" and expected.itemsize == got.itemsize:
         expected = expected.view(got.dtype)

@@ -1,7 +1,7 @@
-"""Colours, where they are wanted: on terminals, unless the environment says otherwise.
+"""Colors in the output on terminals, unless the environment disables them.
 
-`NO_COLOR`, if not empty, turns them off (no-color.org); `CLICOLOR_FORCE`, if neither
-empty nor 0, turns them on for files and pipes too (bixense.com/clicolors).
+A nonempty `NO_COLOR` disables colors (no-color.org). `CLICOLOR_FORCE`, if neither empty
+nor 0, enables them for files and pipes as well (bixense.com/clicolors).
 """
 
 import os
@@ -10,11 +10,11 @@ from typing import IO
 from ..reporting.wording import bold
 
 _SEVERITIES = {"error": "31", "warning": "35", "remark": "34", "note": "36"}
-"""The colours that compilers give them: red, magenta, blue, cyan."""
+"""The usual colors of compilers, as ANSI codes: red, magenta, blue, cyan."""
 
 
 def wanted(stream: IO[str]) -> bool:
-    """Whether what is written to the stream may have colours."""
+    """Whether output written to `stream` should be colored."""
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("CLICOLOR_FORCE", "0") not in ("", "0"):
@@ -23,9 +23,10 @@ def wanted(stream: IO[str]) -> bool:
 
 
 def diagnostic(text: str, stream: IO[str]) -> str:
-    """An error, remark or note, with its severity and carets coloured if wanted.
+    """Colors the severities and carets in `text` if `stream` wants colors.
 
-    `file:1:2: error: message`, source line, caret; notes may follow.
+    `text` is `file:1:2: error: message`, the source line, and a caret line; notes may
+    follow.
     """
     if not wanted(stream):
         return text

@@ -1,6 +1,6 @@
-"""What the tools share: reading, writing whole files, and how they end.
+"""What the tools share: reading input, writing files atomically, errors and exit codes.
 
-Errors go to stderr as `file:line:col: error: message` (`messages.py`), in colors on a
+Errors go to stderr as `file:line:col: error: message` (`messages.py`), in color on a
 terminal. Exit codes: 0 success, 1 invalid input, 2 usage error, 70 internal error, 141
 closed output pipe; 129, 130, and 143 after a hangup, an interrupt, and a termination.
 """
@@ -39,10 +39,10 @@ USAGE = 2
 BUG = 70
 
 USER_ERRORS = (ParseError, DiagnosticException, OSError, RecursionError, MemoryError)
-"""What a program or a machine can be at fault for; any other exception is our bug."""
+"""Exceptions that an invalid program or the machine causes. Any other is a bug."""
 
 OPTION_ERRORS = (ValueError, DiagnosticException)
-"""What passes raise when they are made with wrong options."""
+"""Exceptions that the constructor of a pass raises for invalid options."""
 
 
 class UsageError(Exception):
@@ -50,19 +50,19 @@ class UsageError(Exception):
 
 
 class InternalError(Exception):
-    """We are at fault: exit code 70; the message says how to reproduce it."""
+    """A bug in tensorplan: exit code 70. The message says how to reproduce it."""
 
 
 class Source(NamedTuple):
-    """A program as it was read, under the name that locations use."""
+    """The text or bytes of a program, and the file name that its locations use."""
 
     name: str
     data: bytes
     first_line: int = 1
-    """Its number in the file, if this is a part of one."""
+    """The line of the file in which `data` starts, if `data` is a part of the file."""
 
     sizes: Mapping[str, int] = {}
-    """Of the dimensions that an ONNX model leaves open, by name."""
+    """Sizes of the dynamic dimensions of an ONNX model, by name."""
 
 
 class FileError(Exception):
@@ -75,7 +75,7 @@ class FileError(Exception):
 
 
 def parse_sizes(text: str) -> Mapping[str, int]:
-    """`batch=1,sequence=128` as a dictionary; for argparse."""
+    """Parses `batch=1,sequence=128` into a dictionary; an argparse `type`."""
     sizes: dict[str, int] = {}
     for pair in text.split(","):
         name, _, size = pair.rpartition("=")
@@ -88,7 +88,7 @@ def parse_sizes(text: str) -> Mapping[str, int]:
 
 
 def read_source(path: str | None, sizes: Mapping[str, int] | None = None) -> Source:
-    """The bytes of a file, or of stdin if `path` is None or `-`."""
+    """Reads a file, or stdin if `path` is None or `-`."""
     if path in (None, "-"):
         if sys.stdin.isatty():
             _say("note: reading from the terminal; Ctrl-D ends it, --help says more")
@@ -100,7 +100,7 @@ def read_source(path: str | None, sizes: Mapping[str, int] | None = None) -> Sou
 
 
 def check_sizes(source: Source) -> None:
-    """Raises `UsageError` for sizes of what has no open dimensions."""
+    """Raises `UsageError` if sizes are given for an input that is not an ONNX model."""
     from ..frontends import onnx
 
     if source.sizes and not onnx.is_model(source.data):
@@ -108,10 +108,10 @@ def check_sizes(source: Source) -> None:
 
 
 def check_program(path: str | None) -> None:
-    """Checks the FILE that a tool is to read, before anything is loaded for it.
+    """Checks the FILE argument of a tool before the tool imports anything for it.
 
-    Raises `UsageError` if there is none and stdin is a terminal, and what
-    `check_inputs` raises.
+    Raises `UsageError` if `path` is None and stdin is a terminal, and the exceptions of
+    `check_inputs`.
     """
     if path is None and sys.stdin.isatty():
         raise UsageError("FILE is missing, and stdin is a terminal ('-' reads from it)")
@@ -119,7 +119,7 @@ def check_program(path: str | None) -> None:
 
 
 def check_inputs(*paths: str | None) -> None:
-    """Raises `OSError` for what is no file that can be read; None is no input."""
+    """Raises `OSError` for a path that is not a readable file; skips None and `-`."""
     for path in paths:
         if path in (None, "-"):
             continue
@@ -132,8 +132,8 @@ def check_inputs(*paths: str | None) -> None:
 
 
 def check_outputs(*paths: str | None) -> None:
-    """Raises `UsageError` if two outputs are to go to one place, and `OSError` for a
-    folder that is not there or can't be written to; None is no output.
+    """Raises `UsageError` if two outputs have the same destination, and `OSError` if
+    the folder of an output does not exist or is not writable. None is no output.
     """
     given = [path for path in paths if path]
     places = [p if p == "-" else os.path.realpath(p) for p in given]
@@ -147,7 +147,7 @@ def check_outputs(*paths: str | None) -> None:
             folder = os.path.join(os.path.dirname(path) or ".", "")
             try:
                 os.stat(folder)
-            except OSError as error:  # of the output, not of its folder
+            except OSError as error:  # name the output, not its folder
                 raise OSError(error.errno, error.strerror, path) from None
             if os.path.isdir(path):
                 raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), path)
@@ -156,7 +156,7 @@ def check_outputs(*paths: str | None) -> None:
 
 
 def write_atomically(path: str, data: bytes) -> None:
-    """Writes a file whole or not at all; `-` is stdout."""
+    """Writes the whole file or nothing; `-` is stdout."""
     if path == "-":
         sys.stdout.flush()
         sys.stdout.buffer.write(data)
@@ -168,8 +168,11 @@ def write_atomically(path: str, data: bytes) -> None:
 def write_report(
     path: str, module: "ModuleOp", seconds: Mapping[str, float], **further: int
 ) -> None:
-    """Writes the planned module's figures and buffers as JSON; `seconds` by stage."""
-    from ..reporting.report import buffers, report  # with it comes planning
+    """Writes figures and buffers of a planned module as JSON.
+
+    `seconds` is the CPU time of each stage.
+    """
+    from ..reporting.report import buffers, report  # imports the planner
 
     figures = {
         **report(module),
@@ -191,7 +194,7 @@ def _say(text: str) -> None:
 
 
 class _Stopped(BaseException):
-    """A signal asks us to end."""
+    """A signal requests the process to end."""
 
     def __init__(self, number: int):
         self.number = number
@@ -199,7 +202,7 @@ class _Stopped(BaseException):
 
 
 class _Remarks(logging.StreamHandler[TextIO]):
-    """Says what is said several times in a row once, and how often."""
+    """Prints a repeated remark once, followed by the number of repetitions."""
 
     last = ""
     more = 0
@@ -213,7 +216,7 @@ class _Remarks(logging.StreamHandler[TextIO]):
         super().emit(record)
 
     def finish(self) -> None:
-        """No more like the last one follow."""
+        """Prints the number of repetitions of the last remark, if any."""
         if self.more:
             self.stream.write(f"remark: {self.more} more like this\n")
         self.last, self.more = "", 0
@@ -224,7 +227,7 @@ class _Remarks(logging.StreamHandler[TextIO]):
 
 @contextmanager
 def _stoppable() -> Generator[None]:
-    """Signals to end are exceptions, so that no temporary file is left."""
+    """Turns termination signals into exceptions: temporary files are then removed."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         raise _Stopped(number)
@@ -243,8 +246,9 @@ def _stoppable() -> Generator[None]:
 
 
 def _open_closed() -> None:
-    """Opens the standard files that the shell has closed (`>&-`), so that only who
-    reads or writes them fails. Nobody fails to report an error.
+    """Opens the null device in the wrong mode for closed standard streams (`>&-`).
+
+    Only code that uses such a stream then fails, and errors can still be reported.
     """
     opened = {"stdin": os.O_WRONLY, "stdout": os.O_RDONLY, "stderr": os.O_WRONLY}
     for name, flags in opened.items():
@@ -254,12 +258,12 @@ def _open_closed() -> None:
 
 
 def guard(tool: str, body: Callable[[], int]) -> int:
-    """Runs a tool's `body`; says what it raises, and returns the exit code."""
+    """Runs the `body` of a tool and reports its exception; returns the exit code."""
     _open_closed()
-    # In a pipe, too, what was printed comes before the error after it.
+    # Keeps output and errors in order in a pipe, too.
     if reconfigure := getattr(sys.stdout, "reconfigure", None):  # notebooks have none
         reconfigure(line_buffering=True)
-    atexit.register(gc.freeze)  # Python ends without looking for garbage, for 0.1 s
+    atexit.register(gc.freeze)  # skips the final garbage collection, which takes 0.1 s
     handler = _Remarks(sys.stderr)
     REMARKS.addHandler(handler)
     REMARKS.setLevel(logging.DEBUG if tool == "plan-opt" else logging.INFO)
@@ -291,14 +295,14 @@ def _guarded(tool: str, body: Callable[[], int]) -> int:
     try:
         try:
             code = body()
-        except SystemExit as exit:  # argparse's
+        except SystemExit as exit:  # raised by argparse
             code = exit.code if isinstance(exit.code, int) else 0
         sys.stdout.flush()
         return code
     except BrokenPipeError:
         _discard_output()
         return 141
-    except (Exception, ArgSpecParseError) as error:  # the latter is no Exception
+    except (Exception, ArgSpecParseError) as error:  # ArgSpecParseError is no Exception
         if os.environ.get("PLAN_OPT_TRACEBACK"):
             raise
         match error:
@@ -307,7 +311,7 @@ def _guarded(tool: str, body: Callable[[], int]) -> int:
                 return USAGE
             case _ if isinstance(error, USER_ERRORS):
                 if isinstance(error, OSError) and error.filename is None:
-                    _discard_output()  # it may be what cannot be written
+                    _discard_output()  # stdout may be what failed
                 complain(tool, error)
                 return 1
             case InternalError():
@@ -319,7 +323,7 @@ def _guarded(tool: str, body: Callable[[], int]) -> int:
 
 
 def _discard_output() -> None:
-    """Python flushes stdout at exit, which would fail again."""
+    """Redirects stdout to the null device: the flush at exit would fail again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

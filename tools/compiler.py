@@ -1,4 +1,4 @@
-"""Reading a program and running passes on it, with the times and with reproducers."""
+"""Reads a program and runs passes on it; records times and writes reproducers."""
 
 import hashlib
 import shlex
@@ -23,27 +23,28 @@ from .common import USER_ERRORS, InternalError, Source, bug_message, this_comman
 
 
 class ToolPipeline:
-    """One tool's way from text to IR, for one program at a time."""
+    """The path of a tool from text to IR, for one program at a time."""
 
     def __init__(self, tool: str, ctx: Context):
         self.tool = tool
         self.ctx = ctx
         self._again: Callable[[], Model] = partial(_read, Source("", b""), ctx, False)
-        self.reading = 0.0  # seconds of CPU time, as all times
+        self.reading = 0.0  # all times are seconds of CPU time
         self.steps: list[tuple[ModulePass, float]] = []
         self.verifying = 0.0
 
     def read(self, source: Source, *, simplify: bool) -> ModuleOp:
-        """The program; starts the times anew. Raises one of `USER_ERRORS`.
+        """Reads the program and resets the times. Raises one of `USER_ERRORS`.
 
-        simplify: whether a model with the values of its parameters becomes what
-        `from_onnx` makes of it: for who runs it, or shows what would run. It loses the
-        names of parameters, and who writes the program cannot write their new values.
+        If `simplify` is set, a model with values of its parameters is simplified as in
+        `from_onnx`. Tools that run the program, or show what would run, set it. The
+        simplified model loses the names of parameters, so new values can't be written
+        for them.
         """
         return self.read_model(source, simplify=simplify).module
 
     def read_model(self, source: Source, *, simplify: bool) -> Model:
-        """The program with its parameters; otherwise like `read`."""
+        """Like `read`, but returns the values of the parameters, too."""
         self._again = partial(_read, source, self.ctx, simplify)
         self.steps, self.verifying = [], 0.0
         start = time.process_time()
@@ -60,13 +61,12 @@ class ToolPipeline:
         verify: bool = True,
         after: Callable[[ModulePass, ModuleOp, float], None] | None = None,
     ) -> None:
-        """Runs the passes on what `read` returned, in place.
+        """Runs the passes on a module that `read` returned, in place.
 
-        Raises one of `USER_ERRORS`, or `InternalError` with the place of a file that
-        reproduces it.
+        Raises one of `USER_ERRORS`, or `InternalError` with the path of a reproducer.
         """
         running: ModulePass | None = None
-        elsewhere = 0.0  # in passes and in `after`
+        elsewhere = 0.0  # seconds spent in passes and in `after`
 
         def note_start(pass_: ModulePass, module: ModuleOp) -> None:
             nonlocal running
@@ -110,15 +110,15 @@ class ToolPipeline:
     ) -> bool:
         if not isinstance(error, VerifyException) or not verify:
             return isinstance(error, USER_ERRORS)
-        # Invalid IR after a pass that was given valid IR is the pass's fault; but
-        # nothing verifies the operations of dialects that are not registered.
+        # A pass that turns valid IR into invalid IR has a bug. But operations of
+        # unregistered dialects are never verified, so its input may be invalid.
         before = self._before_failure()
         return before is None or any(
             isinstance(op, UnregisteredOp) for op in before.walk()
         )
 
     def _before_failure(self) -> ModuleOp | None:
-        """The IR that the failing pass was given, made a second time."""
+        """The input IR of the failing pass, computed again; None if that fails."""
         with suppress(Exception):
             module = self._again().module
             for pass_, _ in self.steps:
@@ -127,7 +127,7 @@ class ToolPipeline:
         return None
 
     def _reproduce(self, error: Exception, failing: ModulePass) -> str:
-        """Writes the reproducer; returns what to tell the user."""
+        """Writes a reproducer; returns the message for the user."""
         message = f"{bug_message(self.tool, error)}, in pass {failing.name}"
         module = self._before_failure()
         if module is None:
@@ -155,6 +155,6 @@ def _read(source: Source, ctx: Context, simplify: bool) -> Model:
     )
     if not simplify or not model.parameters:
         return model
-    from ..passes.inference import simplified  # which loads NumPy
+    from ..passes.inference import simplified  # imports NumPy
 
     return simplified(ctx, model)

@@ -1,11 +1,10 @@
-"""Scripts that complete the tools' command lines in bash, zsh and fish, by shtab.
+"""Scripts that complete the tools' command lines in bash, zsh and fish, made by shtab.
 
     eval "$(plan-opt --print-completion bash)"
     plan-opt -p 'plan-pipeline{eff<TAB>
 
-The scripts are static: they hold the names of options, passes with their options, and
-strategies, and start no Python. Inside `-p` a shell function of ours finds what the
-word may go on with.
+The scripts are static: they contain the names of options, passes, options of passes,
+and strategies, and don't start Python. A shell function completes the argument of `-p`.
 """
 
 import argparse
@@ -35,11 +34,11 @@ _CANDIDATES = r"""
     case $found in "$last"*) printf "%s\n" "$head$found" ;; esac
   done
 """
-"""In POSIX sh; `$1` is the word up to the cursor."""
+"""A POSIX sh script; `$1` is the word up to the cursor."""
 
 
 def script(parser: argparse.ArgumentParser, shell: str) -> str:
-    """The script for a shell of `SHELLS`. Raises `ImportError` without shtab."""
+    """The script for one of `SHELLS`. Raises `ImportError` without shtab."""
     import shtab
 
     pipeline = _pipeline(shell)
@@ -73,7 +72,7 @@ def script(parser: argparse.ArgumentParser, shell: str) -> str:
 
 
 def _pipeline(shell: str) -> str:
-    """Defines the function that completes pipelines."""
+    """The definition of the shell function that completes pipelines."""
     options = _options()
     passes = [
         word
@@ -120,7 +119,7 @@ def _each_option() -> Iterator[tuple[str, Sequence[str]]]:
     ).items():
         try:
             infos = get_pass_option_infos(factory())
-        except ImportError:  # it needs something that is not installed
+        except ImportError:  # an optional package is not installed
             infos = ()
         yield name, [f"{info.name.replace('_', '-')}=" for info in infos]
 

@@ -1,4 +1,4 @@
-"""What tensorplan does, on an example: plans it, draws the plan, runs it, compares.
+"""The demo: plans an example, draws the plan, runs it, and compares the sizes.
 
 `python3 dev.py demo` runs it.
 
@@ -20,14 +20,14 @@ from .views.reading import Reader
 
 EXAMPLE = "lenet_train.mlir"
 XLA_BYTES = 10_200_296
-"""XLA's temporary buffer for the example: the better of its two schedulers."""
+"""XLA's temporary buffer for the example, with the better of its schedulers."""
 
 _WIDTH = 79  # columns
 _BAR = 32  # columns of the longest bar
 
 
 def main(path: Path) -> int:
-    """Prints what fits one screen and writes the page; returns the exit code."""
+    """Prints one screen and writes the page to `path`; returns the exit code."""
     program = files("tensorplan.examples").joinpath(EXAMPLE).read_bytes()
     print("demo: planning the example", file=sys.stderr)
     plan = Reader().read(Source(EXAMPLE, program))
@@ -48,7 +48,7 @@ def main(path: Path) -> int:
 
 
 def _differences(program: bytes) -> Iterator[str]:
-    """What the plan computes otherwise than the reference interpreter."""
+    """Errors for outputs of the plan that differ from the reference interpreter's."""
     model = from_stablehlo(program)
     run = compile(model)
     inputs = arrays.random_inputs(run.inputs, seed=0)

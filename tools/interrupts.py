@@ -1,4 +1,4 @@
-"""Ctrl-C during a search: it ends with the best that it has, and the tool goes on.
+"""Ctrl-C ends a search with its best result so far, and the tool continues.
 
 A second Ctrl-C ends the tool.
 """
@@ -19,7 +19,7 @@ _NOTE = b"\r\x1b[Kinterrupted: ending with the best so far; again: at once\n"
 
 @contextmanager
 def ending_searches() -> Generator[Callable[[], bool]]:
-    """What it gives says whether there was a Ctrl-C."""
+    """Yields a function that returns whether Ctrl-C was pressed."""
     interrupted = Event()
     with deadline.stoppable() as stop:
 
@@ -28,7 +28,7 @@ def ending_searches() -> Generator[Callable[[], bool]]:
                 raise KeyboardInterrupt
             interrupted.set()
             stop()
-            if sys.stderr.isatty():  # print is not to be used in handlers
+            if sys.stderr.isatty():  # print is not reentrant
                 os.write(sys.stderr.fileno(), _NOTE)
 
         if not _is_heard():
@@ -42,6 +42,6 @@ def ending_searches() -> Generator[Callable[[], bool]]:
 
 
 def _is_heard() -> bool:
-    """Whether Ctrl-C comes here: not in other threads, nor where it is ignored."""
+    """Whether this thread can handle SIGINT: the main thread, unless it is ignored."""
     is_main = threading.current_thread() is threading.main_thread()
     return is_main and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN

@@ -1,4 +1,4 @@
-"""Errors as the user sees them: place, message, source line, caret, and what was meant.
+"""Formats errors for users: location, message, source line, caret, and a suggestion.
 
 model.mlir:2:22: error: %b is not defined
   %0 = tgraph.negate %b : tensor<4xf32>
@@ -22,13 +22,13 @@ from ..support.choices import suggest
 if TYPE_CHECKING:
     from ..dialects.compatibility import AnySpan
 
-_EXCERPT = 160  # characters of a source line that are shown at most
+_EXCERPT = 160  # the largest number of characters shown of a source line
 
 _read: dict[str, bytes] = {}
 
 
 def remember(name: str, data: bytes) -> None:
-    """A file was read: errors in it show their lines."""
+    """Stores the contents of a file, so that errors in it show their source lines."""
     _read[name] = data
 
 
@@ -38,7 +38,7 @@ note: -p takes 'pass,pass{option=1 option=word option="1.5 MiB"}'; all but plain
 
 
 def describe(error: BaseException) -> str:
-    """The error as the user sees it, without a final newline."""
+    """The error as it is printed, without a final newline."""
     match error:
         case ParseError():
             return _describe_parse_error(error)
@@ -62,7 +62,7 @@ def describe(error: BaseException) -> str:
 
 
 def _house_style(message: str) -> str:
-    """xDSL's messages start with a capital and may end with a mark; ours do not."""
+    """Removes xDSL's initial capitals and final punctuation from a message."""
     if message[:2].istitle() or re.match(r"[A-Z] ", message):
         message = message[0].lower() + message[1:]
     return message.rstrip(".!\n ")
@@ -94,7 +94,10 @@ def _describe_parse_error(error: ParseError) -> str:
 
 
 def _unknown_operation(name: str, is_allowed: bool = False) -> str:
-    """Of an operation whose dialect is not registered, or of a word of no MLIR."""
+    """The message about an unregistered operation, or about a word that is not MLIR.
+
+    `is_allowed`: unregistered operations are allowed, but only in generic form.
+    """
     from xdsl.dialects import get_all_dialects as xdsl_dialects
 
     from ..dialects import get_all_dialects
@@ -130,9 +133,9 @@ _BRACES = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|[{}]')
 
 
 def _describe_open_region(span: "AnySpan") -> str:
-    """Something in a region is no operation; at the end of the file its `}` is missing.
+    """The error for text in a region that is no operation, or for a missing `}`.
 
-    xDSL only says that it is `in block definition`.
+    xDSL only reports `in block definition`.
     """
     content = span.input.content
     assert isinstance(content, str)
@@ -152,9 +155,9 @@ def _describe_open_region(span: "AnySpan") -> str:
 
 
 def _first_use(name: str, end: "AnySpan") -> "AnySpan":
-    """Where the undefined value is used; xDSL notices at the end of the file.
+    """The span of an undefined value's first use; xDSL reports the end of the file.
 
-    Stays there if the name is defined elsewhere: which use is meant is not clear.
+    Returns `end` if another scope defines the name: which use is wrong is then unknown.
     """
     file = end.input
     assert isinstance(file.content, str)
@@ -174,7 +177,7 @@ def _at_span(span: "AnySpan", severity: str, message: str) -> str:
 
 
 def _placed(place: str | None, severity: str, message: str) -> str:
-    """The message at its place; its further lines come after the source line."""
+    """The message with its location; its remaining lines follow the source line."""
     head, *more = message.splitlines() or [""]
     if place is None:
         return "\n".join((f"{severity}: {head}", *more))
@@ -184,7 +187,7 @@ def _placed(place: str | None, severity: str, message: str) -> str:
 
 
 def _excerpt(data: bytes, line: int, column: int) -> Sequence[str]:
-    """The source line and a caret below; nothing if there is no such line."""
+    """The source line and a line with a caret; empty if there is no such line."""
     lines = data.split(b"\n", line)
     if b"\0" in data or not 1 <= line <= len(lines):
         return ()

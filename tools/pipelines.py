@@ -1,7 +1,7 @@
-"""Pipelines as `-p` takes them: `pass,pass{option=value option=value}`.
+"""Parses pipelines of passes for `-p`: `pass,pass{option=value option=value}`.
 
-As xDSL's, but with spaces where people put them, in mlir-opt's `builtin.module(...)` if
-it is there, and with errors that say which pass or option is meant.
+The syntax is xDSL's, with three additions: spaces are allowed, mlir-opt's
+`builtin.module(...)` is accepted, and errors name the wrong pass or option.
 """
 
 import re
@@ -23,10 +23,10 @@ def parse(text: str, known: Passes) -> Sequence[ModulePass]:
 
     Raises `UsageError` or xDSL's `ArgSpecParseError`.
     """
-    # Sizes such as 1.5MiB are no words to xDSL.
+    # xDSL's lexer rejects sizes such as 1.5MiB unless they are quoted.
     text = re.sub(r"(=\s*)(\d+\.\d+[A-Za-z]+)(?=[}\s])", r'\1"\2"', text)
-    # Quoted strings and xDSL's [pipelines] for mlir-opt stay as they are. What mlir-opt
-    # anchors at an operation (`func.func(...)`) runs on the module here.
+    # Quoted strings and xDSL's [pipelines] for mlir-opt are kept. Passes that are
+    # anchored at an operation (`func.func(...)`) run on the module here.
     text = re.sub(
         r'("(?:\\.|[^"\\])*"|\[[^\]]*\])|\s*([,{}=])\s*|(?:\w+\.\w+|any)\s*\(|\)',
         lambda match: match[1] or match[2] or "",
@@ -36,7 +36,7 @@ def parse(text: str, known: Passes) -> Sequence[ModulePass]:
 
 
 def check_name(name: str, known: Passes) -> None:
-    """Raises `UsageError` if there is no pass of this name."""
+    """Raises `UsageError` if no pass has this name."""
     if name not in known:
         hint = f"{suggest(name, list(known))}; --list-passes lists them"
         raise UsageError(f"unknown pass {name!r}{hint}")
@@ -68,7 +68,7 @@ def _instantiate(spec: ArgSpec, known: Passes) -> ModulePass:
 
 
 def _bytes(option: str, values: ParameterListType) -> ParameterListType:
-    """Text as a number of bytes; numbers as they are. Raises `ValueError`."""
+    """Converts text such as `64MiB` to a number of bytes. Raises `ValueError`."""
     from ..support.byte_sizes import parse_size
 
     name = option.replace("_", "-")
@@ -76,7 +76,7 @@ def _bytes(option: str, values: ParameterListType) -> ParameterListType:
 
 
 def _numbers(values: ParameterListType, expected: str) -> ParameterListType:
-    """Where a number may have a fraction, it need not."""
+    """Converts integers to floats if the option expects a float."""
     if not expected.startswith("float"):
         return values
     return tuple(float(v) if type(v) is int else v for v in values)
@@ -85,7 +85,7 @@ def _numbers(values: ParameterListType, expected: str) -> ParameterListType:
 def _explain(
     error: Exception, spec: ArgSpec, cls: type[ModulePass], types: Mapping[str, str]
 ) -> str:
-    """Names the option that is wrong: the one without which there is no error."""
+    """The message for `error`, with the wrong option: without it there is no error."""
     if missing := sorted(cls.required_fields() - spec.parameters.keys()):
         return f"pass {spec.name} needs the option {missing[0].replace('_', '-')!r}"
     if not str(error).startswith(("Incompatible types", "Argument must")):

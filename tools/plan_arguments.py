@@ -1,4 +1,4 @@
-"""The options of `PlanOptions` on a command line, with the help of their docstring."""
+"""The fields of `PlanOptions` as command-line options, with help from its docstring."""
 
 import argparse
 import re
@@ -17,7 +17,10 @@ def add_plan_options(
     group: argparse._ArgumentGroup,  # pyright: ignore[reportPrivateUsage]
     further: Mapping[str, str] | None = None,
 ) -> None:
-    """Adds each option; `further` is what to say of some instead of their default."""
+    """Adds an option for each field of `PlanOptions`.
+
+    `further` maps a field to text that its help shows instead of the default.
+    """
     for field in fields(PlanOptions):
         more = (further or {}).get(field.name, "")
         group.add_argument(
@@ -29,13 +32,13 @@ def add_plan_options(
 
 
 def given_options(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Those on the command line, as keywords of `PlanOptions`."""
+    """The planning options given on the command line, as keywords of `PlanOptions`."""
     given = vars(arguments)
     return {name: given[name] for name in _HINTS if name in given}
 
 
 def option_of(name: str) -> str:
-    """The option on the command line for a field."""
+    """The command-line option of a field."""
     return f"--{name.replace('_', '-')}"
 
 

@@ -1,5 +1,6 @@
-"""`plan-audit`: whether memory plans that other compilers made are sound, and what they
-waste; see `plan-audit --help`.
+"""`plan-audit`: checks memory plans of other compilers, and reports what they waste.
+
+See `plan-audit --help`.
 """
 
 import argparse
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from ..support.foreign_plan import ForeignPlan
 
 _LISTED = 10
-"""How many groups of values at the peak are named."""
+"""The largest number of groups of values at the peak that are listed."""
 
 _DESCRIPTION = """\
 Audits the memory plans of other compilers: runs through the steps of a plan, tracks
@@ -53,7 +54,7 @@ examples:
   plan-audit dump --json audit.json --sarif audit.sarif
 """
 _SEVERITIES = {"unsound": "error", "suspicious": "warning"}
-"""As compilers and SARIF call them."""
+"""The levels that compilers and SARIF use, by tensorplan's severity."""
 
 _KINDS = {
     **{kind: f"{kind}s" for kind in ("argument", "result", "constant")},
@@ -61,17 +62,17 @@ _KINDS = {
     "host": "host memory",
     "scratch": "scratch memory of kernels",
 }
-"""What memories are for, in words."""
+"""The kinds of memory in words."""
 
 
 class _Audited(NamedTuple):
     audit: "Audit"
     account: "Account | None"
-    """None of an unsound plan."""
+    """None for an unsound plan."""
     needed: int | None = None
-    """Bytes of our plan for the same program, arguments and results included."""
+    """Bytes of tensorplan's plan for the same program, with arguments and results."""
     simulated: "Mapping[str, int]" = MappingProxyType({})
-    """What the blocks of PyTorch's trace would take otherwise, by allocator."""
+    """Bytes that other allocators would take for the blocks of a PyTorch trace."""
 
 
 def make_parser() -> Parser:
@@ -96,7 +97,7 @@ def make_parser() -> Parser:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Does what the command line says; returns the exit code."""
+    """Runs the tool with parsed options; returns the exit code."""
     check_outputs(options.json, options.sarif)
     if options.against:
         check_inputs(options.against)
@@ -146,7 +147,7 @@ def _simulated(plan: "ForeignPlan") -> Mapping[str, int]:
 
 
 def _needed(path: str) -> int:
-    """The bytes that our plan for a program takes."""
+    """Bytes of tensorplan's plan for the program in `path`."""
     from .. import dialects
     from ..passes.plan.pipeline import PlanPipeline
     from ..reporting.trials import outcome
@@ -164,7 +165,7 @@ def _say(text: str) -> None:
 
 
 def _text(found: Sequence[_Audited]) -> Iterator[str]:
-    """The report for people."""
+    """The lines of the printed report."""
     for each, *_ in found:
         for finding in each.findings:
             severity = _SEVERITIES[finding.severity]
@@ -211,7 +212,7 @@ def _peak(
     needed: int | None,
     simulated: Mapping[str, int],
 ) -> Iterator[str]:
-    """What the bytes of a plan are for, and which are lost."""
+    """The bytes of a plan by kind, the values at its peak, and the waste by cause."""
     from ..reporting.wording import aligned, plural, readable
 
     if account is None:
@@ -294,7 +295,7 @@ def _account_json(account: "Account") -> Mapping[str, Any]:
 
 
 def _sarif(found: Sequence[_Audited]) -> Mapping[str, Any]:
-    """SARIF 2.1.0, as code scanning reads it."""
+    """The findings as SARIF 2.1.0, which code scanning reads."""
     from ..version import VERSION
 
     results = [
@@ -324,7 +325,7 @@ def _result(audit: "Audit", finding: "Finding") -> Mapping[str, Any]:
 
 
 def _parts(place: str) -> tuple[str, *tuple[int, ...]]:
-    """`file:3:14` as its parts; names may have colons, too."""
+    """Splits `file:3:14` into file, line, and column; file names may contain colons."""
     parts = place.replace(os.sep, "/").split(":")
     numbers: list[int] = []
     while len(parts) > 1 and len(numbers) < 2 and parts[-1].isdigit():

@@ -1,7 +1,8 @@
 """`plan-opt`: reads a tensor program, runs passes on it, prints the IR.
 
-Its options are those of `xdsl-opt`, and ours; see `plan-opt --help`. What it does is in
-`plan_opt_main.py`, which takes longer to load than this help.
+It has the options of `xdsl-opt` and its own; see `plan-opt --help`. This file only
+parses the command line. `plan_opt_main.py`, which takes longer to import, does the
+work.
 """
 
 import argparse
@@ -191,11 +192,10 @@ def parse_arguments(args: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def _with_pipelines(parser: Parser, args: Sequence[str]) -> Sequence[str]:
-    """The arguments with `--NAME` and `--NAME='option=1'` of passes, which mlir-opt
-    takes, as `-p`."""
+    """Rewrites mlir-opt's options for passes, `--NAME` and `--NAME='a=1'`, as `-p`."""
     if all(map(parser.knows, args)):
         return args
-    from xdsl.universe import Universe  # takes as long to load as all of the above
+    from xdsl.universe import Universe  # takes as long to import as all of the above
 
     from ..passes import get_all_passes
 

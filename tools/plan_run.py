@@ -1,8 +1,8 @@
-"""`plan-run`: plans a tensor program, runs it, and says how much memory it took.
+"""`plan-run`: plans a tensor program, runs it, and prints how much memory it takes.
 
-Prints one line per pool: its bytes, the lower bound, what the buffers take without
-reuse, and their number; see `plan-run --help`. What it does is in `plan_run_main.py`,
-which takes longer to load than this help.
+Prints one line per pool: its bytes, the lower bound, the bytes of the buffers without
+reuse, and their number; see `plan-run --help`. This file only parses the command line.
+`plan_run_main.py`, which takes longer to import, does the work.
 """
 
 import argparse
@@ -169,7 +169,7 @@ def _at_least(least: int, kind: type[int] | type[float]) -> Callable[[str], floa
             raise argparse.ArgumentTypeError(f"{text}, expected {least} or more")
         return value
 
-    number.__name__ = kind.__name__  # argparse says this in its messages
+    number.__name__ = kind.__name__  # argparse prints this name in errors
     return number
 
 

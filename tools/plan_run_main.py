@@ -1,4 +1,4 @@
-"""What plan-run does: plans a program, runs it, and prints the bytes of each pool."""
+"""The main function of plan-run: plans a program, runs it, and prints its pools."""
 
 import argparse
 import sys
@@ -49,15 +49,16 @@ Step: TypeAlias = Callable[[Sequence[Any]], list[Any]]
 Beside: TypeAlias = Callable[[], Mapping[str, int]]
 
 _LARGEST = 1 << 47
-"""Elements of a value: of bytes, a process can address as many."""
+"""The largest number of elements of a value: the bytes that a process can address."""
 
 _BESIDE = ("scratch_bytes", "packed_bytes")
-"""What an executable takes besides its pools: workspace of its kernels, and parameters
-in their layout."""
+"""Bytes of an executable outside its pools: the workspaces of its kernels, and the
+parameters in the kernels' layout.
+"""
 
 
 def run(options: argparse.Namespace) -> int:
-    """Does what the command line says; returns the exit code."""
+    """Runs the tool with parsed options; returns the exit code."""
     ctx = Context()
     from xdsl.dialects import get_all_dialects as xdsl_dialects
 
@@ -74,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
         passes = [PlanCheck(report=False)]
     program = _plan(compiler, module, passes)
 
-    # NumPy takes longer to load than most errors above need to show.
+    # Imported late: errors above appear sooner without NumPy.
     from ..dialects.dtypes import Array
     from ..dialects.tgraph.signature import signature
     from ..runtime.dynamic import is_dynamic
@@ -84,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
     if is_dynamic(module, options.entry):
         program = module = with_sizes(module, io, options)
         io = signature(module, options.entry)
-    elif not onnx.is_model(source.data):  # whose sizes the import has looked at
+    elif not onnx.is_model(source.data):  # the frontend checks the sizes of ONNX models
         _check_named(options, ())
     _check_sizes(module)
     inputs = io.inputs[: len(io.inputs) - len(model.parameters)]
@@ -152,8 +153,11 @@ def _plan(
     compiler: ToolPipeline, module: ModuleOp, passes: Sequence[ModulePass]
 ) -> ModuleOp | None:
     """Runs the passes. Returns the program planned without the workspaces of kernels,
-    for a figure that does not depend on what is installed; None if `passes` plan none,
-    or for a budget, which is what both may take."""
+    for a figure that does not depend on the installed kernels.
+
+    Returns None if `passes` have no pipeline, or one without workspaces, or with a
+    budget, which covers program and workspaces.
+    """
     pipeline = next((p for p in passes if isinstance(p, PlanPipeline)), None)
     steps = list(flatten(passes))
     with ProgressBar("compile", len(steps)) as progress:
@@ -166,7 +170,7 @@ def _plan(
         run(steps[:shared])
         alone = module.clone()
         run(steps[shared:])
-    with held_back():  # what it remarks is said of the plan that runs
+    with held_back():  # the plan that runs has the same remarks
         driver.run(compiler.ctx, alone, others[shared:])
     return alone
 
@@ -176,7 +180,7 @@ def _bytes(figures: Report) -> int:
 
 
 def _check_sizes(module: ModuleOp) -> None:
-    """Raises `LocatedError` for what is larger than any machine's memory."""
+    """Raises `LocatedError` for a value that is larger than any machine's memory."""
     for op in module.walk():
         arguments = (a for r in op.regions for b in r.blocks for a in b.args)
         for type in (value.type for value in (*op.results, *arguments)):
@@ -192,7 +196,7 @@ def _check_sizes(module: ModuleOp) -> None:
 
 
 def check_planning(options: argparse.Namespace) -> None:
-    """Raises `UsageError` for options about programs without a plan."""
+    """Raises `UsageError` for options that have no effect on a planned program."""
     given = [*given_options(options), *(["allocator"] if options.allocator else [])]
     if given := [name for name in given if name != "threads"]:
         option = option_of(given[0])
@@ -219,7 +223,7 @@ def passes_for(options: argparse.Namespace) -> Sequence[ModulePass]:
 
 
 def _workspaces(options: argparse.Namespace) -> str:
-    """The kernels that will run."""
+    """The kind of kernels whose workspaces are planned."""
     is_ours = options.backend == "kernels" and not options.allocator
     return "native" if is_ours else "none"
 
@@ -234,8 +238,9 @@ def _check_named(options: argparse.Namespace, names: Sequence[str]) -> None:
 def with_sizes(
     module: ModuleOp, io: "Signature", options: argparse.Namespace
 ) -> ModuleOp:
-    """The program for the sizes of the inputs in the file, or of `--sizes`, or typical
-    ones. Prints them."""
+    """Specializes the program for the sizes of the given inputs, or for `--sizes`, or
+    for typical sizes. Prints the sizes.
+    """
     from ..passes.specialize.sizes import specialized
     from ..runtime.dynamic import Binding
     from . import arrays
@@ -258,8 +263,9 @@ def with_sizes(
 def make_step(
     module: ModuleOp, options: argparse.Namespace
 ) -> "tuple[Step, Beside, Sequence[Pool], Profile | None]":
-    """What runs the program once, arrays in, arrays out; what gives its bytes beside
-    the pools; the pools; what records it."""
+    """Returns a function that runs the program once on arrays, a function that returns
+    the bytes outside the pools, the pools, and the profile, if requested.
+    """
     if options.level == "reference":
         from ..dialects.tgraph.reference.interpreter import run_reference
 
@@ -293,7 +299,7 @@ def make_step(
 
 
 def native(module: ModuleOp, entry: str) -> "MlirExecutable":
-    """The planned program as MLIR compiles it."""
+    """The planned program, compiled by MLIR."""
     from ..dialects.tgraph.signature import signature
     from ..passes.convert.tgraph_to_linalg import ConvertTGraphToLinalg
     from ..passes.plan.strip_memory_spaces import PlanStripMemorySpaces

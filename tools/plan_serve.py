@@ -1,5 +1,5 @@
-"""`plan-serve`: what the programs of a server take together, and how many pages of KV
-cache fit beside them; see `plan-serve --help`.
+"""`plan-serve`: lays out the programs of a server in memory, and counts the pages of KV
+cache that fit beside them; see `plan-serve --help`.
 """
 
 import argparse
@@ -72,7 +72,7 @@ def _files(text: str) -> Sequence[str]:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Does what the command line says; returns the exit code."""
+    """Runs the tool with parsed options; returns the exit code."""
     if options.page is not None and options.memory is None:
         raise UsageError("--page requires --memory")
     if options.pages and options.page is None:
@@ -99,7 +99,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _names(files: Sequence[str]) -> Mapping[str, str]:
-    """What programs are called: the file's name, with its folder if others share it."""
+    """A name for each program: the file's stem, with its folder if stems are equal."""
     stems = {file: PurePath(file).stem for file in files}
     count = Counter(stems.values())
     return {
@@ -132,7 +132,7 @@ def _planned(
     for file in files:
         compiler = ToolPipeline("plan-serve", context)
         source = read_source(file)
-        module = compiler.read(source, simplify=False)  # parameters by name
+        module = compiler.read(source, simplify=False)  # keeps names of parameters
         given = PlanCheck(report=False) if is_planned(module) else pipeline
         compiler.run(module, [given])
         name = source.name if file == "-" else names[file]
@@ -155,7 +155,7 @@ def _text(found: "Sequence[Layout]", options: argparse.Namespace) -> Iterator[st
 
 
 def _errors(found: "Sequence[Layout]", options: argparse.Namespace) -> Iterator[str]:
-    """Why the memory is too small."""
+    """An error for each device whose memory is too small."""
     if options.memory is None:
         return
     for layout in found:

@@ -1,7 +1,7 @@
-"""`plan-solve`: offsets for buffers in CSV files, by one strategy or by many.
+"""`plan-solve`: places the buffers in CSV files, by one or several strategies.
 
 Prints one line per strategy: its peak, the lower bound, and whether the plan is proved
-to be optimal; see `plan-solve --help`.
+optimal; see `plan-solve --help`.
 """
 
 import argparse
@@ -50,7 +50,7 @@ _DEFAULT_STRATEGY = "auto"
 _ENDINGS = (".csv", ".tsv")
 _COLUMNS = ("strategy", "peak", "lower bound", "gap", "CPU s", "optimal")
 _RULES = (" --- |", " --: |")
-"""Markdown's, of columns that are aligned on the left and on the right."""
+"""Markdown's rules under the headers of left-aligned and right-aligned columns."""
 
 _PROGRAM = re.compile(
     rb"ML\xef\x52"  # bytecode
@@ -172,7 +172,7 @@ def parse_arguments(args: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def chosen(wanted: str) -> Sequence[str]:
-    """The strategies that the user asks for. Raises `UsageError` for unknown ones."""
+    """The requested strategies. Raises `UsageError` for an unknown strategy."""
     if wanted == "all":
         return names()
     result = list(dict.fromkeys(name.strip() for name in wanted.split(",")))
@@ -185,7 +185,7 @@ def chosen(wanted: str) -> Sequence[str]:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Does what the command line says; returns the exit code."""
+    """Runs the tool with parsed options; returns the exit code."""
     if options.list_strategies:
         for name in names():
             summary = (find(name).__doc__ or "").strip().partition("\n")[0]
@@ -208,8 +208,11 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _files_in(path: str | None) -> Sequence[str | None]:
-    """The path, or the files with buffers in a folder. Raises what `check_program`
-    does, and `OSError` for a folder without any."""
+    """Returns `path`, or the CSV files in the folder `path`.
+
+    Raises the exceptions of `check_program`, and `OSError` for a folder without CSV
+    files.
+    """
     if path is None or not os.path.isdir(path):
         check_program(path)
         return [path]
@@ -225,7 +228,7 @@ def _solve_file(
     options: argparse.Namespace,
     rows: "_Table",
 ) -> int:
-    """Plans the buffers of one file, and says how; returns the exit code."""
+    """Plans the buffers of one file and prints the results; returns the exit code."""
     begin = monotonic()
     source = read_source(file)
     if _is_program(source):
@@ -246,7 +249,7 @@ def _solve_file(
     if reason := validate(Problem(fixed), [b.offset or 0 for b in fixed]):
         return _fail(source.name, f"the offsets in the file: {reason}")
     problem = Problem(table.buffers, options.capacity)
-    # A search by one strategy is all that the user waits for, with reading.
+    # With one strategy, the time limit includes the time to read the file.
     whole = begin + options.time_limit if len(strategies) == 1 else inf
     with ending_searches() as is_interrupted, deadline.until(whole):
         rows.begin()
@@ -272,25 +275,25 @@ def _solve_file(
 
 
 def _is_program(source: Source) -> bool:
-    """Whether it is what `plan-opt` reads, by its name or by how it starts."""
+    """Whether `source` is a program for `plan-opt`, by its name or its first bytes."""
     is_named_so = source.name.endswith((".mlir", ".mlirbc", ".onnx", ".tflite"))
     return is_named_so or _PROGRAM.match(source.data) is not None
 
 
 def largest_pool(problem: Problem, plan: Plan) -> int:
-    """The end, in bytes, of what lies highest in any pool."""
+    """The size of the largest pool, in bytes."""
     return peak_of(problem.buffers, plan.offsets)
 
 
 def _interrupted(best: Plan, what: str) -> int:
-    """Says what became of the best plan; returns the exit code."""
+    """Reports the best plan and whether it is written; returns the exit code."""
     text = f"interrupted: the best plan so far has {best.peak} bytes and is {what}"
     print(f"plan-solve: {text}", file=sys.stderr)
     return INTERRUPTED
 
 
 def _fail(place: str, reason: str, note: str = "") -> int:
-    """Says what is wrong with the input; returns the exit code."""
+    """Prints an error about the input; returns the exit code."""
     print(f"{place}: error: {reason}", file=sys.stderr)
     if note:
         print(f"note: {note}", file=sys.stderr)
@@ -304,7 +307,7 @@ def solve_all(
     is_interrupted: Callable[[], bool],
     add_row: Callable[..., None],
 ) -> Sequence[Plan]:
-    """A plan by each strategy, until an interrupt; adds rows as they come."""
+    """Plans by each strategy until an interrupt; adds a row after each."""
     plans: list[Plan] = []
     for name in strategies:
         watch = _Watch(name) if sys.stderr.isatty() else None
@@ -327,7 +330,10 @@ def solve_all(
 
 
 class _Table:
-    """What became of each file and strategy, row by row; one file has no column."""
+    """The printed table of results: a row for each file and strategy.
+
+    The column of the file is omitted if there is only one file.
+    """
 
     STYLES = ("text", "csv", "markdown")
 
@@ -348,7 +354,7 @@ class _Table:
         self._is_begun = False
 
     def begin(self) -> None:
-        """Prints the header, once."""
+        """Prints the header on the first call."""
         if self._is_begun:
             return
         self._is_begun = True
@@ -372,7 +378,7 @@ class _Table:
 
 
 class _Watch(Ticker):
-    """Where a search is, in one line on the terminal; short ones say nothing."""
+    """Shows the state of a search in one line on the terminal, unless it is short."""
 
     def __init__(self, strategy: str) -> None:
         super().__init__(self._line)
@@ -380,7 +386,7 @@ class _Watch(Ticker):
         self._last: Progress | None = None
 
     def report(self, progress: Progress) -> None:
-        """There is a better plan."""
+        """Is called for each better plan."""
         self._last = progress
         if progress.seconds >= 1:
             self.write(self._line(progress.seconds))

@@ -1,7 +1,7 @@
-"""`plan-view`: pictures of plans: who has which bytes, when, and what makes the peak.
+"""`plan-view`: draws which buffer has which bytes when, and what makes the peak.
 
-A page to look around in, a drawing, a picture in the terminal, a trace, a snapshot for
-PyTorch's viewer; see `plan-view --help`.
+Writes an interactive page, a drawing, a picture in the terminal, a trace, or a snapshot
+for PyTorch's viewer; see `plan-view --help`.
 """
 
 import argparse
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from .views.model import FrontierView, PlanView
 
 _FILES = ("output", "html", "svg", "trace", "snapshot")
-"""Options that are files to be written."""
+"""The options that name output files."""
 
 _DESCRIPTION = """\
 Draws plans: each buffer is a rectangle, with steps from left to right and addresses
@@ -143,7 +143,7 @@ def parse_arguments(args: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Does what the command line says; returns the exit code."""
+    """Runs the tool with parsed options; returns the exit code."""
     terminal = "-" if options.ascii else None
     check_outputs(*(getattr(options, name) for name in _FILES), terminal)
     for file in options.files:
@@ -180,7 +180,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _expect_drawn(source: Source, options: argparse.Namespace) -> None:
-    """Raises `FileError` for outputs that show plans only."""
+    """Raises `FileError` for outputs that can't show a frontier."""
     from .views.formats import suffix_of
 
     is_page = options.output and suffix_of(options.output) == ".html"
@@ -196,7 +196,7 @@ def _outputs(
     frontiers: "Sequence[FrontierView]",
     options: argparse.Namespace,
 ) -> list[tuple[str, bytes]]:
-    """(path, contents); all are made before the first is written."""
+    """(path, contents) of all outputs; all are made before the first is written."""
     from .views import formats, page, snapshot, svg, terminal, trace
 
     made: list[tuple[str, bytes]] = []

@@ -1,4 +1,4 @@
-"""A line on stderr about what takes longer than two seconds, on a terminal only.
+"""Progress of tasks that take more than two seconds: a line on stderr, on a terminal.
 
 run [##########----------] 5/10, 7 s
 """
@@ -10,14 +10,14 @@ from threading import Event, Thread
 from typing import Self, TextIO, TypeVar
 
 DELAY = 2.0  # seconds before the line is shown
-INTERVAL = 0.2  # seconds between two pictures
+INTERVAL = 0.2  # seconds between updates
 _WIDTH = 20  # characters
 
 T = TypeVar("T")
 
 
 def tracked(name: str, items: Sequence[T]) -> Iterator[T]:
-    """The items, with a bar of how many are done."""
+    """Yields the items and shows a bar of how many are done."""
     with ProgressBar(name, len(items)) as progress:
         for item in items:
             yield item
@@ -25,7 +25,7 @@ def tracked(name: str, items: Sequence[T]) -> Iterator[T]:
 
 
 class Ticker:
-    """Shows what `text` says, of the seconds so far, as long as it is open."""
+    """While it is open, shows `text(seconds)`, where `seconds` is the time elapsed."""
 
     def __init__(self, text: Callable[[float], str], stream: TextIO | None = None):
         self._text = text
@@ -57,14 +57,14 @@ class Ticker:
                 return
 
     def write(self, line: str) -> None:
-        """In place of what was there: back to the left, and clear to the right."""
+        """Replaces the current line: returns to its start, writes, clears the rest."""
         self._stream.write(f"\r{line}\x1b[K")
         self._stream.flush()
         self._is_shown = bool(line)
 
 
 class ProgressBar(Ticker):
-    """`with Progress("run", 10) as progress: ... progress.step()`"""
+    """`with ProgressBar("run", 10) as progress: ... progress.step()`"""
 
     def __init__(self, name: str, total: int, stream: TextIO | None = None):
         super().__init__(self._bar, stream)
@@ -73,7 +73,7 @@ class ProgressBar(Ticker):
         self._done = 0
 
     def step(self) -> None:
-        """One more of the total is done."""
+        """Counts one more item as done."""
         self._done += 1
 
     def _bar(self, seconds: float) -> str:

@@ -1,7 +1,7 @@
-"""Where the commands start: what an impatient Ctrl-C ends while modules are loaded.
+"""Entry points of the commands, which handle Ctrl-C while modules are imported.
 
-Each tool's `main` has its own ways to end (`common.guard`), but loading it takes a
-twentieth of a second, in which Python would print a traceback.
+Each tool's `main` handles signals itself (`common.guard`). Importing it takes 50 ms, in
+which Python would print a traceback.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""What `plan-opt -t` writes of a planned program besides IR: its plan.
+"""The targets of `plan-opt -t` that write the plan of a planned program.
 
 json        the report's pools and buffers, for other tools (plan.schema.json)
 c-header    arena sizes and offsets as macros, for programs that hold the arenas
@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from ..reporting.report import BufferReport
 
 SCHEMA = 2
-"""The version of the JSON plan, as in plan.schema.json; raised when a field changes its
-meaning or goes."""
+"""The version of the JSON plan, as in plan.schema.json. It is increased when a field is
+removed or changes its meaning.
+"""
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class JsonTarget(Target):
     name = "json"
 
     def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
-        # With them comes planning.
+        # Imported late: they import the planner.
         from ..reporting.arguments import arguments, functions
         from ..reporting.report import buffers, report
 
@@ -67,7 +68,7 @@ class CHeaderTarget(Target):
             raise ValueError(f"prefix is {self.prefix!r}, expected a C identifier")
 
     def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
-        # With them comes planning.
+        # Imported late: they import the planner.
         from ..reporting.arguments import arguments, functions
         from ..reporting.report import buffers, report
 
@@ -113,7 +114,7 @@ def _offsets(pool: str, buffers: Sequence["BufferReport"]) -> list[str]:
 
 
 def _comment(buffer: "BufferReport") -> str:
-    """What writes a buffer first, and where that is in the model."""
+    """The operation that first writes a buffer, and its location in the model."""
     text = ", ".join(filter(None, (buffer["op"], buffer["location"])))
     return re.sub(r"(?<=/)(?=\*)|(?<=\*)(?=/)|\s+", " ", text)
 
@@ -123,7 +124,7 @@ def _macro(name: str) -> str:
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
-    """The names, those that occurred before with a number after."""
+    """Makes names unique: a repeated name gets a numeric suffix."""
     taken: set[str] = set()
     result: list[str] = []
     for name in names:
@@ -137,5 +138,5 @@ def _distinct(names: Sequence[str]) -> list[str]:
 
 
 def get_all_targets() -> dict[str, Callable[[], type[Target]]]:
-    """Our targets' names and factories, as xDSL's tools take them."""
+    """Names and factories of tensorplan's targets, as xDSL's tools expect them."""
     return {"c-header": lambda: CHeaderTarget, "json": lambda: JsonTarget}

@@ -1,4 +1,4 @@
-"""The table of `--timing`: the CPU time of each stage, with passes inside pipelines."""
+"""The table of `--timing`: the CPU time of each stage and of passes in pipelines."""
 
 from collections.abc import Iterator, Sequence
 from typing import IO
@@ -15,7 +15,7 @@ def print_timing(
     printing: float,
     stream: IO[str],
 ) -> None:
-    """Writes the tree of times of one program; `printing`: seconds of CPU time."""
+    """Writes the times of one program as a tree; `printing` is seconds of CPU time."""
     rows = [("read", compiler.reading, 0)]
     rows += _rows(passes, iter(compiler.steps))
     rows += [("verify", compiler.verifying, 0), ("print", printing, 0)]

@@ -1,4 +1,4 @@
-"""How many bytes an element takes, by the name of its type in any compiler's plan."""
+"""The size of an element, by the name of its type in any compiler's plan."""
 
 import re
 from functools import cache
@@ -8,10 +8,9 @@ _BITS = re.compile(r"[a-z]+(8|16|32|64|128)(?!\d)")
 
 @cache
 def element_width(dtype: str) -> int | None:
-    """Bytes, as `f32`, `bfloat16`, `f8E5M2` and `c64` say them in bits.
+    """The size in bytes of a type such as `f32`, `bfloat16`, `f8E5M2`, or `c64`.
 
-    None for what has no whole bytes of its own, such as `s4`, and for what is no
-    number.
+    None for a type without a whole number of bytes, such as `s4`, and for other types.
     """
     if dtype in ("bool", "pred"):
         return 1

@@ -1,8 +1,8 @@
-"""Plans of ExecuTorch, from a `.pte` file: its flatbuffer has the tensors' offsets.
+"""Reads plans of ExecuTorch from `.pte` files, flatbuffers with offsets of tensors.
 
-Field numbers are those of ExecuTorch's `schema/program.fbs`, which never change. A
-kernel's arguments end with what it returns: the `out` tensors, which precede it, or an
-argument that it changes.
+Field numbers are those of ExecuTorch's `schema/program.fbs`, which never change. The
+last argument of a kernel is its result: either the `out` tensors, which also occur
+before it, or an argument that the kernel updates.
 """
 
 import struct
@@ -49,9 +49,9 @@ _OTHERS = {2: "calls of delegates", 5: "frees"}
 
 
 def read_file(path: Path) -> ForeignPlan:
-    """The first method's plan.
+    """The plan of the first method.
 
-    Raises `ForeignPlanError` for what is no such file, and `OSError`.
+    Raises `ForeignPlanError` for a file of another kind, and `OSError`.
     """
     data = path.read_bytes()
     if data[4:6] != b"ET":
@@ -64,11 +64,11 @@ def read_file(path: Path) -> ForeignPlan:
 
 
 class _Call(NamedTuple):
-    """Of a kernel."""
+    """A call of a kernel."""
 
     name: str
     operation: str  # `aten::add.out`
-    arguments: Sequence[int]  # numbers of values
+    arguments: Sequence[int]  # indices of values
     location: str
 
 
@@ -91,7 +91,7 @@ class _Method:
                 self._add_tensor(number, content, makers.get(number))
 
     def _add_tensor(self, number: int, tensor: Table, maker: _Call | None) -> None:
-        """Constants have no bytes in the plan."""
+        """Adds a tensor unless it is a constant, which has no bytes in the plan."""
         if (place := tensor.table(6)) is None:
             return
         dtype = _DTYPES.get(tensor.number(0, "b"), "?")
@@ -130,11 +130,11 @@ class _Method:
         )
 
     def _tensors(self, numbers: Sequence[int]) -> list[Value]:
-        """Those of the values that have bytes in the plan."""
+        """The tensors among the values that have bytes in the plan."""
         return [self.tensors[n] for n in self._flat(numbers) if n in self.tensors]
 
     def _calls(self) -> Sequence[_Call]:
-        """The calls of kernels, up to the first jump. The others are counted only."""
+        """The calls of kernels up to the first jump. Counts instructions after it."""
         (chain,) = self.method.tables(5)
         places = [_place(frames) for frames in chain.tables(3)]
         operators = [f"{o.text(0)}.{o.text(1)}" for o in self.method.tables(6)]
@@ -164,7 +164,7 @@ class _Method:
 
         def access(read: int, write: int) -> Access:
             if reads[read] == writes[write]:
-                return None  # it changes that one
+                return None  # updated in place
             return Unknown("nothing is known about the operation")
 
         is_copy = call.operation in _COPIES
@@ -174,7 +174,7 @@ class _Method:
 
 
 def _state(calls: Sequence[Step]) -> Sequence[Value]:
-    """Tensors that are read and later written: buffers that the method changes."""
+    """Tensors that are read before they are written: buffers of the method."""
     written: set[Value] = set()
     read: dict[Value, None] = {}
     for step in calls:
@@ -186,7 +186,7 @@ def _state(calls: Sequence[Step]) -> Sequence[Value]:
 def _views(
     reads: Sequence[Value], made: set[Value], last: Mapping[Region, Value]
 ) -> Sequence[HandedOn]:
-    """Tensors that nothing makes are what was made last in their bytes."""
+    """Aliases: a tensor that no kernel writes is the last one written to its bytes."""
     return [
         HandedOn(last[value.region], value)
         for value in dict.fromkeys(reads)
@@ -195,7 +195,7 @@ def _views(
 
 
 def _place(frames: Table) -> str:
-    """`file:line` of the innermost frame of the user's program."""
+    """`file:line` of the innermost stack frame in the user's program."""
     found = [(frame.text(0), frame.number(1)) for frame in frames.tables(0)]
     own = [f"{file}:{line}" for file, line in found if not is_library(file)]
     return own[-1] if own else ""

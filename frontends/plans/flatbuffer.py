@@ -1,8 +1,8 @@
-"""Flatbuffers as tables with numbered fields, read without the schema's classes.
+"""Flatbuffers as tables with numbered fields, read without the classes of a schema.
 
     root(data).tables(1)[0].text(4)
 
-Whatever is not there raises `struct.error`.
+Raises `struct.error` for offsets outside of the data.
 """
 
 import struct
@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 
 class Table(NamedTuple):
-    """A table of a flatbuffer. Raises `struct.error` for what is not there."""
+    """A table of a flatbuffer. Raises `struct.error` for offsets outside of it."""
 
     data: bytes
     at: int
 
     def field(self, number: int) -> int:
-        """Where a field is; 0 if it is absent."""
+        """The position of a field in the data; 0 if it is absent."""
         (back,) = struct.unpack_from("<i", self.data, self.at)
         (size,) = struct.unpack_from("<H", self.data, self.at - back)
         entry = 4 + 2 * number
@@ -54,5 +54,5 @@ class Table(NamedTuple):
 
 
 def root(data: bytes) -> Table:
-    """The table that the file is about."""
+    """The root table of a file."""
     return Table(data, struct.unpack_from("<I", data)[0])

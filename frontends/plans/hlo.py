@@ -1,11 +1,11 @@
-"""HLO text of XLA as plain data: computations, instructions, shapes, source locations.
+"""Parses XLA's HLO text: computations, instructions, shapes, source locations.
 
     module = parse(text, "module_0001.jit_step.cpu_after_optimizations.txt")
     module.entry.root.opcode
 
 The text of `--xla_dump_hlo_as_text` has one instruction per line, in the order of the
-schedule if the module says `is_scheduled=true`. Newer versions write `%x#1` for part 1
-of a tuple; it is read as the `get-tuple-element` that it stands for.
+schedule if the module says `is_scheduled=true`. Newer versions write `%x#1` for element
+1 of a tuple; it is parsed as a `get-tuple-element`.
 """
 
 import re
@@ -28,12 +28,12 @@ _ENTRY_OF_TABLE = re.compile(r"(\d+) (.*)$")
 _FIELD = re.compile(r"(\w+)=(\"[^\"]*\"|[^\s}]+)")
 
 Index = tuple[int, ...]
-"""Of a part of a tuple: `(1, 0)` is `{1,0}`."""
+"""The path to an element of a tuple: `(1, 0)` is `{1,0}`."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """An array, or a tuple of `parts`."""
+    """An array shape, or a tuple of `parts`."""
 
     dtype: str = ""
     sizes: tuple[int, ...] = ()
@@ -46,12 +46,12 @@ class Shape:
 
     @property
     def bytes(self) -> int | None:
-        """None if the machine decides, as for tuples and for less than a byte."""
+        """The size of an array; None for a tuple and for elements below a byte."""
         width = None if self.parts is not None else element_width(self.dtype)
         return None if width is None else width * self.elements
 
     def leaves(self, index: Index = ()) -> "Iterator[tuple[Index, Shape]]":
-        """The shape and, of a tuple, those of its parts, outer ones first."""
+        """The shape and its nested parts with their paths, outer ones first."""
         yield index, self
         for number, part in enumerate(self.parts or ()):
             yield from part.leaves((*index, number))
@@ -69,16 +69,16 @@ class Instruction:
     opcode: str
     operands: tuple[str, ...]
     attributes: Mapping[str, str]
-    literal: str  # in the parentheses: a constant's value, a parameter's number
+    literal: str  # text in the parentheses: a constant's value, a parameter's number
     origin: str  # the operation in the user's program, or empty: `jit(f)/add`
-    location: str  # there, or empty: `file:line:col`
+    location: str  # `file:line:col` in the user's program, or empty
 
     def called(self, attribute: str) -> str:
-        """The computation that an attribute names."""
+        """The name of the computation in an attribute."""
         return self.attributes[attribute].removeprefix("%")
 
     def numbers(self, attribute: str) -> list[int]:
-        """Those in braces: `dimensions={0,1}`."""
+        """The integers in an attribute, such as `dimensions={0,1}`."""
         return [*map(int, re.findall(r"-?\d+", self.attributes.get(attribute, "")))]
 
 
@@ -94,7 +94,7 @@ class Computation:
 
     @cached_property
     def read_parts(self) -> AbstractSet[tuple[str, str]]:
-        """The parts of tuples that instructions take out: `("sort", "1")`."""
+        """The (tuple, index) pairs that `get-tuple-element` reads: `("sort", "1")`."""
         return {
             (i.operands[0], i.attributes["index"])
             for i in self.instructions
@@ -103,7 +103,7 @@ class Computation:
 
     @cached_property
     def read_whole(self) -> AbstractSet[str]:
-        """What instructions read, or the computation returns, with all of its parts."""
+        """The names of values that an instruction uses as a whole, and of the root."""
         readers = (i for i in self.instructions if i.opcode != "get-tuple-element")
         return {self.root.name, *(name for i in readers for name in i.operands)}
 
@@ -120,11 +120,11 @@ class HloModule:
     computations: Mapping[str, Computation]
     entry: Computation
     aliases: Mapping[Index, int]
-    """Parts of the result, and the parameter whose memory each is computed into."""
+    """The parameter whose memory an element of the result reuses, by path."""
 
 
 def parse(text: str, name: str) -> HloModule:
-    """Raises `ForeignPlanError` for text that is not one HLO module."""
+    """Parses one HLO module. Raises `ForeignPlanError` for other text."""
     lines = text.splitlines()
     head = next((line for line in lines if line.strip()), "")
     if not head.startswith("HloModule "):
@@ -184,7 +184,7 @@ def _computation(
 
 
 def _add_parts(operand: str, instructions: dict[str, Instruction]) -> None:
-    """Adds the instructions that `%x#1#0` stands for, if they are not there yet."""
+    """Adds the instructions for `%x#1#0`, unless they exist."""
     whole, _, part = operand.rpartition("#")
     if not whole or operand in instructions:
         return
@@ -221,7 +221,7 @@ def _instruction(name: str, text: str, frames: Mapping[int, str]) -> Instruction
 
 
 def _operand(text: str) -> str:
-    """The name; older versions write the type before it."""
+    """The name of an operand; older versions write its type first."""
     found = _OPERAND.search(text.strip())
     if found is None:
         raise ValueError(text)
@@ -229,7 +229,7 @@ def _operand(text: str) -> str:
 
 
 def _shape(text: str) -> tuple[Shape, str]:
-    """The shape at the start of the text, and what follows it."""
+    """Parses a shape at the start of the text; returns it and the rest of the text."""
     text = text.lstrip()
     if not text.startswith("("):
         if (array := _ARRAY.match(text)) is None:
@@ -249,7 +249,7 @@ def _shape(text: str) -> tuple[Shape, str]:
 
 
 def _split(text: str, begin: int) -> Iterator[str]:
-    """The parts between commas from `begin` to where the parenthesis closes."""
+    """Splits the text from `begin` to the closing parenthesis at commas."""
     depth, start, quoted = 0, begin, False
     for at in range(begin, len(text)):
         char = text[at]
@@ -272,7 +272,7 @@ def _split(text: str, begin: int) -> Iterator[str]:
 
 
 def _aliases(head: str) -> Mapping[Index, int]:
-    """`input_output_alias={ {0}: (1, {}, may-alias) }`"""
+    """Parses `input_output_alias={ {0}: (1, {}, may-alias) }`."""
     _, _, text = head.partition("input_output_alias={")
     found: dict[Index, int] = {}
     for output, number in re.findall(r"\{([\d, ]*)\}: \((\d+), \{", text):
@@ -281,7 +281,7 @@ def _aliases(head: str) -> Mapping[Index, int]:
 
 
 def _frames(lines: Sequence[str]) -> Mapping[int, str]:
-    """`file:line:col` of each stack frame, from the tables before the computations."""
+    """`file:line:col` by stack frame, from the tables before the computations."""
     names = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
     tables: dict[str, dict[int, str]] = {name: {} for name in names}
     table: dict[int, str] | None = None

@@ -1,11 +1,11 @@
-"""Which elements of an operand an HLO instruction reads before it writes which.
+"""Finds in which order an HLO instruction reads and writes elements of shared bytes.
 
-    access(module, instruction, Sharing(0, (), is_in_place=True))
+    access(module, instruction, module.entry, Sharing(0, (), frozenset({0})))
 
-Positions of the operand's elements flow through the instruction, or the body of the
-fusion, to its result: a slice takes some, a transposition permutes them, an elementwise
-operation joins those of its operands. They are enumerated with NumPy, but for paths of
-elementwise operations alone.
+The positions of the operand's elements are tracked through the instruction, or the body
+of the fusion, to its result: a slice selects positions, a transpose permutes them, an
+elementwise operation joins those of its operands. NumPy enumerates them, except on
+paths of elementwise operations only.
 """
 
 import re
@@ -20,7 +20,7 @@ from .elements import element_width
 from .hlo import Computation, HloModule, Index, Instruction, Shape
 
 ELEMENTS = 1 << 24
-"""Arrays with more are not enumerated."""
+"""The largest number of elements of an array that is enumerated."""
 
 ELEMENTWISE = frozenset(
     """abs add and atan2 cbrt ceil clamp compare complex convert copy cosine
@@ -32,19 +32,19 @@ ELEMENTWISE = frozenset(
     """.split()
 )
 IN_PLACE = ("sort", "all-reduce", "all-reduce-start")
-"""Operations that may compute each result into its operand of the same number."""
+"""Operations that may compute result n in place of operand n."""
 MANY = frozenset(
     """cholesky convolution dot fft reduce reduce-window scaled-dot sort topk
     triangular-solve""".split()
 )
-"""Operations that compute each element from many."""
+"""Operations that compute each element from many elements."""
 
 Window: TypeAlias = tuple[str, ...]
-"""Where a window starts, as expressions; positions in it are as if it started at 0."""
+"""The start of a window, as expressions. Positions in it count from a start of 0."""
 
 
 class Source(NamedTuple):
-    """The position of the operand that each element of an array is read from, or -1."""
+    """For each element of an array, the operand's position it is read from, or -1."""
 
     window: Window | None
     positions: Positions
@@ -56,18 +56,18 @@ class Sharing(NamedTuple):
     operand: int
     result: Index
     in_place: frozenset[int]
-    """The operands in exactly the bytes of that result."""
+    """The operands that have exactly the bytes of the result."""
 
 
 class _NotModeled(Exception):
-    """Where the elements come from is not known."""
+    """The source of the elements is unknown."""
 
     def __init__(self, reason: str, is_refuted: bool = False):
         self.access = Unknown(reason, is_refuted)
 
 
 def access(module: HloModule, by: Instruction, at: Computation, how: Sharing) -> Access:
-    """Of an instruction of the computation `at`, or of what the fusion computes."""
+    """How `by`, an instruction of `at`, accesses the shared bytes; see `Access`."""
     is_own = how.result in ((), (how.operand,)) and how.operand in how.in_place
     if by.opcode in IN_PLACE and is_own:
         return None
@@ -90,7 +90,7 @@ def access(module: HloModule, by: Instruction, at: Computation, how: Sharing) ->
 
 
 def _declared(by: Instruction, how: Sharing) -> Access:
-    """`output_to_operand_aliasing={{0}: (1, {})}`"""
+    """Whether a custom call has `output_to_operand_aliasing={{0}: (1, {})}`."""
     text = by.attributes.get("output_to_operand_aliasing", "")
     for output, operand in re.findall(r"\{([\d, ]*)\}: \((\d+), \{", text):
         index = tuple(map(int, re.findall(r"\d+", output)))
@@ -100,7 +100,7 @@ def _declared(by: Instruction, how: Sharing) -> Access:
 
 
 def _in_place(body: Computation, how: Sharing) -> Access:
-    """A fusion of a sort and what its operands are computed from."""
+    """The access of a fusion whose root is an in-place operation, such as a sort."""
     operands = body.root.operands
     number = how.result[0] if how.result else 0
     sorted_ = body.by_name[operands[number]]
@@ -112,7 +112,7 @@ def _in_place(body: Computation, how: Sharing) -> Access:
 def _body(
     module: HloModule, by: Instruction, at: Computation
 ) -> tuple[Computation, dict[Index, Instruction]]:
-    """What computes the results: a fusion's body, or the instruction alone."""
+    """The computation of the results: a fusion's body, or the instruction alone."""
     if by.opcode != "fusion":
         names = tuple(f"operand {number}" for number in range(len(by.operands)))
         parameters = [
@@ -142,13 +142,13 @@ def _results(
 
 
 class _Flow:
-    """The positions of one operand in the computation that reads it."""
+    """The positions of one operand throughout the computation that reads it."""
 
     def __init__(self, body: Computation, operand: int):
         self.body = body
         self.parameter = body.parameters[operand]
         self.readers = {self.parameter.name}
-        """What depends on the operand."""
+        """The instructions that depend on the operand."""
         self._known: dict[str, Sequence[Source] | _NotModeled] = {}
         for by in body.instructions:
             if not self.readers.isdisjoint(by.operands):
@@ -157,7 +157,7 @@ class _Flow:
         self._first: dict[str, str] = {}
 
     def access(self, root: Instruction, how: Sharing) -> Access:
-        """What the result `root` reads before it writes. Raises `_NotModeled`."""
+        """How `root` reads the operand that it overwrites, or `_NotModeled`."""
         width = element_width(root.shape.dtype)
         if width is None or width != element_width(self.parameter.shape.dtype):
             raise _NotModeled("the elements have different widths")
@@ -175,11 +175,12 @@ class _Flow:
         return _elements(_identity(root.shape), sources, width)
 
     def check(self, other: Instruction, root: Instruction, how: Sharing) -> None:
-        """Raises `_NotModeled` if `other`, another result of the same fusion, may read
-        elements that `root` has overwritten: each element of both is computed together
-        with that at the same place in the other one.
+        """Raises `_NotModeled` if `other`, another result of the fusion, may read
+        elements that `root` has overwritten.
+
+        Elements at the same position of both results are computed together.
         """
-        is_sum = other.opcode == "reduce"  # computed as it passes through its operand
+        is_sum = other.opcode == "reduce"  # computed while it iterates over its operand
         if is_sum and self.readers.isdisjoint(other.operands[1:]):
             other = self.body.by_name[other.operands[0]]
         if other.name not in self.readers or (
@@ -210,12 +211,12 @@ class _Flow:
             raise _NotModeled(text)
 
     def _is_whole(self, root: Instruction) -> bool:
-        """Whether all elements are written, whatever the numbers are."""
+        """Whether `root` writes all elements, whatever the values are."""
         opcode = self._behind_bitcasts(root).opcode
         return opcode not in ("dynamic-update-slice", "scatter")
 
     def _window(self, root: Instruction, how: Sharing) -> "Positions | None":
-        """The elements that an update in place writes, if they are known."""
+        """The positions that an in-place update writes; None if they are unknown."""
         update = self._behind_bitcasts(root)
         if self._is_whole(root) or self._base(update) not in how.in_place:
             return None
@@ -228,7 +229,7 @@ class _Flow:
         return _identity(base.shape)[_box(start, new.shape.sizes)]
 
     def _update(self, update: Instruction, width: int) -> Access:
-        """Only the window is written; what is read outside of it is intact."""
+        """The access of an update in place, which only writes a window."""
         base, new = self._operands(update)[:2]
         if not self.readers.isdisjoint(update.operands[2:]):
             raise _NotModeled("the window's start is read from what it overwrites")
@@ -242,13 +243,13 @@ class _Flow:
         return _elements(written, sources, width)
 
     def _scatter(self, scatter: Instruction) -> Access:
-        """What is not the base is read at positions that are computed."""
+        """The access of an in-place scatter, whose updates must not use the base."""
         if not self.readers.isdisjoint(scatter.operands[1:]):
             raise _NotModeled("it scatters values read from what it overwrites")
         return None
 
     def _base(self, update: Instruction) -> int | None:
-        """The operand that an update in place starts from."""
+        """The number of the operand that an in-place update modifies, or None."""
         base = self._behind_bitcasts(self.body.by_name[update.operands[0]])
         return int(base.literal) if base.opcode == "parameter" else None
 
@@ -261,7 +262,7 @@ class _Flow:
         return [self.body.by_name[name] for name in by.operands]
 
     def _passed_through(self) -> set[str]:
-        """What reads the operand's element at a position for its own one there only."""
+        """Instructions that read the operand only at the position they compute."""
         found = {self.parameter.name}
         for by in self.body.instructions:
             readers = [o for o in self._operands(by) if o.name in self.readers]
@@ -272,7 +273,7 @@ class _Flow:
         return found
 
     def _sources(self, by: Instruction) -> Sequence[Source]:
-        """Where the elements of an array come from. Raises `_NotModeled`."""
+        """The sources of an array's elements. Raises `_NotModeled`."""
         if by.name not in self._known:
             for each in self.body.instructions:
                 try:
@@ -315,7 +316,7 @@ class _Flow:
     def _joined(
         self, by: Instruction, operands: Sequence[Instruction]
     ) -> Sequence[Source]:
-        """The sources of all operands; scalars are for all elements."""
+        """The sources of all operands; those of scalars are broadcast."""
         return _distinct(
             source._replace(positions=np.broadcast_to(source.positions, by.shape.sizes))
             for operand in operands
@@ -368,7 +369,7 @@ class _Flow:
     def _start(
         self, names: Sequence[str], whole: Shape, part: Shape
     ) -> tuple[Sequence[int], Window | None]:
-        """Where a window starts; (zeros, its expressions) if that is computed."""
+        """The start of a window; for a computed start, zeros and its expressions."""
         lengths = list(zip(whole.sizes, part.sizes, strict=True))
         starts = [
             "0" if size == length else self._expression(name)  # clamped
@@ -384,7 +385,7 @@ class _Flow:
         return numbers, None
 
     def _expression(self, name: str) -> str:
-        """A scalar's number, or the name of the first one that is computed so."""
+        """A scalar's number, or the first scalar's name with the same expression."""
         by = self.body.by_name[name]
         if by.opcode in ("constant", "parameter"):
             return f"{by.opcode} {by.literal}".removeprefix("constant ")
@@ -406,7 +407,7 @@ def _elements(
 
 
 def _same_order(one: Instruction, other: Instruction) -> bool:
-    """Whether an element at a position of one is computed at that of the other."""
+    """Whether elements at one position have the same memory order in both."""
     if other.opcode == "bitcast":
         return True
     sizes = one.shape.sizes, other.shape.sizes
@@ -415,7 +416,7 @@ def _same_order(one: Instruction, other: Instruction) -> bool:
 
 
 def _moved(by: Instruction, shape: Shape, positions: Positions) -> Positions:
-    """The positions that an operation only moves. Raises `_NotModeled`."""
+    """The positions after an operation that moves elements, or `_NotModeled`."""
     match by.opcode:
         case "bitcast":
             order = shape.minor_to_major[::-1]
@@ -442,7 +443,7 @@ def _identity(shape: Shape) -> Positions:
 
 
 def _in_order(flat: Positions, shape: Shape) -> Positions:
-    """What lies in memory in this order, as an array of the shape."""
+    """Elements in memory order as an array of the shape."""
     order = shape.minor_to_major[::-1]
     array = flat.reshape([shape.sizes[axis] for axis in order])
     return array.transpose(np.argsort(order)) if order else array
@@ -458,13 +459,13 @@ def _broadcast(
 
 
 def _slices(text: str) -> tuple[slice, ...]:
-    """`{[0:7], [0:16:2]}`"""
+    """Parses `{[0:7], [0:16:2]}`."""
     parts = re.findall(r"\[([\d:]+)\]", text)
     return tuple(slice(*map(int, part.split(":"))) for part in parts)
 
 
 def _padded(text: str, positions: Positions, shape: Shape) -> Positions:
-    """`1_2x0_0_1`: low, high, and interior elements of each axis."""
+    """Pads positions by `1_2x0_0_1`: low, high, and interior padding of each axis."""
     result = np.full(shape.sizes, -1, np.int64)
     into: list[Positions] = []
     taken: list[Positions] = []
@@ -486,7 +487,7 @@ def _box(start: Sequence[int], sizes: Sequence[int]) -> tuple[slice, ...]:
 def _placed(
     sources: Sequence[Source], shape: Shape, box: tuple[slice, ...]
 ) -> list[Source]:
-    """The sources of a part of an array whose other elements have none."""
+    """The sources of a part of an array; its other elements have none."""
     found: list[Source] = []
     for source in sources:
         positions = np.full(shape.sizes, -1, np.int64)

@@ -1,18 +1,18 @@
-"""Plans of PyTorch Inductor, from the code that it generates for CPUs and GPUs.
+"""Reads plans of PyTorch Inductor from the code that it generates for CPUs and GPUs.
 
     _, [code] = torch._inductor.utils.run_and_get_code(compiled, x)
     Path("net.output_code.py").write_text(code)
 
-A training step has two codes. `net.forward.output_code.py` and, beside it,
-`net.backward.output_code.py` are one plan: what the forward pass returns last are the
-first arguments of the backward pass, and live until that deletes them.
+A training step has two files. `net.forward.output_code.py` and, beside it,
+`net.backward.output_code.py` are one plan: the last results of the forward pass are the
+first arguments of the backward pass, and live until it deletes them.
 
-The code says when each buffer is allocated, reused and deleted, which kernel gets
-which, and, with `torch._inductor.config.memory_planning`, the offsets in pools. It is
-parsed, and never run. It says nothing of where allocations and pools lie: they get the
-addresses that our planner finds if it knows all of them, so that the bytes of a device
-are those that are allocated at once. What is not understood is counted, and may change
-every tensor that it names.
+The code states when each buffer is allocated, reused and deleted, the operands of each
+kernel, and, with `torch._inductor.config.memory_planning`, the offsets in pools. It is
+parsed, but never run. It does not contain the addresses of allocations and pools.
+tensorplan's planner assigns addresses with all allocations known, so the bytes of a
+device are those that are allocated at the same time. Code that is not understood is
+counted, and may change every tensor that it names.
 """
 
 import ast
@@ -75,7 +75,7 @@ _IN_PLACE = re.compile(r"[a-z\d]_(\.\w+)?$")
 
 
 class _Granule(NamedTuple):
-    """Of what an allocator of PyTorch has multiples, in bytes."""
+    """The alignment and the granularity of allocations in PyTorch, in bytes."""
 
     alignment: int
     size: int
@@ -85,10 +85,10 @@ _ON_CPU, _ON_GPU = _Granule(64, 1), _Granule(512, 512)
 
 
 class _Tensor(NamedTuple):
-    """What a name stands for."""
+    """The tensor that a name refers to."""
 
-    block: str  # what holds its bytes: an argument, or an allocation
-    group: str  # the first name of the same contents; empty for what is not known
+    block: str  # the argument or the allocation that holds its bytes
+    group: str  # the first name of the same contents; empty if unknown
     region: Region
     dtype: str
     elements: int
@@ -98,7 +98,7 @@ _NOTHING = _Tensor("", "", Region("", 0, 0), "float32", 0)
 
 
 def _other_half(path: Path) -> Path | None:
-    """The other file of a training step, if the path is of one and that is there."""
+    """The other file of a training step; None if there is none."""
     for own, other in ((_FORWARD, _BACKWARD), (_BACKWARD, _FORWARD)):
         beside = path.with_name(path.name.removesuffix(own) + other)
         if path.name.endswith(own) and beside.is_file():
@@ -107,14 +107,14 @@ def _other_half(path: Path) -> Path | None:
 
 
 def first_file(path: Path) -> Path:
-    """The file in which the plan in a file begins."""
+    """The first file of the plan in `path`."""
     return max(path, _other_half(path) or path)  # `forward` comes after `backward`
 
 
 def read_file(path: Path) -> ForeignPlan:
-    """The plan in a file; of a training step, in both files.
+    """The plan in a file, or in both files of a training step.
 
-    Raises `ForeignPlanError` for what is no such code, and `OSError`.
+    Raises `ForeignPlanError` for a file of another kind, and `OSError`.
     """
     path = first_file(path)
     parts = [_parts(each) for each in (path, _other_half(path)) if each]
@@ -129,10 +129,10 @@ def read_file(path: Path) -> ForeignPlan:
 
 
 def _parts(path: Path) -> tuple[Code, Sequence[ast.stmt]]:
-    """The code in a file, and the body of the function that runs."""
+    """The code in a file, and the body of its function `call`."""
     try:
         text = path.read_text()
-        with catch_warnings(action="ignore"):  # of Python, about escapes in strings
+        with catch_warnings(action="ignore"):  # Python warns of escapes in strings
             module = ast.parse(text)
         [call] = [
             item
@@ -152,9 +152,7 @@ def _parts(path: Path) -> tuple[Code, Sequence[ast.stmt]]:
 
 
 class _Reader:
-    """Runs through the statements, with the offsets of allocations once these are
-    known.
-    """
+    """Interprets the statements, with the offsets of allocations once known."""
 
     def __init__(self, code: Code, offsets: Mapping[str, int] | None):
         self.codes = [code]
@@ -163,14 +161,14 @@ class _Reader:
         self.device = "cpu"
         self.defined = {"self", "args"}
         self.names: dict[str, _Tensor] = {}
-        """Of the function that runs; `buf5[0]` is an item of a tuple or a list."""
+        """The tensors by name in the current function, with items such as `buf5[0]`."""
         self.callers: list[dict[str, _Tensor]] = []
-        """The names of those that have called it."""
+        """The names of the functions that called it."""
         self.groups: dict[str, _Tensor] = {}
         self.before: dict[str, str] = {}
         """The group whose bytes a group has taken over."""
         self.values: dict[str, Value] = {}
-        """What each group has been written last."""
+        """The value that each group holds since its last write."""
         self.versions: Counter[str] = Counter()
         self.memories: dict[str, Memory] = {}
         self.heaps: dict[str, _Heap] = {}
@@ -178,7 +176,7 @@ class _Reader:
         self.given: dict[str, Value] = {}
         self.returned: list[_Tensor] = []
         self.results: list[_Tensor] = []
-        """Of the forward pass, if another part follows it."""
+        """The results of the forward pass if a backward pass follows."""
         self.not_understood: Counter[str] = Counter()
 
     def plan(self) -> ForeignPlan:
@@ -207,7 +205,7 @@ class _Reader:
         )
 
     def placed(self) -> Mapping[str, int]:
-        """The offsets of the allocations, if all of them are known."""
+        """The offsets of the allocations, computed with all of them known."""
         lent = self.given.keys() - self._donated()
         return {
             name: offset
@@ -216,20 +214,21 @@ class _Reader:
         }
 
     def _donated(self) -> Set[str]:
-        """The arguments whose bytes another tensor takes over. They are as good as
-        allocated: without a name, they are free.
+        """The arguments whose bytes another tensor takes over.
+
+        They count as allocations, which are freed when no name refers to them.
         """
         return self.given.keys() & set(self.before.values())
 
     def run(self, parts: Sequence[tuple[Code, Sequence[ast.stmt]]]) -> None:
-        """The functions of codes, one after the other."""
+        """Interprets the functions of several files in order."""
         for number, (code, body) in enumerate(parts):
             if number:
                 self._follow(code)
             self.take(body)
 
     def _follow(self, code: Code) -> None:
-        """Goes on with the backward pass: the caller has what was returned."""
+        """Continues with the backward pass; the caller holds the results."""
         self.codes.append(code)
         self.code, self.device, self.defined = code, "cpu", {"self", "args"}
         results = [tensor for tensor in self.returned if tensor.group]
@@ -237,8 +236,10 @@ class _Reader:
         self._free()
 
     def _saved(self, names: Sequence[str]) -> dict[str, _Tensor]:
-        """The arguments of the backward pass that the forward pass returned last. The
-        gradients of its results come after them."""
+        """The last results of the forward pass, which the backward pass gets.
+
+        The gradients of the other results follow them.
+        """
         results, code = [*self.names.values()], self.code
         names = [n for n in names if n in code.shapes and not n.startswith("tangents")]
         count = len(results) - len(names)
@@ -255,7 +256,7 @@ class _Reader:
         return dict(zip(names, results[count:], strict=True))
 
     def take(self, body: Sequence[ast.stmt]) -> None:
-        """Statements, in their order."""
+        """Interprets statements in order."""
         for item in body:
             self._define(item)
             try:
@@ -265,9 +266,9 @@ class _Reader:
                 raise self.code.refusal(text, item) from None
 
     def _define(self, item: ast.stmt) -> None:
-        """Keeps which names have a value: Python would stop at one that has none."""
+        """Tracks which names are defined, and rejects names without a value."""
         if isinstance(item, ast.With):
-            return  # the statements in it do
+            return  # its statements are checked separately
         names = [node for node in ast.walk(item) if isinstance(node, ast.Name)]
         stored = {name.id for name in names if isinstance(name.ctx, ast.Store)}
         if isinstance(item, (ast.Assign, ast.Expr, ast.Return, ast.Delete)):
@@ -319,7 +320,7 @@ class _Reader:
         self.device = outer
 
     def _arguments(self, names: Sequence[str]) -> None:
-        """The caller has them, in bytes of their own."""
+        """Defines arguments, each in its own memory, which the caller holds."""
         saved: dict[str, _Tensor] = {}
         if len(self.codes) > 1 and not self.callers:
             saved = self._saved(names)
@@ -347,7 +348,7 @@ class _Reader:
     def _enter(
         self, body: Sequence[ast.stmt], given: str, results: Sequence[str]
     ) -> None:
-        """A part of the program as a function of its own, which gets a list."""
+        """Interprets a function that is a part of the program and gets a list."""
         passed = {
             f"args{key.removeprefix(given)}": self.names.pop(key)
             for key in [*self.names]
@@ -370,14 +371,14 @@ class _Reader:
         self._free()
 
     def _free(self) -> None:
-        """The blocks that no name holds."""
+        """Frees the blocks to which no name refers."""
         scopes = [self.names, *self.callers]
         held = {tensor.block for scope in scopes for tensor in scope.values()}
         for heap in self.heaps.values():
             heap.keep(held)
 
     def _name(self, name: str, block: str, region: Region, shape: Shape) -> None:
-        """A new group; a name that comes again gets another one."""
+        """Defines a new group; if the name is taken, the group gets another name."""
         group = self._unused(name)
         tensor = _Tensor(block, group, region, shape.dtype, shape.elements)
         self.names[name] = self.groups[group] = tensor
@@ -420,7 +421,7 @@ class _Reader:
                     self._unknown("expressions of other kinds", value, item)
 
     def _alias(self, name: str, old: _Tensor, item: ast.stmt) -> None:
-        """Of the same contents, or a new tensor in the same bytes."""
+        """Defines another name for a tensor, or a new tensor in the same bytes."""
         line = self.code.lines[(item.end_lineno or item.lineno) - 1]
         if not old.group:
             return
@@ -433,8 +434,8 @@ class _Reader:
             self.names[name] = old
 
     def _empty(self, name: str, device: str, call: ast.Call) -> None:
-        """`empty_strided_cuda(sizes, strides, dtype)`; earlier versions name the
-        device by a keyword.
+        """Interprets `empty_strided_cuda(sizes, strides, dtype)`; older versions pass
+        the device as a keyword.
         """
         keywords = {k.arg: k.value for k in call.keywords}
         sizes, strides, *rest = call.args
@@ -445,7 +446,7 @@ class _Reader:
         self._allocate(name, shape, device.removeprefix("_"))
 
     def _allocate(self, name: str, shape: Shape, device: str = "") -> None:
-        """On a device; that of the guard, or the first one, if it has no number."""
+        """Allocates on a device; the number is the guard's or 0 if it is missing."""
         if not device or (":" not in device and self.device.startswith(device)):
             device = self.device
         is_cpu = device.startswith("cpu")
@@ -473,7 +474,7 @@ class _Reader:
             self._unknown(what, call, item, result)
 
     def _is_operator(self, call: ast.Call) -> bool:
-        """Whether it is PyTorch's, and so says by its name what it changes."""
+        """Whether the function is PyTorch's, whose name says what it updates."""
         match call.func:
             case ast.Attribute(value=ast.Name(name)) if name in self.names:
                 return True
@@ -483,7 +484,7 @@ class _Reader:
     def _pointers(
         self, call: ast.Call, uses: Sequence[Use]
     ) -> Sequence[tuple[_Tensor, Use]]:
-        """A kernel may read what it has written itself, by another pointer."""
+        """The operands of a kernel, which may read its writes by another pointer."""
         operands = [
             (self._tensor(argument), use)
             for argument, use in zip(call.args, uses, strict=False)
@@ -495,7 +496,7 @@ class _Reader:
         ]
 
     def _operands(self, call: ast.Call) -> Sequence[tuple[_Tensor, Use]]:
-        """A function whose name ends with `_` changes its first operand."""
+        """The operands of an operator; a name that ends with `_` updates the first."""
         outs = [k.value for k in call.keywords if k.arg == "out"]
         rest = [k.value for k in call.keywords if k.arg != "out"]
         expressions = [*call.args, *rest]
@@ -510,14 +511,14 @@ class _Reader:
     def _unknown(
         self, what: str, node: ast.AST, item: ast.stmt, result: str = ""
     ) -> None:
-        """Counts what returns a tensor, or names some, which it may change."""
+        """Counts an expression that may return or change tensors."""
         tensors = list(self._named(node))
         if tensors or result in self.code.shapes or self.code.parts(result):
             self.not_understood[what] += 1
             self._step([(tensor, UPDATED) for tensor in tensors], "", item, result)
 
     def _named(self, *nodes: ast.AST) -> Iterator[_Tensor]:
-        """The tensors in expressions, in their order."""
+        """The tensors that occur in expressions, in order."""
         for node in nodes:
             match node:
                 case ast.Name() | ast.Subscript(value=ast.Name()):
@@ -535,7 +536,7 @@ class _Reader:
         item: ast.stmt,
         result: str,
     ) -> None:
-        """What a call does. Who writes a part of a tensor keeps the others."""
+        """Adds the step of a call. Writing a part of a tensor keeps its other parts."""
         operands = [(tensor, use) for tensor, use in operands if tensor.group]
         written = dict.fromkeys(t.group for t, use in operands if use.writes)
         reads: list[Value] = []
@@ -570,8 +571,9 @@ class _Reader:
         self.steps.append(Step(name, origin or function, reads, writes, place, access))
 
     def _results(self, name: str, dtype: str, function: str) -> Iterator[str]:
-        """The groups that a function returns: a tensor, or the items of a tuple, which
-        it allocates before its operands can be freed.
+        """The groups that a function returns: a tensor, or the items of a tuple.
+
+        They are allocated before operands can be freed.
         """
         parts = self.code.parts(name)
         for key, part in (parts or {"": name}).items():
@@ -587,20 +589,20 @@ class _Reader:
             yield tensor.group
 
     def _held(self, group: str) -> Sequence[Value]:
-        """What a group holds; before its first write, what it takes over."""
+        """The values in a group; before its first write, those that it replaces."""
         while group not in self.values and group in self.before:
             group = self.before[group]
         return [self.values[group]] if group in self.values else ()
 
     def _must_hold(self, group: str, *, takes_over: bool = False) -> Sequence[Value]:
-        """The same; a value that nothing has written if it holds none."""
+        """Like `_held`, but if there are none, a value that nothing has written."""
         if not group:
             return ()
         held = self._held(group) if takes_over or group in self.values else ()
         return held or [Value(group, self.groups[group].region)]
 
     def _write(self, group: str, origin: str, place: str) -> Value:
-        """A new value in all bytes of a group, under a name of its own."""
+        """A new value, with a new name, in all bytes of a group."""
         self.versions[group] += 1
         number = self.versions[group]
         name = f"{group}#{number}" if number > 1 or group in self.given else group
@@ -609,7 +611,7 @@ class _Reader:
         return self.values[group]
 
     def _tensor(self, expression: ast.expr) -> _Tensor:
-        """What an operand is: a name, or a view of one."""
+        """The tensor of an operand, which is a name or a view of one."""
         match expression:
             case ast.Call(
                 func=ast.Name("reinterpret_tensor"), args=[base, sizes, strides, *_]
@@ -626,20 +628,20 @@ class _Reader:
 
 
 class _Heap:
-    """The allocations of a device, and when they live."""
+    """The allocations of a device, with their live ranges."""
 
     def __init__(self, granule: _Granule, offsets: Mapping[str, int]) -> None:
         self.granule = granule
         self.offsets = offsets
-        """Of the allocations; empty before they are placed."""
+        """The offsets of the allocations; empty before they are placed."""
         self.size = 0
         self._now = 0
         self._live: dict[str, tuple[int, int]] = {}
-        """Sizes, and when they begin."""
+        """The size and the first step of each live allocation."""
         self._buffers: list[Buffer] = []
 
     def allocate(self, name: str, size: int) -> int:
-        """Where it lies."""
+        """Allocates a block; returns its offset."""
         size = round_up(size, self.granule.size)
         at = self.offsets.get(name, 0)
         self.size = max(self.size, at + size)
@@ -648,7 +650,7 @@ class _Heap:
         return at
 
     def keep(self, names: Container[str]) -> None:
-        """Frees the others."""
+        """Frees all blocks but `names`."""
         for name in [name for name in self._live if name not in names]:
             size, begin = self._live.pop(name)
             alignment = self.granule.alignment

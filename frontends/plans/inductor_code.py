@@ -1,10 +1,10 @@
-"""What the code of Inductor says outside of the function that runs.
+"""Declarations in Inductor's code: kernels, sizes, functions, examples of arguments.
 
     code = Code(module, lines, path)
     code.shapes["buf3"], code.kernels["triton_poi_fused_add_0"], code.parts("buf5")
 
-The sizes of tensors are those that the code asserts, or makes to run it alone. Sizes
-that depend on the inputs have an example there.
+Sizes of tensors are those that the code asserts, or uses to run itself with example
+arguments. Sizes that depend on the inputs are those of the examples.
 """
 
 import ast
@@ -28,29 +28,29 @@ _EXAMPLES = ("get_args", "benchmark_compiled_module")
 
 
 class Shape(NamedTuple):
-    extent: int  # in elements, from the first to the last one in memory
-    elements: int  # of these, the ones that belong to the tensor
-    dtype: str  # empty if it is not known
+    extent: int  # number of elements from the first to the last one in memory
+    elements: int  # number of these that belong to the tensor
+    dtype: str  # empty if unknown
 
 
 class SizeOfData(ValueError):
-    """A size that the data decides: the code has no example of it."""
+    """A size that depends on data; the code has no example of it."""
 
 
 class Code:
-    """What the code says outside of the function that runs."""
+    """The declarations in the code of a module."""
 
     def __init__(self, module: ast.Module, lines: Sequence[str], path: Path):
         self.path = path
         self.lines = lines
         self.kernels = kernels(module)
         self.numbers = dict(_numbers(module))
-        """What integers are called."""
+        """The integers among the example arguments, by name."""
         self.shapes = _shapes(module, self.numbers)
         self.devices = dict(_devices(module))
-        """Of the example arguments."""
+        """The devices of the example arguments."""
         self.items = _items(module)
-        """The names of the items of tuples, by those of the tuples and the indices."""
+        """The names of items of tuples, by the name of the tuple and the index."""
         self.functions = _functions(module)
         self.globals = {*dir(builtins), *_globals(module)}
 
@@ -58,7 +58,7 @@ class Code:
         return _shape(sizes, strides, self.numbers, dtype)
 
     def parts(self, name: str) -> Mapping[str, str]:
-        """What the items of a tuple are called, by their indices."""
+        """The names of the items of a tuple, by index."""
         return {key: part for (whole, key), part in self.items.items() if whole == name}
 
     def refusal(self, what: str, node: ast.stmt | ast.expr) -> ForeignPlanError:
@@ -66,7 +66,7 @@ class Code:
         return ForeignPlanError(f"this is no code of Inductor: {what}", place)
 
     def origin(self, line: int) -> str:
-        """The operations of PyTorch that a call computes: the comment before it."""
+        """The operations of PyTorch that a call computes, from a comment before it."""
         line -= 2
         while line > 0 and _STREAM.match(self.lines[line]):
             line -= 1
@@ -75,7 +75,7 @@ class Code:
 
 
 def _numbers(module: ast.Module) -> Iterator[tuple[str, int]]:
-    """The integers among the example arguments, and what the code calls them."""
+    """The integers among the example arguments, with all names for them."""
     examples: dict[str, int] = {}
     names: list[tuple[str, str]] = []
     for function in ast.walk(module):
@@ -96,11 +96,11 @@ def _numbers(module: ast.Module) -> Iterator[tuple[str, int]]:
 
 
 def _shapes(module: ast.Module, numbers: Mapping[str, int]) -> Mapping[str, Shape]:
-    """Of the names that the code asserts, or fills with numbers to run it alone."""
+    """The shapes that the code asserts, or that it uses for example arguments."""
     asserted: dict[str, Shape] = {}
     made: dict[str, Shape] = {}
     for node in ast.walk(module):
-        with suppress(ValueError, LookupError, TypeError):  # where a size is not known
+        with suppress(ValueError, LookupError, TypeError):  # a size is unknown
             match node:
                 case ast.Expr(
                     value=ast.Call(
@@ -176,7 +176,7 @@ def _globals(module: ast.Module) -> Iterator[str]:
 
 
 def _functions(module: ast.Module) -> Mapping[str, Sequence[ast.stmt]]:
-    """The bodies of the functions that are parts of the program, by what calls them."""
+    """The bodies of functions of the program, by the expressions that call them."""
     bodies: dict[str, Sequence[ast.stmt]] = {
         item.name: item.body
         for item in module.body
@@ -217,7 +217,7 @@ def size_of(shape: Shape) -> int:
 
 
 def number_in(expression: ast.expr, numbers: Mapping[str, int]) -> int:
-    """Of an expression in what `numbers` has."""
+    """The value of an integer expression; `numbers` are the values of names."""
     match expression:
         case ast.Constant(int(number)):
             return number

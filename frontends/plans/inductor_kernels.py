@@ -1,13 +1,13 @@
-"""What kernels of Inductor do with their operands, from the source in its code.
+"""Finds how kernels of Inductor use their operands, from their source in its code.
 
     kernels(module)["triton_poi_fused_add_0"]    # a `Use` for each parameter, in order
 
-Inductor names parameters by what the kernel does with them, in C++ as in Triton:
-`in_ptr0` is read, `out_ptr0` is written, and `in_out_ptr0` is updated. A workspace
-`ws_ptr` holds nothing before and after. What else is updated `mutated_arg_names` says
-in Triton, but not of the operands of templates, `arg_A`; in C++, these are all other
-pointers to what is not `const`. Does not: read kernels that users wrote, whose
-parameters have any names, and other languages.
+In C++ and in Triton, Inductor names parameters by their use: `in_ptr0` is read,
+`out_ptr0` is written, and `in_out_ptr0` is updated. A workspace `ws_ptr` holds no value
+before and after. In Triton, `mutated_arg_names` lists other updated parameters, except
+operands of templates, `arg_A`. In C++, all other pointers to types that are not `const`
+are updated. Does not: read kernels that users wrote, whose parameters have arbitrary
+names, and kernels in other languages.
 """
 
 import ast
@@ -17,12 +17,12 @@ from typing import NamedTuple
 
 
 class Use(NamedTuple):
-    """What a step does with the bytes of an operand."""
+    """How a step uses the bytes of an operand."""
 
     reads: bool
     writes: bool
     must_hold: bool = False
-    """Whether they have to hold something: it certainly reads them before it writes."""
+    """Whether it surely reads them before it writes them, so they must hold a value."""
 
 
 READ = Use(reads=True, writes=False, must_hold=True)
@@ -33,12 +33,12 @@ _BY_USERS = "triton_heuristics.user_autotune("
 _MUTATED = re.compile(r"'mutated_arg_names': (\[[^\]]*\])")
 _NAME = re.compile(r"(\w+)\s*(?::[^:].*)?$")
 _LOADED = re.compile(r"(\w*load\w*|\batomic_\w+)\([\s&]*$|=\s*$")
-"""Before the name of a pointer; an `=` needs a `[` after it."""
-_NEAR = 40  # characters before an access that say what it is
+"""Matches the text before a pointer that is loaded; after `=`, a `[` must follow."""
+_NEAR = 40  # the number of characters before an access that are searched
 
 
 def kernels(module: ast.Module) -> Mapping[str, Sequence[Use]]:
-    """Those whose source the code has, by their names in it."""
+    """The uses of the parameters of each kernel with its source in the code."""
     return dict(_kernels(module))
 
 
@@ -64,7 +64,7 @@ def _kernels(module: ast.Module) -> Iterator[tuple[str, Sequence[Use]]]:
 
 
 def _uses(entry: str, source: str) -> Iterator[Sequence[Use]]:
-    """Of the function `entry`; nothing if the source has none, or is a user's."""
+    """The uses of the parameters of `entry`; nothing for kernels of users."""
     found = re.search(rf"\b{re.escape(entry)}\(([^)]*)\)", source)
     if found is None or _BY_USERS in source:
         return

@@ -1,18 +1,18 @@
-"""Plans of IREE, from what `iree-compile` prints before and after it plans memory.
+"""Reads plans of IREE from the IR that `iree-compile` prints before and after planning.
 
     iree-compile model.mlir ... --compile-to=stream -o /dev/null
         --mlir-print-ir-before=iree-stream-schedule-allocation
         --mlir-print-ir-after=iree-stream-layout-slices
         --mlir-print-op-generic ... 2> model.iree.mlir
 
-Before, an execution is a graph of values: `%2 = stream.async.dispatch @f(%0, %1)`.
-After, it is a list of commands in the same order, which access ranges of allocations:
-`stream.cmd.dispatch @f {ro %a[0 for 64], wo %b[64 for 64]}`. The first one says which
-values a command needs, and the second one where the command looks for them. Both are
-read in generic form.
+Before planning, an execution is a graph of values:
+`%2 = stream.async.dispatch @f(%0, %1)`. After planning, it is a list of commands in the
+same order, which access ranges of allocations:
+`stream.cmd.dispatch @f {ro %a[0 for 64], wo %b[64 for 64]}`. The graph shows which
+values a command reads, and the command where it reads them. Both are in generic form.
 
-Does not: follow values through `scf`, `cf` and calls. What these hand on lies in bytes
-of its own, and counts as not understood.
+Does not: follow values through `scf`, `cf` and calls. Their results get separate bytes,
+and count as not understood.
 """
 
 from collections import Counter
@@ -66,7 +66,7 @@ _COMMANDS = {
     **dict.fromkeys(("clone", "slice", "transfer", "copy", "update"), "copy"),
     **dict.fromkeys(("splat", "fill"), "fill"),
 }
-"""What operations of the graph become."""
+"""The command for each operation of the graph."""
 
 _WITHOUT_EFFECT = ("yield", "cmd.flush", "cmd.invalidate", "cmd.discard")
 _EXECUTION = ("stream.async.execute",)
@@ -78,7 +78,7 @@ _HANDING_ON = ("scf.", "cf.", "util.call", "util.global.store")
 
 
 def read_file(path: Path) -> ForeignPlan:
-    """Raises `ForeignPlanError` for what is no such dump, and `OSError`."""
+    """The plan in a dump. Raises `ForeignPlanError` for other files, and `OSError`."""
     text = text_of(path)
     before, after = functions(text, str(path))
     reader = _Reader()
@@ -102,15 +102,15 @@ class _Reader:
     kept: list[Value] = field(default_factory=list[Value])
     not_understood: Counter[str] = field(default_factory=Counter[str])
     regions: "dict[SSAValue, Region]" = field(default_factory=dict["SSAValue", Region])
-    """Of the resources, in the program after planning."""
+    """The regions of resources in the program after planning."""
     values: "dict[SSAValue, Value]" = field(default_factory=dict["SSAValue", Value])
-    """What they hold, in the program before planning."""
+    """The values of resources in the program before planning."""
     globals: dict[str, tuple[Region, Value | None]] = field(
         default_factory=dict[str, tuple[Region, Value | None]]
     )
-    """What initializers store in them, and where."""
+    """The regions and values that initializers store in globals, by name."""
     freed: set[str] = field(default_factory=set[str])
-    """Memories."""
+    """The memories that were freed."""
     commands: int = 0
 
     def plan(self, name: str) -> ForeignPlan:
@@ -125,10 +125,10 @@ class _Reader:
         )
 
     def take(self, graph: "Operation", planned: "Operation") -> None:
-        """A function, before planning and after it."""
+        """Reads a function, given before and after planning."""
         is_initializer = op_name(planned) == "util.initializer"
         if is_initializer and not any(all_ops(planned, *_EXECUTED)):
-            return  # all that it stores are literals
+            return  # it stores only literals
         executions, exports, loads, stores = (
             all_ops(graph, *names) for names in (_EXECUTION, _EXPORTS, _LOADS, _STORES)
         )
@@ -161,10 +161,10 @@ class _Reader:
         if [*executions, *exports, *loads]:
             raise ValueError
 
-    # Where resources lie
+    # Regions of resources
 
     def _region(self, resource: "SSAValue", size: int) -> Region:
-        """Of this size, unless an operation says where it lies."""
+        """The region of a resource; `size` is used unless an operation states it."""
         if resource not in self.regions:
             self.regions[resource] = self._found(resource, size)
         region = self.regions[resource]
@@ -204,7 +204,7 @@ class _Reader:
         length: "SSAValue",
         at: "SSAValue | None",
     ) -> Range:
-        """`at`: where it begins in the value; None for its start."""
+        """The range that a command accesses; `at` is its start in the value."""
         place, size = constant_of(offset), constant_of(length)
         part = 0 if at is None else constant_of(at)
         whole = self.regions[resource]
@@ -213,10 +213,10 @@ class _Reader:
             return Range(whole, None, None, whole.size)
         return Range(whole, place, part, size)
 
-    # Which values they hold
+    # Values of resources
 
     def _used(self, before: "Operation", after: "Operation", size: "SSAValue") -> Value:
-        """The value that an operation around the executions takes."""
+        """The value that an operation outside of executions uses."""
         [operand], [resource] = (resources_in(op.operands) for op in (before, after))
         return self._captured(operand, resource, number_of(size))
 
@@ -242,7 +242,7 @@ class _Reader:
         return value
 
     def _store(self, before: "Operation", after: "Operation") -> None:
-        """An initializer stores a resource, or a time."""
+        """An initializer stores a resource or a timepoint in a global."""
         for operand, resource in zip(
             resources_in(before.operands), resources_in(after.operands), strict=True
         ):
@@ -254,7 +254,7 @@ class _Reader:
                 self.kept += [found] if found else []
 
     def _placed(self, operand: "SSAValue", range: Range, size: int) -> Value:
-        """The value where a command looks for it: all of it."""
+        """The whole value of `operand`, at the address where a command accesses it."""
         value = self.values.get(operand)
         offset = None
         if range.offset is not None and range.at is not None:
@@ -286,14 +286,14 @@ class _Reader:
         self._yield(graph, inner)
 
     def _yield(self, op: "Operation", inner: "Block") -> None:
-        """What a region returns are the results of its operation."""
+        """Maps the results of an operation to the values that its region yields."""
         yielded = resources_in(inner.last_op.operands) if inner.last_op else ()
         for result, value in zip(op.results, yielded, strict=False):
             if value in self.values:
                 self.values[result] = self.values[value]
 
     def _block(self, inner: "Block", commands: "Block") -> Iterator[Command]:
-        """What the commands do, which are in the order of the graph's operations."""
+        """The steps of the commands, which are in the order of the graph."""
         planned = iter(
             op
             for op in commands.ops

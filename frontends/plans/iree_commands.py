@@ -1,4 +1,4 @@
-"""Commands of IREE as steps: what they read and write of which values.
+"""Converts commands of IREE to steps with reads and writes of values.
 
 call = Call(3, "main_dispatch_2", "model.mlir:4:5")
 call.read(x, range_of_x)
@@ -14,16 +14,16 @@ from ...support.foreign_plan import Access, Region, Step, Unknown, Value
 
 
 class Range(NamedTuple):
-    """What a command accesses, and of which part of a value."""
+    """The range of a resource that a command accesses, and its position in a value."""
 
     resource: Region
-    offset: int | None  # in the resource; None if it is computed
-    at: int | None  # the same place in the value
+    offset: int | None  # in the resource; None if computed at run time
+    at: int | None  # in the value; None if computed at run time
     length: int
 
     @property
     def touched(self) -> Region:
-        """All of the resource if nothing better is known."""
+        """The accessed region; the whole resource if the range is unknown."""
         if self.offset is None:
             return self.resource
         at = self.resource.offset + self.offset
@@ -34,12 +34,12 @@ class Range(NamedTuple):
 class Command:
     step: Step
     touched: Sequence[Region]
-    """What it overwrites of each value that it writes."""
+    """The part of each written value that the command overwrites."""
 
 
 @dataclass
 class Call:
-    """A command, while it is put together."""
+    """A command under construction."""
 
     number: int
     what: str
@@ -47,11 +47,11 @@ class Call:
     is_copy: bool
     reads: list[Value] = field(default_factory=list[Value])
     windows: list[Region] = field(default_factory=list[Region])
-    """What the command accesses of the values that it reads."""
+    """The part of each read value that the command accesses."""
     writes: list[Value] = field(default_factory=list[Value])
     touched: list[Region] = field(default_factory=list[Region])
     tied: set[int] = field(default_factory=set[int])
-    """The numbers of the reads whose values it updates in place."""
+    """The indices of reads whose values are updated in place."""
 
     def read(self, value: Value, at: Range) -> None:
         is_window = value.region.overlaps(at.touched) and at.offset is not None
@@ -63,8 +63,7 @@ class Call:
         return self._write(at.touched._replace(size=size), at.touched)
 
     def change(self, old: Value, at: Range, *numbers: int) -> Value:
-        """Writes a part of a value, which the reads of these numbers are of, too, and
-        leaves the rest."""
+        """Writes a part of `old`; `numbers` are indices of further reads of `old`."""
         self.tied |= {len(self.reads), *numbers}
         self.reads.append(old)
         self.windows.append(at.touched)
@@ -99,7 +98,7 @@ class Call:
 
 
 def at_once(commands: Sequence[Command]) -> Command:
-    """Commands that run at the same time, as one."""
+    """Merges commands that run concurrently into one."""
     steps = [command.step for command in commands]
     reads = [(step, n) for step in steps for n in range(len(step.reads))]
     writes = [(c, n) for c in commands for n in range(len(c.touched))]

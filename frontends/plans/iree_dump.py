@@ -1,4 +1,4 @@
-"""The functions in a dump of IREE, before and after planning, and what they say.
+"""Parses the functions in a dump of IREE's IR, and reads properties of operations.
 
 before, after = functions(text, "model.iree.mlir")
 """
@@ -23,13 +23,13 @@ _OF_ARGUMENT = re.compile(r" loc\(.*?\)(?=, %|\):$)")
 
 
 class DynamicError(Exception):
-    """A size is no constant."""
+    """A size is not constant."""
 
 
 def functions(
     text: str, name: str
 ) -> "tuple[Sequence[Operation], Sequence[Operation]]":
-    """Those of the last dump before planning, and of the dumps after it."""
+    """The functions of the last dump before planning and of the dumps after it."""
     heads = [*_HEAD.finditer(text)]
     ends = [*(head.start() for head in heads[1:]), len(text)]
     parts = [(h.groups(), h.end(), end) for h, end in zip(heads, ends, strict=False)]
@@ -44,7 +44,7 @@ def functions(
 
 
 def _parsed(text: str, begin: int, end: int, name: str) -> "Iterator[Operation]":
-    """The functions alone: kernels do not matter."""
+    """Parses the functions only, without kernels."""
     from xdsl.utils.exceptions import DiagnosticException, ParseError
 
     from ... import dialects
@@ -72,8 +72,7 @@ def _parsed(text: str, begin: int, end: int, name: str) -> "Iterator[Operation]"
 
 
 def _without_place(line: str) -> str:
-    """The source locations of other operations than commands are not needed, and take
-    most of the text."""
+    """Removes source locations except those of commands: they are most of the text."""
     if line.lstrip().startswith("^"):
         return _OF_ARGUMENT.sub("", line)
     if '"stream.cmd.' in line or not line.endswith(")"):
@@ -82,7 +81,7 @@ def _without_place(line: str) -> str:
 
 
 def op_name(op: "Operation | Block") -> str:
-    """Empty for a block, which owns its arguments."""
+    """The operation's name; empty for a block, which owns its arguments."""
     from xdsl.ir import Operation
 
     from ...dialects.diagnostics import name_of
@@ -99,14 +98,14 @@ def property_of(op: Any, name: str) -> Any:
 
 
 def operand_groups(op: "Operation") -> "Sequence[Sequence[SSAValue]]":
-    """The operands, by what they are."""
+    """The operands, split by `operandSegmentSizes`."""
     sizes = property_of(op, "operandSegmentSizes").get_values()
     ends = accumulate(sizes, initial=0)
     return [op.operands[begin:end] for begin, end in pairwise(ends)]
 
 
 def tied_operands(op: "Operation") -> Sequence[int]:
-    """The operand that each result is an update of; -1 for none."""
+    """The operand that each result updates in place, or -1."""
     return [number.value.data for number in property_of(op, "tied_operands")]
 
 
@@ -124,18 +123,18 @@ def _type(value: "SSAValue") -> str:
 
 
 def lifetime_of(value: "SSAValue") -> str:
-    """`transient` of `!stream.resource<transient>`."""
+    """The lifetime in a type: `transient` of `!stream.resource<transient>`."""
     return _type(value).partition("<")[2].rstrip(">")
 
 
 def awaited(value: "SSAValue") -> "SSAValue":
-    """The operand that an operation passes on as this result."""
+    """The operand that an operation forwards as this result."""
     op: Any = value.owner
     return resources_in(op.operands)[resources_in(op.results).index(value)]
 
 
 def source_of(value: "SSAValue") -> "SSAValue":
-    """Whose contents the value has, before it was awaited."""
+    """The value without casts and awaits."""
     while op_name(value.owner) in ("stream.timepoint.await", "stream.async.cast"):
         value = awaited(value)
     return value

@@ -1,11 +1,11 @@
-"""Plans of LiteRT (TensorFlow Lite), from a `.tflite` file and its tensors' addresses.
+"""Reads plans of LiteRT (TensorFlow Lite): a `.tflite` file with tensor addresses.
 
     interpreter.allocate_tensors()
     write_addresses(interpreter, "net.tflite")      # net.tflite.json
 
-The file has the operations, and LiteRT's interpreter places the tensors when it is
-loaded; `write_addresses` stores where. For TensorFlow Lite Micro the file itself may
-have the offsets (tflite.py, whose field numbers these are too).
+The file has the operations. LiteRT's interpreter places the tensors at load time, and
+`write_addresses` saves their addresses. Files for TensorFlow Lite Micro may contain the
+offsets (see tflite.py, which uses the same field numbers).
 """
 
 import json
@@ -33,7 +33,7 @@ from .tflite import TYPES, builtin, model_of, offsets
 
 ENDINGS = (".tflite",)
 ADDRESSES = ".json"
-"""What the name of the file with the addresses has besides that of the model."""
+"""The suffix that the file with the addresses adds to the name of the model."""
 
 ASSUMPTIONS = (
     "LiteRT's kernels read and write the tensors that they are given",
@@ -75,7 +75,7 @@ _OPERATORS = """
     random_standard_normal bucketize random_uniform multinomial gelu
     dynamic_update_slice
 """.split()
-"""By the numbers of `BuiltinOperator`; the later ones have their numbers only."""
+"""Names by the numbers of `BuiltinOperator`; later operators have only numbers."""
 
 _VIEWS = frozenset("bitcast expand_dims reshape squeeze".split())
 _ELEMENTWISE = frozenset(
@@ -85,14 +85,14 @@ _ELEMENTWISE = frozenset(
     square squared_difference sub tanh""".split()
 )
 _ROWWISE = frozenset("log_softmax softmax".split())
-"""They read a row before they write it."""
+"""Operations that read a row before they write it."""
 
 
 def write_addresses(interpreter: Any, path: str) -> None:
-    """Stores where an interpreter has the tensors of the model in `path`.
+    """Saves the addresses of an interpreter's tensors beside the model in `path`.
 
-    Its tensors must be allocated, and it must run without delegates, which have memory
-    of their own: `OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES`.
+    The tensors must be allocated. The interpreter must have no delegates, which use
+    other memory: `OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES`.
     """
     rows: list[tuple[int, int, int]] = []
     for details in interpreter.get_tensor_details():
@@ -101,14 +101,14 @@ def write_addresses(interpreter: Any, path: str) -> None:
         try:
             array = interpreter.tensor(details["index"])()
         except ValueError:
-            continue  # it has no bytes yet
+            continue  # not allocated
         address = array.__array_interface__["data"][0]
         rows.append((details["index"], address, array.nbytes))
     Path(path + ADDRESSES).write_text(json.dumps(rows))
 
 
 def has_plan(path: Path, data: bytes) -> bool:
-    """Whether a file with a model also has offsets, or another one beside it."""
+    """Whether a model has offsets, in the file or in another file beside it."""
     if path.with_name(path.name + ADDRESSES).exists():
         return True
     try:
@@ -120,7 +120,8 @@ def has_plan(path: Path, data: bytes) -> bool:
 def read_file(path: Path) -> ForeignPlan:
     """The plan of the first subgraph.
 
-    Raises `ForeignPlanError` for what is no such file or has no offsets, and `OSError`.
+    Raises `ForeignPlanError` for a file of another kind or without offsets, and
+    `OSError`.
     """
     data = path.read_bytes()
     beside = path.with_name(path.name + ADDRESSES)
@@ -140,7 +141,7 @@ def read_file(path: Path) -> ForeignPlan:
 
 
 def _rows(path: Path) -> Sequence[Sequence[int]]:
-    """Numbers, addresses and bytes of tensors, as `write_addresses` stores them."""
+    """Numbers, addresses and bytes of tensors, as `write_addresses` saves them."""
     rows = json.loads(path.read_bytes())
     if rows == []:
         raise ForeignPlanError("no tensor has an address", str(path))
@@ -156,7 +157,7 @@ class _Model:
         self.tensors = self.graph.tables(0)
         self.offsets: dict[int, int] = {}
         self.scratch: Sequence[Region] = ()
-        self.persistent = 0  # bytes of kernels that are not in the arena
+        self.persistent = 0  # bytes of kernels outside of the arena
         self.missing: set[int] = set()
         self.not_understood: Counter[str] = Counter()
 
@@ -172,8 +173,9 @@ class _Model:
 
     @cached_property
     def unwritten(self) -> frozenset[int]:
-        """The numbers of the tensors that hold nothing: the operators of Vela get
-        scratch memory as operands, which overlaps all others."""
+        """The numbers of tensors that nothing writes: Vela passes scratch memory to its
+        operators as operands, which overlaps all other tensors.
+        """
         operators = self.graph.tables(3)
         read = {n for o in operators for n in o.vector(1) if n >= 0}
         written = {n for o in operators for n in o.vector(2)}
@@ -181,7 +183,7 @@ class _Model:
         return frozenset(arena - written - {*self.graph.vector(1)})
 
     def take_addresses(self, rows: Sequence[Sequence[int]]) -> None:
-        """Of all tensors; scratch memory of kernels comes after the graph's own."""
+        """Sets offsets from addresses; scratch tensors follow those of the graph."""
         own: dict[str, dict[int, Region]] = {"": {}, _ARENA: {}, _STATE: {}}
         scratch: list[Region] = []
         for number, address, size in rows:
@@ -205,7 +207,7 @@ class _Model:
         self.persistent = sum(region.size for region in apart)
 
     def take_metadata(self) -> bool:
-        """Whether the file has offsets, as TensorFlow Lite Micro reads them."""
+        """Sets the offsets for TensorFlow Lite Micro; returns whether there are any."""
         if (found := offsets(self.model)) is None:
             return False
         self.offsets = {
@@ -219,7 +221,7 @@ class _Model:
         return True
 
     def _memory(self, number: int) -> str:
-        """Where a tensor lies; nowhere if it is a constant."""
+        """The memory of a tensor; empty for a constant."""
         if number in self.constants:
             return ""
         is_state = number < len(self.tensors) and self.tensors[number].number(5, "B")
@@ -273,7 +275,7 @@ class _Model:
         return {name: Memory(end, kinds[name]) for name, end in ends.items()}
 
     def _known(self, numbers: Sequence[int]) -> Sequence[Value]:
-        """Those with bytes in the plan; an operand that is left out is -1."""
+        """The tensors that have bytes in the plan; -1 is a missing operand."""
         known = [self.values[n] for n in numbers if n in self.values]
         named = {n for n in numbers if n >= 0} - self.constants - self.unwritten
         self.missing |= named - self.values.keys()
@@ -309,7 +311,9 @@ class _Model:
 def _joined(
     values: Sequence[Region], scratch: Sequence[Region]
 ) -> tuple[Sequence[Region], Sequence[Region]]:
-    """All that adjoins the values, and what lies apart: another allocation."""
+    """Splits scratch regions: those adjacent to the values join them, the others are
+    separate allocations.
+    """
     joined, apart = [*values], [*scratch]
     while True:
         begin = min((region.offset for region in joined), default=0) - ALIGNMENT

@@ -1,8 +1,8 @@
-"""Plans in minimalloc's format: buffers as CSV, with a column `offset`.
+"""Reads plans in minimalloc's format: buffers as CSV, with a column `offset`.
 
-There are no operations in it. A step writes the buffers whose lives begin in it, and
-the end of a step reads those whose lives end in it, so buffers that are live in one
-step share nothing.
+The format has no operations. Each step writes the buffers whose live ranges start in
+it, and its end reads those whose live ranges end in it. Buffers that are live in one
+step therefore must not overlap.
 """
 
 from pathlib import Path
@@ -22,7 +22,7 @@ ENDINGS = (".csv", ".tsv")
 
 
 def read_file(path: Path) -> ForeignPlan:
-    """Raises `ForeignPlanError` for what is no such file, and `OSError`."""
+    """The plan in a CSV file. Raises `ForeignPlanError` or `OSError`."""
     try:
         table = csv_format.read(text_of(path), keep_offsets=True)
     except csv_format.CsvError as error:

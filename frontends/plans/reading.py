@@ -19,14 +19,14 @@ OTHERS = (
     *litert.ENDINGS,
     *torch_snapshot.ENDINGS,
 )
-"""How files end that only other compilers and frameworks write."""
+"""Suffixes of files that only other compilers and frameworks write."""
 
 
 def plan_files(path: str) -> Sequence[Path]:
-    """The path, or the files with plans in a folder, in the order of their names. Of
-    two files of one plan, it is the first.
+    """The path, or the files with plans in a folder, sorted by name. If two files are
+    one plan, only the first is returned.
 
-    Raises `OSError` for a folder without any, and for what is not there.
+    Raises `OSError` for a folder without plans, and for a missing path.
     """
     folder = Path(path)
     if not folder.is_dir():
@@ -44,10 +44,9 @@ def plan_files(path: str) -> Sequence[Path]:
 
 
 def read(path: Path) -> ForeignPlan:
-    """The plan in a file. Of XLA's dumps, and of a training step of Inductor, it is
-    either of two files.
+    """The plan in a file; for XLA and Inductor, it may be either of two files.
 
-    Raises `ForeignPlanError` for what is no plan, and `OSError`.
+    Raises `ForeignPlanError` for a file that is not a plan, and `OSError`.
     """
     if path.name.endswith(minimalloc.ENDINGS):
         return minimalloc.read_file(path)

@@ -1,4 +1,4 @@
-"""The text of a dump."""
+"""Reads the text of a dump."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from ...support.foreign_plan import ForeignPlanError
 
 
 def text_of(path: Path) -> str:
-    """Raises `ForeignPlanError` for what is not UTF-8, and `OSError`."""
+    """The text of a UTF-8 file. Raises `ForeignPlanError` or `OSError`."""
     try:
         return path.read_text("utf-8-sig")
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""What a `.tflite` file says of the types of tensors and of their offsets.
+"""Reads the types of tensors and their offsets from a `.tflite` file.
 
 Field numbers are those of TensorFlow Lite's `schema.fbs`, which never change.
 """
@@ -12,12 +12,14 @@ from .elements import element_width
 from .flatbuffer import Table, root
 
 IDENTIFIER = b"TFL3"
-"""What stands in a file after its first 4 bytes."""
+"""The bytes 4 to 8 of a file."""
 METADATA = "OfflineMemoryAllocation"
-"""The metadata with 32-bit integers: a version, a subgraph, which nobody reads, the
-number of tensors in all subgraphs, and for each its offset in the arena, or -1."""
+"""The name of the metadata with offsets. Its 32-bit integers are a version, a subgraph,
+which is ignored, the number of tensors in all subgraphs, and for each tensor its offset
+in the arena, or -1.
+"""
 HEADER = struct.Struct("<3i")
-"""What comes before the offsets."""
+"""The integers before the offsets."""
 
 _TYPES = """
     f32 f16 i32 u8 i64 string bool i16 c64 i8 f64 c128 u64 resource variant u32 u16 i4
@@ -28,19 +30,20 @@ TYPES: Mapping[int, tuple[str, int]] = {
     number: (name, _OTHERS.get(name) or element_width(name) or 0)
     for number, name in enumerate(_TYPES)
 }
-"""By the numbers of `TensorType`, with the bytes of an element in the arena; 0 for what
-has no fixed size."""
+"""Name and bytes of an element in the arena, by the number of `TensorType`; 0 bytes for
+a type without a fixed size.
+"""
 
 
 class Offsets(NamedTuple):
-    at: int  # where they are in the file
+    at: int  # their position in the file
     content: Sequence[int]
 
 
 def model_of(data: bytes, name: str) -> Table:
-    """The model in a file called `name`.
+    """The model in the contents `data` of a file called `name`.
 
-    Raises `ForeignPlanError` for another file, and `struct.error` for a damaged one.
+    Raises `ForeignPlanError` for another format, and `struct.error` for a damaged file.
     """
     if data[4:8] != IDENTIFIER:
         raise ForeignPlanError("this is no model of TensorFlow Lite", name)
@@ -48,7 +51,7 @@ def model_of(data: bytes, name: str) -> Table:
 
 
 def offsets(model: Table) -> Offsets | None:
-    """Those of the tensors of all subgraphs; None if the file has none.
+    """The offsets of the tensors of all subgraphs; None if the file has none.
 
     Raises `LookupError`, `ValueError` or `struct.error` for a damaged file.
     """
@@ -64,5 +67,5 @@ def offsets(model: Table) -> Offsets | None:
 
 
 def builtin(code: Table) -> int:
-    """An operation's number in `BuiltinOperator`; older files have 8 bits of it."""
+    """The number in `BuiltinOperator`, of which older files have 8 bits."""
     return max(code.number(0, "b"), code.number(3))

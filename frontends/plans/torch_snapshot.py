@@ -1,4 +1,4 @@
-"""What PyTorch's caching allocator did, from a snapshot of its memory.
+"""Reads a trace of PyTorch's caching allocator from a snapshot of its memory.
 
     torch.cuda.memory._record_memory_history()
     ...
@@ -6,7 +6,7 @@
 
 Segments are memories, blocks are values, and each event of the trace is a step. A block
 is live from its allocation until it is free again (`free_completed`). The file is a
-pickle; whatever is not plain data in it is refused, so no code of it runs.
+pickle, in which anything but plain data is refused, so no code runs.
 """
 
 import io
@@ -30,7 +30,7 @@ from ...support.foreign_plan import (
 ENDINGS = (".pickle", ".pkl")
 
 Span: TypeAlias = tuple[int, int, int]
-"""Device, address of the first byte, and that after the last one."""
+"""A device, the first address, and the address after the last byte."""
 
 _RESERVED = ("segment_alloc", "segment_map")
 _FREED = ("free_completed", "free")
@@ -42,11 +42,11 @@ class _PlainUnpickler(pickle.Unpickler):
 
 
 def read_file(path: Path) -> ForeignPlan:
-    """Raises `ForeignPlanError` for what is no snapshot, and `OSError`."""
+    """The trace in a snapshot. Raises `ForeignPlanError` or `OSError`."""
     data = path.read_bytes()
     try:
         snapshot = _PlainUnpickler(io.BytesIO(data)).load()
-    except Exception as error:  # a damaged pickle raises anything
+    except Exception as error:  # a damaged pickle may raise any exception
         raise ForeignPlanError(
             f"this cannot be read as a pickle: {error}", str(path)
         ) from None
@@ -106,7 +106,7 @@ def _span(device: int, address: int, size: int) -> Span:
 
 
 def _joined(spans: Iterable[Span]) -> Sequence[Span]:
-    """The spans without overlaps, ascending; segments may grow, and come back."""
+    """Merges overlapping and adjacent spans; segments may grow or be mapped again."""
     found: list[Span] = []
     for device, begin, end in sorted(spans):
         if found and found[-1][0] == device and begin <= found[-1][2]:
@@ -135,12 +135,12 @@ def _value(
 
 
 def is_library(file: str) -> bool:
-    """Whether a stack frame is PyTorch's, not the user's."""
+    """Whether a stack frame is in PyTorch, not in the user's program."""
     return file.startswith("??") or "/torch/" in file
 
 
 def _active(segments: Sequence[Any]) -> Iterable[tuple[int, int, int, Sequence[Any]]]:
-    """What is allocated in the end: device, address, size, and stack."""
+    """The allocations after the trace: device, address, size, and stack."""
     for segment in segments:
         sizes = [block["size"] for block in segment["blocks"]]
         starts = accumulate(sizes, initial=segment["address"])

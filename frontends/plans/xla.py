@@ -1,15 +1,15 @@
-"""Plans of XLA, from a dump: `XLA_FLAGS="--xla_dump_to=DIR --xla_dump_hlo_as_text"`.
+"""Reads XLA's dumps, `XLA_FLAGS="--xla_dump_to=DIR --xla_dump_hlo_as_text"`.
 
-    for plan in read_folder(Path("DIR")): ...
+    plan = read_file(Path("DIR/module_0001.jit_f.cpu_after_optimizations.txt"))
 
 A compiled module has two files: the optimized HLO, in the order of its schedule, and
-the buffer assignment, which gives each value its bytes. Who reads and writes what is
-taken from the HLO, not from the live ranges that XLA dumps as well.
+the buffer assignment, which assigns bytes to each value. Reads and writes are derived
+from the HLO, not from the live ranges that XLA dumps as well.
 
-An asynchronous operation is two steps. The first one, at its -start, reads and writes
-all that the operation does. The second one, at its -done, reads once more what the
-first one left in these bytes: no step in between may write there. A step in between
-that needs other contents of the bytes of the results does not find them.
+An asynchronous operation becomes two steps. The step at its -start makes all reads and
+writes of the operation. The step at its -done reads the contents of these bytes again,
+so no step in between may write to them, and none can read earlier contents of the bytes
+of the results.
 """
 
 import re
@@ -45,7 +45,7 @@ ASSUMPTIONS = (
 )
 
 Values: TypeAlias = Mapping[Index, Value]
-"""Those of an instruction: of an array, or of a tuple and its parts."""
+"""The values of an instruction, by path: of an array, or of a tuple and its parts."""
 
 _ALLOCATION = re.compile(r"allocation (\d+): size (\d+), (.*):$")
 _VALUE = re.compile(
@@ -53,7 +53,7 @@ _VALUE = re.compile(
     r"\(size=(\d+),offset=(\d+)\)"
 )
 _STAGE = re.compile(rf"(\.(sm_\d+\.)?\w+_after_optimizations)?{ASSIGNMENT}$")
-"""What a file's name ends with, after that of the module."""
+"""Matches the end of a file's name after the name of the module."""
 
 _FORWARDING = ("bitcast", "optimization-barrier", "add-dependency", "domain")
 
@@ -64,19 +64,19 @@ _STARTS: Mapping[str, tuple[Index | None, Index]] = {
     "collective-permute-start": ((0,), (1,)),
     "all-reduce-start": (None, ()),
 }
-"""The parts of what each returns: its operands, if they are there, and its results."""
+"""The paths to the operands, if any, and to the results in the tuple of a -start."""
 
 _QUEUE = re.compile(r'"operation_queue_id":"([1-9]\d*)"')
-"""Another stream than the main one."""
+"""Matches a stream other than the main one."""
 
 _HOST = 5
-"""The memory space."""
+"""The number of the host's memory space."""
 
 
 def read_file(path: Path) -> ForeignPlan:
     """The plan of one module, from either of its two files.
 
-    Raises `ForeignPlanError` for what is no such dump, and `OSError`.
+    Raises `ForeignPlanError` for other files, and `OSError`.
     """
     if path.suffix != ".txt":
         raise ForeignPlanError(
@@ -93,7 +93,7 @@ def read_file(path: Path) -> ForeignPlan:
 
 
 def read(module: HloModule, assignment: str, name: str) -> ForeignPlan:
-    """The plan of a module with the text of its buffer assignment, a file `name`."""
+    """The plan of a module with the buffer assignment in the file `name`."""
     reader = _Reader(module)
     reader.read_assignment(assignment, name)
     try:
@@ -105,15 +105,15 @@ def read(module: HloModule, assignment: str, name: str) -> ForeignPlan:
 
 
 class _Running(NamedTuple):
-    """An asynchronous operation that has begun."""
+    """An asynchronous operation between its -start and -done."""
 
     steps: Block
     reads: Sequence[Value]
-    """What has to be left of all that it reads and writes when it is done."""
+    """The contents of its bytes that must be intact at the -done."""
     state: Values
-    """What the -start returns."""
+    """The results of the -start."""
     results: Values
-    """What the -done returns."""
+    """The results of the -done."""
 
 
 class _Reader:
@@ -129,10 +129,10 @@ class _Reader:
             for by in computation.instructions
             if by.opcode == "async-start" and "calls" in by.attributes
         }
-        """The computations that async-start runs."""
+        """The computations that an async-start calls."""
 
     def read_assignment(self, text: str, name: str) -> None:
-        """Raises `ForeignPlanError` for anything but a buffer assignment."""
+        """Reads the regions of values. Raises `ForeignPlanError` for other text."""
         memory = ""
         for line in text.splitlines():
             if found := _ALLOCATION.match(line):
@@ -144,7 +144,7 @@ class _Reader:
                 region = Region(memory, int(found[4]), int(found[3]))
                 self.regions[found[1], _index(found[2])] = region
             elif line.strip() and line != "BufferAssignment:" and self.memories:
-                break  # what follows are sums
+                break  # only totals follow
         if not self.memories:
             raise ForeignPlanError("this is not a buffer assignment of XLA", name)
 
@@ -229,7 +229,7 @@ class _Reader:
     def _start(
         self, by: Instruction, computation: Computation, operands: Sequence[Values]
     ) -> "_Running":
-        """What an asynchronous operation does, which is a computation or a step."""
+        """The start of an asynchronous operation, which is a computation or a step."""
         taken, made = _STARTS[by.opcode]
         parts = dict(by.shape.leaves())
         given: Values = {}
@@ -255,7 +255,7 @@ class _Reader:
     def _own(
         self, by: Instruction, parts: Iterable[tuple[Index, Shape]] | None = None
     ) -> Values:
-        """The values that an instruction defines, where the assignment has them."""
+        """The values that an instruction defines, as far as they have bytes."""
         found: dict[Index, Value] = {}
         for index, shape in parts or by.shape.leaves():
             region = self.regions.get((by.name, index))
@@ -308,7 +308,7 @@ class _Reader:
         return Step(by.name, by.opcode, reads, writes, *details)
 
     def _is_elsewhere(self, by: Instruction, computation: Computation) -> bool:
-        """Whether an operation runs on another stream, without a -start and a -done."""
+        """Whether an operation runs on another stream without -start and -done."""
         config = by.attributes.get("backend_config", "")
         return bool(_QUEUE.search(config)) and computation.name not in self.asynchronous
 
@@ -349,7 +349,7 @@ class _Reader:
         return Branch(by.name, choices, by.location), joined
 
     def _renamed(self, by: Instruction, values: Values) -> Values:
-        """The values under an instruction's name, in its bytes or else in theirs."""
+        """The values, named after `by`, in its bytes or else in their own."""
         found: dict[Index, Value] = {}
         for index, value in values.items():
             region = self.regions.get((by.name, index), value.region)
@@ -360,7 +360,7 @@ class _Reader:
 
 
 def _kind(text: str) -> str:
-    """What an allocation is for, from its description: `page 0, parameter 1, ...`."""
+    """The kind of an allocation, from its description: `page 0, parameter 1, ...`."""
     if "thread-local" in text:
         return "thread-local"
     if f"color {_HOST}" in text.split(", "):
@@ -381,15 +381,17 @@ def _name(instruction: str, index: Index) -> str:
 
 
 def _is_read(by: Instruction, index: Index, computation: Computation) -> bool:
-    """Whether an instruction reads this part of a result; otherwise it is scratch."""
+    """Whether this part of a result is used; if not, it is scratch memory."""
     if not index or by.name in computation.read_whole:
         return True
     return (by.name, str(index[0])) in computation.read_parts
 
 
 def _left(block: Block) -> Sequence[Value]:
-    """What steps leave in the bytes that they read or write; parts have the name of the
-    whole value."""
+    """The contents of all bytes that the steps read or write, after the steps.
+
+    A part of a value has the name of the whole value.
+    """
     found: list[Value] = []
     for step in block:
         if isinstance(step, Step):
@@ -402,7 +404,7 @@ def _left(block: Block) -> Sequence[Value]:
 
 
 def _without(value: Value, taken: Region) -> Sequence[Value]:
-    """The value in the bytes that are not taken."""
+    """The parts of a value outside of the region `taken`."""
     whole = value.region
     if not whole.overlaps(taken):
         return [value]
@@ -414,12 +416,12 @@ def _without(value: Value, taken: Region) -> Sequence[Value]:
 
 
 def _is_table(index: Index, values: Values) -> bool:
-    """Whether it is the table of a tuple's parts, which no kernel reads."""
+    """Whether the value is the pointer table of a tuple, which no kernel reads."""
     return any(len(i) > len(index) and i[: len(index)] == index for i in values)
 
 
 def _under(values: Values, part: Index) -> Values:
-    """Those of a part of a tuple."""
+    """The values in a part of a tuple, by their paths in it."""
     size = len(part)
     return {i[size:]: value for i, value in values.items() if i[:size] == part}
 

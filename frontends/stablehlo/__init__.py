@@ -1,15 +1,15 @@
-"""From StableHLO (level 0) to tgraph (level 1).
+"""Conversion of StableHLO (level 0) to tgraph (level 1).
 
-reading.py       what jaxlib reads: text in pretty form, bytecode
-conversion.py    one operation on its way, and what conversions share
+reading.py       reads text in pretty form and bytecode, by jaxlib
+conversion.py    the conversion of one operation, and helpers
 elementwise.py, shaping.py, products.py, reducing.py, indexing.py, matrices.py   by
                  families
-windows.py       windows that are reduced by any body
-custom_calls.py  what JAX calls by name, such as LAPACK's routines
-quantized.py     elements that are integers for numbers
-loops.py         what becomes a loop: scan, scatter by any body
+windows.py       reductions of windows by any body
+custom_calls.py  custom calls of JAX, such as LAPACK's routines
+quantized.py     quantized element types
+loops.py         operations that become loops: scan, scatter by any body
 sizes.py         operations that compute with sizes, or have computed shapes
-symbols.py       what the sizes of arguments are called
-functions.py     the module: functions, donated arguments
+symbols.py       the names of the sizes of arguments
+functions.py     modules: functions, donated arguments
 blocks.py        blocks: calls, loops, branches; the table of all conversions
 """

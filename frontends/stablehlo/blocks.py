@@ -1,13 +1,12 @@
-"""Blocks of StableHLO, from level 0 to level 1: calls, loops, branches.
+"""Converts blocks of StableHLO from level 0 to level 1: calls, loops, branches.
 
-    call, composite       what the function does, in its place
-    while                 tgraph.while; what the body gives back as it was, and what it
-                          takes from outside, are inputs that the loop does not carry
-    if, case              tgraph.if; a case of several branches asks for one after the
-                          other
+    call, composite       the body of the function is inlined
+    while                 tgraph.while; values that the body yields unchanged, and
+                          values from outside, are inputs that the loop does not carry
+    if, case              tgraph.if; a case of several branches becomes nested ifs
 
-All other operations are single ones, which `CONVERSIONS` has. Constants that a
-region takes from outside are made again inside it.
+`CONVERSIONS` has the converters of all other operations. Constants from outside that a
+region uses are cloned into it.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -89,30 +88,30 @@ CONVERSIONS: Mapping[str, Converter] = {
 }
 
 Scope = Mapping[SSAValue, SSAValue]
-"""What the values of a block at level 0 are at level 1."""
+"""Maps the values of a block at level 0 to values at level 1."""
 
 
 @dataclass
 class Inliner:
-    """Converts blocks into a list of operations, calls included."""
+    """Converts blocks into a list of operations, and inlines calls."""
 
     functions: Mapping[str, FuncOp]
     unsupported: dict[Operation, str] = field(default_factory=dict[Operation, str])
-    """Operations that could not be converted, and what to say about each."""
+    """Operations that can't be converted, each with the message for it."""
 
     demands: Demands = field(default_factory=Demands)
-    """What `shape_assertion`s ask for."""
+    """The conditions of `shape_assertion`s."""
 
     _active: list[str] = field(default_factory=list[str])
 
     _at: LocationAttr = field(default_factory=UnknownLoc)
-    """Where the innermost call is of those that are inlined now."""
+    """The location of the innermost call that is being inlined."""
 
     def argument_types(self, func: FuncOp) -> list[Attribute]:
         """The types of a function's arguments, with symbols for sizes that are `?`.
 
-        Converts the start of the function for that, up to where it passes its symbols
-        on, and drops it.
+        To find the symbols, converts the start of the function up to the call that
+        passes them, and discards the result.
         """
         types = [stored(type) for type in func.function_type.inputs]
         if not _has_unknown(types) or not computes_sizes(self.functions.values()):
@@ -139,7 +138,7 @@ class Inliner:
     def function(
         self, func: FuncOp, arguments: Values, into: list[Operation]
     ) -> Values:
-        """Appends what `func` does with `arguments`; returns what it returns."""
+        """Inlines `func` into `into` with these arguments; returns its results."""
         if len(func.body.blocks) != 1:
             raise LocatedError(
                 f"@{func.sym_name.data} has {len(func.body.blocks)} blocks, expected 1",
@@ -156,9 +155,10 @@ class Inliner:
     def block(
         self, block: Block, scope: dict[SSAValue, SSAValue], into: list[Operation]
     ) -> Values:
-        """Appends what a block does; returns what its terminator passes on.
+        """Appends the operations of a block; returns the operands of its terminator.
 
-        `scope` has its arguments and what it takes from outside; it grows.
+        `scope` maps the block's arguments and values from outside; results are added to
+        it.
         """
         for op in block.ops:
             if op is block.last_op:
@@ -199,13 +199,13 @@ class Inliner:
         except Unsupported as reason:
             words = [name, str(reason), "is not supported"]
             self.unsupported[op] = " ".join(filter(None, words))
-            op.location = _called(op.location, self._at)  # those in JAX have none
-            # Stand-ins, so that the rest of the program is looked at too.
+            op.location = _called(op.location, self._at)  # JAX's have none
+            # Placeholder results, so that the rest of the program is checked, too.
             types = [result.type for result in op.results]
             return UnregisteredOp.create(result_types=types).results
 
     def _callee(self, op: Operation, name: str) -> FuncOp | None:
-        """The function that the operation is a call of, if it is one."""
+        """The function that the operation calls, or None."""
         if isinstance(op, CallOp):
             called = op.callee.string_value()
         elif name == "stablehlo.composite":
@@ -230,7 +230,7 @@ def _converted(c: Conversion, name: str) -> Values:
 
 
 def _quantized(c: Conversion, name: str) -> Values:
-    """See quantized.py."""
+    """Converts an operation on quantized elements; see quantized.py."""
     if c.op.regions:
         raise Unsupported("with a region, on quantized elements")
     if moves_integers(c.op):
@@ -246,7 +246,7 @@ def _quantized(c: Conversion, name: str) -> Values:
     return [quantized(b, value, result.type) for value, result in numbers]
 
 
-# Values that regions take from outside
+# Values from outside that regions use
 
 
 def _has_unknown(types: Sequence[Attribute]) -> bool:
@@ -281,7 +281,7 @@ def _blocks(region: Region) -> Iterator[Block]:
 
 
 def _constant(value: SSAValue) -> list[TensorOp] | None:
-    """The operations that make a constant, if the value is one."""
+    """The operations that compute `value` if it is a constant, or else None."""
     owner = value.owner
     if isinstance(owner, ConstantOp | SizeOp):
         return [owner]
@@ -292,10 +292,10 @@ def _constant(value: SSAValue) -> list[TensorOp] | None:
 
 
 class _Enclosed:
-    """A new block, and what the values that it takes from outside are in it."""
+    """A new block, with a mapping of values from outside to values in it."""
 
     def __init__(self, carried: Sequence[AnyTensor], outside: Values):
-        """`outside`: values at level 1 that are arguments after the carried ones."""
+        """`outside`: values at level 1 that become arguments after the carried ones."""
         types = [*map(VariableType, carried), *(v.type for v in outside)]
         self.block = Block(arg_types=types)
         self.ops: list[Operation] = []
@@ -305,7 +305,7 @@ class _Enclosed:
         )
 
     def value(self, outside: SSAValue) -> SSAValue:
-        """The argument for a value, or the constant made again."""
+        """The argument for a value from outside, or a clone of a constant."""
         if outside not in self._arguments:
             made: list[SSAValue] = []
             for op in _constant(outside) or ():
@@ -326,7 +326,7 @@ class _Enclosed:
 
 
 def _called(inner: LocationAttr, call: LocationAttr) -> LocationAttr:
-    """The location of an operation of a function that is called at `call`."""
+    """The location of an operation in a function that is called at `call`."""
     if isinstance(inner, UnknownLoc):
         return call
     if not isinstance(inner, NameLoc):
@@ -339,7 +339,7 @@ def _called(inner: LocationAttr, call: LocationAttr) -> LocationAttr:
 
 
 def _passed(values: Values) -> Values:
-    """Those of the values that are arguments of the region, each once."""
+    """The values that become arguments of the region, each once: all but constants."""
     return [v for v in dict.fromkeys(values) if _constant(v) is None]
 
 
@@ -361,7 +361,7 @@ def _while(inliner: Inliner, c: Conversion, scope: Scope) -> Values:
     for region in (condition, body):
         new = _Enclosed(types, inputs[len(carried) :])
         arguments = region.block.args
-        inner = dict(zip(arguments, c.inputs, strict=True))  # of those unused
+        inner = dict(zip(arguments, c.inputs, strict=True))  # for unused arguments
         inner |= {arguments[k]: new.value(c.inputs[k]) for k in unchanged}
         inner |= {value: new.value(scope[value]) for value in captured}
         for variable, k in zip(new.variables, carried, strict=True):
@@ -384,7 +384,7 @@ def _while(inliner: Inliner, c: Conversion, scope: Scope) -> Values:
 
 
 def _is_used(loop: Operation, number: int, end: Operation) -> bool:
-    """Whether a region does more with an argument than to pass it on as it is."""
+    """Whether a region uses an argument other than by yielding it unchanged."""
     return any(
         use.operation is not end or use.index != number
         for region in loop.regions
@@ -393,26 +393,28 @@ def _is_used(loop: Operation, number: int, end: Operation) -> bool:
 
 
 def _if(inliner: Inliner, c: Conversion, scope: Scope) -> Values:
-    """If the operand, an i1, is true, the first region; else the second."""
+    """The first region if the operand, an i1, is true, or else the second."""
     if _is_nothing(inliner, c):
         return ()
     return _branch(inliner, c, c.op.regions, c.inputs[0], scope, c.into)
 
 
 def _case(inliner: Inliner, c: Conversion, scope: Scope) -> Values:
-    """The region that the operand numbers; the last one for all other numbers."""
+    """The region with the operand's number, or the last one if there is none."""
     if _is_nothing(inliner, c):
         return ()
     return _choose(inliner, c, 0, c.inputs[0], scope, c.into)
 
 
 def _is_nothing(inliner: Inliner, c: Conversion) -> bool:
-    """Whether nobody sees which region runs: JAX writes such a branch where the results
-    are operands. What else the regions compute is for nobody."""
+    """Whether the operation has no results and no effects.
+
+    JAX writes branches without results; what their regions compute is unused.
+    """
     if c.op.results:
         return False
     within: list[Operation] = [c.op]
-    for op in within:  # grows by the functions that are called
+    for op in within:  # functions that are called are appended
         for inner in op.walk():
             if name_of(inner) in _WITH_EFFECTS:
                 return False
@@ -439,7 +441,7 @@ def _choose(
     scope: Scope,
     into: list[Operation],
 ) -> Values:
-    """The case's regions from `number` on."""
+    """Branches to one of the regions from `number` on."""
     regions = c.op.regions[number:]
     if len(regions) == 1:
         return inliner.block(regions[0].block, {**scope}, into)
@@ -471,7 +473,9 @@ def _branch(
     into: list[Operation],
     others: tuple[SSAValue, Others] | None = None,
 ) -> Values:
-    """The first region or the second; or what `others` makes of an index."""
+    """Branches to the first or the second region. The second branch is the result of
+    `others` for an index, if it is given.
+    """
     captured = list(_captured(*regions))
     outside = [scope[value] for value in captured]
     if others:
@@ -500,4 +504,4 @@ _CONTROL: Mapping[str, Callable[[Inliner, Conversion, Scope], Values]] = {
 }
 
 KNOWN = {*_CONTROL, *CONVERSIONS, "stablehlo.composite", "stablehlo.return"}
-"""The names of the operations that are understood, if only in some forms."""
+"""The names of operations that are supported, at least in some forms."""

@@ -1,4 +1,4 @@
-"""One operation on its way from StableHLO to tgraph, and what conversions share."""
+"""The conversion of one StableHLO operation to tgraph, and helpers for converters."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -58,7 +58,7 @@ _WIDTHS = (1, 2, 4, 8, 16, 32, 64)
 
 
 def check_type(type: Attribute) -> None:
-    """Refuses what tgraph has no values of."""
+    """Raises `Unsupported` for a type of which tgraph has no values."""
     if not isinstance(type, TensorType):
         raise Unsupported(f"with a value of type {type}")
     tensor = cast(AnyTensor, type)
@@ -73,7 +73,7 @@ def check_type(type: Attribute) -> None:
 
 
 def parts_of(type: Attribute) -> Iterator[Attribute]:
-    """The types in a tuple; any other type itself."""
+    """The types in a tuple type, recursively; for any other type, the type itself."""
     if not isinstance(type, TupleType):
         yield type
         return
@@ -83,19 +83,19 @@ def parts_of(type: Attribute) -> Iterator[Attribute]:
 
 @dataclass(slots=True)
 class Conversion:
-    """One operation, on its way: what it was and where the operations for it go."""
+    """The conversion of one operation, with its new operands and the output `into`."""
 
     op: Operation
     inputs: Values
-    """The new values of its operands."""
+    """The new values of the operands."""
 
     into: list[Operation]
 
     block: Callable[[Block, dict[SSAValue, SSAValue], list[Operation]], Values]
-    """Appends what a block does, given its arguments; returns what it passes on."""
+    """Appends the operations of a block for given arguments; returns its results."""
 
     scope: Mapping[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
-    """What the values around the operation are."""
+    """The new values of all values that the operation can use."""
 
     @property
     def result_type(self) -> AnyTensor:
@@ -105,7 +105,7 @@ class Conversion:
         return self.op.properties.get(name, self.op.attributes.get(name))
 
     def integers(self, name: str, default: Sequence[int] = ()) -> Sequence[int]:
-        """The elements of an integer array, which a dense tensor may hold as well."""
+        """The elements of an integer array, which may also be a dense tensor."""
         attr = self.attribute(name)
         if attr is None:
             return default
@@ -118,7 +118,7 @@ class Conversion:
         raise Unsupported(f"with {name} = {attr}")
 
     def array(self, name: str, default: Sequence[int] = ()) -> Attribute:
-        """The same as an attribute of tgraph's."""
+        """The elements of an integer array as an attribute of tgraph."""
         attr = self.attribute(name)
         if isinstance(attr, DenseArrayBase):
             array = cast(IntegerArray, attr)
@@ -131,19 +131,19 @@ class Conversion:
         return IntegerAttr(default, i64) if attr is None else attr
 
     def number_in(self, name: str, default: int) -> int:
-        """An integer, or whether a flag is set."""
+        """The value of an integer attribute, or of a flag as 0 or 1."""
         attr = self.attribute(name)
         return attr.value.data if isinstance(attr, IntegerAttr) else default
 
     def option(self, name: str) -> Attribute | None:
-        """Of a custom call."""
+        """An option of a custom call."""
         config = self.attribute("mhlo.backend_config")
         if not isinstance(config, DictionaryAttr):
             return None
         return config.data.get(name)
 
     def text(self, name: str) -> str:
-        """What a dialect's own attribute says, as text."""
+        """The text of an unregistered dialect's attribute; empty if it is missing."""
         match self.attribute(name):
             case UnregisteredAttr(value=StringAttr(data=text)):
                 return text.strip()
@@ -160,7 +160,7 @@ class Conversion:
         /,
         **properties: Attribute,
     ) -> SSAValue:
-        """Appends an operation, whose type is that of the original's first result."""
+        """Appends an operation; the type is that of the original's first result."""
         properties["operandSegmentSizes"] = segments(inputs, ())
         dims = properties.pop(DIMS, None)
         op = op_type.create(
@@ -184,7 +184,7 @@ class Conversion:
         /,
         **properties: Attribute,
     ) -> Values:
-        """Appends an operation of several results."""
+        """Appends an operation with several results."""
         properties["operandSegmentSizes"] = segments(inputs, ())
         op = op_type.create(
             operands=inputs,
@@ -198,7 +198,7 @@ class Conversion:
         return op.results
 
     def _complete(self, op: TensorOp) -> None:
-        """Fills in what sizes of the results follow from the inputs."""
+        """Infers dynamic sizes of the results from the inputs."""
         declared = [cast(AnyTensor, result.type) for result in op.results]
         if not any(DYNAMIC_INDEX in type.get_shape() for type in declared):
             return
@@ -213,7 +213,7 @@ class Conversion:
                 Rewriter.replace_value_with_new_type(op.results[index], type)
 
     def number(self, value: float, type: AnyTensor) -> SSAValue:
-        """A tensor of this type with this number everywhere."""
+        """A tensor of type `type` whose elements all equal `value`."""
         element = type.element_type
         if is_complex(element):
             parts = with_element(type, real_element(element))
@@ -229,11 +229,11 @@ class Conversion:
         return self.emit(shaping.ConstantOp, (), type, value=number)
 
     def region(self, index: int) -> Region:
-        """A region on single elements, converted."""
+        """Converts a region whose arguments are single elements."""
         return self.converted(self.op.regions[index].block)
 
     def converted(self, old: Block) -> Region:
-        """A block on single elements as a region."""
+        """Converts a block whose arguments are single elements to a region."""
         new = Block(arg_types=[argument.type for argument in old.args])
         ops: list[Operation] = []
         scope = dict[SSAValue, SSAValue](zip(old.args, new.args, strict=True))
@@ -251,7 +251,7 @@ class Conversion:
         return Region(new)
 
     def applied(self, index: int, inputs: Values) -> list[SSAValue]:
-        """What a region on single elements gives for those of tensors of one shape."""
+        """Applies a region on single elements to those of tensors of one shape."""
         *ops, end = (block := self.region(index).block).ops
         shape = shape_of(type_of(inputs[0]))
         values = dict[SSAValue, SSAValue](zip(block.args, inputs, strict=True))
@@ -282,7 +282,7 @@ def type_of(value: SSAValue) -> AnyTensor:
 
 
 def broadcast(c: Conversion, value: SSAValue, type: AnyTensor) -> SSAValue:
-    """A scalar as a tensor of the shape of `type`; other tensors as they are."""
+    """Broadcasts a scalar to the shape of `type`; other tensors are unchanged."""
     if type_of(value).shape == type.shape or shape_of(type_of(value)):
         return value
     result_type = with_element(type, type_of(value).element_type)
@@ -296,14 +296,14 @@ def same(op_type: type[TensorOp], c: Conversion) -> Values:
 
 
 def arrays(op_type: type[TensorOp], names: Mapping[str, str], c: Conversion) -> Values:
-    """The same operation with integer arrays under the names that tgraph has."""
+    """Emits `op_type`; `names` maps tgraph's names of arrays to StableHLO's."""
     properties = {ours: c.array(theirs) for ours, theirs in names.items()}
     return (c.emit(op_type, c.inputs, **properties),)
 
 
 @cache
 def fields_of(text: str) -> Mapping[str, tuple[int, ...]]:
-    """The numbers in `lhs_dims = [0, 1], index = 2`, by name."""
+    """Parses `lhs_dims = [0, 1], index = 2` into numbers by name."""
     return {
         name: tuple(int(number) for number in re.findall(r"-?\d+", numbers))
         for name, numbers in re.findall(r"(\w+) = (\[[^\]]*\]|-?\d+)", text)
@@ -311,6 +311,6 @@ def fields_of(text: str) -> Mapping[str, tuple[int, ...]]:
 
 
 def padding(c: Conversion, rank: int) -> tuple[IntegerArray, IntegerArray]:
-    """The `rank` pairs (low, high) of the attribute `padding`, taken apart."""
+    """The low and the high ends of the `rank` pairs in the attribute `padding`."""
     padding = c.integers("padding", [0] * (2 * rank))
     return ints(padding[::2]), ints(padding[1::2])

@@ -1,4 +1,4 @@
-"""Custom calls, by the names that JAX gives them."""
+"""Converts custom calls by the names that JAX gives them."""
 
 import re
 from collections.abc import Mapping
@@ -23,16 +23,17 @@ from .conversion import Conversion, Converter, Values, type_of
 from .matrices import ROUTINE, ROUTINES
 
 CHECKPOINT_NAME = "checkpoint_name"
-"""The custom call that stands for JAX's primitive `name`, with the name as its
-`backend_config`; see `frontends.jax.lower`."""
+"""The custom call that represents JAX's primitive `name`. Its `backend_config` is the
+name; see `frontends.jax.lower`.
+"""
 
 
 def _name(c: Conversion) -> Values:
-    """Puts JAX's name of a value into its location: `jit(step)/jvp()/name[h0]`."""
+    """Adds JAX's name of a value to its location: `jit(step)/jvp()/name[h0]`."""
     place, name = c.op.location, c.attribute("backend_config")
     maker = c.inputs[0].owner
     if not isinstance(maker, Operation) or len(maker.results) > 1:
-        return c.inputs  # an argument, or of a loop, whose results have one location
+        return c.inputs  # an argument, or one of several results with one location
     if isinstance(place, NameLoc) and isinstance(name, StringAttr):
         path = f"{place.desc.data}[{name.data}]"
         maker.location = NameLoc(StringAttr(path), place.location)
@@ -40,7 +41,7 @@ def _name(c: Conversion) -> Values:
 
 
 def computations(op: Operation) -> list[str]:
-    """The functions that a custom call is given, by name."""
+    """The names of the functions that a custom call refers to."""
     name = "called_computations"
     match op.properties.get(name, op.attributes.get(name)):
         case ArrayAttr(data=names):
@@ -50,7 +51,7 @@ def computations(op: Operation) -> list[str]:
 
 
 def _approx_top_k(c: Conversion) -> Values:
-    """All of the first k, not only as many as are asked for."""
+    """Computes the exact first k elements."""
     comparators = [SymbolTable.lookup_symbol(c.op, n) for n in computations(c.op)]
     number = c.option("reduction_dim")
     comparator = comparators[0] if comparators else None
@@ -84,7 +85,7 @@ def _custom_call(c: Conversion) -> Values:
 
 
 def _explained(c: Conversion, name: str, is_routine: bool) -> str:
-    """What of JAX's functions makes such a call."""
+    """What the custom call is in JAX, for messages."""
     primitive = path_of(c.op).rpartition("/")[2]
     if is_routine and primitive:
         return f", which is JAX's {primitive},"
@@ -94,7 +95,7 @@ def _explained(c: Conversion, name: str, is_routine: bool) -> str:
 
 
 def _as_it_is(c: Conversion) -> Values:
-    """What only tells how a program is to be divided among devices."""
+    """Drops calls that only state how a program is divided among devices."""
     return c.inputs
 
 

@@ -1,4 +1,4 @@
-"""Elementwise operations, those of CHLO too."""
+"""Converts elementwise operations of StableHLO and CHLO."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -89,19 +89,19 @@ def _batch_norm_inference(c: Conversion) -> Values:
 
 
 def _bitcast_convert(c: Conversion) -> Values:
-    """Between sizes: parts of a larger element lie along the last dimension."""
+    """If sizes differ, the last dimension has the parts of a larger element."""
     (x,) = c.inputs
     source, target = type_of(x), c.result_type
     widths = [_width(t.element_type) for t in (source, target)]
     if widths[0] == widths[1]:
         return (c.emit(elementwise.BitcastConvertOp, (x,)),)
     narrow, wide = (IntegerType(width) for width in sorted(widths))
-    # Integers of less than a byte have the bits that they are converted from, or to.
+    # For integers of less than a byte, a conversion of the value is a bitcast.
     recast = (
         elementwise.ConvertOp if narrow.bitwidth < 8 else elementwise.BitcastConvertOp
     )
     parts = source if widths[0] < widths[1] else target
-    space = with_element(parts, wide)  # one wide integer for each part
+    space = with_element(parts, wide)  # a wide integer for each part
     dims = ints(range(parts.get_num_dims() - 1))
     last = IntegerAttr(parts.get_num_dims() - 1, i64)
     number = c.emit(shaping.IotaOp, (), space, dimension=last)
@@ -128,7 +128,7 @@ def _bitcast_convert(c: Conversion) -> Values:
 
 
 def _width(element: Attribute) -> int:
-    """The bits of an element that may become parts of others."""
+    """The bits of an element that can be split into others, or be a part of one."""
     if isinstance(element, IntegerType):
         return element.bitwidth
     if is_complex(element) or cast(AnyFloat, element).bitwidth < 8:
@@ -137,8 +137,10 @@ def _width(element: Attribute) -> int:
 
 
 def _reduce_precision(c: Conversion) -> Values:
-    """By the bits, as XLA: what has a smaller exponent becomes zero, a larger one
-    infinity; without a mantissa, so does NaN, as in StableHLO's interpreter."""
+    """Works on the bits, like XLA: numbers with too small an exponent become zero,
+    those with too large an exponent infinity. NaN becomes infinity if there are no
+    mantissa bits, as in StableHLO's interpreter.
+    """
     (x,) = c.inputs
     element = type_of(x).element_type
     own_exponent, own_mantissa = float_bits(element)
@@ -178,7 +180,7 @@ def _map(c: Conversion) -> Values:
 
 
 def _mulhi(c: Conversion) -> Values:
-    """The upper half of the product's bits; of 64 by halves (Hacker's Delight, 8-2)."""
+    """The upper half of the product's bits (for 64 bits, Hacker's Delight, 8-2)."""
     x, y = c.inputs
     element = cast(AnyInteger, type_of(x).element_type)
     is_signed = element.signedness.data is not Signedness.UNSIGNED
@@ -218,7 +220,7 @@ def _written_out(name: str, c: Conversion) -> Values:
 
 
 def _next_after(c: Conversion) -> Values:
-    """The next number from x towards y, by the bits of x as an integer."""
+    """The next number from x towards y, computed on the bits of x."""
     x, y = c.inputs
     type = c.result_type
     width = 8 * element_bytes(type.element_type)
@@ -241,7 +243,7 @@ def _next_after(c: Conversion) -> Values:
     step = select(is_outward, c.number(1, integers), c.number(-1, integers))
     moved = c.emit(elementwise.AddOp, (bits, step), integers)
     moved = c.emit(elementwise.BitcastConvertOp, (moved,))
-    # From zero, the smallest number of the sign of y.
+    # From zero, the next number is the smallest one with the sign of y.
     below = c.number(1 - (1 << (width - 1)), integers)
     least = select(compare(y, "LT", zero), below, c.number(1, integers))
     least = c.emit(elementwise.BitcastConvertOp, (least,))
@@ -252,7 +254,7 @@ def _next_after(c: Conversion) -> Values:
 
 
 def _infinite(sign: int, c: Conversion) -> Values:
-    """Whether elements are infinite, of the sign if that is not 0."""
+    """Whether elements are infinite, with this sign unless it is 0."""
     (x,) = c.inputs
     if not sign:
         x = c.emit(elementwise.AbsOp, (x,), type_of(x))
@@ -264,7 +266,7 @@ def _infinite(sign: int, c: Conversion) -> Values:
 def _on_complex(
     op_type: type[TensorOp], write: Callable[[TensorBuilder, SSAValue], SSAValue]
 ) -> Converter:
-    """The operation; on complex numbers, what it is written out to."""
+    """Emits `op_type`; complex numbers are converted by `write` instead."""
 
     def convert(c: Conversion) -> Values:
         (x,) = c.inputs
@@ -276,7 +278,7 @@ def _on_complex(
 
 
 def _convert(c: Conversion) -> Values:
-    """Of complex numbers to others, the real part."""
+    """A conversion from complex to real numbers takes the real part."""
     (x,) = c.inputs
     element = type_of(x).element_type
     if is_complex(element) and not is_complex(c.result_type.element_type):
@@ -286,7 +288,7 @@ def _convert(c: Conversion) -> Values:
 
 
 def _part(op_type: type[TensorOp], c: Conversion) -> Values:
-    """Of real numbers, themselves or zeros."""
+    """The real part of a real number is itself; its imaginary part is zero."""
     (x,) = c.inputs
     if is_complex(type_of(x).element_type):
         return same(op_type, c)

@@ -1,4 +1,4 @@
-"""A module of StableHLO → one of tgraph: functions, their arguments, donation."""
+"""Converts a module of StableHLO to tgraph: functions, arguments, donation."""
 
 from collections.abc import Iterable, Mapping
 from typing import cast
@@ -48,9 +48,9 @@ _PRIVATE = StringAttr("private")
 
 
 def convert(module: ModuleOp) -> None:
-    """Converts the module in place. How it is to be divided among devices is dropped.
+    """Converts the module in place. Drops shardings.
 
-    Raises one `LocatedError` for all that is not supported.
+    Raises one `LocatedError` with all unsupported operations.
     """
     functions = {f.sym_name.data: f for f in module.ops if isinstance(f, FuncOp)}
     helpers = {name for op in module.walk() for name in computations(op)}
@@ -79,7 +79,7 @@ def convert(module: ModuleOp) -> None:
 
 
 def _donations(func: FuncOp) -> list[int | None]:
-    """For each argument, the number of the result that it is donated to, if any."""
+    """For each argument, the number of the result that it is donated to, or None."""
     arguments = argument_attributes(func)
     inputs = func.function_type.inputs.data
     outputs = func.function_type.outputs.data
@@ -111,7 +111,7 @@ def _donations(func: FuncOp) -> list[int | None]:
 
 
 def _is_static(type: Attribute) -> bool:
-    """Whether types that are equal are so for sure: not every `?` is the same size."""
+    """Whether equality of types implies equal sizes: two `?` may differ."""
     return not isinstance(type, TensorType) or is_static(cast(AnyTensor, type))
 
 
@@ -121,7 +121,7 @@ def _name(attributes: Mapping[str, Attribute]) -> str:
 
 
 def _of_result(attributes: dict[str, Attribute]) -> dict[str, Attribute]:
-    """Our attributes of a result, with the name that JAX gives it."""
+    """tgraph's attributes of a result, with JAX's name for it."""
     info = attributes.get(_INFO)
     return ({NAME: info} if info else {}) | _ours(attributes)
 
@@ -135,7 +135,7 @@ def _ours(attributes: dict[str, Attribute]) -> dict[str, Attribute]:
 def _of_argument(
     attributes: dict[str, Attribute], result: int | None
 ) -> dict[str, Attribute]:
-    """Our attributes of an argument that is donated to a result, or to none."""
+    """tgraph's attributes of an argument; `result` is the result it is donated to."""
     ours = _ours(attributes)
     if result is not None:
         return ours | {RESULT: IntegerAttr(result, i32)}
@@ -144,7 +144,7 @@ def _of_argument(
 
 
 def _convert(func: FuncOp, inliner: Inliner) -> FuncOp:
-    """The function at level 1; `func` stays as it is."""
+    """Returns the function at level 1; `func` is unchanged."""
     for index, type in enumerate(func.function_type.inputs):
         try:
             check_type(stored(type))
@@ -194,7 +194,7 @@ def _convert(func: FuncOp, inliner: Inliner) -> FuncOp:
 
 
 def _error(module: ModuleOp, unsupported: Mapping[Operation, str]) -> LocatedError:
-    """One error, at the first place, with a line for each further one."""
+    """One error with a line for each unsupported operation, located at the first."""
     found: list[tuple[Operation, str]] = []
     for op in module.walk():
         if op in unsupported:

@@ -1,4 +1,4 @@
-"""Gather, scatter and dynamic slices."""
+"""Converts gather, scatter, and dynamic slices."""
 
 from collections.abc import Mapping
 from functools import partial

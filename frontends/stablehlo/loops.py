@@ -1,4 +1,4 @@
-"""Operations that become loops: chlo.scan, and scatter by any body."""
+"""Converts operations to loops: chlo.scan, and scatter by any body."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -22,7 +22,7 @@ _COUNT = TensorType(i32, [])
 
 
 def _counted(b: TensorBuilder) -> tuple[Loop[TensorBuilder], SSAValue]:
-    """A loop, and the number of the iteration."""
+    """A new loop, and the number of its iteration."""
     loop = Loop(b)
     return loop, loop.carry(b.splat(0, _COUNT))
 
@@ -30,7 +30,7 @@ def _counted(b: TensorBuilder) -> tuple[Loop[TensorBuilder], SSAValue]:
 def _closed(
     loop: Loop[TensorBuilder], count: int, number: SSAValue, following: Values
 ) -> list[SSAValue]:
-    """What such a loop carries, after `count` iterations."""
+    """Closes a loop of `count` iterations; returns the final carried values."""
     _, *results = loop.close(
         [loop.body.apply(elementwise.AddOp, number, 1), *following],
         lambda b, values: compare(b, values[0], "LT", count),
@@ -39,7 +39,7 @@ def _closed(
 
 
 def _scan(c: Conversion) -> Values:
-    """The body's first results are rows of the operation's, the others are carried."""
+    """The body's first results are stacked to results; the others are carried."""
     count, _ = c.integers("operandSegmentSizes")
     scanned, initial = c.inputs[:count], c.inputs[count:]
     axis = c.number_in("dimension", 0)
@@ -67,8 +67,10 @@ def _scan(c: Conversion) -> Values:
 
 
 def scatter_by(c: Conversion, fields: Mapping[str, Sequence[int]]) -> Values:
-    """By a body of its own: gathers what is there, and scatters what the body makes of
-    it; one window after the other where indices may repeat."""
+    """Scatters by a body: gathers the windows, applies the body, and writes them back.
+
+    If indices may repeat, the windows are processed one by one in a loop.
+    """
     number = len(c.op.results)
     operands, updates = c.inputs[:number], c.inputs[number + 1 :]
     shapes = [shape_of(value) for value in c.inputs]
@@ -110,8 +112,9 @@ def scatter_by(c: Conversion, fields: Mapping[str, Sequence[int]]) -> Values:
 def _vectors(
     b: TensorBuilder, indices: SSAValue, fields: Mapping[str, Sequence[int]]
 ) -> tuple[SSAValue, list[int], list[int]]:
-    """The index vectors as rows, with the batch dimensions' numbers; the operand's
-    dimensions that they index; and those that windows do not have."""
+    """The index vectors as rows, extended by batch indices; the dimensions of the
+    operand that they index; and the dimensions that windows lack.
+    """
     (vector_dim,) = fields.get("index_vector_dim", (0,))
     rank = len(shape_of(indices))
     if vector_dim == rank:
@@ -135,7 +138,7 @@ def _vectors(
 
 
 def _rows(b: TensorBuilder, updates: SSAValue, windows: Sequence[int]) -> SSAValue:
-    """Updates with a window in each row."""
+    """The updates with a window in each row."""
     shape = shape_of(updates)
     batch = [d for d in range(len(shape)) if d not in windows]
     ordered = b.transpose(updates, [*batch, *windows])
@@ -151,7 +154,7 @@ def _windows(
     to_operand: Sequence[int],
     dropped: Sequence[int],
 ) -> SSAValue:
-    """What is in the windows now."""
+    """The current contents of the windows."""
     sizes = iter(window)
     slices = [1 if d in dropped else next(sizes) for d in range(len(shape_of(x)))]
     return b.emit(

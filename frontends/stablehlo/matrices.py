@@ -1,8 +1,8 @@
-"""Linear algebra: StableHLO's operations, and LAPACK's routines as JAX calls them.
+"""Converts linear algebra: StableHLO's operations, and JAX's calls of LAPACK.
 
-A routine's last result says for each matrix whether it failed. Of factorizations it is
-always 0 here: the operations give NaN for a matrix that LAPACK fails on, as JAX does
-then.
+The last result of a routine is a status for each matrix. For factorizations it is
+always 0 here, because the operations return NaN for a matrix on which LAPACK fails, as
+JAX does in that case.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ from ..unsupported import Unsupported
 from .conversion import Conversion, Converter, Values, type_of
 
 ROUTINE = r"lapack_[sdcz](\w+)_ffi"
-"""The custom calls whose names are LAPACK's."""
+"""Matches custom calls of LAPACK's routines."""
 
 _TRANSPOSES = dict(zip("NTC", matrices.TRANSPOSES, strict=True))
 
@@ -52,7 +52,7 @@ def _solved(c: Conversion, **properties: Attribute) -> Values:
 
 
 def _option(c: Conversion, name: str) -> str:
-    """The letter that an option of the routine is: `U` for the upper triangle."""
+    """An option of the routine, as a letter: `U` for the upper triangle."""
     number = c.option(name)
     return chr(number.value.data) if isinstance(number, IntegerAttr) else ""
 
@@ -62,14 +62,14 @@ def _flag(c: Conversion, name: str, letter: str) -> Attribute:
 
 
 def _succeeded(c: Conversion) -> Values:
-    """The last result: 0 for each matrix."""
+    """The status result: 0 for each matrix."""
     return (c.number(0, tensor_type_of(c.op.results[-1].type)),)
 
 
 def _factors(
     c: Conversion, op_type: type[TensorOp], numbers: Sequence[int], **flags: Attribute
 ) -> Values:
-    """The operation's results, of the types of these results of the routine."""
+    """Emits the factorization with the types of results `numbers` of the routine."""
     types = [c.op.results[number].type for number in numbers]
     return c.emit_all(op_type, c.inputs, types, **flags)
 
@@ -116,7 +116,7 @@ def _syevd(c: Conversion) -> Values:
 
 
 def _gesdd(c: Conversion) -> Values:
-    """The first result, what the routine leaves of its operand, nobody reads."""
+    """The first result, the operand as the routine overwrites it, is unused."""
     rows, columns = shape_of(type_of(c.inputs[0]))[-2:]
     u, vh = (shape_of(tensor_type_of(c.op.results[n].type)) for n in (2, 3))
     full = YES if (u[-1], vh[-2]) == (rows, columns) else NO
@@ -125,7 +125,7 @@ def _gesdd(c: Conversion) -> Values:
 
 
 def _geev(c: Conversion) -> Values:
-    """Of real matrices, the real and the imaginary parts of eigenvalues are results."""
+    """For real matrices, eigenvalues have separate real and imaginary parts."""
     *values, left, right = (tensor_type_of(r.type) for r in c.op.results[:-1])
     element = cast(ComplexType, left.element_type)
     found, *vectors = c.emit_all(
@@ -139,7 +139,7 @@ def _geev(c: Conversion) -> Values:
 
 
 def _gtsv(c: Conversion) -> Values:
-    """The first three results, what is left of the diagonals, nobody reads."""
+    """The first three results, the overwritten diagonals, are unused."""
     if any(map(is_dynamic, shape_of(type_of(c.inputs[-1])))):
         raise Unsupported("of symbolic sizes")
     b = TensorBuilder(c.into, c.op.location)

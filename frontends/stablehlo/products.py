@@ -1,7 +1,7 @@
-"""dot_general, convolution, and Fourier transforms.
+"""Converts dot_general, convolution, and Fourier transforms.
 
-Operands of a product with wider results are converted first; a flipped window
-(`window_reversal`) reverses the kernel.
+Operands are converted to a wider element type of the result before the product. The
+kernel is reversed in the dimensions of `window_reversal`.
 """
 
 import re
@@ -49,8 +49,11 @@ def _dot_general(c: Conversion) -> Values:
 
 
 def _ragged_dot(c: Conversion) -> Values:
-    """Each group of rows with its own matrix: products summed over the groups, too, of
-    operands that are zero in the rows of other groups."""
+    """Multiplies each group of rows by its own matrix.
+
+    This is one product that also contracts the groups. The left operand is repeated for
+    each group, and is zero in the rows of other groups.
+    """
     fields = fields_of(c.text("ragged_dot_dimension_numbers"))
     (ragged,), (group,) = (
         fields["lhs_ragged_dimensions"],
@@ -120,7 +123,7 @@ def _convolution(c: Conversion) -> Values:
 
 
 def _padding(c: Conversion, rank: int) -> tuple[Attribute, Attribute]:
-    """That of a `dynamic_conv` is an operand."""
+    """The padding, which is an operand of `dynamic_conv` and else an attribute."""
     if len(c.inputs) == 2:
         return padding(c, rank)
     sizes = numbers(shape_in(c.inputs[2]))
@@ -128,7 +131,7 @@ def _padding(c: Conversion, rank: int) -> tuple[Attribute, Attribute]:
 
 
 def _dot(c: Conversion) -> Values:
-    """The last dimension of the left operand with the first of the right one."""
+    """Contracts the last dimension of the left operand with the right one's first."""
     properties = {
         "lhs_batching_dimensions": ints(()),
         "rhs_batching_dimensions": ints(()),

@@ -1,9 +1,9 @@
-"""Quantized elements: integers that stand for `(integer - zero point) * scale`.
+"""Converts quantized elements, which represent `(integer - zero point) * scale`.
 
     tensor<4x!quant.uniform<i8:f32, 0.5:3>>      at level 0
     tensor<4xi8>                                 at level 1
 
-An operation on them computes with the numbers that they stand for, and rounds its
+An operation on quantized elements dequantizes its operands, computes, and quantizes its
 result (StableHLO's `dequantize_op_quantize`). Operations that only move elements move
 the integers.
 """
@@ -56,18 +56,18 @@ _EXPRESSED: Mapping[str, AnyFloat] = {str(type): type for type in (bf16, f16, f3
 
 @dataclass(frozen=True)
 class Quantization:
-    """What a quantized element type says."""
+    """The parameters of a quantized element type."""
 
     storage: AnyInteger
     expressed: AnyFloat
     limits: tuple[int, int]
-    """The smallest and the largest integer that is used."""
+    """The smallest and the largest integer in use."""
 
     axis: int | None
-    """Where there is a scale for each index of a dimension."""
+    """The dimension that has a scale for each index; None if there is one scale."""
 
     parameters: Sequence[tuple[float, int]]
-    """Scales and zero points."""
+    """Pairs of a scale and a zero point."""
 
 
 @cache
@@ -92,7 +92,7 @@ def _quantization(element: Attribute) -> Quantization | None:
 
 
 def quantization_of(type: Attribute) -> Quantization | None:
-    """Of a tensor's elements; None if they are not quantized, or in another way."""
+    """The quantization of a tensor's elements; None if it is missing or unknown."""
     if not isinstance(type, TensorType):
         return None
     return _quantization(cast(AnyTensor, type).element_type)
@@ -105,7 +105,7 @@ def stored(type: Attribute) -> Attribute:
 
 
 def expressed(type: Attribute) -> Attribute:
-    """The type of the numbers that a value stands for."""
+    """The type of the numbers that a value represents."""
     found = quantization_of(type)
     return with_element(cast(AnyTensor, type), found.expressed) if found else type
 
@@ -116,14 +116,14 @@ def is_quantized(op: Operation) -> bool:
 
 
 def moves_integers(op: Operation) -> bool:
-    """Whether an operation may work on the integers themselves."""
+    """Whether the operation can work on the integers directly."""
     found = [quantization_of(v.type) for v in (*op.operands, *op.results)]
     same = {str(quantization.parameters) for quantization in found if quantization}
     return name_of(op) in _MOVING and len(same) == 1
 
 
 def retyped(op: Operation, as_type: Callable[[Attribute], Attribute]) -> Operation:
-    """The operation with results of other types."""
+    """A clone of the operation, with the types of its results replaced."""
     new = op.clone()
     for result in new.results:
         Rewriter.replace_value_with_new_type(result, as_type(result.type))
@@ -131,8 +131,9 @@ def retyped(op: Operation, as_type: Callable[[Attribute], Attribute]) -> Operati
 
 
 def dequantized(b: TensorBuilder, x: SSAValue, type: Attribute) -> SSAValue:
-    """The numbers that a value at level 1 stands for, whose type at level 0 is given;
-    other values as they are."""
+    """The numbers that a value at level 1 represents, where `type` is its type at level
+    0; other values are unchanged.
+    """
     if (q := quantization_of(type)) is None:
         return x
     scale, zero = _parameters(b, x, q)
@@ -141,7 +142,7 @@ def dequantized(b: TensorBuilder, x: SSAValue, type: Attribute) -> SSAValue:
 
 
 def quantized(b: TensorBuilder, x: SSAValue, type: Attribute) -> SSAValue:
-    """The integers that stand for numbers, where the type is quantized."""
+    """The integers that represent the numbers `x`, if `type` is quantized."""
     if (q := quantization_of(type)) is None:
         return x
     scale, zero = _parameters(b, x, q)
@@ -153,7 +154,7 @@ def quantized(b: TensorBuilder, x: SSAValue, type: Attribute) -> SSAValue:
 def _parameters(
     b: TensorBuilder, x: SSAValue, q: Quantization
 ) -> tuple[SSAValue | float, SSAValue | float]:
-    """Scale and zero point: numbers, or tensors along the axis."""
+    """Scale and zero point, as numbers or as tensors along the axis."""
     if q.axis is None:
         return q.parameters[0]
     after = len(shape_of(x)) - q.axis - 1

@@ -1,15 +1,15 @@
-"""StableHLO in any form that JAX writes → level 0, with jaxlib's MLIR bindings.
+"""Reads StableHLO in any form that JAX writes to level 0, by jaxlib's MLIR bindings.
 
-Level 0 is StableHLO as xDSL holds it: a module whose operations `stablehlo.*` and
-`chlo.*` are unregistered, with `func.func`, `func.call` and `func.return`. jaxlib
-parses and verifies; what it built is then walked, so that no text is parsed twice.
+Level 0 is StableHLO in xDSL: a module with unregistered operations `stablehlo.*` and
+`chlo.*`, and `func.func`, `func.call` and `func.return`. jaxlib parses and verifies the
+module, which is then walked, so no text is parsed twice.
 
-The elements of a dense constant are taken over as bytes. A splat stays one element at
-any shape: a `DenseIntOrFPElementsAttr` with the full type and the bytes of one element,
-which prints as valid MLIR, `dense<0.0> : tensor<1024xf32>`. (xDSL's own parser would
-store all elements. Only level 0 holds the short form.)
+The elements of a dense constant are copied as bytes. A splat of any shape is stored as
+one element: a `DenseIntOrFPElementsAttr` with the full type and the bytes of one
+element, which prints as valid MLIR, `dense<0.0> : tensor<1024xf32>`. (xDSL's own parser
+would store all elements. This form occurs at level 0 only.)
 
-Import this module only where jaxlib may be needed: it raises `ImportError` without.
+Import this module only if jaxlib is required: without it, the import fails.
 """
 
 # jaxlib's type stubs are incomplete.
@@ -57,26 +57,26 @@ from ...dialects.tgraph.base import NAME
 from .. import bytecode
 from ..mlir_text import parse_attribute, permissive, unregistered_op
 
-_UNNAMED = "-"  # the file that MLIR says the text came from
+_UNNAMED = "-"  # MLIR's file name for text without one
 
 
 def read_text(text: str, name: str, ctx: Context, *, first_line: int = 1) -> ModuleOp:
-    """Level 0 of StableHLO text, pretty or generic, in a file called `name`.
+    """Reads StableHLO text, pretty or generic, of a file called `name`, to level 0.
 
-    Raises `ParseError` for text that is not valid StableHLO.
+    Raises `ParseError` for invalid text.
     """
     text = "\n" * (first_line - 1) + text
     return _read(lambda context: ir.Module.parse(text, context), name, ctx, text)
 
 
 def read_bytecode(data: bytes, name: str, ctx: Context) -> ModuleOp:
-    """Level 0 of MLIR bytecode, also of a portable artifact (versioned StableHLO).
+    """Reads MLIR bytecode or a portable artifact (versioned StableHLO) to level 0.
 
-    Raises `LocatedError` for bytes that are not valid.
+    Raises `LocatedError` for invalid bytes.
     """
     try:
         return _read(bytecode.parser(data), name, ctx)
-    except (RuntimeError, ValueError) as error:  # jaxlib's, of names that are no UTF-8
+    except (RuntimeError, ValueError) as error:  # from jaxlib, for names not in UTF-8
         raise LocatedError(f"{name} is not valid MLIR bytecode: {error}") from None
 
 
@@ -94,7 +94,7 @@ def _read(
             if not errors:
                 raise LocatedError(f"{name}: {error}") from None
             raise _located(errors[0], name, text) from None
-        except (RuntimeError, ValueError) as error:  # where jaxlib knows no place
+        except (RuntimeError, ValueError) as error:  # from jaxlib, without a location
             raise LocatedError(f"MLIR cannot read {name}: {error}") from None
         return _Importer(ctx, name).module(module)
 
@@ -105,10 +105,10 @@ class _Error(NamedTuple):
 
 
 def _context(errors: list[_Error]) -> ir.Context:
-    """A context that adds MLIR's error messages to `errors`.
+    """A context that appends MLIR's error messages to `errors`.
 
-    jaxlib 0.10 would collect them itself, and end the process where damage is in the
-    text of a message or of a note.
+    jaxlib 0.10 would collect the messages itself, and abort the process if the text of
+    a message or note is damaged.
     """
 
     def keep(diagnostic: ir.Diagnostic) -> bool:
@@ -128,7 +128,7 @@ def _context(errors: list[_Error]) -> ir.Context:
 
 
 def _located(error: _Error, name: str, text: str | None) -> Exception:
-    """One of MLIR's errors, at its place."""
+    """Converts an error of MLIR to an exception with its location."""
     message, place = error
     if place is None or place[1] == 0:
         return LocatedError(f"{name}: {message}")
@@ -147,7 +147,7 @@ def _located(error: _Error, name: str, text: str | None) -> Exception:
 
 
 def _innermost(location: ir.Location) -> tuple[str, int, int] | None:
-    """File, line and column that `location` is about, if it names any."""
+    """The innermost file, line and column of `location`; None if there is none."""
     if isinstance(location, ir.FileLineColLoc):
         return location.filename, location.start_line, location.start_col
     if isinstance(location, ir.NameLoc):
@@ -161,7 +161,7 @@ def _innermost(location: ir.Location) -> tuple[str, int, int] | None:
 
 
 class _Importer:
-    """Builds what it reads; types, attributes and places are converted once each."""
+    """Builds the xDSL module; converts each type, attribute and location only once."""
 
     def __init__(self, ctx: Context, name: str):
         self._ctx = permissive(ctx)
@@ -218,7 +218,7 @@ class _Importer:
             raise too_deep(self._at(parent)) from None
 
     def _at(self, source: ir.Operation) -> Operation:
-        """An operation for errors at the place of another."""
+        """An operation at the location of `source`, for errors."""
         at = ModuleOp([])
         at.location = self._place(source.location) or at.location
         return at
@@ -241,7 +241,7 @@ class _Importer:
         return attr
 
     def _converted(self, source: ir.Attribute | ir.Type) -> Attribute | None:
-        """One of a frequent kind, without its text."""
+        """Converts an attribute of a frequent kind without text; None for others."""
         match source:
             case ir.RankedTensorType() if source.encoding is None:
                 element = self._attribute(source.element_type)
@@ -275,7 +275,7 @@ class _Importer:
         return DenseIntOrFPElementsAttr(type, BytesAttr(elements.tobytes()))
 
     def _complex(self, text: str) -> Attribute:
-        """A constant of complex numbers, of which jaxlib only has the text."""
+        """Parses a complex constant from its text: jaxlib has no class for it."""
         numbers, type = text[len("dense<") :].split("> : ")
         tensor = cast(
             RankedStructure[AnyDenseElement], parse_attribute(type, self._ctx)
@@ -299,7 +299,7 @@ class _Importer:
                 file, StringAttr(self._name if file == _UNNAMED else file)
             )
             location = FileLineColLoc(name, IntAttr(line), IntAttr(column))
-        if isinstance(source, ir.NameLoc):  # its place may be that of a call
+        if isinstance(source, ir.NameLoc):  # its location may be that of a call
             location = NameLoc(StringAttr(source.name_str), location or UnknownLoc())
         if location is not None:
             self._places[source] = location
@@ -307,7 +307,7 @@ class _Importer:
 
 
 def _name_arguments(func: FuncOp, arguments: Iterable[Any]) -> None:
-    """Keeps the names that JAX gives a function's arguments, as their places."""
+    """Keeps JAX's names of arguments, which are in their locations."""
     attributes = argument_attributes(func)
     for own, argument in zip(attributes, arguments, strict=True):
         if isinstance(place := argument.location, ir.NameLoc):
@@ -319,7 +319,7 @@ _COMPLEX = re.compile(r"value = (dense<.*> : tensor<[\dx]*complex<f\d+>>)")
 
 
 def _bytes_of(number: str, dtype: np.dtype[Any]) -> bytes:
-    """A float as MLIR writes it, as decimal digits or its bits."""
+    """The bytes of a float that MLIR writes in decimal digits or as its bits."""
     if number.startswith("0x"):
         return int(number, 16).to_bytes(dtype.itemsize, sys.byteorder)
     return np.array(float(number)).astype(dtype).tobytes()

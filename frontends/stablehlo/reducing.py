@@ -1,7 +1,8 @@
-"""Reductions, windows that move over a tensor, sorting, random bits.
+"""Converts reductions, reductions of windows, sorting, and random bits.
 
-A reduction goes by its kind (add, maximum, ...) where its body is one operation; then
-the kind's operation follows with the initial value, unless that is the identity.
+If the body of a reduction is one operation, the reduction has a kind (add, maximum,
+...). The initial value is then combined with the result by that operation, unless it is
+its identity.
 """
 
 from collections.abc import Mapping
@@ -30,9 +31,9 @@ from .windows import reduced_by_body
 
 
 def _body(c: Conversion, region: int) -> tuple[str, Operation]:
-    """The name of the only operation, but for the return, of a region, and itself.
+    """The only operation of a region, besides its terminator, and the operation's name.
 
-    It takes the region's two arguments and gives its result.
+    It must use the region's two arguments and define its result.
     """
     unknown = Unsupported("with a body that is not one operation on its arguments")
     block = c.op.regions[region].block
@@ -49,7 +50,7 @@ def _body(c: Conversion, region: int) -> tuple[str, Operation]:
 
 
 def kind_of(c: Conversion, region: int = 0) -> str:
-    """The reduction that a region's body stands for."""
+    """The kind of reduction by a region. Raises `Unsupported` if it has none."""
     name, _ = _body(c, region)
     kind = name.removeprefix("stablehlo.")
     if kind not in reducing.KINDS:
@@ -58,7 +59,7 @@ def kind_of(c: Conversion, region: int = 0) -> str:
 
 
 def _is_identity(kind: str, value: SSAValue) -> bool:
-    """Whether combining with `value` by `kind` is known to change nothing."""
+    """Whether `value` is known to be the identity of `kind`."""
     constant = value.owner
     while isinstance(constant, shaping.BroadcastInDimOp | shaping.ReshapeOp):
         constant = constant.inputs[0].owner
@@ -76,7 +77,7 @@ def _is_identity(kind: str, value: SSAValue) -> bool:
 
 
 def _integer_identity(kind: str, type: IntegerType) -> int:
-    """Modulo two to the number of bits."""
+    """The identity of `kind`, modulo two to the power of the bit width."""
     ones = (1 << type.bitwidth) - 1
     unsigned = type.bitwidth == 1 or type.signedness.data is Signedness.UNSIGNED
     lowest = 0 if unsigned else 1 << (type.bitwidth - 1)
@@ -98,7 +99,7 @@ _COMBINE: Mapping[str, type[TensorOp]] = {
 
 
 def _combined(c: Conversion, kind: str, result: SSAValue, initial: SSAValue) -> Values:
-    """The result with the initial value, unless that is the kind's identity."""
+    """Combines the result with the initial value, unless that is the identity."""
     if _is_identity(kind, initial):
         return (result,)
     initial = broadcast(c, initial, c.result_type)
@@ -106,7 +107,7 @@ def _combined(c: Conversion, kind: str, result: SSAValue, initial: SSAValue) -> 
 
 
 def _reduce(c: Conversion) -> Values:
-    """By its kind, or by its body, if that is none or there are several tensors."""
+    """Reduces by kind; by body if there is none, or several tensors."""
     dimensions = c.array("dimensions")
     kind = known_kind(c)
     if kind is None:
@@ -122,7 +123,7 @@ def _reduce(c: Conversion) -> Values:
 
 
 def known_kind(c: Conversion) -> str | None:
-    """The kind of a reduction of one tensor, if there is one."""
+    """The kind of a reduction of one tensor; None if it has none."""
     if len(c.op.results) != 1:
         return None
     try:
@@ -132,7 +133,7 @@ def known_kind(c: Conversion) -> str | None:
 
 
 def _reduce_window(c: Conversion) -> Values:
-    """As XLA: what is padded changes nothing, even if the initial value would."""
+    """As in XLA, padding has no effect, even if the initial value would have one."""
     kind = known_kind(c)
     if kind is None:
         return reduced_by_body(c)
@@ -197,7 +198,7 @@ def _sort(c: Conversion) -> Values:
 
 
 def _top_k(c: Conversion) -> Values:
-    """The first k of all elements, the largest first, and their indices."""
+    """The k largest elements, in descending order, and their indices."""
     (x,) = c.inputs
     type = type_of(x)
     last = type.get_num_dims() - 1

@@ -1,4 +1,4 @@
-"""Constants, and operations that move elements."""
+"""Converts constants and operations that move elements."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -48,7 +48,7 @@ def _constant(c: Conversion) -> Values:
 def _complex_constant(
     c: Conversion, value: DenseIntOrFPElementsAttr[IntegerType | AnyFloat]
 ) -> SSAValue:
-    """Of two constants, its parts."""
+    """Composes a complex constant of two real constants."""
     element = real_element(value.get_element_type())
     numbers = np.frombuffer(value.data.data, numpy_dtype(value.get_element_type()))
     if len(numbers) > 1:
@@ -68,7 +68,7 @@ def _complex_constant(
 def _splat(
     value: DenseIntOrFPElementsAttr[IntegerType | AnyFloat],
 ) -> IntegerAttr[IntegerType] | FloatAttr | None:
-    """The number that all elements are, if there is one."""
+    """The number that all elements equal; None if they differ."""
     type = value.get_element_type()
     data = value.data.data
     first = data[: type.compile_time_size]
@@ -112,7 +112,7 @@ _TUPLE, _ELEMENT = "stablehlo.tuple", "stablehlo.get_tuple_element"
 
 
 def _tuple(c: Conversion) -> Values:
-    """Nothing: `get_tuple_element` finds the elements."""
+    """Emits no operation: `get_tuple_element` finds the elements of the tuple."""
     (result,) = c.op.results
     if any(name_of(use.operation) not in (_TUPLE, _ELEMENT) for use in result.uses):
         raise Unsupported("that is passed on")
@@ -124,7 +124,7 @@ def _get_tuple_element(c: Conversion) -> Values:
 
 
 def _element_of(op: Operation) -> SSAValue:
-    """What a `get_tuple_element` gets, at level 0."""
+    """The value at level 0 that a `get_tuple_element` extracts."""
     index = op.properties.get("index", op.attributes.get("index"))
     made = op.operands[0].owner
     while isinstance(made, Operation) and name_of(made) == _ELEMENT:

@@ -1,8 +1,8 @@
-"""Operations that compute with sizes, and those whose shape is computed.
+"""Converts operations that compute with sizes, and those whose shape is computed.
 
-Sizes become expressions (dialects/sizes/symbolic.py): a size that a program computes is
-one `tgraph.size`, a shape that it computes stands in the type of what has it. What a
-`shape_assertion` of JAX demands is noted for `dims.py`.
+Sizes become expressions (dialects/sizes/symbolic.py). A size that a program computes
+becomes one `tgraph.size`, and a computed shape becomes part of the type. The conditions
+of JAX's `shape_assertion`s are collected in symbols.py.
 """
 
 import re
@@ -37,11 +37,11 @@ from ..unsupported import Unsupported
 from .conversion import Conversion, Converter, Values, type_of
 
 LARGEST = 64
-"""Elements of the largest tensor that may be a shape."""
+"""The largest number of elements of a tensor that can be a shape."""
 
 
 def sizes_of(value: SSAValue) -> Sequence[Size] | None:
-    """The elements of an integer tensor, if they are known as sizes; row-major."""
+    """The elements of an integer tensor, row-major, as sizes; None if unknown."""
     type, op = value.type, value.owner
     if not isinstance(op, _KNOWN) or not isinstance(
         cast(AnyTensor, type).element_type, IntegerType
@@ -89,11 +89,11 @@ def sizes_of(value: SSAValue) -> Sequence[Size] | None:
 
 
 def folded(c: Conversion) -> Values | None:
-    """A `tgraph.size` for an operation that computes a size; None for all others."""
+    """A `tgraph.size` for each result if the operation computes sizes, or None."""
     functions, inputs = _FOLDED.get(name_of(c.op)), c.inputs
     if isinstance(c.op, CallOp):
         functions = _CALLED.get(re.sub(r"_\d+$", "", c.op.callee.string_value()))
-        inputs = inputs[-2:]  # before these come JAX's symbols
+        inputs = inputs[-2:]  # JAX's symbols precede the operands
     if functions is None or not all(map(_is_element, c.op.results)):
         return None
     parts = [sizes_of(value) for value in inputs]
@@ -128,7 +128,7 @@ def size_as_element(
 
 
 def _divide(a: Size, b: Size) -> Size | None:
-    """StableHLO rounds to zero."""
+    """The quotient if both are known to be positive: StableHLO rounds toward zero."""
     if is_known_at_least(a, 0) and is_known_at_least(b, 1):
         return floordiv(a, b)
     return None
@@ -159,15 +159,16 @@ _FOLDED: Mapping[str, Sequence[Callable[..., Size | None]]] = {
     "stablehlo.convert": (_same,),
     "stablehlo.reshape": (_same,),
 }
-"""What computes the results of operations."""
+"""Functions that compute the results of operations on sizes."""
 
 _CALLED: Mapping[str, Sequence[Callable[..., Size]]] = {
     "floor_divide": (floordiv,),
     "remainder": (mod,),
     "divmod": (floordiv, mod),
 }
-"""Of functions of jax.numpy, by which JAX computes with sizes: they round down, by
-comparing signs, which is not the same for all sizes."""
+"""Functions that compute the results of jax.numpy's functions on sizes. These round
+down by comparing signs, so inlining them would give no expression of sizes.
+"""
 
 _KNOWN = (
     shaping.BroadcastInDimOp,
@@ -189,7 +190,7 @@ _KNOWN = (
 
 
 def shape_in(value: SSAValue) -> Sequence[Size]:
-    """A shape that is an operand."""
+    """The shape that an operand holds. Raises `Unsupported` if it is not known."""
     sizes = sizes_of(value)
     if sizes is None:
         raise Unsupported("with a shape that is not computed from sizes")
@@ -197,7 +198,7 @@ def shape_in(value: SSAValue) -> Sequence[Size]:
 
 
 def sized(**arrays: Sequence[Size]) -> dict[str, Attribute]:
-    """Integer arrays with sizes, as an operation has them; in the order of `SIZED`."""
+    """The properties of an operation for arrays of sizes, in the order of `SIZED`."""
     properties: dict[str, Attribute] = {
         name: ints(static(sizes)) for name, sizes in arrays.items()
     }
@@ -255,7 +256,9 @@ def _real_dynamic_slice(c: Conversion) -> Values:
 
 
 def _window(starts: SSAValue, limits: SSAValue) -> Sequence[Size] | None:
-    """The sizes of a slice that starts at run time, and ends these later."""
+    """The sizes of a slice whose starts are computed at run time and whose limits are
+    the starts plus known sizes; None for other slices.
+    """
     end = limits.owner
     if sizes_of(starts) is not None or not isinstance(end, elementwise.AddOp):
         return None

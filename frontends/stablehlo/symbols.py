@@ -1,14 +1,14 @@
-"""What the sizes of a function's arguments are called.
+"""Finds the names of the symbolic sizes of a function's arguments.
 
-`jax.export` leaves `?` in the types; the function computes its symbols from sizes,
-passes them on as `jax.global_constant`, and asserts what must hold:
+`jax.export` leaves `?` in the types. The function computes its symbols from sizes,
+passes them to a callee as `jax.global_constant`, and asserts conditions on them:
 
     %0 = stablehlo.get_dimension_size %arg0, dim = 0      # arg0_0
     %1 = call @floor_divide(%0 - 1, %c2)                  # n
     %2 = call @_wrapped_jax_export_main(%1, %arg0)        # jax.global_constant = "n"
 
-Solved for the sizes, `arg0_0` is `2*n + 1`. A size that nothing names keeps the name of
-its place.
+Solved for the size, this gives `arg0_0 = 2*n + 1`. A size without a symbol is named by
+its argument and dimension, `arg0_0`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -44,13 +44,13 @@ _SYMBOL = "jax.global_constant"
 
 @dataclass
 class Demands:
-    """What a program demands of its sizes."""
+    """The conditions that a program asserts on its sizes."""
 
     zero: list[Size] = field(default_factory=list[Size])
     not_negative: list[Size] = field(default_factory=list[Size])
 
     def add(self, c: Conversion) -> None:
-        """Notes what a `shape_assertion` compares; raises `Unsupported`."""
+        """Adds the condition of a `shape_assertion`, or raises `Unsupported`."""
         compare = c.inputs[0].owner
         if not isinstance(compare, CompareOp):
             raise Unsupported("@shape_assertion of something other than a comparison")
@@ -73,7 +73,7 @@ class Demands:
                 raise Unsupported(f"@shape_assertion by {other}")
 
     def open(self) -> list[Size]:
-        """Sizes that must not be negative, without those that never are."""
+        """Sizes that must not be negative, except those that are known not to be."""
         both = [s for size in self.zero if size != 0 for s in (size, -size)]
         sizes = dict.fromkeys([*both, *self.not_negative])
         return [size for size in sizes if not is_known_at_least(size, 0)]
@@ -87,7 +87,7 @@ def is_assertion(op: Operation, c: Conversion) -> bool:
 
 
 def computes_sizes(functions: Iterable[FuncOp]) -> bool:
-    """Whether any of the functions has operations on sizes that are not static."""
+    """Whether a function has an operation on dynamic sizes."""
     return any(
         name_of(op).startswith(("stablehlo.get_dimension_size", "stablehlo.dynamic_"))
         and name_of(op) not in _STATIC
@@ -100,7 +100,7 @@ _STATIC = ("stablehlo.dynamic_slice", "stablehlo.dynamic_update_slice")
 
 
 def named_by_place(types: Iterable[Attribute]) -> list[Attribute]:
-    """Types of arguments with a name for each `?`: `arg0_1`."""
+    """The types of arguments, where a `?` is called `arg0_1` (argument, dimension)."""
     named: list[Attribute] = []
     for index, type in enumerate(types):
         if not isinstance(type, TensorType):
@@ -113,7 +113,7 @@ def named_by_place(types: Iterable[Attribute]) -> list[Attribute]:
 
 
 def symbols_of(op: Operation, inputs: Values, callee: FuncOp) -> dict[str, Size]:
-    """What a call passes on for the symbols that its function declares."""
+    """The sizes that a call passes for the symbols that its callee declares."""
     assert isinstance(op, CallOp)
     found: dict[str, Size] = {}
     attributes = argument_attributes(callee)
@@ -131,9 +131,9 @@ def solved(
     zero: Iterable[Size],
     func: FuncOp,
 ) -> list[Attribute]:
-    """The types with the program's own symbols for the names of places.
+    """The types, with names by place replaced by expressions of the program's symbols.
 
-    Raises `LocatedError` for a symbol that does not follow from the sizes.
+    Raises `LocatedError` for a symbol that can't be solved for a size.
     """
     values: dict[str, Size] = {}
 

@@ -1,11 +1,10 @@
-"""Reductions of windows by a body of their own.
+"""Converts reductions of windows by any body.
 
-The body is associative: along one dimension after the other, a window of any size is
-made of those whose sizes are powers of two, each of which is made of two of half its
-size.
+The body must be associative. Along one dimension after another, a window is composed of
+windows whose sizes are powers of two, and each of these of two of half its size.
 
-Padding changes nothing. It is left out where the body may make something else of two
-initial values, such as NaN of -inf twice in a `logaddexp` of complex numbers.
+Padding has no effect. It is left out if the body may turn two initial values into
+another value, as a complex `logaddexp` turns two -inf into NaN.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from .conversion import Conversion, Values, broadcast, padding, type_of
 
 
 def reduced_by_body(c: Conversion) -> Values:
-    """`stablehlo.reduce_window` of any number of tensors."""
+    """Converts a `stablehlo.reduce_window` of any number of tensors."""
     count = len(c.op.results)
     tensors, initial = list(c.inputs[:count]), c.inputs[count:]
     shape = shape_of(type_of(tensors[0]))
@@ -72,7 +71,7 @@ def reduced_by_body(c: Conversion) -> Values:
 
 
 def _are_kept(c: Conversion, initial: Sequence[SSAValue]) -> bool:
-    """Whether the body is known to make the initial values of themselves."""
+    """Whether the body is known to map the initial values, twice, to themselves."""
 
     @cache
     def known(value: SSAValue) -> Array | None:
@@ -92,7 +91,7 @@ def _are_kept(c: Conversion, initial: Sequence[SSAValue]) -> bool:
 
 
 def _is_padding(size: int, low: int, high: int, holes: int) -> Array:
-    """Which elements of a dimension are not the tensor's, once it is padded."""
+    """Which elements of a padded dimension are padding."""
     padded = np.ones(max(0, size + (size - 1) * holes), bool)
     padded[:: holes + 1] = False
     padded = np.pad(padded, (max(0, low), max(0, high)), constant_values=True)
@@ -101,8 +100,9 @@ def _is_padding(size: int, low: int, high: int, holes: int) -> Array:
 
 @dataclass(frozen=True)
 class _Windows:
-    """What the body makes of windows along one axis; where these are padding only,
-    the values say nothing."""
+    """Results of the body for windows along one axis. Where a window is only padding
+    (`is_padding`), the values are arbitrary.
+    """
 
     axis: int
     values: list[SSAValue]
@@ -128,8 +128,7 @@ def _chosen(
     first: Sequence[SSAValue],
     second: Sequence[SSAValue],
 ) -> list[SSAValue]:
-    """The elements of the first tensors at such places along the axis, otherwise of
-    the second ones."""
+    """Selects from `first` where `where` is true along the axis, else from `second`."""
     if not where.any():
         return list(second)
     places = _within(b, with_element(type_of(first[0]), i32), axis, where)
@@ -140,7 +139,7 @@ def _chosen(
 
 
 def _within(b: TensorBuilder, type: AnyTensor, axis: int, where: Array) -> SSAValue:
-    """The same places as a tensor of bits; `type` is that of numbers."""
+    """`where` along an axis as a boolean tensor; `type` is a tensor of integers."""
     edges = np.flatnonzero(np.diff(where, prepend=False, append=False))
     number = b.iota(type, axis)
     runs = [
@@ -162,7 +161,7 @@ def _windows(
     stride: int,
     dilation: int,
 ) -> _Windows:
-    """What the body makes of each window of `size` elements."""
+    """Applies the body to each window of `size` elements along an axis."""
     length = len(elements.is_padding)
     places = length - (size - 1) * dilation
     power, span = elements, 1  # windows of `span` elements

@@ -1,7 +1,6 @@
-"""LiteRT's control flow → tgraph: branches, conditions, bodies, and what a call or a
-composite operation stands for are graphs of their own.
+"""Converts LiteRT's control flow: branches, loops, calls and composite operations.
 
-Does not: read or assign variables within them.
+Their bodies are separate graphs. Does not: read or assign variables within them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +17,7 @@ from .node import TFLiteNode
 Subgraph: TypeAlias = Callable[
     [int, Sequence[Value], list[Operation]], Sequence[Value] | None
 ]
-"""Appends what a graph computes from these inputs; None if it is not supported."""
+"""Appends the operations of a graph for given inputs; None if it is not supported."""
 
 
 def _if(n: TFLiteNode, subgraph: Subgraph) -> Sequence[Value | None]:
@@ -41,7 +40,7 @@ def _while(n: TFLiteNode, subgraph: Subgraph) -> Sequence[Value | None]:
 
     def more(n: TFLiteNode, values: Values) -> SSAValue:
         found = subgraph(n.option("CondSubgraphIndex"), values, n.into)
-        if found is None:  # which is reported with all that is not supported
+        if found is None:  # reported with all unsupported operations
             return n.splat(0, TensorType(i1, []))
         return n.reshape(n.materialize(found[0]), [])
 
@@ -51,7 +50,7 @@ def _while(n: TFLiteNode, subgraph: Subgraph) -> Sequence[Value | None]:
 
 
 def _call(option: str) -> Callable[[TFLiteNode, Subgraph], Sequence[Value | None]]:
-    """The operations of another graph."""
+    """Inlines another graph, whose number is an option."""
 
     def convert(n: TFLiteNode, subgraph: Subgraph) -> Sequence[Value | None]:
         given = [n.given(index) for index in range(len(n.inputs))]

@@ -1,4 +1,4 @@
-"""Elementwise operations, and quantization itself."""
+"""Converts elementwise operations, including quantization."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial, reduce
@@ -42,7 +42,7 @@ from .node import Conversion, TFLiteNode
 
 
 def _quantize(n: TFLiteNode) -> Sequence[Value]:
-    """From floats: rounded, ties away from 0. From integers: scaled."""
+    """Rounds floats, ties away from 0, and rescales integers."""
     result = n.results[0]
     if n.tensor(0).is_quantized:
         ratio = np.float64(n.tensor(0).scale) / np.float64(result.scale)
@@ -56,8 +56,10 @@ def _quantize(n: TFLiteNode) -> Sequence[Value]:
 
 
 def _fake_quantize(n: TFLiteNode) -> Sequence[Value]:
-    """Rounded to the steps of a range, which is moved so that zero is one of them; all
-    in f32, as in LiteRT."""
+    """Rounds floats to a number of steps in a range, in f32, as in LiteRT.
+
+    The range is shifted so that zero is one of the steps.
+    """
     expect_numbers(n)
     low, high, bits = (n.option(name) for name in ("Min", "Max", "NumBits"))
     if n.option("NarrowRange"):
@@ -85,15 +87,15 @@ def _element(n: TFLiteNode) -> Attribute:
     return element_type(n.results[0].dtype)
 
 
-# Of two tensors
+# Operations on two tensors
 
 _SUM_BITS, _LONG_SUM_BITS = 20, 15
-"""By how much operands of a sum are shifted up before they are scaled, those of 8 bits
-and those of 16."""
+"""The number of bits by which operands of a sum are shifted left before they are
+scaled, for 8-bit and for 16-bit integers."""
 
 
 def _sum(op: type[TensorOp]) -> Conversion:
-    """Both operands in steps of half of the larger scale, then of the result."""
+    """Rescales operands to twice the larger scale, then to that of the result."""
 
     def convert(n: TFLiteNode) -> Sequence[Value]:
         if not n.is_quantized:
@@ -109,8 +111,9 @@ def _sum(op: type[TensorOp]) -> Conversion:
 
 
 def _expect_other_scales(n: TFLiteNode) -> None:
-    """Refuses 16-bit numbers whose scales are all powers of two: LiteRT shifts these,
-    unless an option says not to."""
+    """Rejects 16-bit integers whose scales are all powers of two: LiteRT shifts them,
+    unless an option disables that.
+    """
     scales = np.array([t.scale for t in (n.tensor(0), n.tensor(1), n.results[0])])
     exponents = np.log2(scales.astype(np.float64))
     are_powers = np.abs(exponents - np.rint(exponents)).max() < 1e-3
@@ -120,7 +123,7 @@ def _expect_other_scales(n: TFLiteNode) -> None:
 
 
 def _in_steps(n: TFLiteNode, whole: float, bits: int) -> list[SSAValue]:
-    """Both operands in steps of `whole`, shifted up."""
+    """Both operands in steps of `whole`, shifted left by `bits`."""
     return [
         scaled(
             n,
@@ -135,15 +138,15 @@ def _multiply(n: TFLiteNode) -> Sequence[Value]:
     if not n.is_quantized:
         return [n.activated(n.apply(e.MultiplyOp, n.value(0), n.value(1)))]
     product = n.apply(e.MultiplyOp, n.centred(0), n.centred(1))
-    # in single precision, as LiteRT computes it
+    # in single precision, as in LiteRT
     factor = n.tensor(0).scale * n.tensor(1).scale / n.results[0].scale
     return [saturated(n, scaled(n, product, factor))]
 
 
 def _divide(n: TFLiteNode) -> Sequence[Value]:
-    """Of 8-bit numbers: one times the reciprocal of the other in 31 bits.
+    """Multiplies 8-bit integers by a reciprocal in 31 bits.
 
-    Where the result is shifted by more than 31 bits, and so is near 0, what LiteRT has
+    If the result is shifted by more than 31 bits, and therefore near 0, LiteRT's result
     depends on its C++ compiler.
     """
     if not n.is_quantized:
@@ -154,7 +157,7 @@ def _divide(n: TFLiteNode) -> Sequence[Value]:
         term(n.broadcast(n.convert(n.centred(index), i64), shape)) for index in (0, 1)
     )
     a, b = (-a).where(b < 0, a), abs(b)
-    # Both are shifted up as far as 32 bits allow.
+    # Both are shifted left as far as 32 bits allow.
     signs = (a ^ shifted(a, 63)).apply(e.CountLeadingZerosOp) - 33
     zeros = b.apply(e.CountLeadingZerosOp) - 32
     inverse = reciprocal(b.apply(e.ShiftLeftOp, zeros) - (ONE + 1))
@@ -184,7 +187,7 @@ def _squared_difference(n: TFLiteNode) -> Sequence[Value]:
 
 
 def _binary(op: type[TensorOp]) -> Conversion:
-    """On floats, or on integers that stand for themselves."""
+    """An operation on floats, or on integers that are not quantized."""
 
     def convert(n: TFLiteNode) -> Sequence[Value]:
         expect_numbers(n)
@@ -194,7 +197,7 @@ def _binary(op: type[TensorOp]) -> Conversion:
 
 
 def _floor_divide(n: TFLiteNode) -> Sequence[Value]:
-    """Of floats: in double precision, as LiteRT computes it."""
+    """Divides floats in double precision, as in LiteRT."""
     expect_numbers(n)
     x, y = n.value(0), n.value(1)
     if isinstance(_element(n), AnyFloat):
@@ -214,7 +217,7 @@ def _add_all(n: TFLiteNode) -> Sequence[Value]:
 
 
 def _shift_right(n: TFLiteNode) -> Sequence[Value]:
-    """By no less than 0 bits and no more than there are besides the sign."""
+    """Shifts right; the number of bits is clamped from 0 to the width minus 1."""
     expect_numbers(n)
     dtype = n.results[0].dtype
     bits = clamp(n, n.value(1), 0, 8 * dtype.itemsize - 1)
@@ -231,7 +234,7 @@ def expect_numbers(n: TFLiteNode) -> None:
 
 
 def _extreme(op: type[TensorOp]) -> Conversion:
-    """Of integers of one scale, too."""
+    """A maximum or minimum, also of quantized integers of one scale."""
 
     def convert(n: TFLiteNode) -> Sequence[Value]:
         expect_one_scale(n, 0, 1)
@@ -241,7 +244,7 @@ def _extreme(op: type[TensorOp]) -> Conversion:
 
 
 def expect_one_scale(n: TFLiteNode, *inputs: int) -> None:
-    """Refuses integers that have another meaning in an input than in the result."""
+    """Rejects inputs whose quantization differs from that of the result."""
     result = n.results[0]
     for index in inputs:
         own = n.tensor(index)
@@ -254,7 +257,9 @@ def expect_one_scale(n: TFLiteNode, *inputs: int) -> None:
 
 
 _COMPARED_BITS = 8
-"""By how much 8-bit numbers are shifted up before they are compared by their scales."""
+"""The number of bits by which 8-bit integers of different scales are shifted left
+before they are compared.
+"""
 
 
 def _compare(direction: str) -> Conversion:
@@ -277,14 +282,14 @@ def _compare(direction: str) -> Conversion:
     return convert
 
 
-# Of one tensor
+# Operations on one tensor
 
 
 def _unary(
     on_floats: Callable[[TFLiteNode, SSAValue], SSAValue],
     of_reals: Callable[[Array], Array],
 ) -> Conversion:
-    """On floats, and by a table on 8-bit numbers."""
+    """Applies `on_floats` to floats, and a table of `of_reals` to 8-bit integers."""
 
     def convert(n: TFLiteNode) -> Sequence[Value]:
         if n.is_quantized:
@@ -335,14 +340,14 @@ def _leaky_relu(n: TFLiteNode) -> Sequence[Value]:
 
 
 def times(x: Array, real: np.floating[Any]) -> Array:
-    """What `scaled` computes."""
+    """The result of `scaled` for an array."""
     number, exponent = (int(part) for part in factored(real))
     shifted = x.astype(np.int64) << max(exponent, 0)
     return divided((shifted * number + (1 << 30)) >> 31, max(-exponent, 0))
 
 
 def divided(x: Array, bits: int) -> Array:
-    """By a power of two, rounded, ties away from 0."""
+    """Divides by 2^bits and rounds, ties away from 0."""
     half = (1 << bits) >> 1
     return (x + np.where(x < 0, max(half - 1, 0), half)) >> bits
 
@@ -369,12 +374,12 @@ def _hard_swish(n: TFLiteNode) -> Sequence[Value]:
     return [n.apply(e.DivideOp, n.apply(e.MultiplyOp, x, gate), 6)]
 
 
-_STEP_BITS = 7  # by how much steps are shifted up
+_STEP_BITS = 7  # the number of bits by which steps are shifted left
 _SHORT = np.iinfo(np.int16)
 
 
 def _hard_swish_of_integers(n: TFLiteNode) -> Callable[[Array], Array]:
-    """The input times a gate from 0 to 1, both in 15 bits, as LiteRT rounds them."""
+    """The input times a gate from 0 to 1, both in 15 bits, rounded as in LiteRT."""
     source, result = n.tensor(0), n.results[0]
     unit = np.float32(1 / (1 << _STEP_BITS)) * source.scale
     scale, shift = _short_factor(unit / result.scale)
@@ -397,7 +402,7 @@ def _hard_swish_of_integers(n: TFLiteNode) -> Callable[[Array], Array]:
 
 
 def _short_factor(real: np.floating[Any]) -> tuple[int, int]:
-    """A number of 15 bits and an exponent."""
+    """A factor as a 15-bit number and an exponent."""
     number, exponent = (int(part) for part in factored(real))
     return min((number + (1 << 15)) >> 16, _SHORT.max), exponent
 
@@ -422,7 +427,7 @@ def _gelu(n: TFLiteNode) -> Sequence[Value]:
 
 
 def _sqrt(n: TFLiteNode) -> Sequence[Value]:
-    """Of integers: rounded down. Negative ones count as 0."""
+    """Square roots of quantized integers are rounded down; negative ones count as 0."""
     if not n.is_quantized:
         return [n.emit(e.SqrtOp, n.value(0))]
     source, result = n.tensor(0), n.results[0]
@@ -438,14 +443,14 @@ _ROOT_BITS = 20
 
 
 def _rsqrt(n: TFLiteNode) -> Sequence[Value]:
-    """Of integers: 1 / sqrt(x) in 20 bits, and then in steps of the result."""
+    """For quantized integers, computes 1 / sqrt(x) in 20 bits, then rescales it."""
     if not n.is_quantized:
         return [n.emit(e.RsqrtOp, n.value(0))]
     source, result = n.tensor(0), n.results[0]
     unit = np.sqrt(source.scale) * result.scale * np.float64(1 << _ROOT_BITS)
 
     def function(numbers: Array) -> Array:
-        x = np.maximum(numbers - source.zero, 1)  # there are no roots of negative ones
+        x = np.maximum(numbers - source.zero, 1)  # avoids roots of negative numbers
         roots = round_away((1 << _ROOT_BITS) / np.sqrt(x))
         highest = np.iinfo(result.dtype).max
         found = times(roots, 1 / unit) + result.zero
@@ -466,7 +471,7 @@ def _with_16_bits(
 
 
 def _sqrt_of_16_bits(n: TFLiteNode) -> SSAValue:
-    """Of each number by itself, rounded down as in `_sqrt`."""
+    """Square roots, computed without a table and rounded down as in `_sqrt`."""
     root = n.emit(e.SqrtOp, n.apply(e.MaximumOp, n.real(0), 0))
     steps = n.apply(e.DivideOp, root, float(n.results[0].scale))
     return limited(n, n.convert(steps, i32), *range_of(n, None, None))
@@ -495,7 +500,7 @@ def _cast(n: TFLiteNode) -> Sequence[Value]:
 
 
 def _select(n: TFLiteNode) -> Sequence[Value]:
-    """A list of conditions is for the rows, which have further dimensions."""
+    """A condition of rank 1 selects rows."""
     condition, rank = n.value(0), len(n.tensor(1).shape)
     if len(shape_of(condition)) == 1:
         condition = n.reshape(condition, [*shape_of(condition), *[1] * (rank - 1)])

@@ -1,8 +1,8 @@
-"""Arithmetic on quantized integers, rounded as LiteRT's reference kernels round it.
+"""Arithmetic on quantized integers, rounded as in LiteRT's reference kernels.
 
-A real factor is a number of 31 bits and a power of two. A product with it is rounded
-twice: by 31 bits, ties upwards, and by what remains of the power, ties away from 0.
-Tables have a function of 8-bit numbers for each of them.
+A real factor is a 31-bit number times a power of two. A product with it is rounded
+twice: when it is shifted right by 31 bits, ties upward, and when it is divided by the
+remaining power of two, ties away from 0. Functions of 8-bit integers are tables.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ from .node import TFLiteNode
 from .reading import Tensor
 
 BITS = 31
-"""Of the number that a factor has."""
+"""The number of bits of a factor's number."""
 
 ONE = (1 << BITS) - 1
 
@@ -32,27 +32,27 @@ Term: TypeAlias = AnyTerm[SSAValue]
 
 
 def shifted(x: Term, bits: Term | int) -> Term:
-    """By bits to the right, rounded down."""
+    """`x` shifted right by `bits`, rounded down."""
     return x.apply(e.ShiftRightArithmeticOp, bits)
 
 
 def product(a: Term, b: Term | int) -> Term:
-    """Of fractions in 31 bits, rounded, ties upwards; of integers of 64 bits."""
+    """The product of fractions in 31 bits, as 64-bit integers, rounded, ties upward."""
     return shifted(a * b + (1 << (BITS - 1)), BITS)
 
 
 def divided(x: Term, bits: int) -> Term:
-    """By a power of two, rounded, ties away from 0."""
+    """Divides by 2^bits and rounds, ties away from 0."""
     return shifted(x + (1 << (bits - 1)) + shifted(x, 63), bits)
 
 
 def half(bits: Term) -> Term:
-    """Of a power of two."""
+    """Half of 2^bits, rounded down."""
     return shifted(bits.of(1).apply(e.ShiftLeftOp, bits), 1)
 
 
 def reciprocal(x: Term) -> Term:
-    """1 / (1 + x) in 31 bits, for x in 31 bits: three steps of Newton's method."""
+    """1 / (1 + x) in 31 bits, for x in 31 bits, by three steps of Newton's method."""
     half = shifted(x + (ONE + 1), 1)
     guess = product(half, -1010580540) + 1515870810
     for _ in range(3):
@@ -62,7 +62,10 @@ def reciprocal(x: Term) -> Term:
 
 
 def factored(real: Array | np.floating[Any] | float) -> tuple[Array, Array]:
-    """Numbers below 2^31 and exponents: the factors are number * 2^(exponent - 31)."""
+    """Splits real factors into numbers below 2^31 and exponents.
+
+    The factors are number * 2^(exponent - 31).
+    """
     fraction, exponent = np.frexp(np.asarray(real, np.float64))
     number = np.floor(fraction * (1 << BITS) + 0.5).astype(np.int64)
     is_full = number == 1 << BITS
@@ -75,12 +78,15 @@ def factored(real: Array | np.floating[Any] | float) -> tuple[Array, Array]:
 def scaled(
     n: TFLiteNode, x: SSAValue, real: Array | np.floating[Any] | float
 ) -> SSAValue:
-    """Integers of 32 bits times real factors, in 64 bits."""
+    """32-bit integers times real factors, as 64-bit integers."""
     return scaled_by(n, x, *factored(real))
 
 
 def scaled_by(n: TFLiteNode, x: SSAValue, number: Array, exponent: Array) -> SSAValue:
-    """The same, for factors in two parts: one, or one for each last index."""
+    """32-bit integers times factors, given as by `factored`.
+
+    There is one factor, or one for each index of the last dimension.
+    """
     x = n.convert(x, i64)
     if np.all(number == 1 << (BITS - 1)) and np.all(exponent == 1):
         return x
@@ -99,15 +105,17 @@ def scaled_by(n: TFLiteNode, x: SSAValue, number: Array, exponent: Array) -> SSA
 
 
 def multiplied(n: TFLiteNode, x: SSAValue, real: Array) -> SSAValue:
-    """Integers of 32 bits times real factors in double precision, rounded, ties away
-    from 0: as LiteRT computes fully connected layers."""
+    """32-bit integers times real factors in double precision, rounded, ties away from
+    0, as in LiteRT's fully connected layers.
+    """
     product = n.apply(e.MultiplyOp, n.convert(x, f64), n.constant(real))
     return n.convert(n.emit(e.RoundNearestAfzOp, product), i64)
 
 
 def scaled_sums(n: TFLiteNode, x: SSAValue, real: Array) -> SSAValue:
-    """Sums of 64 bits times real factors of 15 bits and a power of two, rounded once,
-    ties upwards: as LiteRT computes products of 16-bit numbers."""
+    """64-bit sums times factors, given by 15-bit numbers and exponents, rounded once,
+    ties upward, as in LiteRT's products of 16-bit integers.
+    """
     number, exponent = factored(real)
     number = np.minimum((number + (1 << 15)) >> 16, (1 << 15) - 1)
     bits = 15 - exponent
@@ -118,7 +126,7 @@ def scaled_sums(n: TFLiteNode, x: SSAValue, real: Array) -> SSAValue:
 
 
 def range_of(n: TFLiteNode, low: float | None, high: float | None) -> tuple[int, int]:
-    """The integers of the result for real numbers in a range."""
+    """The integers of the result that represent real numbers from `low` to `high`."""
     result = n.results[0]
     info = _limits(result)
 
@@ -139,35 +147,38 @@ def _limits(tensor: Tensor) -> "np.iinfo[np.int8]":
 
 
 def expect_8_bits(n: TFLiteNode) -> None:
-    """Refuses what LiteRT computes in another way of 16-bit numbers."""
+    """Rejects 16-bit integers, for which LiteRT uses other arithmetic."""
     for tensor in (n.tensor(0), n.results[0]):
         if tensor.is_quantized and tensor.dtype.itemsize != 1:
             raise Unsupported(f"with quantized elements of type {tensor.kind}")
 
 
 def saturated(n: TFLiteNode, x: SSAValue) -> SSAValue:
-    """The result for integers in its scale: with its zero point, and within the range
-    of the activation that is fused with the operation."""
+    """The result of integers in its scale: adds its zero point, and clamps to the range
+    of the fused activation.
+    """
     return limited(n, x, *range_of(n, *n.limits))
 
 
 def limited(n: TFLiteNode, x: SSAValue, low: int, high: int) -> SSAValue:
-    """The result for integers in its scale, between two of its integers."""
+    """The result of integers in its scale: adds its zero point, and clamps."""
     result = n.results[0]
     x = n.apply(e.AddOp, x, result.zero) if result.zero else x
     return n.convert(clamp(n, x, low, high), element_type(result.dtype))
 
 
 def table(n: TFLiteNode, function: Callable[[Array], Array]) -> SSAValue:
-    """The result for each 8-bit number of the first input: `function` has all results
-    for all of these, in 64 bits."""
+    """Looks up the result for each 8-bit integer of the first input.
+
+    `function` maps an array of all inputs to an array of 64-bit results.
+    """
     expect_8_bits(n)
     source, result = n.tensor(0), n.results[0]
     numbers, limits = _limits(source), _limits(result)
     found = function(np.arange(numbers.min, numbers.max + 1))
     clipped = np.clip(found, limits.min, limits.max).astype(result.dtype)
     x = n.value(0)
-    if source.dtype.name == "int8":  # as unsigned numbers: 0 to 127, -128 to -1
+    if source.dtype.name == "int8":  # indices are unsigned: 0 to 127, -128 to -1
         clipped = np.roll(clipped, 128)
         unsigned = with_element(type_of(x), IntegerType(8, Signedness.UNSIGNED))
         x = n.emit(e.BitcastConvertOp, x, type=unsigned)
@@ -177,8 +188,10 @@ def table(n: TFLiteNode, function: Callable[[Array], Array]) -> SSAValue:
 def on_reals(
     n: TFLiteNode, function: Callable[[Array], Array]
 ) -> Callable[[Array], Array]:
-    """A function of floats as one of the integers that stand for them; where it has no
-    value, as the least of them."""
+    """Converts a function of floats to one of quantized integers.
+
+    Where the function is NaN, the result is the least integer.
+    """
     source, result = n.tensor(0), n.results[0]
 
     def of_integers(numbers: Array) -> Array:
@@ -193,10 +206,10 @@ def on_reals(
 
 
 def round_away(x: Array) -> Array:
-    """To the nearest integer, ties away from 0."""
+    """The nearest integers, ties away from 0."""
     return nearest(x).astype(np.int64)
 
 
 def nearest(x: Array) -> Array:
-    """The same as floats, in double precision."""
+    """The nearest integers as floats in double precision, ties away from 0."""
     return np.copysign(np.floor(np.abs(x.astype(np.float64)) + 0.5), x)

@@ -1,4 +1,4 @@
-"""The graphs of a `.tflite` file → one `func.func` at level 1, by operators."""
+"""Converts the graphs of a `.tflite` file to one `func.func` at level 1."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -60,12 +60,13 @@ CONVERSIONS: Mapping[str, Conversion] = {
 
 STATE = ("ASSIGN_VARIABLE", "CALL_ONCE", "READ_VARIABLE", "VAR_HANDLE")
 
-_LARGEST = 1 << 16  # elements of what is computed when the model is read
+_LARGEST = 1 << 16  # the largest number of elements of a folded value
 
 
 class Importer:
-    """Converts graphs; afterwards `parameters` has the arrays of the parameters, and
-    those that variables begin with."""
+    """Converts graphs. `parameters` then has the arrays of the parameters, and the
+    initial contents of variables.
+    """
 
     def __init__(self, name: str, graphs: Sequence[Graph]):
         self._name = name
@@ -73,14 +74,14 @@ class Importer:
         self._block = Block()
         self._attributes: list[dict[str, Attribute]] = []
         self._open: list[int] = []
-        """The numbers of the graphs being converted, each within the one before."""
+        """The numbers of the graphs being converted, outer ones first."""
         self._constants: dict[str, SSAValue] = {}
         self._variables: dict[str, SSAValue] = {}
         self._unsupported: list[tuple[Operation, str]] = []
         self.parameters: dict[str, Array] = {}
 
     def module(self) -> ModuleOp:
-        """Raises one `LocatedError` for all that is not supported."""
+        """Converts the main graph. Raises one `LocatedError` for all errors."""
         main = _Scope(self._graphs[0], [])
         for number in main.graph.inputs:
             main.values[number] = self._argument(main, number, {})
@@ -135,7 +136,7 @@ class Importer:
     def _subgraph(
         self, number: int, inputs: Sequence[Value], into: list[Operation]
     ) -> Sequence[Value] | None:
-        """Appends what a graph computes; None if it is not supported."""
+        """Appends the operations of a graph; None if it is not supported."""
         graph = self._graph(number)
         scope = _Scope(graph, into)
         if len(graph.inputs) != len(inputs):
@@ -177,7 +178,7 @@ class Importer:
         return argument
 
     def _take_constant(self, scope: "_Scope", number: int) -> None:
-        """Floats and 8-bit numbers of rank 1 and more are parameters."""
+        """Adds a constant to the scope, as an argument if it is a parameter."""
         tensor = scope.graph.tensors[number]
         if number in scope.values or tensor.contents is None:
             return
@@ -190,7 +191,7 @@ class Importer:
             ) from None
         argument, name = None, scope.graph.names[number]
         if tensor.is_parameter:
-            argument = self._constants.get(name)  # of a graph that is called again
+            argument = self._constants.get(name)  # exists if a graph is called again
             if argument is None:
                 argument = self._argument(scope, number, {PARAMETER: UnitAttr()})
             self._constants[name], self.parameters[name] = argument, array
@@ -199,7 +200,7 @@ class Importer:
     # Variables
 
     def _variable(self, name: str, like: Tensor) -> SSAValue:
-        """The argument for a variable of a tensor's type; it begins with zeros."""
+        """The argument for a variable of a tensor's type, initially zeros."""
         type = self._type(like)
         if name not in self._variables:
             self._variables[name] = self._new_argument(name, VariableType(type), {})
@@ -212,7 +213,10 @@ class Importer:
     def _stateful(
         self, scope: "_Scope", operator: Operator, node: TFLiteNode
     ) -> Sequence[Value | None]:
-        """Variables are those of the main graph; CALL_ONCE gives them values before."""
+        """Converts an operation on variables of the main graph.
+
+        CALL_ONCE sets their initial contents.
+        """
         inputs, tensors = operator.inputs, scope.graph.tensors
         is_initial = scope.is_initial
         self._expect_main(scope)
@@ -247,7 +251,7 @@ class Importer:
             raise Unsupported("in a branch or a loop")
 
     def _state(self, scope: "_Scope", number: int) -> SSAValue:
-        """The variable for a tensor that LiteRT keeps between runs, which is read."""
+        """Reads the variable for a tensor that persists between runs; returns it."""
         self._expect_main(scope)
         graph = scope.graph
         variable = self._variable(graph.names[number], graph.tensors[number])
@@ -303,7 +307,7 @@ class Importer:
             return outputs
         except Unsupported as reason:
             self._refuse(scope, operator, f" {reason}")
-        except (ArithmeticError, LookupError):  # of sizes and dimensions
+        except (ArithmeticError, LookupError):  # from computations with sizes
             types = ", ".join(f"{tensors[n].shape}" for n in operator.inputs if n >= 0)
             self._refuse(scope, operator, f" of shapes {types}")
         except (VerifyException, ValueError, AttributeError) as error:
@@ -326,8 +330,7 @@ class Importer:
         return self._place(scope, scope.graph.names[outputs[0]] if outputs else "")
 
     def _place(self, scope: "_Scope", label: str) -> FileLineColLoc:
-        """`model.tflite#tensor:number:1`: what operations and messages are located
-        by."""
+        """`model.tflite#tensor:number:1`: the location of an operation."""
         name = f"{self._name}#{label}" if label else self._name
         return FileLineColLoc(StringAttr(name), IntAttr(scope.count), IntAttr(1))
 
@@ -338,22 +341,24 @@ class _Scope:
 
     graph: Graph
     ops: list[Operation]
-    """That come out of it."""
+    """The operations that it is converted to."""
 
     is_initial: bool = False
-    """Whether it only gives variables their first values."""
+    """Whether it only sets the initial contents of variables."""
 
     values: dict[int, Value | None] = field(default_factory=lambda: {-1: None})
     handles: dict[int, str] = field(default_factory=dict[int, str])
-    """The names of variables, by the tensors that stand for them."""
+    """The names of variables, by the numbers of their handles."""
 
     count: int = 0
-    """Of the operators so far."""
+    """The number of operators so far."""
 
 
 def _folded(conversion: Conversion, node: TFLiteNode) -> Sequence[Value] | None:
-    """The outputs of an operator on constants; None if it is to be computed at run
-    time, as everything of parameters is."""
+    """The outputs of an operator on constants; None if it must run at run time.
+
+    An operator that uses a parameter is not folded.
+    """
     for value in filter(None, node.inputs):
         if (
             not isinstance(value, Known)

@@ -1,7 +1,8 @@
-"""Operations that read or write at indices.
+"""Converts operations that read or write at indices.
 
-Integers are moved as they are, so operands and results have one scale. What nothing is
-written to is 0, also of quantized elements, as in LiteRT's kernels.
+Quantized integers are moved unchanged, so operands and results must have one scale.
+Elements that nothing writes are the integer 0, as in LiteRT's kernels, whatever the
+zero point is.
 """
 
 from collections.abc import Mapping, Sequence
@@ -44,7 +45,7 @@ def _gather_tuples(n: TFLiteNode) -> Sequence[Value]:
 
 
 def _scatter_tuples(n: TFLiteNode) -> Sequence[Value]:
-    """Where several updates meet, they add up."""
+    """Updates with equal indices are added."""
     expect_one_scale(n, 1)
     updates = n.value(1)
     zeros = n.filled(0, type_of(updates).element_type, n.known_integers(2))
@@ -52,7 +53,7 @@ def _scatter_tuples(n: TFLiteNode) -> Sequence[Value]:
 
 
 def _embedding(n: TFLiteNode) -> Sequence[Value]:
-    """Rows of a table, which may be quantized where the result is not."""
+    """Takes rows of a table, which may be quantized even if the result is not."""
     if n.is_quantized:
         expect_one_scale(n, 1)
         return [n.take(n.value(1), n.value(0), 0)]
@@ -69,7 +70,7 @@ def _embedding(n: TFLiteNode) -> Sequence[Value]:
 
 
 def _top(n: TFLiteNode) -> Sequence[Value]:
-    """The largest along the last axis, and their indices."""
+    """The largest elements along the last axis, and their indices."""
     expect_one_scale(n, 0)
     x, (count,) = n.value(0), n.known_integers(1)
     values, indices = largest_along(n, x, len(shape_of(x)) - 1, count)
@@ -85,7 +86,7 @@ def _one_hot(n: TFLiteNode) -> Sequence[Value]:
 
 
 def _update_slice(n: TFLiteNode) -> Sequence[Value]:
-    """A slice that would reach beyond the end is moved back."""
+    """Starts are clamped so that the slice is in bounds."""
     expect_one_scale(n, 0, 1)
     x, starts = n.value(0), n.value(2)
     places = [
@@ -101,8 +102,9 @@ def _reverse_sequence(n: TFLiteNode) -> Sequence[Value]:
 
 
 def _segments(n: TFLiteNode, kind: str, count: int) -> SSAValue:
-    """Rows of a segment combined, in as many rows as there are segments; a row whose
-    number is negative is in none of them. An extreme of no rows is finite."""
+    """Reduces the rows of each of `count` segments; rows with negative numbers are
+    ignored. The maximum or minimum of no rows is the extreme finite number.
+    """
     x, rank = n.value(0), len(shape_of(n.value(1)))
     places = n.reshape(n.value(1), [prod(shape_of(n.value(1)))])
     rest = shape_of(x)[rank:]
@@ -130,8 +132,9 @@ def _unsorted_segments(kind: str) -> Conversion:
 
 
 def _dense(n: TFLiteNode) -> Sequence[Value]:
-    """Values at tuples of indices, which may be one tuple or numbers, and a default
-    elsewhere."""
+    """Puts values at index tuples, which may be one tuple or a list of indices, and a
+    default elsewhere.
+    """
     expect_numbers(n)
     indices, shape, values = n.value(0), n.known_integers(1), n.value(2)
     if len(shape_of(indices)) < 2:
@@ -143,7 +146,7 @@ def _dense(n: TFLiteNode) -> Sequence[Value]:
 
 
 def _buckets(n: TFLiteNode) -> Sequence[Value]:
-    """How many boundaries are not above each element."""
+    """The number of boundaries that are not greater than each element."""
     expect_numbers(n)
     x = n.reshape(n.value(0), [*shape_of(n.value(0)), 1])
     limits = np.atleast_1d(n.option("BoundariesAsNumpy")).astype(np.float32)

@@ -1,5 +1,6 @@
-"""Functions of 16-bit numbers, as LiteRT's reference kernels compute them: between the
-entries of a table, by a straight line."""
+"""Functions of 16-bit integers, interpolated linearly between the entries of a table,
+as in LiteRT's reference kernels.
+"""
 
 from collections.abc import Callable
 
@@ -19,11 +20,11 @@ Term = AnyTerm[SSAValue]
 
 _SHORT = np.iinfo(np.int16)
 _STEPS, _STEP_BITS = 512, 7
-"""Of the range of 16-bit numbers, and how many numbers have one entry, in bits."""
+"""The number of steps in the 16-bit range, and the width of a step in bits."""
 
 
 def wide(n: TFLiteNode, x: SSAValue) -> Term:
-    """Integers in 32 bits."""
+    """Converts integers to 32 bits."""
     return Writer(n).term(n.convert(x, i32))
 
 
@@ -39,10 +40,10 @@ def interpolated(
     high: float | np.float32,
     per_unit: float | np.float32 = 1 << 15,
 ) -> Term:
-    """The function's values, `per_unit` for 1, as 16-bit numbers, for those that stand
-    for the range from `low` to `high`, which have the precision of the computation.
+    """`function` of `x`, whose 16-bit range represents `low` to `high`.
 
-    Half of the error in the middle of a step is taken off where the step begins.
+    The result has `per_unit` for 1. The types of `low` and `high` set the precision.
+    Half of the interpolation error in the middle of a step is subtracted at its start.
     """
     step = (high - low) / _STEPS
     numbers = np.arange(_STEPS, dtype=np.asarray(low).dtype)
@@ -57,7 +58,7 @@ def interpolated(
     table = np.clip(entries, _SHORT.min, _SHORT.max).astype(np.int16)
     index = shifted(x, _STEP_BITS) + _STEPS // 2
     rest = x & ((1 << _STEP_BITS) - 1)
-    slopes = table[1:] - table[:-1]  # of 16 bits, too
+    slopes = table[1:] - table[:-1]  # also in 16 bits
     below, slope = _taken(n, table[:-1], index), _taken(n, slopes, index)
     return below + shifted(slope * rest + (1 << (_STEP_BITS - 1)), _STEP_BITS)
 
@@ -67,8 +68,10 @@ def _rounded(x: Array) -> Array:
 
 
 def of_reals(n: TFLiteNode, function: Callable[[Array], Array]) -> SSAValue:
-    """A function of floats in double precision as one of 16-bit numbers: LiteRT makes
-    the table in single precision."""
+    """Converts a function in double precision to one of 16-bit integers.
+
+    The table is made in single precision, as in LiteRT.
+    """
     _expect_no_zero_points(n)
     source, result = n.tensor(0), n.results[0]
     low, high = (source.scale * np.float32(x) for x in (_SHORT.min, _SHORT.max))
@@ -89,14 +92,14 @@ def _expect_no_zero_points(n: TFLiteNode) -> None:
 
 
 _ENTRIES, _PER_UNIT = 256, 24
-"""Of the table of the logistic function, and how many of them lie between 0 and 1."""
+"""The number of entries in the table of the logistic function: total and per unit."""
 
 
 def sigmoid(n: TFLiteNode, *, is_tanh: bool) -> SSAValue:
     """The logistic function, or tanh(x) = 2 * logistic(2x) - 1, of the first input."""
     _expect_no_zero_points(n)
     tensor = n.tensor(0)
-    bits = 8 if is_tanh else 9  # of a place between two entries
+    bits = 8 if is_tanh else 9  # of the position between two entries
     multiplier, shift = _in_steps(float(tensor.scale), most=int(is_tanh))
     x = wide(n, n.value(0)) * multiplier
     x = shifted(x + ((1 << shift) >> 1), shift) if shift else x
@@ -119,8 +122,9 @@ def sigmoid(n: TFLiteNode, *, is_tanh: bool) -> SSAValue:
 
 
 def _logistic_table() -> Array:
-    """In 16 bits. Half of what a straight line lacks in the middle of a step is added
-    where the step begins."""
+    """Entries in 16 bits. Half of the interpolation error in the middle of a step is
+    added at its start.
+    """
     halves = np.arange(2 * _ENTRIES + 1) / (2 * _PER_UNIT)
     values = (1 << 16) / (1 + np.exp(-halves))
     lacking = values[1::2] - (values[:-1:2] + values[2::2]) / 2
@@ -130,10 +134,10 @@ def _logistic_table() -> Array:
 
 
 def _in_steps(scale: float, most: int) -> tuple[int, int]:
-    """What numbers are multiplied with, and by how many bits they are shifted down
-    then, so that they count 1/24 of an entry's place: 4096 * 3 for 1.
+    """The multiplier and the right shift that convert numbers to steps, 4096 * 3 for 1.
 
-    A scale that is a power of two is exact: 3 * 2^k, with k from 0 to `most`.
+    A scale that is a power of two is exact: the multiplier is 3 * 2^k, with k from 0 to
+    `most`.
     """
     exponent = np.log2(scale)
     power = round(exponent)

@@ -1,7 +1,7 @@
-"""One operator of a `.tflite` file on its way to tgraph, and what conversions share.
+"""The context in which an operator of a `.tflite` file is converted to tgraph.
 
-A conversion takes a `TFLiteNode` and returns the operator's outputs; `Unsupported` says
-why there is no tgraph form.
+A conversion takes a `TFLiteNode` and returns the operator's outputs, or raises
+`Unsupported` with the reason why there is no tgraph form.
 """
 
 import struct
@@ -24,19 +24,19 @@ from .reading import Tensor
 
 @dataclass
 class TFLiteNode(OperatorBuilder):
-    """An operator's options and tensors, and the operations that come out of it."""
+    """An operator's options and tensors, and a builder for its operations."""
 
     options: Any
-    """The table of its kind in the schema; None if it has none."""
+    """The options table of its kind in the schema; None without one."""
 
     tensors: Sequence[Tensor | None]
-    """What the model says of the inputs."""
+    """The inputs as described in the model; None for a missing input."""
 
     results: Sequence[Tensor]
-    """What it says of the outputs."""
+    """The outputs as described in the model."""
 
     def option(self, name: str) -> Any:
-        """By its name in the schema; without options, the schema's default."""
+        """An option by its name in the schema; 0 without options."""
         if self.options is None:
             return 0
         try:
@@ -52,11 +52,11 @@ class TFLiteNode(OperatorBuilder):
 
     @property
     def is_quantized(self) -> bool:
-        """Whether integers stand for real numbers in the result."""
+        """Whether the result has quantized integers."""
         return self.results[0].is_quantized
 
     def real(self, index: int) -> SSAValue:
-        """The real numbers that an input stands for, in f32 if they are quantized."""
+        """The real numbers that an input represents, in f32 if it is quantized."""
         tensor, x = self.tensor(index), self.value(index)
         if not tensor.is_quantized:
             return x
@@ -66,7 +66,7 @@ class TFLiteNode(OperatorBuilder):
         return self.apply(e.MultiplyOp, x, self.along(tensor, tensor.scales))
 
     def along(self, tensor: Tensor, values: Array) -> SSAValue:
-        """Scales or zero points in f32, of a shape that is repeated to the tensor's."""
+        """Scales or zero points in f32, in a shape that broadcasts to the tensor's."""
         values = values.astype(np.float32)
         if values.size == 1:
             return self.constant(values.reshape(()))
@@ -75,11 +75,11 @@ class TFLiteNode(OperatorBuilder):
         return self.constant(values.reshape(shape))
 
     def steps(self, index: int) -> tuple[SSAValue, int]:
-        """A quantized input as 8-bit numbers, and their zero point.
+        """A quantized input as 8-bit integers, and its zero point.
 
-        If that is the least signed number, as after an activation that has no negative
-        results, the numbers become unsigned and their zero point 0: zeros can stand
-        around such an image.
+        If the zero point is -128, as after an activation without negative results, the
+        integers become unsigned with the zero point 0: an image can then be padded with
+        zeros.
         """
         x, tensor = self.value(index), self.tensor(index)
         if tensor.dtype.name != "int8" or tensor.zero != LEAST:
@@ -87,14 +87,14 @@ class TFLiteNode(OperatorBuilder):
         return raised(self, x), 0
 
     def centred(self, index: int) -> SSAValue:
-        """A quantized input without its zero point, in 32 bits."""
+        """A quantized input minus its zero point, in 32 bits."""
         x, zero = self.steps(index)
         x = self.convert(x, i32)
         return self.apply(e.SubtractOp, x, zero) if zero else x
 
     @property
     def limits(self) -> tuple[float | None, float | None]:
-        """The range of the activation that is fused with the operation."""
+        """The range of the activation that is fused into the operation."""
         number = 0
         if hasattr(self.options, "FusedActivationFunction"):
             number = self.option("FusedActivationFunction")
@@ -103,7 +103,7 @@ class TFLiteNode(OperatorBuilder):
         return ACTIVATIONS[number]
 
     def activated(self, x: SSAValue) -> SSAValue:
-        """The operation's result on floats, with the activation."""
+        """The result of an operation on floats after its fused activation."""
         low, high = self.limits
         if low is None:
             return x
@@ -118,6 +118,6 @@ ACTIVATIONS: dict[int, tuple[float | None, float | None]] = {
     2: (-1, 1),
     3: (0, 6),
 }
-"""The range of each `ActivationFunctionType` that only limits."""
+"""The range of each `ActivationFunctionType` that only clamps."""
 
 Conversion: TypeAlias = Callable[[TFLiteNode], Sequence[Value]]

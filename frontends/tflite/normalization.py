@@ -1,9 +1,8 @@
-"""Vectors divided by their length, and floats by the squares of near channels.
+"""Converts L2 normalization and local response normalization.
 
-LiteRT's reference kernel for vectors of integers computes 1 / sqrt(x) of the sum of
-squares by Newton's method, in 28 bits, after it has shifted the sum by an even number
-of bits. Results have 7 bits after the point. All of this is arithmetic on integers of
-64 bits.
+For integers, LiteRT's reference kernel shifts the sum of squares by an even number of
+bits, and computes its inverse square root by Newton's method, in 28 bits. Results have
+7 fraction bits. The conversion uses arithmetic on 64-bit integers.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,13 +21,13 @@ from .fixed_point import BITS, Term, limited, product, shifted
 from .node import Conversion, TFLiteNode
 
 _SHORTEST = 1e-6
-"""A vector of floats that is shorter is divided by this."""
+"""The least divisor for a vector of floats."""
 
 _STEPS = 5
-"""Of Newton's method."""
+"""The number of steps of Newton's method."""
 
 _POINT = 28
-"""Bits after the point of its numbers, which are from -8 to 8."""
+"""The fraction bits of its numbers, which are from -8 to 8."""
 
 _HALF_ROOT = 1518500250
 """sqrt(2) / 2, in 31 bits."""
@@ -37,8 +36,7 @@ _RESULT_BITS = 7
 
 
 def _inverse_root(x: Term) -> tuple[Term, Term]:
-    """1 / sqrt(x) for integers: a number of 31 bits, and by how many bits that is to be
-    shifted to the right."""
+    """1 / sqrt(x) for integers: a 31-bit number, and the right shift to apply to it."""
     is_large = x >= (1 << 29)
     number = shifted(x, 2).where(is_large, x)
     zeros = number.apply(e.CountLeadingZerosOp) - 32
@@ -74,7 +72,7 @@ def _of_integers(n: TFLiteNode, axis: int) -> SSAValue:
     right = along((shift - _RESULT_BITS).apply(e.MaximumOp, 0))
     steps = term(n.convert(x, i64)).apply(e.ShiftLeftOp, left)
     y = product(steps, along(root))
-    # Divided by a power of two, which may be 1: rounded, ties away from 0.
+    # Divides by a power of two, which may be 1, and rounds, ties away from 0.
     half = shifted(y.of(1).apply(e.ShiftLeftOp, right), 1)
     down = shifted(y, 63).where(right.compare("GT", 0))
     y = shifted(y + half + down, right)
@@ -92,7 +90,7 @@ def _l2_normalize(n: TFLiteNode) -> Sequence[Value]:
 
 
 def _by_neighbors(n: TFLiteNode) -> Sequence[Value]:
-    """x / (bias + alpha * the squares of channels near it) ^ beta"""
+    """x / (bias + alpha * the sum of squares of neighboring channels) ^ beta"""
     expect_numbers(n)
     x, radius = n.value(0), n.option("Radius")
     ones = [1]

@@ -1,8 +1,8 @@
-"""Convolutions and matrix products → tgraph.
+"""Converts convolutions and matrix products.
 
-Those of integers are sums in 32 bits (zero_points.py), which fixed_point.py scales. An
-image is padded with its zero point. Integers times floats are not computed in
-integers: they become floats first.
+Integer products are summed in 32 bits (zero_points.py) and rescaled (fixed_point.py).
+Images are padded with their zero point. In products of integers and floats, the
+integers are converted to floats.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,14 +25,14 @@ from .fixed_point import expect_8_bits, multiplied, saturated, scaled, scaled_su
 from .node import Conversion, TFLiteNode
 
 Product = Callable[[SSAValue, SSAValue], SSAValue]
-"""Of an image, or rows, and a kernel."""
+"""The product of an image, or of rows, and a kernel."""
 
 Rescaled = Callable[[TFLiteNode, SSAValue, Array], SSAValue]
-"""Sums times what one step of them is in steps of the result."""
+"""Converts sums to the scale of the result, by the given factors."""
 
 
 def _factors(n: TFLiteNode) -> Array:
-    """What one step of the product is in steps of the result, for each channel."""
+    """The factors from the scale of the product to that of the result, per channel."""
     first, second, result = n.tensor(0).scale, n.tensor(1).scales, n.results[0].scale
     product = np.float64(first) * second.astype(np.float64)
     factors = product / np.float64(result)
@@ -45,7 +45,7 @@ def _zero(number: int) -> Known | None:
 
 
 def _kernel(n: TFLiteNode) -> tuple[Value, int]:
-    """The second input as signed numbers, and their zero point."""
+    """The second input as signed integers, and its zero point."""
     tensor, kernel = n.tensor(1), n.given(1)
     zeros = set(tensor.zeros.tolist()) or {0}
     if len(zeros) > 1:
@@ -71,9 +71,9 @@ def _product(
 
     zero: the zero point of `x`.
     channels: the dimension of the second input that is the last one of the product.
-    rescaled, rescaled_long: how sums are scaled, of 8-bit numbers and of 16-bit ones.
-    is_grouped: whether each group has sums of its own of what it reads of `x`: as many
-        as there are results, so that a kernel's zero point is taken off the kernel.
+    rescaled, rescaled_long: rescale sums of 8-bit and of 16-bit integers.
+    is_grouped: whether groups read different parts of `x`. Correcting for a kernel's
+        zero point takes a sum per result then, so the kernel is corrected instead.
     """
     if not n.is_quantized:
         y = _product_of_floats(n, x, product)
@@ -106,8 +106,9 @@ def _product(
 def _sums_of_16_bits(
     n: TFLiteNode, x: SSAValue, kernel: Value, product: Product, bias: int
 ) -> SSAValue:
-    """Of 16-bit numbers and 8-bit ones, none of which has a zero point, with the bias:
-    in 64 bits. LiteRT's reference kernels take any bias for one of 64 bits."""
+    """Products of 16-bit and 8-bit integers without zero points, plus the bias, in 64
+    bits. LiteRT's reference kernels read any bias as 64-bit integers.
+    """
     _expect_16_bits(n)
     sums = product(n.convert(x, i64), n.convert(n.materialize(kernel), i64))
     if n.has(bias):
@@ -120,14 +121,14 @@ def _sums_of_16_bits(
 
 
 def _expect_16_bits(n: TFLiteNode) -> None:
-    """Refuses zero points beside 16-bit numbers, and results of another type."""
+    """Rejects zero points with 16-bit integers, and results of other types."""
     tensors = [n.tensor(0), n.tensor(1), n.results[0]]
     if any(tensor.zeros.any() for tensor in tensors) or n.results[0].dtype != np.int16:
         raise Unsupported("with 16-bit numbers and others, or zero points")
 
 
 def _product_of_floats(n: TFLiteNode, x: SSAValue, product: Product) -> SSAValue:
-    """Scales of the second operand multiply the product, so that it stays as stored."""
+    """A kernel's scales are applied to the product, so the kernel stays as stored."""
     kernel = n.tensor(1)
     if not kernel.is_quantized or kernel.zeros.any():
         return product(x, n.real(1))
@@ -145,7 +146,7 @@ def window_of(
     dilations: Sequence[int] = (1, 1),
     axes: str = "HW",
 ) -> SpatialWindow:
-    """The window over the first input that the options describe."""
+    """The window over the first input according to the options."""
     strides = [n.option(f"Stride{axis}") for axis in axes]
     if n.option("Padding"):  # VALID
         nothing = [0] * len(axes)
@@ -154,8 +155,9 @@ def window_of(
 
 
 def _image(n: TFLiteNode, window: SpatialWindow) -> tuple[SSAValue, int, SpatialWindow]:
-    """The first input, its zero point, and a window that is padded with zeros. Where
-    the zero point is another number, it stands around the image."""
+    """The first input, its zero point, and a window padded with zeros. If the zero
+    point is not 0, the input is padded with it first.
+    """
     if not n.is_quantized:
         return n.value(0), 0, window
     x, zero = n.steps(0)
@@ -171,7 +173,7 @@ def _dilations(n: TFLiteNode, axes: str = "HW") -> Sequence[int]:
 
 
 def _convolution(n: TFLiteNode) -> Sequence[Value]:
-    """Kernels are in the order output, height, width, input."""
+    """Kernels have the order output, height, width, input."""
     _, height, width, inputs = n.tensor(1).shape
     x, zero, window = _image(n, window_of(n, [height, width], _dilations(n)))
     groups = shape_of(x)[3] // inputs
@@ -183,7 +185,7 @@ def _convolution(n: TFLiteNode) -> Sequence[Value]:
 
 
 def _convolution_3d(n: TFLiteNode) -> Sequence[Value]:
-    """Kernels are in the order depth, height, width, input, output."""
+    """Kernels have the order depth, height, width, input, output."""
     if n.is_quantized:
         raise Unsupported("with quantized elements")
     *size, inputs, _ = n.tensor(1).shape
@@ -197,7 +199,7 @@ def _convolution_3d(n: TFLiteNode) -> Sequence[Value]:
 
 
 def _depthwise(n: TFLiteNode) -> Sequence[Value]:
-    """Kernels are in the order 1, height, width, output; groups have one channel."""
+    """Kernels have the order 1, height, width, output; groups have one channel."""
     _, height, width, _ = n.tensor(1).shape
     x, zero, window = _image(n, window_of(n, [height, width], _dilations(n)))
     groups = shape_of(x)[3]
@@ -209,12 +211,12 @@ def _depthwise(n: TFLiteNode) -> Sequence[Value]:
 
 
 def _transposed_convolution(n: TFLiteNode) -> Sequence[Value]:
-    """Kernels are in the order output, height, width, input."""
+    """Kernels have the order output, height, width, input."""
     return _transposed(n, "HW", "o#i")
 
 
 def _transposed_convolution_3d(n: TFLiteNode) -> Sequence[Value]:
-    """Kernels are in the order depth, height, width, output, input."""
+    """Kernels have the order depth, height, width, output, input."""
     if n.is_quantized:
         raise Unsupported("with quantized elements")
     if _dilations(n, "DHW") != [1, 1, 1]:
@@ -223,7 +225,7 @@ def _transposed_convolution_3d(n: TFLiteNode) -> Sequence[Value]:
 
 
 def _transposed(n: TFLiteNode, space: str, kernels: str) -> Sequence[Value]:
-    """The first input is the size of the result."""
+    """The first input is the shape of the result."""
     last, first = 1 + len(space), kernels.index("#")
     size, order = n.known_integers(0)[1:last], [2, 1, 3]
     inputs, tensors = (
@@ -254,7 +256,7 @@ def _transposed(n: TFLiteNode, space: str, kernels: str) -> Sequence[Value]:
 
 
 def _fully_connected(n: TFLiteNode) -> Sequence[Value]:
-    """Of rows and of columns, which are the rows of the second input."""
+    """Multiplies rows of the first input by rows of the second."""
     if n.option("WeightsFormat"):
         raise Unsupported("with shuffled weights")
     x, zero = n.steps(0) if n.is_quantized else (n.value(0), 0)
@@ -288,7 +290,7 @@ def _matmul(n: TFLiteNode) -> Sequence[Value]:
     wide = [
         n.convert(n.materialize(value), i64 if is_long else i32) for value in (x, y)
     ]
-    # in single precision, as LiteRT computes it
+    # in single precision, as in LiteRT
     steps = np.float64(n.tensor(0).scale * n.tensor(1).scale)
     factor = steps / np.float64(n.results[0].scale)
     if is_long:
@@ -308,7 +310,7 @@ def _matmul(n: TFLiteNode) -> Sequence[Value]:
 
 
 def _turned(n: TFLiteNode, value: Value) -> Value:
-    """Matrices with rows and columns swapped."""
+    """The transpose of matrices."""
     if isinstance(value, Known):
         return Known(value.array.swapaxes(-1, -2))
     *batch, row, column = range(len(shape_of(value)))

@@ -1,4 +1,4 @@
-"""A `.tflite` file as tensors and operators, by the schema in the package `tflite`.
+"""Reads a `.tflite` file as tensors and operators, by the package `tflite`.
 
 The package is imported on first use.
 """
@@ -33,20 +33,20 @@ _DAMAGED = (
 
 @dataclass(frozen=True, eq=False)
 class Tensor:
-    """A tensor of a graph; real numbers are (element - zero point) * scale."""
+    """A tensor of a graph. Real numbers are (element - zero point) * scale."""
 
     name: str
     shape: Sequence[int]
     kind: str
-    """The type of its elements, as in the schema: `FLOAT32`."""
+    """The type of the elements, as in the schema: `FLOAT32`."""
 
     scales: Array
-    """In f32; none if it is not quantized, or one for each index of `axis`."""
+    """Scales in f32: empty if not quantized, one, or one for each index of `axis`."""
 
     zeros: Array
     axis: int
     contents: bytes | None
-    """Those of a constant."""
+    """The bytes of a constant; None for other tensors."""
 
     is_sparse: bool
     is_variable: bool
@@ -66,8 +66,10 @@ class Tensor:
 
     @property
     def is_packed(self) -> bool:
-        """Whether this is a constant of numbers of 4 bits, two of them in a byte. As in
-        LiteRT's kernels, these are numbers of 8 bits here."""
+        """Whether this is a constant of 4-bit integers, two of them in a byte.
+
+        They are converted to 8-bit integers, as in LiteRT's kernels.
+        """
         return self.kind == "INT4" and self.contents is not None
 
     @property
@@ -76,7 +78,7 @@ class Tensor:
 
     @property
     def scale(self) -> np.float32:
-        """The one of all elements."""
+        """The scale of all elements."""
         if self.scales.size != 1:
             raise Unsupported(
                 f"with {self.scales.size} scales of tensor {self.name!r}, expected 1"
@@ -99,14 +101,14 @@ class Tensor:
                 f"{count} elements of type {self.kind}"
             )
         elements = np.frombuffer(contents, self.dtype)
-        if self.is_packed:  # the first of two in the lower bits
+        if self.is_packed:  # the lower bits have the first of two
             both = np.stack([elements << 4, elements], -1) >> 4
             elements = both.reshape(-1)[:count]
         return elements.reshape(self.shape)
 
     @property
     def is_parameter(self) -> bool:
-        """Whether it is a constant of floats or 8-bit numbers, of rank 1 or more."""
+        """Whether this is a constant of floats or 8-bit integers, of rank 1 or more."""
         is_number = self.dtype.kind in "fV" or self.dtype.name in ("int8", "uint8")
         return self.contents is not None and len(self.shape) > 0 and is_number
 
@@ -114,20 +116,20 @@ class Tensor:
 @dataclass(frozen=True, eq=False)
 class Operator:
     kind: str
-    """As in the schema: `CONV_2D`."""
+    """The kind as in the schema: `CONV_2D`."""
 
     inputs: Sequence[int]
-    """The numbers of its tensors; -1 for one that is left out."""
+    """The numbers of the input tensors; -1 for a missing input."""
 
     outputs: Sequence[int]
     options: Any
-    """The table of its kind in the schema; None if it has none."""
+    """The options table of its kind in the schema; None without one."""
 
 
 @dataclass(frozen=True, eq=False)
 class Graph:
     number: int
-    """Among those of the file; 0 for the main one."""
+    """The number in the file; 0 for the main graph."""
 
     tensors: Sequence[Tensor]
     operators: Sequence[Operator]
@@ -136,8 +138,9 @@ class Graph:
 
     @cached_property
     def names(self) -> Sequence[str]:
-        """Those of the tensors, with their number where others have the same, and that
-        of the graph, unless it is the main one."""
+        """Distinct names of the tensors: repeated names get the tensor's number, and
+        all but those of the main graph the graph's number.
+        """
         graph = f"{self.number}." if self.number else ""
         names = [f"{graph}{tensor.name}" for tensor in self.tensors]
         times = Counter(names)
@@ -148,9 +151,9 @@ class Graph:
 
 
 def parse(data: bytes, name: str) -> Sequence[Graph]:
-    """The graphs in the contents of a file called `name`, the main one first.
+    """The graphs in the contents `data` of a file called `name`, the main graph first.
 
-    Raises `LocatedError` if it is not valid, or if the package `tflite` is missing.
+    Raises `LocatedError` if the file is invalid, or if `tflite` is not installed.
     """
     try:
         schema: Any = import_module("tflite")
@@ -205,7 +208,7 @@ def _graph(
 
 
 def _numbers(vector: Any) -> list[int]:
-    """Of a vector, which the schema has as 0 if it is left out."""
+    """The numbers in a vector; the package has 0 for a missing vector."""
     return [int(number) for number in np.atleast_1d(vector)] if np.ndim(vector) else []
 
 
@@ -216,14 +219,14 @@ def _names(enumeration: Any) -> Mapping[int, str]:
 
 
 def _kind(schema: Any, code: Any) -> str:
-    """The name of an operation; older files have 8 bits of its number."""
+    """The name of an operation; older files store its number in 8 bits."""
     number = max(code.DeprecatedBuiltinCode(), code.BuiltinCode())
     name = _names(schema.BuiltinOperator).get(number, f"operator {number}")
     return code.CustomCode().decode() if name == "CUSTOM" else name
 
 
 def _options(schema: Any, operator: Any) -> Any:
-    """Newer kinds of operations have theirs in a second place."""
+    """The options of an operator; newer kinds have them in a second field."""
     for which in ("BuiltinOptions", "BuiltinOptions2"):
         number = getattr(operator, f"{which}Type")()
         name = _names(getattr(schema, which)).get(number, "NONE")
@@ -256,7 +259,7 @@ def _tensor(schema: Any, model: Any, tensor: Any, number: int, data: bytes) -> T
 
 
 def _contents(buffer: Any, data: bytes) -> bytes | None:
-    """Those of a constant, which large files have after the model itself."""
+    """The bytes of a constant, which large files store after the model."""
     if buffer.DataLength():
         return buffer.DataAsNumpy().tobytes()
     if buffer.Offset() > 1:

@@ -1,13 +1,13 @@
-"""Recurrent layers: what they keep between runs are variables.
+"""Converts recurrent layers, whose states are variables.
 
     W x + bias    for all steps, one product before the loop
     loop:         gates of step t = that row + R h; the new state; h into row t
 
-A conversion returns the operator's output, and then what its states become. Floats
-times 8-bit weights are computed in floats; LiteRT quantizes the floats first.
+A conversion returns the operator's output, followed by the new states. Products of
+floats and 8-bit weights are computed in floats; LiteRT quantizes the floats first.
 
-Does not: LSTMs of integers, or those that go in both directions, which converters write
-as two of one direction.
+Does not: convert LSTMs of integers, or bidirectional LSTMs, which converters write as
+two unidirectional ones.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +30,7 @@ from .node import Conversion, TFLiteNode
 from .reading import Tensor
 
 Step: TypeAlias = Callable[[TFLiteNode, SSAValue, Values], Values]
-"""The states after a step, of its row and those before; the first is the output."""
+"""The states after a step, given its row and prior states; the first is the output."""
 
 _TANH = 4
 
@@ -59,7 +59,7 @@ def _by_steps(
     states: Sequence[int],
     step: Step,
 ) -> Sequence[Value]:
-    """The layer: `weights` and `biases` are those of the gates, in their order."""
+    """A layer with a loop over time; `weights` and `biases` are those of its gates."""
     x, is_time_first = n.value(0), bool(n.option("TimeMajor"))
     x = x if is_time_first else n.transpose(x, [1, 0, 2])
     weight = _joined(n, [n.real(index) for index in weights])
@@ -94,13 +94,13 @@ def _rnn(n: TFLiteNode) -> Sequence[Value]:
 
 
 _INPUT, _FORGET, _CELL, _OUTPUT = range(4)
-"""The gates: weights, biases and the like have this order."""
+"""The gates, in the order of weights and biases."""
 
 _LEAST_VARIANCE = 1e-8
 
 
 def _lstm(n: TFLiteNode) -> Sequence[Value]:
-    """Without weights of the input gate, it is 1 - the forget gate."""
+    """Without weights of its own, the input gate is 1 - the forget gate."""
     _expect_floats(n)
     gates = range(_INPUT if n.has(1) else _FORGET, _OUTPUT + 1)
     is_normalized = n.has(21)
@@ -156,14 +156,16 @@ def _lstm(n: TFLiteNode) -> Sequence[Value]:
 
 
 def _ratio(n: TFLiteNode, first: int, second: int, whole: Tensor) -> np.float64:
-    """What one step of a product is in steps of another scale."""
+    """The factor from the scale of a product to another scale."""
     scales = (np.float64(n.tensor(index).scale) for index in (first, second))
     return prod(scales) / np.float64(whole.scale)
 
 
 def _svdf(n: TFLiteNode) -> Sequence[Value]:
-    """One step of a layer whose filters remember what they made of the last inputs. A
-    result adds up the memories of `Rank` filters, times weights."""
+    """One step of a layer of filters that keep their last outputs as a memory.
+
+    A result is the sum of the memories of `Rank` filters, times weights.
+    """
     filters, memory = n.tensor(2).shape
     rank = n.option("Rank")
     batch, _ = shape_of(n.value(0))

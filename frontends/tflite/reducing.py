@@ -1,4 +1,4 @@
-"""Reductions along axes."""
+"""Converts reductions along axes."""
 
 from collections.abc import Mapping, Sequence
 from math import prod
@@ -40,7 +40,7 @@ def _reduce(kind: str) -> Conversion:
 
 
 def _sum_of_steps(n: TFLiteNode) -> SSAValue:
-    """The sum of quantized elements, without their zero points, in 32 bits."""
+    """The sum of quantized elements minus their zero points, in 32 bits."""
     x, axes = n.convert(n.value(0), i32), _axes(n)
     count = prod(shape_of(x)[axis] for axis in axes)
     total = n.reduce("add", x, axes, keep=bool(n.option("KeepDims")))
@@ -60,8 +60,9 @@ def _sum(n: TFLiteNode) -> Sequence[Value]:
 
 
 def _mean(n: TFLiteNode) -> Sequence[Value]:
-    """Of integers: the count divides the number of the factor, which is shifted up
-    before, as far as it fits."""
+    """For quantized integers, divides the factor by the count, after shifting it left
+    as far as it fits.
+    """
     axes = _axes(n)
     if not n.is_quantized:
         return [mean(n, n.value(0), axes, keep=bool(n.option("KeepDims")))]
@@ -73,8 +74,9 @@ def _mean(n: TFLiteNode) -> Sequence[Value]:
 
 
 def _product(n: TFLiteNode) -> Sequence[Value]:
-    """Of integers: one factor after the other, each time scaled so that the last result
-    is in the scale that is asked for."""
+    """For quantized integers, multiplies one by one, and rescales each time, so that
+    the final result has the right scale.
+    """
     if not n.is_quantized:
         return _reduce("multiply")(n)
     x, axes = n.convert(n.centred(0), i64), _axes(n)

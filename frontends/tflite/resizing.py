@@ -1,4 +1,4 @@
-"""Images of another size, in the order batch, height, width, channel."""
+"""Converts resizing of images in the order batch, height, width, channel."""
 
 from collections.abc import Mapping, Sequence
 
@@ -15,11 +15,11 @@ from ..windows import interpolate, linear_weights, take_places
 from .elementwise import expect_one_scale
 from .node import Conversion, TFLiteNode
 
-_BITS = 10  # of a place's fraction, in integers
+_BITS = 10  # fraction bits of a coordinate, for integers
 
 
 def _axes(n: TFLiteNode) -> list[tuple[int, int, int]]:
-    """Axis, size and new size."""
+    """(axis, size, new size) of the spatial dimensions."""
     sizes = shape_of(n.value(0))[1:3]
     return [
         (axis, before, after)
@@ -52,7 +52,7 @@ def _bilinear(n: TFLiteNode) -> Sequence[Value]:
     expect_one_scale(n, 0)
     x = n.value(0)
     if n.is_quantized:
-        is_short = n.tensor(0).dtype.itemsize > 1  # 36 bits, with fractions
+        is_short = n.tensor(0).dtype.itemsize > 1  # sums take 36 bits
         return [_between_integers(n, n.convert(x, i64 if is_short else i32))]
     for axis, before, after in _axes(n):
         places = counted(after).astype(np.float32)
@@ -66,7 +66,7 @@ def _bilinear(n: TFLiteNode) -> Sequence[Value]:
 
 
 def _between_integers(n: TFLiteNode, x: SSAValue) -> SSAValue:
-    """Places have 10 bits of a fraction; the sum is rounded, ties away from 0."""
+    """Coordinates have 10 fraction bits; sums are rounded, ties away from 0."""
     for axis, before, after in _axes(n):
         x = interpolate(n, x, axis, _weights(n, before, after))
     nudge, element = 1 << (2 * _BITS - 1), type_of(x).element_type

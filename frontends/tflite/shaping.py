@@ -1,4 +1,4 @@
-"""Operations that move elements."""
+"""Converts operations that move elements."""
 
 from collections.abc import Mapping, Sequence
 from math import ceil, prod
@@ -106,7 +106,7 @@ def _parts(n: TFLiteNode, x: SSAValue, axis: int, sizes: Sequence[int]) -> list[
 
 
 def _split(n: TFLiteNode) -> Sequence[Value]:
-    """The axis comes first."""
+    """The first input is the axis."""
     x, count = n.value(1), len(n.results)
     axis = axis_of(n.known_integers(0)[0], len(shape_of(x)))
     return _parts(n, x, axis, [shape_of(x)[axis] // count] * count)
@@ -131,8 +131,9 @@ def _slice(n: TFLiteNode) -> Sequence[Value]:
 
 
 def _strided_slice(n: TFLiteNode) -> Sequence[Value]:
-    """Masks have a bit for each entry: where it begins or ends with the dimension,
-    stands for all that others leave, adds a dimension, or takes a single index."""
+    """Each mask has a bit per entry: whether it starts or ends at the bounds of the
+    dimension, is an ellipsis, adds a dimension, or selects a single index.
+    """
     x = n.value(0)
     sizes = list(shape_of(x))
     begins, ends, steps = (n.known_integers(index) for index in (1, 2, 3))
@@ -167,7 +168,7 @@ def _strided_slice(n: TFLiteNode) -> Sequence[Value]:
 
 
 def _pad(n: TFLiteNode) -> Sequence[Value]:
-    """With zeros, or with one number that is given."""
+    """Pads with zeros, or with a given number."""
     expect_one_scale(n, 0)
     x = n.value(0)
     low, high = n.known(1).T.tolist()
@@ -178,7 +179,7 @@ def _pad(n: TFLiteNode) -> Sequence[Value]:
 
 
 def _mirror_pad(n: TFLiteNode) -> Sequence[Value]:
-    """Edges are repeated, too, or are not."""
+    """Pads with mirrored elements, including the edge if `Mode` is set."""
     x, repeats = n.value(0), bool(n.option("Mode"))
     for axis, (low, high) in enumerate(n.known(1).tolist()):
         if low or high:
@@ -244,7 +245,7 @@ def _space_to_depth(n: TFLiteNode) -> Sequence[Value]:
 
 
 def _space_to_batch(n: TFLiteNode) -> Sequence[Value]:
-    """Blocks of space become images of a larger batch, block by block."""
+    """Moves blocks of the spatial dimensions into the batch dimension."""
     x, blocks, pads = n.value(0), n.known_integers(1), n.known(2).tolist()
     zero = n.tensor(0).zero if n.is_quantized else 0
     around = n.filled(zero, type_of(x).element_type, ())
@@ -284,12 +285,12 @@ def _reverse(n: TFLiteNode) -> Sequence[Value]:
 
 
 def _shape_of_both(n: TFLiteNode) -> Sequence[Value]:
-    """The shape that tensors of two shapes are repeated to."""
+    """The shape to which tensors of two shapes are broadcast."""
     return _as_result(n, broadcast_shapes(n.known_integers(0), n.known_integers(1)))
 
 
 def _diagonal(n: TFLiteNode) -> Sequence[Value]:
-    """Matrices of zeros with a diagonal."""
+    """Matrices that are zero except for a diagonal."""
     expect_one_scale(n, 0)
     diagonal = n.value(0)
     *batch, size = shape_of(diagonal)

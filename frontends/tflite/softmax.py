@@ -1,10 +1,9 @@
-"""Softmax and its logarithm; of integers by fixed-point numbers, as LiteRT's reference
-kernels have them.
+"""Converts softmax and log-softmax, for integers in fixed point as in LiteRT's kernels.
 
-Those kernels take e^x of differences from the largest element of a row, in 31 bits,
-and add them up in 19 bits. The one divides by Newton's method. The other takes the
-logarithm of the sum, by a quotient of polynomials. All of this is arithmetic on
-integers of 64 bits, one element at a time, of which nothing is stored.
+The reference kernels compute exponentials of differences from the largest element of a
+row, in 31 bits, and their sum in 19 bits. Softmax then divides by Newton's method, and
+log-softmax computes the logarithm of the sum by a quotient of polynomials. The
+conversion uses elementwise arithmetic on 64-bit integers, which can be fused.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,11 +34,11 @@ from .fixed_point import (
 from .interpolation import interpolated
 from .node import Conversion, TFLiteNode
 
-_DIFFERENCE_BITS = 26  # of a difference's fraction
-_SUM_BITS = 12  # fewer than of an exponential
+_DIFFERENCE_BITS = 26  # fraction bits of a difference
+_SUM_BITS = 12  # by how many bits a sum has fewer than an exponential
 _QUARTER = 1 << (_DIFFERENCE_BITS - 2)
 _EIGHTH = 1895147668
-"""e^-1/8, in 31 bits."""
+"""e^(-1/8), in 31 bits."""
 
 _THIRD = 715827883
 _POWERS = (
@@ -53,7 +52,7 @@ _POWERS = (
 )
 """e^-x for x = 1/4, 1/2, 1, ... 16, in 31 bits."""
 
-_LOG_BITS = 25  # of a logarithm's fraction, before it is doubled
+_LOG_BITS = 25  # fraction bits of a logarithm, before it is doubled
 _LOG_2, _ROOT, _FOURTH_ROOT = 1488522236, 1518500250, 1805811301
 """log(2), and 1/2 to the power of 1/2 and of 1/4, in 31 bits."""
 
@@ -65,8 +64,10 @@ _LOWEST = -128
 
 
 def _exponential(x: Term, counts: Term | None) -> Term:
-    """e^x in 31 bits, for x <= 0 in 26: by a polynomial around -1/8, and by powers. It
-    is 0 where x does not count."""
+    """e^x in 31 bits, for x <= 0 in 26 bits: a polynomial around -1/8 times powers.
+
+    The result is 0 where `counts` is false.
+    """
     rest = (x & (_QUARTER - 1)) - _QUARTER
     a = rest * (1 << (BITS - _DIFFERENCE_BITS)) + (1 << (BITS - 3))
     square = product(a, a)
@@ -81,8 +82,11 @@ def _exponential(x: Term, counts: Term | None) -> Term:
 
 
 def _logarithm(x: Term) -> Term:
-    """log(x) in 26 bits, for x >= 1 in 19: of a number near 1 in 31 bits, and of the
-    power of two times it, whose exponent is a multiple of 1/2 plus 1/4."""
+    """log(x) in 26 bits, for x >= 1 in 19 bits.
+
+    It is the sum of the logarithms of a number near 1, in 31 bits, and of a power of
+    two whose exponent is a multiple of 1/2 plus 1/4.
+    """
     zeros = x.apply(e.CountLeadingZerosOp) - 32
     whole = product(x.apply(e.ShiftLeftOp, zeros - 1), _ROOT) * 2
     part_zeros = product(x, _ROOT).apply(e.CountLeadingZerosOp) - 33
@@ -105,8 +109,9 @@ def _logarithm(x: Term) -> Term:
 def _differences(
     n: TFLiteNode, x: SSAValue, axis: int, beta: float
 ) -> tuple[Term, Term | None]:
-    """By how much numbers are below the largest of their row, in 26 bits, and which of
-    them LiteRT counts, unless all."""
+    """The differences from the largest element of each row, in 26 bits, and which of
+    them LiteRT counts; None if all.
+    """
     wide = n.convert(x, i32)
     largest = n.reduce("maximum", wide, [axis], keep=True)
     steps = Writer(n).term(n.convert(n.apply(e.SubtractOp, wide, largest), i64))
@@ -118,7 +123,7 @@ def _differences(
 
 
 def _summed(n: TFLiteNode, powers: Term, axis: int) -> SSAValue:
-    """The sums of rows, in 19 bits; the rows stay, with one element."""
+    """The sums of rows, in 19 bits; rows stay as a dimension of size 1."""
     parts = n.convert(divided(powers, _SUM_BITS).value, i32)
     return n.reduce("add", parts, [axis], keep=True)
 
@@ -130,7 +135,7 @@ def _of_integers(n: TFLiteNode, x: SSAValue, axis: int, beta: float) -> SSAValue
     term = Writer(n).term
     powers = _exponential(*_differences(n, x, axis, beta))
     total = n.broadcast(_summed(n, powers, axis), shape_of(x))
-    # The sum is a number from 1 to 2, times 2 to the power of bits - zeros.
+    # The sum is a number from 1 to 2, times 2^(bits - zeros).
     zeros = term(n.convert(n.emit(e.CountLeadingZerosOp, total), i64))
     above = term(n.convert(total, i64)).apply(e.ShiftLeftOp, zeros) - (ONE + 1)
     bits = _SUM_BITS + BITS - 8 - zeros
@@ -142,7 +147,7 @@ def _of_integers(n: TFLiteNode, x: SSAValue, axis: int, beta: float) -> SSAValue
 
 
 _LOG_SCALE, _LOG_ZERO = 1 / 16, 127
-"""Of logarithms, which are from -16 to 0."""
+"""The scale and zero point of logarithms, which are from -16 to 0."""
 
 
 def _log_of_integers(n: TFLiteNode, x: SSAValue, axis: int) -> SSAValue:
@@ -166,12 +171,11 @@ def _log_of_integers(n: TFLiteNode, x: SSAValue, axis: int) -> SSAValue:
 
 
 _REACH = 10.0
-"""How far below the largest element 16-bit numbers count."""
+"""The largest difference from the largest element at which 16-bit integers count."""
 
 
 def _of_16_bits(n: TFLiteNode, x: SSAValue, axis: int, beta: float) -> SSAValue:
-    """Exponentials and the reciprocal of their sum are between entries of tables, in 15
-    bits."""
+    """Interpolates exponentials and the reciprocal of their sum, in 15 bits."""
     numbers, shape, top = n.convert(x, i32), shape_of(x), (1 << 15) - 1
     largest = n.reduce("maximum", numbers, [axis], keep=True)
     factor = float(n.tensor(0).scale) * beta / (_REACH / ((1 << 16) - 1))

@@ -1,4 +1,4 @@
-"""Fourier transforms."""
+"""Converts Fourier transforms."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,7 +12,7 @@ from .node import Conversion, TFLiteNode
 
 
 def _of_images(n: TFLiteNode) -> Sequence[Value]:
-    """Of real images, which are cut off or padded with zeros to the length."""
+    """Transforms real images, which are cropped or zero-padded to the length."""
     x, length = n.value(0), n.known_integers(1)
     *batch, height, width = shape_of(x)
     cut = [min(size, new) for size, new in zip((height, width), length, strict=True)]

@@ -1,4 +1,4 @@
-"""Pooling of images in the order batch, height, width, channel."""
+"""Converts pooling of images in the order batch, height, width, channel."""
 
 from collections.abc import Mapping, Sequence
 
@@ -23,7 +23,7 @@ def _window(n: TFLiteNode) -> SpatialWindow:
 
 
 def _limited(n: TFLiteNode, x: SSAValue) -> SSAValue:
-    """Pooled integers in the range of the activation; they keep their scale."""
+    """Clamps pooled integers, whose scale is unchanged, to the fused activation."""
     low, high = range_of(n, *n.limits)
     return n.convert(clamp(n, x, low, high), element_type(n.results[0].dtype))
 
@@ -34,8 +34,9 @@ def _max_pool(n: TFLiteNode) -> Sequence[Value]:
 
 
 def _divisors(n: TFLiteNode, window: SpatialWindow, places: Sequence[int]) -> Array:
-    """How many elements windows have, padding left out: one number, if all have the
-    same, or one for each place."""
+    """The number of elements in each window without padding: one number if all are
+    equal, or one for each window.
+    """
     counts = counts_of(window, shape_of(n.value(0))[1:3], places, [0] * 4)[:, :, None]
     return counts[0, 0, 0] if np.all(counts == counts.flat[0]) else counts
 

@@ -1,4 +1,4 @@
-"""Plans of other compilers, as `plan-audit` reads them; none that it refutes."""
+"""Views of plans of other compilers that `plan-audit` reads; none is unsound."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,9 +13,10 @@ from .model import HeldBuffer, PlanView, PoolView, ShownBuffer
 
 
 def view(source: Source) -> PlanView:
-    """The memories in which values take turns; the others are the caller's.
+    """A view of the plan in a file: memories that values share are pools, the others
+    are memory of the caller.
 
-    Raises `FileError` for what is no plan, and for an unsound one.
+    Raises `FileError` for a file without a plan, and for an unsound plan.
     """
     try:
         plan = read(Path(source.name))
@@ -55,7 +56,7 @@ def _by_region(values: Sequence[LiveValue]) -> dict[Region, list[LiveValue]]:
 
 
 def _buffers(values: Sequence[LiveValue]) -> Sequence[ShownBuffer]:
-    """Values in the same bytes as rectangles: those that hand on theirs are one."""
+    """The values of one region as rectangles; overlapping live ranges are merged."""
     found: list[ShownBuffer] = []
     for value, lower, upper in values:
         if found and lower < found[-1].buffer.end:

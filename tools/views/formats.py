@@ -1,4 +1,4 @@
-"""Plans in the format that a file's name ends with: a page, a drawing, a bitmap."""
+"""Renders plans in the format of a file name: a page, a drawing, or a bitmap."""
 
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
@@ -9,17 +9,17 @@ from ...support.extras import missing
 from . import page, svg
 from .model import FrontierView, PlanView
 
-_ZOOM = 2  # pixels of a bitmap for one of the drawing
+_ZOOM = 2  # pixels of a bitmap per pixel of the drawing
 
 
 class MissingPackage(Exception):
-    """What makes bitmaps is not installed."""
+    """The package that renders bitmaps is not installed."""
 
 
 def suffix_of(path: str) -> str:
-    """The end of a name that says its format; `.html` for one without, and for `-`.
+    """The suffix of `path`, which selects the format; `.html` without one and for `-`.
 
-    Raises `ValueError` for one that is not known.
+    Raises `ValueError` for an unknown suffix.
     """
     suffix = PurePath(path).suffix.lower() or ".html"
     if suffix not in _FORMATS:
@@ -30,9 +30,9 @@ def suffix_of(path: str) -> str:
 def rendered(
     path: str, plans: Sequence[PlanView], frontiers: Sequence[FrontierView] = ()
 ) -> bytes:
-    """The contents of such a file; frontiers are in drawings only.
+    """The contents of a file called `path`. A page does not show the frontiers.
 
-    Raises `ValueError` as `suffix_of` does, and `MissingPackage`.
+    Raises `ValueError` for an unknown suffix, and `MissingPackage`.
     """
     return _FORMATS[suffix_of(path)](plans, frontiers)
 

@@ -1,8 +1,7 @@
-"""What the colors of buffers stand for: what they are for, what computes them, where in
-the source, in which layer of the model.
+"""Groupings by which buffers are colored: by role, operation, layer, or source line.
 
-Of each, the groups with the most bytes times steps have colors of their own, the others
-one in common.
+In each grouping, the groups with the largest sums of bytes times steps have their own
+colors. All other groups share one color.
 """
 
 import re
@@ -37,7 +36,7 @@ ROLES = {
     "result": "#d4a373",
     "constant": "#c3c9d1",
 }
-"""By `Role`."""
+"""Colors by `Role`."""
 
 _OF_CALLERS = {"parameter", "optimizer state", "variable", "input", "result"}
 
@@ -50,7 +49,7 @@ _LEADING = (
     ("gather", "gather"),
     ("reduce", "reduction"),
 )
-"""What a group of operations is called by, the first that is in it."""
+"""Labels of groups of operations: the first entry that is in the group decides."""
 
 
 class Group(NamedTuple):
@@ -62,25 +61,27 @@ _CALLER = Group("caller's memory", OTHERS)
 
 
 class Grouping(NamedTuple):
-    """One way to color all plans."""
+    """One way to color the buffers of all plans."""
 
     name: str
     groups: Sequence[Group]
     label: Callable[[ShownBuffer], str]
     numbers: Mapping[str, int]
-    """Of groups, by label; the last group is that of all other labels."""
+    """Indices in `groups` by label. Other labels belong to the last group."""
 
     def of_held(self, role: str) -> Group:
-        """That of the caller's memory: all of it in one color, unless it is by role."""
+        """The group of the caller's memory: that of its role, or one for all roles."""
         return Group(role, ROLES[role]) if self.name == "role" else _CALLER
 
     def of(self, placed: ShownBuffer) -> int:
-        """The number of a buffer's group."""
+        """The index of a buffer's group."""
         return self.numbers.get(self.label(placed), len(self.groups) - 1)
 
 
 def groupings(plans: Sequence[PlanView]) -> list[Grouping]:
-    """Those that tell buffers apart; the most telling one first."""
+    """The groupings that distinguish at least two groups of buffers, in the order of
+    `_LABELS`; if there are none, one that gives neighbors different colors.
+    """
     pools = [pool for plan in plans for pool in plan.pools]
     made = [_grouping(name, label, pools) for name, label in _LABELS.items()]
     found = [
@@ -92,7 +93,7 @@ def groupings(plans: Sequence[PlanView]) -> list[Grouping]:
 
 
 def _by_name(pools: Sequence[PoolView]) -> Grouping:
-    """Neighbors in different colors, where nothing is known of buffers but names."""
+    """A grouping that gives neighbors different colors, for buffers without roles."""
     numbers = {
         placed.buffer.id: index % len(PALETTE)
         for pool in pools
@@ -133,8 +134,11 @@ def _role(placed: ShownBuffer) -> str:
 
 
 def operation_of(placed: ShownBuffer) -> str:
-    """What kind of operation writes the buffer first; a group goes by what takes the
-    longest in it, and one of JAX by the end of its path."""
+    """The kind of the operation that first writes the buffer.
+
+    A group is labeled by its most expensive operation, and an operation of JAX by the
+    end of its path.
+    """
     name, _, members = placed.op.rpartition("/")[2].partition(" (")
     if name.startswith("workspace of"):
         return "kernel scratch"
@@ -146,14 +150,16 @@ def operation_of(placed: ShownBuffer) -> str:
 
 
 def line_of(placed: ShownBuffer) -> str:
-    """`train.py:12`: file and line of its place, without folders."""
+    """The file and line of the location, without folders: `train.py:12`."""
     file, _, rest = placed.location.rpartition("/")
     return (rest or file).rpartition(":")[0]
 
 
 def layer_of(placed: ShownBuffer) -> str:
-    """`blocks.0` of `%blocks.0.fc1`: of a name with dots the part up to the first
-    number, or else the first part."""
+    """The layer in a name with dots: up to the first number, or else the first part.
+
+    The layer of `%blocks.0.fc1` is `blocks.0`. Empty for a name without dots.
+    """
     parts = placed.buffer.id.lstrip("%").split(".")
     numbers = (n for n, part in enumerate(parts[:-1], 1) if part.isdecimal())
     return ".".join(parts[: next(numbers, 1)]) if len(parts) > 1 else ""

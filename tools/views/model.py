@@ -1,4 +1,4 @@
-"""What there is to see: plans, their pools, and the buffers in them; frontiers."""
+"""What the views of plan-view show: plans, their pools and buffers, and frontiers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,30 +14,30 @@ if TYPE_CHECKING:
 
 
 HELD = 2
-"""How many times the arena what the caller has may be, to be drawn on its scale."""
+"""Memory of the caller is drawn to scale if it is at most this many times the arena."""
 
 
 class ShownBuffer(NamedTuple):
-    """A buffer and where it is. Places in the program are empty if there is none."""
+    """A buffer with its offset. Fields about a program are empty without one."""
 
     buffer: Buffer
     offset: int  # bytes
     type: str = ""  # `16x64xf32`
     role: str = ""  # see `tensorplan.reporting.roles`
-    op: str = ""  # what accesses it first
-    location: str = ""  # of that: `file:line:col`
-    lines: Sequence[int] = ()  # of the text, from 1: its definition, then its accesses
-    waits: str = ""  # if it is live at the peak: for what
-    in_place: str = ""  # the same: "is in place: ...", or why not
+    op: str = ""  # the operation that accesses it first
+    location: str = ""  # of `op`: `file:line:col`
+    lines: Sequence[int] = ()  # its definition and accesses in the text, from line 1
+    waits: str = ""  # if it is live at the peak: what it is live for
+    in_place: str = ""  # if it is live at the peak: whether it is in place, or why not
 
     @property
     def area(self) -> int:
-        """Bytes times the steps in which it has them."""
+        """The size in bytes times the number of steps in which the buffer is live."""
         return self.buffer.size * sum(end - start for start, end in self.buffer.live)
 
 
 class HeldBuffer(NamedTuple):
-    """Memory of the caller: an argument, a parameter, a result."""
+    """Memory of the caller: an argument, a parameter, or a result."""
 
     name: str
     size: int  # bytes
@@ -50,12 +50,12 @@ class PoolView:
     """One address space."""
 
     name: str
-    size: int  # bytes: the arena's, or the end of the highest buffer
+    size: int  # bytes of the arena, or the end of the highest buffer
     buffers: Sequence[ShownBuffer]
     summary: Sequence[str] = ()
-    """Of a program's arena, in words: what makes the peak."""
+    """What makes the peak of a program's arena, in words."""
     held: Sequence[HeldBuffer] = ()
-    """Of a program: what the caller has on the device all the time."""
+    """The memory of a program's caller on the device, which is live in all steps."""
 
     @cached_property
     def problem(self) -> Problem:
@@ -63,7 +63,7 @@ class PoolView:
 
     @cached_property
     def curve(self) -> Sequence[tuple[int, int]]:
-        """Live bytes: (step, bytes from that step on), at each change, ascending."""
+        """Live bytes as (step, bytes from this step on), ascending, at each change."""
         changes: dict[int, int] = {}
         for buffer in self.problem.buffers:
             for start, end in buffer.live:
@@ -83,25 +83,26 @@ class PoolView:
 
     @property
     def steps(self) -> tuple[int, int]:
-        """The steps in which anything is live, half-open; [0, 1) if nothing is."""
+        """The half-open range of steps with live buffers; (0, 1) without buffers."""
         return (self.curve[0][0], self.curve[-1][0]) if self.curve else (0, 1)
 
     @property
     def figures(self) -> str:
-        """Its sizes in words."""
+        """The size, the lower bound, and the number of buffers, in words."""
         count = plural(len(self.buffers), "buffer")
         bound = readable(self.problem.lower_bound)
         return f"{readable(self.size)}, lower bound {bound}, {count}"
 
     @property
     def is_callers(self) -> bool:
-        """Whether it is the memory of a result or argument that holds others, too."""
+        """Whether the pool is the memory of a result or argument that holds buffers."""
         return self.name.startswith(("result ", "argument "))
 
     @property
     def unused(self) -> str:
-        """What of it is used by nothing, in words: in the step in which the most is
-        live, and on average."""
+        """The unused part of the pool in words: at the peak, and on average. Empty if
+        the pool is empty.
+        """
         first, end = self.steps
         area = self.size * (end - first)
         if not area:
@@ -115,8 +116,9 @@ class PoolView:
 
     @property
     def process(self) -> str:
-        """What a process takes on the device, in words: the arena and what the caller
-        has; nothing if that is not known."""
+        """The bytes of the process on the device in words: the arena and the caller's
+        memory. Empty if the latter is unknown.
+        """
         if not self.held:
             return ""
         sizes: dict[str, int] = {"arena": self.size}
@@ -126,7 +128,7 @@ class PoolView:
         return f"{parts} = {readable(sum(sizes.values()))}"
 
     def live_at(self, step: int) -> list[int]:
-        """The places in `buffers` of what is live in a step, largest first."""
+        """The indices in `buffers` of the buffers live in `step`, largest first."""
         live = [
             index
             for index, placed in enumerate(self.buffers)
@@ -137,26 +139,26 @@ class PoolView:
 
 @dataclass(frozen=True)
 class PlanView:
-    """One plan: a program's, a file's, or what a strategy made of either."""
+    """The plan of a program or of a file, or a strategy's plan of its buffers."""
 
     title: str
     pools: Sequence[PoolView]
     text: Sequence[str] = ()  # the lines of the program, if there is one
     sources: Mapping[str, Sequence[str]] = field(default_factory=dict[str, list[str]])
-    """The lines of the files that places are in, as far as they are there."""
-    explanation: "Explanation | None" = None  # if it was asked for
+    """The lines of the source files that locations refer to, by file, if readable."""
+    explanation: "Explanation | None" = None  # if requested
 
 
 @dataclass(frozen=True)
 class FrontierView:
-    """A program's curve of time against bytes, as `plan-opt --frontier` gives it."""
+    """A program's curve of time against bytes, as `plan-opt --frontier` computes it."""
 
     title: str
-    points: Sequence["FrontierPoint"]  # the fastest first, with ever fewer bytes
+    points: Sequence["FrontierPoint"]  # by descending bytes, the fastest first
 
     @property
     def figures(self) -> str:
-        """Its ends in words."""
+        """The first and the last point in words."""
         first, last = self.points[0], self.points[-1]
         if len(self.points) == 1:
             return f"one plan, {readable(first.bytes)}"
@@ -167,15 +169,15 @@ class FrontierView:
 
     @cached_property
     def changes(self) -> Sequence[str]:
-        """What its plans do, each once."""
+        """The distinct changes that the plans make to the program."""
         return list(dict.fromkeys(point.change for point in self.points))
 
     def slowdown(self, point: "FrontierPoint") -> float:
-        """How much longer it takes than the first, as a part of that time."""
+        """The additional time of `point`, as a fraction of the first point's time."""
         return point.time / max(self.points[0].time, 1) - 1
 
 
 def pool_of(name: str, buffers: Sequence[ShownBuffer]) -> PoolView:
-    """A pool that is just as large as its buffers need."""
+    """A pool that ends with its highest buffer."""
     peak = peak_of([b.buffer for b in buffers], [b.offset for b in buffers])
     return PoolView(name, peak, buffers)

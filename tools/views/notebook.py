@@ -1,4 +1,4 @@
-"""The picture of a program's plan in a notebook: what `tensorplan.view` gives."""
+"""The picture of a program's plan in a notebook, which `tensorplan.view` returns."""
 
 import os
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _HEIGHT = 640  # pixels
 
 @dataclass(frozen=True, repr=False)
 class View:
-    """A plan to look at: a notebook shows it as plan-view's page."""
+    """A plan that notebooks display as plan-view's page."""
 
     plan: PlanView
 
@@ -23,16 +23,16 @@ class View:
         return f"<View: {pools}>"
 
     def _repr_html_(self) -> str:
-        """The page in a frame of its own, which runs its script and loads nothing."""
+        """The page in a sandboxed frame, which runs its script and loads nothing."""
         return (
             f'<iframe sandbox="allow-scripts" width="100%" height="{_HEIGHT}" '
             f'style="border: 0" srcdoc="{escape(page.page([self.plan]))}"></iframe>'
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes a page, a drawing or a bitmap: `.html`, `.svg`, `.png`, which takes
-        the extra `png`.
+        """Writes a page (`.html`), a drawing (`.svg`), or a bitmap (`.png`, which
+        requires the extra `png`).
 
-        Raises `ValueError` for another ending.
+        Raises `ValueError` for another suffix.
         """
         write_atomically(os.fspath(path), rendered(os.fspath(path), [self.plan]))

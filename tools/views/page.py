@@ -1,8 +1,8 @@
-"""A page to look around in a plan: one HTML file, with no need of a network.
+"""An interactive page of plans: one HTML file that needs no network.
 
-Its parts are in web/. The plans are in it as JSON, in which no `<` is left that could
-end the element; the script writes names and texts as text, never as HTML. The page's
-own policy forbids it to load anything.
+Its parts are in web/. The plans are embedded as JSON without `<`, which could end the
+element. The script inserts names and texts as text, never as HTML. The page's content
+security policy forbids loading anything.
 """
 
 import json
@@ -23,14 +23,14 @@ _SCRIPTS = (
     "moving.js",
     "start.js",
 )
-"""They see each other's names; start.js comes last."""
+"""The scripts share one scope; start.js comes last."""
 
 _EXACT = 1 << 53
-"""From here on JavaScript's numbers leave out integers; they are passed as text."""
+"""From here on, JavaScript's numbers skip integers, so they are passed as text."""
 
 
 def page(plans: Sequence[PlanView]) -> str:
-    """The page that shows the plans beside one another."""
+    """The page that shows the plans side by side."""
     folder = files("tensorplan.tools.views") / "web"
     parts = {
         "title": escape(_printable(", ".join(plan.title for plan in plans))),
@@ -85,7 +85,7 @@ def _pool(pool: PoolView, modes: Sequence[Grouping]) -> dict[str, object]:
 
 
 def _explained(plan: PlanView) -> dict[str, object] | None:
-    """What would help and what helps already, as tables; the other words."""
+    """The tables and remarks of a plan's explanation; None without one."""
     explanation = plan.explanation
     if explanation is None:
         return None
@@ -99,7 +99,7 @@ def _explained(plan: PlanView) -> dict[str, object] | None:
 
 
 def _buffer(placed: ShownBuffer, modes: Sequence[Grouping]) -> list[object]:
-    """In the order in which plans.js takes it apart."""
+    """The fields of a buffer in the order that plans.js expects."""
     b = placed.buffer
     return [
         b.id,

@@ -1,6 +1,6 @@
-"""The plan of a program: with names, operations, places, and what makes the peak.
+"""The view of a program's plan: names, operations, locations, and what makes the peak.
 
-A program that is not planned yet is planned by `plan-pipeline` first.
+A program without a plan is planned by `plan-pipeline` first.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -29,7 +29,7 @@ from ..progress import tracked
 from .model import HeldBuffer, PlanView, PoolView, ShownBuffer
 
 _LARGEST_SOURCE = 1 << 20
-"""Bytes of a file that is shown beside the picture."""
+"""The largest size in bytes of a source file that is shown beside the picture."""
 
 
 def read(
@@ -39,12 +39,13 @@ def read(
     *,
     placed_anew: bool,
 ) -> PlanView:
-    """The program's plan, by `planning` if it has none; its text is as plan-opt prints
-    it.
+    """The plan of the program in `source`. A program without a plan is planned with the
+    options `planning`. The text of the view is the IR as plan-opt prints it.
 
-    `is_explained`: with what would lower the peak, by trying it. If it is to be
-    `placed_anew`, lifespans have to be all that counts. Raises `FileError`,
-    `UsageError` for bad options, and what `ToolPipeline` raises.
+    `is_explained` adds an explanation of what would lower the peak. `placed_anew` means
+    that strategies will place the buffers again by their live ranges; streams, whose
+    order live ranges don't show, are then an error. Raises `FileError`, `UsageError`
+    for invalid options, and the exceptions of `ToolPipeline`.
     """
     try:
         pipeline = PlanPipeline(**planning)
@@ -77,12 +78,12 @@ def read(
 
 
 def view_of(module: ModuleOp, title: str, source: Source | None = None) -> PlanView:
-    """The plan of a module; `source` is the file that it was read from."""
+    """The view of a planned module; `source` is the file that it was read from."""
     counted = (f"{name} = {size}" for name, size in sizes(module).items())
     title = ", ".join((title, *counted))
     text = printed(module)
     arenas = placements(module, text)
-    peaks: dict[tuple[str, str], list[ArenaPeak]] = {}  # in the order of the arenas
+    peaks: dict[tuple[str, str], list[ArenaPeak]] = {}  # in the arenas' order
     for peak in peaks_of(module, text, arenas):
         peaks.setdefault((peak.function, peak.device), []).append(peak)
     several = len({arena.function for arena in arenas}) > 1
@@ -103,8 +104,10 @@ def _file(location: str) -> str:
 
 
 def _sources(files: Collection[str], source: Source | None) -> dict[str, list[str]]:
-    """The lines of those that are there: of the program itself, and of Python files; no
-    others, since a page may be sent to others."""
+    """The lines of `files` that exist: of the program itself and of Python files.
+
+    Other files are excluded, because a page may be shared.
+    """
     found: dict[str, list[str]] = {}
     for file in sorted(files):
         try:
@@ -112,7 +115,7 @@ def _sources(files: Collection[str], source: Source | None) -> dict[str, list[st
                 found[file] = source.data.decode().splitlines()
             elif file.endswith(".py") and Path(file).stat().st_size <= _LARGEST_SOURCE:
                 found[file] = Path(file).read_text(encoding="utf-8").splitlines()
-        except (OSError, ValueError):  # not there, or no text
+        except (OSError, ValueError):  # it does not exist, or is not text
             continue
     return found
 

@@ -1,7 +1,7 @@
-"""Plans from files: programs, planned or not, a report of ours, or buffers as CSV; and
-frontiers of ours.
+"""Reads views of plans from files: programs, reports of plan-opt and plan-run, CSV,
+plans of other compilers; and frontiers.
 
-What a file holds is told by its name's end (`.csv`, `.json`), or by how it starts.
+The suffix of the name (`.csv`, `.json`) or the first bytes determine the format.
 """
 
 import json
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ...reporting.frontier import FrontierPoint
 
 EFFORT = 0.02
-"""Of a strategy's usual work, as in plan-memory: seconds at most."""
+"""The fraction of a strategy's usual work that it may do, as in plan-memory."""
 
 _DEFAULT_STRATEGY = "auto"
 _FRONTIER = re.compile(rb'\s*\{\s*"frontier"')
@@ -32,21 +32,22 @@ _NOT_OURS = "expected a report of plan-opt or plan-run"
 
 @dataclass(frozen=True)
 class Reader:
-    """How CSV is read, and by which strategies plans are made."""
+    """Reads plans from files, and plans their buffers by further strategies."""
 
     strategies: Sequence[str] = ()
-    """Plans to be shown beside the file's own."""
+    """Strategies whose plans are shown beside the plan of the file."""
     inclusive: bool = False  # see csv_format.read
     explain: bool = False
-    """Whether to try what would lower a program's peak."""
+    """Whether to try changes that would lower a program's peak."""
     planning: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """Options by which programs are planned (see `PlanOptions`); of CSV, `alignment`
-    is that of buffers that do not say theirs."""
+    """The options for planning programs (see `PlanOptions`). For CSV, only `alignment`
+    has an effect: it is the alignment of buffers that have none.
+    """
 
     def read(self, source: Source) -> list[PlanView]:
-        """The plan that the file has, or of its program; and one by each strategy.
+        """The plan in the file or of its program, followed by a plan by each strategy.
 
-        Raises `FileError`, and what `ToolPipeline` raises.
+        Raises `FileError`, and the exceptions of `ToolPipeline`.
         """
         if _is_foreign(source):
             self._expect_program_for(source, "another compiler's plan")
@@ -69,7 +70,7 @@ class Reader:
         return [own, *self._by_strategies(own)]
 
     def frontier(self, source: Source) -> FrontierView | None:
-        """What `plan-opt --frontier=json` prints; None for anything else.
+        """The frontier that `plan-opt --frontier=json` wrote; None for any other input.
 
         Raises `FileError`.
         """
@@ -78,7 +79,7 @@ class Reader:
         if self.strategies:
             raise FileError(source, "this is a frontier, --compare expects buffers")
         self._expect_program_for(source, "a frontier")
-        from ...reporting.frontier import FrontierPoint  # with it comes all that plans
+        from ...reporting.frontier import FrontierPoint  # imports the passes
 
         report = _json(source)
         try:
@@ -95,14 +96,14 @@ class Reader:
         return FrontierView(source.name, points)
 
     def _expect_program_for(self, source: Source, kind: str) -> None:
-        """Raises `FileError` for options that are about programs only."""
+        """Raises `FileError` for options that require a program."""
         names = [name for name in self.planning if name != "alignment"]
         for name in (["explain"] if self.explain else []) + names:
             option = option_of(name)
             raise FileError(source, f"this is {kind}, {option} expects a program")
 
     def _from_program(self, source: Source) -> PlanView:
-        from . import programs  # with it comes all that compiles
+        from . import programs  # imports the compiler
 
         return programs.read(
             source, self.explain, self.planning, placed_anew=bool(self.strategies)
@@ -135,14 +136,14 @@ class Reader:
 
 
 def _is_foreign(source: Source) -> bool:
-    """Whether this is the plan of another compiler; a LiteRT model may have none."""
+    """Whether the file has a plan of another compiler; a LiteRT model may have none."""
     if source.name.endswith(litert.ENDINGS):
         return litert.has_plan(Path(source.name), source.data)
     return source.name.endswith(OTHERS)
 
 
 def _pools(buffers: Sequence[Buffer], offsets: Sequence[int]) -> list[PoolView]:
-    """The pools of the buffers, in order of first appearance; one if there are none."""
+    """The pools of the buffers, in order of first appearance; at least one."""
     pools: dict[str, list[ShownBuffer]] = {}
     for buffer, offset in zip(buffers, offsets, strict=True):
         pools.setdefault(buffer.pool, []).append(ShownBuffer(buffer, offset))
@@ -150,7 +151,7 @@ def _pools(buffers: Sequence[Buffer], offsets: Sequence[int]) -> list[PoolView]:
 
 
 def _planned(plan: PlanView, strategy: str) -> PlanView:
-    """The plan's buffers, placed anew."""
+    """The plan with its buffers placed by `strategy`."""
     pools: list[PoolView] = []
     for pool in plan.pools:
         offsets = solve(pool.problem, strategy, Limits(effort=EFFORT)).offsets
@@ -176,7 +177,7 @@ def _json(source: Source) -> Any:
 
 
 def _from_report(source: Source) -> PlanView:
-    """What `plan-opt --report` and `plan-run --report` write."""
+    """The plan in a report of `plan-opt --report` or `plan-run --report`."""
     report = _json(source)
     try:
         pools = [
@@ -222,7 +223,7 @@ def _rows(whole: object, key: str) -> Sequence[object]:
 
 
 def _check_curve(points: Sequence["FrontierPoint"]) -> None:
-    """Raises `ValueError` if they are none, or not in the order of a frontier."""
+    """Raises `ValueError` if there are no points or they are not ordered."""
     if not points or min(points[0].time, points[-1].bytes) < 0:
         raise ValueError("the frontier has no points, or one with less than nothing")
     for before, point in pairwise(points):
@@ -237,7 +238,7 @@ _T = TypeVar("_T")
 
 
 def _get(whole: object, key: str | int, kind: type[_T]) -> _T:
-    """A part of what was read as JSON. Raises `ValueError` if there is none such."""
+    """The element `key` of a JSON value. Raises `ValueError` unless it is a `kind`."""
     try:
         part: object = cast(Any, whole)[key]
     except (TypeError, LookupError):

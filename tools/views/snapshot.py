@@ -1,12 +1,12 @@
 """A plan as a memory snapshot, for PyTorch's viewer at pytorch.org/memory_viz.
 
-A pool is a device with a segment at an address of its own. "Allocator State History"
-shows the offsets; "Active Memory Timeline" stacks buffers as it likes. A buffer's stack
-says where it comes from. Buffers of no bytes are left out: the viewer knows allocations
-by their addresses.
+A pool is a device with one segment at a distinct address. "Allocator State History"
+shows the offsets; "Active Memory Timeline" stacks buffers in its own order. The stack
+of a buffer names its operation and location. Buffers of zero bytes are left out,
+because the viewer identifies allocations by address.
 
-The viewer reads pickles of the protocols 2 to 4, of plain types only, and fails for
-events with a `category` if none of them is `unknown`: we write none.
+The viewer reads pickles of protocols 2 to 4 that contain plain types only. It fails for
+events with a `category` if none is `unknown`, so the events have no category.
 """
 
 import pickle
@@ -16,7 +16,7 @@ from ...planning import round_up
 from .model import PlanView, PoolView, ShownBuffer
 
 _PROTOCOL = 4
-_PAGE = 1 << 21  # bytes; segments begin at multiples, not at 0
+_PAGE = 1 << 21  # bytes; segments start at multiples, but not at 0
 
 
 def snapshot(plans: Sequence[PlanView]) -> bytes:
@@ -37,7 +37,7 @@ def snapshot(plans: Sequence[PlanView]) -> bytes:
 def _segment(
     pool: PoolView, address: int, device: int, frames: Sequence[object]
 ) -> dict[str, object]:
-    """As it is after the last step: nothing is live."""
+    """The segment of a pool after the last step, when nothing is live."""
     free: dict[str, object] = {
         "address": address,
         "size": pool.size,
@@ -62,7 +62,7 @@ def _segment(
 def _trace(
     pool: PoolView, address: int, frames: Sequence[object]
 ) -> list[dict[str, object]]:
-    """What happens, in order; at a step, first the ends and then the beginnings."""
+    """The events of a pool in order; in each step, frees precede allocations."""
     first, _ = pool.steps
     changes = sorted(
         change

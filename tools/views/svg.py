@@ -1,9 +1,8 @@
-"""Plans and frontiers as an SVG drawing: for papers, notes and wherever pages are not
-at home.
+"""Plans and frontiers as an SVG drawing, for papers and notes.
 
-Of a plan, x is the step, y the address; below, the curve of live bytes with its peak.
-Of a frontier, x is bytes, y time. Where the viewer can, pointing at a buffer or a point
-says what it is.
+In a plan, x is the step and y the address; the curve of live bytes with its peak is
+below. In a frontier, x is bytes and y time. A buffer or a point has a tooltip, if the
+viewer supports it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,7 +18,7 @@ from .model import HELD, FrontierView, PlanView, PoolView, ShownBuffer
 if TYPE_CHECKING:
     from ...reporting.frontier import FrontierPoint
 
-WIDTH = 1000  # of the drawing; all in user units, which are pixels on a screen
+WIDTH = 1000  # of the drawing, in user units (pixels on a screen), as all lengths
 MAP = 300  # height of the map
 CURVE = 60  # height of the curve
 _LEFT, _TOP, _GAP, _BOTTOM = 80, 68, 10, 56
@@ -54,7 +53,7 @@ _HATCH = """\
 
 
 def draw(plans: Sequence[PlanView], frontiers: Sequence[FrontierView] = ()) -> str:
-    """All pools of all plans, below one another, and all frontiers."""
+    """Draws all pools of all plans and all frontiers, from top to bottom."""
     colors = groupings(plans)[0]
     parts = [
         (_height_of(pool), _pool(plan.title, pool, colors))
@@ -80,14 +79,17 @@ def draw(plans: Sequence[PlanView], frontiers: Sequence[FrontierView] = ()) -> s
 
 
 def _map(pool: PoolView) -> int:
-    """The height of its map."""
+    """The height of the pool's map."""
     if pool.is_callers:
         return MAP // 5
     return MAP + MAP * 2 // 3 if _lowest(pool) else MAP
 
 
 def _lowest(pool: PoolView) -> int:
-    """The lowest address on its map: what the caller has is below 0."""
+    """The lowest address on the pool's map: memory of the caller is drawn below 0.
+
+    0 if that memory is too large to be drawn.
+    """
     held = sum(each.size for each in pool.held)
     return -held if held <= HELD * pool.size else 0
 
@@ -101,7 +103,7 @@ def _height(view: FrontierView) -> int:
 
 
 def _frontier(view: FrontierView) -> Iterator[str]:
-    """Steps, as each plan is the fastest for all budgets up to the next."""
+    """Draws a step function: a plan is the fastest up to the budget of the next."""
     first, last = view.points[0], view.points[-1]
     most = max(view.slowdown(last), 1e-9)
     bottom = _TOP + MAP
@@ -146,7 +148,7 @@ def _said(point: "FrontierPoint", view: FrontierView) -> str:
 
 
 def _legend(changes: Sequence[str], top: int) -> Iterator[str]:
-    """What each colour stands for, in rows of two."""
+    """The meaning of the colors of a frontier, in rows of two."""
     for index, change in enumerate(changes):
         left, middle = _LEFT + index % 2 * _INNER // 2, top + index // 2 * _LINE
         yield f'<circle class="b c{index % 8}" r="6" cx="{left + 6}" cy="{middle}"/>'
@@ -216,7 +218,7 @@ def _pool(title: str, pool: PoolView, colors: Grouping) -> Iterator[str]:
 
 
 def _ticks(size: int, least: float) -> Iterator[int]:
-    """Round addresses up to a pool's size, at least so many bytes apart."""
+    """Round addresses up to `size`, at least `least` bytes apart."""
     unit = 1 << max(ceil(log2(max(least, 1))), 0)
     yield from range(0, size + 1, unit)
 
@@ -232,7 +234,7 @@ def _box(color: str, left: float, top: float, wide: float, tall: float) -> str:
 def _names(
     lines: Sequence[str], left: float, top: float, wide: float, tall: float
 ) -> Iterator[str]:
-    """As many of them as a box has room for: side by side, or else one a line."""
+    """As many of the lines as fit the box: all side by side, or else as a column."""
     full = "  ".join(lines)
     if tall < 14 * len(lines) and wide > _width([full]) + 4:
         lines = [full]
@@ -248,7 +250,7 @@ def _names(
 
 
 def _keys(groups: Sequence[Group], middle: float) -> Iterator[str]:
-    """What the colors stand for, in a row."""
+    """The meaning of the colors of a plan, in a row."""
     left = float(_LEFT)
     for label, color in groups:
         at = f'x="{left}" y="{middle - 8}" width="11" height="11"'
@@ -258,7 +260,7 @@ def _keys(groups: Sequence[Group], middle: float) -> Iterator[str]:
 
 
 def _width(names: Sequence[str]) -> int:
-    """What they take at most, below one another."""
+    """An upper bound of the width of the names, one below the other."""
     return 7 * max(map(len, names))
 
 
@@ -275,7 +277,7 @@ def _summary(placed: ShownBuffer) -> str:
 
 
 def _text(text: str) -> str:
-    """Escaped, and without the characters that XML does not allow."""
+    """Escapes `text` and replaces characters that XML does not allow."""
     allowed = (
         c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text
     )

@@ -9,7 +9,7 @@
     at the peak, step 4, 320 B are live:
       a  %0  128 B, steps [0, 7), tgraph.add, model.mlir:3:3
 
-Rows are addresses, columns are steps. A cell shows what is live at its middle.
+Rows are addresses, columns are steps. A cell shows the buffer at its center.
 
     model.json: 3 plans, from 48 KiB to 1.504 KiB in 250.4% more time
       +250% |*...............|
@@ -17,7 +17,7 @@ Rows are addresses, columns are steps. A cell shows what is live at its middle.
         +0% |.*............*.|
       bytes  0        48 KiB
 
-Of a frontier, rows are time and columns bytes.
+In a frontier, rows are time and columns are bytes.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,7 +28,7 @@ from .model import FrontierView, PlanView, PoolView
 
 ROWS = 16
 LISTED = 10
-"""How many of the buffers at the peak are named."""
+"""The largest number of buffers at the peak that are listed."""
 
 _SIGNS = ascii_letters + digits
 _MARGIN = 12  # columns for addresses
@@ -37,8 +37,7 @@ _MARGIN = 12  # columns for addresses
 def draw(
     plans: Sequence[PlanView], width: int, frontiers: Sequence[FrontierView] = ()
 ) -> str:
-    """All pools of all plans, and all frontiers; `width` is that of the terminal, in
-    columns."""
+    """Draws all pools of all plans and all frontiers, `width` columns wide."""
     lines: list[str] = []
     for plan in plans:
         for pool in plan.pools:
@@ -51,7 +50,7 @@ def draw(
 
 
 def _frontier(view: FrontierView, columns: int) -> Iterator[str]:
-    from ...reporting.frontier import table  # with it comes all that plans
+    from ...reporting.frontier import table  # imports the passes
 
     yield _plain(f"{view.title}: {view.figures}")
     most, high = view.slowdown(view.points[-1]), view.points[0].bytes
@@ -103,12 +102,14 @@ def _sign(index: int) -> str:
 
 
 def _columns(steps: int, width: int) -> int:
-    """As many for each step as there is room for; fewer than steps if there is not."""
+    """The number of columns for `steps` steps: 1 to 8 for each step, or `width` if
+    there are more steps than columns.
+    """
     return steps * min(width // steps, 8) if steps <= width else width
 
 
 def _cells(pool: PoolView, rows: int, columns: int) -> list[tuple[int, str]]:
-    """(address, what is there), from the bottom."""
+    """(address, characters) of each row, from the lowest address up."""
     cells = [["."] * columns for _ in range(rows)]
     first, end = pool.steps
     for index, placed in enumerate(pool.buffers):
@@ -124,12 +125,12 @@ def _cells(pool: PoolView, rows: int, columns: int) -> list[tuple[int, str]]:
 
 
 def _middles(at: int, length: int, cells: int) -> int:
-    """How many of the cells that divide `length` have their middle before `at`."""
+    """How many of the `cells` that divide `length` have their center before `at`."""
     return -((length - 2 * at * cells) // (2 * length)) if length else 0
 
 
 def _live(pool: PoolView, columns: int) -> str:
-    """Live bytes in tenths of the peak, rounded up, 9 at most; `*` at the peak."""
+    """Live bytes in tenths of the peak, rounded up, at most 9; `*` at the peak."""
     first, end = pool.steps
     peak = max(bytes for _, bytes in pool.curve)
     cells: list[str] = []
@@ -145,5 +146,5 @@ def _live(pool: PoolView, columns: int) -> str:
 
 
 def _plain(line: str) -> str:
-    """Without what a terminal would act on."""
+    """Replaces control characters, which a terminal would interpret."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)

@@ -1,7 +1,8 @@
 """A plan as a trace, for chrome://tracing and ui.perfetto.dev.
 
-A pool is a process with a counter of its live bytes. A buffer is a slice in one of its
-threads; slices of a thread do not overlap. One step takes one microsecond.
+A pool is a process with a counter of its live bytes. A buffer is a slice in one of the
+threads of the process; the slices of a thread do not overlap. One step takes one
+microsecond.
 """
 
 import json
@@ -71,7 +72,7 @@ def _events(pid: int, title: str, pool: PoolView) -> Iterator[Event]:
 
 
 def _lanes(spans: Sequence[tuple[int, int]]) -> list[int]:
-    """For each span, by ascending start, the number of a lane that is free then."""
+    """For each span, by ascending start, the smallest number of a free lane."""
     busy: list[tuple[int, int]] = []  # (end, lane)
     lanes: list[int] = []
     free: list[int] = []

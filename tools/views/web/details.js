@@ -1,13 +1,13 @@
-// What there is to say about a buffer, and about a step.
+// The panes with details of a buffer and of a step.
 
-/** The buffers of the same pool that have some of its bytes, at other times. */
+/** The buffers of the same pool that share bytes with the buffer at other times. */
 function sharing(buffer) {
   if (buffer.isHeld) return [];
   return buffer.panel.inTime.filter(other =>
     other !== buffer && other.offset < buffer.top && buffer.offset < other.top);
 }
 
-/** The same value in another plan. */
+/** The buffer with the same name in another plan. */
 function counterpart(buffer, panel) {
   if (buffer.panel === panel) return buffer;
   const same = buffer.panel.pool.name === panel.pool.name;
@@ -60,7 +60,7 @@ function showDetails() {
   pane.append(make("h2", buffer.id), list);
 }
 
-/** Why the buffer is live at the peak, and not in place of another. */
+/** Why the buffer is live at the peak, and why it overwrites no operand. */
 function reasons(buffer) {
   const waits = {"in use": "in use"}[buffer.waits] ?? `waits for ${buffer.waits}`;
   return buffer.waits && [waits, buffer.inPlace].filter(Boolean).join("; ");
@@ -107,7 +107,7 @@ function showLive() {
   if (isPeak) pane.append(...panel.pool.summary.map(line => make("p", line, "faint")));
 }
 
-/** What would lower the peak, as it was tried: the best of it, and all behind a click. */
+/** The changes that were tried to lower the peak: the best one, the others folded. */
 function advice({tables, head, remarks}) {
   const pane = make("details"), [title, [best]] = tables[0] ?? ["nothing was tried", []];
   const most = best ? `: ${best[0]} less by ${best.at(-1)}` : "";
@@ -133,7 +133,7 @@ function chip(color) {
   return square;
 }
 
-/** What the colors stand for, with the bytes that are live at the peaks. */
+/** Shows the meaning of the colors, with the bytes that are live at the peaks. */
 function showLegend() {
   const pane = byId("legend"), {groups} = data.modes[mode];
   const bytes = groups.map(() => 0), drawn = new Set();
@@ -163,7 +163,7 @@ function showLegend() {
 
 const capital = text => text[0].toUpperCase() + text.slice(1);
 
-/** A short one, where there is one plan only. */
+/** The label of a panel, without the plan's title if there is only one plan. */
 function place(panel) {
   return data.plans.length > 1 ? label(panel) : panel.pool.name;
 }

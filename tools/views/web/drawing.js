@@ -1,4 +1,4 @@
-// The maps: buffers as rectangles, and the curve of live bytes below.
+// Draws the maps: buffers as rectangles, and the curve of live bytes below.
 
 function area(panel) {
   const width = panel.canvas.clientWidth - LEFT - RIGHT;
@@ -63,7 +63,7 @@ function drawPanel(panel) {
   pen.restore();
 }
 
-/** What is not a buffer's: hatched where it is the arena's, plain outside. */
+/** Draws the background: hatched in the arena, plain outside. */
 function drawUnused(pen, panel, to) {
   pen.fillStyle = ink.field;
   pen.fillRect(LEFT, TOP, to.width, to.height);
@@ -112,7 +112,7 @@ function drawAxes(pen, panel, to) {
   }
 }
 
-/** Four digits do not tell ticks apart that are near to one another. */
+/** The text of a tick; four digits would not distinguish neighboring ticks. */
 function tickText(tick, unit) {
   if (tick < unit * 1000) return readable(tick);
   const power = Math.min(Math.floor(Math.log2(unit) / 10), UNITS.length);
@@ -128,7 +128,7 @@ function boxes(buffer, to) {
   });
 }
 
-/** Returns what is to be written on them: [text, x, y, colour behind it]. */
+/** Draws the buffers; returns their labels: [text, x, y, background color]. */
 function drawBuffers(pen, panel, to) {
   const right = LEFT + to.width, bottom = TOP + to.height, labels = [];
   pen.lineWidth = 1;
@@ -146,7 +146,7 @@ function drawBuffers(pen, panel, to) {
       pen.strokeStyle = "#0006";
       pen.strokeRect(left + 0.5, top + 0.5, width - 1, height - 1);
       if (height < 12 || width < 14 || pen.globalAlpha < 1) continue;
-      // In the middle of what is to be seen of it.
+      // Labels are centered in the visible part.
       const x0 = Math.max(left, LEFT), x1 = Math.min(left + width, right);
       const y0 = Math.max(top, TOP), y1 = Math.min(top + height, bottom);
       const has = text => pen.measureText(text).width < x1 - x0 - 4;

@@ -1,4 +1,4 @@
-// Going about with mouse and keys; searching.
+// Navigation by mouse and keys, and search.
 
 function setSpan(low, high, from, span) {
   span = Math.min(Math.max(span, 1e-9), 1);
@@ -6,10 +6,10 @@ function setSpan(low, high, from, span) {
   view[high] = view[low] + span;
 }
 
-/** Zooms about a point, given as fractions of what is shown. */
+/** Zooms about a point, given as fractions of the visible part. */
 function zoom(factor, x = 0.5, y = 0.5, stepsOnly = false) {
   const wide = view.x1 - view.x0, high = view.y1 - view.y0;
-  const least = Math.min(1, 2 / steps); // two steps remain to be seen
+  const least = Math.min(1, 2 / steps); // two steps stay visible
   const wider = Math.max(wide * factor, least);
   setSpan("x0", "x1", view.x0 + (wide - Math.min(wider, 1)) * x, wider);
   if (!stepsOnly) {
@@ -73,7 +73,7 @@ function neighbour(key) {
 function hit(panel, x, y) {
   const to = scales(panel);
   if (x < LEFT || y < TOP || x > LEFT + to.width || y > TOP + to.height) return null;
-  let nearest = null, distance = 3; // pixels by which one may miss
+  let nearest = null, distance = 3; // pixels of tolerance
   for (const buffer of isHeldShown ? [...panel.buffers, ...panel.held] : panel.buffers) {
     for (const [left, top, width, height] of boxes(buffer, to)) {
       const away = Math.max(left - x, x - left - width, top - y, y - top - height, 0);

@@ -1,17 +1,17 @@
-// The plans, and what is looked at.
+// The plans, and the state of the page.
 
-// Around a map, in pixels:
+// Margins of a map, in pixels:
 const LEFT = 76, RIGHT = 18, TOP = 8, GAP = 8, CURVE = 56, BOTTOM = 20;
-const LISTED = 200; // buffers in the list of what is live
+const LISTED = 200; // the largest number of buffers in the list of live buffers
 const LINE = 18; // pixels, as in page.css
-const MOST = 1.5; // times the smallest plan: the most that the scale of all has
+const MOST = 1.5; // the common scale ends at most at this multiple of the smallest plan
 
 const UNITS = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 
 const byId = id => document.getElementById(id);
 const data = JSON.parse(byId("data").textContent);
 
-/** An element with text in it, never HTML. */
+/** An element that contains text, never HTML. */
 function make(tag, text, kind) {
   const element = document.createElement(tag);
   if (text !== undefined) element.textContent = text;
@@ -34,7 +34,7 @@ const exact = bytes =>
   Number(bytes) < 1024 ? `${bytes} bytes` : `${readable(bytes)} (${bytes} bytes)`;
 const buffers = count => `${count} buffer${count === 1 ? "" : "s"}`;
 
-/** What the caller has in the memory of the pool, below the arena; in all steps. */
+/** The caller's memory on the pool's device, below the arena and live in all steps. */
 function heldBelow(panel) {
   const [start, end] = panel.steps;
   let offset = 0;
@@ -76,7 +76,8 @@ const panels = data.plans.flatMap(plan => plan.pools.map(pool => {
   panel.byName = new Map(panel.buffers.map(buffer => [buffer.id, buffer]));
   return panel;
 }));
-// All maps have the same steps; those of pools with the same name the same addresses.
+// All maps have the same range of steps. Maps of pools with the same name have the
+// same range of addresses.
 const first = Math.min(...panels.map(panel => panel.steps[0]));
 const steps = Math.max(...panels.map(panel => panel.steps[1])) - first;
 for (const panel of panels) {
@@ -89,17 +90,17 @@ for (const panel of panels) {
   panel.mostOfAll = Math.max(1, ...same.map(other => other.most));
 }
 
-const view = {x0: 0, x1: 1, y0: 0, y1: 1}; // what all maps show of themselves
+const view = {x0: 0, x1: 1, y0: 0, y1: 1}; // the visible part of all maps, as fractions
 let active = panels[0];
 let selected = null, hovered = null;
-let at = {panel: active, step: active?.peakStep ?? 0}; // where the list looks
-let matches = null; // a Set if something is searched for
+let at = {panel: active, step: active?.peakStep ?? 0}; // the step that the list shows
+let matches = null; // the Set of found buffers during a search
 let ink = {};
-let mode = 0; // of data.modes: what the colors are
+let mode = 0; // index in data.modes: the meaning of the colors
 let isHeldShown = panels.some(panel => panel.heldBytes) &&
   panels.every(panel => panel.heldBytes <= data.held * panel.extent);
 
-/** The lowest address that a map shows: what the caller has is below 0. */
+/** The lowest address that a map shows: the caller's memory is below 0. */
 const lowest = panel => isHeldShown ? -panel.heldBytes : 0;
 
 const heldColor = role => data.modes[mode].name === "role" ? data.roles[role] : data.others;

@@ -1,4 +1,4 @@
-// The beginning: what the other parts have defined is put to use.
+// Starts the page, after the other parts have defined their functions.
 
 function figures(panel) {
   const {size, bound, total} = panel.pool;

@@ -1,7 +1,6 @@
-// All buffers of a pool as a table: sorted by any column, alone or by what they have in
-// common.
+// The table of all buffers of a pool: sorted by any column, single or in groups.
 
-const ROWS = 300; // that are in the page
+const ROWS = 300; // the largest number of rows in the page
 const COLUMNS = [
   ["Name", buffer => buffer.id],
   ["Type", buffer => buffer.type],
@@ -18,11 +17,11 @@ const GROUPED = [
   ["Bytes × steps", row => row.area, readable],
 ];
 const sorted = {column: "Bytes × steps", down: true};
-let together = -1; // by which of data.modes they are grouped; -2: by file and line
+let together = -1; // index in data.modes of the grouping; -1: none, -2: by file and line
 
 const lineOf = buffer => buffer.place.replace(/:\d+$/, "");
 
-/** What to group buffers by: a source line in full, others as they are colored. */
+/** The group of a buffer: its source line, or the group by which it is colored. */
 function groupOf(buffer) {
   return together === -2 ? lineOf(buffer) : data.modes[together].groups[buffer.groups[together]][0];
 }

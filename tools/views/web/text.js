@@ -1,15 +1,15 @@
-// The user's source, where it is there, and the planned program: only the lines that are
-// to be seen are in the page.
+// The user's source, if it is available, and the planned program. Only visible lines
+// are elements of the page.
 
 const pane = byId("text"), sheet = make("div", undefined, "lines");
-const PLANNED = ""; // what the planned program is called among the files
+const PLANNED = ""; // the name of the planned program among the files
 let file = null, lines = null, marks = new Map(), ownerOf = new Map(), bytesOf = new Map();
-let wishes = Object.keys(data.sources); // the files to be shown, best first
+let wishes = Object.keys(data.sources); // the files to show, in order of preference
 
 const sourceOf = buffer => buffer.place.replace(/:\d+:\d+$/, "");
 const lineIn = buffer => Number(buffer.place.match(/:(\d+):\d+$/)?.[1]);
 
-/** The lines in which a buffer is made and accessed, in the file that is shown. */
+/** The lines in the current file that define and access a buffer. */
 function linesOf(buffer) {
   if (file === PLANNED) return buffer.lines;
   return sourceOf(buffer) === file ? [lineIn(buffer)] : [];
@@ -77,7 +77,7 @@ function showLines() {
   }
 }
 
-/** Marks the buffer's definition and accesses; goes to the first access. */
+/** Marks the buffer's definition and accesses; scrolls to the first access. */
 function showAccesses(buffer) {
   marks = new Map();
   if (buffer && !buffer.isHeld) {
