@@ -1,4 +1,4 @@
-"""The passes, by name, in pipeline order; each factory imports on first use.
+"""The names of all passes, in pipeline order. A pass is imported on first use.
 
 The file of a pass follows from its name: `tgraph-sink-reshapes` is
 tgraph/sink_reshapes.py. plan/pipeline.py has the default sequence.
@@ -8,14 +8,13 @@ plan/                      passes that place memory, check plans, and report on 
 convert/                   conversions between dialects
 specialize/                specialize-sizes: numbers for symbolic sizes
 driver.py                  runs passes, and verifies the IR after each
-common_subexpressions.py   cse of IR that is not planned yet
+common_subexpressions.py   cse for functions that are not planned yet
 options.py                 the options of planning
 optional.py                the contract of optional passes
-inference.py               computes what depends on parameters alone, once
+inference.py               computes values that depend on parameters alone, once
 option_values.py           parses the symbolic sizes in options
 
-The questions that passes ask about a program are in analysis/, and the proof of their
-plan is in checking/.
+The analyses that passes use are in analysis/. The checker of plans is in checking/.
 """
 
 from collections.abc import Callable, Sequence
@@ -41,7 +40,7 @@ _REWRITES = {
     "tgraph-sink-reshapes": "TGraphSinkReshapes",
     "tgraph-hoist-transposes": "TGraphHoistTransposes",
 }
-"""Of the default sequence: each finds something in few programs, and has no options."""
+"""Passes of the default sequence that change few programs and have no options."""
 
 _CLASSES = {
     "plan-attach-target": "PlanAttachTarget",
@@ -87,23 +86,23 @@ _CLASSES = {
 
 
 def _module_of(name: str) -> str:
-    """`tgraph-sink-reshapes` is in `passes/tgraph/sink_reshapes.py`."""
+    """Returns `.tgraph.sink_reshapes` for `tgraph-sink-reshapes`."""
     return "." + name.replace("-", ".", 1).replace("-", "_")
 
 
 def get_all_passes() -> "dict[str, Callable[[], type[ModulePass]]]":
-    """Our passes' names and factories, as xDSL's tools take them."""
+    """The factory of each pass by name, in the form that xDSL's tools expect."""
 
     return {name: partial(_load, name) for name in _CLASSES}
 
 
 def rewrites() -> "Sequence[type[OptionalPass]]":
-    """Those of the default sequence that find something in few programs, in order."""
+    """The passes of the default sequence that change few programs, in order."""
     return [cast("type[OptionalPass]", _load(name)) for name in _REWRITES]
 
 
 def optional_passes() -> "Sequence[type[OptionalPass]]":
-    """All that may be left out, in pipeline order."""
+    """All passes that may be omitted, in pipeline order."""
     from .optional import OptionalPass
 
     return [cls for cls in map(_load, _CLASSES) if issubclass(cls, OptionalPass)]

@@ -1,8 +1,8 @@
-"""`cse` of what is not planned yet, for plan-pipeline.
+"""`cse` for functions that are not planned yet, in plan-pipeline.
 
-Each life in bytes of an arena, or of a result, is a view of its own. To `cse` equal
-views are one, but one value is one buffer, which streams that nothing orders could not
-share: planned functions stay as they are.
+In a planned function, each buffer in an arena or in a result has its own view. `cse`
+would merge equal views into one value, and so into one buffer, which unordered streams
+must not share. Planned functions therefore stay as they are.
 """
 
 from xdsl.context import Context
@@ -17,7 +17,7 @@ from ..analysis.allocations import has_plan
 
 
 class UnplannedCommonSubexpressionElimination(CommonSubexpressionElimination):
-    """Merges equal operations, but not where buffers are placed."""
+    """Merges equal operations, except in functions whose buffers are placed."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for inner in op.ops:

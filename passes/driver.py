@@ -3,8 +3,8 @@
 xDSL's `verify()` does not check the order of definitions and uses (xDSL issue 1033), so
 a pass that moves operations can break it unnoticed. The driver therefore runs two
 checks after a pass: `verify()`, and that each definition dominates its uses. As in
-MLIR, valid IR that did not change is not verified again. Passes need not report changes
-(`Verifier`).
+MLIR, valid IR that did not change is not verified again. Passes need not report their
+changes: `Verifier` finds them.
 """
 
 from collections.abc import (
@@ -56,8 +56,9 @@ _began: ContextVar[float | None] = ContextVar("_began", default=None)
 
 
 def due(time_limit: float | None) -> float:
-    """When a run of passes has to end that may take so many seconds, on
-    `time.monotonic()`: this one, from when it began."""
+    """The time of `time.monotonic()` at which passes with a `time_limit` in seconds
+    have to end. The limit counts from the start of the current `run`, or from now
+    outside of one. Infinity if `time_limit` is None."""
     if time_limit is None:
         return inf
     start = _began.get()
@@ -65,7 +66,7 @@ def due(time_limit: float | None) -> float:
 
 
 def flatten(passes: Iterable[ModulePass]) -> Iterator[ModulePass]:
-    """The passes with each pipeline replaced by what it consists of."""
+    """Yields the passes, with each pipeline replaced by its passes."""
     for pass_ in passes:
         if isinstance(pass_, Pipeline):
             yield from flatten(pass_.passes())
@@ -87,7 +88,7 @@ def run(
     `before` is called with each pass and the module, `after` also with the seconds of
     CPU time that the pass took (without verification).
 
-    Raises `VerifyException` if the input or what a pass leaves is not valid.
+    Raises `VerifyException` if the input or the output of a pass is not valid.
     """
     with (
         depth_limited(module),
@@ -107,7 +108,7 @@ def run(
                 pass_.apply(ctx, module)
             except LocatedError:
                 raise
-            except VerifyException as error:  # of what no operation looks at
+            except VerifyException as error:  # without a source location
                 raise LocatedVerifyError(f"{pass_.name}: {error}") from None
             seconds = process_time() - start
             if verify:
@@ -118,7 +119,7 @@ def run(
 
 @contextmanager
 def _clocked() -> Generator[None]:
-    """Notes when the outermost run began."""
+    """Records the start time of the outermost run."""
     token = _began.set(_began.get() or monotonic())
     try:
         yield
@@ -141,7 +142,7 @@ _KNOWN = frozenset(
 
 
 class Verifier:
-    """Checks a module again and again, while passes run on it: what they changed."""
+    """Checks a module repeatedly while passes run on it, each time only the changes."""
 
     def __init__(self):
         self._contents: Contents = {}
@@ -149,12 +150,12 @@ class Verifier:
         self._valid: set[object] = set()
 
     def verify(self, module: Operation) -> None:
-        """As `check`. Does not look again at what an earlier call found valid."""
+        """Like `check`, but skips operations that an earlier call found valid."""
         try:
             contents, before = contents_of(module), self._contents
             if contents == before:
                 return
-            # An operation that is gone changes what is around it.
+            # An erased operation shows as a change of its parent.
             changed = {key for key, own in contents.items() if own != before.get(key)}
             self._check(module, contents, changed)
         except LocatedVerifyError:
@@ -171,10 +172,10 @@ class Verifier:
             _check_region(region, set())
 
     def _verify(self, contents: Contents, changed: set[int]) -> None:
-        """Verifies operations that changed, or within which one did, unless one
-        with an equal key was valid; those whose rules are not known, always. The key
-        of a loop or branch would be made of all that is within."""
-        for number, own in contents.items():  # what is within comes before
+        """Verifies the operations that changed or contain a change, unless one with an
+        equal key was valid. Operations whose rules are not known are always verified.
+        Loops and branches have no key: it would contain all nested operations."""
+        for number, own in contents.items():  # nested operations come first
             op: Operation = own[0]
             has_changed = number in changed
             if has_changed and (around := op.parent_op()):
@@ -186,28 +187,28 @@ class Verifier:
                 self._valid.add(key)
 
     def _key(self, op: Operation) -> object:
-        """What the rules of a known operation look at. Those of a function look at its
-        signature, and for values from outside, which `_check_region` finds, too."""
+        """Everything that the rules of a known operation read. For a function this is
+        its signature; `_check_region` also finds its uses of values from outside."""
         if type(op) is not FuncOp:
             return self._keys.of(op)
         return type(op.parent_op()), self._keys.signature(op)
 
 
 def _is_known(op: Operation) -> bool:
-    """Whether the rules of an operation look at nothing else, nor at where it is."""
+    """Whether the rules of `op` read only `op` itself, not what surrounds it."""
     if isinstance(op, TensorOp) or type(op) in _KNOWN:
         return op.next_op is not None
     return type(op) in (YieldOp, FuncOp)
 
 
 def check(module: Operation) -> None:
-    """Raises `VerifyException`, with the place in the source, if IR is not valid."""
+    """Raises `VerifyException`, with a source location, if `module` is not valid."""
     with depth_limited(module):
         Verifier().verify(module)
 
 
 def _redefined(op: Operation) -> Operation | None:
-    """The first symbol in a module whose name is there before."""
+    """The first symbol of a module whose name an earlier symbol has, or None."""
     names: set[Attribute] = set()
     for inner in op.body.block.ops if isinstance(op, ModuleOp) else ():
         name = inner.get_attr_or_prop("sym_name")
@@ -219,8 +220,8 @@ def _redefined(op: Operation) -> Operation | None:
 
 
 def _culprit(module: Operation) -> Operation:
-    """The first operation that does not verify by itself; of a module, which has no
-    place in the source, a symbol that is there twice."""
+    """The first operation that does not verify by itself. If this is a module, which
+    has no source location, prefers a symbol in it that is defined twice."""
     for op in module.walk():
         try:
             op.verify(verify_nested_ops=False)
@@ -230,8 +231,11 @@ def _culprit(module: Operation) -> Operation:
 
 
 def _check_region(region: Region, visible: set[int]) -> None:
-    """`visible`: the values from around the region that its operations may use, by
-    `id`, as values are hashed in Python."""
+    """Checks that each definition in the region dominates its uses.
+
+    visible: the values from outside that operations in the region may use, by `id`,
+        because hashing a value calls Python code.
+    """
     first = region.first_block
     if first is None:
         return
@@ -239,7 +243,7 @@ def _check_region(region: Region, visible: set[int]) -> None:
         visible.difference_update(_check_block(first, visible))
         return
     dominance = Dominance(region)
-    above: list[tuple[Block, Sequence[int]]] = []  # with what they define
+    above: list[tuple[Block, Sequence[int]]] = []  # dominators, and their definitions
     for block in dominance.blocks:
         while above and not dominance.dominates(above[-1][0], block):
             visible.difference_update(above.pop()[1])
@@ -249,7 +253,7 @@ def _check_region(region: Region, visible: set[int]) -> None:
 
 
 def _check_block(block: Block, visible: set[int]) -> Sequence[int]:
-    """Adds what the block defines to what is visible, and returns that."""
+    """Checks a block. Adds the values that it defines to `visible` and returns them."""
     added = list(map(id, block.args))
     visible.update(added)
     for op in block.ops:

@@ -5,7 +5,7 @@
     conv(%x, %v) + %shift              %v: a parameter, %w * %scale
 
 Runs tgraph-simplify-inference, tgraph-fold-scale-axis, tgraph-channels-last and
-tgraph-precompute, then `@precompute`, by the reference interpreter.
+tgraph-precompute, then evaluates `@precompute` with the reference interpreter.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -41,11 +41,12 @@ PASSES = (
 
 
 def simplified(ctx: Context, model: Model) -> Model:
-    """The model with the parameters that it takes then; changes its module.
+    """Simplifies the module of `model` in place. Returns the model with the values of
+    the parameters that the module then takes.
 
     New parameters are called `precomputed.0`, ..., and come last. Parameters without
-    values count as inputs: what depends on them would be computed in every run. A
-    program stays as it is if it asks for gradients, or has a `@precompute` of its own.
+    values count as inputs, because values that depend on them would be computed in
+    every run. A program stays as it is if it asks for gradients or has a `@precompute`.
 
     **Reorders floating-point operations**: values differ by rounding.
     """
@@ -70,11 +71,11 @@ def simplified(ctx: Context, model: Model) -> Model:
 def separated(
     ctx: Context, module: ModuleOp, taken: Collection[str] = ()
 ) -> tuple[ModuleOp | None, Mapping[int, str]]:
-    """Moves what depends on parameters alone to a program of its own.
+    """Moves operations that depend on parameters alone to a separate program.
 
-    Returns that program, which takes parameters as inputs, if there is anything to
-    move; and the names of the parameters of the module that take its results, by
-    number. They are not `taken`.
+    Returns that program, whose inputs are parameters, or None if there is nothing to
+    move; and, by the number of each of its results, the name of the parameter of
+    `module` that takes the result. These names are not in `taken`.
     """
     driver.run(ctx, module, PASSES)
     main, split = _function(module, "main"), _function(module, "precompute")
@@ -98,7 +99,7 @@ def _function(module: ModuleOp, name: str) -> FuncOp | None:
 
 
 def unmark(module: ModuleOp, known: Collection[str] = ()) -> list[BlockArgument]:
-    """Makes inputs of the parameters that are not `known`; returns them."""
+    """Turns parameters of `@main` that are not `known` into inputs. Returns these."""
     func = _function(module, "main")
     assert func is not None
     attributes = argument_attributes(func)
@@ -120,7 +121,7 @@ def _mark(func: FuncOp, arguments: Sequence[BlockArgument]) -> None:
 
 
 def _name_computed(func: FuncOp, taken: Collection[str]) -> Mapping[int, str]:
-    """Gives names to the arguments that take what was computed; returns these by the
+    """Names the arguments that take precomputed results. Returns the names by the
     number of the result."""
     named: dict[int, str] = {}
     attributes = argument_attributes(func)

@@ -1,4 +1,4 @@
-"""Parses the values of symbolic sizes that options give, by name."""
+"""Parses options that give values to symbolic sizes."""
 
 import re
 
@@ -6,7 +6,7 @@ from ..dialects.tgraph.base import LARGEST_SIZE
 
 
 def parse_values(text: str, relation: str = "=") -> dict[str, int]:
-    """The numbers in `n=64,m=3`, by name. Raises `ValueError` for what is none."""
+    """Returns the numbers in `n=64,m=3` by name. Raises `ValueError` for other text."""
     values: dict[str, int] = {}
     for part in filter(None, text.replace(" ", "").split(",")):
         match = re.fullmatch(r"([A-Za-z_]\w*)(<?=)(\d+)", part)

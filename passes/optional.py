@@ -16,7 +16,7 @@ class OptionalPass(ModulePass):
     EXACT: whether every value is bitwise identical.
     IDEMPOTENT: whether a second run, with default options, changes nothing.
     LOWERS_PEAK: whether the pass is meant to lower the peak; it then never raises it.
-    TOPIC: the topic of the pass in explanations, which try to omit it; or nothing.
+    TOPIC: the topic of the pass in explanations, which try a plan without it; or "".
     """
 
     EXACT: ClassVar[bool] = True

@@ -1,4 +1,4 @@
-"""The options of planning: the name, type, default, meaning, and check of each, once.
+"""Defines the options of planning, with their types, defaults, meanings, and checks.
 
 `PlanOptions` has all of them. They are the options of the pass plan-pipeline, the
 keywords of `tensorplan.plan`, and the options of plan-run and plan-view. A pass that
@@ -21,29 +21,29 @@ from ..support.choices import ChoiceError
 from ..support.threads import checked
 
 EFFORTS = {"low": 0.2, "high": 10.0}
-"""Of tgraph-schedule, where there is no search around it."""
+"""The option `effort` of tgraph-schedule for each `effort` of planning."""
 
 
 LARGEST_ALIGNMENT = 2**32
 """In bytes, as in LLVM."""
 
 ARENAS = ("alloc", "argument", "global", "address")
-"""What owns arenas."""
+"""The values of the option `arena`."""
 
 BYTES = ("alignment", "bank_slack", "fold_bytes", "tile_bytes")
-"""Options of all passes that are whole numbers of bytes: 4096, and 4KiB where text is
-read. `budget` may be text itself."""
+"""The options of all passes that are whole numbers of bytes, such as 4096. Tools that
+read text also accept `4KiB`. `budget` may be text even in Python."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Some options. Making them raises `ValueError` for a value that is not allowed."""
+    """A set of options. Its constructor raises `ValueError` for an invalid value."""
 
     def __post_init__(self) -> None:
-        """Checks the values; each class those that it adds."""
+        """Checks the values. Each subclass checks the options that it adds."""
 
     def shared(self, kind: type["Options"]) -> dict[str, Any]:
-        """The values, by name, of the options that are `kind`'s, too."""
+        """The values, by name, of the options that `kind` has, too."""
         names = {field.name for field in fields(kind)}
         own = [field.name for field in fields(self)]
         return {name: getattr(self, name) for name in own if name in names}
@@ -99,7 +99,7 @@ class Placing(Packing):
         super().__post_init__()
         check_kernels("workspaces", self.workspaces)
         checked(self.threads)
-        processor.level()  # refuses another word
+        processor.level()  # raises `ChoiceError` for an unknown level
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,8 +151,8 @@ class Arenas(Options):
     arena: `alloc`: each function allocates and frees its own; `argument`: the caller
         passes one per memory space, of the bytes that @<name>_arena_size returns;
         `global`: a memref.global; `address`: the base address of the target's memory.
-        But for `alloc`, the arena of a function that others call lies in those of its
-        callers.
+        Except with `alloc`, the arena of a function that others call lies in the
+        arenas of its callers.
     """
 
     arena: str = "alloc"
@@ -165,10 +165,10 @@ class Arenas(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class Banking(Options):
-    """What a plan without collisions in the banks of a memory may cost.
+    """The memory that a plan may spend to avoid bank conflicts.
 
     bank_slack: the bytes by which the arena may grow to keep buffers that are read at
-        the same time in different banks; by default it does not.
+        the same time in different banks; by default it does not grow.
     """
 
     bank_slack: int = 0
@@ -231,7 +231,7 @@ class GroupDevices(Options):
 
     @cached_property
     def device_of_group(self) -> Mapping[str, str]:
-        """`groups` as a table."""
+        """The device of each group in `groups`, by the group's name."""
         table: dict[str, str] = {}
         for text in self.groups:
             group, equals, device = text.partition("=")
@@ -292,23 +292,24 @@ class PlanOptions(TimeLimit, GroupDevices, Placing, MemoryOptions):
 
 
 def check_streams(streams: int) -> None:
-    """Raises `ValueError` for what is no number of streams."""
+    """Raises `ValueError` if `streams` is less than 1."""
     if streams < 1:
         raise ValueError(f"streams is {streams}, expected 1 or more")
 
 
 def check_offload(device: str, to: str) -> None:
-    """Raises `ValueError` if values would be moved to where they are."""
+    """Raises `ValueError` if `to`, the target of moves, is `device` itself."""
     if to == device:
         raise ValueError(f"to is {to!r}, the source device, expected another device")
 
 
 _OPTION = re.compile(r"^([a-z]\w*): (.*(?:\n(?![a-z]\w*: ).+)*)", re.M)
-"""In a docstring: `name: what it is.`"""
+"""The description of an option in a docstring: `name: its meaning.`"""
 
 
 def documented(cls: type) -> Mapping[str, str]:
-    """What each option of a class means, by name, as its bases and it say."""
+    """The meaning of each option of `cls` by name, from the docstrings of the class and
+    its bases."""
     texts = (vars(base).get("__doc__") or "" for base in reversed(cls.__mro__))
     return {
         name: text for doc in texts for name, text in _OPTION.findall(cleandoc(doc))

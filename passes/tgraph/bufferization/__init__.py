@@ -1,4 +1,4 @@
-"""How tgraph-bufferize writes memrefs.
+"""Writes functions on memrefs, for tgraph-bufferize.
 
 blocks.py     the operations of a block, with its loops and branches
 constants.py  the module's constants

@@ -1,4 +1,4 @@
-"""Blocks on tensors become blocks on memrefs, as `analysis/storage` says.
+"""Rewrites blocks on tensors as blocks on memrefs, as `analysis/storage` decides.
 
     %r = tgraph.while %a, %w ...        scf.while : () -> () {
                                           tgraph.compare %a, %c outs(%flag)
@@ -9,7 +9,7 @@
                                           scf.yield
                                         }
 
-Loops and branches on memrefs pass nothing on but what lies in buffers.
+Loops and branches on memrefs have no operands and results: their values lie in buffers.
 """
 
 from collections.abc import Callable, MutableMapping, Sequence
@@ -63,9 +63,9 @@ from .constants import Constants
 
 
 class BlockWriter:
-    """Writes the memref form of one block, but for its terminator.
+    """Writes the memref form of one block, except for its terminator.
 
-    `bases` are the memrefs of all buffers so far, `views` those of places in them.
+    `bases` has the memref of each buffer so far, `views` that of each place in one.
     """
 
     def __init__(
@@ -134,7 +134,7 @@ class BlockWriter:
         self.views[at.memref] = view.result
 
     def _given(self, sizes: Sequence[int]) -> list[SSAValue]:
-        """The values of symbolic sizes."""
+        """The values of those `sizes` that are symbolic."""
         return [
             self.sizes.value(size, self._at)
             for size in sizes
@@ -169,7 +169,7 @@ class BlockWriter:
             _set_stream(copy, op)
             self._emit(copy)
             return
-        if isinstance(op, FusionOp):  # the types of memrefs, on tensors
+        if isinstance(op, FusionOp):  # its body is on tensors with the memrefs' types
             for argument, value in zip(op.body.block.args, inputs, strict=True):
                 if not is_static(cast(AnyMemRef, value.type)):
                     type_ = tensor_type_of(value.type)
@@ -216,7 +216,8 @@ class BlockWriter:
 
 
 def alone(run: Run) -> TensorOp:
-    """The operation on memrefs of its own, in no program: to be asked what it needs."""
+    """A copy of the operation on its own memrefs, outside of any program, to measure
+    its workspace."""
     given = Block()
     bases: dict[TensorBuffer, SSAValue] = {}
     views: dict[Place, SSAValue] = {}
@@ -242,7 +243,7 @@ def alone(run: Run) -> TensorOp:
 
 
 def key_of(run: Run, keys: StructuralKeys) -> object:
-    """Of two with equal keys, `alone` makes operations that are alike."""
+    """A key of `run`. `alone` makes equal operations for runs with equal keys."""
     numbers: dict[TensorBuffer, int] = {}
     places: list[object] = []
     for at in (*run.inputs, *run.outs):
@@ -293,7 +294,7 @@ def _in_destination_style(
 
 
 def _is_beside_tensors(op: Operation) -> bool:
-    """Whether an operation of another dialect has nothing to do with tensors."""
+    """Whether an operation of another dialect neither reads nor defines tensors."""
     if isinstance(op, TensorOp) or _ends_block(op):
         return False
     return not any(is_tensor(v.type) for v in (*op.results, *operands_within(op)))
@@ -306,7 +307,7 @@ def _ends_block(op: Operation) -> bool:
 def _view_of(
     base: SSAValue, at: At, given: Callable[[Sequence[int]], Sequence[SSAValue]]
 ) -> memref.ReinterpretCastOp:
-    """A place in a buffer whose memref is `base`."""
+    """A view of the place `at` in the buffer whose memref is `base`."""
     assert at.value is not None
     layout, tensor = at.memref.layout, tensor_type_of(at.value.type)
     offset, shape, strides = (layout.offset,), layout.shape, layout.strides
@@ -325,13 +326,14 @@ def _view_of(
 
 
 def contiguous(type: AnyTensor) -> AnyMemRef:
-    """The type of a buffer for a whole tensor."""
+    """The memref type of a buffer for a whole tensor."""
     layout = Layout.contiguous(shape_of(type))
     return memref_type(type.element_type, layout, space_of(type))
 
 
 def _check_known(op: Operation) -> None:
-    """Refuses operations that are neither tgraph's nor in destination style."""
+    """Raises `LocatedError` for an operation that is neither one of tgraph nor in
+    destination style."""
     if isinstance(op, TensorOp | ReadOp | AssignOp) or is_empty(op) or _ends_block(op):
         return
     if any(captured(op)):

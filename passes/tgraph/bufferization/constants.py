@@ -1,4 +1,4 @@
-"""The module's constants, as `memref.global`s."""
+"""Writes a module's constants as `memref.global`s."""
 
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import ModuleOp, StringAttr, UnitAttr

@@ -1,6 +1,8 @@
 """Parts of the passes that give tensors devices.
 
-placement.py     who names a device, and what follows once all is known
-inheritance.py   what is not placed runs where what it reads is (tgraph-place-devices)
-inference.py     what has to be on one device is one class (tgraph-infer-devices)
+placement.py     reads named devices; inserts copies and writes types at the end
+inheritance.py   places operations where their operands or users are
+                 (tgraph-place-devices)
+inference.py     places operations by classes that must be on one device
+                 (tgraph-infer-devices)
 """

@@ -1,4 +1,4 @@
-"""Devices from ties: what has to be on one device is one class, as in union-find."""
+"""Infers devices: operations that must be on one device form a class (union-find)."""
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.dialects.func import ReturnOp
@@ -42,7 +42,7 @@ class Inference:
                 if not (_is_loose(source, op) or self._is_crossed(source, op)):
                     self.classes.unite(source, op)
         if self.fallback and self._is_annotated():
-            for op in self.ops:  # not where an argument that it reads happens to be
+            for op in self.ops:  # the fallback, not the device of an argument
                 computes = op.operands and not isinstance(op, ReadOp | AssignOp)
                 if computes and not self.classes.device_of(op):
                     self.classes.say(op, self.fallback)
@@ -53,13 +53,14 @@ class Inference:
             self.placed.put_argument(argument, self._device(argument))
 
     def _sources(self, op: Operation) -> list[Placeable]:
-        """What makes the tensors that the operation needs to have on its device."""
+        """The definitions of the tensors that `op` needs on its own device."""
         if isinstance(op, DeviceCopyOp):
             return []
         return [node_of(v) for v in op.operands if isinstance(v.type, TensorType)]
 
     def _is_crossed(self, source: Placeable, op: Operation) -> bool:
-        """Whether a copy is to be made between them (Relay's RewriteAnnotatedOps)."""
+        """Whether a copy has to be inserted between `source` and `op` (Relay's
+        RewriteAnnotatedOps)."""
         assert isinstance(source, Operation)
         made = self.placed.named.get(source)
         read = self.placed.named.get(op)
@@ -74,7 +75,8 @@ class Inference:
         return any(not isinstance(op, DeviceCopyOp) for op in self.placed.named)
 
     def _loose_ties(self) -> None:
-        """Ties that may be broken by a copy, in program order."""
+        """Unites, in program order, the operations that a copy may separate, unless
+        their devices differ."""
         constants: list[tuple[Placeable, Operation]] = []
         for op in self.ops:
             for source in self._sources(op):
@@ -84,7 +86,7 @@ class Inference:
                     constants.append((source, op))
                 else:
                     self.classes.unite_if_possible(source, op)
-        # A constant does not tie those who read it to each other.
+        # A constant does not tie its readers to each other.
         tied: set[Placeable] = set()
         for source, op in constants:
             if source not in tied:
@@ -100,7 +102,7 @@ class Inference:
 
 
 def _is_loose(source: Placeable, op: Operation) -> bool:
-    """Whether the two may be on different devices, with a copy that nobody wrote."""
+    """Whether `source` and `op` may be on different devices, with an implicit copy."""
     return (
         isinstance(source, BlockArgument | ReadOp)
         or not source.operands
@@ -115,7 +117,7 @@ class _Classes:
         self._parent: dict[Placeable, Placeable] = {}
         self._said: dict[
             Placeable, tuple[str, Placeable]
-        ] = {}  # of roots: device, who says it
+        ] = {}  # of roots: the device, and the node that names it
 
     def _root(self, node: Placeable) -> Placeable:
         parent = self._parent
@@ -132,7 +134,7 @@ class _Classes:
         self._said[self._root(node)] = (device, node)
 
     def unite(self, source: Placeable, op: Operation) -> None:
-        """Raises `LocatedError` if the two are on different devices."""
+        """Unites two classes. Raises `LocatedError` if their devices differ."""
         if not self.unite_if_possible(source, op):
             (here, by), (there, other) = (
                 self._said[self._root(n)] for n in (source, op)
@@ -145,7 +147,7 @@ class _Classes:
             )
 
     def unite_if_possible(self, source: Placeable, op: Operation) -> bool:
-        """Whether the two have no different devices; if so, they are one class."""
+        """Unites two classes, or returns False if their devices differ."""
         a, b = self._root(source), self._root(op)
         said_a, said_b = self._said.get(a), self._said.get(b)
         if said_a and said_b and said_a[0] != said_b[0]:

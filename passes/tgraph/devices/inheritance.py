@@ -1,4 +1,4 @@
-"""Devices for what names none: those of what it reads, else of who reads it."""
+"""Gives nodes that name no device that of their operands, or else of their users."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ class Inheritance:
         self.position = {node: index for index, node in enumerate(nodes)}
 
     def run(self, default: str | None) -> None:
-        for op in self.ops:  # variables are where the first access that names one is
+        for op in self.ops:  # a variable follows its first access with a device
             if (device := self.placed.named.get(op)) and variables_of(op):
                 self.placed.put(op, device)
         for op in self.ops:
@@ -33,7 +33,7 @@ class Inheritance:
                 for operand in op.operands:
                     self._put(node_of(operand), device)
         self._spread()
-        for node in (*self.ops, *self.args):  # of the two, an error names an operation
+        for node in (*self.ops, *self.args):  # an error names an operation if it can
             if self._device(node) is None:
                 self._put(node, default or undetermined(node, self.placed.func))
 
@@ -43,7 +43,7 @@ class Inheritance:
         return self.placed.runs_on.get(node)
 
     def _put(self, node: Placeable, device: str) -> None:
-        """Places what is not placed yet."""
+        """Places `node` unless it is placed already."""
         if node not in self.position:  # not on tensors
             return
         if isinstance(node, BlockArgument):
@@ -58,7 +58,8 @@ class Inheritance:
         return next((d for v in values if (d := self.placed.devices.get(v))), None)
 
     def _spread(self) -> None:
-        """What neither scan reached follows its nearest neighbour that is placed."""
+        """Places each node that neither scan reached where its nearest placed node is,
+        in the graph of users and operands."""
         queue = deque(node for node in self.position if self._device(node))
         while queue:
             node = queue.popleft()
@@ -70,7 +71,7 @@ class Inheritance:
                     queue.append(neighbour)
 
     def _neighbours(self, node: Placeable) -> Iterator[Placeable]:
-        """Users, then operands, in program order."""
+        """Yields the users in program order, then the definitions of operands."""
         is_argument = isinstance(node, BlockArgument)
         results: list[SSAValue] = [node] if is_argument else [*node.results]
         users = {u.operation for r in results for u in r.uses} & self.position.keys()

@@ -1,8 +1,8 @@
-"""What the device passes share: who names a device, and what follows once all is known.
+"""Shared by the device passes: reads named devices, inserts copies, and writes types.
 
 `DevicePlacement` holds the devices of one function's values and operations. A pass
-fills them in (`put`, `put_argument`); `finish` then brings operands to where they are
-read, with one copy for each value and target, and writes the devices into the types.
+fills them in (`put`, `put_argument`). `finish` then copies operands to the devices that
+read them, once for each value and target, and writes the devices into the types.
 """
 
 from collections.abc import Mapping
@@ -37,12 +37,12 @@ _ONE_INPUT = {"operandSegmentSizes": segments((0,), ())}
 
 
 def typed(value: SSAValue) -> str | None:
-    """The device in the value's type."""
+    """The device in the type of a tensor, or None."""
     return device_of(value.type) if is_tensor(value.type) else None
 
 
 Placeable: TypeAlias = Operation | BlockArgument
-"""What has a device: an operation with its results, or an argument."""
+"""A node that has a device: an operation with its results, or an argument."""
 
 
 def node_of(value: SSAValue) -> Placeable:
@@ -51,7 +51,7 @@ def node_of(value: SSAValue) -> Placeable:
 
 
 def described(node: Placeable) -> str:
-    """What it is and its place in the source, for a message located elsewhere."""
+    """A node and its source location, for a message that is located elsewhere."""
     if isinstance(node, BlockArgument):
         return f"argument {node.index}"
     place = place_of(node)
@@ -68,7 +68,7 @@ def undetermined(node: Placeable, func: FuncOp) -> NoReturn:
 
 
 def variables_of(op: Operation) -> list[SSAValue]:
-    """The variables that it reads or writes; it can only be where they are."""
+    """The variables that `op` reads or writes. `op` must be on their device."""
     return [v for v in op.operands if isinstance(v.type, VariableType)]
 
 
@@ -77,8 +77,8 @@ class DevicePlacement:
 
     `groups` maps `tgraph.group` to devices; without it, groups are left as they are.
 
-    Raises `LocatedError` for a group that is not in `groups`, and for values that
-    `tgraph.on_device` puts on a device other than that of who makes them.
+    Raises `LocatedError` for a group that is not in `groups`, and for a value whose
+    definition names another device than a `tgraph.on_device`.
     """
 
     def __init__(
@@ -90,17 +90,18 @@ class DevicePlacement:
         self.argument_attrs = argument_attributes(func)
         self.result_attrs = result_attributes(func)
         self.devices: dict[SSAValue, str] = {}
-        """Where arguments and results are."""
+        """The devices of arguments and results."""
         self.runs_on: dict[Operation, str] = {}
         self.named: dict[Operation, str] = {}
-        """What operations say themselves, by attribute, type or annotation."""
+        """The devices that operations name themselves: by attribute, type or
+        annotation."""
         self._copies: dict[tuple[SSAValue, str], SSAValue] = {}
         self._types: dict[tuple[Attribute, str], Attribute] = {}
         self._latest: dict[Operation | Block, Operation] = {}
         self._read_names()
         self.ops = [op for op in block.ops if _handles_tensors(op)]
 
-    # Who names a device
+    # Named devices
 
     def _read_names(self) -> None:
         for argument, attrs in zip(self.block.args, self.argument_attrs, strict=True):
@@ -113,7 +114,7 @@ class DevicePlacement:
                 self.result_attrs, self.func.function_type.outputs, strict=True
             )
         ]
-        """Where each result of the function is to be returned."""
+        """The device on which to return each result of the function; None for any."""
         for op in list(self.block.ops):
             if isinstance(op, OnDeviceOp):
                 self._annotate(op)
@@ -137,7 +138,8 @@ class DevicePlacement:
         return self.groups[group]
 
     def _annotate(self, op: OnDeviceOp) -> None:
-        """What makes the value is on the device; the annotation itself goes."""
+        """Gives the device of the annotation to the definition of its value, and erases
+        the annotation."""
         device, value = op.device.data, op.value
         owner = value.owner
         if isinstance(owner, Operation):
@@ -154,10 +156,10 @@ class DevicePlacement:
         op.detach()
         op.erase()
 
-    # What a pass finds out
+    # Decisions of a pass
 
     def put(self, op: Operation, device: str) -> None:
-        """The operation, its results, and variables not placed yet, are there."""
+        """Places an operation, its results, and its variables not placed yet."""
         self.runs_on[op] = device
         for result in op.results:
             self.devices[result] = device
@@ -165,7 +167,8 @@ class DevicePlacement:
             self.put_argument(variable, device)
 
     def put_argument(self, argument: SSAValue, device: str) -> None:
-        """The argument is there, unless it is placed; with a variable, its accesses."""
+        """Places an argument unless it is placed already; for a variable, also its
+        accesses."""
         if argument in self.devices:
             return
         self.devices[argument] = device
@@ -174,10 +177,10 @@ class DevicePlacement:
                 if use.operation not in self.runs_on:
                     self.put(use.operation, self.named.get(use.operation, device))
 
-    # What follows
+    # Rewriting
 
     def finish(self) -> None:
-        """Makes the copies and the types.
+        """Inserts the copies and writes the types.
 
         Raises `LocatedError` if an operation is not where its variables are.
         """
@@ -198,7 +201,8 @@ class DevicePlacement:
         self._retype()
 
     def _bring_operands(self, op: Operation) -> None:
-        """Replaces operands on other devices by copies, and copies by shared ones."""
+        """Replaces operands on other devices by copies, and explicit copies by shared
+        ones."""
         if isinstance(op, DeviceCopyOp):
             shared = self._copy(op.inputs[0], self.runs_on[op], op)
             if shared is not op.result:
@@ -217,10 +221,11 @@ class DevicePlacement:
     def _copy(
         self, value: SSAValue, device: str, explicit: DeviceCopyOp | None = None
     ) -> SSAValue:
-        """The value on a device: itself, what it is a copy of, or a shared copy.
+        """`value` on `device`: itself, the value that it is a copy of, or a shared
+        copy.
 
-        A new copy comes directly after the value; `explicit`, if given, is moved there
-        to be that copy.
+        A new copy comes directly after the value. If `explicit` is given, it is moved
+        there and becomes that copy.
         """
         if self.devices[value] == device:
             return value
@@ -232,7 +237,7 @@ class DevicePlacement:
         if copied := self._copies.get((value, device)):
             return copied
         if explicit is None:
-            copy = DeviceCopyOp.create(  # half the time of calling the class
+            copy = DeviceCopyOp.create(  # twice as fast as calling the class
                 operands=[value],
                 result_types=[self._on(value.type, device)],
                 properties=_ONE_INPUT,
@@ -256,7 +261,7 @@ class DevicePlacement:
         return copy.result
 
     def _on(self, type: Attribute, device: str) -> Attribute:
-        """The tensor or variable type with this device."""
+        """The tensor or variable type with `device`."""
         if (placed := self._types.get((type, device))) is None:
             placed = on_device(tensor_type_of(type), device)
             if isinstance(type, VariableType):
@@ -282,7 +287,7 @@ class DevicePlacement:
             device = self.runs_on.get(op)
             if device is None:
                 continue
-            for inner in op.walk():  # what is in a region is where its operation is
+            for inner in op.walk():  # nested operations are on the device of `op`
                 self._drop_names(inner.attributes)
                 arguments = [a for region in inner.regions for a in region.block.args]
                 for value in (*inner.results, *arguments):

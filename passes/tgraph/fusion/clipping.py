@@ -1,12 +1,13 @@
-"""Masks of clipped values: computed from the result, so that nothing else is kept.
+"""Computes the mask of a clipped value from the result, so the value need not be kept.
 
     %y = maximum %x, %c                      %y = maximum %x, %c
     ...                                      ...
     %m = compare %x, %c {direction = "GT"}   %m = compare %y, %c {direction = "GT"}
 
 `x > c` is `maximum(x, c) > c`, and `x <= c` is its negation; for `minimum`, these are
-`<` and `>=`. This also holds for NaN and signed zeros. Only if nothing else reads the
-value after it is clipped, so that live bytes never grow.
+`<` and `>=`. This also holds for NaN and signed zeros. The comparisons change only if
+they are the only other users of `x` and come after the clipping. Live bytes then never
+grow.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,13 +19,13 @@ from ....dialects.tgraph.elementwise import CompareOp, MaximumOp, MinimumOp
 from ....dialects.tgraph.shaping import ConstantOp
 
 _ANSWERED = {MaximumOp: ("GT", "LE"), MinimumOp: ("LT", "GE")}
-"""The comparisons with the bound that the result answers."""
+"""The comparisons with the bound that are the same for the result as for the value."""
 
 _MIRRORED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE"}
 
 
 def compare_results(block: Block) -> None:
-    """Makes comparisons read the results of maximum and minimum."""
+    """Makes comparisons read the results of maximum and minimum, not the operands."""
     position = {op: index for index, op in enumerate(block.ops)}
     for clip in block.ops:
         if isinstance(clip, MaximumOp | MinimumOp) and not clip.outs:
@@ -49,7 +50,8 @@ def _comparisons(
     bound: SSAValue,
     position: Mapping[Operation, int],
 ) -> Iterator[CompareOp | None]:
-    """What reads the value besides; None for what its result does not answer."""
+    """Yields the users of `value` besides `clip`; None instead of a user that cannot
+    read the result of `clip`."""
     computed = isinstance(value.owner, TensorOp) and not isinstance(
         value.owner, ConstantOp
     )

@@ -1,4 +1,4 @@
-"""Computes values across the peak again where they are read, instead of keeping them.
+"""Rematerializes values in the groups that read them, to lower the peak.
 
     %d = subtract %x, %mean        %s = fusion(%x, %mean) {subtract, multiply, reduce}
     %e = multiply %d, %d           ...
@@ -6,10 +6,11 @@
     ...
     %y = multiply %d, %r
 
-Each group that reads them has copies of its own of the operations that compute them
-(`residuals.py` chooses these). What a broadcast repeats a few times, and masks,
-computed of iotas and numbers alone, are computed in the shape that the broadcast gives
-them: a group cannot compute in a smaller one.
+Each group that reads such values gets its own copies of the operations that compute
+them; `residuals.py` chooses the values. A group cannot compute in a smaller shape than
+its own. The operand of a broadcast is therefore computed in the shape that the
+broadcast gives it, if the broadcast repeats it at most `MOST` times, or if it is a mask
+that is computed from iotas and single numbers alone.
 
     %b = multiply %d, %s           %y = fusion(%x, %d, %s) {
     %c = broadcast_in_dim %b         %0 = broadcast_in_dim %d
@@ -52,19 +53,19 @@ from .residuals import MOST, Crossing, is_seen_through, repeats
 
 
 class _Shape(NamedTuple):
-    """That a broadcast gives a value: its sizes, and which of its dimensions are those
-    of the value."""
+    """The shape that a broadcast gives a value: its sizes, and for each dimension of
+    the value the dimension in this shape."""
 
     sizes: Shape
     dims: Sequence[int]
 
 
 _Shaped: TypeAlias = tuple[SSAValue, _Shape | None]
-"""A value, in the shape that broadcasts would give it if there are any."""
+"""A value, and the shape that broadcasts give it; None for its own shape."""
 
 
 class Unused(NamedTuple):
-    """An operation that was taken out, as nothing reads it any more."""
+    """An operation that was detached because its results have no uses any more."""
 
     op: TensorOp
     operands: Sequence[SSAValue]
@@ -73,11 +74,11 @@ class Unused(NamedTuple):
 
 @dataclass(frozen=True)
 class Duplication:
-    """What has changed in a function, and can be undone."""
+    """The changes that were made to a function, which `undo` reverts."""
 
     copies: Sequence[Operation]
     originals: Mapping[tuple[Operation, int], SSAValue]
-    """What operations have read as which operand."""
+    """The former values of changed operands, by operation and operand number."""
     unused: Sequence[Unused]
 
     def undo(self) -> None:
@@ -97,11 +98,12 @@ def duplicate(
     saves: bool,
     tried: Sequence[object],
 ) -> Duplication | None:
-    """Copies operations ahead of those that read their results after the peak.
+    """Copies operations to the positions where groups read their results after the
+    peak.
 
-    With the copies, the function takes at most `longest()` nanoseconds, less those that
-    groups save with them, as they read less, if `saves`. Returns None if there is
-    nothing to copy, or only what has been `tried`.
+    With the copies, the function takes at most `longest()` nanoseconds. If `saves`, the
+    time that groups save by reading less makes up for the time of copies. Returns None
+    if there is nothing to copy, or if all choices are in `tried`.
     """
     function, liveness = peak.function, peak.liveness(grouping)
     live = max(liveness.profile.values(), key=max, default=())
@@ -109,7 +111,7 @@ def duplicate(
         return None
     most = max(live)
     peaks = [step for step, bytes in enumerate(live) if bytes == most]
-    # What is made at one is kept for another, and what is made at the last for others.
+    # Values may be live from one peak step to another, or from the last one on.
     for step in dict.fromkeys((peaks[0], peaks[-1], peaks[-1] + 1, peaks[0] + 1)):
         crossing = Crossing(peak, grouping, step)
         if not crossing.may_recompute:
@@ -138,9 +140,9 @@ def _taken_out(function: Function) -> Iterator[Unused]:
 
 
 class _Copying:
-    """Copies of operations ahead of what reads their results.
+    """Copies operations to positions before the readers of their results.
 
-    again: the values that are computed again.
+    again: the values to compute again.
     """
 
     def __init__(self, function: Function, again: Set[SSAValue]):
@@ -150,7 +152,7 @@ class _Copying:
         self.originals: dict[tuple[Operation, int], SSAValue] = {}
 
     def copy_for(self, readers: Iterable[Operation]) -> None:
-        """Makes the operations of one group read copies of its own."""
+        """Makes `readers`, the operations of one group, read the group's own copies."""
         made: dict[_Shaped, SSAValue] = {}
         for op in readers:
             for value, shape in self._missing(op.operands, made):
@@ -163,7 +165,7 @@ class _Copying:
     def _missing(
         self, values: Iterable[SSAValue], made: Container[_Shaped]
     ) -> Sequence[_Shaped]:
-        """What may have to be copied for these values, in order."""
+        """The values that may have to be copied to compute `values`, in order."""
         found: dict[_Shaped, tuple[int, bool]] = {}
         queue: list[_Shaped] = [(value, None) for value in values]
         for value, shape in queue:  # grows
@@ -179,7 +181,7 @@ class _Copying:
         return sorted(found, key=lambda shaped: found[shaped])
 
     def _taken(self, value: SSAValue, shape: _Shape | None) -> Sequence[_Shaped]:
-        """What a copy reads."""
+        """The operands of a copy of `value`, with the shapes in which it reads them."""
         op = value.owner
         if isinstance(op, BroadcastInDimOp) and self._is_composed(op, shape):
             return [(op.inputs[0], _composed(op, shape))]
@@ -212,7 +214,7 @@ class _Copying:
         made[value, shape] = copy.results[0]
 
     def _is_made_in(self, value: SSAValue, shape: _Shape) -> bool:
-        """Whether a value is computed in a shape, rather than broadcast to it."""
+        """Whether a copy of `value` is computed in `shape`, not broadcast to it."""
         match value.owner:
             case ConstantOp() as op:
                 return op.splat is not None
@@ -225,22 +227,22 @@ class _Copying:
                 return value in self._again
 
     def _is_composed(self, op: BroadcastInDimOp, shape: _Shape | None) -> bool:
-        """Whether a broadcast disappears: its operand is then made in its shape, if it
-        is computed again, or is broadcast by the one behind it."""
+        """Whether copies omit the broadcast `op`: either its operand is computed again
+        in the broadcast shape, or a later broadcast to `shape` covers both."""
         if op.inputs[0] not in self._again or isinstance(op.inputs[0].owner, GatherOp):
             return shape is not None
         elements = prod(map(typical, _composed(op, shape).sizes))
         return repeats(op.inputs[0], elements) <= MOST or self._is_mask(op)
 
     def _is_mask(self, op: Operation) -> TypeGuard[BroadcastInDimOp]:
-        """Whether it is a broadcast, without stretching, of what is computed of iotas
-        and numbers alone."""
+        """Whether `op` broadcasts a value that is computed from iotas and single
+        numbers alone, and does not stretch dimensions of size 1."""
         if not isinstance(op, BroadcastInDimOp) or op.inputs[0] not in self._again:
             return False
         values = [op.inputs[0]]
         for value in values:  # grows
             if isinstance(value.owner, ConstantOp) and value.owner.splat is None:
-                return False  # has several numbers
+                return False  # not a single number
             if not isinstance(value.owner, ConstantOp | IotaOp):
                 if value not in self._again or isinstance(value.owner, Block):
                     return False
@@ -257,7 +259,8 @@ def _is_seen_through(op: Operation | Block) -> bool:
 
 
 def _stretches(broadcast: BroadcastInDimOp) -> bool:
-    """Whether it repeats dimensions of size 1: then an iota is none any more."""
+    """Whether `broadcast` repeats dimensions of size 1, along which an iota would
+    count in the larger shape."""
     small = shape_of(tensor_type_of(broadcast.inputs[0].type))
     large = shape_of(tensor_type_of(broadcast.result.type))
     dims = broadcast.broadcast_dimensions.get_values()
@@ -265,7 +268,8 @@ def _stretches(broadcast: BroadcastInDimOp) -> bool:
 
 
 def _composed(broadcast: BroadcastInDimOp, shape: _Shape | None) -> _Shape:
-    """The shape that a broadcast gives its operand, or another one behind it."""
+    """The shape of the operand in the result of `broadcast`, or in that of a later
+    broadcast, which gives this result `shape`."""
     dims = broadcast.broadcast_dimensions.get_values()
     if shape:
         return _Shape(shape.sizes, tuple(shape.dims[dim] for dim in dims))
@@ -279,7 +283,8 @@ def _broadcast(value: SSAValue, shape: _Shape) -> BroadcastInDimOp:
 
 
 def _like(op: TensorOp, operands: Sequence[SSAValue], shape: _Shape | None) -> TensorOp:
-    """The same operation on other operands, in the shape that a broadcast gives it."""
+    """A copy of `op` that reads `operands`, in its own shape or in that of a
+    broadcast."""
     type_, properties = op.result.type, dict(op.properties)
     if shape:
         type_ = with_shape(type_, shape.sizes)

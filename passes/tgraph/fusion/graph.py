@@ -1,5 +1,4 @@
-"""Operations as the fusion algorithms see them: patterns, shapes, who reads whom, and
-where they are computed."""
+"""The graph that the fusion algorithms work on, and the places of its operations."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,20 +6,22 @@ from dataclasses import dataclass
 from xdsl.ir import Attribute, Operation
 
 TUPLE = 7
-"""Relay's pattern of a node that only bundles values; between those of `Pattern`."""
+"""Relay's pattern of a node that only bundles values, ordered among those of
+`Pattern`."""
 
 
 PLACE = ("tgraph.device", "tgraph.group", "tgraph.stream")
-"""Attributes in which the members of a group have to agree."""
+"""The attributes that must be equal for all members of a group."""
 
 
 @dataclass(frozen=True, slots=True)
 class FusionNode:
-    """An operation, or an input of the graph. A graph is a list in order of execution.
+    """An operation, or an input of the graph. A graph lists its nodes in execution
+    order.
 
     pattern: a `Pattern`, or `TUPLE`.
-    inputs: what it reads, each as (index of the node, number of its output).
-    shapes: of the outputs.
+    inputs: the values that it reads, as (index of their node, number of its output).
+    shapes: the shape of each output.
     """
 
     pattern: int

@@ -1,7 +1,8 @@
-"""A function's operations in groups that a `tgraph.fusion` may hold.
+"""Divides the operations of a function into groups that may become `tgraph.fusion`s.
 
-The algorithms give groups by patterns alone. Here they are cut, from their results up,
-to what `dialects/tgraph/fusing.py` allows.
+The fusion algorithms find candidates for groups by patterns alone. This module cuts
+each candidate, from its result backwards, to a form that `dialects/tgraph/fusing.py`
+allows.
 """
 
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -39,7 +40,7 @@ from .slices import slice_in_place
 MODES = ("relay", "nnvm", "none")
 
 MAX_ROW = 1 << 16
-"""Elements of the longest row that is kept at hand, rather than stored."""
+"""The most elements of a row that a reduction inside a group may read."""
 
 
 def is_computed(op: Operation) -> TypeGuard[TensorOp]:
@@ -54,7 +55,7 @@ def has_destination(op: Operation) -> bool:
 
 
 def is_repeatable(op: Operation) -> TypeGuard[TensorOp]:
-    """Costs nothing to compute again wherever its result is needed."""
+    """Whether repeating the operation wherever its result is read costs nothing."""
     if isinstance(op, ConstantOp):
         return op.splat is not None and bool(op.results)
     return isinstance(op, BroadcastInDimOp | IotaOp) and bool(op.results)
@@ -62,13 +63,14 @@ def is_repeatable(op: Operation) -> TypeGuard[TensorOp]:
 
 @dataclass
 class Function:
-    """A block's operations, by position."""
+    """The operations of a block, numbered by position."""
 
     block: Block
     ops: Sequence[Operation] = field(init=False)
     position: Mapping[Operation, int] = field(init=False)
     shapes: Sequence[Shape] = field(init=False)
-    """Of the results of computed operations and broadcasts; else ()."""
+    """By position, the result's shape of an operation that can be in a group or is a
+    broadcast; () for other operations."""
 
     def __post_init__(self) -> None:
         self.ops = list(self.block.ops)
@@ -81,7 +83,8 @@ class Function:
         ]
 
     def readers(self, index: int) -> Iterator[int]:
-        """Who reads an operation's results, directly or through broadcasts."""
+        """Yields the positions of operations that read the results of operation
+        `index`, directly or through broadcasts."""
         values = list(self.ops[index].results)
         for value in values:
             for use in value.uses:
@@ -92,13 +95,13 @@ class Function:
 
 
 def candidates(function: Function, mode: str, max_depth: int) -> Sequence[int]:
-    """For each operation the number of the group that the algorithm puts it in."""
+    """For each operation, the number of its group by the algorithm of `mode`."""
     graph: list[FusionNode] = []
     results: list[int] = []
     for op, shape in zip(function.ops, function.shapes, strict=True):
         inputs: list[tuple[int, int]] = []
         for operand in contents.operands_of(op):
-            # Numbers are repeated where they are read; they bind nothing together.
+            # Constants are repeated where they are read, so they are no edges.
             if isinstance(operand, OpResult) and not isinstance(operand.op, ConstantOp):
                 inputs.append((function.position[operand.op], operand.index))
         pattern = Pattern.OPAQUE
@@ -106,7 +109,7 @@ def candidates(function: Function, mode: str, max_depth: int) -> Sequence[int]:
             pattern = op.PATTERN
         shapes = [shape] * max(1, len(op.results))
         graph.append(FusionNode(pattern, inputs, shapes))
-        if not op.results:  # what it reads is stored
+        if not op.results:  # its operands are stored
             results += [producer for producer, _ in inputs]
     if mode == "nnvm":
         return nnvm.fuse(graph, results).roots
@@ -114,8 +117,8 @@ def candidates(function: Function, mode: str, max_depth: int) -> Sequence[int]:
 
 
 def narrowed(function: Function, candidate: Sequence[int]) -> Sequence[int]:
-    """The candidates, but that what only widens a group's narrowest value, up to its
-    result, belongs to the group that reads it.
+    """Ends each candidate at its narrowest value, if its result has one reader: the
+    operations that widen this value to the result move to the group of the reader.
 
         product -> ... -> i8 -> i32 | sum        stores the i32
         product -> ... -> i8 | i32 -> sum        stores the i8
@@ -135,8 +138,8 @@ def narrowed(function: Function, candidate: Sequence[int]) -> Sequence[int]:
 def _chain(
     function: Function, candidate: Sequence[int], index: int
 ) -> Iterator[Operation]:
-    """An operation, and backwards those of its group that it is computed from, if each
-    has one reader and needs no other value that is stored."""
+    """Yields the operation at `index`, then backwards the operations of its candidate
+    that compute its operand, while each has one reader and one stored operand."""
     op = function.ops[index]
     yield op
     while isinstance(op, ElementwiseOp):
@@ -159,13 +162,14 @@ class Grouping:
     """Which operations are computed together."""
 
     roots: Sequence[int]
-    """By position, that of the group's root; -1 for what is in none, or in several."""
+    """For each operation, the position of its group's root; -1 if it is in no group, or
+    in several."""
     groups: Mapping[int, Group]
-    """By the root's position."""
+    """By the position of the root."""
     members: Mapping[int, Sequence[int]]
-    """By the root's position; ascending, without repeatables."""
+    """The members' positions, by that of the root; ascending, without repeatables."""
     stored: Set[int]
-    """Operations that had to be roots."""
+    """The positions of operations that had to be roots."""
 
 
 def grouped(
@@ -174,10 +178,11 @@ def grouped(
     stored: Set[int],
     before: Grouping | None = None,
 ) -> Grouping:
-    """The groups within the candidates, with the operations in `stored` as results.
+    """Divides the candidates into groups, such that the operations in `stored` are
+    roots.
 
-    before: the groups with fewer of them. An operation that is stored divides its own
-        candidate anew, and leaves the others as they are.
+    before: the groups for a subset of `stored`. Only candidates with newly stored
+        operations are divided again.
     """
     ops, position = function.ops, function.position
     kept = before or Grouping([-1] * len(ops), {}, {}, set())
@@ -188,7 +193,7 @@ def grouped(
     places: dict[int, tuple[Attribute | None, ...]] = {}
 
     def reader(op: Operation) -> int:
-        """The group that all readers of an operation are in; -1 if there is none."""
+        """The group that contains all readers of `op`, or -1."""
         found = -1
         for use in op.results[0].uses:
             user = use.operation
@@ -236,7 +241,7 @@ def grouped(
 
 
 def _row_elements(op: TensorOp) -> int:
-    """The length of the rows that a reduction inside a group reads."""
+    """The elements of a row that a reduction reads; 1 for other operations."""
     if not isinstance(op, ReduceOp):
         return 1
     shape = shape_of(tensor_type_of(op.inputs[0].type))
@@ -244,10 +249,11 @@ def _row_elements(op: TensorOp) -> int:
 
 
 def fusions(function: Function, grouping: Grouping) -> Iterator[Fused]:
-    """What the groups become: fusions of the members, and of the repeatables that these
-    read. One operation that repeats nothing stays as it is.
+    """Yields the fusion for each group, of its members and the repeatables that they
+    read. A group of one operation without repeatables does not become a fusion.
 
-    Each is made when it is asked for: it reads the fusions that are there by then.
+    Each fusion is made on demand, so it reads the results of fusions that the caller
+    has inserted before.
     """
     for root, members in grouping.members.items():
         if found := fused(function, members, grouping.groups[root]):
@@ -255,7 +261,7 @@ def fusions(function: Function, grouping: Grouping) -> Iterator[Fused]:
 
 
 def fused(function: Function, members: Sequence[int], group: Group) -> Fused | None:
-    """What one group becomes, if it becomes a fusion."""
+    """The fusion for one group, or None if its only member stays as it is."""
     inside = _with_repeatables(function, members)
     if len(members) == 1 and (
         len(inside) == 1
@@ -279,8 +285,8 @@ def fused(function: Function, members: Sequence[int], group: Group) -> Fused | N
 
 
 def _with_repeatables(function: Function, members: Sequence[int]) -> list[TensorOp]:
-    """The members, the repeatables that they and these read, and the slices that the
-    members read where they lie; in order."""
+    """The members, the repeatables that they read (directly or through others), and
+    the slices that they read in place; in program order."""
     found = set(members)
     queue = list(members)
     for member in queue:
@@ -301,7 +307,8 @@ def _repeated(value: SSAValue) -> Sequence[Operation]:
 
 
 def unfinished(function: Function, grouping: Grouping) -> set[int]:
-    """Numbers for rows whose reduction did not join their group: they are stored."""
+    """Members that compute one number per row, in groups that the reduction of the
+    rows did not join. They have to be stored."""
     return {
         index
         for root, group in grouping.groups.items()

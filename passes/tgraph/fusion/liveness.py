@@ -1,4 +1,4 @@
-"""Predicts where the values of a grouped function lie, and which bytes are live."""
+"""Predicts the buffers and the live bytes of a function whose groups are fusions."""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -11,27 +11,28 @@ from ....dialects.tgraph.base import tensor_type_of, typical_bytes
 from ....planning.problem import round_up
 
 ALIGNMENT = 64
-"""Every buffer takes a multiple of it, in bytes."""
+"""In bytes. The size of every buffer is rounded up to a multiple of it."""
 
 
 class Liveness:
-    """What lives where if a function has these groups as fusions."""
+    """The buffers and live bytes of `block` once `groups` are fusions."""
 
     def __init__(self, block: Block, groups: Sequence[Fused] = ()):
         self._storage = storage_of(block, groups)
 
     @cached_property
     def profile(self) -> Mapping[str | None, Sequence[int]]:
-        """For each device the most bytes that live during each operation."""
+        """For each device, the bytes that are live during each operation."""
         return during(self._storage, ALIGNMENT)
 
     def buffer(self, value: SSAValue) -> TensorBuffer | None:
-        """The memory of the function's own that a value lies in, if any."""
+        """The buffer of `value`, or None if the function does not allocate it."""
         place = self._storage.places.get(value)
         return place.buffer if place and place.buffer.home is Home.OWN else None
 
     def bytes(self, value: SSAValue) -> int:
-        """The bytes that a value takes, or would if it were stored."""
+        """The bytes that `value` takes, or would take if it were stored. 0 if it lies
+        in memory that the function does not allocate."""
         place = self._storage.places.get(value)
         if place is None:
             return round_up(typical_bytes(tensor_type_of(value.type)), ALIGNMENT)
@@ -39,5 +40,5 @@ class Liveness:
 
 
 def bytes_of(buffer: TensorBuffer) -> int:
-    """The bytes that a buffer takes."""
+    """The bytes that a buffer takes, rounded up to `ALIGNMENT`."""
     return round_up(typical_bytes(buffer.type), ALIGNMENT)

@@ -1,12 +1,12 @@
-"""Groups as NNVM makes them (`GraphFindFusibleGroups`, graph_fuse.cc of TVM 0.6).
+"""NNVM's grouping algorithm (`GraphFindFusibleGroups`, graph_fuse.cc of TVM 0.6).
 
-A scan forward decides for each node whether it is fused with its reader or stored, and
-which node is the master, whose schedule the group takes. A scan backward gives the
-groups their roots. Then a node with several readers joins their group if they are all
-in one; of the readers, those with one input are looked at.
+A forward scan decides for each node whether it is fused with its reader or stored, and
+which node is the master, whose schedule the group takes. A backward scan finds the root
+of each node's group. Then a node with several readers joins their group, if all readers
+with one input are in the same group.
 
-The groups are not always sound: a reader with two inputs outside the group goes unseen.
-Who makes code of them must look whether a value leaves its group.
+The groups are not always sound, because readers with several inputs are ignored: they
+may be outside the group. Callers must check whether a value is read outside its group.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from .graph import FusionGraph
 
 @dataclass(frozen=True)
 class FusedGroups:
-    """For each node: its group's root, its master (or None), its group's pattern."""
+    """For each node, the root, the master (or None) and the pattern of its group."""
 
     roots: Sequence[int]
     masters: Sequence[int | None]
@@ -26,7 +26,8 @@ class FusedGroups:
 
 
 def fuse(graph: FusionGraph, results: Sequence[int], opt_level: int = 1) -> FusedGroups:
-    """At `opt_level` 0, each node is its own group."""
+    """Groups the nodes of `graph`. The nodes in `results` are stored. At `opt_level` 0,
+    each node is its own group."""
     scan = _Scan(graph, results, opt_level)
     for node in range(len(graph)):
         scan.choose(node)

@@ -1,4 +1,4 @@
-"""Finds groups that would cost memory, and what to store instead."""
+"""Finds groups that raise the peak of live bytes, and the values to store instead."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
@@ -22,9 +22,11 @@ from .liveness import Liveness, bytes_of
 
 
 class Peak:
-    """The most bytes that live at once in a function without groups, on each device.
+    """The peak of live bytes on each device in a function without groups. It limits
+    the groups.
 
-    before: that of the function before values were duplicated in it: its limits hold.
+    before: the peak of the function before values were duplicated in it. If given, its
+        limits apply.
     """
 
     def __init__(self, function: Function, before: "Peak | None" = None):
@@ -45,42 +47,44 @@ class Peak:
         )
         self._latest: tuple[Grouping, Liveness] | None = None
         self._fused: dict[tuple[int, ...], Fused | None] = {}
-        """By the members: most groups are the same in one grouping as in the next."""
+        """Fusions by their members. Most groups do not change between groupings."""
 
     @cached_property
     def alone(self) -> Liveness:
-        """What lives where without groups."""
+        """The liveness of the function without groups."""
         return Liveness(self.function.block)
 
     def height(self, grouping: Grouping) -> int:
-        """The most bytes that live at once, all devices together."""
+        """The sum of the devices' peaks in bytes, with the groups of `grouping`."""
         return sum(max(live) for live in self.liveness(grouping).profile.values())
 
     def raised_by(self, grouping: Grouping) -> set[int]:
-        """Members of groups that have to be stored, so that no more bytes live.
+        """Members of groups to store so that the groups do not raise the peak.
 
-        Where too much lives, groups that span the place are cut there: what was
-        computed until then is stored. At first, those that hold more than they save.
+        Groups that span a step above the limit are cut there: members before it whose
+        results members after it read are stored. Groups that keep more bytes live than
+        they save are cut first; only without any, the others.
         """
         costly, others = self._crossing(grouping, self.limits)
         return costly or others
 
     def costly(self, grouping: Grouping) -> set[int]:
-        """Members of groups across the peak that hold more there than they save."""
+        """Members to store of groups across the peak that keep more bytes live there
+        than they save."""
         profile = self.liveness(grouping).profile
         limits = {device: max(live) - 1 for device, live in profile.items()}
         costly, _ = self._crossing(grouping, limits)
         return costly
 
     def liveness(self, grouping: Grouping) -> Liveness:
-        """What lives where with these groups; the latest is kept."""
+        """The liveness with the groups of `grouping`. The latest one is cached."""
         if self._latest is None or grouping is not self._latest[0]:
             groups = [g for g in self._fusions(grouping) if g]
             self._latest = grouping, Liveness(self.function.block, groups)
         return self._latest[1]
 
     def time(self, grouping: Grouping) -> int:
-        """Nanoseconds that all operations take with these groups."""
+        """The nanoseconds that all operations take with the groups of `grouping`."""
         total = 0
         alone = dict.fromkeys(self.function.ops)
         for group in filter(None, self._fusions(grouping)):
@@ -102,8 +106,8 @@ class Peak:
     def _crossing(
         self, grouping: Grouping, limits: Mapping[str | None, int]
     ) -> tuple[set[int], set[int]]:
-        """What to store where more lives than the limits: of groups that hold more
-        than they save, and of the others."""
+        """The members to store where live bytes exceed the limits: first of groups that
+        keep more bytes live than they save, then of the others."""
         costly: set[int] = set()
         others: set[int] = set()
         is_over = [False] * len(self.function.ops)
@@ -124,7 +128,7 @@ class Peak:
         return costly, others
 
     def _read_beyond(self, members: Sequence[int], at: int) -> set[int]:
-        """Members until a position that later members read."""
+        """The members up to position `at` whose results later members read."""
         inside = set(members)
         return {
             member
@@ -137,12 +141,13 @@ class Peak:
         }
 
     def _saved(self, members: set[int]) -> int:
-        """Bytes of what is not stored."""
+        """The bytes that the results of `members` would take if they were stored."""
         results = (r for member in members for r in self.function.ops[member].results)
         return sum(map(bytes_of, self._buffers(results)))
 
     def _held(self, members: Sequence[int], at: int) -> int:
-        """Bytes of what otherwise would have died until then."""
+        """The bytes that `members` up to `at` read and that would be dead after `at` if
+        they were not a group."""
         read = (
             value
             for member in members
@@ -152,6 +157,6 @@ class Peak:
         return sum(bytes_of(b) for b in self._buffers(read) if b.last <= at)
 
     def _buffers(self, values: Iterable[SSAValue]) -> Iterable[TensorBuffer]:
-        """What values lie in without groups, each once."""
+        """The distinct buffers of `values` in the function without groups."""
         found = map(self.alone.buffer, values)
         return dict.fromkeys(buffer for buffer in found if buffer)

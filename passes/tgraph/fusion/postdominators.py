@@ -1,16 +1,16 @@
-"""Groups by post-dominators, as TVM Relay's `FuseOps` (v0.7, fuse_ops.cc) makes them.
+"""TVM Relay's grouping algorithm, by post-dominators (`FuseOps`, fuse_ops.cc of v0.7).
 
-A node's post-dominator is the first node that all paths from it to the results go
-through. A node is fused with its post-dominator, and with all that lies between them,
-if the patterns on all these paths allow it. So a diamond is fused whole, and a value
-that leaves the group is never one of its inner ones. Three rounds over the graph:
+The post-dominator of a node is the first node that lies on all paths from it to the
+results. A node is fused with its post-dominator, and with all nodes between them, if
+the patterns on all these paths allow it. So a diamond is fused as a whole, and only the
+last node of a group is read outside it. There are three rounds over the graph:
 
- 0. complex operations into elementwise ones, chains of broadcasts into what follows;
- 1. injective operations, and tuples into what reads them;
+ 0. complex operations into elementwise ones, chains of broadcasts into their reader;
+ 1. injective operations and tuples into their readers;
  2. injective operations into tuples that were fused in round 1.
 
 A result has no post-dominator, so nothing is fused into a tuple that is returned. With
-`rows`, a last round, which Relay lacks, goes on through reductions (softmax).
+`rows`, a last round, which Relay lacks, fuses through reductions (softmax).
 """
 
 from collections.abc import Callable, Sequence
@@ -26,10 +26,10 @@ _Allows = Callable[[int, bool], bool]
 def fuse(
     graph: FusionGraph, results: Sequence[int], max_depth: int = 256, rows: bool = False
 ) -> list[int]:
-    """The number of each node's group: the index of the group's last node.
+    """Returns the number of each node's group: the index of the group's last node.
 
-    `max_depth` is the largest number of nodes of a group. At most that many nodes are
-    looked at for each node, so the time is linear in the graph.
+    `max_depth` is the largest number of nodes in a group. At most that many nodes are
+    visited for each node, so the time is linear in the graph.
     """
     fusion = _Fusion(graph, results, max_depth)
     for phase in range(4 if rows else 3):
@@ -51,7 +51,8 @@ class _Dominator:
 def _post_dominators(
     edges: Sequence[Sequence[tuple[int, int]]], results: Sequence[int]
 ) -> list[_Dominator]:
-    """By least common ancestors in the tree of the nodes after."""
+    """Builds the tree backwards: the parent of a node is the least common ancestor of
+    its readers."""
     tree = [_Dominator(None, 1, Pattern.OPAQUE) for _ in edges]
     leaving = set(results)
     for node in range(len(edges) - 1, -1, -1):
@@ -100,7 +101,7 @@ class _Fusion:
         return node
 
     def visit(self, node: int, phase: int) -> None:
-        """Fuses the node with its post-dominator, if this phase is for it."""
+        """Fuses the node with its post-dominator if `phase` covers its pattern."""
         own, dominator = self.patterns[node], self.tree[node]
         sink = dominator.parent
         if own == Pattern.OPAQUE or sink is None:
@@ -129,7 +130,8 @@ class _Fusion:
             self._try(node, sink, _up_to_injective)
 
     def _try(self, node: int, sink: int, allows: _Allows) -> None:
-        """Fuses the node and all on its paths to `sink` with it, if they allow it."""
+        """Fuses `node`, and all nodes on its paths to `sink`, with `sink`, if `allows`
+        accepts the patterns of their groups."""
         size = self.sizes[self.root(sink)] + self.sizes[node]
         path = [node]
         seen = {node, sink}
@@ -172,6 +174,6 @@ def _up_to_reduction(pattern: int, is_sink: bool) -> bool:
 
 
 def _chain(pattern: int, is_sink: bool) -> bool:
-    """Anything but a reduction or contraction may lie between, and these at the end."""
+    """Allows reductions and contractions at the end of the path, but not on it."""
     limit = Pattern.OUT_ELEMENTWISE_FUSABLE if is_sink else Pattern.INJECTIVE
     return pattern <= limit

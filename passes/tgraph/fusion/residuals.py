@@ -1,9 +1,9 @@
-"""Decides what is kept across the peak, and what is computed again after it.
+"""Chooses the values to keep across the peak and those to rematerialize after it.
 
-What is read after the peak is kept, or computed again by each group that reads it, from
-other values that are kept: `planning/scheduling/residuals.py` finds the fewest bytes
-that suffice. Of a batch norm and an activation these are those of the input, though to
-keep it instead of any one value alone would gain nothing.
+A value that is read after the peak is kept, or each group that reads it computes it
+again from other values that are kept. `planning/scheduling/residuals.py` finds the
+fewest bytes that suffice. For a batch norm and an activation, only the input is kept,
+though keeping it in place of any single value would save nothing.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
@@ -25,24 +25,26 @@ from .groups import Grouping, has_destination, is_repeatable
 from .peak import Peak
 
 MOST = 8
-"""Groups that compute a value again, and places in which one does."""
+"""The most groups that compute a value again, and the most times that one of them
+computes each element."""
 
 PRICES = [0.01 * 2 ** (number / 4) for number in range(128)]
-"""Of time, in bytes for a nanosecond."""
+"""Prices of time in bytes per nanosecond."""
 
 
 def is_seen_through(op: Operation) -> bool:
-    """Whether another one, of a copy of its operand, costs nothing."""
+    """Whether repeating `op` on a copy of its operand costs nothing."""
     return (isinstance(op, ViewOp) and not has_destination(op)) or is_repeatable(op)
 
 
 def repeats(value: SSAValue, elements: int) -> int:
-    """How often each element of a value is repeated among so many."""
+    """How often each element of `value` occurs in a broadcast of it to `elements`."""
     return elements // max(_elements(value), 1)
 
 
 def _sources(values: Iterable[SSAValue]) -> Iterable[SSAValue]:
-    """What values are views or broadcasts of, none of them one of another."""
+    """The values from which `values` are made by views, broadcasts, iotas and single
+    numbers alone. None of them is such a value itself."""
     found = dict.fromkeys(values)
     for value in (queue := list(found)):  # grows
         if isinstance(value, OpResult) and is_seen_through(op := value.op):
@@ -54,9 +56,9 @@ def _sources(values: Iterable[SSAValue]) -> Iterable[SSAValue]:
 
 
 class Crossing:
-    """What is computed before the peak and read from there on.
+    """The values that are computed before the peak and read at it or later.
 
-    readers: the operations that do, in order, by their groups.
+    readers: the operations that read them, in program order, by their groups.
     """
 
     def __init__(self, peak: Peak, grouping: Grouping, step: int):
@@ -66,9 +68,9 @@ class Crossing:
         self._time_of, self._arithmetic_of = peak.time_of, peak.arithmetic_of
         self._peak = step
         self.readers: dict[int, list[Operation]] = {}
-        self._groups: dict[SSAValue, set[int]] = {}  # that read a value, or its readers
-        self._repeats: dict[SSAValue, int] = {}  # of each of its elements in a copy
-        self._stored: set[SSAValue] = set()  # for what is no part of a group
+        self._groups: dict[SSAValue, set[int]] = {}  # that need it, directly or not
+        self._repeats: dict[SSAValue, int] = {}  # times a copy computes each element
+        self._stored: set[SSAValue] = set()  # whose readers need it stored
         self._works: dict[int, tuple[dict[SSAValue, None], int]] = {}
         for op in function.ops:
             if not is_seen_through(op) and self._group(op) >= step:
@@ -77,7 +79,7 @@ class Crossing:
         self._values = self._reached()
 
     def _group(self, op: Operation) -> int:
-        """Where the operation is computed."""
+        """The position at which `op` is computed: that of its group's root, if any."""
         index = self._function.position[op]
         return max(index, self._grouping.roots[index])
 
@@ -88,7 +90,7 @@ class Crossing:
     def _read(self, op: Operation, group: int) -> None:
         is_stored = not isinstance(op, ElementwiseOp | ReduceOp)
         if is_stored and group == self._peak:
-            return  # what it reads is live at the peak in any case
+            return  # its operands are always live at the peak
         read = [v for v in _sources(operands_of(op)) if self._is_before(v)]
         for value in read:
             self._groups.setdefault(value, set()).add(group)
@@ -99,8 +101,8 @@ class Crossing:
             self.readers.setdefault(group, []).append(op)
 
     def _reached(self) -> Mapping[SSAValue, Sequence[SSAValue] | None]:
-        """The values that are needed, or that these are computed from; of each what it
-        is computed from, if it may be computed again."""
+        """The values that are needed after the peak, directly or to compute others. For
+        each, the values it is computed from; None if it cannot be computed again."""
         found: dict[SSAValue, Sequence[SSAValue] | None]
         found = dict.fromkeys(self._needed)
         for op in reversed(self._function.ops[: self._peak]):
@@ -115,14 +117,15 @@ class Crossing:
         return found
 
     def _repeat(self, value: SSAValue, reader: SSAValue, times: int) -> None:
-        """Notes how often a copy computes each element of a value for one that is
-        computed from it so often: for each place to which a broadcast brings it."""
+        """Notes how often a copy computes each element of `value` for `reader`, whose
+        elements are computed `times` times: once for each place that a broadcast gives
+        the element."""
         times *= repeats(value, _elements(reader))
         known = self._repeats.get(value, 1)
         self._repeats[value] = max(known, times if times <= MOST else 1)
 
     def _again(self, value: SSAValue) -> int:
-        """Nanoseconds that it takes to compute a copy."""
+        """The nanoseconds that one copy of `value` takes to compute."""
         return self._arithmetic_of(_maker(value)) * self._repeats[value]
 
     def _may_be_copied(self, op: Operation) -> bool:
@@ -144,12 +147,13 @@ class Crossing:
         return any(read is not None for read in self._values.values())
 
     def cheapest(self, allowed: float, saves: bool) -> set[SSAValue]:
-        """The values to compute again, so that the fewest bytes are kept; this takes at
-        most so many nanoseconds, less those that groups save if `saves`."""
+        """The values to compute again so that the fewest bytes are kept. The copies
+        take at most `allowed` nanoseconds. If `saves`, the time that groups save by
+        reading less is deducted."""
         values = list(self._values)
         lower: Choice | None = None
         found: set[SSAValue] = set()
-        low, high = -1, len(PRICES)  # too little and enough, as far as is known
+        low, high = -1, len(PRICES)  # known to be too low; known to be high enough
         while high - low > 1:
             middle = (low + high + 1) // 2 if lower else 0
             price = PRICES[middle] * len(self._function.ops)
@@ -162,7 +166,7 @@ class Crossing:
         return found
 
     def _choice(self, price: float) -> Choice:
-        """What is computed again at a price of time."""
+        """The choice of values to compute again at a price of time."""
         number = {value: i for i, value in enumerate(self._values)}
         residuals: list[Residual] = []
         for value, read in self._values.items():
@@ -176,8 +180,8 @@ class Crossing:
         return Choice(residuals, [number[v] for v in self._needed], price)
 
     def _held(self, value: SSAValue) -> int:
-        """The bytes that it takes to keep a value: more of an old one, so that not all
-        of many equal layers have to be treated alike."""
+        """The weight of keeping `value`: its bytes, scaled up with its age, so that
+        equal layers differ and need not all be treated alike."""
         if not self._is_before(value):
             return 0
         age = len(self._function.ops) - self._function.position[_maker(value)]
@@ -188,12 +192,13 @@ class Crossing:
 
     @cached_property
     def _read_by(self) -> Mapping[Operation, Collection[SSAValue]]:
-        """What the readers read."""
+        """The values that each reader reads, behind views and broadcasts."""
         readers = chain.from_iterable(self.readers.values())
         return {op: list(_sources(operands_of(op))) for op in readers}
 
     def _time(self, again: Set[SSAValue], saves: bool) -> int:
-        """Nanoseconds that all copies take; less those that groups save, if `saves`."""
+        """The nanoseconds that all copies take. If `saves`, those that groups save by
+        reading less are deducted."""
         return sum(
             self._time_in(group, self._copied(readers, again), saves)
             for group, readers in self.readers.items()
@@ -202,7 +207,7 @@ class Crossing:
     def _copied(
         self, readers: Iterable[Operation], again: Set[SSAValue]
     ) -> Collection[SSAValue]:
-        """What a group computes again."""
+        """The values that the group of `readers` computes again."""
         found: dict[SSAValue, None] = {}
         queue = [v for op in readers for v in self._read_by[op]]
         for value in queue:  # grows
@@ -212,8 +217,9 @@ class Crossing:
         return found.keys()
 
     def _time_in(self, group: int, copied: Collection[SSAValue], saves: bool) -> int:
-        """Nanoseconds that copies take in a group, beyond those in which it waits for
-        memory: for what it reads with them, or if `saves` for what it read before."""
+        """The nanoseconds by which copies make a group longer. Copies are free while
+        the group waits for memory. Unless `saves`, the time without copies is that of a
+        group that moves the same bytes as with copies."""
         if not copied:
             return 0
         before, computing = self._work(group)
@@ -231,14 +237,15 @@ class Crossing:
         return longer + sum(map(self._time_to_store, copied))
 
     def _read_for(self, value: SSAValue) -> Iterable[SSAValue]:
-        """What a copy reads; a gather reads as much as it takes, and its indices."""
+        """The values that a copy of `value` reads. A gather reads as many bytes as its
+        result has, and its indices."""
         if isinstance(op := value.owner, GatherOp):
             return [value, *_sources(op.inputs[1:])]
         return self._values[value] or ()
 
     def _work(self, group: int) -> tuple[dict[SSAValue, None], int]:
-        """What a group reads and writes without copies, and the nanoseconds in which it
-        computes."""
+        """The values that a group reads and writes without copies, and the nanoseconds
+        of its arithmetic."""
         if group not in self._works:
             numbers = self._grouping.members.get(group) or [group]
             members = dict.fromkeys(self._function.ops[number] for number in numbers)

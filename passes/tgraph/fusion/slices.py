@@ -1,4 +1,4 @@
-"""Which slices at dynamic starts a group reads where they lie, without a copy."""
+"""Finds slices at dynamic starts that a group reads in place, without a copy."""
 
 from collections.abc import Sequence
 
@@ -33,14 +33,17 @@ from .graph import place_of
 
 
 def slice_in_place(reader: Operation, value: SSAValue) -> Sequence[TensorOp]:
-    """The slice that an operand of a group's member is, and what reshapes it by
-    dimensions of size 1; nothing if the group has to read a copy.
+    """The dynamic slice that defines `value`, an operand of a group's member, and the
+    reshapes between that add or drop dimensions of size 1. Empty if the group has to
+    read a copy:
 
-    A small slice is copied: to say where it begins takes as long, and a loop of small
-    operations is one native function. So is a slice of which few elements lie side by
-    side: a copy is read faster. So is a slice of what may be overwritten, such as a
-    loop's own state: its memory could not be the new state's. So is what NumPy
-    multiplies, products of f64 and of complex numbers: its calls stay where they are.
+    * of a small slice: to compute where it begins takes as long as to copy it, and a
+      loop of small operations is one native function;
+    * of a slice with few contiguous elements: a copy is faster to read;
+    * of a value that may be overwritten, such as the state of a loop: the new state
+      could not use its memory;
+    * of an operand of a product that NumPy computes (f64, complex numbers), whose
+      calls have fixed addresses.
     """
     reshapes: list[TensorOp] = []
     owner = value.owner
@@ -63,15 +66,15 @@ def slice_in_place(reader: Operation, value: SSAValue) -> Sequence[TensorOp]:
 
 
 def is_of_numpy(element: Attribute) -> bool:
-    """Whether NumPy multiplies matrices of such elements."""
+    """Whether NumPy computes products of matrices with elements of this type."""
     return isinstance(element, Float64Type) or is_complex(element)
 
 
 def is_worth_a_place(
     op: DynamicSliceOp | DynamicUpdateSliceOp, slice: SSAValue
 ) -> bool:
-    """Whether a copy of a slice takes longer than to say where it begins, and the slice
-    has lines whose elements lie side by side."""
+    """Whether copying `slice` takes longer than computing where it begins, and it has
+    at least `LINE` contiguous elements."""
     type = tensor_type_of(slice.type)
     if time_to_move(2 * typical_bytes(type)) < LAUNCH:
         return False
@@ -79,7 +82,7 @@ def is_worth_a_place(
 
 
 def side_by_side(whole: AnyTensor, part: AnyTensor) -> int:
-    """Elements of a slice that lie one after the other in what it is a slice of."""
+    """The number of elements of `part`, a slice, that are contiguous in `whole`."""
     elements = 1
     for all, some in zip(
         reversed(shape_of(whole)), reversed(shape_of(part)), strict=True
@@ -96,7 +99,7 @@ def _is_in_variable(op: Operation) -> bool:
 
 
 def _stays(value: SSAValue) -> bool:
-    """Whether no operation may compute its result into a value's memory."""
+    """Whether no operation may write its result to the memory of `value`."""
     value = source_of(value)
     if isinstance(value, BlockArgument):
         if not _is_donated(value):

@@ -1,9 +1,9 @@
 """Reverse-mode differentiation of tensor programs.
 
-requests.py  what tgraph-gradient's options ask for
+requests.py  adds the gradients that the options of tgraph-gradient ask for
 reverse.py   writes the gradient of a program, last operation first
-site.py      what a rule sees and how it writes: `GradientSite`, `Term`, `@gradient_of`
-writing.py   shape operations, as rules write them
+site.py      the interface of rules: `GradientSite`, `Term`, `@gradient_of`
+writing.py   writes shape operations for rules
 elementwise.py, shaping.py, reducing.py, windows.py, indexing.py, matrices.py,
 spectral.py  the rules
 """

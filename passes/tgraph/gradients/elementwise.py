@@ -1,7 +1,8 @@
 """Gradients of elementwise operations: for each operand, the chain rule as a formula.
 
-Where a derivative jumps they are JAX's: `maximum` shares a gradient between equal
-operands, `abs` has derivative 0 at 0, `clamp` passes on what lies strictly inside.
+Where a derivative is discontinuous, its value is that of JAX: `maximum` splits the
+gradient between equal operands, `abs` has derivative 0 at 0, and `clamp` passes the
+gradient to its value only if this is strictly inside the bounds.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,7 +20,7 @@ Formula: TypeAlias = Callable[[GradientSite[Any]], Term | None]
 
 
 def _zero(s: GradientSite[Any]) -> None:
-    """No path for gradients: steps, and what is not a number."""
+    """The zero gradient of step functions and of operands that are not numbers."""
 
 
 def _same(s: GradientSite[Any]) -> Term:
@@ -27,7 +28,7 @@ def _same(s: GradientSite[Any]) -> Term:
 
 
 def _larger(s: GradientSite[Any], x: Term, y: Term) -> Term:
-    """The gradient of `x` where maximum(x, y) is taken."""
+    """The gradient with respect to `x` of maximum(x, y)."""
     return s.g.where(x > y, (s.g * 0.5).where(x.equals(y)))
 
 

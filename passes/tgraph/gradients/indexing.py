@@ -1,7 +1,7 @@
-"""Gradients of gather and scatter: each is the other; and of dynamic slices.
+"""Gradients of gather, which is a scatter, of scatter, and of dynamic slices.
 
-A gather moves starts inside, a scatter leaves out what is not inside; so the gradient
-of one has to do for itself what the other does not.
+A gather clamps starts so that slices are inside, and a scatter skips updates that are
+not inside. The gradient of one uses the other, so it has to do this explicitly.
 """
 
 from collections.abc import Mapping, Sequence
@@ -102,7 +102,7 @@ def _scatter(site: GradientSite[ScatterOp], index: int) -> Term:
     taken = _gathered(site, site.g, indices)
     if kind == "add":
         return taken.where(_inside(site, indices))
-    # Where several updates have one place, or none, only the last one there counts.
+    # Of several updates with the same place, only the last one counts.
     numbers = with_element(with_shape(type_of(taken), (prod(shape_of(taken)),)), i32)
     along = site.emit(IotaOp, type=numbers, dimension=IntegerAttr(0, i64))
     names = reshape(along, shape_of(taken))
@@ -114,7 +114,7 @@ def _scatter(site: GradientSite[ScatterOp], index: int) -> Term:
 
 
 def _own(op: ScatterOp) -> Mapping[str, Attribute]:
-    """The operation's attributes, for one on other elements."""
+    """The properties of a scatter, for another scatter with the same places."""
     return {k: v for k, v in op.properties.items() if k != "operandSegmentSizes"}
 
 
@@ -182,7 +182,7 @@ def _last_starts(
     dims: Sequence[int],
     vector_dim: int,
 ) -> Term:
-    """The largest start at which the window is inside, in the shape of the indices."""
+    """The largest starts at which the window is inside, in the shape of `indices`."""
     integer = cast(IntegerType, indices.element)
     signed = integer.signedness.data is not Signedness.UNSIGNED
     largest = (1 << (integer.width.data - signed)) - 1

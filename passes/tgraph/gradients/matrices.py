@@ -16,7 +16,7 @@ from .writing import transpose
 
 @gradient_of(CholeskyOp)
 def _cholesky(site: GradientSite[CholeskyOp], index: int) -> Term:
-    """With respect to the triangle that is read: of all else nothing depends."""
+    """The gradient with respect to the triangle that is read; it is zero elsewhere."""
     is_lower = site.op.lower == YES
     factor, g = (x if is_lower else _transposed(x) for x in (site.y, site.g))
     inner = _halved(_product(factor, -2, g, -2))
@@ -62,7 +62,7 @@ def _transposed(x: Term) -> Term:
 
 
 def _product(x: Term, dim: int, y: Term, other: int) -> Term:
-    """Of matrices, over these dimensions of each, counted from the end."""
+    """The product of matrices over a dimension of each, counted from the end."""
     rank = len(shape_of(x))
     batch = ints(range(rank - 2))
     return site_of(x).emit(

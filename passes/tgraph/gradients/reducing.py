@@ -23,11 +23,11 @@ def _reduce(site: GradientSite[ReduceOp], index: int) -> Term:
     if kind == "add":
         return spread(site.g)
     if kind in ("maximum", "minimum"):
-        # Shared by all that are as large, as JAX does.
+        # All equal extrema share the gradient, as in JAX.
         chosen = site.x().equals(spread(site.y))
         return spread(site.g / count(chosen, site.g)).where(chosen)
     if kind == "multiply":
-        # The product of all others, without a division by zero.
+        # The product of all other elements, without a division by zero.
         x = site.x()
         zero = x.equals(0.0)
         zeros = count(zero, site.g)
@@ -40,9 +40,9 @@ def _reduce(site: GradientSite[ReduceOp], index: int) -> Term:
 
 @gradient_of(DotGeneralOp)
 def _dot_general(site: GradientSite[DotGeneralOp], index: int) -> Term:
-    """The product of the gradient with the other operand, over that one's free
-    dimensions; operands in the order that gives the wanted layout in the common case.
-    """
+    """The product of the gradient with the other operand, contracted over the free
+    dimensions of the latter. In the common case, the order of the operands makes a
+    transpose unnecessary."""
     batching, contracting = site.op.batching, site.op.contracting
     mine, other = index, 1 - index
     batch = len(batching[0])
@@ -64,7 +64,7 @@ def _dot_general(site: GradientSite[DotGeneralOp], index: int) -> Term:
         ),
         (wide, batching[other], free[other]),
     ]
-    # What dimension of my operand each dimension of the product is.
+    # `dims`: for each dimension of the product, the dimension of operand `index`.
     of_gradient = [*free[mine]]
     of_other = [
         contracting[mine][contracting[other].index(d)]

@@ -1,4 +1,4 @@
-"""Gradients of results with respect to arguments, which the options ask for."""
+"""Adds the gradients of results with respect to arguments that options request."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,9 +22,11 @@ from ....dialects.tgraph.differentiation import GradientOp
 
 @dataclass(frozen=True)
 class Request:
-    """What to differentiate, as tgraph-gradient's options say.
+    """A request of tgraph-gradient's options: the results `of` a function, with respect
+    to its arguments `wrt`.
 
-    Raises `LocatedError` for what is not there, or is not of float type.
+    `append` raises `LocatedError` for a function, result or argument that does not
+    exist, and for an argument that is not of float type.
     """
 
     function: str
@@ -41,7 +43,7 @@ class Request:
         )
 
     def append(self, functions: Mapping[FuncOp, Block]) -> None:
-        """Lets the function return its gradients, after its own results."""
+        """Makes the function return the gradients, after its own results."""
         func = self._find(functions)
         block = functions[func]
         terminator = block.last_op

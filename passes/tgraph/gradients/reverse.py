@@ -1,9 +1,9 @@
-"""Writes the gradient of a program: backwards from the values to what they depend on.
+"""Writes the gradient of a program backwards, from values to those they depend on.
 
-As NNVM's Gradient pass: each operation's rule is asked once the gradient of its result
-is complete; several paths to a value are added as they arrive. Differently from it,
-zeros are not written down, nothing is written for operands that need no gradient, and
-what does not lie between `wrt` and `of` needs no rule.
+Like NNVM's Gradient pass, it calls the rule of an operation once the gradient of its
+result is complete, and adds up the gradients of several paths to a value as they
+arrive. Unlike that pass, it writes neither zeros nor gradients of operands that need
+none, and an operation that does not lie between `wrt` and `of` needs no rule.
 """
 
 from collections.abc import Iterable, Sequence
@@ -38,29 +38,30 @@ from .site import RULES, GradientSite, backward
 
 
 def expand(op: GradientOp, mirror: str) -> None:
-    """Replaces the operation by those that compute its results, in its place.
+    """Replaces `op`, in place, by operations that compute its results.
 
-    `mirror` is what counts where the operation itself says nothing.
+    `mirror` applies if the operation has no such attribute itself.
 
-    Raises `LocatedError` for an operation on the way that is not differentiable.
+    Raises `LocatedError` for an operation between `wrt` and `of` that is not
+    differentiable.
     """
     _Reverse(op, op.mirror.data if op.mirror else mirror).run()
 
 
 class _Reverse:
-    """One gradient operation on its way from a question to an answer."""
+    """The expansion of one gradient operation."""
 
     def __init__(self, target: GradientOp, mirror: str):
         self.target = target
         self.point = InsertPoint.before(target)
         self.mirror = mirror
-        self.before: dict[Operation, int] = {}  # position of what comes before
-        # What a read or an annotation gives -> the value (or variable) that it is.
+        self.before: dict[Operation, int] = {}  # earlier operations -> their positions
+        # The result of a read or an annotation -> the value (or variable) behind it.
         self.held: dict[SSAValue, SSAValue] = {}
         self.placement: dict[SSAValue, Attributes] = {}
         self.gradients: dict[SSAValue, SSAValue] = {}
-        self.copies: dict[SSAValue, SSAValue] = {}  # what is computed again
-        self.active = {  # what a gradient is wanted for, and what depends on it
+        self.copies: dict[SSAValue, SSAValue] = {}  # recomputed values
+        self.active = {  # values of `wrt`, and values that depend on them
             value
             for value, result in zip(target.wrt, target.res, strict=True)
             if result.first_use
@@ -82,7 +83,8 @@ class _Reverse:
         self.target.erase()
 
     def _forward(self) -> None:
-        """Finds what is before the target, and follows variables and placement."""
+        """Finds the operations before the target, and the values that depend on `wrt`;
+        follows variables and placement."""
         contents: dict[SSAValue, SSAValue] = {}
         block = self.target.parent
         assert block is not None
@@ -108,7 +110,8 @@ class _Reverse:
             contents.update(_written(op))
 
     def _place(self, op: Operation) -> None:
-        """As tgraph-place-devices: what is said, else as the first placed operand."""
+        """Places an operation as tgraph-place-devices does: where it says, or else
+        where its first placed operand is."""
         if isinstance(op, OnDeviceOp):
             self.placement[op.value] = self.placement[op.result] = {DEVICE: op.device}
             return
@@ -147,7 +150,7 @@ class _Reverse:
                 self._add(op.inputs[index], part.value, op)
 
     def _add(self, value: SSAValue, part: SSAValue, op: Operation) -> None:
-        """Another part of the gradient with respect to `value`, found at `op`."""
+        """Adds a part to the gradient with respect to `value`, found at `op`."""
         if value not in self.active:
             return
         sum_so_far = self.gradients.get(value)
@@ -157,7 +160,7 @@ class _Reverse:
         add = AddOp((sum_so_far, part), result_types=(part.type,))
         add.location = backward(op.location)
         ops = widened(add)
-        # Where both parts are, if they are together; else where the value is.
+        # The sum is where both parts are, or where `value` is if they differ.
         both = [_placement_of(sum_so_far), _placement_of(part)]
         if both[0] != both[1]:
             both = [self.placement.get(value, {})]
@@ -185,12 +188,13 @@ class _Reverse:
         )
         return self._splat(0.0, value)
 
-    # What is computed again
+    # Recomputation
 
     def _available(self, value: SSAValue) -> SSAValue:
-        """`value`, or its repetition if its operation is one to compute again.
+        """`value`, or a copy of it if its operation is one to recompute.
 
-        Then all that it needs is computed again too, back to what is kept.
+        A copy needs copies of all values that it depends on, back to those that are
+        kept.
         """
         if not self._is_mirrored(value):
             return value
@@ -241,7 +245,7 @@ def _placement_of(value: SSAValue) -> Attributes:
 
 
 def _read(op: Operation) -> Sequence[SSAValue]:
-    """The operands that a gradient may flow to; a tensor operation's are its inputs."""
+    """The operands that a gradient may flow to: for a tensor operation, its inputs."""
     if isinstance(op, TensorOp):
         return [] if 0 in op.SHAPE_ONLY else op.inputs
     return op.operands
@@ -265,7 +269,8 @@ def _is_float(type: Attribute) -> bool:
 
 
 def _is_cheap(op: TensorOp) -> bool:
-    """Computed again at no more cost than reading it: MXNet's mirroring by default."""
+    """Whether recomputing the result costs no more than reading it: the default rule of
+    MXNet's mirroring."""
     return bool(op.inputs) and (
         isinstance(op, ViewOp) or op.PATTERN in (Pattern.ELEMENTWISE, Pattern.BROADCAST)
     )

@@ -1,4 +1,4 @@
-"""Gradients of operations that move elements: each moves them back."""
+"""Gradients of operations that move elements: each moves the gradient back."""
 
 from ....dialects.tgraph.shaping import (
     BroadcastInDimOp,
@@ -73,7 +73,7 @@ def _pad(site: GradientSite[PadOp], index: int) -> Term:
     low, high = site.op.low.get_values(), site.op.high.get_values()
     interior = site.op.interior.get_values()
     shape = site.input_type().get_shape()
-    # What was cut off at the edges has gradient 0.
+    # Elements that negative padding cuts off have gradient 0.
     uncut = pad(
         site.g,
         [max(-size, 0) for size in low],
@@ -98,5 +98,5 @@ def _device_copy(site: GradientSite[DeviceCopyOp], index: int) -> Term:
 
 
 def _dilated(size: int, gap: int) -> int:
-    """Elements with `gap` zeros between neighbours."""
+    """The size of a dimension with `gap` zeros between neighboring elements."""
     return (size - 1) * (gap + 1) + 1 if size else 0

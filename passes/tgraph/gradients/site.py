@@ -1,11 +1,11 @@
-"""What gradient rules are made of: the place where one is written, and its terms.
+"""The interface of gradient rules: the site that a rule writes to, and its terms.
 
     @gradient_of(TransposeOp)
     def _transpose(site: GradientSite[TransposeOp], index: int) -> Term | None:
         return site.emit(TransposeOp, site.g, permutation=...)
 
-A rule is asked for the gradient of one operand at a time; it returns None where that is
-zero. The operators of terms write elementwise operations: `site.g * site.x(1)`.
+A rule returns the gradient with respect to one operand, or None if that is zero. The
+operators of terms write elementwise operations: `site.g * site.x(1)`.
 """
 
 from collections.abc import Callable, Mapping
@@ -36,7 +36,7 @@ Term: TypeAlias = terms.Term[SSAValue]
 class GradientSite(terms.TermBuilder[SSAValue], Generic[Op]):
     """A forward operation whose gradient is being written, before `point`.
 
-    What is written carries the operation's location (`backward`) and the attributes
+    New operations carry the operation's location (`backward`) and the attributes
     `placement`.
     """
 
@@ -47,7 +47,8 @@ class GradientSite(terms.TermBuilder[SSAValue], Generic[Op]):
     point: InsertPoint
     placement: Mapping[str, Attribute]
     available: Callable[[SSAValue], SSAValue]
-    """A value of the forward program as it is to be read here: perhaps recomputed."""
+    """Maps a value of the forward program to the value to read here: itself, or a
+    recomputed copy."""
 
     def term(self, value: SSAValue) -> Term:
         return terms.Term(self, value, tensor_type_of(value.type).element_type)
@@ -62,7 +63,7 @@ class GradientSite(terms.TermBuilder[SSAValue], Generic[Op]):
         return self.term(self.available(self.op.result))
 
     def x(self, index: int = 0) -> Term:
-        """The operation's input `index`; asking for it is what keeps it in memory."""
+        """The operation's input `index`. A rule that reads it keeps it live."""
         return self.term(self.available(self.op.inputs[index]))
 
     def input_type(self, index: int = 0) -> AnyTensor:
@@ -76,7 +77,8 @@ class GradientSite(terms.TermBuilder[SSAValue], Generic[Op]):
         type: AnyTensor | None = None,
         **properties: Attribute,
     ) -> Term:
-        """A new operation; without `type`, its shape rule gives the result's."""
+        """Inserts an operation and returns its result. Without `type`, the shape rule
+        gives the type of the result."""
         operands = [term.value for term in inputs]
         op = cls.create(
             operands=operands,
@@ -120,14 +122,15 @@ class GradientSite(terms.TermBuilder[SSAValue], Generic[Op]):
 
 
 def backward(location: LocationAttr) -> LocationAttr:
-    """Of what computes a gradient: a name becomes `transpose(name)`, as in JAX."""
+    """The location of an operation that computes a gradient: a name becomes
+    `transpose(name)`, as in JAX."""
     if not isinstance(location, NameLoc):
         return location
     return NameLoc(StringAttr(f"transpose({location.desc.data})"), location.location)
 
 
 def site_of(x: Term) -> GradientSite[Any]:
-    """Where a term is written."""
+    """The site to which a term is written."""
     return cast(GradientSite[Any], x.builder)
 
 
@@ -140,7 +143,7 @@ def shape_of(x: Term) -> Shape:
 
 
 def converted(x: Term, element: Attribute) -> Term:
-    """With elements of another type, if these are not."""
+    """`x` with elements of type `element`."""
     if x.element == element:
         return x
     return site_of(x).emit(ew.ConvertOp, x, type=with_element(type_of(x), element))
@@ -153,7 +156,7 @@ RULES: dict[type[Operation], Rule] = {}
 
 
 def gradient_of(*ops: type[TensorOp]) -> Callable[[Rule], Rule]:
-    """Registers a rule."""
+    """Registers a rule for operations of these classes."""
 
     def register(rule: Rule) -> Rule:
         RULES.update(dict.fromkeys(ops, rule))

@@ -1,8 +1,9 @@
 """Gradients of complex numbers and Fourier transforms.
 
-As in JAX, the gradient of a complex number z = x + iy has the parts of x and, negated,
-of y: a holomorphic operation has the rule that it has for real numbers, and a linear
-one its transpose, nothing conjugated.
+As in JAX, the gradient with respect to z = x + iy has the gradient with respect to x as
+its real part, and that with respect to y, negated, as its imaginary part. The rule of a
+holomorphic operation is therefore that for real numbers, and the rule of a linear
+operation is its transpose, without conjugation.
 """
 
 from math import prod
@@ -49,7 +50,7 @@ def complex_of(real: Term, imaginary: Term) -> Term:
 @gradient_of(FftOp)
 def _fft(site: GradientSite[FftOp], index: int) -> Term:
     """The matrix of a transform is symmetric. `RFFT` leaves out frequencies, whose
-    gradients are zero; `IRFFT` reads most of them for two."""
+    gradients are zero. `IRFFT` uses most frequencies twice."""
     kind, sizes = site.op.fft_type.data, site.op.length
     length = sizes.get_values()
     if kind in ("FFT", "IFFT"):
@@ -68,8 +69,8 @@ def _fft(site: GradientSite[FftOp], index: int) -> Term:
 
 
 def _times_read(site: GradientSite[FftOp], like: Term, size: int) -> Term:
-    """How many frequencies of a transform of real numbers each one stands for: the
-    first, and the last of an even number, for themselves."""
+    """The number of frequencies that each one represents in the transform of `size`
+    real numbers: one for the first, and for the last if `size` is even; else two."""
     rank, count = len(shape_of(like)), shape_of(like)[-1]
     ends = {0, size // 2} if size % 2 == 0 else {0}
     inner = count - len(ends)

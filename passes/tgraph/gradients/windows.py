@@ -1,7 +1,7 @@
-"""Gradients of convolution and pooling, as convolutions and pooling (as XLA has them).
+"""Gradients of convolution and pooling, which are convolutions and pooling, as in XLA.
 
-A window that takes places of an image becomes one that spreads their gradients: strides
-turn into dilation and the other way round.
+A window that reads elements of an image becomes one that spreads gradients to them:
+strides become dilations, and dilations become strides.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,8 @@ def _convolution(site: GradientSite[ConvolutionOp], index: int) -> Term:
 
 
 def _of_image(site: GradientSite[ConvolutionOp]) -> Term:
-    """The gradient convolved with the reversed kernel, its features exchanged."""
+    """The gradient convolved with the reversed kernel, whose input and output features
+    are exchanged."""
     op = site.op
     image, kernel, result = op.labels
     features = op.feature_group_count.value.data
@@ -56,7 +57,7 @@ def _of_image(site: GradientSite[ConvolutionOp]) -> Term:
 
 
 def _of_kernel(site: GradientSite[ConvolutionOp]) -> Term:
-    """The image convolved with the gradient, batch and features exchanged."""
+    """The image convolved with the gradient, with batch and features exchanged."""
     op = site.op
     if _takes_more_spread(op):
         return _of_kernel_by_image(site)
@@ -101,16 +102,16 @@ def _of_kernel(site: GradientSite[ConvolutionOp]) -> Term:
 
 
 def _takes_more_spread(op: ConvolutionOp) -> bool:
-    """Whether the image has more zeros between its elements than the gradient has, as
-    in transposed convolutions."""
+    """Whether an ungrouped convolution has more zeros between elements of its image
+    than its gradient has, as transposed convolutions do."""
     groups = op.feature_group_count.value.data * op.batch_group_count.value.data
     spread, strides = op.lhs_dilation.get_values(), op.window_strides.get_values()
     return groups == 1 and prod(spread) > prod(strides)
 
 
 def _of_kernel_by_image(site: GradientSite[ConvolutionOp]) -> Term:
-    """The gradient convolved with the image, which gives the kernel in reverse: the
-    zeros between the image's elements are not multiplied."""
+    """The gradient convolved with the image, which gives the reversed kernel. So the
+    zeros between elements of the image are not multiplied."""
     op = site.op
     image, kernel, result = op.labels
     low, high = _padding_of_gradient(site)
@@ -139,8 +140,8 @@ def _of_kernel_by_image(site: GradientSite[ConvolutionOp]) -> Term:
 def _padding_of_gradient(
     site: GradientSite[ConvolutionOp],
 ) -> tuple[list[int], list[int]]:
-    """Around the gradient, of which a convolution makes that of the image, or that of
-    the kernel in reverse."""
+    """The padding around the gradient in the convolution that computes the gradient of
+    the image, or the reversed gradient of the kernel."""
     op = site.op
     image, kernel, result = op.labels
     return spreading_padding(
@@ -205,9 +206,8 @@ def spreading_padding(
     base_dilation: Sequence[int],
     window_dilation: Sequence[int],
 ) -> tuple[list[int], list[int]]:
-    """Padding around the gradient of the places with which a window meets, at each
-    element of the image, the places that it was taken to; it may be negative.
-    """
+    """The padding around the gradient of `places` with which the window at each element
+    of the image covers the places that read this element. It may be negative."""
     before: list[int] = []
     after: list[int] = []
     for d, size in enumerate(image):
@@ -229,7 +229,7 @@ def _spatial(shape: Sequence[int], labels: str) -> list[int]:
 
 
 def _regrouped(x: Term, source: int, target: int, groups: int) -> Term:
-    """The outer `groups` parts of dimension `source`, moved out of dimension `target`.
+    """Moves the outer factor `groups` of dimension `source` to dimension `target`.
 
     [..., groups * s, ..., t, ...] -> [..., s, ..., groups * t, ...]
     """

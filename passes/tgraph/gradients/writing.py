@@ -1,4 +1,4 @@
-"""Shape operations as gradient rules write them; those that do nothing are left out."""
+"""Writes shape operations for gradient rules: except `broadcast`, only where needed."""
 
 from collections.abc import Sequence
 
@@ -49,7 +49,7 @@ def reduce(x: Term, kind: str, dims: Sequence[int]) -> Term:
 def pad(
     x: Term, low: Sequence[int], high: Sequence[int], interior: Sequence[int]
 ) -> Term:
-    """`x` with zeros around and between."""
+    """`x` with zeros around and between its elements."""
     if not any((*low, *high, *interior)):
         return x
     zero = site_of(x).splat(0.0, with_shape(type_of(x), ()))
@@ -76,5 +76,5 @@ def slice_of(
 
 
 def refuse(op: TensorOp, what: str) -> LocatedError:
-    """The error for an operation that a gradient has to pass and cannot."""
+    """The error for an operation on the path of a gradient that it cannot pass."""
     return LocatedError(f"{op.name}: {what} is not differentiable", op)

@@ -1,16 +1,16 @@
-"""What a few passes on tensors are made of.
+"""Parts that several passes on tensors share.
 
-candidates.py   lowerings that are tried on copies of the program, and which is best
-channels.py     for inference: parameters, values along few dimensions
-constants.py    tensors with one number for all elements
-fitting.py      how few bytes have to be live to meet a budget
-iterations.py   iterations of loops in which several rows are computed, and after them
-kept_rows.py    loops that carry the rows of a stack that are read, where few are
-reshaped.py     values in another shape, without reshaping what is in memory
-row_updates.py  updates of variables row by row, where rows are computed one by one
-loops.py        loops that a pass makes anew
-rows.py         concatenations of rows, part by part
-streams.py      functions whose operations have streams
-ungrouping.py   groups taken apart
-unrolled.py     loops that read and write several rows in each iteration, row by row
+candidates.py   tries lowerings on copies of the program, and estimates their cost
+channels.py     finds parameters, and values that vary along few dimensions
+constants.py    writes tensors with one number for all elements
+fitting.py      finds how few bytes may be live to meet a budget
+iterations.py   finds the iterations of one row in and after an unrolled loop
+kept_rows.py    makes loops carry the few rows of a stack that are read
+reshaped.py     writes values in another shape without copying memory
+row_updates.py  updates variables row by row, from rows that are computed in sequence
+loops.py        visits the loops of a block for passes that replace them
+rows.py         finds the parts of concatenations of rows
+streams.py      finds functions whose operations have streams
+ungrouping.py   takes groups apart
+unrolled.py     rewrites loops over several rows per iteration row by row
 """

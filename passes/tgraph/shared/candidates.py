@@ -1,4 +1,4 @@
-"""Tries candidates for a lowering: each on a copy of the program, which it measures."""
+"""Tries lowerings of a program, each on a copy, and estimates their bytes and time."""
 
 import logging
 from collections.abc import Iterable, Sequence
@@ -20,28 +20,28 @@ from ...options import Placing
 from .fitting import PlannedBytes
 
 REST = 4
-"""How much longer it takes to lower a program and to plan it than to measure it."""
+"""Lowering and planning a program takes this many times as long as measuring it."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """What passes have made of a program."""
+    """A program that passes have lowered, with its cost."""
 
-    what: str  # in words
+    what: str  # describes the passes in words
     module: ModuleOp  # level 1
     bytes: int  # of the largest arena that counts
     time: int  # nanoseconds, estimated from types
     remarks: Sequence[logging.LogRecord]  # held back
 
     def adopt(self, op: ModuleOp) -> None:
-        """Makes this the program, and says what was said about it."""
+        """Replaces the program `op` by this one, and emits its remarks."""
         op.detach_region(op.body)
         op.add_region(self.module.detach_region(self.module.body))
         say(self.remarks)
 
 
 class Costly(Protocol):
-    """What takes bytes and time."""
+    """An object with a cost in bytes and time."""
 
     @property
     def bytes(self) -> int: ...
@@ -54,8 +54,7 @@ T = TypeVar("T", bound=Costly)
 
 
 def undominated(candidates: Iterable[T]) -> Sequence[T]:
-    """Those than which no other takes less time and no more bytes, or as much time and
-    fewer bytes; what takes the least time first."""
+    """The Pareto-optimal candidates by time and bytes, the fastest first."""
     kept: list[T] = []
     for candidate in sorted(candidates, key=lambda c: (c.time, c.bytes)):
         if not kept or candidate.bytes < kept[-1].bytes:
@@ -64,12 +63,12 @@ def undominated(candidates: Iterable[T]) -> Sequence[T]:
 
 
 class Candidates:
-    """Candidates for a program, until the time is up.
+    """Makes candidates for a program until the time is up.
 
     unlimited: a device whose arena does not count.
-    made: how many there were.
-    time_limit: the seconds on the clock, from when the passes of this run began, that
-        these, all candidates, and planning the outcome may take.
+    made: the number of candidates so far.
+    time_limit: the seconds of wall-clock time, from the start of the current run of
+        passes, that these passes, all candidates, and planning the result may take.
     """
 
     def __init__(
@@ -94,11 +93,11 @@ class Candidates:
         ahead: list[ModuleOp] | None = None,
         seen: set[object] | None = None,
     ) -> Candidate | None:
-        """What the passes make of a copy of the program; None if the time is up, or if
-        it has become a program of `seen` with the same passes ahead of it.
+        """Runs the passes on a copy of `start` and returns the candidate. None if the
+        time is up, or if the same program, with the same passes left, is in `seen`.
 
-        The first candidate is always made. `ahead` gets the program ahead of each pass,
-        `seen` its text.
+        The first candidate is always made. Before each pass, `ahead` receives the
+        program, and `seen` its text and the passes that are left.
         """
         module = start.clone()
         left = list(passes)
@@ -125,7 +124,7 @@ class Candidates:
         except _GivenUp:
             return None
         if not self.made:
-            self._end -= REST * (monotonic() - begin)  # for what comes after it
+            self._end -= REST * (monotonic() - begin)  # to lower and plan the result
         self.made += 1
         return Candidate(what, module, bytes, duration(module), remarks)
 
@@ -134,7 +133,7 @@ class Candidates:
             raise _GivenUp
 
     def _bytes(self, module: ModuleOp) -> int:
-        """Of the largest arena that counts."""
+        """The bytes of the largest arena that counts."""
         arenas = [self._planned.peaks(func) for func, _ in tensor_functions(module)]
         counting = [
             n for arena in arenas for d, n in arena.items() if d != self.unlimited
@@ -143,4 +142,4 @@ class Candidates:
 
 
 class _GivenUp(Exception):
-    """A candidate is given up."""
+    """Raised when a candidate is given up."""

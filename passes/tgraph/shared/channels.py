@@ -1,8 +1,8 @@
-"""What the folding passes share: parameters, and values that lie along few dimensions.
+"""Finds parameters and values that vary along few dimensions, for the folding passes.
 
-Scales and shifts of a layer have one number for each channel; as operands they are
-broadcast to the layer's shape. `channels_of` looks through the broadcast; `Emitter`
-computes with what it finds, at its own small size.
+The scales and shifts of a layer have one number for each channel. As operands they are
+broadcast to the layer's shape. `channels_of` looks through the broadcast, and `Emitter`
+computes with the value behind it, at its own small size.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,8 @@ from ....dialects.tgraph.shaping import BroadcastInDimOp, ConstantOp, ReshapeOp
 
 
 def parameter_values(func: FuncOp, block: Block) -> set[SSAValue]:
-    """Arguments marked `tgraph.parameter`, constants, and what follows from these."""
+    """The arguments marked `tgraph.parameter`, the constants, and all values that are
+    computed from these alone."""
     attributes = argument_attributes(func)
     known: set[SSAValue] = {
         argument
@@ -47,10 +48,10 @@ def parameter_values(func: FuncOp, block: Block) -> set[SSAValue]:
 
 @dataclass(frozen=True)
 class Channels:
-    """A value that is repeated along all dimensions of a larger one but `dims`."""
+    """A value that is repeated along all dimensions of a larger one except `dims`."""
 
     source: SSAValue
-    """Has the sizes of `dims` in this order, and possibly further sizes of 1."""
+    """The value. It has the sizes of `dims` in this order, and possibly sizes of 1."""
 
     dims: Shape
 
@@ -75,7 +76,8 @@ class Channels:
 
 
 def channels_of(value: SSAValue) -> Channels | None:
-    """What `value` repeats; None for a value that is no broadcast and no number."""
+    """The value that `value` repeats; None if `value` is not a broadcast or a constant
+    with one number."""
     owner = value.owner
     if isinstance(owner, ConstantOp) and owner.splat is not None:
         return Channels(value, ())
@@ -89,14 +91,14 @@ def channels_of(value: SSAValue) -> Channels | None:
 
 
 def compatible(first: Channels, second: Channels) -> bool:
-    """Whether the two lie along the same dimensions, or one of them is one number."""
+    """Whether both values vary along the same dimensions, or one is a single number."""
     return not first.dims or not second.dims or first.dims == second.dims
 
 
 class Emitter:
-    """Puts operations before `op`, with its place and attributes (device, group).
+    """Inserts operations before `op`, with its location and attributes (device, group).
 
-    `parameters` is extended by what the operations compute from parameters alone.
+    Adds the results that depend on parameters alone to `parameters`.
     """
 
     def __init__(self, op: TensorOp, parameters: set[SSAValue]):
@@ -110,7 +112,7 @@ class Emitter:
         type: AnyTensor,
         **properties: Attribute,
     ) -> SSAValue:
-        """The result, of type `type`, of a new operation."""
+        """Inserts an operation, and returns its result of type `type`."""
         new = op_type.create(
             operands=inputs,
             result_types=(type,),
@@ -124,7 +126,8 @@ class Emitter:
         return new.results[0]
 
     def copy(self, op: TensorOp, inputs: Sequence[SSAValue]) -> SSAValue:
-        """The result of `op` on other inputs of the same types."""
+        """Inserts a copy of `op` on other inputs of the same types, and returns its
+        result."""
         result_type = tensor_type_of(op.result.type)
         value = self.emit(type(op), inputs, result_type, **op.properties)
         new = value.owner
@@ -137,7 +140,8 @@ class Emitter:
     def combine(
         self, op_type: type[TensorOp], first: Channels, second: Channels
     ) -> Channels:
-        """An elementwise operation on two compatible values, at their small size."""
+        """Applies an elementwise operation to two compatible values, at their small
+        size."""
         larger = first if first.dims else second
         return self.apply(op_type, (first, second), larger)
 
@@ -149,9 +153,10 @@ class Emitter:
         result: AnyTensor | None = None,
         **properties: Attribute,
     ) -> Channels:
-        """The same for any number of operands, `larger` being one with the most dims.
+        """Applies an elementwise operation to compatible values, at their small size.
 
-        The element type is that of `result`, if given.
+        `larger` is an operand with the most dimensions. The element type is that of
+        `result`, if given.
         """
         sizes = _sizes(larger)
         inputs = [
@@ -166,7 +171,7 @@ class Emitter:
         return Channels(self.emit(op_type, inputs, type, **properties), larger.dims)
 
     def spread(self, channels: Channels, type: AnyTensor, dims: Shape) -> SSAValue:
-        """The value as a tensor of `type`, whose dimensions `dims` are its own."""
+        """`channels` as a tensor of `type`, in which it varies along `dims`."""
         source = channels.source
         in_order = list(dims) == sorted(dims)
         if source.type == type and in_order:
@@ -185,14 +190,14 @@ class Emitter:
 
 
 def _sizes(channels: Channels) -> Shape:
-    """The sizes of its dimensions."""
+    """The sizes of the dimensions along which `channels` varies."""
     if not channels.dims:
         return ()
     return without_ones(value_shape(channels.source))
 
 
 def replace(op: TensorOp, value: SSAValue) -> None:
-    """Puts `value` in the place of the operation's result."""
+    """Replaces the result of `op` by `value`, and erases `op`."""
     if op.result.name_hint:
         value.name_hint = op.result.name_hint
     op.result.replace_all_uses_with(value)

@@ -1,4 +1,4 @@
-"""Tensors with one number for all elements."""
+"""Writes tensors with one number for all elements."""
 
 from collections.abc import Sequence
 
@@ -9,8 +9,9 @@ from ....dialects.tgraph.shaping import ConstantOp
 
 
 def filled(number: float, type: AnyTensor) -> Sequence[TensorOp]:
-    """The operations, in order, of which the last gives such a tensor: a constant, or
-    complex numbers made of two, as they have no constants."""
+    """The operations, in order, that define a tensor of `number`, which is the result
+    of the last one: a constant, or for complex types, which have no constants, a
+    combination of two."""
     element = real_element(type.element_type)
     if element == type.element_type:
         return [ConstantOp(number_of(number, element), type)]

@@ -1,9 +1,9 @@
 """Finds how few bytes may be live for a function's arenas to fit a budget.
 
-A plan may take less than what is live, since the memory of results is reused, or more,
-since kernels have workspaces; analysis/storage says what it will be. So passes that
-lower what is live to a target are given one that follows from the plan, and another one
-where that was too high.
+A plan may take fewer bytes than are live, since the memory of results is reused, or
+more, since kernels have workspaces; analysis/storage predicts them. A pass that lowers
+the live bytes to a target therefore gets a target that follows from the plan, and then
+a lower one if the first was too high.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -35,10 +35,10 @@ from ...options import Packing, Placing
 from ..bufferization.blocks import alone, key_of
 
 ROUNDS = 3
-"""Targets that are tried."""
+"""The number of targets that are tried."""
 
 Peaks = Mapping[str | None, int]
-"""Bytes, of each device."""
+"""Bytes on each device."""
 
 
 def is_static_block(block: Block) -> bool:
@@ -52,20 +52,20 @@ def _tensors(block: Block) -> Iterator[SSAValue]:
 
 
 def live_peaks(block: Block, alignment: int) -> Peaks:
-    """What is live at most in a block, no output reused."""
+    """The peaks of a block's live bytes, if the memory of outputs is not reused."""
     memory = memory_graph(block, alignment)
     return memory.peaks(range(len(memory.ops)))
 
 
 def live_bytes(block: Block, alignment: int) -> int:
-    """The same of a block of a function, on all devices together."""
+    """The sum of the devices' peaks of live bytes in a block of a function."""
     return sum(peaks(storage_of(block), alignment).values())
 
 
 class PlannedBytes:
-    """The bytes of functions' arenas, as plan-memory will make them.
+    """Predicts the bytes of functions' arenas as plan-memory will make them.
 
-    Operations that are alike, in whatever function, are asked once for a workspace.
+    The workspace of equal operations, even in different functions, is measured once.
     """
 
     def __init__(self, placing: Placing):
@@ -74,9 +74,10 @@ class PlannedBytes:
         self._workspaces: dict[object, int] = {}
 
     def peaks(self, func: FuncOp, storage: Storage | None = None) -> Peaks:
-        """The arenas; what is live where devices or sizes are not known yet.
+        """The bytes of the arenas, or of the peaks of live bytes if devices or sizes
+        are not known yet.
 
-        storage: of the function, or of one that it is a copy of, if it is there.
+        storage: the storage of `func`, or of a function that it is a copy of, if known.
         """
         block = func.body.block
         if not _is_known(func):
@@ -85,7 +86,7 @@ class PlannedBytes:
         return {**devices, **arenas(storage or storage_of(block), **self._options)}
 
     def during(self, func: FuncOp) -> Mapping[str | None, Sequence[int]]:
-        """The bytes that live in each arena while each operation runs."""
+        """The bytes that are live in each arena during each operation."""
         storage = storage_of(func.body.block)
         if not _is_known(func):
             return during(storage, self._placing.alignment)
@@ -100,12 +101,13 @@ class PlannedBytes:
         }
 
     def of_all(self, func: FuncOp, storage: Storage | None = None) -> int:
-        """Of all devices together."""
+        """The bytes of all devices' arenas together."""
         return sum(self.peaks(func, storage).values())
 
     def within(self, func: FuncOp, limit: int) -> int | None:
-        """The same, or None if it is more than the limit. More kernels are asked, which
-        takes long, only where what is live with those known is not more already."""
+        """The bytes of all arenas together, or None if they exceed `limit`. Measures
+        more kernels, which takes long, only if the live bytes with the workspaces known
+        so far do not exceed it."""
         if _is_known(func) and limit < at_least(
             storage_of(func.body.block),
             **self._placing.shared(Packing),
@@ -121,22 +123,22 @@ class PlannedBytes:
 
     def _workspace(self, run: Run) -> int:
         if not isinstance(run.op, TensorOp):
-            return 0  # its kernel is not ours
+            return 0  # its kernel belongs to another dialect
         key = key_of(run, self._keys)
         if key not in self._workspaces:
             self._workspaces[key] = workspace_of(alone(run), self._measure)
         return self._workspaces[key]
 
     def _least_workspace(self, run: Run) -> int:
-        """The same, if it is known; 0 if it is not."""
+        """The workspace of an operation if it has been measured, else 0."""
         if not self._workspaces or not isinstance(run.op, TensorOp):
             return 0
         return self._workspaces.get(key_of(run, self._keys), 0)
 
 
 def _is_known(func: FuncOp) -> bool:
-    """Whether all has a device and a static size, also arguments and results: they may
-    be all that there is."""
+    """Whether all tensors have a device and a static size, also arguments and results,
+    as a function may have no others."""
     types = (*func.function_type.inputs, *func.function_type.outputs)
     tensors = [value.type for value in _tensors(func.body.block)]
     return all(
@@ -151,15 +153,16 @@ def fit(
     rewrite: Callable[[FuncOp, Peaks], None],
     placing: Placing,
 ) -> tuple[Peaks, Peaks]:
-    """Rewrites a function so that its arenas on some devices fit a budget, if possible.
+    """Rewrites a function so that its arenas fit a budget in bytes, if possible.
 
-    `rewrite` lowers what is live in a function to at most so many bytes, if it can; on
-    all devices unless some are named. What comes nearest to the budget is kept, if that
-    is nearer than the function as it is. Returns what is planned before and after.
+    `rewrite` lowers the live bytes of a function to the given peaks, if it can. The
+    result that exceeds the budget least is kept, if it does so by less than the
+    function before. Only `devices` count, or all if None. Returns the planned bytes
+    before and after.
     """
 
     def missed(peaks: Peaks, limits: Peaks) -> dict[str | None, int]:
-        """By how many bytes."""
+        """The bytes by which the peaks exceed the limits."""
         wanted = peaks if devices is None else devices
         return {d: max(peaks.get(d, 0) - limits[d], 0) for d in wanted if d in limits}
 

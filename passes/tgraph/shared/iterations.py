@@ -1,15 +1,16 @@
-"""Finds the iterations of one row of an unrolled loop, in its body and after it.
+"""Finds the iterations of one row each in the body of an unrolled loop and after it.
 
     %y0 = f(%x, row 2 i)           // the body, in iteration i
     %y1 = f(%y0, row 2 i + 1)
     ...
     %z = f(%0#1, row 6)            // after a loop of 3 iterations
 
-The first iteration in the body leads to what is put into the first row, and to what
-the second one begins with: each value that meets a first row has a counterpart that
-meets a second one. `Body` computes the other iterations symbolically, each with what
-the one before leaves, and looks for each operation among those of the body; `Remaining`
-looks for further iterations among the operations after the loop.
+The first iteration in the body computes the first row that is stacked, and the state
+with which the second iteration begins: each value that is used together with a first
+row has a counterpart that is used together with a second one. `Body` evaluates the
+other iterations symbolically, each from the state that the previous one leaves, and
+finds each of their operations in the body. `Remaining` finds further iterations among
+the operations after the loop.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -41,7 +42,7 @@ from .rows import is_of_rows, nested, parts
 
 
 class Unfit(Exception):
-    """The loop is left as it is."""
+    """Raised if the loop has to stay as it is."""
 
 
 def _check(holds: bool) -> None:
@@ -50,15 +51,15 @@ def _check(holds: bool) -> None:
 
 
 _Name: TypeAlias = tuple[object, Attribute]
-"""What a value is, under whatever shape: what computes it, a constant, or a number that
-follows from the iteration; and its type."""
+"""The identity of a value, and its type. The identity does not depend on the shape: it
+is an SSA value, a constant, or a number that is linear in the iteration."""
 
 _State: TypeAlias = Mapping[int, _Name | None]
-"""What the loop carries, by number."""
+"""The names of the values that the loop carries, by number."""
 
 
 _Key: TypeAlias = tuple[object, ...]
-"""What an operation computes, but for its properties."""
+"""Identifies the computation of an operation, except for its properties."""
 
 
 def _key(op: Operation, operands: Sequence[_Name]) -> _Key:
@@ -70,7 +71,7 @@ def _key(op: Operation, operands: Sequence[_Name]) -> _Key:
 
 
 def _does_same(op: Operation, other: Operation) -> bool:
-    """Whether operations with the same key do the same."""
+    """Whether two operations with the same key compute the same."""
     return (
         (isinstance(op, BroadcastInDimOp) or op.properties == other.properties)
         and op.attributes == other.attributes
@@ -83,7 +84,7 @@ def _does_same(op: Operation, other: Operation) -> bool:
 
 
 class _Operations:
-    """Operations, by what they compute of what."""
+    """The operations of a block by their keys."""
 
     def __init__(self, block: Block, name: Callable[[SSAValue], _Name]):
         self.found: dict[_Key, list[Operation]] = {}
@@ -93,13 +94,14 @@ class _Operations:
                 self.found.setdefault(key, []).append(op)
 
     def like(self, op: Operation, operands: Sequence[_Name]) -> Operation | None:
-        """An operation that does the same to other operands."""
+        """An operation that computes the same as `op`, but from `operands`; or None."""
         others = self.found.get(_key(op, operands), ())
         return next((other for other in others if _does_same(op, other)), None)
 
 
 class Body:
-    """The body of a loop, which has so many iterations of one row. Raises `Unfit`."""
+    """The body of a loop, as `count` iterations of one row each. The constructor raises
+    `Unfit` if the body does not consist of such iterations."""
 
     def __init__(self, loop: WhileOp):
         counted = counter(loop)
@@ -127,7 +129,7 @@ class Body:
         return writer.value
 
     def _numbers(self) -> Mapping[SSAValue, Linear]:
-        """The integers that follow from the iteration."""
+        """The integers in the body that are linear in the iteration."""
         found: dict[SSAValue, Linear] = {}
         for op in self.block.ops:
             if isinstance(op, TensorOp | ReadOp) and len(op.results) == 1:
@@ -137,7 +139,7 @@ class Body:
         return found
 
     def _row(self, op: Operation) -> "_Row | None":
-        """The rows that an operation takes of a tensor outside."""
+        """The row that `op` takes from a tensor outside, or None."""
         if not isinstance(op, DynamicSliceOp) or op.outs:
             return None
         argument = op.inputs[0]
@@ -156,7 +158,7 @@ class Body:
         return _Row(argument, whole, first, starts[0], others, sizes)
 
     def _count(self) -> int:
-        """Iterations of one row."""
+        """The number of iterations of one row in the body."""
         read: dict[SSAValue, set[int]] = {}
         for row in self.slices.values():
             read.setdefault(row.argument, set()).add(row.place.start)
@@ -167,16 +169,17 @@ class Body:
         return count
 
     def name(self, value: SSAValue) -> _Name:
-        """What a value of the body is."""
+        """The name of a value in the body."""
         number = self.numbers.get(value)
         return (number, value.type) if number else _name(value)
 
     def once(self, number: Linear) -> Linear:
-        """A number of the first iteration in the body, by the iteration of one row."""
+        """A number of the first iteration in the body, as a function of the iteration
+        of one row."""
         return Linear(number.slope // self.count, number.start)
 
     def _ordered(self, stack: Stack) -> Sequence[Put]:
-        """What is put into the rows of a stack, iteration by iteration."""
+        """The puts into the rows of a stack, in the order of iterations of one row."""
         slope = stack.puts[0].place.slope // self.count
         puts = sorted(stack.puts, key=lambda put: put.place.start * slope)
         _check(all(put.shape == puts[0].shape for put in puts))
@@ -185,7 +188,7 @@ class Body:
         return puts
 
     def _next(self) -> Mapping[int, SSAValue]:
-        """What the loop carries after its first row."""
+        """The values that the loop carries after its first iteration of one row."""
         if self.count == 1:
             return self.ends
         found: dict[int, SSAValue] = {}
@@ -213,7 +216,8 @@ class Body:
         return {number: found[number] for number in self.ends}
 
     def _read_by_rows(self) -> list[tuple[SSAValue, SSAValue]]:
-        """What meets the first rows, and what meets the second ones."""
+        """Pairs of values: one is used together with first rows, the other, in the same
+        way, with second rows."""
         reached: dict[SSAValue, int] = {}
         met: tuple[list[SSAValue], list[SSAValue]] = [], []
         for op in self.block.ops:
@@ -233,7 +237,7 @@ class Body:
         return list(zip(*met, strict=False))
 
     def _iteration(self, row: "_Row") -> int:
-        """The iteration in the body that takes a row."""
+        """The number, in the body, of the iteration that takes `row`."""
         starts = {
             other.place.start
             for other in self.slices.values()
@@ -243,7 +247,7 @@ class Body:
         return order.index(row.place.start)
 
     def _needed(self) -> Sequence[TensorOp]:
-        """The operations of the first iteration."""
+        """The operations of the first iteration of one row."""
         pending = [*self.next.values(), *(puts[0].value for puts in self.puts.values())]
         found: set[Operation] = set()
         for value in pending:  # grows
@@ -263,15 +267,17 @@ class Body:
         return [op for op in needed if isinstance(op, TensorOp)]
 
     def _is_by_rows(self, number: Linear, value: SSAValue) -> bool:
-        """Whether a number of the first iteration follows from that of the row."""
+        """Whether a number of the first iteration is linear in the iteration of one
+        row."""
         type = self.loop.inputs[self.counted.number].type
         return number.slope % self.count == 0 and value.type == type
 
     def iteration(
         self, state: _State, look_up: "_LookUp"
     ) -> Mapping[SSAValue, _Name | None]:
-        """What the values of the first iteration are in another one, which begins with
-        a state; None for what is not computed there."""
+        """Evaluates another iteration, which begins with `state`. Returns the names
+        there of the values that the first iteration carries on or stacks; None for a
+        value that is not computed there."""
         names: dict[SSAValue, _Name | None] = {}
 
         def name(value: SSAValue) -> _Name | None:
@@ -306,7 +312,7 @@ class Body:
         return {value: name(value) for value in wanted}
 
     def _check_repeats(self) -> None:
-        """Checks that all iterations in the body do the same."""
+        """Checks that all iterations in the body compute the same."""
         state: _State = {n: self.name(value) for n, value in self.next.items()}
         for number in range(1, self.count):
             found = self.iteration(state, _Inside(self, number))
@@ -317,7 +323,7 @@ class Body:
 
 
 def _is(name: _Name | None, value: SSAValue) -> bool:
-    """Whether this is what a value is, under whatever shape."""
+    """Whether `name` is that of `value`, whatever their shapes."""
     return name is not None and name[0] == _name(value)[0]
 
 
@@ -327,7 +333,7 @@ def _name(value: SSAValue) -> _Name:
 
 
 def _is_view(op: Operation) -> bool:
-    """Whether an operation only gives a value another shape."""
+    """Whether an operation only changes the shape of a value."""
     return len(op.results) == 1 and unshaped(op.results[0]) is not op.results[0]
 
 
@@ -337,18 +343,18 @@ def _variable(op: ReadOp) -> int:
 
 
 class _Row(NamedTuple):
-    """What an operation in the body takes of a tensor outside."""
+    """A row that an operation in the body takes from a tensor outside."""
 
     argument: BlockArgument
     whole: SSAValue
-    first: int  # row of the whole that the argument begins with
-    place: Linear  # row of the argument
-    others: Sequence[int]  # where it begins in other dimensions
+    first: int  # the row of the whole at which the argument begins
+    place: Linear  # the row of the argument
+    others: Sequence[int]  # the starts in the other dimensions
     sizes: Shape
 
 
 def _rows_of(value: SSAValue) -> tuple[SSAValue, int] | None:
-    """What a value is some rows of, and the first row."""
+    """The tensor of which `value` is some rows, and the first of these; or None."""
     op = value.owner
     if not isinstance(op, SliceOp) or op.outs or set(op.strides.get_values()) != {1}:
         return None
@@ -360,7 +366,7 @@ def _rows_of(value: SSAValue) -> tuple[SSAValue, int] | None:
 
 
 class _Inside(NamedTuple):
-    """Looks up what another iteration in the body computes."""
+    """Looks up values that iteration `at` in the body computes."""
 
     body: Body
     at: int
@@ -377,7 +383,7 @@ class _Inside(NamedTuple):
 
 
 class _After:
-    """Looks up what an iteration after the loop computes, the one with this number."""
+    """Looks up values that iteration `at`, which comes after the loop, computes."""
 
     def __init__(self, body: Body, at: int, known: _Operations):
         self.body, self.at, self.known = body, at, known
@@ -420,7 +426,8 @@ _LookUp: TypeAlias = _Inside | _After
 
 
 class Remaining:
-    """The iterations after a loop. Raises `Unfit`."""
+    """The iterations after a loop. The constructor raises `Unfit` if there are none, or
+    if other operations read their values."""
 
     def __init__(self, body: Body):
         loop = body.loop
@@ -431,7 +438,7 @@ class Remaining:
         self.wholes = {stack.number: self._whole(stack) for stack in body.stacks}
         counts = {len(list(parts(op))) - 1 for op, _ in self.wholes.values()}
         _check(len(counts) <= 1)
-        self.rows: list[Mapping[int, _Name | None]] = []  # that are stacked
+        self.rows: list[Mapping[int, _Name | None]] = []  # by stack, for each iteration
         self.inside: dict[Operation, None] = {}
         state: _State = {n: _name(loop.res[n]) for n in body.states}
         while True:
@@ -452,7 +459,7 @@ class Remaining:
         self._check_users()
 
     def _whole(self, stack: Stack) -> tuple[ConcatenateOp, int]:
-        """What puts together all rows, and where those of the loop begin there."""
+        """The concatenation of all rows, and the position of the loop's first row."""
         result = self.body.loop.res[stack.number]
         users = [use.operation for use in result.uses]
         user = users[0] if len(users) == 1 else None
@@ -464,7 +471,8 @@ class Remaining:
         return user, begin
 
     def _check_rows(self, stack: Stack) -> None:
-        """Checks that the other rows of a stack are those of these iterations."""
+        """Checks that the other rows of a stack are those that these iterations
+        compute."""
         joined, begin = self.wholes[stack.number]
         found = {part.start: part.value for part in parts(joined)}
         place = self.body.once(self.body.puts[stack.number][0].place)
@@ -473,8 +481,8 @@ class Remaining:
             _check(value is not None and _is(row[stack.number], value))
 
     def _check_users(self) -> None:
-        """Checks that nobody else reads what the loop leaves, or what these iterations
-        compute of that, unless they leave or stack it, too."""
+        """Checks that no other operation reads values that the loop leaves, or that
+        these iterations compute from them, except final states and stacked rows."""
         loop = self.body.loop
         _check(not loop.res[self.body.counted.number].uses)
         joined = {op for op, _ in self.wholes.values()}
@@ -490,7 +498,8 @@ class Remaining:
         self.computed = set(pending)
 
     def uses_of_ends(self) -> Mapping[int, Sequence[Use]]:
-        """What reads what the last iteration leaves."""
+        """The uses, outside of these iterations, of the states that the last one
+        leaves."""
         found: dict[int, Sequence[Use]] = {}
         for number, name in self.ends.items():
             value = name[0] if name is not None else None

@@ -1,4 +1,4 @@
-"""Has loops carry the rows of a stack that are read, where these are few.
+"""Makes loops carry the rows of a stack that are read, if these are few.
 
     %0:2 = tgraph.while ...      // iteration i puts %h into row i of 32
     %1 = tgraph.slice %0#1 ...   // row 7
@@ -6,17 +6,17 @@
     %0:2 = tgraph.while ...      // carries %h of iteration 7: i == 7 ? %h : what it was
     %1 = %0#1
 
-For the row of the last iteration, each iteration overwrites what the one before left.
-If that is a state of the loop, the loop carries it already.
+For the row of the last iteration, each iteration overwrites the row of the previous
+one. If this row is a state of the loop, the loop carries it already.
 
     %1 = tgraph.slice %0#1 ...   // rows 29 to 31
 
     %0:2 = tgraph.while ...      // iteration i puts %h into row max(i - 28, 0) of 4
     %1 = tgraph.slice %0#1 ...   // rows 1 to 3
 
-Where rows of several iterations are read together, the loop stacks these alone. The
-others go into one more row at the end where they would lie, which nobody reads: indices
-of updates are clamped.
+If rows of several iterations are read together, the loop stacks only these. The rows
+before and after them go to an extra row at the start or end of the stack, as indices of
+updates are clamped. Extra rows are never read.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,15 +42,16 @@ from .unrolled import filled, put_row
 
 
 class _Written(NamedTuple):
-    """What one iteration puts into a stack."""
+    """Rows that one iteration puts into a stack."""
 
-    put: int  # of those in an iteration
+    put: int  # the number of the put in the iteration
     iteration: int
-    row: int  # that it begins with
+    row: int  # the first of the rows
 
 
 def with_kept_rows(loop: WhileOp) -> WhileOp:
-    """The loop that carries rows instead of stacks of which nothing else is read."""
+    """The loop that carries or stacks only the rows of its stacks that are read, where
+    these are few."""
     if counter(loop) is None:
         return loop
     for stack in stacks(loop):
@@ -98,7 +99,7 @@ def _with_rows_of(loop: WhileOp, stack: Stack) -> WhileOp:
 
 
 def _with_rows_between(loop: WhileOp, stack: Stack) -> WhileOp:
-    """The loop that stacks the rows between the first and the last that are read."""
+    """The loop that stacks the rows from the first to the last one that is read."""
     result, begun = loop.res[stack.number], loop.inputs[stack.number].owner
     count, *rest = shape_of(tensor_type_of(result.type))
     slices = [use.operation for use in result.uses]
@@ -111,7 +112,7 @@ def _with_rows_between(loop: WhileOp, stack: Stack) -> WhileOp:
     ):
         return loop
     first, end = min(start for start, _ in read), max(limit for _, limit in read)
-    before, after = first > 0, end < count  # a row for those that nobody reads
+    before, after = first > 0, end < count  # whether an extra row is needed there
     size = before + end - first + after
     if size >= count:
         return loop
@@ -139,8 +140,8 @@ def _with_rows_between(loop: WhileOp, stack: Stack) -> WhileOp:
 
 
 def _adjacent(op: Operation) -> tuple[int, int] | None:
-    """The first row that an operation takes and the first that it takes no more, if it
-    takes all between."""
+    """The half-open range of rows `[first, end)` that `op` takes; None if it is not a
+    slice, or skips rows in between."""
     if not isinstance(op, SliceOp) or op.outs or op.strides.get_values()[0] != 1:
         return None
     return op.start_indices.get_values()[0], op.limit_indices.get_values()[0]
@@ -155,7 +156,8 @@ def _bounds(op: Operation) -> Mapping[str, Sequence[int]]:
 
 
 def _written(op: Operation, puts: Sequence[Put], trips: int) -> _Written | None:
-    """Where rows are written that an operation takes, if one iteration writes all."""
+    """The put that writes the rows that `op` takes; None unless one iteration writes
+    all of them."""
     if (rows := _adjacent(op)) is None:
         return None
     start, limit = rows
@@ -170,7 +172,7 @@ def _written(op: Operation, puts: Sequence[Put], trips: int) -> _Written | None:
 
 
 def _state(loop: WhileOp, put: Put) -> int | None:
-    """What the loop carries that is what it puts."""
+    """The number of a carried value that is the value of `put`, or None."""
     for number in range(len(loop.res)):
         writer = only_writer(loop, number)
         if isinstance(writer, AssignOp) and unshaped(writer.value) is put.value:
@@ -179,7 +181,7 @@ def _state(loop: WhileOp, put: Put) -> int | None:
 
 
 def _read(op: SliceOp, kept: SSAValue, put: Put, written: _Written) -> None:
-    """Takes a slice of rows that are kept, instead of the stack."""
+    """Makes a slice read rows that the loop keeps, instead of the stack."""
     whole = with_shape(tensor_type_of(kept.type), put.shape)
     if kept.type != whole:
         shaped = ReshapeOp([kept], result_types=[whole])
@@ -197,7 +199,7 @@ def _read(op: SliceOp, kept: SSAValue, put: Put, written: _Written) -> None:
 
 
 def _keep(loop: WhileOp, number: int, put: Operation, iteration: int) -> None:
-    """Writes what is put in an iteration into what the loop carries."""
+    """Writes the rows of `put` in one iteration to the carried value `number`."""
     counted = counter(loop)
     assert counted is not None
     variable, row = loop.body.block.args[number], put.operands[1]

@@ -1,4 +1,4 @@
-"""The loops of a block, for passes that make them anew."""
+"""Visits the loops of a block, for passes that replace them."""
 
 from collections.abc import Callable
 
@@ -10,10 +10,10 @@ from ....dialects.tgraph.unused import without_unused
 
 
 def rewrite_loops(block: Block, rewrite: Callable[[WhileOp], WhileOp]) -> None:
-    """Gives each loop to a function that returns it, or the loop in its place. Loops
-    behind it may be made anew, too.
+    """Calls `rewrite` with each loop. It returns this loop, or the one that replaces
+    it, and may replace later loops, too.
 
-    What loops and operations compute for nobody goes before and after: a dead reader
+    Unused results and operations are erased before and after, because a dead reader
     would keep a stack.
     """
     _drop_unused(block)
@@ -24,7 +24,8 @@ def rewrite_loops(block: Block, rewrite: Callable[[WhileOp], WhileOp]) -> None:
 
 
 def _drop_unused(block: Block) -> None:
-    """Goes back: what a loop does not read, loops before it need not carry."""
+    """Erases unused operations and results backwards: loops need not carry values that
+    no later loop reads any more."""
     for op in reversed(list(block.ops)):
         if isinstance(op, WhileOp):
             for region in op.regions:

@@ -1,4 +1,4 @@
-"""Writes values in another shape, without reshaping what is in memory."""
+"""Writes values in another shape, without copying memory."""
 
 from collections.abc import Callable, Iterator, Sequence
 from math import prod
@@ -31,8 +31,9 @@ from ....dialects.tgraph.shaping import (
 
 
 def reshaped(value: SSAValue, shape: Shape) -> SSAValue | list[TensorOp] | None:
-    """A value in another shape, as the operations, the last of them, that show it so;
-    None if there are none, or if the value would have been fused with its reader."""
+    """`value` in another shape: an existing value, or new operations, the last of which
+    defines it. None if memory would have to be copied, or if `value` would otherwise be
+    fused with its reader."""
     owner = value.owner
     type_ = with_shape(tensor_type_of(value.type), shape)
     if isinstance(owner, ConstantOp) and owner.splat is not None:
@@ -52,7 +53,7 @@ def reshaped(value: SSAValue, shape: Shape) -> SSAValue | list[TensorOp] | None:
 
 
 def transposed(value: SSAValue, order: Sequence[int]) -> TensorOp:
-    """What shows a value with its dimensions in an order."""
+    """A new operation that gives `value` with its dimensions in `order`."""
     sizes = value_shape(value)
     type_ = with_shape(tensor_type_of(value.type), [sizes[dim] for dim in order])
     match value.owner:
@@ -82,10 +83,10 @@ def computed_in(
     seen: Callable[[SSAValue], SSAValue | list[TensorOp] | None],
     new: dict[SSAValue, SSAValue] | None = None,
 ) -> list[TensorOp] | None:
-    """Elementwise operations in another shape, after what shows their operands so; None
-    if `seen` says that nothing shows one of these.
+    """Copies of elementwise operations in another shape, with the views of their
+    operands in this shape, which `seen` gives. None if `seen` returns None.
 
-    new: receives the value in that shape of each that is read or computed.
+    new: receives, for each operand and result, its value in this shape.
     """
     made: list[TensorOp] = []
     new = {} if new is None else new
@@ -106,7 +107,7 @@ def computed_in(
 
 
 def in_shape(op: ElementwiseOp, operands: Sequence[SSAValue], shape: Shape) -> TensorOp:
-    """The operation in another shape."""
+    """A copy of `op` in another shape."""
     new = type(op).create(
         operands=operands,
         result_types=[with_shape(op.result.type, shape)],
@@ -119,8 +120,8 @@ def in_shape(op: ElementwiseOp, operands: Sequence[SSAValue], shape: Shape) -> T
 
 
 def computed_for(*views: ViewOp) -> Sequence[ElementwiseOp]:
-    """The elementwise operations whose results the views, which are in order, show, or
-    only these read, in order."""
+    """The elementwise operations, in order, whose results only `views` or other such
+    operations read. `views` are in order."""
     found: dict[Operation, None] = dict.fromkeys(views)
     queue: list[TensorOp] = [*views]
     for reader in queue:  # grows
@@ -145,33 +146,33 @@ def computed_for(*views: ViewOp) -> Sequence[ElementwiseOp]:
 
 
 def forget(made: Sequence[TensorOp]) -> None:
-    """Operations that are not inserted do not stay as readers of what they read."""
+    """Erases operations that were not inserted, so that they do not stay as users."""
     for op in reversed(made):
         op.erase()
 
 
 def is_joined(value: SSAValue) -> bool:
-    """Whether what computes a value can be fused with the only reader."""
+    """Whether the operation that defines `value` can be fused with its only reader."""
     readers = {use.operation for use in value.uses}
     return isinstance(value.owner, COMPUTED) and len(readers) == 1
 
 
 def _is_contiguous(value: SSAValue) -> bool:
-    """Whether it is known to lie in memory as it is, in order."""
+    """Whether `value` is known to be contiguous in memory."""
     while isinstance(value.owner, ReshapeOp):
         value = value.owner.inputs[0]
     return not isinstance(value.owner, ViewOp | IotaOp)
 
 
 def _is_reduced(value: SSAValue) -> bool:
-    """Whether the only reader may be fused with it, and it is not elementwise, such as
-    a reduction: what else the reader's group reads may be over before what is reduced
-    is made, unless one group reads both."""
+    """Whether the operation that defines `value` can be fused with its only reader and
+    is not elementwise, such as a reduction. One group would then read the operands of
+    both, which need not be live at the same time otherwise."""
     return is_joined(value) and not isinstance(value.owner, ElementwiseOp)
 
 
 def _broadcast(op: BroadcastInDimOp, shape: Shape) -> list[TensorOp] | None:
-    """The reshape of a broadcast, as a broadcast."""
+    """The reshape of a broadcast, written as a broadcast, or None."""
     source = op.inputs[0]
     if op.outs or _is_reduced(source):
         return None
@@ -207,7 +208,8 @@ def _broadcast(op: BroadcastInDimOp, shape: Shape) -> list[TensorOp] | None:
 
 
 def _indices(op: IotaOp, shape: Shape) -> list[TensorOp] | None:
-    """Indices along a dimension that stays or is split, from those along its parts."""
+    """The reshape of an iota, if its dimension stays or is split: computed from the
+    indices along the parts. Else None."""
     dimension, type_ = op.dimension.value.data, with_shape(op.result.type, shape)
     large = value_shape(op.result)
     for old, new in matching(large, shape):
@@ -223,12 +225,12 @@ def _indices(op: IotaOp, shape: Shape) -> list[TensorOp] | None:
 
 
 def _is_exact(element: Attribute) -> bool:
-    """Whether sums and products are those of indices, and not rounded."""
+    """Whether sums and products of indices are exact in this type."""
     return is_integer(element) and not is_stored(element) and element != i1
 
 
 def _counted(type_: AnyTensor, dims: Sequence[int]) -> list[TensorOp]:
-    """The place of each element in the row-major order of some dimensions."""
+    """The operations for each element's position in the row-major order of `dims`."""
     first, *rest = dims
     made: list[TensorOp] = [IotaOp.along(first, type_, type_.element_type)]
     for dim in rest:
@@ -246,9 +248,9 @@ def _number(number: int, type_: AnyTensor) -> ConstantOp:
 
 
 def matching(old: Shape, new: Shape) -> Iterator[tuple[Sequence[int], Sequence[int]]]:
-    """Dimensions of two shapes that hold the same elements, as few as possible at once.
+    """Yields the dimensions of two shapes that correspond, as few as possible at once.
 
-    `(32, 5)` and `(4, 8, 5)`: 0 and 0, 1; 1 and 2.
+    For `(32, 5)` and `(4, 8, 5)`: 0 and (0, 1), then 1 and 2.
     """
     i = j = 0
     while i < len(old) or j < len(new):

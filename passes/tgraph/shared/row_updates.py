@@ -4,8 +4,9 @@
     %2 = tgraph.add %m, %1 ...
     tgraph.assign %vm, %2 : tensor<12x768x768xf32>
 
-A row of the new contents needs that row of %rows and of %m. `Finding` finds all that
-follows from %rows; `Rows` writes it for some rows, where they have been computed.
+A row of the new contents needs only the same row of %rows and of %m. `Finding` finds
+all operations that depend on %rows. `Rows` writes them for some rows, right after these
+are computed.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,38 +31,38 @@ from ....dialects.tgraph.structure import AssignOp, ReadOp
 
 
 class Unfit(Exception):
-    """What follows is left as it is."""
+    """Raised if the update has to stay as it is."""
 
 
 class Update(NamedTuple):
-    """What follows from a tensor, all of it, up to the variables that it updates."""
+    """All operations that depend on a tensor, up to the variables that they update."""
 
     source: SSAValue  # the tensor
     ops: Sequence[ElementwiseOp]  # in order
     assigns: Sequence[AssignOp]
-    olds: Mapping[SSAValue, SSAValue | None]  # what is read of these variables before
+    olds: Mapping[SSAValue, SSAValue | None]  # old contents by variable, where read
     given: Sequence[SSAValue]  # other tensors that are read row by row
     spread: Sequence[BroadcastInDimOp]  # tensors whose rows are all the same
-    hoisted: Sequence[Operation]  # what computes these, in order
+    hoisted: Sequence[Operation]  # operations for the inputs of these, in order
 
     @property
     def outside(self) -> Sequence[SSAValue]:
-        """What it needs, besides the tensor and the old contents."""
+        """The values that the update needs besides the tensor and the old contents."""
         return (*self.given, *(op.inputs[0] for op in self.spread))
 
     @property
     def bytes(self) -> int:
-        """Of the tensor."""
+        """The bytes of the tensor."""
         return typical_bytes(tensor_type_of(self.source.type))
 
     def row_bytes(self, rows: int) -> int:
-        """What so many rows take while they are updated, at most."""
+        """The most bytes that `rows` rows take while they are updated."""
         count = len(self.olds) + len(self.given) + len(self.assigns)
         total = shape_of(tensor_type_of(self.source.type))[0]
         return count * rows * self.bytes // total
 
     def hoist(self, before: Operation) -> None:
-        """Moves what can be computed before an operation there."""
+        """Moves the operations in `hoisted` to before `before`."""
         for op in self.hoisted:
             op.detach()
             assert before.parent is not None
@@ -69,10 +70,11 @@ class Update(NamedTuple):
 
 
 class Finding:
-    """Looks for the updates that follow from a tensor, all of it.
+    """Looks for the updates that depend on a tensor.
 
-    Everything is there when `first` runs. Later, `is_row_read` says, only rows of a
-    variable's old contents are read that are not updated yet.
+    All other values must be available when `first` runs. A later use of a variable's
+    old contents must satisfy `is_row_read`: it reads only rows that are not updated
+    yet.
     """
 
     def __init__(
@@ -91,7 +93,7 @@ class Finding:
         self.hoisted: dict[Operation, None] = {}
 
     def update(self) -> Update:
-        """Raises `Unfit`."""
+        """The updates. Raises `Unfit` if they cannot be computed row by row."""
         assigns = self._find_ops()
         olds = {assign.variable: self._old(assign) for assign in assigns}
         held = {old for old in olds.values() if old is not None}
@@ -122,8 +124,8 @@ class Finding:
         )
 
     def _find_ops(self) -> list[AssignOp]:
-        """What follows element by element, with what that needs element by element;
-        returns where it ends."""
+        """Finds the elementwise operations that depend on the tensor, and those that
+        they need. Returns the assignments at their ends."""
         assigns: list[AssignOp] = []
         values = [self.source]
         for value in values:  # grows
@@ -140,7 +142,8 @@ class Finding:
         return assigns
 
     def _added(self, op: ElementwiseOp) -> Iterator[SSAValue]:
-        """Results of operations that are new, with those that they need."""
+        """Adds `op` and the elementwise operations that it needs. Yields the results of
+        new ones."""
         pending = [op]
         while pending:
             op = pending.pop()
@@ -156,7 +159,8 @@ class Finding:
                     pending.append(owner)
 
     def _old(self, assign: AssignOp) -> SSAValue | None:
-        """What is read of a variable before the loop, if nothing else is done to it."""
+        """The contents of a variable that are read before `first`, or None. Raises
+        `Unfit` if the variable has other uses than this read and `assign`."""
         old: SSAValue | None = None
         for use in assign.variable.uses:
             op = use.operation
@@ -168,7 +172,7 @@ class Finding:
         return old
 
     def _check_uses(self, old: SSAValue) -> None:
-        """Refuses a value that is read later, but for its rows."""
+        """Raises `Unfit` if the old contents are read later, except for single rows."""
         for use in old.uses:
             op = use.operation
             if self.is_row_read(use):
@@ -182,14 +186,15 @@ class Finding:
         return self.position.get(op, self.at) < self.at
 
     def _is_anyhow_there(self, value: SSAValue) -> bool:
-        """Whether a value is there, in the caller's memory."""
+        """Whether a value is in the caller's memory, and so available at no cost."""
         owner = value.owner
         if isinstance(owner, ReadOp):
             return self._is_before(owner)
         return isinstance(value, BlockArgument)
 
     def _hoist(self, value: SSAValue) -> None:
-        """Notes what has to be computed before for a value; numbers only."""
+        """Notes the operations to hoist in order to compute `value` before `first`.
+        Raises `Unfit` if they compute more than single numbers."""
         pending = [value]
         while pending:
             value = pending.pop()
@@ -214,14 +219,14 @@ def _is_number(owner: Operation | Block) -> bool:
 
 
 def _is_same_for_all(op: BroadcastInDimOp) -> bool:
-    """Whether all rows are equal."""
+    """Whether all rows of the broadcast are equal."""
     return 0 not in op.broadcast_dimensions.get_values()
 
 
 class Rows:
     """Writes updates of rows into a block.
 
-    `given` are the values there of what is computed outside.
+    `given` maps values from outside to their values in the block.
     """
 
     def __init__(self, block: Block, given: Mapping[SSAValue, SSAValue]):
@@ -236,8 +241,8 @@ class Rows:
         variables: Sequence[SSAValue],
         after: Sequence[Operation | Block] = (),
     ) -> None:
-        """Updates variables, those that are assigned, in order, by some rows: as soon
-        as these are computed, and after some operations."""
+        """Updates `variables`, in the order of the update's assignments, for the rows
+        in `row`: right after these, the starts, and the operations in `after`."""
         views = self._views_of(row)
         source = views[0].inputs[0] if views else row
         needed = (source.owner, *(start.owner for start in starts), *after)
@@ -274,7 +279,7 @@ class Rows:
         return op.results[0]
 
     def _views_of(self, value: SSAValue) -> list[ViewOp]:
-        """What makes a value of one that is computed, in order."""
+        """The views, in order, between the operation that computes a value and it."""
         views: list[ViewOp] = []
         while isinstance(op := value.owner, ViewOp) and op.parent is self.block:
             views.append(op)
@@ -282,13 +287,13 @@ class Rows:
         return views[::-1]
 
     def _after(self, ops: Sequence[Operation | Block]) -> Operation:
-        """What comes after all of these in the block."""
+        """The operation that follows the last of `ops` in the block."""
         after = next(op for op in reversed(list(self.block.ops)) if op in ops).next_op
         assert after is not None
         return after
 
     def _row(self, value: SSAValue) -> SSAValue:
-        """Rows of what is computed of all rows."""
+        """The rows of `value`, which has all rows outside."""
         if value not in self.rows:
             self.rows[value] = self._new_row(value)
         return self.rows[value]
@@ -309,7 +314,7 @@ class Rows:
         return self._emit(op, ())
 
     def _emit(self, op: TensorOp, operands: Sequence[SSAValue]) -> SSAValue:
-        """An operation as one outside, on rows."""
+        """Inserts a copy, on rows, of an operation outside."""
         copy = type(op).create(
             operands=operands,
             result_types=[with_shape(tensor_type_of(op.result.type), self.shape)],

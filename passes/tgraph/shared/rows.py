@@ -1,4 +1,4 @@
-"""Concatenations of rows, part by part."""
+"""Finds the parts of concatenations of rows, that is, along the first dimension."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -10,10 +10,10 @@ from ....dialects.tgraph.shaping import ConcatenateOp
 
 
 class Part(NamedTuple):
-    """Some rows of a concatenation."""
+    """A value that is some rows of a concatenation."""
 
     value: SSAValue
-    start: int  # the first
+    start: int  # the first row
 
     @property
     def rows(self) -> int:
@@ -25,7 +25,7 @@ class Part(NamedTuple):
 
 
 def parts(joined: ConcatenateOp, start: int = 0) -> Iterator[Part]:
-    """The parts of a concatenation of rows, in order."""
+    """Yields the parts of a concatenation of rows, in order, also of nested ones."""
     for value in joined.inputs:
         inner = value.owner
         if isinstance(inner, ConcatenateOp) and is_of_rows(inner):
@@ -36,7 +36,7 @@ def parts(joined: ConcatenateOp, start: int = 0) -> Iterator[Part]:
 
 
 def nested(joined: ConcatenateOp) -> Iterator[ConcatenateOp]:
-    """A concatenation of rows, and those that its parts are parts of."""
+    """Yields a concatenation of rows, and those that are nested in it."""
     yield joined
     for value in joined.inputs:
         if isinstance(inner := value.owner, ConcatenateOp) and is_of_rows(inner):

@@ -17,8 +17,8 @@ from ..fusion.graph import PLACE
 
 
 def ungroup(block: Block) -> Mapping[SSAValue, SSAValue]:
-    """Takes apart the groups of a block; returns their results, as they are called
-    then."""
+    """Takes apart the groups of a block. Returns the value that replaces each of their
+    results."""
     renamed: dict[SSAValue, SSAValue] = {}
     for op in list(block.ops):
         if isinstance(op, TensorOp) and op.outs:

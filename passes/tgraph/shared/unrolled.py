@@ -1,13 +1,13 @@
-"""Recognizes loops that read and write several rows per iteration: unrolled scans.
+"""Rewrites unrolled scans, which access several rows per iteration, row by row.
 
 %r = tgraph.concatenate %a, %b {dimension = 0 : i64} : ... -> tensor<2x8xf32>
 ...                            // iteration i puts %r into row i of a tensor<12x2x8xf32>
 
-Where other loops read rows of %a and of %b, each gets a stack of its own, a
-tensor<12x1x8xf32>. Where all of it is read as a tensor<24x8xf32>, the loop writes rows
-2 i and 2 i + 1 of that, each when it is computed, or as a block of two rows what is one
-tensor. And what the loop is given as a
-tensor<12x2x8xf32>, but is a tensor<24x8xf32> outside, it reads as that.
+If other loops read rows of %a and of %b, each of these gets its own stack, a
+tensor<12x1x8xf32>. If the whole stack is read as a tensor<24x8xf32>, the loop writes
+rows 2 i and 2 i + 1 of such a tensor: each as soon as it is computed, or both at once
+if they are one value. If an operand of the loop is a tensor<24x8xf32>, reshaped to a
+tensor<12x2x8xf32>, the loop reads it without the reshape.
 """
 
 from collections.abc import Mapping, Sequence
@@ -43,16 +43,16 @@ from ....dialects.tgraph.structure import AssignOp, ReadOp, WhileOp
 from ....dialects.tgraph.unused import without_unused
 
 _Parts = Mapping[int, SSAValue]
-"""What is stacked in a row, by where it begins."""
+"""The values that make up a row of a stack, by their positions in the row."""
 
 
 def is_over_some_rows(loop: WhileOp) -> bool:
-    """Whether a loop is given some rows of a tensor."""
+    """Whether an operand of a loop is a slice, such as some rows, of a tensor."""
     return any(isinstance(unshaped(value).owner, SliceOp) for value in loop.inputs)
 
 
 def row_by_row(loop: WhileOp) -> WhileOp:
-    """The loop with one row in each slice that it reads or writes."""
+    """The loop with one row in each slice that it reads or writes, where possible."""
     loop = _with_flat_reads(loop)
     changed = False
     for stack in stacks(loop):
@@ -85,7 +85,8 @@ def _insert(op: Operation, like: Operation, before: Operation) -> None:
 
 
 def _parts(stack: Stack) -> _Parts:
-    """What is put together for a row, from where on; nothing if that is a number."""
+    """The parts of the row that each iteration puts. Empty if a row is a single number,
+    or if an iteration puts several rows."""
     put, found, at = stack.puts[0], dict[int, SSAValue](), 0
     op = put.value.owner
     if put.shape != (1, *value_shape(put.value)) or len(stack.puts) > 1:
@@ -99,7 +100,7 @@ def _parts(stack: Stack) -> _Parts:
 
 
 def _start(slice: DynamicSliceOp, parts: _Parts) -> int | None:
-    """Where the part begins that a slice takes a row of."""
+    """The position of the part from which a slice takes a row, or None."""
     _, _, start, *others = slice.inputs
     at = integer(start)
     if at is None or any(integer(other) != 0 for other in others):
@@ -111,7 +112,7 @@ def _start(slice: DynamicSliceOp, parts: _Parts) -> int | None:
 def _with_a_stack_each(
     loop: WhileOp, stack: Stack, parts: _Parts, begun: ConstantOp
 ) -> WhileOp:
-    """The loop with further results, the stacks of parts."""
+    """The loop with an additional result for each part: its stack."""
     (put,), rows, first = stack.puts, value_shape(begun.result)[0], len(loop.res)
     shapes = [(rows, *value_shape(part)) for part in parts.values()]
     loop = extended(loop, [filled(begun, shape, loop) for shape in shapes], ())
@@ -137,8 +138,11 @@ def put_row(
     starts: Sequence[SSAValue],
     place: tuple[Operation, Operation],
 ) -> None:
-    """Writes a value, under a shape, into what the loop carries: like an operation, and
-    before another."""
+    """Writes a value, reshaped, into a row of the carried value `number`.
+
+    part: the value and its shape in the row.
+    place: the operation that gives the location, and the one to insert before.
+    """
     (value, shape), (like, before) = part, place
     variable = loop.body.block.args[number]
     read = ReadOp(variable)
@@ -153,9 +157,9 @@ def put_row(
 
 
 def _read_stack(slice: DynamicSliceOp, whole: SSAValue) -> None:
-    """Takes a row of a part's own stack instead."""
+    """Makes a slice read a row of the part's own stack."""
     _, row, start, *others = slice.inputs
-    only = others[0] if others else start  # as rows begin at 0, and 0 is all that fits
+    only = others[0] if others else start  # clamped to 0, the only start that fits
     new = DynamicSliceOp(
         [given(slice, whole), row, only, *others],
         result_types=[slice.result.type],
@@ -168,7 +172,8 @@ def _read_stack(slice: DynamicSliceOp, whole: SSAValue) -> None:
 
 
 def _flat(result: SSAValue, parts: _Parts) -> ReshapeOp | None:
-    """What makes one dimension of iterations and parts, if nothing else reads them."""
+    """The reshape that makes one dimension of iterations and parts, if it is the only
+    reader; else None."""
     users = [use.operation for use in result.uses]
     if len(users) != 1 or not isinstance(users[0], ReshapeOp) or users[0].outs:
         return None
@@ -180,8 +185,8 @@ def _flat(result: SSAValue, parts: _Parts) -> ReshapeOp | None:
 def _with_flat_stack(
     loop: WhileOp, stack: Stack, parts: _Parts, begun: ConstantOp
 ) -> WhileOp:
-    """The loop with a further result, the parts in one dimension: each is written when
-    it is computed."""
+    """The loop with an additional result, a stack of single parts. Each part is written
+    as soon as it is computed."""
     (put,), number = stack.puts, len(loop.res)
     rows, count, *rest = value_shape(begun.result)
     loop = extended(loop, [filled(begun, (rows * count, *rest), loop)], ())
@@ -201,7 +206,8 @@ def _with_flat_stack(
 
 
 def place_at(place: Linear, number: SSAValue, before: Operation) -> SSAValue:
-    """What is linear in a number, computed before an operation."""
+    """The value of `place` where the iteration is `number`, computed before
+    `before`."""
     type = tensor_type_of(number.type)
     element = cast(IntegerType, type.element_type)
 
@@ -222,7 +228,7 @@ def place_at(place: Linear, number: SSAValue, before: Operation) -> SSAValue:
 
 
 def _with_flat_reads(loop: WhileOp) -> WhileOp:
-    """The loop with rows read of what it is given under another shape."""
+    """The loop that reads rows of reshaped operands without the reshapes."""
     if (counted := counter(loop)) is None:
         return loop
     block, inputs = loop.body.block, list(loop.inputs)
@@ -246,7 +252,7 @@ def _with_flat_reads(loop: WhileOp) -> WhileOp:
 def _is_in_row(
     op: Operation, argument: SSAValue, loop: WhileOp, counted: Counter
 ) -> bool:
-    """Whether an operation takes a known part of one row."""
+    """Whether `op` takes a part of one row of `argument`, at a known position."""
     if not isinstance(op, DynamicSliceOp) or op.outs or op.inputs[0] is not argument:
         return False
     rows, count, *rest = value_shape(argument)

@@ -1,24 +1,24 @@
-"""Chains of operations computed in tiles: which can be, what pays, the rewriting.
+"""Finds chains of operations to compute in tiles, and rewrites them, for tgraph-tile.
 
-In slices, one after the other:
+Tiles as slices, one after the other:
 
-dimensions.py      along which dimension of its operands an operation can be tiled
-regions.py         operations that can be tiled together
-bytes.py           what a region needs in tiles, and how much longer it takes
-search.py          the regions and tiles that lower the peak
-rewriting.py       regions written out in tiles
+dimensions.py      finds the dimensions along which operands are sliced
+regions.py         finds operations that can be tiled together
+bytes.py           counts the live bytes and the extra time of a region in tiles
+search.py          searches the regions and numbers of tiles that lower the peak
+rewriting.py       rewrites regions in tiles
 
-In loops, through sums and windows:
+Tiles as iterations of a loop, also through sums and windows:
 
-parts.py           which operations combine tiles
-windows.py         which rows convolutions and pooling read
-loops.py           operations that one loop can compute
-twice.py           values that are computed again, behind a reduction of them
-ends.py            elementwise chains that widen what a loop stores
-loop_search.py     the loops that may lower the peak, and their tiles
-loop_rewriting.py  loops written out
+parts.py           finds operations that combine tiles
+windows.py         computes the rows that convolutions and pooling read
+loops.py           finds operations that one loop can compute
+twice.py           rematerializes values that are read after a reduction of them
+ends.py            finds elementwise chains that widen the values that a loop stores
+loop_search.py     searches the loops, and their tiles, that may lower the peak
+loop_rewriting.py  rewrites operations as loops
 
-What is not tiled:
+Operations that are not tiled:
 
-claims.py          what an operation takes alone, and whether tiles of it take less
+claims.py          says whether tiles of an operation may take fewer bytes
 """

@@ -1,7 +1,8 @@
-"""Counts the bytes that a region needs in tiles, as the scheduler counts them.
+"""Counts the live bytes of a region in tiles, as the scheduler counts them.
 
-Values inside take the memory of one tile. What is read from outside stays until the
-last tile is computed, and what is needed outside is there from the first one on.
+A value inside the region takes the memory of one tile. A value that is read from
+outside is live until the last tile, and a value that is used outside is live from the
+first tile on.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,11 +25,11 @@ from .dimensions import is_repeated, shape_of
 from .regions import TileableRegion
 
 SEEN = 3
-"""Tiles that are looked at: all between the first and the last need the same."""
+"""The most tiles that are counted. All between the first and the last are alike."""
 
 
 class Lifetimes:
-    """Live bytes of a block on one device, in the order that it has."""
+    """The live bytes of a block on one device, in its present order."""
 
     def __init__(self, memory: MemoryGraph, graph: TaskGraph, alignment: int):
         self.memory = memory
@@ -50,8 +51,8 @@ class Lifetimes:
         self.after = list(accumulate(changes))  # live bytes after each task
 
     def in_tiles(self, region: TileableRegion, tiles: int, end: int) -> int:
-        """The most bytes that live in a window, which ends before a task, if a region
-        in it is computed in tiles."""
+        """The most bytes that are live in the window before task `end`, if `region`,
+        which is in the window, is computed in tiles."""
         sizes: dict[int, int] = {}
         tasks = list(self._tasks(region, tiles, sizes))
         touched = {value for task in tasks for value in (*task.reads, *task.writes)}
@@ -78,7 +79,8 @@ class Lifetimes:
     def _tasks(
         self, region: TileableRegion, tiles: int, sizes: dict[int, int]
     ) -> Iterator[Task]:
-        """What runs in the window; adds the sizes of values that are new."""
+        """Yields the tasks that run in the window. Adds the bytes of new values to
+        `sizes`."""
         tasks, number = self.graph.tasks, self.number
         yield from (tasks[number[op]] for op in region.before if op in number)
         members = [number[op] for op in region.dims if op in number]
@@ -114,11 +116,11 @@ def _taken_over(task: Task, freed: Sequence[int], sizes: dict[int, int]) -> int:
 
 
 def longer(region: TileableRegion, tiles: int) -> int:
-    """How many nanoseconds longer a region takes in tiles.
+    """The nanoseconds by which a region takes longer in tiles.
 
-    Each tile starts its operations anew, and reads anew what it needs all of, or packs
-    it for a product. Of what lies outside of the region, it reads and writes shorter
-    rows.
+    Each tile starts its operations again. It reads the operands that it needs whole
+    again, or packs them again for a product. It reads and writes values outside the
+    region in shorter rows.
     """
     again = rows = 0
     for op in region.dims:
@@ -144,7 +146,7 @@ def longer(region: TileableRegion, tiles: int) -> int:
 
 
 def _between_rows(value: SSAValue, dim: int, tiles: int) -> int:
-    """How much longer a value takes to read or write in tiles along a dimension."""
+    """The nanoseconds by which reading or writing `value` in tiles takes longer."""
     if isinstance(value.type, VariableType):
         return 0
     shape = shape_of(value)

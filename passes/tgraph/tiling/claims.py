@@ -1,10 +1,11 @@
-"""Says what an operation takes alone, and which tiles of it take less, with the proof.
+"""Says how many bytes an operation takes alone, and whether tiles may take fewer.
 
-    tgraph.sort alone needs 4096 bytes in any order, unless it overwrites what it sorts:
-      what comes first depends on all of that
-    tgraph.dot_general alone takes 4096 bytes, unless in tiles along dimension 0 or 1
+    tgraph.sort alone needs 4096 bytes in any order, unless it sorts in place: the first
+      element depends on all others
+    tgraph.dot_general alone takes 4096 bytes; tiles along dimension 0 or 1 may take
+      less
 
-Asks the rules by which operations are tiled, of operations on memrefs, too.
+The answers come from the rules for tiling. They hold for operations on memrefs, too.
 """
 
 from collections.abc import Iterator
@@ -19,16 +20,16 @@ from .parts import part
 
 
 def claim(op: Operation, bytes: str) -> str:
-    """What is true of an operation with `bytes` of operands and results, as in
-    `2048 bytes`."""
+    """The claim about an operation whose operands and results take `bytes`, a text such
+    as `2048 bytes`."""
     if proof := why_whole(op):
         return f"alone needs {bytes} in any order, {proof}"
     return f"alone takes {bytes}; {_way_out(op)}"
 
 
 def why_whole(op: Operation) -> str | None:
-    """Why no tiles of an operation can take less; None where that is not proved."""
-    if isinstance(op, SortOp) and op.count is None:  # of some, tiles have candidates
+    """The reason why no tiles of `op` can take less; None if there is no proof."""
+    if isinstance(op, SortOp) and op.count is None:  # tiles could find the top `count`
         sizes = list(shape_of(op.inputs[0]))
         del sizes[op.dimension.value.data]
         if all(size == 1 for size in sizes):
@@ -37,7 +38,7 @@ def why_whole(op: Operation) -> str | None:
 
 
 def _way_out(op: Operation) -> str:
-    """What may take less."""
+    """A way of computing `op` that may take less."""
     if not isinstance(op, TensorOp):
         return "tiles may take less, but the operation is unknown"
     dims = list(map(str, _dimensions(op)))
@@ -51,14 +52,14 @@ def _way_out(op: Operation) -> str:
 
 
 def _dimensions(op: TensorOp) -> Iterator[int]:
-    """Along which a tile of the result can be computed."""
+    """Yields the dimensions along which a tile of the result can be computed."""
     for dim, size in enumerate(result_shape(op)):
         if size != 1 and needs(op, dim) is not None:
             yield dim
 
 
 def _is_added_up(op: TensorOp) -> bool:
-    """Whether tiles of operands make parts of the result."""
+    """Whether tiles of an operand make parts that are added up to the result."""
     return any(
         size != 1 and part(op, number, dim) is not None
         for number, value in enumerate(op.inputs)

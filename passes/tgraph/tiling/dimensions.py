@@ -1,9 +1,9 @@
-"""Says along which dimensions operands are sliced when a result is.
+"""Finds the dimensions along which operands are sliced to compute a tile of a result.
 
-A tile of a result needs the same tile of some operands, along a dimension of theirs,
-and all of the others: a tile of the rows of `dot(a, b)` needs those rows of `a`, and
-all of `b`. Every element is computed from the same elements in the same order as in one
-go.
+A tile of a result needs the corresponding tile of some operands, along one of their
+dimensions, and the other operands whole. For example, a tile of rows of `dot(a, b)`
+needs these rows of `a`, and all of `b`. Every element is computed from the same
+elements in the same order as without tiles.
 """
 
 from collections.abc import Iterator, Sequence
@@ -48,7 +48,8 @@ from ....dialects.tgraph.shaping import (
 from ....dialects.tgraph.structure import FusionOp, YieldOp
 
 Needs = Sequence[int | None]
-"""For each operand the dimension along which it is sliced, None for all of it."""
+"""For each operand, the dimension along which it is sliced; None if it is needed
+whole."""
 
 
 def shape_of(value: SSAValue) -> Shape:
@@ -60,12 +61,13 @@ def bytes_of(value: SSAValue) -> int:
 
 
 def result_shape(op: TensorOp) -> Shape:
-    """Of each result that is tiled, be it a tensor or a destination."""
+    """The shape of each tiled result, which may be a tensor or a destination."""
     return shape_of((op.res or op.outs)[0])
 
 
 def needs(op: Operation, dim: int) -> Needs | None:
-    """What tiles of all results along `dim` need; None if they can't be sliced."""
+    """The slices of operands that tiles of all results along `dim` need; None if the
+    results cannot be tiled along `dim`."""
     match op:
         case ElementwiseOp():
             return [dim] * len(op.inputs)
@@ -106,7 +108,7 @@ def needs(op: Operation, dim: int) -> Needs | None:
 
 
 def _along(op: Operation, dim: int) -> Needs | None:
-    """Of operations that leave some dimensions as they are, and mix others."""
+    """`needs` of operations that keep some dimensions as they are and mix others."""
     match op:
         case SliceOp():
             result = result_shape(op)
@@ -141,7 +143,7 @@ def _is_pointwise(
     dim: int,
     *further: DenseArrayBase[IntegerType],
 ) -> bool:
-    """Whether the window has one element along a dimension, in each place another."""
+    """Whether the window covers one element along `dim`, a new one in each position."""
     ones = op.window_dimensions, op.window_strides, *further
     zeros = op.padding_low, op.padding_high
     return all(n.get_values()[dim] == 1 for n in ones) and not any(
@@ -176,7 +178,7 @@ def _of_convolution(op: ConvolutionOp, dim: int) -> Needs | None:
 
 
 def _of_gather(op: GatherOp, dim: int) -> Needs | None:
-    """A tile of the slices, or of the places that are read."""
+    """For an offset dimension, a tile of the operand; else a tile of the indices."""
     offsets = op.offset_dims.get_values()
     batching = op.operand_batching_dims.get_values()
     if dim in offsets:
@@ -195,7 +197,7 @@ def _of_gather(op: GatherOp, dim: int) -> Needs | None:
 
 
 def _of_scatter(op: ScatterOp, dim: int) -> Needs | None:
-    """A tile of the operand: where no index tells in which tile an update lies."""
+    """Tiles along `dim` only where no index decides to which tile an update goes."""
     batching = op.input_batching_dims.get_values()
     updates = range(len(shape_of(op.inputs[2])))
     if dim in batching:
@@ -212,7 +214,8 @@ def _of_scatter(op: ScatterOp, dim: int) -> Needs | None:
 
 
 def update_dimension(op: ScatterOp, dim: int) -> int | None:
-    """The dimension of the indices that a dimension of the updates goes with."""
+    """The dimension of the indices that corresponds to dimension `dim` of the updates;
+    None for a window dimension."""
     window = op.update_window_dims.get_values()
     if dim in window:
         return None
@@ -221,16 +224,15 @@ def update_dimension(op: ScatterOp, dim: int) -> int | None:
 
 
 def _batch_dimensions(op: GatherOp | ScatterOp) -> Sequence[int]:
-    """Dimensions of the indices, without that of the index vectors."""
+    """The dimensions of the indices, without the dimension of the index vectors."""
     vector = op.index_vector_dim.value.data
     return [d for d in range(len(shape_of(op.inputs[1]))) if d != vector]
 
 
 def _of_reshape(op: ReshapeOp, dim: int) -> Needs | None:
-    """The dimension with as many elements after it: then tiles are the same.
-
-    Both have to be divisible by the number of tiles.
-    """
+    """Slices the source along the dimension before which there are equally many
+    elements: its tiles have the same elements. The number of tiles must divide both
+    dimensions."""
     source, result = shape_of(op.inputs[0]), result_shape(op)
     before = prod(result[:dim])
     fits = [d for d in range(len(source)) if prod(source[:d]) == before]
@@ -238,9 +240,10 @@ def _of_reshape(op: ReshapeOp, dim: int) -> Needs | None:
 
 
 def body_dimensions(op: FusionOp, dim: int) -> dict[SSAValue, int | None] | None:
-    """For all values of a fusion's body the dimensions along which they are sliced.
+    """The dimensions along which all values of a fusion's body are sliced.
 
-    None if the result can't be sliced so, or needs both a tile and all of a value.
+    None if the result cannot be tiled along `dim`, or needs a value in two ways: tiled
+    along two dimensions, or both tiled and whole.
     """
     if len(op.yielded) != 1:
         return None
@@ -261,8 +264,8 @@ def body_dimensions(op: FusionOp, dim: int) -> dict[SSAValue, int | None] | None
 
 
 def sliced_sizes(op: TensorOp, dim: int) -> Iterator[int]:
-    """Of all that is sliced for a tile of the result: the number of tiles has to
-    divide these."""
+    """Yields the sizes of all dimensions that are sliced for tiles of the result along
+    `dim`. The number of tiles has to divide each of them."""
     yield shape_of(op.results[0])[dim]
     if isinstance(op, FusionOp):
         found = body_dimensions(op, dim) or {}
@@ -275,7 +278,7 @@ def sliced_sizes(op: TensorOp, dim: int) -> Iterator[int]:
 
 
 def is_repeated(op: Operation) -> bool:
-    """Whether every tile makes its own: what costs nothing, or next to it."""
+    """Whether every tile repeats `op`, because that costs little or nothing."""
     if isinstance(op, ConstantOp):
         return op.splat is not None and not op.outs
     return isinstance(op, ViewOp | IotaOp) and not op.outs

@@ -1,12 +1,12 @@
-"""Finds the elementwise chains by which a loop over tiles begins or ends too wide.
+"""Finds elementwise chains at the start or end of a loop that widen the stored values.
 
-What lies between a loop and the rest of its block is stored as a whole. So a chain at
-an end of the loop is better computed outside, up to its narrowest value, in one group
-with what it comes from or goes to:
+A value between a loop over tiles and the rest of the block is stored whole. A chain at
+the start or end of the loop is therefore better computed outside, up to its narrowest
+value, in one group with the operation that defines or reads the other end:
 
     %c = convolution(...)            : tensor<112x112x32xi32>
     %q = convert(clamp(round(%c)))   : tensor<112x112x32xui8>
-    loop: ... %q ...                 stores a fourth of what it would with %c
+    loop: ... %q ...                 stores a quarter of the bytes of %c
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -23,13 +23,14 @@ _Members = Collection[Operation]
 def wide_end(
     members: _Members, sliced: Iterable[SSAValue], outputs: Iterable[SSAValue]
 ) -> Sequence[Operation]:
-    """Members between what is stored for or by a loop and a narrower value.
+    """The members between a value that is stored at the start or end of a loop and a
+    narrower value; empty if there are none.
 
-    sliced: what the loop takes tiles of.
-    outputs: the members' results whose tiles it puts together.
+    sliced: the values that the loop takes tiles of.
+    outputs: the members' results that the loop assembles from tiles.
     """
     for value in sliced:
-        if isinstance(value.owner, Operation):  # given values are stored anyway
+        if isinstance(value.owner, Operation):  # arguments are stored anyway
             if chain := _narrowed(value, _readers(value, members)):
                 return chain
     for value in outputs:
@@ -44,8 +45,8 @@ def wide_end(
 def _narrowed(
     value: SSAValue, chain: Iterable[Sequence[Operation]]
 ) -> Sequence[Operation]:
-    """A chain up to the first step with fewer bytes than a value; empty if it has
-    none."""
+    """The chain up to the first step whose result has fewer bytes than `value`; empty
+    if there is none."""
     found: list[Operation] = []
     for step in chain:
         found += step
@@ -55,9 +56,9 @@ def _narrowed(
 
 
 def _readers(value: SSAValue, members: _Members) -> Iterator[Sequence[Operation]]:
-    """The elementwise members that a value goes through, each the only reader of the
-    one before, behind the members that only it needs, all of them elementwise: such as
-    what is taken off sums for a zero point."""
+    """Yields the chain of elementwise members from `value` on, each the only reader of
+    the one before. A step also has the members that only it needs, if all of these are
+    elementwise: for example, the correction of sums for a zero point."""
     made: set[Operation] = set()
     while len(readers := list(users(value))) == 1:
         (op,) = readers
@@ -73,8 +74,8 @@ def _readers(value: SSAValue, members: _Members) -> Iterator[Sequence[Operation]
 
 
 def _sources(op: Operation, members: _Members) -> Iterator[Sequence[Operation]]:
-    """The members that a result comes from, each through elementwise members that read
-    no other member."""
+    """Yields the members from which `op` is computed, backwards, as long as each is
+    elementwise and reads one other member."""
     while isinstance(op, ElementwiseOp) and len(makers := _makers(op, members)) == 1:
         (op,) = makers
         if len(op.results) > 1:
@@ -89,7 +90,7 @@ def _is_shared(op: Operation) -> bool:
 
 
 def _makers(op: Operation, members: _Members) -> set[Operation]:
-    """The members whose results an operation reads, or views of them."""
+    """The members whose results `op` reads, directly or through views."""
     found: set[Operation] = set()
     for value in op.operands:
         while isinstance(value.owner, Operation) and is_repeated(value.owner):

@@ -16,9 +16,9 @@
   ...
 }
 
-What is sliced has its tiled dimension divided in two, so that an iteration reads, and a
-result that is put together gets, what has the iteration's number. Windows read rows of
-several tiles, so these are counted:
+The tiled dimension of a sliced operand is split in two, so that an iteration reads the
+tile that has its number. So is the tiled dimension of a result that is assembled from
+tiles. Windows read rows of several tiles, so their loops count rows instead:
 
 %f = ...                                  // the first tile, with padding before it
 %n, %r, %k = tgraph.while %c0, %f, ... {  // %k: the last rows of the tile before
@@ -34,7 +34,8 @@ several tiles, so these are counted:
 }
 ...                                       // the last tile, with padding behind it
 
-Where a `tgraph.pad` adds the padding, each tile has one, for the other dimensions, too.
+If a `tgraph.pad` adds the padding, each tile has its own pad, which pads the other
+dimensions, too.
 """
 
 from abc import ABC, abstractmethod
@@ -81,7 +82,7 @@ from .windows import Rows, padding, scale
 
 
 def write_loop(loop: TiledLoop) -> WhileOp:
-    """Replaces the members of a loop by it."""
+    """Replaces the members of `loop` by a `tgraph.while`, which it returns."""
     block = loop.members[0].parent
     assert block is not None
     position = {op: index for index, op in enumerate(block.ops)}
@@ -109,22 +110,22 @@ def write_loop(loop: TiledLoop) -> WhileOp:
 
 
 class _Writer:
-    """Writes a loop in front of an operation, and what comes before and after it.
+    """Writes a loop before `anchor`, with the operations that set it up and follow it.
 
-    A loop through windows has its first and its last tile in front of it and behind it:
-    only these have padding.
+    The first and the last tile of a loop through windows, which alone have padding, are
+    peeled: they come before and after the loop.
     """
 
     def __init__(self, loop: TiledLoop, anchor: Operation):
         self.loop = loop
         self.anchor = anchor
-        self.origin = loop.members[0]  # of what is written
+        self.origin = loop.members[0]  # gives its location to new operations
         type = tensor_type_of(self.origin.results[0].type)
         self.number = with_element(with_shape(type, ()), i32)
         self.place = {value: n for n, value in enumerate(loop.carried, 1)}
-        """Of what is carried, after the counter: what is put together and added up."""
+        """The numbers of assembled results and of sums among the carried values."""
         self.line = {op: n for n, op in enumerate(loop.kept, len(self.place) + 1)}
-        """And rows that the next tile reads again."""
+        """The numbers of rows that the next tile reads again, by their member."""
         self.carried: list[SSAValue] = []
         self.needed = Needed()
 
@@ -152,7 +153,7 @@ class _Writer:
         return written
 
     def results(self) -> Mapping[SSAValue, SSAValue]:
-        """What replaces the results of members."""
+        """The values that replace the results of members."""
         return {v: self._whole(v, self.carried[n]) for v, n in self.place.items()}
 
     def insert(self, op: Operation) -> None:
@@ -175,7 +176,7 @@ class _Writer:
         return ConstantOp(IntegerAttr(number, i32), self.number)
 
     def with_tiles(self, type: AnyTensor, dim: int) -> AnyTensor:
-        """With a dimension for the tiles' number in front of that which is tiled."""
+        """The type with dimension `dim` split in two: tiles, and rows of a tile."""
         shape = type.get_shape()
         size = shape[dim] // self.loop.tiles
         return with_shape(
@@ -183,27 +184,27 @@ class _Writer:
         )
 
     def _empty(self, value: SSAValue) -> SSAValue:
-        """What tiles of a result are put into."""
+        """The initial value of a result that is assembled from tiles."""
         type = tensor_type_of(value.type)
         if not self.loop.is_peeled:
             type = self.with_tiles(type, self.loop.dim(value))
         return self._filled(0, type)
 
     def _first_sum(self, op: Operation) -> SSAValue:
-        """What parts are combined with, first."""
+        """The initial value that parts are combined with."""
         if isinstance(op, ScatterOp):
             return op.inputs[0]
         type, kind = _sum_type(op, self.loop), self.loop.parts[op].kind
         return self._filled(identity(kind, type.element_type), type)
 
     def _first_line(self, op: Operation) -> SSAValue:
-        """What the first tile's last rows are put into."""
+        """The initial value that the last rows of the first tile are put into."""
         type = tensor_type_of(op.results[0].type)
         type = resized(type, self.loop.dims[op], self.loop.kept[op])
         return self._filled(0, type)
 
     def _whole(self, value: SSAValue, result: SSAValue) -> SSAValue:
-        """A member's result, from what is carried."""
+        """A member's result in its own type, from the carried value."""
         self.origin = cast(Operation, value.owner)
         if result.type == value.type:
             return result
@@ -224,7 +225,7 @@ class _Writer:
 
 
 class _Tile(ABC):
-    """Writes what is computed of one tile."""
+    """Writes the operations that compute one tile."""
 
     is_first = False
     is_last = False
@@ -233,19 +234,19 @@ class _Tile(ABC):
         self.writer = writer
         self.loop = writer.loop
         self.tiles: dict[SSAValue, tuple[SSAValue, int]] = {}
-        """Of the members' results, and the row of the tile that they begin with."""
+        """For each member's result, its available rows, and the number of the first."""
         self.new: dict[SSAValue, SSAValue] = {}
-        """What this tile adds to them."""
+        """For each member's result, the value that this tile computes."""
         self.read: dict[tuple[SSAValue, int], SSAValue] = {}
-        """What a member reads, slices and views; each has its own, so that none is kept
-        for others."""
+        """The slices and views that a member reads. Each member has its own, so that
+        none stays live for others."""
         self.transposed: dict[tuple[SSAValue, Rows], SSAValue] = {}
-        """Rows of members in another order of dimensions. They take no memory, and a
-        group of several readers reads them once."""
+        """Transposed rows of members. They take no memory, and a group with several
+        readers of them reads them once."""
         self.needed = writer.needed
 
     def write(self) -> None:
-        """Writes the members; then what is put together."""
+        """Writes the members, then the updates of assembled results."""
         place = self.writer.place
         self.zero = self.add(self.writer.constant(0))
         for op in self.loop.members:
@@ -261,44 +262,44 @@ class _Tile(ABC):
         for value, number in place.items():
             self.set(number, self.new[value])
 
-    # Where the tile is
+    # Access to values, in the loop or outside
 
     @abstractmethod
     def add(self, op: TensorOp | ReadOp) -> SSAValue: ...
 
     @abstractmethod
     def get(self, place: int) -> SSAValue:
-        """What is carried."""
+        """The carried value number `place`."""
 
     @abstractmethod
     def set(self, place: int, value: SSAValue) -> None: ...
 
     @abstractmethod
     def give(self, value: SSAValue) -> SSAValue:
-        """A value from outside."""
+        """`value`, which comes from outside, as this tile can read it."""
 
     @abstractmethod
     def start(self, size: int, row: int) -> SSAValue:
-        """The number among all rows that a row of the tile has, which has `size`."""
+        """The number, among all rows, of row `row` of this tile of `size` rows."""
 
     @abstractmethod
     def slice(self, value: SSAValue, along: int, rows: Rows) -> SSAValue:
-        """Rows of a value from outside."""
+        """Rows of a value from outside, counted from the first row of the tile."""
 
-    # What it computes
+    # Computation
 
     def size(self, value: SSAValue, along: int) -> int:
-        """The rows that a tile has."""
+        """The number of rows that a tile of `value` has."""
         return shape_of(value)[along] // self.loop.tiles
 
     def _rows(self, op: Operation) -> Rows:
-        """Those that a member computes, counted from the first row of the tile."""
+        """The rows that a member computes, counted from the first row of the tile."""
         size = self.size(op.results[0], self.loop.dims[op])
         ahead = self.loop.ahead[op]
         return 0 if self.is_first else ahead, size + (0 if self.is_last else ahead)
 
     def _compute(self, op: Operation) -> None:
-        """Adds a member's rows."""
+        """Writes the computation of a member's rows."""
         assert isinstance(op, TensorOp)
         dim, rows = self.loop.dims[op], self._rows(op)
         read, properties = rows, {}
@@ -319,8 +320,8 @@ class _Tile(ABC):
             self.tiles[value] = self._with_line(op, result, rows[0])
 
     def _inside(self, value: SSAValue, along: int, rows: Rows) -> tuple[Rows, Rows]:
-        """Those rows that a value has, of some that are counted from the first of the
-        tile, and how many there are before these and after them."""
+        """Splits `rows`, counted from the first row of the tile, into those that
+        `value` has and the numbers of padding rows before and after them."""
         low = max(0, -rows[0]) if self.is_first else 0
         size = self.size(value, along)
         high = max(0, rows[1] - size) if self.is_last else 0
@@ -329,8 +330,8 @@ class _Tile(ABC):
     def _with_line(
         self, op: Operation, rows: SSAValue, start: int
     ) -> tuple[SSAValue, int]:
-        """A member's rows behind those that were kept of the tile before, and where
-        they start; keeps what the next tile needs."""
+        """A member's rows, after those kept of the previous tile, and the number of the
+        first row. Keeps the rows that the next tile needs."""
         if op not in self.loop.kept:
             return rows, start
         dim, place, kept = self.loop.dims[op], self.writer.line[op], self.loop.kept[op]
@@ -339,7 +340,7 @@ class _Tile(ABC):
         if not self.is_last:
             end = shape_of(rows)[dim]
             last = self.add(slice_of(rows, dim, (end - kept, end)))
-            if self.is_first:  # so that no more is stored than these
+            if self.is_first:  # so that only these rows are stored
                 last = self._update(self.get(place), last, dim, self.zero)
             self.set(place, last)
         return rows, start
@@ -355,7 +356,7 @@ class _Tile(ABC):
         return self.add(joined)
 
     def _sum(self, op: Operation, place: int) -> SSAValue:
-        """The parts so far of a result, combined with this tile's."""
+        """The combination of a result's parts so far with the part of this tile."""
         assert isinstance(op, TensorOp)
         tiles = [
             self._tile(value, along, (0, self.size(value, along)))
@@ -374,7 +375,7 @@ class _Tile(ABC):
         return self.add(combine(together, result_types=[type]))
 
     def _put(self, value: SSAValue, place: int) -> SSAValue:
-        """The tiles so far of a result, and this one's."""
+        """A result with its tiles so far and the rows of this one."""
         dim, whole, rows = self.loop.dim(value), self.get(place), self.new[value]
         first, _ = self._rows(cast(Operation, value.owner))
         start = self.start(self.size(value, dim), first)
@@ -393,13 +394,13 @@ class _Tile(ABC):
     ) -> Sequence[SSAValue]:
         return [start if d == along else self.zero for d in range(type.get_num_dims())]
 
-    # What it reads
+    # Operands
 
     def _divides(self, size: int) -> bool:
         return size % self.loop.tiles == 0
 
     def _tile(self, value: SSAValue, along: int, rows: Rows) -> SSAValue:
-        """Rows of a value: made by a member, a view of one, or sliced."""
+        """Rows of a value, which a member or a view computes, or a slice takes."""
         views: list[tuple[TensorOp, int, Rows]] = []
         while value not in self.tiles and (value, along) not in self.read:
             op, needed = value.owner, None
@@ -426,7 +427,7 @@ class _Tile(ABC):
         return tile
 
     def _seen(self, view: TensorOp, along: int, rows: Rows, tile: SSAValue) -> SSAValue:
-        """Rows of a view of a tile; of a transposed member once for all readers."""
+        """Rows of a view of `tile`. Transposes a member once for all readers."""
         if not isinstance(view, TransposeOp) or view.inputs[0] not in self.tiles:
             return self._view(view, along, rows, [tile])
         key = view.result, rows
@@ -435,7 +436,7 @@ class _Tile(ABC):
         return self.transposed[key]
 
     def _made(self, value: SSAValue, along: int, rows: Rows) -> SSAValue:
-        """Rows that a member has made."""
+        """Rows that a member has computed."""
         tile, start = self.tiles[value]
         if rows == (start, start + shape_of(tile)[along]):
             return tile
@@ -465,7 +466,7 @@ class _Tile(ABC):
         return self.add(e.ConvertOp([iota], result_types=[type]))
 
     def _padded(self, op: PadOp, along: int, rows: Rows, tile: SSAValue) -> SSAValue:
-        """Rows of a value with their own part of its padding."""
+        """Rows of a padded value, with the padding that belongs to this tile."""
         size = rows[1] - rows[0]
         if tile.type == resized(tensor_type_of(op.result.type), along, size):
             return tile
@@ -518,9 +519,9 @@ class _Iteration(_Tile):
         types = [VariableType(tensor_type_of(value.type)) for value in self.inputs]
         self.block = Block(arg_types=types)
         self.given: dict[SSAValue, SSAValue] = {}
-        """Values from outside, as they are called in the body."""
+        """The block arguments for values from outside."""
         self.divided: dict[tuple[SSAValue, int], SSAValue] = {}
-        """Values whose tiles are read, with a dimension for the tiles' number."""
+        """Values whose tiles are read, with the tiled dimension split in two."""
         self.index = self.get(0)
 
     def write(self) -> None:
@@ -593,7 +594,7 @@ class _Iteration(_Tile):
 
 
 def _sum_type(op: Operation, loop: TiledLoop) -> AnyTensor:
-    """In which parts are added up: f32 for smaller floats."""
+    """The type in which parts of a result are combined: sums of small floats in f32."""
     type = tensor_type_of(op.results[0].type)
     element = type.element_type
     is_sum = loop.parts[op].kind in ("add", "multiply")

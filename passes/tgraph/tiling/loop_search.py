@@ -1,7 +1,7 @@
-"""Finds loops over tiles that would lower what a block needs, by an estimate.
+"""Finds loops over tiles that would lower the peak of a block, by an estimate.
 
-It takes what is stored now for what would be stored in a tile, and the order as it is.
-So the outcome is a proposal, which is to be measured.
+The estimate assumes that tiles store the values that are stored now, and that the order
+does not change. The result is therefore a proposal, which the caller has to measure.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,34 +28,34 @@ from .twice import Again
 from .windows import is_remade, users
 
 IN_CACHE = 1 << 19
-"""Bytes: half of a core's second cache, which a tile may fill."""
+"""In bytes: half of a core's L2 cache, which a tile may fill."""
 
 MOST_LOOPS = 8
-"""That are written in a block."""
+"""The most loops that are written in a block."""
 
 A_SIXTH = 6
-"""Of what is live around a loop: nor need they be smaller than this part of it."""
+"""Tiles may always take a sixth of the bytes that are live around their loop."""
 
 LEAST_ROWS = 16
-"""That a tile has along its dimension, if there are as many, but for smaller tiles."""
+"""The fewest rows of a tile, where possible, if tiles may fill `IN_CACHE`."""
 
 SEEDS = 3
-"""Of the largest values that are live at the peak."""
+"""The number of values at the peak, the largest first, around which loops are tried."""
 
 BYTES_PER_NS = 16
-"""Bandwidth of memory for one core, GB/s."""
+"""The memory bandwidth of one core in bytes per nanosecond (GB/s)."""
 
 AGAIN = 4
-"""The part of a block's time that its tiles may take to read anew what each reads all
-of, and to add to sums: a fourth."""
+"""Tiles may take a quarter of their block's time to read again the values that each
+needs whole, and to add to sums."""
 
 FINER = 16
-"""The part of the bytes that a tile may use, down to which tiles are smaller where that
-takes next to no time. From there on a value gets a loop: if it does not fill a tile,
-only where tiles take next to no time."""
+"""Tiles get smaller, down to a sixteenth of the bytes that they may use, where that
+takes little time (`A_TWENTIETH`). A value of at least a sixteenth of these bytes may
+get a loop; if it does not fill a tile, only where tiles take little time."""
 
 A_TWENTIETH = 20
-"""Next to no time: the part of a block's that tiles may take to start."""
+"""Tiles take little time if they take a twentieth of their block's time to start."""
 
 
 @dataclass(frozen=True)
@@ -64,16 +64,16 @@ class _Step:
 
     reads: frozenset[SSAValue]
     writes: Sequence[SSAValue]
-    inside: int = 0  # bytes that live while it runs
+    inside: int = 0  # bytes that are live in it while it runs
 
 
 class Estimate:
-    """What is live in a block, whose groups are taken apart.
+    """The live bytes of a block whose groups are taken apart.
 
-    sizes: bytes of the values that were stored when there were groups.
-    time: nanoseconds that the block took then.
-    inside: bytes that live in loops and branches while they run.
-    behind: what comes after values without reading them.
+    sizes: the bytes of each value that was stored when there were groups.
+    time: the nanoseconds that the block took with the groups.
+    inside: the bytes that are live in each loop and branch while it runs.
+    behind: by operation, the values that it must follow without reading them.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Estimate:
         self.sizes = sizes
         self.around = Surroundings(block, behind)
         self._steps: dict[Operation, _Step] = {}
-        read: dict[SSAValue, frozenset[SSAValue]] = {}  # through what is not stored
+        read: dict[SSAValue, frozenset[SSAValue]] = {}  # the stored values behind each
         for op in block.ops:
             reads = frozenset[SSAValue]().union(
                 *(read.get(value, ()) for value in op.operands)
@@ -100,20 +100,20 @@ class Estimate:
         self._remade = [
             op for op, step in self._steps.items() if step.writes and is_remade(op)
         ]
-        """What is stored, but not where only tiles read it: each makes its own."""
+        """Operations with stored results that tiles repeat if only tiles read them."""
         steps = list(self._steps.values())
         self._during = during = _profile(steps, sizes)
         self.peak = max(during, default=0)
         self.enough = self.peak * 9 // 10
-        """More than this is live at a peak."""
+        """A step is part of a peak if more bytes than these are live."""
         self.peaks = _peaks(during, self.enough)
         self.largest: Sequence[SSAValue] = ()
-        """What is live at the peak, the largest first."""
+        """The values that are live at the highest peak, the largest first."""
         if during:
             self.largest = _live(steps, sizes, during.index(self.peak))
 
     def live_at_peaks(self) -> Sequence[SSAValue]:
-        """The largest first."""
+        """The values that are live at any peak, the largest first."""
         steps = list(self._steps.values())
         last = {v: at for at, step in enumerate(steps) for v in step.reads}
         before = [0, *accumulate(live > self.enough for live in self._during)]
@@ -126,7 +126,7 @@ class Estimate:
         return sorted(found, key=lambda value: -self.sizes[value])
 
     def with_loop(self, loop: TiledLoop) -> "_WithLoop":
-        """What is live with a loop."""
+        """The live bytes of the block with `loop`."""
         position = self.around.position
         members = set(loop.members)
         remade = {op for op in self._remade if members.issuperset(users(op.results[0]))}
@@ -148,14 +148,14 @@ class Estimate:
         return _WithLoop(outside, at, inside)
 
     def is_lower(self, peak: int, peaks: int) -> bool:
-        """Whether a tenth less is live at most, or no more and at fewer peaks: those of
-        equal layers need a loop each."""
+        """Whether `peak` bytes are a tenth less than now, or not more and the peaks are
+        fewer: equal layers have equal peaks, each of which needs a loop."""
         return peak < self.enough or (peak <= self.peak and peaks < self.peaks)
 
     def time_to_start(self, loop: TiledLoop) -> int:
-        """Nanoseconds that each tile takes, however small: to start the operations
-        that store something, and to read what it has no tiles of. Libraries pack that
-        for each tile again, even if it is in the cache."""
+        """The nanoseconds that each tile takes, however small, to start the operations
+        that store something and to read the values that it needs whole. Libraries pack
+        these values again for each tile, even if they are in the cache."""
         starts = (op for op in loop.members if self._steps[op].writes)
         starting = sum(LAUNCH + time_to_start_library(op) for op in starts)
         return starting + _bytes_again(loop) // BYTES_PER_NS
@@ -164,7 +164,7 @@ class Estimate:
 def _live(
     steps: Sequence[_Step], sizes: Mapping[SSAValue, int], at: int
 ) -> Sequence[SSAValue]:
-    """What is live during a step, the largest first."""
+    """The values that are live during step `at`, the largest first."""
     later = frozenset[SSAValue]().union(*(step.reads for step in steps[at:]))
     written = [value for step in steps[: at + 1] for value in step.writes]
     live = [v for v in written if v in later or v in steps[at].writes]
@@ -172,7 +172,7 @@ def _live(
 
 
 def _profile(steps: Sequence[_Step], sizes: Mapping[SSAValue, int]) -> list[int]:
-    """The bytes that are live during each step, of the values that have sizes."""
+    """The bytes that are live during each step, of values in `sizes` and inside it."""
     last: dict[SSAValue, int] = {}
     for index, step in enumerate(steps):
         for value in (*step.writes, *step.reads):
@@ -191,18 +191,18 @@ def _profile(steps: Sequence[_Step], sizes: Mapping[SSAValue, int]) -> list[int]
 
 
 def is_given(value: SSAValue) -> bool:
-    """Whether a loop makes a value in memory that the block is given: in a result, not
-    in a variable, whose old contents its tiles may read."""
+    """Whether a loop computes `value` directly in memory that the block is given: in
+    that of a result, not of a variable, whose old contents tiles may read."""
     return any(not isinstance(user, TensorOp | AssignOp) for user in users(value))
 
 
 @dataclass(frozen=True)
 class _WithLoop:
-    """Bytes that are live with a loop.
+    """The live bytes of a block with a loop.
 
-    outside: in each step, without those in the loop.
-    at: which step the loop is.
-    inside: in the loop, were all one tile.
+    outside: the live bytes in each step, without those in the loop.
+    at: the number of the loop's step.
+    inside: the live bytes in the loop if it had one tile.
     """
 
     outside: Sequence[int]
@@ -210,46 +210,47 @@ class _WithLoop:
     inside: int
 
     def during(self, tiles: int) -> Sequence[int]:
-        """In each step, with so many tiles."""
+        """The live bytes in each step, with `tiles` tiles."""
         loop = self.outside[self.at] + self.inside // tiles
         return [*self.outside[: self.at], loop, *self.outside[self.at + 1 :]]
 
 
 def _peaks(during: Sequence[int], enough: int) -> int:
-    """How often more than `enough` is live, for however many steps."""
+    """The number of runs of consecutive steps in which more than `enough` bytes are
+    live."""
     is_above = [False, *(live > enough for live in during)]
     return sum(now and not before for before, now in pairwise(is_above))
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """A loop, and the bytes that live with it, while it runs, and in it, at most."""
+    """A loop, and the bytes that are live with it according to the estimate."""
 
     loop: TiledLoop
-    peak: int
-    peaks: int  # that are left
-    during: int
-    inside: int
+    peak: int  # of the block
+    peaks: int  # the number of peaks that remain
+    during: int  # while the loop runs
+    inside: int  # in the loop
 
     @property
     def bytes(self) -> tuple[float, int, int]:
-        """What to have as few of as possible. Tiles that add to sums, and read and
-        write them, have to take a tenth less than those that only write results."""
+        """The cost to minimize. A loop whose tiles add to sums, and so read and write
+        these, has to take a tenth less than one whose tiles only write results."""
         peak = self.peak * (1.1 if self.loop.parts else 1)
         return peak, self.peaks, self.during
 
 
 _Peaks = tuple[int, int]
-"""Estimates of what is live at most in a block: without loops over tiles, and with."""
+"""Estimated peaks of a block in bytes: without loops over tiles, and with them."""
 
 
 @dataclass
 class Written:
-    """What has become of a function.
+    """The loops that were written in a function.
 
-    loops: over tiles.
-    again: how many values they compute again.
-    has_tried: whether there were loops around what is computed again to choose from.
+    loops: the loops over tiles.
+    again: the number of values that loops compute again.
+    has_tried: whether the search could choose loops that compute values again.
     """
 
     loops: list[TiledLoop] = field(default_factory=list[TiledLoop])
@@ -262,11 +263,11 @@ def written(
 ) -> Written:
     """Takes the groups of a function apart and writes loops that lower its peak.
 
-    tile_bytes: that a tile may need.
+    tile_bytes: the bytes that a tile may need.
     share: the part of a block's time that computing values again may take.
 
-    There are no loops unless they lower the estimate for the function's block by a
-    tenth, and to at most `most`. Then the function is to be thrown away.
+    Returns no loops unless they lower the estimate for the function's block by a tenth,
+    and to at most `most` bytes. Without loops, the caller has to discard `func`.
     """
     done = Written()
     peaks: dict[Block, _Peaks] = {}
@@ -277,7 +278,7 @@ def written(
         else:
             live = live_bytes(block, alignment)
             peaks[block] = live, live
-        if peaks[block][1] > most:  # as much lives around it
+        if peaks[block][1] > most:  # blocks around it need at least as much
             return replace(done, loops=[])
     without, peak = peaks[func.body.block]
     if is_static_block(func.body.block) and peak * 10 > without * 9:
@@ -294,10 +295,10 @@ def _write(
     most: float,
     share: float,
 ) -> _Peaks:
-    """Adds loops of a block. Returns the estimates of its peak without any, and with;
-    the latter is too low if it is more than `most`.
+    """Adds loops to a block. Returns the estimates of its peak without and with loops.
+    If the latter exceeds `most`, it is only a lower bound of the estimate.
 
-    peaks: the same of the blocks in it.
+    peaks: the estimates for the blocks nested in it.
     """
     memory = memory_graph(block, alignment)
     without, inside = (
@@ -339,16 +340,16 @@ def _write(
 
 
 def least_bytes(tile_bytes: int) -> int:
-    """That a value has which gets a loop around it."""
+    """The fewest bytes of a value that gets a loop around it."""
     return max(tile_bytes // FINER, 1)
 
 
 def lowest(estimate: Estimate, tile_bytes: int) -> Proposal | None:
-    """The loop with which the least lives, if that is a tenth less than without, or if
-    one of several peaks goes.
+    """The loop with the lowest peak, if that is a tenth lower than without the loop, or
+    if the loop removes one of several peaks.
 
-    Values that were taken into the loop around another one are tried, too: the loops
-    around them may take in something else, and be the only ones that meet a budget.
+    Values in the loop around another value are tried, too: the loops around them may
+    have other members, and be the only ones that meet a budget.
     """
     best: Proposal | None = None
     for value in estimate.largest[:SEEDS]:
@@ -374,7 +375,7 @@ def lowest(estimate: Estimate, tile_bytes: int) -> Proposal | None:
 
 
 def _numbers(value: SSAValue, dim: int, tile_bytes: int) -> Sequence[int]:
-    """The numbers of tiles that a loop may have which begins with a value."""
+    """The numbers of tiles that a loop around `value` may have, ascending."""
     shape = shape_of(value)
     numbers = _divisors(shape[dim])[1:]
     numbers = [n for n in numbers if n >= LEAST_TILES] or numbers
@@ -393,11 +394,12 @@ def _around(
     limit: int,
     is_small: bool,
 ) -> Iterator[Proposal]:
-    """Loops around a seed along a dimension, in no more tiles than they need; no more
-    of them when too much lives around one, which more tiles do not change.
+    """Yields loops around `seed` along `dim`, with more and more tiles up to as many as
+    needed. Stops when the bytes outside a loop, which more tiles do not change, are too
+    many.
 
-    is_small: whether the seed's value fits into a tile. Then there are only loops that
-        take next to no time.
+    is_small: whether the value of `seed` fits into a tile. Then only loops that take
+        little time are proposed.
     """
     loop: TiledLoop | None = None
     tiles = next(iter(numbers), None)
@@ -425,18 +427,18 @@ def _around(
         more = _enough(numbers, inside, max(tile_bytes, outside // A_SIXTH))
         finer = _enough(numbers, inside, max(tile_bytes // FINER, outside // A_SIXTH))
         more = max([more, *(n for n in numbers if n <= min(cheap, finer))])
-        if loop.is_peeled:  # smaller tiles take in less
+        if loop.is_peeled:  # loops of smaller tiles have fewer members
             more = next((n for n in numbers if tiles < n <= more), tiles)
         tiles = more if more > tiles else None
 
 
 def _enough(numbers: Sequence[int], inside: int, wanted: int) -> int:
-    """The first number of tiles that need no more than `wanted` each; else the last."""
+    """The first number of tiles that need at most `wanted` bytes each, or the last."""
     return next((n for n in numbers if inside <= n * wanted), numbers[-1])
 
 
 def _of_lines(loop: TiledLoop) -> int:
-    """Bytes of the rows that tiles keep for the next."""
+    """The bytes of the rows that a tile keeps for the next one."""
     return sum(
         bytes_of(op.results[0]) * rows // shape_of(op.results[0])[loop.dims[op]]
         for op, rows in loop.kept.items()
@@ -444,14 +446,14 @@ def _of_lines(loop: TiledLoop) -> int:
 
 
 def again(loop: TiledLoop) -> int:
-    """Nanoseconds for what each tile reads and writes, but has no tiles, as far as it
-    has left the cache: all of it, if that is twice as large."""
+    """The nanoseconds in which each tile reads and writes the values that it needs
+    whole, as far as they have left the cache: all, if they are twice its size."""
     bytes, cache = _bytes_again(loop), 2 * IN_CACHE
     return max(min(bytes, 2 * (bytes - cache)), 0) // BYTES_PER_NS
 
 
 def _bytes_again(loop: TiledLoop) -> int:
-    """Bytes that each tile reads and writes, but has no tiles of."""
+    """The bytes of values that each tile reads and writes whole."""
     bytes = sum(
         bytes_of(value)
         for op in loop.members
@@ -463,6 +465,6 @@ def _bytes_again(loop: TiledLoop) -> int:
 
 
 def _divisors(size: int) -> Sequence[int]:
-    """In order."""
+    """The divisors of `size`, ascending."""
     small = [n for n in range(1, isqrt(size) + 1) if size % n == 0]
     return sorted({*small, *(size // n for n in small)})

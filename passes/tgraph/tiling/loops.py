@@ -1,9 +1,10 @@
 """Finds operations that one loop can compute, a tile in each iteration.
 
-A loop grows from one operation, along one dimension of its result, to what it reads and
-to what reads it. Of a tile a member makes a tile of its result, or a part of it: a sum
-over the tiled dimension is the sum of what tiles add to it, and is there when the loop
-has ended. So the values in between need the memory of one tile.
+A loop grows from one operation, along one dimension of its result, to the operations
+that define its operands or read its results. From a tile of its operands, a member
+computes a tile of its result, or a part: a sum over the tiled dimension is the sum of
+the tiles' parts, and is complete when the loop has ended. Values inside the loop thus
+need the memory of one tile.
 
     forward and backward of a linear layer, by rows of %x:
 
@@ -12,14 +13,15 @@ has ended. So the values in between need the memory of one tile.
     %l = reduce(%e)          part        sums are carried
     %g = dot(%x^T, %e)       part        both operands sliced
 
-Views, iotas, constants of one number and padding for windows are no members: each tile
-makes its own. What members need whole is computed before the loop, so nothing that it
-depends on can be a member; what depends on parts comes after.
+Views, iotas, constants of one number and padding for windows are not members: each tile
+makes its own. Values that members need whole are computed before the loop, so no
+operation that they depend on can be a member. Operations that depend on parts come
+after the loop.
 
-A window reads rows of the tile before, which are kept, and of the one after. So what
-it reads is computed ahead, and what that reads even more so: where rows [4, 8) belong
-to a tile, rows [4 + ahead, 8 + ahead) are computed. Windows that would reach further
-than one tile are no members.
+A window reads rows of the previous tile, which are kept, and of the next one. Its
+operand is therefore computed ahead, and that one's operand further ahead: when rows
+[4, 8) belong to a tile, rows [4 + ahead, 8 + ahead) are computed. Windows that reach
+further than one tile are not members.
 
     %a = relu(%x)                 ahead 2, 2 rows kept
     %b = conv3x3(%a)              ahead 1, 1 row kept
@@ -44,31 +46,32 @@ from .regions import has_effect
 from .windows import Rows, Window, is_padding, is_remade, padded, scale, users, window
 
 LEAST_TILES = 3
-"""Through windows: the first and the last, which have padding, and one between."""
+"""The fewest tiles of a loop through windows: the first and the last one, which have
+padding, and one between."""
 
 
 @dataclass(frozen=True, eq=False)
 class TiledLoop:
-    """What one loop computes, and how."""
+    """The operations that one loop computes, and how."""
 
     tiles: int
     members: Sequence[Operation]  # in order
     needs: Mapping[Operation, Needs]  # of the members
-    dims: Mapping[Operation, int]  # along which there are tiles of their results
-    parts: Mapping[Operation, Part]  # those that combine tiles
-    before: Sequence[Operation]  # what else of the block comes before the loop
-    after: Sequence[Operation]  # and after it
+    dims: Mapping[Operation, int]  # along which the members' results are tiled
+    parts: Mapping[Operation, Part]  # of members that combine tiles
+    before: Sequence[Operation]  # other operations that come before the loop
+    after: Sequence[Operation]  # other operations that come after the loop
     padding: Sequence[Operation]  # pads that only tiles make
-    sliced: Sequence[SSAValue]  # what it takes tiles of, but for what members make
+    sliced: Sequence[SSAValue]  # values from outside of which it takes tiles
     ahead: Mapping[Operation, int]  # rows by which members are ahead of their tiles
     kept: Mapping[Operation, int]  # rows that the next tile reads again
-    is_peeled: bool  # whether a tile reads rows of others
+    is_peeled: bool  # whether a tile reads rows of other tiles
     sizes: Collection[int] | None
-    """That had to be divided into tiles; None where windows were looked at, too."""
+    """The sizes that were tested for divisibility; None if windows mattered, too."""
 
     @cached_property
     def outputs(self) -> Sequence[SSAValue]:
-        """The results whose tiles are put together, as others read them."""
+        """The results that the loop assembles from tiles for operations outside."""
         inside = set(self.members)
         return [
             value
@@ -78,16 +81,16 @@ class TiledLoop:
         ]
 
     def dim(self, value: SSAValue) -> int:
-        """Along which dimension there are tiles of a member's result."""
+        """The dimension along which `value`, a member's result, is tiled."""
         return self.dims[cast(Operation, value.owner)]
 
     @property
     def carried(self) -> Sequence[SSAValue]:
-        """The members' results that are there after the loop."""
+        """The members' results that are available after the loop."""
         return [*self.outputs, *(op.results[0] for op in self.parts)]
 
     def in_tiles(self, tiles: int) -> "TiledLoop | None":
-        """The same loop in another number of tiles; None if others could be members."""
+        """This loop with `tiles` tiles; None if it might then have other members."""
         if self.sizes is None or any(
             (size % tiles == 0) != (size % self.tiles == 0) for size in self.sizes
         ):
@@ -96,9 +99,10 @@ class TiledLoop:
 
 
 class Needed(dict[tuple[Operation, int], Needs | None]):
-    """What a tile of a result needs, by operation and dimension, looked up once.
+    """The slices that a tile of a result needs, by operation and dimension, cached.
 
-    As `needs` says, but that the tile of an iota begins where the loop says.
+    Extends `needs` to windows, to their padding, and to iotas along their dimension,
+    whose tiles begin where the loop says.
     """
 
     def __init__(self) -> None:
@@ -121,7 +125,8 @@ class Needed(dict[tuple[Operation, int], Needs | None]):
         return known
 
     def rows(self, value: SSAValue, dim: int) -> int:
-        """Of a value, without padding for windows: what tiles divide."""
+        """The size of `value` along `dim` without padding for windows, which is what
+        tiles divide."""
         if (known := self._rows.get((value, dim))) is None:
             known = self.shape(value)[dim] - sum(padded(value, dim))
             self._rows[value, dim] = known
@@ -144,8 +149,8 @@ class Needed(dict[tuple[Operation, int], Needs | None]):
     def tiled_with(
         self, op: Operation, operand: int
     ) -> Sequence[tuple[int, int, int | None]]:
-        """For each dimension along which the results can be tiled, it, its size, and
-        along which dimension its tiles need an operand."""
+        """For each dimension along which the results of `op` can be tiled: the
+        dimension, its size, and the dimension along which `operand` is then sliced."""
         if (known := self._tiled_with.get((op, operand))) is None:
             is_known = isinstance(op, TensorOp) and op.res
             sizes = self.shape(op.results[0]) if is_known else ()
@@ -159,8 +164,8 @@ class Needed(dict[tuple[Operation, int], Needs | None]):
     def divided(
         self, op: Operation, along: int, divides: Callable[[int], bool]
     ) -> Needs | None:
-        """What a tile of a view, iota or number needs; None if it can't be divided so.
-        Then the whole of it is sliced."""
+        """The slices that a tile of a view, iota or number needs. None if it cannot be
+        divided in this way; its result is then computed whole and sliced."""
         found = self[op, along]
         if found is None or not all(
             dim is None or divides(self.rows(operand, dim))
@@ -171,22 +176,23 @@ class Needed(dict[tuple[Operation, int], Needs | None]):
 
 
 class Surroundings:
-    """What loops around operations of a block ask of it, looked up once. Sets of its
-    operations are integers, a bit for each position."""
+    """Cached facts about a block that all searches for loops in it need. A set of its
+    operations is an integer with a bit for each position."""
 
     def __init__(
         self, block: Block, behind: Mapping[Operation, Sequence[SSAValue]] | None = None
     ) -> None:
-        """`behind` are values that operations come after, without reading them."""
+        """`behind`: the values that an operation must follow without reading them."""
         self.needed = Needed()
         self.ops = list(block.ops)
         self.position = {op: index for index, op in enumerate(self.ops)}
         self.read: list[int] = []
-        """Of each operation, the set of those whose results it reads."""
+        """For each operation, the set of those that define values that it reads, or
+        that it has in `behind`."""
         self.with_ancestors: list[int] = []
-        """Of each operation, the set of it and of what it depends on."""
+        """For each operation, the set of it and of all that it depends on."""
         self.behind: list[int] = []
-        """Of each operation, the set of those that it comes after all the same."""
+        """For each operation, the set of those that define its values in `behind`."""
         for index, op in enumerate(self.ops):
             behind_op = self._makers((behind or {}).get(op, ()))
             read = self._makers(operands_of(op)) | behind_op
@@ -202,24 +208,23 @@ class Surroundings:
 
     @cached_property
     def effects(self) -> Collection[Operation]:
-        """What reads or writes variables."""
+        """The operations that read or write variables."""
         return frozenset(filter(has_effect, self.ops))
 
     def _makers(self, values: Iterable[SSAValue]) -> int:
-        """The set of what makes values."""
+        """The set of operations that define `values`."""
         made = 0
         for value in values:
             made |= self.bit(value.owner)
         return made
 
     def bit(self, op: Operation | Block) -> int:
-        """The set of an operation; empty if it is not in the block."""
+        """The set that has only `op`; empty if `op` is not in the block."""
         index = self.position.get(cast(Operation, op))
         return 0 if index is None else 1 << index
 
     def may_join(self, op: Operation) -> bool:
-        """Whether tiles of an operation can be computed, if tiles of what it reads are
-        there."""
+        """Whether tiles of `op` can be computed from tiles of its operands."""
         if (known := self._may_join.get(op)) is None:
             known = self._may_join[op] = (
                 isinstance(op, TensorOp)
@@ -234,9 +239,10 @@ class Surroundings:
 def tiled_loop(
     around: Surroundings, seed: Operation, dim: int, tiles: int
 ) -> TiledLoop | None:
-    """The largest loop found around an operation; None if it can't be tiled so.
+    """The largest loop found that contains `seed`, tiled along `dim`; None if there is
+    none.
 
-    What the operation needs whole comes before the loop, with all that this depends on.
+    Operands that `seed` needs whole come before the loop, with all that they depend on.
     So the loop of a U-Net's last level, which reads the level below whole, does not
     begin with the first level.
     """
@@ -258,8 +264,9 @@ def tiled_loop(
 def loop_behind(
     around: Surroundings, stacks: Sequence[SSAValue], tiles: int
 ) -> TiledLoop | None:
-    """The largest loop over rows of results of another loop, which makes a row of each
-    for each tile: what comes before that loop, or needs more of it, is no member."""
+    """The largest loop over rows of `stacks`, which are results of another loop that
+    computes a row of each per iteration. An operation that comes before the other loop,
+    or needs more than rows of the stacks, is not a member."""
     growth = _Growth(tiles, around, stacks=stacks)
     for stack in stacks:
         growth.have_readers_join(stack, 0)
@@ -268,7 +275,7 @@ def loop_behind(
 
 
 _Source = tuple[SSAValue, int | None]
-"""A value, and along which dimension there are tiles of it."""
+"""A value, and the dimension along which it is tiled; None for all of it."""
 
 
 class _Growth:
@@ -287,22 +294,22 @@ class _Growth:
         self.dims: dict[Operation, int] = {}
         self.parts: dict[Operation, Part] = {}
         self.ahead: dict[Operation, int] = {}
-        """How many rows of an operation's result members read ahead of their tiles."""
+        """By operation, how many rows of it members read ahead of their tiles."""
         self._joined = 0
         """The set of members."""
         self._earlier = before
-        """The set of what members need whole, and what that depends on."""
+        """The set of operations that members need whole, and of their ancestors."""
         self._late = 0
-        """The set of what depends on members, and is none."""
+        """The set of operations that depend on members but are not members."""
         self.sliced: dict[Operation, set[int]] = {}
-        """The dimensions along which members slice what others compute."""
+        """By operation, the dimensions along which members slice its results."""
         self.queue: list[Operation] = []
         self._sizes: set[int] = set()
         self._sees_windows = False
         self._read: dict[Operation, Sequence[_Source]] = {}
         self._traced: dict[tuple[SSAValue, int], Sequence[_Source]] = {}
         self._same_in_all: set[_Source] = set()
-        """Views whose tiles are all equal: broadcasts, and along which dimension."""
+        """Views, with the tiled dimension, whose tiles are all equal: broadcasts."""
         if self.source:
             self._joined = self.around.bit(self.source)
             self._earlier = around.with_ancestors[around.position[self.source]]
@@ -312,12 +319,13 @@ class _Growth:
         return self.needed.shape(value)
 
     def _divides(self, size: int) -> bool:
-        """Whether the tiles are of one size."""
+        """Whether `size` can be divided into equal tiles."""
         self._sizes.add(size)
         return size % self.tiles == 0
 
     def join(self, op: Operation, dim: int) -> bool:
-        """Whether tiles of the result can be computed."""
+        """Adds `op` as a member tiled along `dim`, if its tiles can be computed.
+        Returns whether it is such a member."""
         if op in self.dims:
             return self.dims[op] == dim
         if not self._is_new(op) or (needed := self.needed[op, dim]) is None:
@@ -367,7 +375,7 @@ class _Growth:
                 self._add(op)
 
     def _is_new(self, op: Operation) -> bool:
-        """Whether an operation may join."""
+        """Whether `op` may join as a new member."""
         return (
             self.around.may_join(op)
             and not self._earlier & self.around.bit(op)
@@ -375,10 +383,10 @@ class _Growth:
         )
 
     def _can_read(self, op: Operation, needed: Needs | None, dim: int | None) -> bool:
-        """Whether operands are there when a tile needs them; remembers which have to
-        be there as a whole, and which ahead.
+        """Whether the operands are available when a tile needs them. Records which
+        operands are needed whole, and which ahead of their tiles.
 
-        dim: of the result, along which there are tiles.
+        dim: the dimension along which the result is tiled, if it is.
         """
         if needed is None:
             return False
@@ -411,8 +419,8 @@ class _Growth:
         return True
 
     def _move_ahead(self, op: Operation, needed: Needs, dim: int | None) -> bool:
-        """Has members compute what a new one's windows read; whether these stay within
-        the tiles before and after."""
+        """Has members compute ahead the rows that the windows of a new member read.
+        Returns whether all windows stay within the previous and the next tile."""
         ahead: dict[Operation, int] = {}
         queue = [(op, needed, dim)]
         for op, needed, dim in queue:  # grows
@@ -437,8 +445,9 @@ class _Growth:
     def _rows(
         self, op: Operation, needed: Needs, dim: int | None, ahead: int
     ) -> Iterator[tuple[SSAValue, int, Rows | None]]:
-        """What a member reads tiles of: the rows that a tile has, and those that are
-        read, counted from its first; None if views mix rows."""
+        """Yields each value that a member reads in tiles, the number of rows that a
+        tile of it has, and the rows that are read, counted from the tile's first row;
+        None if views mix rows."""
         for value, along in zip(operands_of(op), needed, strict=True):
             if along is None:
                 continue
@@ -458,9 +467,9 @@ class _Growth:
                 yield source, size // self.tiles, scaled
 
     def _sources(self, value: SSAValue, along: int | None) -> Sequence[_Source]:
-        """The value that a tile of a value, or all of it, is made of: what a view is
-        of, and along which dimension; nothing for an iota or a number. And the numbers
-        that it is padded by."""
+        """The values from which a tile of `value`, or all of it if `along` is None, is
+        made through views, with their tiled dimensions; none for an iota or a number.
+        Includes the numbers by which pads extend it."""
         if along is None:
             return ((value, None),)
         if (known := self._traced.get((value, along))) is None:
@@ -487,7 +496,8 @@ class _Growth:
         return [(value, along), *numbers]
 
     def loop(self) -> TiledLoop | None:
-        """The loop of all that joined but what would have to come after it."""
+        """The loop of all operations that joined, without those that would have to come
+        after it; None if it has no members."""
         around = self.around
         ops, position = around.ops, around.position
         source = around.bit(self.source) if self.source else 0
@@ -565,8 +575,8 @@ class _Growth:
         return order == sorted(order)
 
     def narrowed(self, loop: TiledLoop, seed: Operation) -> TiledLoop:
-        """The loop without elementwise members at its ends that only widen what is
-        stored, if it keeps the seed."""
+        """The loop without elementwise members at its start and end that only widen
+        stored values, as long as it contains `seed`."""
         while chain := wide_end(set(loop.members), loop.sliced, loop.outputs):
             if seed in chain:
                 break
@@ -578,8 +588,8 @@ class _Growth:
         return loop
 
     def needed_before(self, op: Operation) -> int:
-        """The set of what has to come before a loop with an operation that joined, but
-        that would come after the loop; empty if it would not."""
+        """The set of operations that must come before the loop so that it can contain
+        `op`, which joined but would come after it; empty if `op` would not."""
         around, found = self.around, 0
         queue = [op] if self._late & around.bit(op) else []
         seen = set(queue)
@@ -599,8 +609,8 @@ class _Growth:
     def _kept(
         self, members: Sequence[Operation]
     ) -> tuple[Mapping[Operation, int], bool]:
-        """The rows of members that the next tile reads again, and whether rows of other
-        tiles are read at all."""
+        """The number of rows of each member that the next tile reads again, and whether
+        any tile reads rows of other tiles."""
         ahead = {op: self.ahead.get(op, 0) for op in members}
         behind, is_peeled = dict(ahead), False
         for op in members:
@@ -613,7 +623,7 @@ class _Growth:
         return {op: n for op in members if (n := ahead[op] - behind[op])}, is_peeled
 
     def _needs(self, op: Operation) -> Needs:
-        """What a member needs of each of its operands."""
+        """The slices of its operands that a member needs."""
         if op in self.parts:
             return self.parts[op].needs
         found = self.needed[op, self.dims[op]]
@@ -621,7 +631,7 @@ class _Growth:
         return found
 
     def _sources_of(self, op: Operation) -> Sequence[_Source]:
-        """What a member reads, and along which dimension it is sliced."""
+        """The values that a member reads, behind views, and how they are sliced."""
         if (known := self._read.get(op)) is None:
             known = self._read[op] = [
                 source

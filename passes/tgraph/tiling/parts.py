@@ -1,8 +1,8 @@
-"""Combines tiles: by sums, maxima, contractions and scattered sums.
+"""Finds operations that combine tiles: reductions, contractions and scattered sums.
 
-Of tiles of its operands, along a dimension that the result lacks, such an operation
-makes a part of its result. All parts together, combined in the order of the tiles, are
-the result: `dot(x^T, g)` is the sum of `dot(x_i^T, g_i)` over tiles of rows.
+From tiles of its operands, along a dimension that the result lacks, such an operation
+computes a part of its result. All parts, combined in the order of the tiles, are the
+result: `dot(x^T, g)` is the sum of `dot(x_i^T, g_i)` over tiles of rows.
 """
 
 from typing import NamedTuple
@@ -15,15 +15,15 @@ from .dimensions import Needs, shape_of, update_dimension
 
 
 class Part(NamedTuple):
-    """What a tile adds to a result."""
+    """How a tile contributes to a result."""
 
     needs: Needs
     kind: str  # of the reduction that combines parts
 
 
 def part(op: Operation, operand: int, along: int) -> Part | None:
-    """How tiles of an operand, along one of its dimensions, make parts of the result;
-    None if they don't."""
+    """How tiles of operand number `operand`, along its dimension `along`, make parts of
+    the result; None if they do not."""
     match op:
         case ReduceOp() if along in op.dimensions.get_values():
             return Part([along], op.kind.data)
@@ -42,7 +42,7 @@ def part(op: Operation, operand: int, along: int) -> Part | None:
 
 
 def _of_scatter(op: ScatterOp, operand: int, along: int) -> Part | None:
-    """A tile of the updates, and of the indices: added to what was there before."""
+    """Adds tiles of the updates, at tiles of the indices, to the parts so far."""
     for updates in range(len(shape_of(op.inputs[2]))):
         indices = update_dimension(op, updates)
         if indices is not None and along == (indices, updates)[operand - 1]:

@@ -1,8 +1,8 @@
 """Finds operations that can be computed together in tiles.
 
-A region grows from one operation, along one dimension of its result, to what it reads
-and to what reads it, within a window of a block. Views and numbers are no members of
-their own: each tile makes those that it reads, and the original stays for others.
+A region grows from one operation, along one dimension of its result, to the operations
+that define its operands or read its results, within a window of a block. Each tile
+repeats the views and numbers that it reads. Their originals stay for other readers.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,15 +24,15 @@ class TileableRegion:
 
     dims: Mapping[Operation, int]  # in order
     needs: Mapping[Operation, Needs]
-    before: Sequence[Operation]  # what else of the window has to come before
-    after: Sequence[Operation]  # and what can come after
-    originals: frozenset[Operation]  # repeated ones that are needed in one tile, too
+    before: Sequence[Operation]  # others in the window that must come before the tiles
+    after: Sequence[Operation]  # others in the window that come after the tiles
+    originals: frozenset[Operation]  # repeated operations that are needed whole, too
     overwritten: Mapping[TensorOp, Sequence[SSAValue]]
-    """What variables held before, by the members that write them."""
+    """The old contents of variables, by the members that write the variables."""
 
     @cached_property
     def outputs(self) -> Sequence[Operation]:
-        """The members whose results are needed in one tile, too."""
+        """The members whose results are needed whole, too."""
         return [
             op
             for op in self.dims
@@ -44,7 +44,7 @@ class TileableRegion:
         ]
 
     def is_stored(self, value: SSAValue) -> bool:
-        """Whether a member's result is needed in one tile, too."""
+        """Whether `value`, a member's result, is needed whole, too."""
         return any(
             use.operation not in self.dims or use.operation in self.originals
             for use in value.uses
@@ -52,7 +52,7 @@ class TileableRegion:
 
 
 class Rules:
-    """What operations of a block need, looked up once."""
+    """The slices that operations of a block need, cached."""
 
     def __init__(self, block: Block):
         self.block = block
@@ -61,7 +61,7 @@ class Rules:
         self.repeated = {op for op in self.ops if is_repeated(op)}
         self._found: dict[tuple[Operation, int], tuple[Needs, int] | None] = {}
         self.overwritten: dict[TensorOp, Sequence[SSAValue]] = {}
-        """What variables hold before they are written, by the operations that do."""
+        """The old contents of variables, by the operations that write the variables."""
         for version in last_versions(block).values():
             while (before := version.previous) is not None:
                 if isinstance(version.writer, TensorOp):
@@ -69,7 +69,7 @@ class Rules:
                 version = before
 
     def needs(self, op: Operation, dim: int, tiles: int) -> Needs | None:
-        """What `needs` says, if everything can be divided into tiles."""
+        """The result of `needs`; None if a size cannot be divided into the tiles."""
         if (op, dim) not in self._found:
             self._found[op, dim] = self._look(op, dim)
         found = self._found[op, dim]
@@ -87,7 +87,7 @@ class Rules:
         return found, gcd(*sliced_sizes(op, dim))
 
     def _is_last_reader(self, op: TensorOp) -> bool:
-        """Whether nobody reads what the operation overwrites, if anything, later."""
+        """Whether no later operation reads the contents that `op` overwrites."""
         position = self.position
         return not op.outs or all(
             at <= position[op]
@@ -99,9 +99,9 @@ class Rules:
 def region(
     rules: Rules, seed: Operation, dim: int, tiles: int, window: Sequence[Operation]
 ) -> TileableRegion | None:
-    """The largest region found in a window, which is a part of the block.
+    """The largest region around `seed` found in `window`, a part of the block.
 
-    None if the seed can't be tiled, or others come in between.
+    None if `seed` cannot be tiled, or if another operation must come between members.
     """
     growth = _Growth(rules, tiles, set(window))
     if seed in rules.repeated or not growth.join(seed, dim):
@@ -121,7 +121,8 @@ class _Growth:
         self.queue: list[Operation] = []
 
     def join(self, op: Operation, dim: int) -> bool:
-        """Whether a tile of the result, along this dimension, can be computed."""
+        """Adds `op` as a member tiled along `dim`, if its tiles can be computed.
+        Returns whether it is such a member."""
         if op in self.dims:
             return self.dims[op] == dim
         if op not in self.window and op not in self.rules.repeated:
@@ -157,7 +158,7 @@ class _Growth:
                     self._join_reader(user, value, self.dims[op])
 
     def _join_reader(self, user: Operation, value: SSAValue, along: int) -> None:
-        """Has a reader join so that it reads tiles of the value."""
+        """Adds `user` if it can read `value` in tiles along dimension `along`."""
         if user in self.dims or not (
             user in self.window or user in self.rules.repeated
         ):
@@ -181,7 +182,7 @@ class _Growth:
             if op in self.rules.repeated and not is_read:
                 del self.dims[op]
         members = [op for op in members if op in self.dims]
-        # Everything in one tile that depends on a member comes after.
+        # Every other operation that depends on a member comes after the tiles.
         dependent = {op for op in members if op not in self.rules.repeated}
         others: list[Operation] = []
         for op in window:
@@ -222,8 +223,8 @@ class _Growth:
         )
 
     def _overwrite_their_parts(self, members: Sequence[Operation]) -> bool:
-        """Whether variables that tiles write are read by the same tiles only, and by
-        nobody after."""
+        """Whether, in the window, the old contents of variables that tiles write are
+        read only by the same tile, and not after it writes."""
         place = {op: index for index, op in enumerate(members)}
         for op in members:
             if not isinstance(op, TensorOp):
@@ -260,7 +261,7 @@ def _needed_by(
     dims: Mapping[Operation, int],
     others: set[Operation],
 ) -> set[Operation]:
-    """The others that members read in one tile, directly or not."""
+    """The operations in `others` that members need whole, directly or not."""
     queue = [
         value.owner
         for op in members

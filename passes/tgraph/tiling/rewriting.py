@@ -1,4 +1,4 @@
-"""Writes regions out in tiles, one after the other.
+"""Rewrites regions as tiles that are computed one after the other.
 
 %1 = tgraph.exponential %0 : tensor<4x8xf32>
 
@@ -53,7 +53,7 @@ def write(region: regions.TileableRegion, tiles: int, last: Operation) -> None:
         op.detach()
         block.insert_op_before(op, last)
     anchor = next(iter(region.after), last)
-    contents: dict[TensorOp, SSAValue] = {}  # of the variables, by who writes them
+    contents: dict[TensorOp, SSAValue] = {}  # of variables, by the members that write
     for op in region.overwritten:
         read = ReadOp(op.outs[0])
         read.location = op.location
@@ -99,9 +99,9 @@ def _write_tile(
     contents: dict[TensorOp, SSAValue],
     anchor: Operation,
 ) -> dict[SSAValue, SSAValue]:
-    """Adds the operations of a tile; returns its values by the original ones.
+    """Adds the operations of a tile. Returns the tile's values by the original values.
 
-    Brings the contents of variables up to date.
+    Updates `contents`, the current contents of variables.
     """
     block = anchor.parent
     assert block is not None
@@ -148,7 +148,7 @@ def _write_tile(
 def _update(
     contents: SSAValue, part: TensorOp, op: TensorOp, dim: int, tile: int
 ) -> Iterator[TensorOp]:
-    """Puts a part into the variable that an operation writes."""
+    """Yields the operations that put a tile into the variable that `op` writes."""
     type = tensor_type_of(contents.type)
     shape = tensor_type_of(part.results[0].type).get_shape()
     number = TensorType(i32, (), type.encoding)
@@ -165,7 +165,7 @@ def _update(
 
 
 def slice_of(value: SSAValue, dim: int, rows: Rows) -> SliceOp:
-    """Some of a value along a dimension."""
+    """The slice of `rows` of a value along `dim`."""
     shape = shape_of(value)
     starts, limits = [0] * len(shape), list(shape)
     starts[dim], limits[dim] = rows
@@ -181,7 +181,7 @@ def slice_of(value: SSAValue, dim: int, rows: Rows) -> SliceOp:
 
 
 def resized(type: AnyTensor, dim: int, size: int) -> AnyTensor:
-    """The type with another size along a dimension."""
+    """The type with another size along dimension `dim`."""
     shape = type.get_shape()
     return with_shape(type, (*shape[:dim], size, *shape[dim + 1 :]))
 
@@ -193,10 +193,10 @@ def in_tile(
     size: int = 0,
     element: Attribute | None = None,
 ) -> TensorOp:
-    """The operation on tiles of its operands, with tiles of its results.
+    """A copy of `op` on tiles of its operands, with tiles of its results.
 
-    size: of the results along the dimension that is tiled, if they have it.
-    element: the type of the only result's elements, if it is another.
+    dim, size: the tiled dimension of the results, if they have it, and its size.
+    element: the element type of the only result, if it differs from that of `op`.
     """
     types = [tensor_type_of(value.type) for value in op.results]
     properties = op.properties | {"operandSegmentSizes": segments(operands, ())}
@@ -222,8 +222,8 @@ def in_tile(
 
 
 def _sizes_in_tile(op: TensorOp, dim: int, size: int) -> Mapping[str, Attribute]:
-    """Properties that say how much there is along a dimension of the result, which is
-    all of the operand's."""
+    """The properties that state the size of dimension `dim` of the result, which the
+    operand has in full."""
     match op:
         case SliceOp():
             name, along = "limit_indices", dim
@@ -238,7 +238,7 @@ def _sizes_in_tile(op: TensorOp, dim: int, size: int) -> Mapping[str, Attribute]
 
 
 def _body(op: FusionOp, dim: int, tiles: int) -> Block:
-    """The body of a fusion for a tile of its result."""
+    """The body of a fusion for one tile of its result."""
     dims = body_dimensions(op, dim)
     assert dims is not None
     old = op.body.block

@@ -1,10 +1,11 @@
 """Finds regions and numbers of tiles that bring the live bytes below a target.
 
-Where more lives than the target, the smallest region around it that helps is searched:
-it starts with the operations there, in few tiles, and takes in what comes before or
-after, whichever leaves less alive. After AutoChunk (Zhao et al., ICLR 2024), which
-grows regions from the peak, too. Attention in slices of its queries or heads comes out
-as in Rabe and Staats, "Self-attention does not need O(n^2) memory" (2021).
+Around each range of tasks that exceeds the target, the search looks for the smallest
+region that helps. A region starts with these tasks, and grows by the task before or
+after it, whichever leaves fewer bytes live. Of the numbers of tiles that suffice, the
+cheapest is taken. AutoChunk (Zhao et al., ICLR 2024) also grows regions from the peak.
+For attention, the result is slices of queries or heads, as in Rabe and Staats,
+"Self-attention does not need O(n^2) memory" (2021).
 """
 
 from collections.abc import Sequence
@@ -20,14 +21,14 @@ from .dimensions import shape_of
 from .regions import Rules, TileableRegion, region
 
 LONGEST = 32
-"""Tasks that a window has, at most."""
+"""The most tasks of a window."""
 
 TARGETS = 6
-"""That are tried, each between one missed and one reached."""
+"""The number of targets that are tried, by bisection."""
 
 
 PATIENCE = 6
-"""How often a region may grow without a lower peak."""
+"""The number of times that a region may grow without a lower peak."""
 
 Window = tuple[int, int]
 """A half-open range of tasks."""
@@ -41,8 +42,8 @@ class TiledRegion:
     region: TileableRegion
     tiles: int
     window: Window
-    peak: int  # bytes that live in the window at most
-    longer: int  # by how many nanoseconds it takes longer
+    peak: int  # the most bytes that are live in the window
+    longer: int  # the nanoseconds by which it takes longer
 
 
 @dataclass(frozen=True)
@@ -57,8 +58,8 @@ class Tiling:
 class Search:
     """Looks for tilings of a block on one device.
 
-    tiles: the most that a region may have.
-    allowed: by how many nanoseconds all of them may take longer.
+    tiles: the most tiles that a region may have.
+    allowed: the nanoseconds by which all regions together may take longer.
     """
 
     rules: Rules
@@ -68,10 +69,11 @@ class Search:
     _known: dict[tuple[int, int, int, Window], TiledRegion | None] = field(
         default_factory=dict[tuple[int, int, int, Window], "TiledRegion | None"]
     )
-    """What was tried: other targets lead to the same windows."""
+    """Earlier results, because other targets lead to the same windows."""
 
     def lowest(self, limit: int) -> Tiling | None:
-        """The lowest peak that is found; None if it is not a tenth below the limit."""
+        """The tiling with the lowest peak found; None if it is not a tenth below
+        `limit` bytes."""
         best = self.below(limit * 9 // 10)
         missed = 0
         for _ in range(TARGETS if best else 0):
@@ -84,7 +86,8 @@ class Search:
         return best and self._refined(best)
 
     def _refined(self, tiling: Tiling) -> Tiling:
-        """More tiles for regions that need the most, while that lowers the peak."""
+        """The tiling with more tiles for the regions that need the most bytes, as long
+        as that lowers the peak."""
         cuts = list(tiling.cuts)
         while cuts:
             index = max(range(len(cuts)), key=lambda i: cuts[i].peak)
@@ -107,7 +110,7 @@ class Search:
         return tiling
 
     def below(self, target: int) -> Tiling | None:
-        """A tiling with a peak of at most `target` bytes."""
+        """A tiling with a peak of at most `target` bytes, or None."""
         during = self.lifetimes.during
         found: dict[Window, TiledRegion] = {}
         for start, end in self._above(target):
@@ -133,7 +136,7 @@ class Search:
         return Tiling(list(cuts), peak)
 
     def _above(self, target: int) -> Sequence[Window]:
-        """Where more than the target lives; where the most lives, first."""
+        """The ranges of tasks with more than `target` live bytes, highest first."""
         during = self.lifetimes.during
         found: list[Window] = []
         for task, live in enumerate(during):
@@ -144,7 +147,8 @@ class Search:
         return sorted(found, key=lambda w: (-max(during[w[0] : w[1]]), w))
 
     def _around(self, above: Window, limits: Window, target: int) -> TiledRegion | None:
-        """The cheapest way, in the fewest tiles, to bring tasks below the target."""
+        """The cheapest region, in the fewest tiles, that brings the tasks in `above`
+        below the target, or None."""
         start, end = above
         if end - start > LONGEST:
             return None
@@ -157,7 +161,7 @@ class Search:
         return None
 
     def _maker(self, peak: int) -> int:
-        """The task that made the most of what lives during a task."""
+        """The task that writes the largest value that is live during task `peak`."""
         graph, last = self.lifetimes.graph, self.lifetimes.last
         live = [
             (graph.sizes[value], -task)
@@ -170,14 +174,14 @@ class Search:
     def _from(
         self, seed: int, above: Window, limits: Window, target: int
     ) -> TiledRegion | None:
-        """The cheapest cut of a region around a seed."""
+        """The cheapest region grown from `seed` that reaches the target, or None."""
         op = self.lifetimes.memory.ops[seed]
         if not isinstance(op, TensorOp) or not op.res:
             return None
         cuts: list[TiledRegion] = []
         for dim, size in enumerate(shape_of(op.res[0])):
             numbers = [n for n in range(2, self.tiles + 1) if size % n == 0]
-            # What is too much in the most tiles is too much in fewer.
+            # If the most tiles do not reach the target, fewer do not either.
             while numbers:
                 cut = self._grown(seed, dim, numbers.pop(), above, limits, target)
                 if cut is None:
@@ -194,10 +198,10 @@ class Search:
         limits: Window,
         target: int,
     ) -> TiledRegion | None:
-        """The smallest region around a seed that brings the window below the target.
+        """The smallest region around `seed` that brings the window below the target.
 
-        It grows by the task before or after it, whichever leaves the lower peak, or
-        by both.
+        The window grows by the task before or after it, whichever leaves the lower
+        peak, or by both if the peaks are equal.
         """
         cut = self._tried(seed, dim, tiles, window)
         lowest, patience = cut.peak if cut else None, PATIENCE

@@ -1,15 +1,15 @@
-"""Computes a value again for readers that come after a reduction of it.
+"""Rematerializes a value for readers that depend on a reduction of it.
 
     %v = dot(%x, %w)                %v = dot(%x, %w)
     %m = reduce(%v)                 %m = reduce(%v)
     ...                             %0 = dot(%x, %w) {tgraph.recomputed}
     %q = convert(%v / %m)           %q = convert(%0 / %m)
 
-All of a value has to be there for its maximum, and a reader of the maximum needs it
-once more. So no loop over tiles has both readers, and the value would be stored between
-two loops. Each of them can compute it tile by tile from what it is made of. Dynamic
-quantization is such a case, as are norms of whole tensors. Where a dimension is left,
-as in a softmax of rows, one loop over that dimension does.
+The maximum needs all of a value, and a reader of the maximum needs the value again. No
+loop over tiles can contain both readers, so the value would be stored between two
+loops. Instead, each loop can compute it tile by tile from its operands. Dynamic
+quantization is an example, as are norms of whole tensors. If the reduction leaves a
+dimension, as in a softmax of rows, one loop over that dimension suffices.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -32,14 +32,14 @@ from .windows import is_remade
 
 
 class Again:
-    """What is computed again in a block."""
+    """The values that are computed again in a block."""
 
     def __init__(self, allowed: float, least: int):
-        """`allowed` are the nanoseconds that this may take. Values have at least so
-        many bytes."""
+        """`allowed`: the nanoseconds that the copies may take. `least`: the fewest
+        bytes of a value that is computed again."""
         self.behind: dict[Operation, Sequence[SSAValue]] = {}
-        """What comes after values without reading them: a loop with what these are
-        made of would have to store what is computed again."""
+        """For each copy, the values that it must follow without reading them. A loop
+        with both it and their definitions would have to store the repeated value."""
         self._left, self._least = allowed, least
         self._written: list[_Twice] = []
 
@@ -49,9 +49,10 @@ class Again:
         sizes: dict[SSAValue, int],
         values: Sequence[SSAValue],
     ) -> bool:
-        """Computes those of some values again that may be; returns whether there is
-        one. `sizes` are the bytes of what is stored. What has to do with a value that
-        is computed again is left to the next call, with other surroundings."""
+        """Computes again each of `values` for which that is possible and cheap enough;
+        returns whether there is any. Adds copies to `sizes`, the bytes of stored
+        values. A value that shares operations with one that this call computes again is
+        left to the next call, with new surroundings."""
         changed = set[Operation]()
         again = {twice.second[-1].results[0] for twice in self._written}
         before = len(self._written)
@@ -70,8 +71,8 @@ class Again:
         return len(self._written) > before
 
     def end(self) -> int:
-        """Has what no loop computes computed once; returns how many values loops
-        compute again."""
+        """Removes the copies of values that no loop computes. Returns the number of
+        values that loops compute again."""
         return sum(not twice.merge() for twice in reversed(self._written))
 
 
@@ -82,7 +83,8 @@ class _Twice(NamedTuple):
     second: Sequence[Operation]
 
     def merge(self) -> bool:
-        """Has the value computed once, if no loop does; whether it is then."""
+        """Removes the copies, and returns True, if no loop has any of the
+        operations."""
         if any(op.parent is None for op in (*self.first, *self.second)):
             return False
         value, again = self.first[-1].results[0], self.second[-1].results[0]
@@ -94,7 +96,7 @@ class _Twice(NamedTuple):
 
 
 class _Repetition(NamedTuple):
-    """What would compute a value again, and for whom. Both are in order."""
+    """The operations to copy, in order, and the readers of the copy, in order."""
 
     computing: Sequence[Operation]
     readers: Sequence[Operation]
@@ -105,7 +107,7 @@ class _Repetition(NamedTuple):
 
     @property
     def others(self) -> Sequence[SSAValue]:
-        """What else the first of the readers reads."""
+        """The other values that the first of the readers reads."""
         value = self.computing[-1].results[0]
         return [x for x in self.readers[0].operands if x is not value]
 
@@ -131,11 +133,11 @@ def _repetition(
     value: SSAValue,
     again: Collection[SSAValue],
 ) -> _Repetition | None:
-    """How to compute a value again for those who read it after a reduction of it; None
-    if there are none, or it can't be.
+    """How to compute `value` again for readers that depend on a reduction of it. None
+    if there are no such readers, or `value` cannot be computed again.
 
-    sizes: bytes of what is stored.
-    again: what is computed again already.
+    sizes: the bytes of stored values.
+    again: the values that are computed again already.
     """
     computing = _computing(around, sizes, value, again)
     users = [use.operation for use in value.uses]
@@ -143,13 +145,13 @@ def _repetition(
         return None
     readers = {user: _made_of(around, sizes, user) for user in users}
     reductions = [found for found in readers.values() if found.is_reduced]
-    # The numbers of those reductions that wait for no other one: the first loop has
-    # them. A variance is not among them, as it waits for the mean.
+    # The reductions that depend on no other one are in the first loop. A variance is
+    # not among them, as it depends on the mean.
     first = 0
     for found in reductions:
         if not any(found.after & other.ends for other in reductions if other != found):
             first |= found.ends
-    # The second loop has the readers that wait for one of these numbers.
+    # The second loop has the readers that depend on one of these reductions.
     late = [
         op
         for op, found in readers.items()
@@ -161,11 +163,11 @@ def _repetition(
 
 
 class _Reader(NamedTuple):
-    """What comes of a value where it is read: sets of operations.
+    """The operations to which one reader of a value leads, as sets.
 
-    ends: that store something of it, or reduce it.
-    after: that come before these.
-    is_reduced: whether all of them reduce it to a number.
+    ends: the operations that store a value computed from it, or reduce it to a number.
+    after: the ends, and all operations that they depend on.
+    is_reduced: whether all ends reduce it to a number.
     """
 
     ends: int
@@ -176,7 +178,7 @@ class _Reader(NamedTuple):
 def _made_of(
     around: Surroundings, sizes: Mapping[SSAValue, int], reader: Operation
 ) -> _Reader:
-    """What comes of a value where `reader` reads it."""
+    """Follows the uses from `reader` on, to stored values and to numbers."""
     ends, after, is_reduced = 0, 0, True
     queue, seen = [reader], {reader}
     while queue:
@@ -203,8 +205,8 @@ def _computing(
     value: SSAValue,
     again: Collection[SSAValue],
 ) -> Sequence[Operation]:
-    """What computes a value from what stays stored, in order; nothing if not all of it
-    can be computed again."""
+    """The operations that compute `value` from stored values, in order; empty if one of
+    them cannot be repeated."""
     queue = [cast(Operation, value.owner)]
     found = set(queue)
     while queue:

@@ -1,14 +1,15 @@
-"""Which rows of its operand a window reads: convolutions and pooling along a dimension.
+"""Computes the rows of an operand that a window (convolution or pooling) reads.
 
-Row i of the result reads `reach` rows of the operand, from `stride * i - low` on; those
-before the first and after the last one are padding.
+Row i of the result reads `reach` rows of the operand, from `stride * i - low` on. Rows
+before the operand's first and after its last one are padding.
 
     3x3, stride 1, low 1      rows [4, 8) of the result read rows [3, 9)
     3x3, stride 2, low 0      rows [4, 8) of the result read rows [8, 17)
 
-Padding is the window's own, or what a `tgraph.pad` adds for windows alone, such as the
-zero point of a quantized network. The operand is what the latter pads, so that tiles of
-it have no padding, and each tile pads its own.
+Padding belongs to the window, or comes from a `tgraph.pad` that only windows read, such
+as padding by the zero point of a quantized network. In the latter case, the operand's
+rows are those of the pad's input: its tiles have no padding, and each tile pads its own
+rows.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,29 +30,30 @@ Rows = tuple[int, int]
 class Window(NamedTuple):
     """How a window moves along a dimension."""
 
-    along: int  # which dimension of the first operand
-    spatial: int  # the number of the dimension among those that the window has
+    along: int  # the dimension of the first operand
+    spatial: int  # its number among the dimensions of the window
     stride: int
     low: int  # rows of padding before the first
     reach: int  # rows from its first to its last, holes of a dilation included
-    is_padded: bool  # whether a pad adds the padding
+    is_padded: bool  # whether a `tgraph.pad` adds the padding
 
     def read(self, rows: Rows) -> Rows:
-        """The operand's rows, or padding, that rows of the result need."""
+        """The rows of the operand, or of padding, that `rows` of the result need."""
         start, end = rows
         last = (end - 1) * self.stride - self.low
         return start * self.stride - self.low, last + self.reach
 
 
 def window(op: Operation, dim: int) -> Window | None:
-    """The window that moves along a dimension of the result, if the operand has as many
-    rows as the result has strides: then tiles of both go together."""
+    """The window that moves along dimension `dim` of the result, or None. The operand
+    must have `stride` rows for each row of the result, so that tiles correspond."""
     along = _along(op, dim)
     return None if along is None else _window(op, dim, padded(op.operands[0], along))
 
 
 def _along(op: Operation, dim: int) -> int | None:
-    """The dimension of the operand along which a window moves."""
+    """The dimension of the operand along which the window moves for dimension `dim` of
+    the result, or None."""
     match op:
         case ConvolutionOp() if op.res:
             image, _, result = op.labels
@@ -63,8 +65,8 @@ def _along(op: Operation, dim: int) -> int | None:
 
 
 def _window(op: Operation, dim: int, added: Rows) -> Window | None:
-    """A window over an operand that has rows of padding, before its first row and after
-    its last, or over one that has none and pads it itself."""
+    """The window over an operand that includes `added` rows of padding before and after
+    its own; if it has none, the window pads it itself. None if tiles do not fit."""
     match op:
         case ConvolutionOp():
             image, kernel, result = op.labels
@@ -99,7 +101,8 @@ def _window(op: Operation, dim: int, added: Rows) -> Window | None:
 
 
 def padded(value: SSAValue, along: int) -> Rows:
-    """The rows of padding for windows that a value has, before and after its own."""
+    """The numbers of rows of padding for windows that `value` includes before and after
+    its own rows."""
     while isinstance(view := value.owner, TransposeOp):
         value, along = view.inputs[0], view.permutation.get_values()[along]
     if isinstance(pad := value.owner, PadOp) and is_padding(pad):
@@ -108,8 +111,8 @@ def padded(value: SSAValue, along: int) -> Rows:
 
 
 def is_padding(op: Operation) -> bool:
-    """Whether a pad is read by windows alone, or through transposes, and
-    each of them moves along every dimension that has padding."""
+    """Whether `op` is a pad that only windows read, directly or through transposes, and
+    each window moves along every dimension that has padding."""
     if not isinstance(op, PadOp) or op.outs or any(op.interior.get_values()):
         return False
     amounts = list(zip(op.low.get_values(), op.high.get_values(), strict=True))
@@ -127,8 +130,8 @@ def is_padding(op: Operation) -> bool:
 def _readers(
     value: SSAValue, amounts: Sequence[Rows]
 ) -> Iterator[tuple[Operation, int, Sequence[Rows]]]:
-    """What reads a value or a transpose of it, as which operand, and the padding that
-    the operand has along each dimension."""
+    """Yields each reader of `value` or of a transpose of it, the number of the operand,
+    and the operand's padding along each dimension."""
     for use in value.uses:
         op = use.operation
         if isinstance(op, TransposeOp) and not op.outs:
@@ -139,8 +142,8 @@ def _readers(
 
 
 def _moves_along(op: Operation, along: int, added: Rows) -> bool:
-    """Whether an operation's window moves along a dimension of its first operand, which
-    has rows of padding."""
+    """Whether a window of `op` moves along dimension `along` of its first operand,
+    which includes `added` rows of padding."""
     return any(
         _along(op, dim) == along and _window(op, dim, added) is not None
         for dim in range(len(shape_of(op.operands[0])))
@@ -148,12 +151,13 @@ def _moves_along(op: Operation, along: int, added: Rows) -> bool:
 
 
 def is_remade(op: Operation) -> bool:
-    """Whether every tile of a loop makes its own."""
+    """Whether every tile of a loop repeats `op` for itself."""
     return is_repeated(op) or is_padding(op)
 
 
 def users(value: SSAValue) -> Iterator[Operation]:
-    """Who reads a value, or what tiles remake of it."""
+    """Yields the readers of `value`, directly or through operations that every tile
+    repeats."""
     values = [value]
     for value in values:  # grows
         for use in value.uses:
@@ -164,13 +168,13 @@ def users(value: SSAValue) -> Iterator[Operation]:
 
 
 def scale(rows: Rows, size: int, other: int) -> Rows:
-    """Rows of a value of some size, in a view of it with another."""
+    """Converts `rows` of a value of `size` rows to those of a view of `other` rows."""
     return rows[0] * other // size, rows[1] * other // size
 
 
 def padding(op: Operation, place: int, amounts: Rows) -> Mapping[str, Attribute]:
-    """The properties of a window or a pad with other padding along one of the
-    dimensions that it has padding for."""
+    """The padding properties of a window or a pad, with `amounts` along dimension
+    `place` of those that it pads."""
     is_pad = isinstance(op, PadOp)
     names = ("low", "high") if is_pad else ("padding_low", "padding_high")
     found: dict[str, Attribute] = {}
