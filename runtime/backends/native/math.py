@@ -58,6 +58,10 @@ class _Format:
         """The smallest normal number."""
         return 2.0 ** (1 - self.bias)
 
+    def bits_of(self, exponent: int) -> int:
+        """The bits of 2^exponent; of infinity for the exponent after the largest."""
+        return (exponent + self.bias) << self.fraction
+
 
 FORMATS = {
     "float": _Format(
@@ -175,16 +179,35 @@ def exp(x: Value) -> Value:
 
 
 def _times_exp(factor: Value, x: Value, rest: Operand) -> Value:
-    """factor exp(x + rest), with `rest` below one unit in the last place of `x`."""
+    """factor exp(x + rest), with `rest` below one unit in the last place of `x`.
+    The factor is positive."""
     code, form = x.code, FORMATS[x.element]
     n, r = _reduced(_at_most(_at_least(x, form.lowest), form.highest))
     r = r + rest if rest else r
     part = code.fma(r * r, polynomial(r, form.exp), r)
     result = code.fma(part, factor, factor)
-    half = n.arithmetic_shift(1)  # in two steps: 2^n alone may be out of range
-    for exponent in (half, n - half):
-        result = result * _power_of_two(exponent, x.element)
-    return result
+    bits = result.cast("bitcast", form.integer) + (n << form.fraction)
+    return code.select(x.is_nan, x, _in_range(bits, x.element))
+
+
+def _in_range(bits: Value, element: str) -> Value:
+    """The positive float with the exponent and fraction in `bits`, where the exponent
+    may be out of range: infinity if it is too large, else a subnormal number or zero.
+
+    Integer arithmetic makes the subnormal numbers. A multiplication with a subnormal
+    result takes a hundred cycles or more on many processors, and exp(x) is subnormal or
+    zero wherever attention is masked.
+    """
+    code, form = bits.code, FORMATS[element]
+    infinite, least = form.bits_of(form.bias + 1), form.bits_of(1 - form.bias)
+    bits = code.select(bits.compare("sgt", infinite), infinite, bits)
+    is_tiny = bits.compare("slt", least)
+    # A sum with 2^fraction is rounded to an integer number of least subnormals.
+    scale = (form.bias + form.fraction - 1) << form.fraction
+    multiple = code.select(is_tiny, bits, least) + scale
+    rounded = multiple.cast("bitcast", element) + 2.0**form.fraction
+    subnormal = rounded.cast("bitcast", form.integer) - form.bits_of(form.fraction)
+    return code.select(is_tiny, subnormal, bits).cast("bitcast", element)
 
 
 def expm1(x: Value) -> Value:
