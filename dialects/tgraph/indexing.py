@@ -51,7 +51,8 @@ def _same_batch(
     slices: int,
     window_dims: Sequence[int],
 ) -> None:
-    """One slice for each index vector: their other dimensions have equal sizes."""
+    """Relates slices to index vectors: the sizes of their other dimensions are
+    equal."""
     vector_dim = index_vector_dim.value.data
     of_indices = [d for d in range(types.rank(indices)) if d != vector_dim]
     of_slices = [d for d in range(types.rank(slices)) if d not in window_dims]
@@ -199,7 +200,8 @@ class ScatterOp(TensorOp):
 
 
 def check_starts(operand: AnyTensor, starts: Sequence[AnyTensor]) -> None:
-    """One integer scalar for each of the operand's dimensions."""
+    """Checks that starts are integer scalars, one for each of the operand's
+    dimensions."""
     check_length("the start indices", starts, operand.get_num_dims())
     for index, type in enumerate(starts):
         if shape_of(type) or not isinstance(type.element_type, IntegerType):
