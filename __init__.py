@@ -223,8 +223,8 @@ def from_onnx(
 
 
 def _contents(source: object, name: str) -> tuple[bytes, str]:
-    """Returns the bytes of `source` and the name to report for it, `name` for bytes.
-    Such models have no text form, so a `str` is a file name."""
+    """Returns the contents of `source`, and the name to report: the file's, or `name`
+    for bytes. Such models have no text form, so a `str` is a file name."""
     if isinstance(source, bytes):
         return source, name
     if not isinstance(source, str | os.PathLike):
@@ -419,8 +419,7 @@ def report(program: ModuleOp | Model) -> Report:
 
 @_takes(PlanOptions)
 def view(program: ModuleOp | Model, options: PlanOptions) -> View:
-    """A picture of the program's plan for notebooks: the bytes of each buffer over
-    time.
+    """A picture of the program's plan for notebooks: which bytes are used, and when.
 
     `view(program).save("plan.html")` writes a page, and `.svg` and `.png` drawings. A
     program that is not planned yet is planned as by `plan`.
@@ -473,9 +472,9 @@ def checkpoint_policy(
     For a program from JAX, the code is a policy for `jax.checkpoint`, with the `names`
     of these values. Values that the program names by
     `jax.ad_checkpoint.checkpoint_name` keep their names. You insert the other names at
-    the given locations. For a
-    program from PyTorch, the code checkpoints modules (`regions`) by
-    `torch.utils.checkpoint` and saves the results of some operations (`saved`) there.
+    the given locations. For a program from PyTorch, the code checkpoints modules
+    (`regions`) by `torch.utils.checkpoint` and saves the results of some operations
+    (`saved`) there.
 
     Raises `LocatedError` for a program that is not planned, is not sound, or has no
     gradient by JAX or `from_torch`.

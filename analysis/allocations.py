@@ -278,8 +278,7 @@ def _sources(func: FuncOp) -> Iterator[SSAValue]:
 
 
 def is_arena(alloc: memref.AllocOp) -> bool:
-    """Whether an allocation looks like plan-memory's: bytes, used only through
-    views."""
+    """Whether an allocation is like plan-memory's: bytes that only views use."""
     if alloc.memref.type.element_type != i8:
         return False
     users = {type(use.operation) for use in alloc.memref.uses}
@@ -536,8 +535,7 @@ def _unclear_around(op: Operation, flow: ControlFlow) -> str | None:
 
 
 def _unclear(op: Operation, value: SSAValue | None, flow: ControlFlow) -> str | None:
-    """Why the buffer `value` may be used after the operation `op`; None if it is
-    not."""
+    """Why the buffer `value` may be used after `op`; None if it may not."""
     if isinstance(op, TensorOp):
         return None
     name = name_of(op)

@@ -80,8 +80,7 @@ class Calls:
         return self._note(callees, True)
 
     def _note(self, callees: Iterable[FuncOp], keeps_nothing: bool) -> bool:
-        """Notes that all the functions keep nothing, or that the first one may keep
-        something."""
+        """Notes that all functions keep nothing, or that the first one may."""
         noted = callees if keeps_nothing else islice(callees, 1)
         self._keeps_nothing |= dict.fromkeys(noted, keeps_nothing)
         return keeps_nothing

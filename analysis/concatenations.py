@@ -1,4 +1,4 @@
-"""Concatenations in place: operations write their results directly into the result.
+"""Concatenations in place: operations compute the operands directly in the result.
 
     %a = tgraph.exponential %x : tensor<4x8xf32>
     %b = tgraph.tanh %y : tensor<4x8xf32>
@@ -88,8 +88,7 @@ def is_reshape(op: Operation | Block) -> TypeGuard[ReshapeOp | BroadcastInDimOp]
 
 
 def part_layout(whole: Layout, part: Part) -> Layout:
-    """The layout of an operand in the memory of its concatenation with layout
-    `whole`."""
+    """The layout of an operand in its concatenation, which has the layout `whole`."""
     op, index = part
     dim = op.dimension.value.data
     shapes = list(map(_shape, op.inputs))

@@ -123,8 +123,7 @@ class ControlFlow:
         return self.step[op], op
 
     def is_carried(self, alias: SSAValue, alloc: Operation) -> bool:
-        """Whether the memref may be from an earlier execution of `alloc` when `alloc`
-        runs.
+        """Whether the memref may be from an earlier execution of `alloc` when it runs.
 
         It may if it is an argument of a block that dominates `alloc`. The argument of
         any other block is dead by then.
@@ -203,7 +202,7 @@ def is_structured(op: Operation) -> bool:
 
 
 def moves(use: Use) -> Sequence[SSAValue] | None:
-    """The values that are the used memref, or a view of it, as a result of this use.
+    """The values that may be the used memref, or a view of it, because of this use.
 
     None if the operation does anything but forward the memref.
     """

@@ -40,8 +40,7 @@ class Access(NamedTuple):
 
 
 def memory_order(accesses: Sequence[Sequence[Access]]) -> list[list[int]]:
-    """For each operation, the operations that it waits for because of memory,
-    ascending.
+    """For each operation, those that it waits for because of memory, ascending.
 
     `accesses[i]` are those of operation i. Takes near-linear time: only the next write
     visits the readers of a version.

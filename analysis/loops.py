@@ -1,4 +1,4 @@
-"""Trip counts of loops, from their code, or estimated.
+"""Trip counts of loops: read from their code, or else estimated.
 
 %c = tgraph.compare %i, %iterations {direction = "LT"}    // the condition
 ...
@@ -132,7 +132,7 @@ def _adds_one(loop: WhileOp, number: int) -> bool:
 
 
 def _computed(value: SSAValue) -> SSAValue:
-    """The value that `value` is, followed out of and into the groups it passes."""
+    """The definition of `value`, followed into and out of fusion groups."""
     owner = value.owner
     if isinstance(owner, FusionOp):
         return _computed(owner.yielded[owner.results.index(value)])

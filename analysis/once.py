@@ -6,8 +6,8 @@
 
 MLIR's analysis manager keeps the analyses that a pass declares as preserved. Here,
 passes declare nothing: the contents of the block and of its parent operation are
-compared with those at the time of the answer (dialects/contents.py), in a tenth of an
-analysis' time.
+compared with those at the time of the answer (dialects/contents.py), which takes a
+tenth of the time of an analysis.
 
     once_by(key, search)                    # computes it once for the key
 
@@ -27,8 +27,8 @@ from ..planning import deadline
 from ..support.remembering import remembering
 
 MOST = 8
-"""The number of blocks in the cache, least recently used first: passes try many copies
-of a program."""
+"""The number of blocks in the cache, which drops the least recently used one: passes
+try many copies of a program."""
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -51,8 +51,7 @@ def asked_once() -> Generator[None]:
 
 
 def once_by(key: Hashable, ask: Callable[[], _T]) -> _T:
-    """Returns `ask()`, which must depend only on the key. The answer must not be
-    modified."""
+    """Returns `ask()`, which must depend only on `key`, and must not be modified."""
     known = _by_key.get()
     if known is None:
         return ask()

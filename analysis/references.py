@@ -119,8 +119,7 @@ class References:
     def uses(
         self, accesses: Mapping[SSAValue, Mapping[int, bool]]
     ) -> Mapping[SSAValue, Uses]:
-        """The uses through each reference that has any, from the accesses by alias and
-        step."""
+        """The uses of each used reference, from the accesses by alias and step."""
         found: dict[SSAValue, dict[int, bool]] = {}
         for alias, steps in accesses.items():
             for reference in self.of[alias]:

@@ -164,8 +164,7 @@ class _Residents:
         return [*self._groups(block, views, uses), *found]
 
     def of_region(self, region: Region) -> list[Resident]:
-        """The residents of the blocks of a region, each with all views outside of
-        it."""
+        """The residents of the blocks of a region, each with all views around it."""
         views: list[SSAValue] = [self.allocation.alloc.memref]
         for value in views:  # grows during the loop
             for use in value.uses:

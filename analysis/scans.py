@@ -38,8 +38,7 @@ from ..dialects.tgraph.unused import rebuilt, without_unused
 from .loops import Counter, counter, integer, is_read, only_writer
 
 DEPTH = 8
-"""The greatest number of operations between a number and the counter that are
-followed."""
+"""The limit on the operations between a number and the counter."""
 
 Position = Mapping[Operation, int]
 """The position of each operation in a body."""

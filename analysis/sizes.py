@@ -1,5 +1,4 @@
-"""Writes symbolic sizes as IR values, `arith` on `memref.dim` of arguments, and reads
-them.
+"""Symbolic sizes as IR: `arith` on `memref.dim` of arguments, written and read here.
 
 func.func @main(%x: memref<?x8xf32> {tgraph.dims = #tgraph.dims<2*n + 1>})
   %c0 = arith.constant 0 : index
@@ -109,8 +108,7 @@ def counted_sizes(func: FuncOp) -> dict[str, int]:
 
 
 class SizeWriter:
-    """Writes sizes as IR values, each once; `ops` belong at the start of the
-    function."""
+    """Writes sizes as IR values, each once; `ops` belong at the function's start."""
 
     @staticmethod
     def following(reader: "SizeReader") -> "tuple[SizeWriter, Operation]":
@@ -329,8 +327,7 @@ class SizeReader:
 
     @property
     def operands(self) -> Mapping[str, SSAValue]:
-        """The values behind names that are not sizes of arguments. The name's value is
-        at least 1."""
+        """The values behind names that are no argument sizes; a name is at least 1."""
         return {name: value for value, name in self._named.items()}
 
     def _operand(self, value: SSAValue) -> Size | None:

@@ -108,8 +108,7 @@ def is_read_before(
     position: Mapping[Operation, float] | Mapping[Operation, int | Fraction],
     uses_of: Callable[[SSAValue], Iterable[tuple[Operation, int]]] = uses,
 ) -> bool:
-    """Whether nothing but the update `op` reads the contents `before` at position `end`
-    or later."""
+    """Whether only the update `op` reads the contents `before` at `end` or later."""
     return all(
         at < end or (user is op and index == 0)
         for contents in before.values

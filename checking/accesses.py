@@ -7,7 +7,6 @@
     dma_wait %token                accesses again what the transfer accesses
 
 This module rejects accesses that are wrong at any position: freeing a single buffer of
-an
 an arena, and creating a buffer where iterations run concurrently.
 """
 

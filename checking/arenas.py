@@ -78,8 +78,7 @@ def _address(value: SSAValue) -> int | None:
 _INSERT = "llvm.insertvalue"
 _CONSTANTS = ("arith.constant", "llvm.mlir.constant")
 _POINTER, _OFFSET = (DenseArrayBase.from_list(i64, [n]) for n in (1, 2))
-"""The positions of two fields of a descriptor: aligned pointer, and offset in
-elements."""
+"""The positions of a descriptor's aligned pointer, and of its offset in elements."""
 
 
 def _number(value: SSAValue) -> int | None:
@@ -93,9 +92,7 @@ def _number(value: SSAValue) -> int | None:
 def check_arenas(
     func: FuncOp, memories: Sequence[MemoryPool], unchecked: Unchecked
 ) -> None:
-    """Raises `LocatedError` for an arena without the properties that the function
-    claims.
-    """
+    """Raises `LocatedError` for an arena that lacks the properties it claims."""
     _check_size_function(func)
     at_addresses: list[tuple[int, MemoryPool]] = []
     for memory in memories:

@@ -46,8 +46,7 @@ def caller_pools(func: FuncOp) -> list[CallerMemory]:
 
 
 def buffers_of(pool: CallerMemory) -> Iterator[ArenaBuffer]:
-    """The argument, then the buffers in its memory, in program order as far as
-    known."""
+    """The argument, then its buffers, in program order as far as known."""
     argument = pool.argument
     type = cast(AnyMemRef, argument.type)
     size = _size(type)

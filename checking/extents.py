@@ -2,8 +2,8 @@
 
 If the layout of a memref is static, its type gives the first element and the strides,
 relative to the start of its buffer. If offsets, sizes or strides are operands, the
-bytes are in a range that follows from the ranges of the operands (ranges.py).
-Shares no code with the planner.
+bytes are in a range that follows from the ranges of the operands (ranges.py). Shares no
+code with the planner.
 """
 
 from collections.abc import Sequence

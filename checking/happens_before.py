@@ -65,7 +65,7 @@ class HappensBefore:
             self._clocks.append(self._after(waits))
 
     def begin(self, steps: Sequence[int]) -> Clock:
-        """The steps that are finished before any of `steps` starts, if it runs."""
+        """The steps that are finished before any of `steps` that runs starts."""
         first, *others = (self._clocks[step] for step in steps if self._place[step])
         return {s: min([n, *(c.get(s, 0) for c in others)]) for s, n in first.items()}
 

@@ -5,7 +5,6 @@ stack, in any block; an argument; a global; or the result of another operation. 
 views are its buffers. If a view consists of bytes and only further views use it, those
 are buffers at offsets in the arena itself. The arena of an inlined function has this
 form.
-this form.
 
     %arena = memref.alloc() : memref<512xi8>
     %part = memref.view %arena[%c256][] : memref<512xi8> to memref<256xi8>
@@ -167,8 +166,7 @@ def _buffer(
 
 
 def _check_place(buffer: ArenaBuffer, size: int, alignment: int | None) -> None:
-    """Checks that a buffer is within its arena, and aligned as it and its elements
-    need."""
+    """Checks that a buffer is within its arena, and sufficiently aligned."""
     view = maker_of(buffer.value)
     first, end = buffer.offset, buffer.offset + buffer.size
     if first < 0 or end > size:

@@ -252,8 +252,7 @@ class _Checker:
         known: Known,
         unchecked: Unchecked,
     ) -> None:
-        """Checks that nothing else writes the source or accesses the target until the
-        wait."""
+        """Checks that nothing else writes source or uses target before the wait."""
         trait = asynchronous(start)
         assert trait is not None
         if fault := trait.fault_of(start):
@@ -420,8 +419,7 @@ class _Checker:
 
 
 def _inside(op: Operation) -> Iterator[tuple[SSAValue, bool]]:
-    """The memref operands of operations nested in `op`, each with whether it is
-    written."""
+    """The memref operands of operations nested in `op`, and if each is written."""
     for inner in operations_in(op):
         for value in filter(is_memref, inner.operands):
             yield value, effects_on(inner, value)[1]
@@ -477,8 +475,7 @@ class _Dependence(IntEnum):
 
 
 def _proved(op: Operation, declared: Sequence[int]) -> Sequence[int]:
-    """The operands that `op` may overwrite; for a fusion, those proved from its
-    body."""
+    """The operands that `op` may overwrite; for a fusion, only the proved ones."""
     if not isinstance(op, FusionOp):
         return declared
     if not all(is_static(tensor_type_of(a.type)) for a in op.body.block.args):

@@ -93,8 +93,7 @@ class Ownership(NamedTuple):
     apart: Container[tuple[SSAValue, SSAValue]]
     """Pairs of operands that never share a byte, if one of them is a reference."""
     given: Container[tuple[SSAValue, SSAValue]]
-    """Pairs of operands of which the first takes over bytes of the second, a
-    reference."""
+    """Pairs of operands: the first takes over bytes of the second, a reference."""
     meetings: Mapping[tuple[Moved, Operation, SSAValue], Meeting]
     """For a transfer whose wait is in another iteration or block, and an operand of an
     operation that runs before the wait: the relations of their buffers so far."""
@@ -254,8 +253,7 @@ class _Walk:
         return [state]
 
     def _loop(self, loop: Operation, state: _State) -> _States:
-        """The states after a loop that runs at least once, one for each rotation of its
-        slots."""
+        """The states after a loop that runs at least once, one for each rotation."""
         first, *then = loop.regions
         heads: dict[int, _State] = {}
         pending = [self._bind(state, carried(loop), initial(loop))]
@@ -454,8 +452,7 @@ class _Walk:
         )
 
     def _pending(self, op: Operation, state: _State) -> _State:
-        """Binds the memrefs of a transfer at its start, and releases them at its
-        wait."""
+        """Binds a transfer's memrefs at its start, and releases them at its wait."""
         moved = self.accesses.moved.get(op, ())
         state = self._bind(state, moved, [each.value for each in moved])
         over = 0
@@ -500,8 +497,7 @@ class _Walk:
         return bits
 
     def _others(self, number: int, state: _State) -> int:
-        """The buffers and references that share bytes with one, but are not the
-        same."""
+        """Buffers and references that share bytes with `number`, but are different."""
         references = self.references
         buffer = references.buffer[number]
         bits = self._beside(buffer)
@@ -612,8 +608,7 @@ class _Walk:
                 self.unchecked.add("arenas not freed on every path", alloc)
 
     def _fault(self, op: Operation, lost: int, owners: int) -> LocatedError:
-        """The error for the first buffer in `lost`, which lost bytes to one in
-        `owners`."""
+        """The error for the first buffer in `lost`, which lost bytes to an owner."""
         number = self.references.buffer[self.memories.first(lost)]
         owners &= self.references.buffers
         a = self.memories.buffers[number]

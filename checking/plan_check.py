@@ -199,7 +199,7 @@ def _lives(
 
 def _step(op: Operation | Block, step: Mapping[Operation, int]) -> int:
     """The step of an operation, or of the operation around it that is a step."""
-    assert isinstance(op, Operation)  # arguments are accessed when the function ends
+    assert isinstance(op, Operation)  # results are accessed when the function ends
     while op not in step:
         outer = op.parent_op()
         assert outer is not None

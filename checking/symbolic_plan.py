@@ -1,5 +1,4 @@
-"""Symbolic sizes in plan-check: typical values to check with, and a proof for all
-values.
+"""Symbolic sizes in plan-check: checks typical values, and proves the plan for all.
 
 A buffer starts at the maximum of several ends. It therefore lies above each buffer with
 one of these ends, and above all buffers below those, because no size is negative. The
@@ -78,8 +77,7 @@ class CountedSizes:
         return self.are_typical and bool(self._typical.operands)
 
     def bytes(self, buffer: SSAValue) -> int:
-        """An upper bound of a memref's bytes. Raises `LocatedError` if none is
-        known."""
+        """An upper bound of a memref's bytes; raises `LocatedError` if unknown."""
         type, op = cast(AnyMemRef, buffer.type), maker_of(buffer)
         shape: Sequence[Size | None] = type.get_shape()
         if DYNAMIC_INDEX in shape:

@@ -75,8 +75,7 @@ class _Walk:
         return self._entered[key]
 
     def _run(self, ops: Iterable[Operation], later: bool) -> bool:
-        """Visits operations of a block up to a wait. Returns whether one always
-        comes."""
+        """Visits operations up to a wait. Returns whether one always comes."""
         for op in ops:
             if op in self._waits:
                 return True

@@ -32,8 +32,7 @@ def _successors(block: Block) -> Iterator[Block]:
 
 
 class Dominance:
-    """The dominator tree of a region's blocks. Unreachable blocks form trees of their
-    own."""
+    """The dominator tree of a region, and the trees of its unreachable blocks."""
 
     def __init__(self, region: Region):
         self._above: dict[Block, Block | None] = {}

@@ -87,8 +87,7 @@ def _added(name: str, element_type: Attribute, op: Operation | None) -> DType:
 
 
 def is_float(dtype: DType) -> bool:
-    """Whether `dtype` is a floating-point type; most types of ml_dtypes have kind
-    "V"."""
+    """Whether `dtype` is a float type; most types of ml_dtypes have kind "V"."""
     return dtype.kind == "f" or (dtype.kind == "V" and "float" in dtype.name)
 
 
@@ -98,8 +97,7 @@ def is_stored_integer(dtype: DType) -> bool:
 
 
 def magnitude(dtype: DType) -> int:
-    """The smallest power of two that bounds the magnitude of all the type's
-    integers."""
+    """The smallest power of two that bounds the magnitude of the type's integers."""
     if not is_stored_integer(dtype):
         return int(np.iinfo(dtype).max) + 1
     bits = int(dtype.name[-1])

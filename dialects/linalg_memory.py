@@ -33,8 +33,7 @@ _POOLING = "linalg.pooling_"
 
 
 def outputs(op: Operation) -> Sequence[int] | None:
-    """The operand numbers of a structured operation's outputs; None for other
-    operations.
+    """The operand numbers of a structured operation's outputs; None for others.
 
     Without `operandSegmentSizes`, the last operand is the output.
     """

@@ -3,7 +3,7 @@
 xDSL's memory effects declare which memory an operation reads and writes. Memory
 planning needs more, and these traits declare it, like interfaces in MLIR. An operation
 of any dialect that has these traits is planned like those of `tgraph`, without
-depending on it.
+depending on `tgraph`.
 
     class ReluOp(IRDLOperation):
         traits = traits_def(Elementwise())  # the last operand is written
@@ -135,12 +135,11 @@ class Asynchronous(OpTrait):
     joins: tuple[str, ...] = ()
 
     def starts(self, op: Operation) -> bool:
-        """Whether `op` is asynchronous; without a token it waits itself."""
+        """Whether `op` is asynchronous. Without a token, it waits itself."""
         return bool(op.results)
 
     def transfer_of(self, op: Operation) -> "Transfer | None":
-        """The data that `op` moves from one memref to another; None if it moves
-        none."""
+        """The data that `op` moves between two memrefs; None if it moves none."""
         return None
 
     def is_waited_for_here(self, op: Operation) -> bool:
@@ -173,8 +172,7 @@ class Asynchronous(OpTrait):
 
 @dataclass(frozen=True)
 class AsynchronousByTag(Asynchronous):
-    """Signals completion in an element of its third memref, the tag, as MLIR's DMA
-    does.
+    """Signals completion in an element of its third memref, the tag, as in MLIR.
 
     The number of elements that move is the operand before the tag, or the last operand
     if `is_number_last`. In a wait, it is the last operand.
@@ -198,8 +196,7 @@ class AsynchronousByTag(Asynchronous):
         return Transfer(source, target, reads_all, fills)
 
     def fault_of(self, op: Operation) -> Fault | None:
-        """Finds errors only for a tag that the function makes and passes to no
-        other."""
+        """Finds errors only for a tag that is local to the function."""
         if not self.is_waited_for_here(op) or (tag := self._tag_of(op)) is None:
             return None
         return tag.fault_of(op, self.waits[0])
@@ -224,8 +221,7 @@ class AsynchronousByTag(Asynchronous):
         return len(op.operands) - 1 if self.is_number_last else tag - 1
 
     def _tag_of(self, op: Operation) -> Waits | None:
-        """How the transfers with the tag element of `op` end; None if it is not
-        known."""
+        """How the transfers with the tag element of `op` end; None if unknown."""
         if self.transfer_of(op) is None:
             return None
         *_, tag = (i for i, v in enumerate(op.operands) if is_memref(v))
@@ -389,8 +385,7 @@ def is_view(op: Operation) -> bool:
 
 
 def root_of(value: SSAValue) -> SSAValue:
-    """The memref of which `value` is a view, through all views; `value` if it is
-    none."""
+    """The memref of which `value` is a view, through all views, or `value` itself."""
     while isinstance(value.owner, Operation) and is_view(value.owner):
         value = value.owner.operands[0]
     return value
@@ -403,8 +398,7 @@ def is_entry(block: Block) -> bool:
 
 
 def is_barrier(op: Operation) -> bool:
-    """Whether several agents run the surrounding code, and wait here for one
-    another."""
+    """Whether several agents run the code around `op`, and wait here for each other."""
     return name_of(op) in _BARRIERS or op.has_trait(
         Barrier, value_if_unregistered=False
     )
@@ -633,8 +627,7 @@ def _after(op: Operation, others: Sequence[Operation]) -> Sequence[Operation]:
 
 
 def _covers(value: SSAValue, index: Sequence[SSAValue], elements: SSAValue) -> bool:
-    """Whether `elements` elements from `index` on are all those of a contiguous
-    memref."""
+    """Whether `elements` elements from `index` on fill a contiguous memref."""
     return _is_consecutive(value) and _is_all(value, index, elements)
 
 

@@ -250,8 +250,7 @@ Made = TypeVar("Made", TargetMemory, Copies)
 
 
 def _made(kind: type[Made], values: Table, **given: object) -> Made:
-    """An object of `kind` with these properties; raises `ValueError` if one is
-    wrong."""
+    """An object of `kind` with these properties; `ValueError` if one is wrong."""
     names = [f.name for f in fields(kind) if f.name != "name"]
     for name, value in values.items():
         if name not in names:

@@ -36,8 +36,7 @@ _known: ContextVar[dict[tuple[str, int], Measure] | None] = ContextVar(
 
 
 def provide(name: str, load: Callable[[], Measure]) -> None:
-    """Registers kernels under a name. `measure_of` calls `load` to get their
-    measure."""
+    """Registers kernels; `measure_of` calls `load` to get their measure."""
     _measures[name] = load
 
 

@@ -41,8 +41,7 @@ def strided(
 
 
 def span(array: Array) -> tuple[int, int]:
-    """The addresses of the first byte of the elements and of the byte after the
-    last."""
+    """The addresses of the first byte of an array's elements, and after the last."""
     start = address(array)
     if not array.size:
         return start, start

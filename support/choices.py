@@ -20,8 +20,7 @@ class ChoiceError(ValueError):
 
 
 def one_of(value: str, allowed: Iterable[str]) -> str:
-    """`'c', expected one of a, b`, with a suggestion if a choice is close to
-    `value`."""
+    """`'c', expected one of a, b`, with a suggestion if a choice is close."""
     words = list(allowed)
     return f"{value!r}, expected one of {', '.join(words)}{suggest(value, words)}"
 

@@ -100,8 +100,7 @@ class Step:
     writes: Sequence[Value] = ()
     location: str = ""
     access: Callable[[int, int], Access] = _promises_nothing
-    """Describes the accesses of a read and a write, given by index, that share
-    bytes."""
+    """Describes a read and a write, given by index, that share bytes."""
     is_copy: bool = False
     """Whether the step copies its operand, with the elements in the same order."""
     scratch: Sequence[Value] = ()

@@ -21,9 +21,8 @@
 * Constants that are small, or not a single number, are globals of the module; others
   are filled where they are needed.
 * The operands of a concatenation in place lie in its result
-(analysis/concatenations.py),
-  and the part that an update writes lies over the part that it replaces
-  (analysis/updates.py).
+  (analysis/concatenations.py), and the part that an update writes lies over the part
+  that it replaces (analysis/updates.py).
 The caller may give groups of operations that will become fusions. Each counts as one
 operation (analysis/operations.py), and values inside of it are not stored.
 """

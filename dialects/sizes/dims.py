@@ -1,4 +1,4 @@
-"""Symbolic sizes in the IR: the encoding of tensors whose sizes are known in a call.
+"""Symbolic sizes in the IR: the encoding of tensors whose sizes each call determines.
 
     tensor<?x784xf32, #tgraph.dims<2*n + 1>>
     tensor<?x?xf32, #tgraph.dims<b, t, "cpu:0">>
@@ -40,8 +40,8 @@ which the function's arenas are planned."""
 
 
 HINTS = "tgraph.hints"
-"""Dictionary attribute of a function: a typical value of each name, for which the plan
-of offsets that are computed at run time is made."""
+"""Dictionary attribute of a function: a typical value of each name. For these values,
+the offsets computed at run time are those of the plan."""
 
 
 class Dims(NamedTuple):

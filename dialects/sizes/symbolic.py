@@ -19,8 +19,8 @@ from typing import NamedTuple, TypeAlias, cast
 from xdsl.utils.exceptions import VerifyException
 
 TYPICAL = 64
-"""The value of a name where a decision needs a number and no hint was given.
-(PyTorch Inductor uses 64 for sizes without a hint.)"""
+"""The value of a name where a decision needs a number and no hint was given. (PyTorch
+Inductor uses 64 for sizes without a hint.)"""
 
 
 class Undecided(VerifyException):

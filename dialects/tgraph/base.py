@@ -179,7 +179,7 @@ def element_bytes(element_type: Attribute) -> int:
 
 
 def has_fixed_size(element_type: Attribute) -> bool:
-    """Whether elements of this type have a size in memory; those of `none` have not."""
+    """Whether elements of this type have a size in memory; those of `none` do not."""
     try:
         _layout_of(element_type)
     except VerifyException:

@@ -1,5 +1,4 @@
-"""Folds elementwise operations: those on constants of one number, and those without
-effect.
+"""Folds elementwise operations on constants of one number, and those without effect.
 
 The reference interpreter computes the numbers; it is imported, with NumPy, when it is
 first needed. Only identities that hold bit by bit are used: `x + 0` is `x` for
@@ -284,8 +283,7 @@ def _recast(op: TensorOp, numbers: Numbers) -> SSAValue | TensorOp | None:
 
 
 def _source(op: TensorOp) -> SSAValue:
-    """The operand, or the operand's own operand if both operations are of the same
-    kind."""
+    """The operand, or the operand's operand if both operations are of one kind."""
     (value,) = op.operands
     owner = value.owner
     if not isinstance(owner, TensorOp) or owner.name != op.name:

@@ -68,8 +68,7 @@ class Scalars(TermBuilder[V]):
     FORMS: ClassVar[Forms]
 
     DIVISION_TRAPS: ClassVar[bool] = True
-    """Whether `quotient` and `rest` must not get operands for which they are
-    undefined."""
+    """Whether `quotient` and `rest` trap on operands for which they are undefined."""
 
     @abstractmethod
     def write(self, form: Any, *terms: Term[V]) -> Term[V]:
@@ -86,8 +85,7 @@ class Scalars(TermBuilder[V]):
     def parts(
         self, kind: type[ew.ElementwiseOp], element: Attribute, *terms: Term[V]
     ) -> Term[V]:
-        """`tgraph.complex`, `tgraph.real` or `tgraph.imag`, with these result
-        elements."""
+        """`tgraph.complex`, `tgraph.real` or `tgraph.imag` with this element type."""
         raise NoForm(kind.name)
 
     @abstractmethod

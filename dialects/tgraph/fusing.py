@@ -196,8 +196,7 @@ class Group:
 
     @property
     def rows(self) -> int | None:
-        """The number of leading dimensions that index rows; None if there are no
-        rows."""
+        """The number of leading dimensions that index rows; None without rows."""
         if self.contractions:
             return None
         shapes = self.shapes | {s: None for pair in self.spreads for s in pair[:2]}
@@ -268,7 +267,7 @@ def ending(result: SSAValue) -> tuple[SSAValue, DynamicUpdateSliceOp | None]:
 
 
 def without_units(value: SSAValue) -> SSAValue:
-    """The value before all reshapes that only add or remove dimensions of size 1."""
+    """The value before all views that only add or remove dimensions of size 1."""
     while isinstance(value.owner, ViewOp) and keeps_sizes(value.owner):
         value = value.owner.inputs[0]
     return value
@@ -308,8 +307,7 @@ def is_same(x: SSAValue, y: SSAValue) -> bool:
 
 
 def group_of(body: Block, result: SSAValue) -> Group | None:
-    """The group in the body of a fusion that yields `result`; None if it is no
-    group."""
+    """The group in a fusion's body that yields `result`; None if it is no group."""
     known = set[SSAValue](body.args)
     leaves = set(known)
     for op in body.ops:

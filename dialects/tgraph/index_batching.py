@@ -45,8 +45,7 @@ the batch dimensions of the operand, and the batch dimensions of the indices."""
 
 
 class BatchOfIndices(RewritePattern):
-    """gather or scatter at (iota, i) -> gather or scatter at i, with a batch
-    dimension."""
+    """gather or scatter at (iota, i) -> the same at i, with a batch dimension."""
 
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
         assert isinstance(op, GatherOp | ScatterOp)

@@ -69,8 +69,7 @@ class MatrixOp(TensorOp):
 class FactorizationOp(MatrixOp):
     """An operation with several factors.
 
-    `wanted` has the numbers of the factors that are results, ascending; by default,
-    all.
+    `wanted` has the ascending numbers of the factors that are results; default: all.
     """
 
     RESULTS: ClassVar = None

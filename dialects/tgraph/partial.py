@@ -3,8 +3,8 @@
 An unknown size is `?`, an unknown element type `none`: `tensor<?x4xnone>`. Ranks are
 always known; a known size may be symbolic. An operation's rule (`TensorOp.refine`)
 states here which sizes are equal, or follow from each other, in both directions;
-`tgraph-infer-shapes` applies the rules until nothing changes. Values are numbered:
-an operation's inputs from 0, then its results.
+`tgraph-infer-shapes` applies the rules until nothing changes. Values are numbered: an
+operation's inputs from 0, then its results.
 """
 
 from collections.abc import Sequence

@@ -41,8 +41,7 @@ class TermBuilder(ABC, Generic[V]):
 
 @dataclass(frozen=True, eq=False)
 class Term(Generic[V]):
-    """A value in a formula. Numbers in operations with it become constants of its
-    type."""
+    """A value in a formula. Numbers combined with it become constants of its type."""
 
     builder: TermBuilder[V]
     value: V

@@ -2,7 +2,7 @@
 
 graph.py                     tasks, their dependencies, and live bytes
 greedy.py                    list scheduling, forwards and backwards: near-linear
-parts.py                     cuts a graph into independent parts
+parts.py                     cuts a graph into parts that can be ordered separately
 partial.py                   orders built task by task, for the two searches
 exact.py                     best-first search: proves the lowest peak of small parts
 beam.py                      beam search: for larger parts

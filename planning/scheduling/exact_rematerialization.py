@@ -145,8 +145,7 @@ class _Model:
             yield self.runs[stage, writer]
 
     def _order(self) -> None:
-        """Requires that values are present when read, and held only if present
-        before."""
+        """Requires that read values are present, and held values were before."""
         for (stage, task), runs in self.runs.items():
             for value in self._touched(self.graph.tasks[task].reads):
                 self.model.add(sum(self._sources(stage, value)) >= runs)

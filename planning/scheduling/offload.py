@@ -146,8 +146,7 @@ class _Moves:
         self.first: dict[int, list[int]] = {}  # the starts of each value's moves
 
     def best(self, gap: _Gap) -> Move | None:
-        """The move that frees a gap's value in all steps above the budget; None if the
-        gap has none."""
+        """The move that covers all steps of a gap above the budget, or None."""
         live, budget = self.live, self.budget
         steps = range(gap.last + 1, gap.next)
         first = next((at for at in steps if live[at] > budget), None)
@@ -222,8 +221,7 @@ class _Moves:
 def _taken(
     times: Sequence[int], tasks: Collection[int], needed: int
 ) -> tuple[list[tuple[int, int]], int]:
-    """The parts of the tasks' times that a copy takes, in order, and the time
-    missing."""
+    """The parts of the tasks' times that a copy takes, and the time missing."""
     parts: list[tuple[int, int]] = []
     for at in tasks:
         if times[at]:

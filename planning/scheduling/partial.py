@@ -49,9 +49,8 @@ class OrderBuilder:
     def grown(self, partial: Partial) -> Iterator[Partial]:
         """The orders with one more task.
 
-        The only one is that with a task that does not raise the peak so far and leaves
-        no more bytes live than before, if there is such a task: delaying it never
-        helps.
+        If a task does not raise the peak so far and leaves no more bytes live than
+        before, the only order is that with this task: delaying it never helps.
         """
         sizes, readers = self.graph.sizes, self.readers
         grown: list[tuple[int, int, int]] = []

@@ -36,8 +36,7 @@ def parts(graph: TaskGraph, order: Sequence[int]) -> list[tuple[int, int]]:
 def subgraph(
     graph: TaskGraph, order: Sequence[int], part: tuple[int, int]
 ) -> TaskGraph:
-    """The graph of the tasks in a part, numbered in the given order, and their
-    values."""
+    """The graph of a part's tasks, numbered in the given order, and their values."""
     start, end = part
     number = {task: at for at, task in enumerate(order[start:end])}
     after = set(order[end:])

@@ -34,8 +34,8 @@ SHORT = 100
 """In longer orders, several values are chosen at once."""
 
 FIRST_STEP, LAST_STEP = 4, 128
-"""`lowest` lowers the peak by a quarter of the given one at first. It halves this step
-until, at effort 1, it is 1/128."""
+"""`lowest` first lowers the peak by a quarter of the given one. It halves this step
+down to 1/128, at effort 1."""
 
 LITTLE = 40_000
 """The limit on the tasks that `lowest` visits for each peak it tries, at effort 1."""
@@ -184,8 +184,7 @@ class _Lives:
         return max(reads[index - 1] if index else -1, self.written(value, before))
 
     def next_read(self, value: int, at: int) -> int | None:
-        """The next read, at `at` or later, of what was written before `at`; None if
-        there is none."""
+        """The next read, from `at` on, of what was written before `at`, or None."""
         reads, writes = self.reads[value], self.writes[value]
         index = bisect_left(reads, at)
         if index == len(reads):
@@ -345,8 +344,7 @@ class _Search:
     def _chain(
         self, lives: _Lives, value: int, at: int, is_small: int
     ) -> list[int] | None:
-        """The tasks to repeat for a value before a position; None if that is
-        impossible.
+        """The tasks to repeat for a value before a position; None if impossible.
 
         With `is_small`, operands of at most a quarter of the value's bytes are kept.
         """
@@ -383,8 +381,7 @@ class _Search:
         return max(lives.live[start:end], default=0) + size <= self.budget
 
     def _without_dead(self, order: list[int]) -> list[int]:
-        """The order without repetitions, or first runs, whose results are never
-        read."""
+        """The order without repetitions, or first runs, that nothing reads."""
         count = [0] * len(self.graph.tasks)
         for task in order:
             count[task] += 1

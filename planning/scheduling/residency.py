@@ -51,8 +51,8 @@ WORK = 40_000_000
 class Gap:
     """Two uses of a value, and the steps between them.
 
-    Two uses in one step have none; with `direct` access, the bytes are free in that
-    step.
+    There are no steps between two uses in one step; with `direct` access, the bytes
+    are free in that step.
     """
 
     value: int
@@ -112,8 +112,7 @@ class Residency:
 
 
 def cheapest(problem: ResidencyProblem) -> Residency:
-    """The cheapest gaps that the search finds; all gaps if even these do not
-    suffice."""
+    """The cheapest gaps that the search finds; all gaps if these do not suffice."""
     every = range(len(problem.gaps))
     if max(problem.live, default=0) <= problem.capacity:
         return Residency([], 0, 0)
@@ -166,8 +165,7 @@ class Choice:
             yield other if same else None
 
     def reach(self, index: int) -> tuple[int, int]:
-        """The range of positions in `over` whose bytes a gap frees, given the
-        others."""
+        """The positions in `over` whose bytes a gap frees, given the other gaps."""
         gap = self.problem.gaps[index]
         start, end = gap.start, gap.end
         if any(gap.direct):
@@ -179,8 +177,7 @@ class Choice:
         return self._before[max(start, 0)], self._before[min(end, last)]
 
     def together(self, index: int) -> Sequence[int]:
-        """The gaps that are chosen, or dropped, together with `index`, which is
-        first."""
+        """The gaps that are chosen, or dropped, together with `index`, the first."""
         gap, is_taken = self.problem.gaps[index], self.taken[index]
         others = self._needed_by.get(index, ()) if is_taken else gap.needs
         return [index, *(i for i in others if self.taken[i] == is_taken)]
@@ -328,8 +325,7 @@ class _Search:
         return best
 
     def _by_prices(self) -> Choice:
-        """Chooses gaps in the order of the bytes they free, at these prices, per
-        cost."""
+        """Chooses gaps by the price of the bytes that they free, relative to cost."""
         choice = self.start.copy()
         for index in self.dual.ranked():
             if choice.fits:
@@ -425,8 +421,7 @@ class _Dual:
             size: (np.flatnonzero(sizes == size), np.minimum(size, over))
             for size in dict.fromkeys(sizes.tolist())
         }
-        """For each size, the gaps of such values, and the most that one frees by
-        step."""
+        """By size, the gaps of such values, and the most that one frees by step."""
         self.work = int((self.ends - self.starts + OVERHEAD).sum())
         self.gains = np.zeros(len(self.gaps))
         self.profits = -self.first

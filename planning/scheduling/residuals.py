@@ -94,8 +94,7 @@ class Choice:
             self._fill((needed, _KEPT))
 
     def _fill(self, needed: _Node) -> None:
-        """Adds blocking flows of shortest paths, until there is no path (Dinic,
-        1970)."""
+        """Adds blocking flows of shortest paths until no path is left (Dinic, 1970)."""
         while needed not in self._blocked:
             levels, is_open = self._levels(needed)
             if is_open:

@@ -1,5 +1,4 @@
-"""The reference interpreter: runs level 1 in plain NumPy, by xDSL's interpreter
-framework.
+"""The reference interpreter: runs level 1 in plain NumPy, in xDSL's framework.
 
 It is the oracle for all faster implementations. Each operation is written in the
 simplest way, returns new arrays, and shares nothing with the kernels. All values are
@@ -247,8 +246,7 @@ def _clamp(low: Array, x: Array, high: Array) -> Array:
 
 
 def _quotient(x: Array, y: Array) -> Array:
-    """Divides; complex numbers as in C, where NumPy returns NaN for infinities and
-    zeros."""
+    """Divides; complex numbers as in C, where NumPy's infinities and zeros give NaN."""
     result = np.divide(x, y)
     if x.dtype.kind == "c":
         for place in np.ndindex(x.shape):
