@@ -1,4 +1,4 @@
-"""tensorplan plans a tensor program into one memory arena per device.
+"""tensorplan places the buffers of a tensor program in one memory arena per device.
 
 model = tensorplan.from_jax(step, params, batch, donate_argnums=0)
 planned = tensorplan.plan(model)        # its module has explicit offsets
@@ -73,8 +73,8 @@ __all__ = [
 
 
 def context() -> Context:
-    """An xDSL context with the dialects of xDSL and tensorplan. It allows unregistered
-    dialects.
+    """Returns an xDSL context with the dialects of xDSL and tensorplan, which allows
+    unregistered dialects.
     """
     from . import dialects
 
@@ -223,8 +223,8 @@ def from_onnx(
 
 
 def _contents(source: object, name: str) -> tuple[bytes, str]:
-    """What is in a file, or is given, and what it is called. Such models have no text
-    form, so text is a file's name."""
+    """Returns the contents of `source`, and the name to report: the file's, or `name`
+    for bytes. Such models have no text form, so a `str` is a file name."""
     if isinstance(source, bytes):
         return source, name
     if not isinstance(source, str | os.PathLike):
@@ -312,10 +312,11 @@ def _takes(
 ) -> Callable[
     [Callable[[Program, Given], Result]], Callable[Concatenate[Program, P], Result]
 ]:
-    """Makes a function of a program and options one of a program and keywords.
+    """Lets callers pass the options of a decorated function as keywords.
 
-    These are the fields of `kind`, a class of options. So people and type checkers see
-    each name, type and default as it is there.
+    The function takes a program and an instance of `kind`, a class of options. Its
+    fields become keywords, with their names, types and defaults, which help and type
+    checkers show.
     """
 
     def decorate(
@@ -346,7 +347,7 @@ def _expect_options(options: Mapping[str, Any], kind: type[PlanOptions]) -> None
 
 
 def _fits(value: Any, hint: Any) -> bool:
-    """Whether an option has a type that it may have; a sequence stands for a tuple."""
+    """Whether an option's value has the type `hint`; any sequence fits a tuple."""
     if get_origin(hint) is tuple:
         return isinstance(value, Sequence) and not isinstance(value, str)
     kinds = get_args(hint) or (hint,)
@@ -418,12 +419,12 @@ def report(program: ModuleOp | Model) -> Report:
 
 @_takes(PlanOptions)
 def view(program: ModuleOp | Model, options: PlanOptions) -> View:
-    """A picture of the program's plan, which notebooks show: who has which bytes, when.
+    """A picture of the program's plan for notebooks: which bytes are used, and when.
 
     `view(program).save("plan.html")` writes a page, and `.svg` and `.png` drawings. A
     program that is not planned yet is planned as by `plan`.
 
-    Raises what `plan` does.
+    Raises what `plan` raises.
     """
     from .checking.plan_check import check_plan
     from .tools.views.notebook import View
@@ -468,13 +469,14 @@ def checkpoint_policy(
     from the forward pass for the gradient, with source locations, types and bytes; the
     plan recomputes all others.
 
-    For a program of JAX, the code is a policy for `jax.checkpoint`, with the `names` of
-    these values. Values that the program calls by `jax.ad_checkpoint.checkpoint_name`
-    keep their names. The other names are for you to insert at the locations. For a
-    program of PyTorch, the code checkpoints modules (`regions`) by
-    `torch.utils.checkpoint` and saves the results of some operations (`saved`) there.
+    For a program from JAX, the code is a policy for `jax.checkpoint`, with the `names`
+    of these values. Values that the program names by
+    `jax.ad_checkpoint.checkpoint_name` keep their names. You insert the other names at
+    the given locations. For a program from PyTorch, the code checkpoints modules
+    (`regions`) by `torch.utils.checkpoint` and saves the results of some operations
+    (`saved`) there.
 
-    Raises `LocatedError` for a program that is not planned, not sound, or has no
+    Raises `LocatedError` for a program that is not planned, is not sound, or has no
     gradient by JAX or `from_torch`.
     """
     from .passes import driver
@@ -581,7 +583,7 @@ def _cached(module: ModuleOp, options: PlanOptions) -> ModuleOp:
     from .support.threads import checked
 
     is_own = options.strategy == "auto" and options.workspaces == "native"
-    if not is_own or options.target_memory:  # which others have written
+    if not is_own or options.target_memory:  # strategies and kernels of others
         return _planned(module, options)
     settled = replace(options, threads=checked(options.threads))
     return cached(
@@ -599,22 +601,22 @@ def jit(
     static_argnames: str | Sequence[str] = (),
     **options: Any,
 ) -> Jitted:
-    """A function of JAX that is planned and compiled by its first call, like `jax.jit`.
+    """A JAX function that its first call plans and compiles, like `jax.jit`.
 
     The arguments and the result are pytrees of arrays of JAX or NumPy, and of numbers.
     Each combination of trees, shapes, types, and values of the arguments in
     `static_argnums` or `static_argnames` is compiled once, for each setting of JAX such
-    as `jax.enable_x64`. As in JAX, negative numbers count from the last argument, and
-    who gives an argument by its name may count it or name it in the options. Results
-    are NumPy arrays, except for keys of random numbers (`jax.random.key`), which stay
-    arrays of JAX. An argument in `donate_argnums` or `donate_argnames` is state: if its
-    arrays are writable arrays of NumPy, a call overwrites them and returns them. So a
-    loop that passes on the state that it is given copies nothing after its first call.
-    The options are those of `compile`.
+    as `jax.enable_x64`. As in JAX, negative numbers count from the last argument. An
+    option may give the number or the name of an argument that calls pass by name.
+    Results are NumPy arrays, except for random keys (`jax.random.key`), which stay JAX
+    arrays. An argument in `donate_argnums` or `donate_argnames` is state: if its arrays
+    are writable NumPy arrays, a call overwrites them and returns them. A loop that
+    passes the returned state to the next call therefore copies nothing after its first
+    call. The options are those of `compile`.
 
     The function also works under `jax.jit` and `jax.vmap`, as a callback
     (`tensorplan.integrations.jax`), and has derivatives of each order, forwards and
-    backwards. There, a call of which JAX traces an argument donates nothing.
+    backwards. There, a call donates nothing if JAX traces one of its arguments.
     `jitted.compiled(*args)` is the `Executable` for such arguments.
 
     Raises `TypeError` or `ValueError` for options or argument numbers that do not fit;

@@ -24,7 +24,7 @@ class Model:
     module: ModuleOp
 
     parameters: Mapping[str, Array]
-    """By the argument's name, `tgraph.name`."""
+    """The arrays by the argument's name, `tgraph.name`."""
 
     def inputs(self) -> dict[int, Array]:
         """The parameters by argument index, for `Executable.bind`."""

@@ -1,15 +1,15 @@
-"""Follows the address of a buffer, to find whether the program only compares it.
+"""Follows the address of a buffer, to find out whether the program only compares it.
 
-Upstream's `-buffer-deallocation-pipeline` finds out at run time which of several
-memrefs are the same. It writes their addresses into tables, and passes these to a
-function that compares them:
+MLIR's `-buffer-deallocation-pipeline` finds out at run time which of several memrefs
+are the same. It stores their addresses in tables, and passes these to a function that
+compares them:
 
     %p = memref.extract_aligned_pointer_as_index %x
     memref.store %p, %table[%c0]
     func.call @dealloc_helper(%table, ...)
 
-plan-memory can plan such a buffer. The buffer is needed until the last comparison:
-until then, different buffers must have different addresses.
+plan-memory can plan such a buffer. The buffer is live until the last comparison,
+because different buffers must have different addresses until then.
 """
 
 from xdsl.dialects import arith, func, memref
@@ -20,9 +20,9 @@ from ..dialects.memory import freed, is_view
 
 
 def comparisons(address: SSAValue) -> list[Operation] | None:
-    """The operations that compare an address, or hand it on to where it is compared,
-    in order of discovery; None if it is used otherwise."""
-    holders: dict[SSAValue, None] = {address: None}  # the address, and tables of it
+    """The operations of the function that compare `address`, or that pass it to the
+    comparison, in order of discovery. None if it has any other use."""
+    holders: dict[SSAValue, None] = {address: None}  # the address, and its tables
     pending, found = [address], dict[Operation, None]()
     while pending:
         for use in pending.pop().uses:
@@ -38,8 +38,8 @@ def comparisons(address: SSAValue) -> list[Operation] | None:
 
 
 def _targets(use: Use) -> list[SSAValue] | None:
-    """What holds the address because of this use of a holder; None if the use does
-    more than to compare it or to hand it on."""
+    """The values that hold the address because of this use of a holder. None if the use
+    neither compares nor forwards the address."""
     op, index = use.operation, use.index
     if isinstance(op, arith.CmpiOp | memref.DimOp) or freed(op):
         return []
@@ -57,7 +57,7 @@ def _targets(use: Use) -> list[SSAValue] | None:
 
 
 def _stored(op: memref.StoreOp, index: int) -> list[SSAValue] | None:
-    """The table that a number is stored in, if it is seen what becomes of it."""
+    """The table that an address is stored in; None if the table is not local."""
     if index != 0:
         return []
     is_local = isinstance(op.memref.owner, memref.AllocOp | memref.AllocaOp)

@@ -1,13 +1,12 @@
-"""The allocations of a function that plan-memory can place, and how they are used.
+"""Finds the allocations of a function that plan-memory can place, and their uses.
 
 The analysis follows a memref through views, selects, results of `scf.if`, loops and
-branches. It can place an allocation if it understands all uses, or if a
-`memref.dealloc` in the allocation's own block ends them.
+branches. plan-memory can place an allocation if the analysis understands all uses, or
+if a `memref.dealloc` in the allocation's own block follows them.
 
 All allocations that one `memref.dealloc` may free are placed together or not at all:
-if one of them stays as it is, the `memref.dealloc` has to stay. Nothing frees a
-function's arguments and globals: they belong to others, as in MLIR's ownership-based
-deallocation.
+the `memref.dealloc` must stay if one of them is not placed. A function does not free
+its arguments or globals, which others own, as in MLIR's ownership-based deallocation.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -76,7 +75,7 @@ from .sizes import SizeReader
 
 
 class Deallocation(NamedTuple):
-    """An operation frees what it has as this operand."""
+    """An operation frees the memory of one of its operands."""
 
     op: Operation
     operand: int
@@ -84,24 +83,24 @@ class Deallocation(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Allocation:
-    """An allocation that can be placed."""
+    """An allocation that plan-memory can place."""
 
     alloc: memref.AllocOp
     frees: Sequence[Deallocation]
     size: int  # bytes; may be symbolic
-    alignment: int  # bytes; what the allocation asks for, or its elements need
+    alignment: int  # bytes; the larger of what the allocation and its elements need
     uses: Uses
     references: References
     uses_by: Mapping[SSAValue, Uses]
-    """The same through each reference."""
+    """The uses through each reference."""
     accesses: Sequence[tuple[Operation, SSAValue]]
-    """The operations that access it, each with the memref that it has for that."""
-    slots: int = 1  # how many of it there may be at a time, in a loop that hands it on
-    loops: int = 1  # how many loops do, one in the other
+    """The operations that access the memory, each with the memref it uses for that."""
+    slots: int = 1  # the most instances live at a time, if a loop carries it
+    loops: int = 1  # the number of nested loops that carry it
 
     @property
     def deallocs(self) -> Sequence[Operation]:
-        """The operations that free it, perhaps with others."""
+        """The operations that free the memory, possibly together with other memory."""
         return [free.op for free in self.frees]
 
     @property
@@ -117,9 +116,8 @@ def find_allocations(
     remarks: bool = True,
     most_slots: int = MOST_SLOTS,
 ) -> list[Allocation]:
-    """Those that can be placed, in program order; remarks say why others can't.
-
-    With `sizes`, also those of symbolic size.
+    """The allocations that can be placed, in program order. Remarks say why others
+    cannot. Allocations of symbolic size are included if `sizes` is given.
     """
     found: dict[SSAValue, Allocation] = {}
     refused: list[SSAValue] = []
@@ -139,7 +137,7 @@ def find_allocations(
             refused.append(source)
             if remarks:
                 remark(f"memref.alloc is not planned: {reason}", alloc)
-    for source in refused:  # grows
+    for source in refused:  # grows during the loop
         for other in [s for d in frees[source] for s in may_free[d]]:
             if allocation := found.pop(other, None):
                 refused.append(other)
@@ -150,8 +148,9 @@ def find_allocations(
 
 
 def caller_uses(memory: CallerMemory, func: FuncOp, flow: ControlFlow) -> Uses | None:
-    """What happens to the memory of a function's argument, by the caller too; None if
-    the function does nothing with it, or not all of that is understood."""
+    """The uses of a function argument's memory, including those by the caller. None if
+    the function does not access the memory, or the analysis does not understand all
+    uses."""
     trace = _Trace(memory.argument)
     if trace.deallocs or not trace.accesses:
         return None
@@ -164,7 +163,7 @@ def caller_uses(memory: CallerMemory, func: FuncOp, flow: ControlFlow) -> Uses |
 def _caller_uses(
     memory: CallerMemory, trace: "_Trace", func: FuncOp, flow: ControlFlow
 ) -> Uses:
-    """The uses of memory that the caller has filled before, or looks at afterwards."""
+    """The uses of memory that the caller fills before, or reads after, the function."""
     accesses = _accesses(trace, memory.argument, flow)
     if memory.is_given:
         accesses[0] = False
@@ -174,8 +173,9 @@ def _caller_uses(
 
 
 def lifespans(buffers: Sequence[SSAValue]) -> list[list[Steps]]:
-    """When the buffers of a pool are live, for reports: ranges in their function's
-    steps, ascending. They are views of an arena, or an argument and views of it."""
+    """The live ranges of a pool's buffers for reports: ascending ranges of steps of
+    their function. The buffers are views of an arena, or an argument and views of
+    it."""
     func = buffers[0].owner
     while not isinstance(func, FuncOp):
         around = func.parent_op()
@@ -189,7 +189,7 @@ def lifespans(buffers: Sequence[SSAValue]) -> list[list[Steps]]:
         if isinstance(buffer.owner, Operation):
             accesses = _accesses_by_alias(trace, buffer, flow)
             uses.append(References(flow, [buffer]).uses(accesses))
-        else:  # an arena that the caller gives is kept, too
+        else:  # the caller also reads an arena that it passes
             memory = given.get(buffer) or CallerMemory(buffer, "", False, True)
             uses.append({buffer: _caller_uses(memory, trace, func, flow)})
     ranges = iter(live_steps(flow, [each for of in uses for each in of.values()]))
@@ -202,8 +202,8 @@ def _without_alternatives(
     references: Sequence[Iterable[SSAValue]],
     live: list[list[Steps]],
 ) -> list[list[Steps]]:
-    """Of buffers at one place of an arena, which control flow hands on as one value,
-    only the last is live where several are."""
+    """Of buffers at the same offset of an arena that control flow merges into one
+    value, only the last one counts as live in steps where several are."""
     known: dict[object, list[int]] = {}
     for number, buffer in reversed(list(enumerate(buffers))):
         view = buffer.owner
@@ -220,25 +220,25 @@ def _without_alternatives(
 
 
 class _NotPlannable(Exception):
-    """Why an allocation is left as it is."""
+    """The reason why an allocation is not placed."""
 
 
 class _Trace:
-    """Where the memory that a value points to goes, and what happens to it there.
+    """The values that may refer to a value's memory, and the operations that use them.
 
-    What an operation that is not understood returns may be that memory, too, or a copy
-    of it (`bufferization.clone`): it is followed as well.
+    A result of an unknown operation on the memory may be that memory, or a copy of it
+    (`bufferization.clone`), so it is followed as well.
     """
 
     def __init__(self, source: SSAValue):
         self.deallocs: list[Deallocation] = []
         self.accesses: list[tuple[Operation, SSAValue]] = []
         self.compared: list[tuple[Operation, SSAValue]] = []
-        """What compares the memory's address."""
+        """The comparisons of the memory's address."""
         self.freed_copies: list[Deallocation] = []
         self._aliases = {source: None}
         self._follow(source, self.deallocs)
-        for op, _ in self.accesses:  # grows
+        for op, _ in self.accesses:  # grows during the loop
             for result in op.results:
                 if is_memref(result) and result not in self._aliases:
                     self._aliases[result] = None
@@ -268,7 +268,7 @@ class _Trace:
 
 
 def _sources(func: FuncOp) -> Iterator[SSAValue]:
-    """Memrefs whose memory may have to be freed, except a function's arguments."""
+    """Memrefs whose memory may have to be freed, without the function's arguments."""
     for op in func.walk():
         if isinstance(op, memref.AllocOp):
             if not is_arena(op):
@@ -278,7 +278,7 @@ def _sources(func: FuncOp) -> Iterator[SSAValue]:
 
 
 def is_arena(alloc: memref.AllocOp) -> bool:
-    """Whether the allocation is what plan-memory makes: bytes, and views of them."""
+    """Whether an allocation is like plan-memory's: bytes that only views use."""
     if alloc.memref.type.element_type != i8:
         return False
     users = {type(use.operation) for use in alloc.memref.uses}
@@ -286,13 +286,13 @@ def is_arena(alloc: memref.AllocOp) -> bool:
 
 
 def is_planned(module: ModuleOp) -> bool:
-    """Whether buffers are placed, soundly or not, and no function is on tensors."""
+    """Whether buffers are placed, correctly or not, and no function is on tensors."""
     functions = (op for op in module.walk() if isinstance(op, FuncOp))
     return any(map(has_plan, functions)) and not any(tensor_functions(module))
 
 
 def has_plan(func: FuncOp) -> bool:
-    """Whether there are buffers as plan-memory places them: in arenas or results."""
+    """Whether a function has arenas, or buffers that lie in arguments."""
     return bool(func.body.blocks and arena_arguments(func)) or any(
         is_buffer(op)
         or ARENA in op.attributes
@@ -308,7 +308,7 @@ def _allocation(
     sizes: SizeReader | None,
     most_slots: int,
 ) -> Allocation:
-    """Finds the buffer's size and accesses; raises `_NotPlannable`."""
+    """Determines an allocation's size and uses, or raises `_NotPlannable`."""
     size = _bytes(alloc, sizes)
     at, step = flow.step_of(alloc)
     if step is not alloc:
@@ -330,9 +330,9 @@ def _allocation(
                 raise _NotPlannable(reason)
             lives_on = True
     accesses = _accesses(trace, alloc.memref, flow)
-    if flow.barriers and _is_read_first(trace, flow):  # another agent writes it
+    if flow.barriers and _is_read_first(trace, flow):  # another agent has written it
         accesses[at] = False
-    if lives_on and over:  # until it is freed, whatever overwrites it
+    if lives_on and over:  # live until it is freed, in spite of overwrites
         accesses = dict.fromkeys((*accesses, flow.step[over]), False)
     uses, references = Uses(at, accesses), References(flow, [alloc.memref])
     by_reference: Mapping[SSAValue, Uses] = references.uses(
@@ -365,7 +365,7 @@ def _is_read_first(trace: _Trace, flow: ControlFlow) -> bool:
 
 
 def _accesses(trace: _Trace, source: SSAValue, flow: ControlFlow) -> dict[int, bool]:
-    """The accesses of the memory that `source` is, by step."""
+    """The accesses of the memory of `source`: by step, whether it is overwritten."""
     accesses: dict[int, bool] = {}
     for steps in _accesses_by_alias(trace, source, flow).values():
         for step, is_whole in steps.items():
@@ -376,9 +376,9 @@ def _accesses(trace: _Trace, source: SSAValue, flow: ControlFlow) -> dict[int, b
 def _accesses_by_alias(
     trace: _Trace, source: SSAValue, flow: ControlFlow
 ) -> dict[SSAValue, dict[int, bool]]:
-    """The same through each alias; and the waits for those that go on: nothing in
-    between overwrites the memory as if it were done with. In another iteration, the
-    memory has whatever name it has there."""
+    """The accesses through each alias. They include the waits for asynchronous
+    operations: until such a wait, no overwrite ends the live range. A wait in another
+    iteration counts for all names that the memory may have there."""
     found: dict[SSAValue, dict[int, bool]] = {}
     spans: list[Steps] = []
     elsewhere: dict[tuple[Operation, Operation], None] = {}
@@ -410,8 +410,8 @@ def _accesses_by_alias(
 
 
 def _is_name_at(value: SSAValue, wait: Operation, start: Operation) -> bool:
-    """Whether the memory that a transfer has may go by this name when it is waited for:
-    a loop in between that is given it has it by another one."""
+    """Whether the memory of a transfer may have the name `value` at the wait: not if a
+    loop between start and wait takes it as an operand and renames it."""
     if isinstance(value.owner, Operation):
         is_there = is_before(value.owner, wait)
     else:
@@ -429,8 +429,8 @@ def _is_name_at(value: SSAValue, wait: Operation, start: Operation) -> bool:
 def _waits(
     op: Operation, step: Operation
 ) -> Iterator[tuple[Operation, Sequence[Operation]]]:
-    """An operation, and those around it that are inside `step`, each with what waits
-    for it."""
+    """`op` and the operations around it up to `step` that are asynchronous, each with
+    the operations that wait for it."""
     while True:
         if (transfer := asynchronous(op)) and (waits := transfer.waits_of(op)):
             yield op, waits
@@ -458,14 +458,14 @@ def _bytes(alloc: memref.AllocOp, sizes: SizeReader | None) -> int:
 
 
 def _shape(alloc: memref.AllocOp, sizes: SizeReader) -> Sequence[Size | None]:
-    """The sizes at most, as far as they are known. Where the allocation may not run, an
-    operand may be any number: nothing is computed of it beforehand."""
+    """Upper bounds of the sizes, None for unknown ones. If the allocation may not run,
+    its operands may have any value, and no bound is computed from their names."""
     is_sure = alloc.parent is sizes.func.body.first_block
     return sizes.at_most(alloc.memref, names=is_sure)
 
 
 def _is_beyond(alias: SSAValue, size: Size) -> bool:
-    """Whether a view's type has elements outside of `size` bytes, a number."""
+    """Whether a view's type has elements outside of a buffer of `size` bytes."""
     given: Attribute = alias.type
     if isinstance(size, Symbolic) or not isinstance(given, MemRefType):
         return False
@@ -482,10 +482,10 @@ def _is_beyond(alias: SSAValue, size: Size) -> bool:
 
 
 def _freed_at(alloc: memref.AllocOp, flow: ControlFlow) -> Operation | None:
-    """The last operation in the block of an allocation that frees just that."""
+    """The last operation in the block of an allocation that frees it directly."""
     aliases: list[SSAValue] = [alloc.memref]
     last: Operation | None = None
-    for alias in aliases:  # grows
+    for alias in aliases:  # grows during the loop
         for use in alias.uses:
             op = use.operation
             if is_view(op):
@@ -499,7 +499,7 @@ def _freed_at(alloc: memref.AllocOp, flow: ControlFlow) -> Operation | None:
 def _is_within(
     op: Operation, first: Operation, last: Operation, flow: ControlFlow
 ) -> bool:
-    """Whether an operation is between two of a block, or inside one between them."""
+    """Whether `op` is between `first` and `last` of a block, or nested between them."""
     block = first.parent_block()
     assert block is not None
     outer = block.find_ancestor_op_in_block(op)
@@ -507,7 +507,7 @@ def _is_within(
 
 
 def _is_before_next(op: Operation, alias: SSAValue) -> bool:
-    """Whether an operation surely runs before a value may be bound to other memory."""
+    """Whether `op` always runs before `alias` may be bound to other memory."""
     owner = alias.owner
     block = owner if isinstance(owner, Block) else owner.parent_block()
     while block is not None and block.find_ancestor_op_in_block(op) is None:
@@ -522,7 +522,8 @@ def _is_before_next(op: Operation, alias: SSAValue) -> bool:
 
 
 def _unclear_around(op: Operation, flow: ControlFlow) -> str | None:
-    """Why an operation around an access may let the buffer live on after its step."""
+    """Why an operation around an access may use the buffer after its step; None if no
+    such operation does."""
     _, step = flow.step_of(op)
     while op is not step:
         outer = op.parent_op()
@@ -534,7 +535,7 @@ def _unclear_around(op: Operation, flow: ControlFlow) -> str | None:
 
 
 def _unclear(op: Operation, value: SSAValue | None, flow: ControlFlow) -> str | None:
-    """Why an access may let a buffer live on after the operation; None if it can't."""
+    """Why the buffer `value` may be used after `op`; None if it may not."""
     if isinstance(op, TensorOp):
         return None
     name = name_of(op)
@@ -558,7 +559,7 @@ def _unclear(op: Operation, value: SSAValue | None, flow: ControlFlow) -> str | 
 
 
 def erase_deallocs(allocations: Sequence[Allocation]) -> None:
-    """Frees the allocations no longer."""
+    """Erases the deallocations of these allocations."""
     operands: dict[Operation, list[int]] = {}
     for op, operand in {free: None for a in allocations for free in a.frees}:
         operands.setdefault(op, []).append(operand)
@@ -570,7 +571,7 @@ def erase_deallocs(allocations: Sequence[Allocation]) -> None:
 
 
 def _drop(op: Operation, indices: Sequence[int]) -> None:
-    """Takes memrefs out of a `bufferization.dealloc`, with the conditions for them."""
+    """Removes memrefs and their conditions from a `bufferization.dealloc`."""
     count = len(freed(op))
     dropped = {*indices, *(index + count for index in indices)}
     retained = len(op.operands) - 2 * count

@@ -1,4 +1,4 @@
-"""Which buffers a function reads at the same time, for memories with banks."""
+"""Finds buffers that a function reads at the same time, for memories with banks."""
 
 from collections.abc import Iterator, Mapping
 from itertools import combinations
@@ -16,7 +16,7 @@ from ..planning.banks import Banks, Together
 
 
 def banks_of(memory: TargetMemory | None) -> Banks | None:
-    """The banks of a memory that has several."""
+    """The banks of a memory; None if it has only one."""
     if memory is None or memory.banks == 1:
         return None
     width = memory.interleaving or memory.capacity // memory.banks
@@ -24,8 +24,9 @@ def banks_of(memory: TargetMemory | None) -> Banks | None:
 
 
 def read_together(func: FuncOp, numbers: Mapping[SSAValue, int]) -> list[Together]:
-    """The buffers that operations read in step, as if element by element, up to the end
-    of the shorter one. `numbers` has the buffers, which views lead to."""
+    """Pairs of buffers that operations read in parallel, taken to be element by
+    element, up to the end of the shorter one. `numbers` has the index of each
+    buffer."""
     return [pair for op in func.walk() for pair in _pairs(op, numbers)]
 
 
@@ -44,7 +45,7 @@ def _pairs(op: Operation, numbers: Mapping[SSAValue, int]) -> Iterator[Together]
 
 
 def _origin(value: SSAValue, numbers: Mapping[SSAValue, int]) -> SSAValue:
-    """The numbered buffer that a memref is a view of, or what else it is one of."""
+    """The numbered buffer of which `value` is a view, or else the root of its views."""
     while value not in numbers:
         op = value.owner
         if not isinstance(op, Operation) or not is_view(op):

@@ -1,8 +1,8 @@
-"""What a call does with its memrefs once it has returned: nothing, if its function's
-body shows that.
+"""Finds calls that keep no memref after they have returned, from the bodies of the
+functions that they reach.
 
-    func.func private @scale(%a: memref<64xf32>) {     keeps nothing: it may read and
-      linalg.exp ins(%a) outs(%a)                      write %a while it runs
+    func.func private @scale(%a: memref<64xf32>) {     keeps nothing: it may access
+      linalg.exp ins(%a) outs(%a)                      %a only while it runs
       func.return
     }
 """
@@ -37,31 +37,31 @@ from ..dialects.symbols import Symbols
 from ..dialects.tgraph.base import TensorOp
 
 NUMBERS = AnyFloat | IntegerType | IndexType | ComplexType | VectorType
-"""Types of values that can't hold a memref."""
+"""Types of values that cannot hold a memref."""
 
 STORES = ("memref.store", "affine.store")
 
 
 class Calls:
-    """What calls do with their memrefs: each function is looked at once."""
+    """Finds calls that keep no memrefs; analyzes each function once."""
 
     def __init__(self):
         self._symbols = Symbols()
         self._keeps_nothing: dict[FuncOp, bool] = {}
 
     def is_over(self, op: Operation) -> bool:
-        """Whether an operation accesses its memrefs only while it runs, and keeps no
-        address. A call does if its function is there, and does so."""
+        """Whether `op` accesses its memrefs only while it runs, and keeps no address. A
+        call does so if the bodies of all functions that it reaches show it."""
         if isinstance(op, CallOp):
             return self._is_call_over(op)
         return _is_plain_over(op)
 
     def _is_call_over(self, call: CallOp) -> bool:
-        """Whether neither a function nor those that it calls keep what they are given.
-        Those that call one another keep nothing if no other operation does."""
+        """Whether no function that the call reaches keeps its memrefs. Recursive
+        functions keep nothing if none of their other operations does."""
         callees: dict[FuncOp, None] = {}
         pending = [call]
-        for each in pending:  # grows
+        for each in pending:  # grows during the loop
             callee = self._symbols.callee(each)
             if callee is None:
                 return self._note(callees, False)
@@ -80,14 +80,14 @@ class Calls:
         return self._note(callees, True)
 
     def _note(self, callees: Iterable[FuncOp], keeps_nothing: bool) -> bool:
-        """All of the functions keep nothing, or the first one may keep something."""
+        """Notes that all functions keep nothing, or that the first one may."""
         noted = callees if keeps_nothing else islice(callees, 1)
         self._keeps_nothing |= dict.fromkeys(noted, keeps_nothing)
         return keeps_nothing
 
 
 def _is_plain_over(op: Operation) -> bool:
-    """The same of an operation that is no call."""
+    """Whether an operation other than a call keeps no memref after it has run."""
     if isinstance(
         op, memref.ExtractAlignedPointerAsIndexOp | UnrealizedConversionCastOp
     ):
@@ -96,8 +96,8 @@ def _is_plain_over(op: Operation) -> bool:
 
 
 def _is_over_in(op: Operation) -> bool:
-    """Whether an operation of a function keeps nothing that the function is given; a
-    call gives nothing back, and what it does with that is asked elsewhere."""
+    """Whether an operation of a function keeps none of the function's memrefs. A call
+    must not return memrefs; the caller checks what it keeps."""
     if transfer := asynchronous(op):
         return transfer.is_waited_for_here(op) and bool(transfer.waits_of(op))
     if is_barrier(op) or (op.regions and not _ends_with_its_regions(op)):
@@ -119,10 +119,10 @@ def _is_over_in(op: Operation) -> bool:
 
 
 def _ends_with_its_regions(op: Operation) -> bool:
-    """Whether all that is in an operation's regions is over when it ends."""
+    """Whether all operations nested in `op` are done when it ends."""
     return name_of(op).startswith(("scf.", "affine.")) or _is_plain_over(op)
 
 
 def _is_made_here(value: SSAValue) -> bool:
-    """Whether a memref is surely an allocation, and not what the caller gave."""
+    """Whether `value` is known to be allocated in the function, not passed to it."""
     return isinstance(root_of(value).owner, memref.AllocOp)

@@ -1,4 +1,4 @@
-"""Concatenations in place: operations write their operands directly into the result.
+"""Concatenations in place: operations compute the operands directly in the result.
 
     %a = tgraph.exponential %x : tensor<4x8xf32>
     %b = tgraph.tanh %y : tensor<4x8xf32>
@@ -10,10 +10,10 @@
     %1 = memref.reinterpret_cast %c to offset: [32], ...
     tgraph.tanh %y outs(%1) : ...
 
-The memory of the result exists from the first operand on. Operands that lie elsewhere,
-such as arguments and constants, are copied into it. What an operand is a reshape of is
-computed into it, too, if strides can say its shape there: what is stacked gets a
-dimension of size 1 first.
+The memory of the result is allocated before the first operand is computed. Operands
+that lie elsewhere, such as arguments and constants, are copied into it. If an operand
+is a reshape, its source is computed into the result, too, provided that strides
+describe its shape there: stacking reshapes its operands to add a dimension of size 1.
 """
 
 from collections.abc import Iterator, Mapping
@@ -33,16 +33,16 @@ from .layout import Layout
 from .operations import contracts
 
 Part = tuple[ConcatenateOp, int]
-"""Where a value goes: the concatenation, and as which of its operands."""
+"""The part of a concatenation that a value becomes: the operation, and its operand."""
 
 
 def is_in_place(op: Operation) -> bool:
-    """Whether the operation is a concatenation whose operands go straight into it."""
+    """Whether `op` is a concatenation whose operands are computed into its result."""
     return IN_PLACE in op.attributes and isinstance(op, ConcatenateOp) and not op.outs
 
 
 def parts(block: Block) -> Mapping[SSAValue, Part]:
-    """The values of a block that are computed straight into a concatenation."""
+    """The values of a block that are computed directly into a concatenation."""
     found: dict[SSAValue, Part] = {}
     for op in block.ops:
         if isinstance(op, ConcatenateOp) and is_in_place(op):
@@ -53,9 +53,9 @@ def parts(block: Block) -> Mapping[SSAValue, Part]:
 
 
 def computed(op: ConcatenateOp, index: int, block: Block) -> Iterator[SSAValue]:
-    """The operand of a concatenation, and what it is a reshape of, as far as operations
-    can write them where the operand is to lie. Products and convolutions write rows of
-    adjacent elements."""
+    """The operand `index` of a concatenation, and the values that are reshaped into it,
+    as far as operations can write them at the operand's place. Contractions can only
+    write rows of adjacent elements."""
     value = op.inputs[index]
     part: Layout | None = None
     while is_computed(value, block):
@@ -70,7 +70,7 @@ def computed(op: ConcatenateOp, index: int, block: Block) -> Iterator[SSAValue]:
 
 
 def is_computed(value: SSAValue, block: Block) -> bool:
-    """Whether there is one operation that can write the value wherever it is told."""
+    """Whether one operation of `block` computes the value and can write it anywhere."""
     return (
         isinstance(value, OpResult)
         and isinstance(op := value.op, TensorOp)
@@ -81,14 +81,14 @@ def is_computed(value: SSAValue, block: Block) -> bool:
 
 
 def is_reshape(op: Operation | Block) -> TypeGuard[ReshapeOp | BroadcastInDimOp]:
-    """Whether an operation gives the same elements another shape."""
+    """Whether `op` only changes the shape, not the order of the elements."""
     if isinstance(op, BroadcastInDimOp):
         return not op.outs and op.only_reshapes
     return isinstance(op, ReshapeOp) and not op.outs
 
 
 def part_layout(whole: Layout, part: Part) -> Layout:
-    """How an operand lies in the memory of its concatenation, which lies so."""
+    """The layout of an operand in its concatenation, which has the layout `whole`."""
     op, index = part
     dim = op.dimension.value.data
     shapes = list(map(_shape, op.inputs))
@@ -98,7 +98,7 @@ def part_layout(whole: Layout, part: Part) -> Layout:
 
 
 def _has_rows(layout: Layout) -> bool:
-    """Whether the elements of the last dimension are adjacent."""
+    """Whether the elements of the last dimension above size 1 are adjacent."""
     sizes = zip(layout.shape, layout.strides, strict=True)
     return next((step for size, step in reversed([*sizes]) if size != 1), 1) == 1
 

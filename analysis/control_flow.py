@@ -1,21 +1,21 @@
-"""A function as plan-memory sees it: numbered steps and the control flow between them.
+"""Numbers the operations of a function as steps, with the control flow between them.
 
     func.func @f(%c: i1) {
-      %x = memref.alloc()      step 0    node 0, goes on to 1 and 2
+      %x = memref.alloc()      step 0    node 0, successors 1 and 2
       scf.if %c {              step 1
-        linalg.fill outs(%x)   step 2    node 1, goes on to 3
+        linalg.fill outs(%x)   step 2    node 1, successor 3
         scf.yield              step 3
       } else {
-        scf.yield              step 4    node 2, goes on to 3
+        scf.yield              step 4    node 2, successor 3
       }
       memref.dealloc %x        step 5    node 3
       func.return              step 6
     }
 
-Each operation is a step, in textual order, also in the regions of structured control
-flow. A node is a sequence of steps without branches. Blocks of `cf` and regions of
-`scf` and `affine` have nodes. Any other operation with regions is one step, even a
-concurrent loop.
+plan-memory works on these steps. Each operation is a step, in textual order, also in
+the regions of structured control flow. A node is a basic block of steps. Blocks of `cf`
+and regions of `scf` and `affine` have nodes. Any other operation with regions is one
+step, even a concurrent loop.
 
 `moves` follows a memref through views, selects, yields and branches.
 """
@@ -37,16 +37,16 @@ from ..dialects.tgraph.base import STREAM
 from .calls import Calls
 
 CHOICES = ("scf.if", "scf.index_switch", "affine.if")
-"""One of the regions runs, at most once."""
+"""At most one of the regions runs, once."""
 
 SCOPES = ("scf.execute_region", "memref.alloca_scope")
 """The region runs once."""
 
 LOOPS = ("scf.for", "affine.for")
-"""The region runs any number of times, one after the other."""
+"""The region runs any number of times, in sequence."""
 
 CONCURRENT = ("scf.parallel", "scf.forall", "affine.parallel")
-"""The region may run several times at once: one step, whatever is inside."""
+"""The region may run several times in parallel, so the operation is one step."""
 
 WHILE = "scf.while"
 
@@ -55,56 +55,56 @@ _YIELDS = ("scf.yield", "affine.yield", "memref.alloca_scope.return")
 
 @dataclass(slots=True)
 class BasicBlock:
-    """A run of steps, without branches, and the nodes that may come next, or before."""
+    """A run of steps without branches, with its successors and predecessors."""
 
-    start: int  # its first step
+    start: int  # the first step
     successors: list[int] = field(default_factory=list[int])
     predecessors: list[int] = field(default_factory=list[int])
 
 
 def link(nodes: Sequence[BasicBlock], source: int, target: int) -> None:
-    """One node may come after another."""
+    """Makes `target` a successor of `source`."""
     nodes[source].successors.append(target)
     nodes[target].predecessors.append(source)
 
 
 class ControlFlow:
-    """The steps of a function, and the nodes that they are in, in the same order."""
+    """The steps of a function, and its nodes, both in textual order."""
 
     def __init__(self, func: FuncOp, calls: Calls | None = None):
         self.nodes: list[BasicBlock] = []
         self.ops: list[Operation] = []
-        """By step."""
+        """The operation of each step."""
         self.step: dict[Operation, int] = {}
         self.node_of: list[int] = []
-        """By step."""
+        """The node of each step."""
         self._add_region(func.body)
         self.barriers = [op for op in self.step if is_barrier(op)]
-        """Where several agents that run the function wait for one another."""
+        """The operations where agents that run the function wait for one another."""
         self.has_streams = any(STREAM in op.attributes for op in self.step)
-        """Whether operations may run in another order."""
+        """Whether operations may run out of order."""
         self.calls = calls or Calls()
         self._dominance: dict[Region, Dominance] = {}
 
     @cached_property
     def ends(self) -> Sequence[int]:
-        """The first step behind each node."""
+        """The step after the last one of each node."""
         return [*(node.start for node in self.nodes[1:]), len(self.ops)]
 
     @cached_property
     def successors(self) -> Sequence[Sequence[int]]:
-        """The nodes that may come after each."""
+        """The successors of each node."""
         return [node.successors for node in self.nodes]
 
     @cached_property
     def predecessors(self) -> Sequence[Sequence[int]]:
-        """And those before each."""
+        """The predecessors of each node."""
         return [node.predecessors for node in self.nodes]
 
     @cached_property
     def repeats(self) -> Sequence[bool]:
-        """Of each node, whether a branch from it, or from further down the text, leads
-        back to it, or further up."""
+        """Whether each node is between the ends of a back edge: a branch from it or
+        from a later node leads to it or to an earlier one."""
         entered, left = ([0] * len(self.nodes) for _ in range(2))
         for number, node in enumerate(self.nodes):
             for target in node.successors:
@@ -115,7 +115,7 @@ class ControlFlow:
         return [count > 0 for count in around]
 
     def step_of(self, op: Operation) -> tuple[int, Operation]:
-        """The step that an operation is a part of, and the operation that is it."""
+        """The step that `op` is or is nested in, and the operation of that step."""
         while op not in self.step:
             outer = op.parent_op()
             assert outer is not None
@@ -123,11 +123,10 @@ class ControlFlow:
         return self.step[op], op
 
     def is_carried(self, alias: SSAValue, alloc: Operation) -> bool:
-        """Whether the memref may be from an earlier execution of `alloc`, while it
-        runs.
+        """Whether the memref may be from an earlier execution of `alloc` when it runs.
 
-        That is, whether it is an argument of a block that dominates `alloc`: if it does
-        not, the argument is over by then.
+        It may if it is an argument of a block that dominates `alloc`. The argument of
+        any other block is dead by then.
         """
         block, inside = alias.owner, alloc.parent_block()
         if not isinstance(block, Block) or (region := block.parent) is None:
@@ -148,7 +147,7 @@ class ControlFlow:
             link(self.nodes, source, target)
 
     def _add_region(self, region: Region) -> tuple[int, list[int]]:
-        """The node that a region starts with, and those that it may end with."""
+        """Returns the entry node of a region, and its exit nodes."""
         entries: dict[Block, int] = {}
         ends: dict[Block, int] = {}
         for block in region.blocks:
@@ -164,7 +163,7 @@ class ControlFlow:
         return next(iter(entries.values())), leaving
 
     def _add_block(self, block: Block) -> tuple[int, int]:
-        """The nodes that a block starts and ends with."""
+        """Returns the first and the last node of a block."""
         entry = node = self._start()
         for op in block.ops:
             self.step[op] = len(self.node_of)
@@ -175,7 +174,7 @@ class ControlFlow:
         return entry, node
 
     def _add_structured(self, op: Operation, name: str, before: int) -> int:
-        """The node after an operation with control flow."""
+        """Returns the node after an operation with control flow."""
         bodies = [self._add_region(r) for r in op.regions if r.first_block is not None]
         after = self._start()
         if name == WHILE:
@@ -198,14 +197,14 @@ _STRUCTURED = frozenset((*CHOICES, *SCOPES, *LOOPS, WHILE))
 
 
 def is_structured(op: Operation) -> bool:
-    """Whether the operations in the regions of one are steps of their own."""
+    """Whether the operations in the regions of `op` are steps of their own."""
     return bool(op.regions) and name_of(op) in _STRUCTURED
 
 
 def moves(use: Use) -> Sequence[SSAValue] | None:
     """The values that may be the used memref, or a view of it, because of this use.
 
-    None if the operation does more with it than to pass it on.
+    None if the operation does anything but forward the memref.
     """
     op, index = use.operation, use.index
     if is_buffer(op):
@@ -231,7 +230,7 @@ def moves(use: Use) -> Sequence[SSAValue] | None:
 
 
 def passes_on(op: Operation) -> bool:
-    """Whether the memrefs that an operation returns are those that `moves` leads to."""
+    """Whether `moves` leads to all memrefs that an operation returns."""
     return isinstance(op, arith.SelectOp) or is_view(op) or name_of(op) in _STRUCTURED
 
 
@@ -263,7 +262,7 @@ def _branch(op: Operation, index: int) -> Sequence[SSAValue] | None:
 
 
 def ends(func: FuncOp) -> Iterator[Operation]:
-    """The operations with which a function may end."""
+    """The terminators at which a function may return."""
     for block in func.body.blocks:
         last = block.last_op
         if last is not None and not last.successors:

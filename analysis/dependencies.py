@@ -1,15 +1,15 @@
 """Dependencies between operations: through values, and through reads and writes.
 
     0  tgraph.exponential %a outs(%x)      waits for
-    1  tgraph.add %x, %v outs(%r)          0        writes what it reads
-    2  tgraph.negate %a outs(%v)           1        must not write before 1 has read
+    1  tgraph.add %x, %v outs(%r)          0, whose result it reads
+    2  tgraph.negate %a outs(%v)           1, which reads the old %v
     3  tgraph.tanh %v outs(%x)             2, 1
 
 This is NNVM's OrderMutation for everything that has memory: variables at level 1, and
-memrefs with their views at levels 2 and 3. Each write to a memory makes a new version
-of it. A reader waits for the write of its version. A writer waits for all readers of
-the previous version, or for its writer if there are none. Dependencies that follow from
-others are omitted.
+memrefs with their views at levels 2 and 3. Each write to a memory creates a version. A
+reader waits for the writer of its version. A writer waits for all readers of the
+previous version, or for its writer if it has no readers. Transitive dependencies are
+omitted.
 """
 
 from collections import Counter
@@ -28,22 +28,22 @@ from ..dialects.tgraph.structure import AssignOp, ReadOp
 from .operations import operands_within
 
 _ANY_MEMORY = "any memory"
-"""Stands for all that an operation of unknown effects may touch."""
+"""The memory that an operation with unknown effects may access."""
 
 
 class Access(NamedTuple):
-    """An operation reads or writes a memory."""
+    """A read or a write of a memory by an operation."""
 
     memory: Hashable
-    version: int  # how many writes a read sees; for a write, its own included
+    version: int  # the number of writes before a read; a write counts itself
     writes: bool = False
 
 
 def memory_order(accesses: Sequence[Sequence[Access]]) -> list[list[int]]:
-    """For each operation, those it waits for because of memory, ascending.
+    """For each operation, those that it waits for because of memory, ascending.
 
-    `accesses[i]` are what operation i does. Near-linear: a write's readers are looked
-    at once, by the next write.
+    `accesses[i]` are those of operation i. Takes near-linear time: only the next write
+    visits the readers of a version.
     """
     writers: dict[tuple[Hashable, int], int] = {}
     readers: dict[tuple[Hashable, int], list[int]] = {}
@@ -67,7 +67,7 @@ def memory_order(accesses: Sequence[Sequence[Access]]) -> list[list[int]]:
 
 
 def dependencies(ops: Sequence[Operation]) -> list[list[int]]:
-    """For each operation of a block, the earlier ones that it waits for, ascending."""
+    """For each operation of a block, the earlier operations it waits for, ascending."""
     index: dict[Operation | Block, int] = {op: n for n, op in enumerate(ops)}
     by_memory = memory_order(accesses(ops))
     waits: list[list[int]] = []
@@ -79,16 +79,16 @@ def dependencies(ops: Sequence[Operation]) -> list[list[int]]:
 
 
 def accesses(ops: Sequence[Operation]) -> list[list[Access]]:
-    """What each operation of a block does to memory, versions in program order.
+    """The memory accesses of each operation of a block, with versions in program order.
 
-    On level 1, who reads a tensor that lies in a variable reads the variable, as long
-    as it is not written: afterwards it reads a copy.
+    At level 1, an operation that reads a tensor in a variable reads the variable until
+    the next write to it: afterwards it reads a copy.
     """
     return list(_Accesses().of_all(ops))
 
 
 def runs(op: Operation) -> bool:
-    """Whether there is anything to do for an operation when the program runs."""
+    """Whether an operation does any work when the program runs."""
     names_memory = (
         memref.AllocOp | memref.DeallocOp | memref.GetGlobalOp | arith.ConstantOp
     )
@@ -102,12 +102,11 @@ def runs(op: Operation) -> bool:
 
 
 Queue = tuple[str | None, int]
-"""A device and the number of a stream on it."""
+"""A device, and the number of a stream on it."""
 
 
 def queue_of(op: Operation) -> Queue:
-    """Where an operation runs: on the device that it writes, on stream 0 if it is not
-    said."""
+    """The device that `op` writes, and its stream, 0 by default."""
     written = [*op.results, *reversed(op.operands)]
     if isinstance(op, AssignOp):
         written = [op.variable]
@@ -122,13 +121,13 @@ def _is_on_device(type: Attribute) -> bool:
 
 
 class _Accesses:
-    """Follows values to the memory that they lie in, in program order."""
+    """Maps values to the memory that holds them, in program order."""
 
     def __init__(self) -> None:
-        self.writes: Counter[Hashable] = Counter()  # so far, by memory
-        self.memory: dict[SSAValue, Hashable] = {}  # of memrefs that are views
-        self.contents: dict[SSAValue, Access] = {}  # the read of what tensors lie in
-        self.parts: dict[SSAValue, list[SSAValue]] = {}  # of arenas: their views
+        self.writes: Counter[Hashable] = Counter()  # their number so far, by memory
+        self.memory: dict[SSAValue, Hashable] = {}  # of each memref that is a view
+        self.contents: dict[SSAValue, Access] = {}  # by tensor in a variable: its read
+        self.parts: dict[SSAValue, list[SSAValue]] = {}  # the views of each arena
 
     def of_all(self, ops: Sequence[Operation]) -> Iterator[list[Access]]:
         for op in ops:
@@ -141,7 +140,7 @@ class _Accesses:
             yield found
 
     def _follow(self, op: Operation) -> None:
-        """Notes what memory the results lie in."""
+        """Notes the memory of the results."""
         match op:
             case ReadOp():
                 self._put(op.result, op.variable)
@@ -170,7 +169,7 @@ class _Accesses:
         self.contents[result] = Access(variable, self.writes[variable])
 
     def _is_arena(self, value: SSAValue) -> bool:
-        """Whether plan-memory made the allocation: it is only cut into views."""
+        """Whether `value` is an arena of plan-memory: it is used only through views."""
         if value not in self.parts:
             users = {type(use.operation) for use in value.uses}
             if not isinstance(value.owner, memref.AllocOp) or (
@@ -186,7 +185,7 @@ class _Accesses:
     def _touched(
         self, op: Operation
     ) -> tuple[dict[Hashable, None], dict[Hashable, None]]:
-        """The memories that an operation reads, and that it writes, in order."""
+        """The memories that `op` reads, and those that it writes, in order."""
         reads: dict[Hashable, None] = {}
         writes: dict[Hashable, None] = {}
         if is_view(op) or (isinstance(op, ViewOp) and not op.outs):
@@ -212,12 +211,12 @@ class _Accesses:
 
 
 def _does(op: Operation, value: SSAValue) -> tuple[bool, bool]:
-    """Whether an operation reads, and whether it writes (or frees), an operand."""
+    """Whether `op` reads, and whether it writes or frees, its operand `value`."""
     return (False, True) if isinstance(op, memref.DeallocOp) else effects_on(op, value)
 
 
 def _is_unknown(op: Operation) -> bool:
-    """Whether an operation may touch more than its operands."""
+    """Whether an operation may access more than its operands."""
     if isinstance(op, TensorOp | ReadOp | AssignOp) or is_view(op):
         return False
     if op.regions and any(_is_unknown(inner) for inner in op.walk() if inner is not op):

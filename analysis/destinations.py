@@ -1,10 +1,10 @@
-"""Operations of other dialects on tensors, in destination style.
+"""Operations of other dialects on tensors in destination style.
 
     %y = linalg.add ins(%a, %b : ...) outs(%d : ...) -> ...
 
-Each result is what an operand, its destination, becomes: it has the type of the
-destination. The operation says by its traits (`dialects/memory.py`) whether it reads
-what the destination held, and in place of which operands it may compute.
+Each result is the new contents of one operand, its destination, and has its type. The
+operation's traits (`dialects/memory.py`) state whether it reads the old contents of the
+destination, and which operands it may overwrite.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,16 +19,16 @@ from .functions import is_tensor
 
 
 class Destination(NamedTuple):
-    """Where a result of such an operation may lie."""
+    """The memory that a result of such an operation may use."""
 
-    operand: int
-    start: SSAValue | None  # what it holds before, if the operation reads that
+    operand: int  # the destination
+    start: SSAValue | None  # the destination, if the operation reads its contents
     overwritable: Sequence[int]
-    """The tensors in whose memory the result may lie, by their numbers in `reads`."""
+    """The tensors that the result may overwrite, by their positions in `reads`."""
 
 
 def destinations_of(op: Operation) -> Sequence[Destination]:
-    """The destination of each result; none of an operation of another style."""
+    """The destination of each result; empty for an operation of another style."""
     written, types = written_operands(op), [result.type for result in op.results]
     if not types or [op.operands[n].type for n in written] != types:
         return ()
@@ -47,12 +47,12 @@ def destinations_of(op: Operation) -> Sequence[Destination]:
 
 
 def reads(op: Operation) -> Sequence[SSAValue]:
-    """The tensors and variables that an operation reads, in its regions too."""
+    """The tensors and variables that `op` reads, with those used in its regions."""
     return [*(op.operands[n] for n in operands_read(op)), *captured(op)]
 
 
 def operands_read(op: Operation) -> Sequence[int]:
-    """The numbers of the operands that are tensors or variables and are read."""
+    """The indices of the operands that are tensors or variables, and are read."""
     empty = [n for n in written_operands(op) if is_empty(op.operands[n].owner)]
     unread = {*destinations(op), *empty}
     tensors = (n for n, value in enumerate(op.operands) if is_tensor(value.type))
@@ -60,7 +60,7 @@ def operands_read(op: Operation) -> Sequence[int]:
 
 
 def captured(op: Operation) -> Iterator[SSAValue]:
-    """The tensors from outside that an operation's regions use; tgraph's use none."""
+    """The tensors from outside that the regions of `op` use; none for tgraph."""
     for region in () if isinstance(op, TensorOp) else op.regions:
         for inner in region.walk():
             for value in inner.operands:
@@ -69,5 +69,5 @@ def captured(op: Operation) -> Iterator[SSAValue]:
 
 
 def is_empty(op: object) -> bool:
-    """Whether an operation makes a tensor with no contents."""
+    """Whether `op` makes a tensor without contents."""
     return isinstance(op, Operation) and name_of(op) == "tensor.empty"

@@ -1,15 +1,15 @@
-"""Uses of memory after it is freed: what frees it again, reads it or writes it.
+"""Finds uses of memory after it is freed: other frees, reads and writes.
 
     memref.dealloc %a
-    memref.copy %a, %y              surely reads it after it is freed
+    memref.copy %a, %y              always reads it after it is freed
     scf.if %c {
       memref.dealloc %b
     }
-    memref.copy %b, %y              may do so, on one path
+    memref.copy %b, %y              reads it after it is freed on one path
 
-A use follows a free if a path leads from the one to the other, and does not allocate
-the memory anew in between. What control flow hands on may be what is freed, as long as
-it is not bound to something else: a select of %a and another one, or the %old of a loop
+A use follows a free if a path leads from the free to the use without allocating the
+memory again. A memref that control flow forwards may be the freed one until it is bound
+to other memory: the result of a select of %a and another memref, or the %old of a loop
 that is the %new of the iteration before.
 """
 
@@ -31,22 +31,22 @@ from .liveness import Bits
 from .references import References
 
 _TOGETHER = 256
-"""Groups of memories whose paths are followed together. Inside of a loop all its nodes
-are on them, so to follow those of each group alone takes the square of the program."""
+"""The number of groups of memories whose paths are followed together. All nodes of a
+loop are on such paths, so following each group alone takes quadratic time."""
 
 
 class UseAfterFree(NamedTuple):
-    """Memory is freed, and used after that."""
+    """A use of memory after it is freed."""
 
-    memory: SSAValue  # what makes it
+    memory: SSAValue  # the memref that its maker returns
     free: Operation
     use: Operation
-    what: str  # it does: `reads`, `writes`, `uses`, or `frees`
-    is_sure: bool  # whether it does so whenever the free has run
+    what: str  # what `use` does: `reads`, `writes`, `uses`, or `frees`
+    is_sure: bool  # whether `use` always does so after the free
 
     @property
     def text(self) -> str:
-        """Which operation does what."""
+        """Describes the use in an error message."""
         name = f"%{self.memory.name_hint or '?'}"
         place = place_of(self.free)
         free = f"{name_of(self.free)} ({place})" if place else name_of(self.free)
@@ -57,7 +57,7 @@ class UseAfterFree(NamedTuple):
 
 
 def uses_after_free(func: FuncOp, flow: ControlFlow) -> Iterator[UseAfterFree]:
-    """Those of each memory and each `memref.dealloc` of it, in order of the text."""
+    """The uses after each `memref.dealloc` of each memory, in textual order."""
     sources = [s for s in _sources(func) if not _is_freed_last(s, flow)]
     families = list(_families(References(flow, sources)))
     several = [family for family in families if len(family) > 1]
@@ -72,7 +72,7 @@ def uses_after_free(func: FuncOp, flow: ControlFlow) -> Iterator[UseAfterFree]:
 def _used_in(
     flow: ControlFlow, groups: Sequence[Sequence[SSAValue]]
 ) -> Iterator[Iterator[UseAfterFree]]:
-    """For each group of memories, the uses of each after it is freed."""
+    """For each group of memories, the uses after each free."""
     for at in range(0, len(groups), _TOGETHER):
         batch = [_Uses(References(flow, g)) for g in groups[at : at + _TOGETHER]]
         freed = [[_Freed(uses, free) for free in uses.frees] for uses in batch]
@@ -82,12 +82,12 @@ def _used_in(
 
 
 def _families(references: References) -> Iterator[Sequence[SSAValue]]:
-    """The sources in groups: what may be one value is in one of them."""
+    """Groups of sources: two that may reach the same value are in one group."""
     known: dict[SSAValue, SSAValue] = {}
 
     def first(reference: SSAValue) -> SSAValue:
         while (other := known.setdefault(reference, reference)) is not reference:
-            known[reference] = known[other]  # half of the way is enough the next time
+            known[reference] = known[other]  # path halving
             reference = other
         return reference
 
@@ -103,7 +103,7 @@ def _families(references: References) -> Iterator[Sequence[SSAValue]]:
 
 
 def _sources(func: FuncOp) -> Iterator[SSAValue]:
-    """The memrefs of a function that are made of no others."""
+    """The memrefs of a function that are not derived from other memrefs."""
     yield from filter(is_memref, func.args)
     for op in func.walk():
         if op.results and not passes_on(op):
@@ -111,8 +111,8 @@ def _sources(func: FuncOp) -> Iterator[SSAValue]:
 
 
 def _is_freed_last(source: SSAValue, flow: ControlFlow) -> bool:
-    """Whether the last use of an allocation frees it, as most do: in its own block, and
-    by no other name."""
+    """Whether the only free of an allocation is its last use, in its own block and by
+    its own name, as is usual."""
     ops = [use.operation for use in source.uses]
     frees = [op for op in ops if isinstance(op, memref.DeallocOp)]
     return len(frees) == 1 and all(
@@ -125,8 +125,8 @@ def _is_freed_last(source: SSAValue, flow: ControlFlow) -> bool:
 
 
 def _what(use: Use) -> str | None:
-    """What an operation does to its operand; None if it leaves the memory alone, as a
-    return does, or finds out at run time (`bufferization.dealloc`)."""
+    """What an operation does to its operand. None if it does not access the memory, as
+    a return, or decides at run time (`bufferization.dealloc`)."""
     op = use.operation
     if op.has_trait(IsTerminator, value_if_unregistered=False):
         return None
@@ -144,8 +144,8 @@ def _what(use: Use) -> str | None:
 
 
 class _Uses:
-    """The uses of some memories. Their references are numbered in the order in which
-    they begin, so those that begin in some steps are a run of bits."""
+    """The uses of some memories. References are numbered by the steps in which they
+    begin, so those that begin in a range of steps are consecutive bits."""
 
     def __init__(self, references: References):
         self.references = references
@@ -165,13 +165,13 @@ class _Uses:
         self.nodes = [flow.node_of[flow.step_of(op)[0]] for op in users]
 
     def without(self, start: int, end: int) -> Bits:
-        """The references that do not begin in these steps."""
+        """The references that do not begin in steps [start, end)."""
         low, high = bisect_left(self.begins, start), bisect_left(self.begins, end)
         return (1 << len(self.begins)) - (1 << high) + (1 << low) - 1
 
 
 class _Freed:
-    """What a `memref.dealloc` frees."""
+    """The memory that a `memref.dealloc` frees."""
 
     def __init__(self, uses: _Uses, free: Use):
         self.uses = uses
@@ -182,10 +182,10 @@ class _Freed:
         self.named = self.references.of[self.free.operands[free.index]]
 
     def used(self, paths: "_Paths") -> Iterator[UseAfterFree]:
-        """By what it is used after that, each operation once."""
+        """The uses after the free, one for each operation."""
         self.paths = paths
         self.same = self._same()
-        """The references to it when it is freed."""
+        """The references that may refer to the memory when it is freed."""
         bound = self._bound()
         said: set[Operation] = set()
         for use in self.uses.all:
@@ -212,7 +212,7 @@ class _Freed:
     def _same(self) -> set[SSAValue]:
         found = dict.fromkeys(self.named)
         pending = list(found)
-        for reference in pending:  # grows
+        for reference in pending:  # grows during the loop
             for source, target, op in (
                 *self.references.leaving.get(reference, ()),
                 *self.references.entering.get(reference, ()),
@@ -225,7 +225,8 @@ class _Freed:
         return set(found)
 
     def _bound(self) -> set[SSAValue]:
-        """Those that are bound to it after that: it is freed wherever they are used."""
+        """The references that are bound to the memory after the free; wherever they are
+        used, it is freed."""
         moves = self.references.leaving
         pending = [
             move.target
@@ -242,22 +243,22 @@ class _Freed:
         return found
 
     def _is_freed(self, reference: SSAValue, op: Operation) -> bool:
-        """Whether what was freed may be what the reference is to at an operation."""
+        """Whether `reference` may refer to the freed memory at the operation `op`."""
         return reference in self.same and self.paths.keep_from(
             self, reference, self.flow.step_of(op)[0]
         )
 
 
 class _Paths:
-    """The paths to steps that free something, and from them, on which a reference does
-    not begin anew. Each pair of a free and a reference of its memories is a bit."""
+    """The paths from and to frees on which a reference is not bound again. Each pair of
+    a free and a reference to its memories is a bit."""
 
     def __init__(self, flow: ControlFlow, freed: Sequence[_Freed]):
         self._flow = flow
         nodes = [node for each in freed for node in each.uses.nodes]
         self._used = range(min(nodes, default=0), max(nodes, default=-1) + 1)
         self._shift: dict[_Freed, int] = {}
-        self._begun: dict[int, Bits] = {}  # what begins anew in each node
+        self._begun: dict[int, Bits] = {}  # the references that begin in each node
         before, after = dict[int, Bits](), dict[int, Bits]()
         shift = 0
         for each in freed:
@@ -277,7 +278,8 @@ class _Paths:
         self._from = self._spread(flow.successors, after, 1)
 
     def keep_until(self, freed: _Freed, reference: SSAValue, step: int) -> bool:
-        """Whether some path to it, from after another step, leaves a reference."""
+        """Whether some path from after `step` to the free does not rebind
+        `reference`."""
         node = self._flow.node_of[step]
         uses = freed.uses
         kept = self._to.get(node, 0) >> self._shift[freed]
@@ -287,7 +289,7 @@ class _Paths:
         return bool(kept >> uses.number[reference] & 1)
 
     def keep_from(self, freed: _Freed, reference: SSAValue, step: int) -> bool:
-        """Whether some path from it, to another step, leaves a reference."""
+        """Whether some path from the free to `step` does not rebind `reference`."""
         node = self._flow.node_of[step]
         uses = freed.uses
         kept = self._from.get(node, 0) >> self._shift[freed]
@@ -299,8 +301,9 @@ class _Paths:
     def _spread(
         self, links: Sequence[Sequence[int]], kept: dict[int, Bits], along: int
     ) -> Mapping[int, Bits]:
-        """By node, what is kept on some path up to it along links, of which so much
-        leaves the nodes of the frees. Most links go along the text, or against it."""
+        """By node, the bits that are kept on some path to it along `links`. `kept` has
+        the bits that leave the nodes of the frees. The queue is in textual order, or
+        its reverse, as most links are."""
         found: dict[int, Bits] = {}
         queue = [along * node for node in kept]
         heapify(queue)
@@ -317,5 +320,5 @@ class _Paths:
         return found
 
     def _is_between(self, node: int) -> bool:
-        """Whether a path from one use to another may go through a node."""
+        """Whether a path from one use to another may go through `node`."""
         return node in self._used or self._flow.repeats[node]

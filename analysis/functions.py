@@ -1,4 +1,4 @@
-"""Finds the functions on tensors, and reads and writes their attributes."""
+"""Finds functions on tensors, and reads and writes function attributes."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -33,7 +33,7 @@ from ..dialects.tgraph.structure import IfOp, WhileOp
 Attributes = dict[str, Attribute]
 
 ARENA_SIZE = "_arena_size"
-"""Ends the name of the function that returns the bytes of a function's arenas."""
+"""The suffix of the name of a function that returns the sizes of another's arenas."""
 
 
 def is_tensor(type: Attribute) -> bool:
@@ -45,8 +45,8 @@ def tensor_functions(
 ) -> Iterator[tuple[FuncOp, Block]]:
     """The functions that compute on tensors, each with its only block.
 
-    Raises `LocatedError` for one with several blocks: control flow is not for level 1;
-    nor are scalars, which other dialects have (`with_scalars`).
+    Raises `LocatedError` for a function with several blocks, since level 1 has no
+    control flow, and for scalar results, unless `with_scalars` allows them.
     """
     for func in module.ops:
         if not isinstance(func, FuncOp) or func.is_declaration:
@@ -80,15 +80,15 @@ def _check_results(block: Block) -> None:
 
 
 def tensor_blocks(module: ModuleOp) -> Iterator[Block]:
-    """The blocks of these functions, and those of the loops and branches in them."""
+    """The blocks of the functions on tensors, and of the loops and branches in them."""
     for _, block in tensor_functions(module):
         yield from blocks_within(block)
 
 
 def blocks_within(block: Block) -> Iterator[Block]:
-    """A block on tensors, and those of the loops and branches in it."""
+    """A block on tensors, and the blocks of the loops and branches in it."""
     blocks = [block]
-    for found in blocks:  # grows
+    for found in blocks:  # grows during the loop
         yield found
         blocks += (
             region.block
@@ -99,14 +99,14 @@ def blocks_within(block: Block) -> Iterator[Block]:
 
 
 def erase_unused(block: Block) -> None:
-    """Erases tensor operations whose results nobody reads."""
+    """Erases tensor operations whose results are unused."""
     for op in reversed(list(block.ops)):
         erase_if_unused(op)
 
 
 def erase_makers(values: Iterable[SSAValue]) -> None:
-    """Erases the tensor operations that make these values, as far as nobody reads
-    them, and what only they read."""
+    """Erases the tensor operations that make these values if they are unused, and then
+    the operations that only they used."""
     waiting = [value.owner for value in values]
     while waiting:
         op = waiting.pop()
@@ -117,8 +117,7 @@ def erase_makers(values: Iterable[SSAValue]) -> None:
 
 
 def erase_if_unused(op: Operation) -> bool:
-    """Erases an operation if it is one on tensors and nobody reads its results; whether
-    it did."""
+    """Erases a tensor operation whose results are unused. Returns whether it did."""
     if (
         not isinstance(op, TensorOp)
         or any(result.uses for result in op.results)
@@ -135,18 +134,18 @@ def argument_attributes(func: FuncOp) -> list[Attributes]:
 
 
 class CallerMemory(NamedTuple):
-    """A memref argument in whose memory other buffers may lie while its own contents
-    are not needed: until the last read of what the caller gave, and from the first
-    write of what the caller is to find."""
+    """A memref argument whose memory other buffers may use while its contents are not
+    needed: after the last read of what the caller passed, and before the first write
+    of what the caller will read."""
 
     argument: SSAValue
     title: str  # "result 1", "argument 0"
-    is_given: bool  # whether it holds something when the function starts
-    is_kept: bool  # whether it is to hold something when the function ends
+    is_given: bool  # whether it has contents when the function starts
+    is_kept: bool  # whether it must have contents when the function ends
 
 
 def caller_memories(func: FuncOp) -> Iterator[CallerMemory]:
-    """Those of results, variables and donated arguments, in order."""
+    """The memory of results, variables and donated arguments, in order."""
     entry = func.body.blocks[0]
     for argument, attributes in zip(entry.args, argument_attributes(func), strict=True):
         title, number = f"argument {argument.index}", attributes.get(RESULT)
@@ -162,7 +161,7 @@ def caller_memories(func: FuncOp) -> Iterator[CallerMemory]:
 
 
 def arena_alignment(value: SSAValue) -> int | None:
-    """The alignment of an arena that the function does not allocate, in bytes; None of
+    """The alignment in bytes of an arena that the function does not allocate; None for
     other memrefs."""
     attributes: Mapping[str, Attribute] = {}
     if isinstance(op := value.owner, Operation):
@@ -175,21 +174,21 @@ def arena_alignment(value: SSAValue) -> int | None:
 
 
 def arena_arguments(func: FuncOp) -> list[BlockArgument]:
-    """The arenas that a function takes from its callers, in order."""
+    """The arguments of a function that are arenas, in order."""
     attributes = argument_attributes(func)
     return [a for a in func.args if ARENA in attributes[a.index]]
 
 
 def size_function(func: FuncOp) -> FuncOp | None:
-    """The function that returns the bytes of each arena that a function takes: of the
-    same arguments without the arenas, or of none."""
+    """The function that returns the size in bytes of each arena argument of `func`;
+    None if there is none. It takes the other arguments of `func`, or none."""
     name = f"{func.sym_name.data}{ARENA_SIZE}"
     found = SymbolTable.lookup_symbol(func, name) if func.parent_op() else None
     return found if isinstance(found, FuncOp) and not found.is_declaration else None
 
 
 def returned_sizes(func: FuncOp) -> Sequence[SSAValue]:
-    """What a function of one block returns."""
+    """The values that a function of one block returns."""
     last = func.body.blocks[0].last_op
     return last.operands if isinstance(last, ReturnOp) else ()
 
@@ -205,8 +204,8 @@ def set_argument_attributes(
 
 
 def argument_names(module: ModuleOp, entry: str = "main") -> dict[int, str]:
-    """What the model that a function came from calls those arguments that have names,
-    by number."""
+    """The names of the arguments of `entry` in the model that it was imported from, by
+    argument index. Unnamed arguments are left out."""
     return {
         number: name.data
         for func in module.ops

@@ -1,8 +1,7 @@
-"""How a tensor lies in a buffer: shape, strides and offset, counted in elements.
+"""The layout of a tensor in a buffer: shape, strides and offset, counted in elements.
 
-`Layout` applies `tgraph`'s view operations to a layout instead of a tensor. The strided
-layouts of memref types express the same. Strides may be 0 (repeated) and negative
-(reversed).
+`Layout` has a method for each view operation of `tgraph`. The strided layouts of memref
+types express the same layouts. Strides may be 0 (repeated) and negative (reversed).
 """
 
 from collections.abc import Sequence
@@ -27,7 +26,7 @@ from ..dialects.tgraph.shaping import (
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Element i lies at `offset + sum(i[d] * strides[d])` of the buffer's elements."""
+    """Element i is at `offset + sum(i[d] * strides[d])` in the buffer, in elements."""
 
     shape: Shape
     strides: Shape
@@ -39,11 +38,11 @@ class Layout:
 
     @property
     def is_contiguous(self) -> bool:
-        """Row-major and from the buffer's start on."""
+        """Whether the elements are row-major, from the start of the buffer."""
         return self.offset == 0 and self.same_order(contiguous_strides(self.shape))
 
     def same_order(self, strides: Shape) -> bool:
-        """Whether the strides are these, where they matter (in sizes above 1)."""
+        """Whether the strides are equal in all dimensions of size 2 or more."""
         return all(
             a == b
             for a, b, size in zip(self.strides, strides, self.shape, strict=True)
@@ -51,8 +50,8 @@ class Layout:
         )
 
     def is_apart(self, other: "Layout") -> bool:
-        """Whether no element lies in both, as far as is found out: they are at other
-        places altogether, or between multiples of a stride."""
+        """Whether no element is known to lie in both layouts. True if their positions
+        are disjoint, or disjoint modulo a stride."""
         if 0 in self.shape or 0 in other.shape:
             return True
         strides = {abs(s): None for s in (*self.strides, *other.strides) if s}
@@ -65,8 +64,8 @@ class Layout:
         return False
 
     def _span(self, period: int | None) -> range:
-        """The places of elements, counted from a multiple of a period, if any; what
-        moves by multiples does not matter."""
+        """The range of the elements' positions. With a period, the range modulo it,
+        from the dimensions whose stride is not a multiple of it."""
         dims = [
             (size - 1) * stride
             for size, stride in zip(self.shape, self.strides, strict=True)
@@ -77,7 +76,7 @@ class Layout:
         return range(start, start + sum(map(abs, dims)) + 1)
 
     def viewed(self, op: TensorOp) -> "Layout | None":
-        """The layout of a view operation's result; None if no strides can say it."""
+        """The layout of a view operation's result; None if no strides describe it."""
         match op:
             case ReshapeOp():
                 return self.reshaped(shape_of(op.declared[0]))
@@ -137,7 +136,7 @@ class Layout:
 
 @lru_cache(maxsize=4096)
 def memref_type(element: Attribute, layout: Layout, space: Attribute) -> AnyMemRef:
-    """The memref type of a tensor of this layout."""
+    """The memref type of a tensor with this layout."""
     strided = NoneAttr()
     if not layout.is_contiguous or layout.offset:
         offset, *strides = (

@@ -1,16 +1,16 @@
-"""When buffers are live: ranges of steps, from where their memory is accessed.
+"""Computes the live ranges of buffers, in steps, from the accesses of their memory.
 
     node 0   alloc %x; fill %x            x  [1, 2) and, on the way to node 2, on
     node 1   (then) ...                      [2, 4)  nobody reads %x here: not live
     node 2   (else) read %x                  [4, 6)  live up to the last access
 
-A buffer is live where it has been accessed before and may be accessed again, on some
-path, without being allocated anew or overwritten as a whole in between. The usual
-analysis (Aho, Lam, Sethi, Ullman: Compilers, 9.2.5), with a bit for each buffer: from
-the accesses forwards, until the next allocation, and from them backwards.
+A buffer is live where it has been accessed before and may be accessed again on some
+path, without being allocated again or completely overwritten in between. This is the
+usual dataflow analysis (Aho, Lam, Sethi, Ullman: Compilers, 9.2.5) with a bit for each
+buffer: forward from the accesses until the next allocation, and backward from them.
 
-So buffers of different branches can share bytes; what a loop uses from outside is live
-in the whole loop; what it allocates is live within an iteration.
+So buffers of different branches can share bytes; a buffer from outside that a loop uses
+is live in the whole loop; and a buffer that a loop allocates is live in an iteration.
 """
 
 from bisect import bisect_left, bisect_right
@@ -32,11 +32,11 @@ from .control_flow import BasicBlock, ControlFlow
 
 @dataclass(frozen=True, slots=True)
 class Uses:
-    """What happens to a buffer."""
+    """The allocation and the accesses of a buffer."""
 
-    allocated: int  # step
+    allocated: int  # its step
     accesses: Mapping[int, bool]
-    """By step: whether it writes all of the buffer and reads nothing of it."""
+    """By step: whether it writes the whole buffer and reads nothing of it."""
 
 
 Bits = int
@@ -44,7 +44,7 @@ Bits = int
 
 
 class Flow(Protocol):
-    """How control goes on: `ControlFlow` of a function, or of what will be one."""
+    """A flow graph: `ControlFlow` of a function, or a prediction of it."""
 
     @property
     def nodes(self) -> Sequence[BasicBlock]: ...
@@ -53,16 +53,16 @@ class Flow(Protocol):
 
 
 def live_steps(flow: Flow, buffers: Sequence[Uses]) -> list[list[Steps]]:
-    """For each buffer the ranges in which it is live, ascending, with steps between.
+    """For each buffer, the ranges of steps in which it is live, ascending and separate.
 
-    One that is never accessed is live in the step that allocates it.
+    A buffer that is never accessed is live in the step that allocates it.
     """
     live: list[list[Steps]] = [[] for _ in buffers]
     accessed = _accessed(flow, buffers)
     entering, leaving = _live_around(flow, buffers, accessed)
-    since: dict[int, int] = {}  # step, by buffer that is live
-    now: Bits = 0  # the same buffers
-    end = 0  # of the last node that has some
+    since: dict[int, int] = {}  # the start of the range of each live buffer
+    now: Bits = 0  # the live buffers
+    end = 0  # of the last node with accessed or live buffers
     for number in sorted({*accessed, *entering}):
         node, before = flow.nodes[number], entering.get(number, 0)
         going_on = now & before if node.start == end else 0
@@ -92,11 +92,11 @@ def live_steps(flow: Flow, buffers: Sequence[Uses]) -> list[list[Steps]]:
 
 
 def for_all_agents(flow: ControlFlow, live: Sequence[list[Steps]]) -> list[list[Steps]]:
-    """The ranges in which buffers are live if several agents run the text.
+    """The ranges in which buffers are live if several agents run the code.
 
-    Each agent may be anywhere between two barriers, so what is live in a step there is
-    live in all. A barrier that is not directly in the function's only block divides
-    nothing.
+    Between two barriers, each agent may be at any step, so a buffer that is live in one
+    of these steps is live in all of them. If a barrier is not directly in the
+    function's only block, no barrier divides the function.
     """
     barriers = flow.barriers
     if not barriers:
@@ -124,7 +124,7 @@ def _is_outermost(op: Operation) -> bool:
 
 
 def is_reusable(result: AnyTensor | AnyMemRef) -> bool:
-    """Whether other buffers may lie in a result of this type while it is not live."""
+    """Whether other buffers may use a result's memory while the result is dead."""
     element = result.element_type
     return is_static(result) and isinstance(element, FixedBitwidthType | IndexType)
 
@@ -132,7 +132,7 @@ def is_reusable(result: AnyTensor | AnyMemRef) -> bool:
 def buffer_of(
     name: str, size: int, live: Sequence[Steps], alignment: int, pool: str = ""
 ) -> Buffer:
-    """A buffer that is live in these ranges of steps; sizes in bytes."""
+    """A buffer that is live in these ranges of steps; sizes are in bytes."""
     gaps = [(end, start) for (_, end), (start, _) in pairwise(live)]
     start, end = live[0][0], live[-1][1]
     return Buffer(name, size, start, end, alignment, gaps, pool=pool)
@@ -140,14 +140,14 @@ def buffer_of(
 
 @lru_cache(maxsize=64)
 def pool_of(element: Attribute) -> str:
-    """Where buffers lie that may hand on their bytes: those of one element type."""
+    """The pool of buffers that may share bytes within a step: one per element type."""
     return str(element)
 
 
 def _accessed(
     flow: Flow, buffers: Sequence[Uses]
 ) -> Mapping[int, Mapping[int, Sequence[int]]]:
-    """By node: the buffers that it accesses, each with the steps, ascending."""
+    """By node: the buffers accessed there, each with its steps, ascending."""
     found: dict[int, dict[int, list[int]]] = {}
     for index, uses in enumerate(buffers):
         for step in sorted(uses.accesses):
@@ -161,8 +161,8 @@ def _live_around(
     buffers: Sequence[Uses],
     accessed: Mapping[int, Mapping[int, Sequence[int]]],
 ) -> tuple[Mapping[int, Bits], Mapping[int, Bits]]:
-    """What is live before each node, and after it: where nothing is, no node is looked
-    at."""
+    """The buffers live before each node, and after each node, as bits. Visits only
+    nodes with accessed or live buffers."""
     if len(flow.nodes) == 1:
         return {}, {0: 0}
     allocated: dict[int, Bits] = {}
@@ -170,7 +170,7 @@ def _live_around(
         node = flow.node_of[uses.allocated]
         allocated[node] = allocated.get(node, 0) | 1 << index
     touched = {n: _bits(steps) for n, steps in accessed.items()}
-    exposed = {  # what may be read that is from before the node
+    exposed = {  # buffers whose contents from before the node may be read
         n: _bits(i for i, s in steps.items() if not buffers[i].accesses[s[0]])
         & ~allocated.get(n, 0)
         for n, steps in accessed.items()
@@ -190,7 +190,7 @@ def _live_around(
             if before & ~known:
                 needed_after[other] = known | before
                 heappush(pending, -other)
-    entering: dict[int, Bits] = {}  # written on some path to the node, and needed
+    entering: dict[int, Bits] = {}  # accessed on some path to the node, and needed
     leaving: dict[int, Bits] = {}
     pending = sorted(touched)
     while pending:
@@ -224,7 +224,7 @@ def _indices(bits: Bits) -> Iterator[int]:
 
 
 def merged(ranges: Sequence[Steps]) -> list[Steps]:
-    """The ranges, ascending, those that touch as one."""
+    """Merges ranges that overlap or touch; `ranges` must be ascending."""
     merged = [ranges[0]]
     for start, end in ranges[1:]:
         if start > merged[-1][1]:
@@ -235,7 +235,7 @@ def merged(ranges: Sequence[Steps]) -> list[Steps]:
 
 
 def without(ranges: Sequence[Steps], others: Iterable[Steps]) -> list[Steps]:
-    """The steps of some ranges that are not in others."""
+    """The steps in `ranges` that are not in `others`."""
     left = list(ranges)
     for start, end in others:
         parts = [

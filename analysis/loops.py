@@ -1,4 +1,4 @@
-"""How often loops run: what their text says, else an estimate.
+"""Trip counts of loops: read from their code, or else estimated.
 
 %c = tgraph.compare %i, %iterations {direction = "LT"}    // the condition
 ...
@@ -21,15 +21,15 @@ from ..dialects.tgraph.structure import AssignOp, FusionOp, ReadOp, WhileOp, yie
 from .control_flow import CONCURRENT, LOOPS, WHILE
 
 TRIP_COUNT = "tgraph.trip_count"
-"""Integer attribute of a loop on memrefs: how often its body runs."""
+"""Integer attribute of a loop on memrefs: the number of iterations."""
 
 ITERATIONS = 10
-"""Of a loop that does not say how often it runs, as Chaitin (1982) has it."""
+"""The estimate for a loop of unknown trip count, as in Chaitin (1982)."""
 
 
 def iterations(op: Operation) -> int:
-    """How often the regions of an operation run when it runs: once if it is no loop,
-    `ITERATIONS` times if it is one that does not say."""
+    """How often the regions of `op` run each time `op` runs: once if it is no loop, and
+    `ITERATIONS` times if it is a loop of unknown trip count."""
     if isinstance(op, WhileOp):
         counted = counter(op)
         return counted.trips if counted else ITERATIONS
@@ -43,7 +43,7 @@ def iterations(op: Operation) -> int:
 
 
 def constant_range(loop: scf.ForOp) -> range | None:
-    """What the loop's variable counts through; None if that is not constant."""
+    """The range of the induction variable; None if it is not constant."""
     first, end, step = map(_constant, (loop.lb, loop.ub, loop.step))
     if first is None or end is None or step is None or step < 1:
         return None
@@ -51,7 +51,7 @@ def constant_range(loop: scf.ForOp) -> range | None:
 
 
 def _constant_trips(op: Operation) -> int | None:
-    """How often a loop runs whose bounds and steps are constants."""
+    """The trip count of a loop with constant bounds and steps; None for others."""
     match op:
         case scf.ForOp():
             bounds = [(op.lb, op.ub, op.step)]
@@ -87,16 +87,16 @@ def _constant_of(bound: AffineMapAttr) -> int | None:
 
 
 class Counter(NamedTuple):
-    """What a loop carries that counts its iterations from 0 by 1."""
+    """A carried value that counts the iterations from 0 by 1."""
 
-    number: int  # of the loop's result
-    trips: int  # the iterations that the loop runs
+    number: int  # the index of the loop's result
+    trips: int  # the number of iterations
 
 
 def counter(loop: WhileOp) -> Counter | None:
-    """The counter that ends the loop; None if it ends in another way.
+    """The counter that ends the loop; None if the loop ends in another way.
 
-    Its operations may be parts of groups, and write the variable as a destination.
+    The operations on it may be in groups, and may write the variable as a destination.
     """
     (condition,) = yielded(loop.condition)
     compare = _computed(condition).owner
@@ -113,7 +113,7 @@ def counter(loop: WhileOp) -> Counter | None:
 
 
 def _adds_one(loop: WhileOp, number: int) -> bool:
-    """Whether an iteration adds one to what the loop carries."""
+    """Whether each iteration adds one to the carried value `number`."""
     writer = only_writer(loop, number)
     if writer is None:
         return False
@@ -132,7 +132,7 @@ def _adds_one(loop: WhileOp, number: int) -> bool:
 
 
 def _computed(value: SSAValue) -> SSAValue:
-    """Where a value comes from, within groups and before them."""
+    """The definition of `value`, followed into and out of fusion groups."""
     owner = value.owner
     if isinstance(owner, FusionOp):
         return _computed(owner.yielded[owner.results.index(value)])
@@ -144,7 +144,8 @@ def _computed(value: SSAValue) -> SSAValue:
 
 
 def only_writer(loop: WhileOp, number: int) -> AssignOp | TensorOp | None:
-    """The only operation of the body that writes a variable, after all reads."""
+    """The only operation of the body that writes a variable, if all reads come before
+    it; None otherwise."""
     users = [use.operation for use in loop.body.block.args[number].uses]
     writers = [op for op in users if not isinstance(op, ReadOp)]
     if len(writers) != 1:
@@ -155,13 +156,13 @@ def only_writer(loop: WhileOp, number: int) -> AssignOp | TensorOp | None:
 
 
 def is_read(value: SSAValue, loop: WhileOp, number: int) -> bool:
-    """Whether a value in the body is what the loop carries, as the iteration starts."""
+    """Whether `value` is the carried value at the start of the iteration."""
     op = value.owner
     return isinstance(op, ReadOp) and op.variable is loop.body.block.args[number]
 
 
 def integer(value: SSAValue) -> int | None:
-    """The number that a value is everywhere, if it is an integer constant."""
+    """The integer that all elements of a constant are; None for other values."""
     op = value.owner
     if not isinstance(op, ConstantOp) or not isinstance(op.splat, IntegerAttr):
         return None

@@ -1,11 +1,11 @@
-"""A function as a graph for planning: its operations, and the bytes that they store.
+"""A function as a graph for schedulers: its operations, and the bytes they store.
 
-What is stored, `analysis/storage` says; here it becomes tasks, values and sizes for
-planning.scheduling. Every buffer takes a multiple of the alignment. What an operation
-needs while it runs, such as a loop, is measured in the order that the block has.
+`analysis/storage` decides what is stored; this module turns it into tasks, values and
+sizes for planning.scheduling. Every buffer takes a multiple of the alignment. The bytes
+that an operation such as a loop needs while it runs are measured in the block's order.
 
-`MemoryGraph.reorder` brings the operations into another order, in which some may appear
-several times: those are computed again. New operations can be put in between.
+`MemoryGraph.reorder` puts the operations into another order. An operation that appears
+several times there is rematerialized. New operations can be inserted.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -49,34 +49,34 @@ from .storage import (
 from .versions import source_of, uses_of_contents
 
 _NAMING = Allocate | Free | Global | MakeView
-"""Actions that compute nothing."""
+"""Actions that do no work at run time."""
 
 Order = Sequence[int]
-"""Numbers of tasks, each at least once."""
+"""Task numbers; each occurs at least once."""
 
 
 class Insertion(NamedTuple):
     """A new operation with one result."""
 
     op: Operation
-    instead_of: SSAValue | None = None  # what later operations read its result for
+    instead_of: SSAValue | None = None  # the value that later operations replace by it
 
 
 Insertions = Mapping[int, Sequence[Insertion]]
-"""New operations ahead of positions of an order."""
+"""New operations by the position in an order before which they are inserted."""
 
 
 @dataclass(eq=False)
 class MemoryGraph:
-    """The tasks of a block: the operations that do something, without the last."""
+    """The tasks of a block: its operations that do work, except the last one."""
 
     storage: Storage
-    ops: Sequence[Operation]  # of the tasks
+    ops: Sequence[Operation]  # the operation of each task
     tasks: Sequence[Task]
-    sizes: Mapping[str | None, Sequence[int]]  # bytes of the values, on each device
-    kept: Sequence[int]  # values that are live at the end
-    names: Mapping[int, SSAValue]  # of the values: the results that they are
-    graphs: Mapping[str | None, TaskGraph] = field(init=False)  # of each device
+    sizes: Mapping[str | None, Sequence[int]]  # of the values on each device, in bytes
+    kept: Sequence[int]  # the values that are live at the end
+    names: Mapping[int, SSAValue]  # the result that each value is
+    graphs: Mapping[str | None, TaskGraph] = field(init=False)  # by device
 
     def __post_init__(self) -> None:
         self.graphs = {
@@ -85,20 +85,21 @@ class MemoryGraph:
         }
 
     def peaks(self, order: Order) -> dict[str | None, int]:
-        """The most live bytes on each device."""
+        """The peak of live bytes on each device."""
         return {device: peak_of(g, order) for device, g in self.graphs.items()}
 
     def reorder(self, order: Order, insertions: Insertions | None = None) -> None:
-        """Puts the operations into an order, repetitions as copies of the first.
+        """Puts the operations into an order; repetitions become copies.
 
-        Each view and small constant goes before its first user, those without users
-        to the end.
+        Each view and small constant goes before its first user, or to the end if it has
+        no users.
         """
         _Reordering(self.storage.block, self.ops).run(order, insertions or {})
 
 
 def memory_graph(block: Block, alignment: int) -> MemoryGraph:
-    """The graph of a level-1 function's block; values without static sizes count 0."""
+    """The graph of a level-1 function's block. A symbolic size counts as a typical one,
+    and a value of unknown size as 0 bytes."""
     return once(block, _graph, block, alignment)
 
 
@@ -107,9 +108,9 @@ def _graph(block: Block, alignment: int) -> MemoryGraph:
 
 
 def is_free(op: Operation) -> bool:
-    """Whether it is only another way to see memory that is there anyhow.
+    """Whether an operation needs no memory: it is a view, or a constant of the module.
 
-    A view of a view may have to be stored all the same.
+    A view that no strides describe may be stored nevertheless.
     """
     if isinstance(op, ConstantOp):
         bytes = typical_bytes(tensor_type_of(op.result.type))
@@ -122,10 +123,10 @@ def _is_unread(op: Operation) -> bool:
 
 
 class _Building:
-    """Goes through what each operation does.
+    """Builds the graph from the actions of each operation.
 
-    A value of the graph is what is in a buffer from one operation that writes it to the
-    next; what lies in somebody else's memory has one, too, of no bytes.
+    A value of the graph is the contents of a buffer from one write to the next.
+    Contents of memory that the block does not own are values of no bytes.
     """
 
     def __init__(self, storage: Storage, alignment: int):
@@ -135,17 +136,17 @@ class _Building:
         self.position = {op: index for index, op in enumerate(self.all)}
         self.ops: list[Operation] = []
         self.tasks: list[Task] = []
-        self.number: dict[Operation, int] = {}  # of the tasks
+        self.number: dict[Operation, int] = {}  # the number of each task
         self.names: dict[int, SSAValue] = {}
         self.sizes: list[int] = []
         self.devices: list[str | None] = []
-        self.inside: dict[TensorBuffer, int] = {}  # what is in each buffer by now
-        self.elsewhere: dict[SSAValue, int] = {}  # what is in variables
-        self.readers: dict[int, list[int]] = {}  # tasks
+        self.inside: dict[TensorBuffer, int] = {}  # the current value in each buffer
+        self.elsewhere: dict[SSAValue, int] = {}  # values in variables, by result
+        self.readers: dict[int, list[int]] = {}  # the tasks that read each value
 
     def graph(self) -> MemoryGraph:
         waits = memory_order(accesses(self.all))
-        several: list[int] = []  # tasks that do more than one thing
+        several: list[int] = []  # tasks with several actions, or with regions
         for at, (op, actions) in enumerate(self.storage.steps[:-1]):
             done = [a for a in actions if not isinstance(a, _NAMING)]
             if not done and isinstance(op, ViewOp | ConstantOp):
@@ -166,7 +167,7 @@ class _Building:
         )
 
     def _value(self, value: SSAValue) -> int | None:
-        """What is read for a value by now."""
+        """The graph's value that a reader of `value` currently reads; None if none."""
         place = self.storage.places.get(value)
         found = None if place is None else self.inside.get(place.buffer)
         return self.elsewhere.get(source_of(value)) if found is None else found
@@ -180,13 +181,13 @@ class _Building:
         numbers = map(self._value, self._used(op, actions))
         reads = dict.fromkeys(n for n in numbers if n is not None)
         overwrites: list[int | None] = []
-        made: dict[TensorBuffer, int] = {}  # by this operation
-        taken: list[int] = []  # by a loop that goes on in them
+        made: dict[TensorBuffer, int] = {}  # values that this operation writes
+        taken: list[int] = []  # initial values that a loop overwrites
 
         def write(buffer: TensorBuffer, *, anew: bool = False) -> None:
             if buffer in made or buffer.is_variable:
                 return
-            if buffer in self.inside and not anew:  # another part of it
+            if buffer in self.inside and not anew:  # it writes another part
                 reads[self.inside[buffer]] = None
                 return
             own = buffer.home is Home.OWN
@@ -223,17 +224,18 @@ class _Building:
                 number = self.elsewhere[result] = self._add(device_of(result.type), 0)
                 writes.append(number)
             self.names[number] = result
-        for value in taken:  # who reads what a loop starts from, does so before
+        for value in taken:  # the loop waits for other readers of initial values
             after += self.readers.get(value, ())
         over = [n for n in overwrites if n is not None]
         return Task(list(reads), writes, list(dict.fromkeys(after)), over)
 
     def _used(self, op: Operation, actions: Sequence[Action]) -> Iterator[SSAValue]:
-        """The operands whose contents an operation needs. Those are not, of a loop or a
-        branch, that its regions leave alone, unless they are copied or are a result."""
+        """The operands whose contents an operation needs. A loop or a branch does not
+        need operands that its regions do not read, unless they are copied, or become a
+        result that is used."""
         inputs, outs = operands_of(op)
         if isinstance(op, WhileOp | IfOp):
-            ahead = isinstance(op, IfOp)  # of the arguments: the predicate
+            ahead = isinstance(op, IfOp)  # the predicate precedes the arguments
             needed = {n + ahead for n in read_arguments(op)} | set(range(ahead))
             carried = next((a.carried for a in actions if isinstance(a, Loop)), ())
             for number, buffer in enumerate(carried):
@@ -247,15 +249,15 @@ class _Building:
     def _before(
         self, at: int, op: Operation, waits: Sequence[Sequence[int]]
     ) -> list[int]:
-        """The tasks that an operation waits for: who made what it reads, and who uses
-        variables that it writes, perhaps early."""
+        """The tasks that an operation waits for: the makers of its operands, and the
+        users of variables that it writes, possibly ahead of the assignment."""
         before = list(waits[at])
         for value in op.results:
             if writer := self.storage.early.get(value):
                 before += [n for n in waits[self.position[writer]] if n < at]
                 before += [n for n in self._readers_of_start(writer, value) if n < at]
         tasks = [self.number[o] for n in before if (o := self.all[n]) in self.number]
-        for value in operands_within(op):  # parts of concatenations have one value
+        for value in operands_within(op):  # operands of a concatenation share a value
             maker = value.owner
             while isinstance(maker, ViewOp) and maker not in self.number:
                 maker = maker.inputs[0].owner
@@ -271,7 +273,8 @@ class _Building:
         return tasks
 
     def _readers_of_start(self, update: Operation, value: SSAValue) -> Iterator[int]:
-        """Where what an update starts from is read, if a value is computed over it."""
+        """The positions that read the initial contents of an update, if `value` is
+        computed over them."""
         start, places = update.operands[0], self.storage.places
         if isinstance(update, DynamicUpdateSliceOp) and not update.outs:
             if places[start].buffer is places[value].buffer:
@@ -279,8 +282,9 @@ class _Building:
                     yield at
 
     def _measure(self, several: Sequence[int], kept: Sequence[int]) -> None:
-        """Adds what tasks that do more than one thing need beside what they read and
-        write; less than nothing, if some of that is not there all the time."""
+        """Adds a value to each task in `several` for the bytes that it needs besides
+        the values it reads and writes. Its size is negative if these are not all live
+        throughout the task."""
         if not several:
             return
         order = range(len(self.tasks))
@@ -308,7 +312,7 @@ class _Building:
 
 
 class _Reordering:
-    """Places operations before the last one; views follow what they are views of."""
+    """Moves operations before the terminator; views follow their sources."""
 
     def __init__(self, block: Block, ops: Sequence[Operation]):
         assert block.last_op is not None
@@ -318,7 +322,7 @@ class _Reordering:
         self.placed: set[Operation] = set()
         self.tasks = set(ops)
         self.given = {op: list(op.operands) for op in block.ops}
-        self.latest: dict[SSAValue, SSAValue] = {}  # where a task was repeated
+        self.latest: dict[SSAValue, SSAValue] = {}  # the last copy of repeated results
         self.views: dict[tuple[SSAValue, SSAValue], SSAValue] = {}
         unread = (op for op in block.ops if is_free(op) and _is_unread(op))
         self.unread = dict.fromkeys(unread)
@@ -354,7 +358,7 @@ class _Reordering:
                 self.latest[insertion.instead_of] = insertion.op.results[0]
 
     def _value(self, value: SSAValue) -> SSAValue:
-        """What is read for a value at this point; makes the view that is missing."""
+        """The value to read for `value` at this point; makes missing views."""
         views: list[Operation] = []
         while (
             isinstance(op := value.owner, Operation)

@@ -1,16 +1,18 @@
-"""What is asked about a block again and again is found once, as long as it is the same.
+"""Caches the answers about a block for as long as the block stays the same.
 
     with asked_once():                      # around a run of passes
         once(block, storage_of, block)      # computes it
-        once(block, storage_of, block)      # compares the block with what it was
+        once(block, storage_of, block)      # cached, if the block has not changed
 
-MLIR's analysis manager keeps what a pass says it has preserved. Here, passes need not
-say anything: what the block and the operation around it consist of is compared
-(dialects/contents.py), which takes a tenth of the time of an analysis.
+MLIR's analysis manager keeps the analyses that a pass declares as preserved. Here,
+passes declare nothing: the contents of the block and of its parent operation are
+compared with those at the time of the answer (dialects/contents.py), which takes a
+tenth of the time of an analysis.
 
-    once_by(key, search)                    # computes it, and then gives it for the key
+    once_by(key, search)                    # computes it once for the key
 
-is for answers that follow from plain values. What a deadline cut short is not kept.
+is for answers that follow from plain values. Answers that a deadline cut short are not
+kept.
 """
 
 from collections.abc import Callable, Generator, Hashable
@@ -25,7 +27,8 @@ from ..planning import deadline
 from ..support.remembering import remembering
 
 MOST = 8
-"""Blocks, those that were asked about last: passes try many copies of a program."""
+"""The number of blocks in the cache, which drops the least recently used one: passes
+try many copies of a program."""
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -42,13 +45,13 @@ _by_key: ContextVar[dict[Hashable, Any] | None] = ContextVar("_by_key", default=
 
 @contextmanager
 def asked_once() -> Generator[None]:
-    """Within it, `once` and `once_by` keep what they find."""
+    """Within the block, `once` and `once_by` cache their answers."""
     with remembering(_known), remembering(_by_key):
         yield
 
 
 def once_by(key: Hashable, ask: Callable[[], _T]) -> _T:
-    """`ask()`, which follows from the key. Nobody may change the answer."""
+    """Returns `ask()`, which must depend only on `key`, and must not be modified."""
     known = _by_key.get()
     if known is None:
         return ask()
@@ -63,8 +66,8 @@ def once_by(key: Hashable, ask: Callable[[], _T]) -> _T:
 def once(
     block: Block, ask: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs
 ) -> _T:
-    """`ask(*args, **kwargs)`, which follows from a block and the operation around it.
-    Nobody may change the answer."""
+    """Returns `ask(*args, **kwargs)`, which must depend only on a block and its parent
+    operation, and on the arguments. The answer must not be modified."""
     known, around = _known.get(), block.parent_op()
     if known is None or around is None:
         return ask(*args, **kwargs)

@@ -1,10 +1,10 @@
-"""A block's operations and what they read, also once groups of them are fusions.
+"""The operations of a block and their operands, with groups of them taken as fusions.
 
-    operations = Operations(block)            as they are
-    operations = Operations(block, groups)    with each group as the fusion it becomes
+    operations = Operations(block)            the block as it is
+    operations = Operations(block, groups)    each group taken as one fusion
 
-A fusion stands where its group's last operation, the root, does. Of the others in a
-group only those are left that somebody outside reads.
+A fusion is at the position of its group's last operation, the root. The other
+operations of a group remain only if operations outside of the group use their results.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,15 +21,15 @@ from .destinations import destinations_of, reads
 
 
 class Fused(NamedTuple):
-    """Operations that are computed as one, as a `tgraph.fusion` of them will be."""
+    """Operations that will be computed together, as one `tgraph.fusion`."""
 
-    ops: Sequence[TensorOp]  # in order; other groups may repeat all but the last
+    ops: Sequence[TensorOp]  # in order; all but the last may be in other groups, too
     inputs: Sequence[SSAValue]
-    overwritable: Sequence[int]  # what `TensorOp.overwritable` says of the fusion
+    overwritable: Sequence[int]  # that of the fusion (`TensorOp.overwritable`)
 
     @property
     def root(self) -> TensorOp:
-        """The operation whose result is the group's."""
+        """The operation that computes the group's result."""
         return self.ops[-1]
 
 
@@ -41,11 +41,11 @@ class Operations:
         self.ops: Sequence[Operation] = list(block.ops)
         self.position = {op: index for index, op in enumerate(self.ops)}
         self.inputs: list[Sequence[SSAValue]] = [()] * len(self.ops)
-        """What each reads; nothing if it is not left."""
+        """The operands that each operation reads; empty if it does not remain."""
         self.outs: list[Sequence[SSAValue]] = [()] * len(self.ops)
-        """The variables that each computes into."""
+        """The variables that each operation writes."""
         self.is_left = [True] * len(self.ops)
-        self._groups: dict[Operation, list[Fused]] = {}  # that an operation is in
+        self._groups: dict[Operation, list[Fused]] = {}  # the groups of each operation
         self._overwritable: dict[Operation, Sequence[int]] = {}
         for group in groups:
             for op in group.ops:
@@ -53,12 +53,12 @@ class Operations:
         self._read()
 
     def group_of(self, op: Operation) -> Fused | None:
-        """The group that stands where this operation does, its root."""
+        """The group of which `op` is the root; None if there is none."""
         found = self._groups.get(op)
         return found[0] if found and found[0].root is op else None
 
     def overwritable(self, op: Operation) -> Sequence[int]:
-        """The inputs whose buffer the operation's first result may take over."""
+        """The inputs whose buffer the first result of `op` may take over."""
         if group := self.group_of(op):
             return group.overwritable
         if op not in self._overwritable:
@@ -66,7 +66,7 @@ class Operations:
         return self._overwritable[op]
 
     def uses(self, value: SSAValue) -> Iterator[tuple[Operation, int]]:
-        """Who reads a value, as which operand."""
+        """The operations that read `value`, each with the operand index."""
         for use in value.uses:
             op = use.operation
             for group in self._groups.get(op, ()):
@@ -76,7 +76,7 @@ class Operations:
                 yield op, use.index
 
     def _read(self) -> None:
-        """Fills in what is read, and what is left, from the last operation up."""
+        """Determines inputs and remaining operations, from the last operation up."""
         read: set[SSAValue] = set()
         for at in range(len(self.ops) - 1, -1, -1):
             op = self.ops[at]
@@ -93,37 +93,37 @@ class Operations:
                 read.update(inputs)
 
     def is_view(self, at: int) -> bool:
-        """Whether an operation's result is another way to see what it reads."""
+        """Whether the operation at position `at` makes a view of its operand."""
         return isinstance(self.ops[at], ViewOp) and not self.outs[at]
 
 
 def operands_of(op: Operation) -> tuple[Sequence[SSAValue], Sequence[SSAValue]]:
-    """What an operation reads, and the variables that it computes into."""
+    """The operands that an operation reads, and the variables that it writes."""
     if not isinstance(op, TensorOp):
         return reads(op), ()
     values = contents.operands_of(op)
     count = len(values)
     while count and type(values[count - 1].type) is VariableType:
         count -= 1
-    if count == len(values):  # the rule: slices are made in Python
+    if count == len(values):  # usual; avoids slicing, which runs in Python
         return values, ()
     return values[:count], values[count:]
 
 
 def members(op: Operation) -> Iterable[Operation]:
-    """The operations that are computed together: those in a fusion, or one alone."""
+    """The operations that are computed together: those in a fusion, or `op` itself."""
     return op.body.block.ops if isinstance(op, FusionOp) else (op,)
 
 
 def contracts(op: Operation | Block) -> bool:
-    """Whether the operation is a product or a convolution, or a group with one."""
+    """Whether `op` is a product or a convolution, or a fusion with one."""
     return isinstance(op, Operation) and any(
         isinstance(inner, CONTRACTIONS) for inner in members(op)
     )
 
 
 def operands_within(op: Operation) -> Iterator[SSAValue]:
-    """The operands of an operation and of those in its regions."""
+    """The operands of `op` and of the operations nested in it."""
     for inner in (op,) if isinstance(op, TensorOp) else op.walk():
         yield from inner.operands
 
@@ -136,10 +136,10 @@ def _overwritable(op: Operation) -> Sequence[int]:
 
 
 def is_view(op: Operation) -> TypeGuard[ViewOp]:
-    """Whether the operation's result is another way to see what it reads."""
+    """Whether `op` makes a view of its operand."""
     return isinstance(op, ViewOp) and not operands_of(op)[1]
 
 
 def uses(value: SSAValue) -> Iterator[tuple[Operation, int]]:
-    """Who reads a value, as which operand."""
+    """The operations that read `value`, each with the operand index."""
     return ((use.operation, use.index) for use in value.uses)

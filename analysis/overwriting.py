@@ -1,7 +1,7 @@
-"""Whether an operation may compute what it writes over what it reads.
+"""Finds operations that may write their result over an operand.
 
-linalg.exp ins(%x) outs(%y)           // element by element: %y may be %x's memory
-linalg.matmul ins(%x, %y) outs(%z)    // %z may be neither's
+linalg.exp ins(%x) outs(%y)           // elementwise: %y may share the memory of %x
+linalg.matmul ins(%x, %y) outs(%z)    // %z may share the memory of neither operand
 """
 
 from collections.abc import Sequence
@@ -19,11 +19,11 @@ from ..planning.problem import Steps, common
 from .control_flow import ControlFlow
 
 Live: TypeAlias = tuple[SSAValue, Sequence[Steps]]
-"""A memref, and the steps in which what it refers to is live."""
+"""A memref, and the ranges of steps in which its memory is live."""
 
 
 def replacements(op: Operation) -> Sequence[tuple[SSAValue, SSAValue]]:
-    """What an operation may overwrite, each with what it writes: perhaps over that."""
+    """Pairs of an operand that `op` may overwrite, and the operand that it writes."""
     written = destinations(op)
     if not written:
         return ()
@@ -32,16 +32,16 @@ def replacements(op: Operation) -> Sequence[tuple[SSAValue, SSAValue]]:
 
 
 def may_replace(op: Operation, source: SSAValue, target: SSAValue) -> bool:
-    """Whether an operation may compute the one over the other, one of its
-    `replacements`. Its workspace, if it has one, has the size that its kernel needs for
-    operands that lie apart."""
+    """Whether `op` may compute `target` over `source`, one pair of its `replacements`.
+    False for an operation with a workspace, whose size was determined for operands that
+    do not overlap."""
     if isinstance(op, TensorOp) and op.workspace is not None:
         return False
     return _shape(source) == _shape(target) and reads_nowhere_else(op, source)
 
 
 def reads_nowhere_else(op: Operation, memory: SSAValue) -> bool:
-    """Whether `op` reads some memory through operands only that it may overwrite."""
+    """Whether `op` reads a memory only through operands that it may overwrite."""
     allowed = overwritable(op)
     if not op.has_trait(IsolatedFromAbove) and any(
         isinstance(value.type, MemRefType)
@@ -58,8 +58,8 @@ def reads_nowhere_else(op: Operation, memory: SSAValue) -> bool:
 
 
 def meet(flow: ControlFlow, a: Live, b: Live) -> bool:
-    """Whether two are live in the same step, other than one that computes the one over
-    the other."""
+    """Whether both are live in some step, apart from a step that computes one over the
+    other."""
     both = common(a[1], b[1])
     if not both:
         return False
@@ -82,11 +82,11 @@ def _shape(value: SSAValue) -> Sequence[int]:
 
 
 def _is_apart(value: SSAValue, memory: SSAValue) -> bool:
-    """Whether a memref surely has no byte of an allocation, or of an argument."""
+    """Whether a memref is known to share no byte with an allocation or argument."""
     value = root_of(value)
     if value is memory:
         return False
     op = value.owner
-    if isinstance(op, Block):  # an argument of the function was there before
+    if isinstance(op, Block):  # a function argument is older than an allocation
         return isinstance(op.parent_op(), FuncOp) and op.prev_block is None
     return isinstance(op, memref.AllocOp | memref.GetGlobalOp)

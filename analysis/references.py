@@ -1,17 +1,18 @@
-"""The values through which an allocation is reached, and when each of them is live.
+"""Finds the values through which an allocation is reached, and their live ranges.
 
     %a = memref.alloc()                       reference %a
     %r = scf.if %c -> (memref<16xf32>) {
       %b = memref.alloc()                     reference %b
-      scf.yield %b                            the last use of %b: from here on it is %r
+      scf.yield %b                            the last use of %b, which becomes %r
     } else {
-      scf.yield %a                            the same of %a
+      scf.yield %a                            the last use of %a, which becomes %r
     }
-    read %r                                   a reference to either, never to both
+    read %r                                   a reference to one of them, never to both
 
-So %a is not live where %b is, and the two can have one slot. Nor is it live where it is
-handed on with nothing in it: of two that a select chooses from, to be written, neither
-is. A view is no reference of its own: it is live with what it views.
+So %a is not live where %b is, and both can share one slot. An allocation is not live
+either where it is forwarded without contents: if a select chooses one of two
+allocations to be written, neither is live before. A view is no reference: it shares the
+live range of its source.
 
     %last = scf.for ... iter_args(%old = %first) {
       %new = memref.alloc()
@@ -19,10 +20,11 @@ is. A view is no reference of its own: it is live with what it views.
       scf.yield %new
     }
 
-What a loop hands on is allocated again while it is live. It needs as many slots as
-there are of it at a time: one if %old is dead when %new is first accessed, or if %new
-is computed over it (overwriting.py), here two. If the loop is in another one, which
-hands on its results, the slots go on to turn where the last run has left them.
+A loop that carries an allocation allocates it again while the old one is live. It needs
+as many slots as there are instances live at a time: one if %old is dead when %new is
+first accessed, or if %new is computed over it (overwriting.py), and two here. If the
+loop is nested in another loop that carries its results, the rotation of slots continues
+from the state at the end of the previous run.
 """
 
 from bisect import bisect_left
@@ -42,11 +44,11 @@ from .liveness import Uses, live_steps
 from .overwriting import meet
 
 MOST_SLOTS = 4
-"""The slots that an allocation gets at most: a loop carries all of them."""
+"""The limit on the slots of an allocation: a loop carries all of them."""
 
 
 class Move(NamedTuple):
-    """What one reference refers to, another refers to from an operation on."""
+    """From an operation on, `target` may refer to the memory of `source`."""
 
     source: SSAValue
     target: SSAValue
@@ -55,24 +57,23 @@ class Move(NamedTuple):
 
 @dataclass(slots=True)
 class References:
-    """The references to an allocation, or to others as well, and what becomes of
-    them."""
+    """The references to one or more allocations, and the moves between them."""
 
     flow: ControlFlow
     sources: Sequence[SSAValue]
     of: dict[SSAValue, list[SSAValue]] = field(
         default_factory=dict[SSAValue, list[SSAValue]]
     )
-    """By alias: the references that it is, or is a view of."""
+    """By alias: the references that it is, or of which it is a view."""
     moves: list[Move] = field(default_factory=list[Move])
     leaving: dict[SSAValue, list[Move]] = field(
         default_factory=dict[SSAValue, list[Move]]
     )
-    """The same by source."""
+    """The moves by source."""
     entering: dict[SSAValue, list[Move]] = field(
         default_factory=dict[SSAValue, list[Move]]
     )
-    """And by target."""
+    """The moves by target."""
 
     def __post_init__(self) -> None:
         pending = [(source, source) for source in self.sources]
@@ -84,7 +85,7 @@ class References:
             known.append(reference)
             for use in alias.uses:
                 targets = moves(use)
-                if targets is None:  # an operation may return what it is given
+                if targets is None:  # an operation may return its operand
                     targets = filter(is_memref, use.operation.results)
                 for target in targets:
                     if self._is_reference(target):
@@ -100,16 +101,16 @@ class References:
 
     @property
     def source(self) -> SSAValue:
-        """What makes the memory."""
+        """The memref that the maker of the memory returns."""
         return self.sources[0]
 
     @property
     def all(self) -> Sequence[SSAValue]:
-        """The references."""
+        """All references."""
         return list(dict.fromkeys((*self.sources, *self.entering)))
 
     def _is_reference(self, target: SSAValue) -> bool:
-        """Whether it is no view, and made in a step of its own."""
+        """Whether `target` is no view, and is defined at a step."""
         owner = target.owner
         if isinstance(owner, Block):
             return owner.first_op in self.flow.step
@@ -118,8 +119,7 @@ class References:
     def uses(
         self, accesses: Mapping[SSAValue, Mapping[int, bool]]
     ) -> Mapping[SSAValue, Uses]:
-        """What happens through each reference that anything happens through, given that
-        by alias and step."""
+        """The uses of each used reference, from the accesses by alias and step."""
         found: dict[SSAValue, dict[int, bool]] = {}
         for alias, steps in accesses.items():
             for reference in self.of[alias]:
@@ -129,7 +129,7 @@ class References:
         accessed = {step for steps in found.values() for step in steps}
         filled = self._filled(accessed)
         pending = list(found)
-        for target in pending:  # grows
+        for target in pending:  # grows during the loop
             if target is not self.source:
                 found[target][self.begin(target)] = False
             for move in self.entering.get(target, ()):
@@ -142,8 +142,8 @@ class References:
         return {r: Uses(self.begin(r), steps) for r, steps in found.items()}
 
     def _filled(self, accessed: Set[int]) -> Callable[[int], bool]:
-        """Whether there may be something in the memory when a step begins, given those
-        that access it: what is allocated holds nothing yet."""
+        """Returns a test of whether the memory may have contents when a step begins,
+        from the steps that access it. A new allocation has none."""
         nodes, node_of = self.flow.nodes, self.flow.node_of
         allocated = self.begin(self.source)
         steps = sorted(accessed)
@@ -169,8 +169,7 @@ class References:
         return lambda step: at(node_of[step], step)
 
     def _nodes_before_moves(self) -> Set[int]:
-        """The nodes that lead to one in which something is handed on, without one that
-        allocates the memory in between."""
+        """The nodes with a path to a move on which the memory is not allocated."""
         nodes, allocated = self.flow.nodes, self.begin(self.source)
         pending: list[int] = []
         for move in self.moves:
@@ -188,7 +187,7 @@ class References:
         return found
 
     def begin(self, reference: SSAValue) -> int:
-        """The first step in which it refers to something."""
+        """The first step at which `reference` is defined."""
         owner = reference.owner
         if isinstance(owner, Block):
             assert owner.first_op is not None
@@ -201,11 +200,11 @@ class References:
     def reached(
         self, starts: Iterable[SSAValue], without: Iterable[SSAValue]
     ) -> list[SSAValue]:
-        """The references that some become, and these, but for some others."""
+        """`starts` and the references that they become, without those in `without`."""
         found = dict.fromkeys(starts)
         passed = {*found, *without}
         pending = list(found)
-        for reference in pending:  # grows
+        for reference in pending:  # grows during the loop
             for move in self.leaving.get(reference, ()):
                 if move.target not in passed:
                     passed.add(move.target)
@@ -215,12 +214,13 @@ class References:
 
 
 Ages = Mapping[SSAValue, set[int]]
-"""By reference in a loop: how many iterations ago what it refers to was allocated, once
-the iteration has allocated its own. The results count as of another iteration."""
+"""By reference in a loop: how many iterations ago its memory may have been allocated,
+counted after the allocation in the current iteration. Results of the loop count as
+those of another iteration."""
 
 
 def slots(references: References, uses: Mapping[SSAValue, Uses]) -> int | None:
-    """How many of an allocation there may be at a time; None if that is not known."""
+    """The most instances of an allocation live at a time; None if it is not known."""
     alloc = references.source.owner
     assert isinstance(alloc, Operation)
     carried = [r for r in uses if references.flow.is_carried(r, alloc)]
@@ -242,7 +242,7 @@ def slots(references: References, uses: Mapping[SSAValue, Uses]) -> int | None:
     if ages is None:
         return None
     step = references.flow.step
-    for loop in loops:  # in which what is outside gets older in each iteration
+    for loop in loops:  # memory referenced from outside ages in each iteration
         assert loop.next_op is not None
         whole = [(step[loop] + 1, step[loop.next_op])]
         outside = [
@@ -251,7 +251,7 @@ def slots(references: References, uses: Mapping[SSAValue, Uses]) -> int | None:
         if any(common(live[reference], whole) for reference in outside):
             return None
     results = combinations((r for r in live if r.owner is loops[-1]), 2)
-    if any(_meet(live, a, b) for a, b in results):  # no path says which has which slot
+    if any(_meet(live, a, b) for a, b in results):  # their slots depend on the path
         return None
     young = [r for r in ages if 0 in ages[r]]
     return max(
@@ -270,8 +270,9 @@ Loop = scf.ForOp | scf.WhileOp
 
 
 def loops_around(alloc: Operation, count: int) -> Sequence[Loop]:
-    """The innermost loops of `scf` around an allocation, `count` at most. It runs once
-    at most in an iteration of the first; each other one is directly around the next."""
+    """The innermost `scf` loops around an allocation, at most `count`. The allocation
+    runs at most once in an iteration of the first loop; each loop is directly nested in
+    the next."""
     loop = alloc.parent_op()
     while loop is not None and name_of(loop) in CHOICES:
         loop = loop.parent_op()
@@ -283,9 +284,9 @@ def loops_around(alloc: Operation, count: int) -> Sequence[Loop]:
 
 
 def loops_of(references: References) -> Sequence[Loop]:
-    """The loops that hand on what is allocated in each iteration of the first one, and
-    from one run of it to the next; none if something else does, or if a run ends with
-    an iteration that has not handed on what it has allocated."""
+    """The loops that carry the allocation of each iteration of the first one, also from
+    one run of it to the next. Empty if something else carries it, or if a run may end
+    without forwarding its last allocation."""
     alloc = references.source.owner
     assert isinstance(alloc, Operation)
     count = 1
@@ -299,7 +300,8 @@ def loops_of(references: References) -> Sequence[Loop]:
 
 
 def ages_in_loops(references: References) -> Ages | None:
-    """The ages of what loops hand on; None if none does, or if it may get too old."""
+    """The ages of the references in loops; None if no loop carries the allocation, or
+    if an age may exceed `MOST_SLOTS`."""
     loops = loops_of(references)
     if not loops:
         return None
@@ -307,7 +309,7 @@ def ages_in_loops(references: References) -> Ages | None:
     back = loops[0].regions[-1].block.last_op
     ages: dict[SSAValue, set[int]] = {references.source: {0}}
     pending = [references.source]
-    for reference in pending:  # grows
+    for reference in pending:  # grows during the loop
         for move in references.leaving.get(reference, ()):
             if not _is_of(move.target, outermost):
                 continue
@@ -322,7 +324,7 @@ def ages_in_loops(references: References) -> Ages | None:
 
 
 def _is_of(value: SSAValue, loop: Operation) -> bool:
-    """Whether a loop makes a value, or something inside."""
+    """Whether `loop`, or an operation nested in it, defines `value`."""
     owner = value.owner
     op = owner.parent_op() if isinstance(owner, Block) else owner
     return op is not None and (op is loop or loop.is_ancestor(op))

@@ -1,20 +1,20 @@
-"""What is in a buffer from the first access of it to the last, and who uses it.
+"""Divides the contents of a buffer into residents, each with its uses.
 
     %a = memref.alloc()
-    linalg.exp ins(%x) outs(%a)        the first resident: written here,
+    linalg.exp ins(%x) outs(%a)        the first resident: written here
     linalg.add ins(%a, %x) outs(%b)    and read here
-    scf.for %i = ... {                 all that the loop does is one more use of it
-      linalg.add ins(%a, %x) outs(%b)  which is this, of what passes through the body
+    scf.for %i = ... {                 the whole loop is one more use of it
+      linalg.add ins(%a, %x) outs(%b)  by this operation in its body
     }
-    linalg.mul ins(%b, %b) outs(%a)    the second one: nothing of the first is left
+    linalg.mul ins(%b, %b) outs(%a)    the second resident, which overwrites the first
     linalg.exp ins(%a) outs(%y)
     memref.dealloc %a
 
-The uses are operations of one block, with all that is in their regions: the innermost
-block that the contents do not outlive. So what each iteration of a loop writes anew is
-a resident of its body, wherever the buffer is allocated. Each use may be given other
-memory of the same type instead, for itself alone: what is known of the buffer are the
-operations that use it, and views of it.
+A resident belongs to the innermost block that its contents do not outlive, so contents
+that each iteration of a loop writes anew are residents of the body, wherever the buffer
+is allocated. Its uses are operations of that block, including their regions. Each use
+can be given other memory of the same type: only these operations, and views of the
+buffer, access it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -36,12 +36,12 @@ class ResidentUse:
     """An operation of the block that accesses the buffer."""
 
     op: Operation
-    at: int  # its step
-    end: int  # that of the next operation, after all that is inside
+    at: int  # the step of the operation
+    end: int  # the step of the next operation, after all nested ones
     accesses: Sequence[tuple[Operation, SSAValue]]
-    """It, or operations inside it, each with the view that it accesses."""
+    """The operation, or those nested in it, each with the view that it accesses."""
     inside: Sequence["Resident"] = ()
-    """What passes through the blocks of its regions."""
+    """The residents of the blocks in its regions that enter or leave the block."""
 
     @property
     def reads(self) -> bool:
@@ -54,7 +54,7 @@ class ResidentUse:
 
 @dataclass(frozen=True, slots=True)
 class Resident:
-    """Contents of a buffer, in a block."""
+    """Contents of a buffer within a block."""
 
     allocation: Allocation
     block: Block
@@ -66,16 +66,15 @@ class Resident:
 
     @property
     def is_own(self) -> bool:
-        """Whether nothing of them is from before the block, or needed after it."""
+        """Whether the contents exist only within the block."""
         return not (self.enters or self.leaves)
 
 
 def residents(
     allocation: Allocation, live: Sequence[Steps], flow: ControlFlow
 ) -> list[Resident]:
-    """What an allocation holds in the steps in which it is live, one after the other,
-    each in the innermost block for which it `is_own`; nothing if its uses can't be told
-    apart."""
+    """The successive contents of an allocation, each in the innermost block for which
+    it `is_own`. Empty if the uses cannot be told apart."""
     block = allocation.alloc.parent
     if block is None or allocation.slots != 1:
         return []
@@ -89,9 +88,9 @@ def residents(
 def handed_on(
     allocation: Allocation, live: Sequence[Steps], flow: ControlFlow
 ) -> list[Resident]:
-    """The same of an allocation whose contents blocks of `cf` hand on to one another:
-    with what enters each block, or leaves it, or only passes through; nothing if its
-    uses can't be told apart, or if what enters a block may never have been written."""
+    """The contents of an allocation that blocks of `cf` forward to one another, with
+    those that enter, leave or pass through each block. Empty if the uses cannot be told
+    apart, or if a block may be entered with contents that were never written."""
     block = allocation.alloc.parent
     if block is None or block.parent is None or allocation.slots != 1:
         return []
@@ -104,7 +103,7 @@ def handed_on(
 
 
 def _after(alloc: Block, using: Set[Block]) -> Set[Block]:
-    """The blocks that are entered after one of these only, since `alloc` began."""
+    """The blocks that are reached from `alloc` only through blocks in `using`."""
     assert alloc.parent is not None
     after = {*alloc.parent.blocks} - {alloc}
     before = {block: block.predecessors() for block in after}
@@ -118,12 +117,12 @@ def _after(alloc: Block, using: Set[Block]) -> Set[Block]:
 
 
 def why_none(allocation: Allocation, flow: ControlFlow) -> str:
-    """Why an allocation has no residents, as the end of a sentence about it."""
+    """Why an allocation has no residents, as a clause that completes a sentence."""
     for op, _ in allocation.accesses:
         if not flow.calls.is_over(op):
             return f"which {name_of(op)} may keep"
     values: list[SSAValue] = [allocation.alloc.memref]
-    for value in values:  # grows
+    for value in values:  # grows during the loop
         for use in value.uses:
             if is_view(use.operation):
                 values.append(use.operation.results[0])
@@ -133,7 +132,7 @@ def why_none(allocation: Allocation, flow: ControlFlow) -> str:
 
 
 class _Residents:
-    """Of one allocation."""
+    """Finds the residents of one allocation."""
 
     def __init__(
         self, allocation: Allocation, live: Sequence[Steps], flow: ControlFlow
@@ -143,8 +142,8 @@ class _Residents:
         self.flow = flow
 
     def of(self, block: Block, around: Sequence[SSAValue] = ()) -> list[Resident]:
-        """Those in a block, and those of their own in the blocks inside; `around` are
-        the views outside. Nothing if other values in the block may be the memory."""
+        """The residents of a block, and those that nested blocks own. `around` are the
+        views outside. Empty if other values in the block may be the memory."""
         views = self._views(block, around)
         if views is None:
             return []
@@ -165,9 +164,9 @@ class _Residents:
         return [*self._groups(block, views, uses), *found]
 
     def of_region(self, region: Region) -> list[Resident]:
-        """Those in the blocks of a region, each with all views outside of it."""
+        """The residents of the blocks of a region, each with all views around it."""
         views: list[SSAValue] = [self.allocation.alloc.memref]
-        for value in views:  # grows
+        for value in views:  # grows during the loop
             for use in value.uses:
                 if is_view(use.operation) and use.operation.parent_region() is region:
                     views.append(use.operation.results[0])
@@ -186,7 +185,7 @@ class _Residents:
     def _accesses(
         self, block: Block
     ) -> Mapping[Operation, Sequence[tuple[Operation, SSAValue]]]:
-        """By operation of a block, in order: what it accesses, or operations inside."""
+        """By operation of a block, in order: its accesses, and those nested in it."""
         found: dict[Operation, list[tuple[Operation, SSAValue]]] = {}
         for op, view in self.allocation.accesses:
             if outer := block.find_ancestor_op_in_block(op):
@@ -196,8 +195,8 @@ class _Residents:
     def _groups(
         self, block: Block, views: Sequence[SSAValue], uses: Sequence[ResidentUse]
     ) -> Iterator[Resident]:
-        """The uses of the same contents. Contents that only pass through the block have
-        none."""
+        """Groups the uses of the same contents. Contents that only pass through the
+        block have no uses."""
         assert block.first_op is not None
         assert block.last_op is not None
         first, last = (self.flow.step[op] for op in (block.first_op, block.last_op))
@@ -213,8 +212,8 @@ class _Residents:
                 yield Resident(self.allocation, block, views, group, enters, leaves)
 
     def _enters(self, step: int) -> bool:
-        """Whether the buffer has contents that are needed when a step begins. They may
-        come from any step, not just from that before it in the text."""
+        """Whether the buffer has contents at the start of `step` that are still needed.
+        They may come from any predecessor, not only from the previous step."""
         is_whole = self.allocation.uses.accesses.get(step, False)
         return self._is_live(step) and not (
             is_whole and any(start == step for start, _ in self.live)
@@ -226,11 +225,11 @@ class _Residents:
     def _views(
         self, block: Block, around: Sequence[SSAValue]
     ) -> Sequence[SSAValue] | None:
-        """The views around a block and in it, with the allocation; None if other values
+        """The allocation and its views around the block and in it; None if other values
         there may be its memory."""
         alloc = self.allocation.alloc
         views = [*around] or [alloc.memref]
-        for value in views:  # grows
+        for value in views:  # grows during the loop
             for use in value.uses:
                 op = use.operation
                 outer = block.find_ancestor_op_in_block(op)
@@ -249,13 +248,13 @@ class _Residents:
                     views.append(op.results[0])
                 elif any(map(is_memref, outer.results)):
                     return None
-                elif op is outer and moves(use) is not None:  # its block hands it on
+                elif op is outer and moves(use) is not None:  # the block forwards it
                     return None
         return views
 
 
 def _is_plain_view(op: Operation, alloc: memref.AllocOp) -> bool:
-    """Whether all that an operation returns is a view in the same memory space."""
+    """Whether the only result of `op` is a memref in the same memory space."""
     space = alloc.memref.type.memory_space
     of_space = [
         isinstance(t, MemRefType) and t.memory_space == space for t in op.result_types

@@ -1,4 +1,4 @@
-"""What loops stack: tensors into whose rows they put a value in each iteration.
+"""Finds the tensors that loops stack, by writing one row or more in each iteration.
 
 %i = tgraph.read %vi : tensor<i32>         // 0, 1, ... up to the last row
 %s = tgraph.read %vs : tensor<32x4x8xf32>
@@ -6,7 +6,7 @@
 %t = tgraph.dynamic_update_slice %s, %r, %i, %c0, %c0 : ...
 tgraph.assign %vs, %t : tensor<32x4x8xf32>
 
-The loop of a backward pass begins with the last row: it is the row 31 - %i.
+The loop of a backward pass starts with the last row: it writes row 31 - %i.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,14 +38,14 @@ from ..dialects.tgraph.unused import rebuilt, without_unused
 from .loops import Counter, counter, integer, is_read, only_writer
 
 DEPTH = 8
-"""Operations between a number and what it follows from, at most."""
+"""The limit on the operations between a number and the counter."""
 
 Position = Mapping[Operation, int]
-"""Of the operations in a body."""
+"""The position of each operation in a body."""
 
 
 class Linear(NamedTuple):
-    """A number in the body of a loop, in iteration i."""
+    """The number `slope * i + start` in iteration i of a loop."""
 
     slope: int
     start: int
@@ -55,15 +55,15 @@ class Linear(NamedTuple):
         return Linear(slope, start)
 
     def of(self, other: "Linear") -> "Linear":
-        """This number where i is another one."""
+        """This number with `other` in place of i."""
         return Linear(self.slope * other.slope, self.slope * other.start + self.start)
 
     def inverse(self) -> "Linear":
-        """The iteration, by this number; its slope is 1 or -1."""
+        """The iteration as a function of this number; the slope must be 1 or -1."""
         return Linear(self.slope, -self.slope * self.start)
 
     def fits(self, element: Attribute, trips: int) -> bool:
-        """Whether the number is one of a signed integer type in all iterations."""
+        """Whether the number fits a signed integer type in all iterations."""
         if not isinstance(element, IntegerType):
             return False
         low, high = self.ends(trips)
@@ -71,34 +71,34 @@ class Linear(NamedTuple):
         return -limit <= low and high < limit
 
     def ends(self, trips: int) -> tuple[int, int]:
-        """The least and the greatest number."""
+        """The least and the greatest value of the number."""
         last = self.start + self.slope * (trips - 1)
         return min(self.start, last), max(self.start, last)
 
 
 class Put(NamedTuple):
-    """A row that is written in each iteration, or several next to each other."""
+    """A row, or several adjacent rows, that each iteration writes."""
 
-    value: SSAValue  # in the body, whatever its shape
-    update: DynamicUpdateSliceOp  # that puts it there
-    place: Linear  # where, in iteration i
+    value: SSAValue  # the contents, in the body, in any shape
+    update: DynamicUpdateSliceOp  # the operation that writes them
+    place: Linear  # the first row, in iteration i
 
     @property
     def shape(self) -> Shape:
-        """Of the rows."""
+        """The shape of the rows."""
         return shape_of(tensor_type_of(self.update.inputs[1].type))
 
 
 class Stack(NamedTuple):
-    """A tensor each row of which is written by one iteration of a loop, once, and by
-    nobody else."""
+    """A tensor of which each row is written exactly once, by one iteration of a loop,
+    and by nothing else."""
 
-    number: int  # of the loop's result
-    puts: Sequence[Put]  # one after the other, as many in each iteration
+    number: int  # the index of the loop's result
+    puts: Sequence[Put]  # in order, the same in each iteration
 
 
 def stacks(loop: WhileOp) -> list[Stack]:
-    """What a loop stacks, the first computed first."""
+    """The stacks of a loop, in the order in which their first values are computed."""
     if (counted := counter(loop)) is None:
         return []
     position = {op: index for index, op in enumerate(loop.body.block.ops)}
@@ -111,7 +111,7 @@ def stacks(loop: WhileOp) -> list[Stack]:
 
 
 def row_slices(stack: SSAValue) -> Sequence[DynamicSliceOp] | None:
-    """All that reads a stack; None if that is not slices in loops alone."""
+    """The slices that read a stack; None if anything but slices in loops reads it."""
     found: list[DynamicSliceOp] = []
     for use in stack.uses:
         loop = use.operation
@@ -127,7 +127,8 @@ def row_slices(stack: SSAValue) -> Sequence[DynamicSliceOp] | None:
 
 
 def given(slice: DynamicSliceOp, whole: SSAValue) -> SSAValue:
-    """A tensor inside of the loop of a slice, which is given it if it is not."""
+    """The argument that is `whole` in the loop around `slice`; adds it to the loop's
+    inputs if needed."""
     loop = slice.parent_op()
     assert isinstance(loop, WhileOp)
     assert slice.parent is not None
@@ -139,8 +140,8 @@ def given(slice: DynamicSliceOp, whole: SSAValue) -> SSAValue:
 def extended(
     loop: WhileOp, carried: Sequence[SSAValue], given: Sequence[SSAValue]
 ) -> WhileOp:
-    """The loop with further inputs: after what it carries, and after what it is
-    given."""
+    """The loop with additional inputs: `carried` after the carried ones, and `given`
+    after all others."""
     count = len(loop.res)
     for region in loop.regions:
         block = region.block
@@ -155,7 +156,8 @@ def extended(
 
 
 def without_unread(loop: WhileOp) -> WhileOp:
-    """The loop without what it carries for nobody, or for loops that do not read it."""
+    """The loop without the values that it carries for no reader, or for loops that do
+    not read them."""
     users = (use.operation for result in loop.res for use in result.uses)
     for user in dict.fromkeys(users):
         if isinstance(user, WhileOp):
@@ -164,7 +166,7 @@ def without_unread(loop: WhileOp) -> WhileOp:
 
 
 def _place(value: SSAValue, position: Position) -> int:
-    """Where a value is computed."""
+    """The position of the operation that computes `value`; -1 for an argument."""
     op = value.owner
     return position[op] if isinstance(op, Operation) else -1
 
@@ -172,8 +174,9 @@ def _place(value: SSAValue, position: Position) -> int:
 def linear(
     value: SSAValue, loop: WhileOp, counted: Counter, depth: int = DEPTH
 ) -> Linear | None:
-    """What all elements of an integer in the body are, where that follows from the
-    counter; None where it does not, or leaves the range of the type."""
+    """The number that all elements of an integer in the body are, as a function of the
+    iteration. None if it does not follow from the counter, or leaves its type's
+    range."""
     element = tensor_type_of(value.type).element_type
     found = _linear(value, loop, counted, depth)
     return found if found and found.fits(element, counted.trips) else None
@@ -182,8 +185,8 @@ def linear(
 def places(
     op: DynamicSliceOp | DynamicUpdateSliceOp, loop: WhileOp, counted: Counter
 ) -> Sequence[Linear] | None:
-    """Where the slice begins that an operation takes, or puts, if it is linear in the
-    iteration and inside of the tensor in each."""
+    """The start of the slice that `op` reads or writes, by dimension. None unless it is
+    linear in the iteration, and within the tensor in each."""
     is_update = isinstance(op, DynamicUpdateSliceOp)
     whole, part = (
         tensor_type_of(value.type)
@@ -195,7 +198,7 @@ def places(
     for start, size, taken in zip(
         op.starts, shape_of(whole), shape_of(part), strict=True
     ):
-        # What is clamped to 0 is 0.
+        # A slice of the whole dimension starts at 0: its start is clamped.
         place = Linear(0, 0) if size == taken else linear(start, loop, counted)
         if place is None:
             return None
@@ -210,7 +213,7 @@ def _linear(
     value: SSAValue, loop: WhileOp, counted: Counter, depth: int
 ) -> Linear | None:
     op = value.owner
-    if op is loop.body.block:  # what the loop is given
+    if op is loop.body.block:  # an input of the loop
         assert isinstance(value, BlockArgument)
         value = loop.inputs[value.index]
     if (number := integer(value)) is not None:
@@ -242,7 +245,7 @@ def _linear(
 def _of_iota(
     op: DynamicSliceOp, loop: WhileOp, counted: Counter, depth: int
 ) -> Linear | None:
-    """The number that a slice of an iota has, as in a scan over `arange(n)`."""
+    """The number in a slice of an iota, as in a scan over `arange(n)`."""
     value = op.inputs[0]
     if value.owner is loop.body.block:
         assert isinstance(value, BlockArgument)
@@ -268,7 +271,7 @@ def _of_iota(
 
 
 def _induction(read: ReadOp, loop: WhileOp, counted: Counter) -> Linear | None:
-    """What the loop carries, if each iteration adds the same number to it."""
+    """The carried value, if each iteration adds the same number to it."""
     if not isinstance(read.variable, BlockArgument):
         return None
     number = read.variable.index
@@ -288,7 +291,7 @@ def _induction(read: ReadOp, loop: WhileOp, counted: Counter) -> Linear | None:
 def _holds(
     op: Operation | Block, loop: WhileOp, counted: Counter, depth: int
 ) -> bool | None:
-    """Whether a comparison holds in all iterations, or in none."""
+    """Whether a comparison holds in all iterations, or in none; None if neither."""
     if not isinstance(op, CompareOp) or op.direction.data != "LT":
         return None
     left, right = (linear(v, loop, counted, depth) for v in op.inputs)
@@ -301,8 +304,8 @@ def _holds(
 def _puts(
     loop: WhileOp, index: int, counted: Counter, position: Position
 ) -> Sequence[Put]:
-    """What the loop puts into a result's rows, if that is all it does with it, and
-    fills them."""
+    """The writes to the rows of a loop's result, if they fill all rows and the loop has
+    no other use of the result; empty otherwise."""
     users = [use.operation for use in loop.body.block.args[index].uses]
     users.sort(key=position.__getitem__)
     assigns = [op for op in users if isinstance(op, AssignOp)]
@@ -325,8 +328,8 @@ def _puts(
 
 
 def are_apart(rows: Sequence[tuple[Linear, int]]) -> bool:
-    """Whether no row is one of two slices, in whatever iterations; each slice begins
-    somewhere, and has so many rows."""
+    """Whether no row is in two slices, in any iterations. Each slice is given by its
+    first row and its number of rows."""
     slope = rows[0][0].slope
     if not slope or any(place.slope != slope for place, _ in rows):
         return False
@@ -335,8 +338,8 @@ def are_apart(rows: Sequence[tuple[Linear, int]]) -> bool:
 
 
 def updates_of(value: SSAValue) -> tuple[SSAValue, Sequence[DynamicUpdateSliceOp]]:
-    """What slices are put into, and what puts them there, one after the other, if
-    nothing else reads what is made on the way."""
+    """The tensor that slices are written into, and the chain of updates that write
+    them, as long as nothing else reads the tensors in between."""
     op = value.owner
     if not isinstance(op, DynamicUpdateSliceOp) or op.outs or not value.has_one_use():
         return value, ()
@@ -345,7 +348,8 @@ def updates_of(value: SSAValue) -> tuple[SSAValue, Sequence[DynamicUpdateSliceOp
 
 
 def _put(update: DynamicUpdateSliceOp, loop: WhileOp, counted: Counter) -> Put | None:
-    """What an operation puts into a row."""
+    """The rows that an update writes; None if it does not write whole rows in place
+    that are linear in the iteration."""
     whole, row, *_ = update.inputs
     if (starts := places(update, loop, counted)) is None:
         return None
@@ -356,7 +360,7 @@ def _put(update: DynamicUpdateSliceOp, loop: WhileOp, counted: Counter) -> Put |
 
 
 def unshaped(value: SSAValue) -> SSAValue:
-    """The same elements in the same order, before they got another shape."""
+    """The value of which `value` is a reshape, through all reshapes."""
     op = value.owner
     if not isinstance(op, ReshapeOp | BroadcastInDimOp) or op.outs:
         return value

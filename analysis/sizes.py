@@ -1,4 +1,4 @@
-"""Symbolic sizes as values of the IR: `arith` on `memref.dim` of arguments, and back.
+"""Symbolic sizes as IR: `arith` on `memref.dim` of arguments, written and read here.
 
 func.func @main(%x: memref<?x8xf32> {tgraph.dims = #tgraph.dims<2*n + 1>})
   %c0 = arith.constant 0 : index
@@ -8,8 +8,8 @@ func.func @main(%x: memref<?x8xf32> {tgraph.dims = #tgraph.dims<2*n + 1>})
   %c2 = arith.constant 2 : index
   %n = arith.floordivsi %1, %c2
 
-An index that follows from arguments in another way, such as one that is an argument,
-has no expression. As a buffer's size it stands for a name, which is worth at least 1:
+An index that follows from arguments in another way, such as an argument itself, has no
+expression. If it is a buffer's size, it gets a name, whose value is at least 1:
 
   %2 = arith.maxsi %given, %c1
 """
@@ -56,8 +56,8 @@ from .functions import argument_attributes
 
 
 def argument_sizes(func: FuncOp) -> list[Sequence[Size]]:
-    """The shapes of a function's arguments on memrefs. What no attribute names has the
-    name of its place, `arg0_1`; what is no memref has no sizes."""
+    """The shapes of a function's arguments on memrefs. Sizes that no attribute names
+    are called by their position, `arg0_1`. Other arguments have empty shapes."""
     shapes: list[Sequence[Size]] = []
     attributes = argument_attributes(func)
     for argument, attrs in zip(func.body.blocks[0].args, attributes, strict=True):
@@ -73,9 +73,9 @@ def argument_sizes(func: FuncOp) -> list[Sequence[Size]]:
 def argument_bytes(
     func: FuncOp, space: Attribute, bounds: Mapping[str, int]
 ) -> tuple[int, bool]:
-    """The bytes of the memrefs that a function is given in a memory space, at most for
-    sizes up to their bounds; and whether these are all: a memref counts as nothing if
-    its size has no bound, or its elements no fixed size."""
+    """The bytes of a function's memref arguments in a memory space, for sizes at their
+    upper bounds, and whether this counts all arguments. It leaves out memrefs whose
+    size has no bound, or whose elements have no fixed size."""
     bytes, are_all = 0, True
     for argument, shape in zip(func.args, argument_sizes(func), strict=True):
         type: Attribute = argument.type
@@ -97,8 +97,8 @@ def argument_bytes(
 
 
 def counted_sizes(func: FuncOp) -> dict[str, int]:
-    """The value of each name for which a plan has its figures: the bound, the hint, or
-    a typical one."""
+    """The value of each name for which a plan states its sizes: the bound, the hint, or
+    a typical value."""
     names = (n for shape in argument_sizes(func) for s in shape for n in names_in(s))
     known = {
         **numbers_in(func.attributes.get(HINTS)),
@@ -108,12 +108,12 @@ def counted_sizes(func: FuncOp) -> dict[str, int]:
 
 
 class SizeWriter:
-    """Makes sizes values of the IR; each once, as `ops` for the function's start."""
+    """Writes sizes as IR values, each once; `ops` belong at the function's start."""
 
     @staticmethod
     def following(reader: "SizeReader") -> "tuple[SizeWriter, Operation]":
-        """One that knows what a function computes of its sizes first of all; and the
-        operation before which its own are to come."""
+        """A writer that knows the size computations at the start of a function, and the
+        operation before which its own operations must be inserted."""
         func, writer = reader.func, SizeWriter(reader.operands)
         entry = func.body.blocks[0]
         for argument, shape in zip(entry.args, argument_sizes(func), strict=True):
@@ -126,14 +126,14 @@ class SizeWriter:
         raise AssertionError("a block has a terminator")
 
     def __init__(self, operands: Mapping[str, SSAValue] | None = None) -> None:
-        self._operands = operands or {}  # what names stand for, if it is 1 or more
+        self._operands = operands or {}  # by name: its value is the operand, at least 1
         self.ops: list[Operation] = []
         self._values: dict[Size, SSAValue] = {}
         self._atoms: dict[Atom, SSAValue] = {}
         self._places: list[tuple[SSAValue, int, Size]] = []
 
     def give(self, argument: SSAValue, shape: Sequence[Size]) -> None:
-        """Lets sizes be computed from those of a memref; before the first is asked."""
+        """Makes a memref's sizes available. Call it before the first `value`."""
         self._places += [(argument, dim, size) for dim, size in enumerate(shape)]
 
     @cached_property
@@ -141,15 +141,15 @@ class SizeWriter:
         return dict(definitions([size for _, _, size in self._places]))
 
     def value(self, size: Size, at: Operation) -> SSAValue:
-        """The size as an index; raises `LocatedError` if it does not follow from those
-        of the arguments."""
+        """The size as an index. Raises `LocatedError` if it does not follow from the
+        sizes of the arguments."""
         if size not in self._values:
             self._values[size] = self._make(size, at)
         return self._values[size]
 
     def maximum(self, sizes: Sequence[Size], at: Operation) -> Size:
-        """The largest of the sizes; a name that stands for it where that is not known
-        now, so that what is computed from it stays short."""
+        """The largest of the sizes. Unless it is known now, a name for it, which keeps
+        the expressions that contain it short."""
         numbers = [size for size in sizes if isinstance(size, int)]
         others = [size for size in dict.fromkeys(sizes) if isinstance(size, Symbolic)]
         candidates = [*others, *([max(numbers)] if numbers and max(numbers) else [])]
@@ -217,7 +217,7 @@ class SizeWriter:
         if size == symbol(name):
             given.name_hint = name
             return given
-        # The dimension itself is a name, while its expression is inverted.
+        # The dimension gets a name while its expression is inverted.
         place = f"given {self._sources[name]}"
         self._atoms[place] = given
         found = inverse(size, name, symbol(place))
@@ -236,11 +236,12 @@ class SizeWriter:
 
 
 class SizeReader:
-    """Finds the expression of values of the IR; what is unknown is `None`.
+    """Finds the expressions of IR values; None for unknown ones.
 
-    With `values`, names stand for these numbers. With `name_maxima`, values of
-    `arith.maxsi` are names, so that sizes stay short, and `maxima` says of what. With
-    `name_operands`, so are sizes without an expression: `operands` says of what.
+    With `values`, names are replaced by these numbers. With `name_maxima`, results of
+    `arith.maxsi` get names, which keep sizes short; `maxima` has their operands. With
+    `name_operands`, sizes without an expression get names, too; `operands` has the
+    values.
     """
 
     def __init__(
@@ -265,11 +266,11 @@ class SizeReader:
         self._known: dict[SSAValue, Size | None] = {}
         self._names_of_maxima: dict[tuple[Size, Size], str] = {}
         self.maxima: dict[str, tuple[Size, Size]] = {}
-        """What the largest of is 1 less than a name: a name is 1 or more, a maximum of
-        sizes perhaps 0."""
+        """By name: the two sizes whose maximum is the name minus 1, since names are at
+        least 1, and a maximum may be 0."""
 
     def size(self, value: SSAValue) -> Size | None:
-        """What an index is."""
+        """The expression of an index; None if it is unknown."""
         pending = [value]
         while pending:
             current = pending.pop()
@@ -281,7 +282,7 @@ class SizeReader:
         return self._known[value]
 
     def shape(self, value: SSAValue) -> Sequence[Size | None]:
-        """The sizes of a memref, as far as they are known."""
+        """The sizes of a memref, None for unknown ones."""
         if value in self._shapes:
             return self._shapes[value]
         shape = cast(AnyMemRef, value.type).get_shape()
@@ -301,14 +302,14 @@ class SizeReader:
         return [self._next(sizes) if size == DYNAMIC_INDEX else size for size in shape]
 
     def follow(self, other: FuncOp) -> None:
-        """Reads another function too, as if it had the arguments of this one."""
+        """Also reads another function, taking its arguments to be those of this one."""
         for argument, given in zip(other.args, self.func.args, strict=False):
             self._shapes[argument] = self._shapes[given]
 
     def at_most(self, buffer: SSAValue, *, names: bool = True) -> Sequence[Size | None]:
-        """The sizes of an allocation or view. Where an operand has no expression, the
-        constant that it is at most, such as the step of a loop over tiles; or if
-        `names`, its name: it is that or 0, as no size is negative."""
+        """Upper bounds of the sizes of an allocation or view. If an operand has no
+        expression, the bound is a constant, such as the step of a loop over tiles, or,
+        if `names`, a name: the operand is that or 0, since no size is negative."""
         op, shape = buffer.owner, self.shape(buffer)
         if None not in shape or not isinstance(op, memref.AllocOp | memref.ViewOp):
             return shape
@@ -326,12 +327,11 @@ class SizeReader:
 
     @property
     def operands(self) -> Mapping[str, SSAValue]:
-        """What names stand for that are no sizes of arguments: that, or 1 if it is
-        less."""
+        """The values behind names that are no argument sizes; a name is at least 1."""
         return {name: value for value, name in self._named.items()}
 
     def _operand(self, value: SSAValue) -> Size | None:
-        """The name of an index that has one value in each call of the function."""
+        """A name for an index with one value per call of the function, else None."""
         if value not in self._named:
             if not self._name_operands or _sources(value, self.func) is None:
                 return None
@@ -339,7 +339,7 @@ class SizeReader:
         return symbol(self._named[value])
 
     def _greatest(self, value: SSAValue) -> int | None:
-        """The least of the constants that a minimum is taken of."""
+        """The smallest constant among the operands of a minimum; None if none."""
         op = value.owner
         if isinstance(op, affine.MinOp):
             results = op.map.data.results
@@ -383,7 +383,7 @@ class SizeReader:
 
 
 def compute_first(func: FuncOp, values: Iterable[SSAValue]) -> None:
-    """Moves to a function's start what names stand for."""
+    """Moves the computation of `values` to the start of a function."""
     moved = {op: None for v in values for op in _sources(v, func) or ()}
     entry = func.body.blocks[0]
     first = entry.first_op
@@ -397,12 +397,12 @@ def compute_first(func: FuncOp, values: Iterable[SSAValue]) -> None:
 
 
 def _sources(value: SSAValue, func: FuncOp) -> Mapping[Operation, None] | None:
-    """The operations that compute a value of a function's arguments and constants, in
-    its first block; None if others do."""
+    """The operations in a function's first block that compute `value` from arguments
+    and constants; None if other operations take part."""
     entry = func.body.blocks[0]
     found: dict[Operation, None] = {}
     pending = [value]
-    for each in pending:  # grows
+    for each in pending:  # grows during the loop
         op = each.owner
         if op is entry or op in found:
             continue
@@ -414,14 +414,14 @@ def _sources(value: SSAValue, func: FuncOp) -> Mapping[Operation, None] | None:
 
 
 def _operands(value: SSAValue) -> Sequence[SSAValue]:
-    """What arithmetic computes a value of."""
+    """The operands of the size arithmetic that computes `value`."""
     op = value.owner
     return () if isinstance(op, Block) or op.name not in _ARITHMETIC else op.operands
 
 
 def _is_of_sizes(op: Operation) -> bool:
-    """Whether the operation computes an integer, and may be moved to the start: it has
-    no effects, and does not trap."""
+    """Whether `op` computes integers and may move to the start of the function: it has
+    no effects, and can be speculated."""
     if name_of(op) in (*_ARITHMETIC, "memref.dim"):
         return True
     is_integer = all(isinstance(r.type, IndexType | IntegerType) for r in op.results)
@@ -442,5 +442,5 @@ _ARITHMETIC: Mapping[str, Callable[..., Size]] = {
     "arith.maxsi": maximum,
     "arith.minsi": minimum,
 }
-"""Of sizes, which are not negative, and their differences. Operations on unsigned
-numbers, and those that round to zero, are left out: differences may be negative."""
+"""Operations on sizes, which are not negative, and on their differences, which may be.
+Operations on unsigned numbers, and those that round to zero, are therefore left out."""

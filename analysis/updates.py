@@ -1,4 +1,4 @@
-"""Updates in place: what they put in is computed over what it replaces.
+"""Updates in place: the new part is computed directly over the part that it replaces.
 
     %w = tgraph.read %v : tensor<4x8xf32>
     %0 = tgraph.slice %w ... : (tensor<4x8xf32>) -> tensor<2x8xf32>
@@ -8,9 +8,9 @@
     %0 = memref.reinterpret_cast %v to offset: [16], ...
     tgraph.add %0, %g outs(%0) : memref<2x8xf32, ...>
 
-That needs constant starts, and that from the operand on nobody but the update reads the
-old contents, in a variable or elsewhere. Contents that the caller keeps are copied to
-where the result is to lie first.
+This requires constant starts, and that only the update reads the old contents, in a
+variable or elsewhere, after the new part is computed. Contents that the caller keeps
+are first copied to the destination of the result.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -31,15 +31,15 @@ from .versions import Version, last_versions, source_of, uses_of_contents
 
 
 class Update(NamedTuple):
-    """An update, and how the part lies in the contents."""
+    """An update, and the layout of its part in the contents."""
 
     op: DynamicUpdateSliceOp
     layout: Layout
 
 
 def updates(operations: Operations) -> Mapping[SSAValue, Update]:
-    """The values of a block that can be computed straight over a part of contents that
-    nobody else needs from then on."""
+    """The values of a block that can be computed directly over the part that an update
+    replaces with them."""
     ops = [op for op in operations.ops if isinstance(op, DynamicUpdateSliceOp)]
     if not ops:
         return {}
@@ -59,15 +59,15 @@ def updates(operations: Operations) -> Mapping[SSAValue, Update]:
 
 
 def _contents(op: DynamicUpdateSliceOp) -> Version:
-    """What an update starts from, where it computes into no variable."""
+    """The initial contents of an update that writes no variable, as a version."""
     old = source_of(op.inputs[0])
     writer = old.owner if isinstance(old.owner, Operation) else None
     return Version(writer, [old])
 
 
 def updated_layout(op: DynamicUpdateSliceOp) -> Layout | None:
-    """How the part lies in the variable, without the dimensions of size 1 that it got
-    after it was computed; None if that is not known."""
+    """The layout of the part in the updated contents, without dimensions of size 1 that
+    a reshape has added to it; None if it is not known."""
     whole, part = (tensor_type_of(value.type) for value in op.inputs[:2])
     starts = [_number(start) for start in op.starts]
     known = [start for start in starts if start is not None]
@@ -83,7 +83,7 @@ def updated_layout(op: DynamicUpdateSliceOp) -> Layout | None:
 def _is_early(
     op: DynamicUpdateSliceOp, before: Version, operations: Operations
 ) -> bool:
-    """Whether what is put in can be computed over the contents that were there."""
+    """Whether the part can be computed over the old contents."""
     position = operations.position
     old, value = op.inputs[0], without_units(op.inputs[1])
     maker = value.owner
@@ -108,8 +108,7 @@ def is_read_before(
     position: Mapping[Operation, float] | Mapping[Operation, int | Fraction],
     uses_of: Callable[[SSAValue], Iterable[tuple[Operation, int]]] = uses,
 ) -> bool:
-    """Whether what a variable holds before an update is read by nobody else from a
-    position on, its end."""
+    """Whether only the update `op` reads the contents `before` at `end` or later."""
     return all(
         at < end or (user is op and index == 0)
         for contents in before.values

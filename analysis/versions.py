@@ -24,23 +24,23 @@ Position = TypeVar("Position")
 
 @dataclass(eq=False, slots=True)
 class Version:
-    """What a variable holds from `writer` to the writer of the next version."""
+    """The contents of a variable from `writer` to the writer of the next version."""
 
-    writer: Operation | None = None  # None: what the variable holds at the start
+    writer: Operation | None = None  # None: the initial contents
     values: list[SSAValue] = field(default_factory=list[SSAValue])
-    """The tensors that are these contents: results of reads and of the writer."""
+    """The tensors with these contents: results of reads, and of the writer."""
     previous: "Version | None" = None
     next: "Version | None" = None
 
     def insert(self) -> "Version":
-        """A new version between the one before and this one."""
+        """Inserts a new version before this one."""
         assert self.previous is not None
         new = Version(previous=self.previous, next=self)
         self.previous.next = self.previous = new
         return new
 
     def drop(self) -> None:
-        """Takes the version out: its contents are those of the one before."""
+        """Removes the version; its tensors become those of the previous version."""
         assert self.previous is not None
         self.previous.values += self.values
         self.previous.next = self.next
@@ -71,7 +71,7 @@ def last_versions(block: Block) -> dict[SSAValue, Version]:
 
 
 def source_of(value: SSAValue) -> SSAValue:
-    """The tensor in whose memory `value` is, with no view in between."""
+    """The tensor of which `value` is a view, through all views."""
     while isinstance(value.owner, Operation) and is_view(value.owner):
         value = value.owner.operands[0]
     return value
@@ -103,8 +103,8 @@ def looped_into(
 ) -> SSAValue | None:
     """The result of a loop that is assigned, if it can be carried in the variable.
 
-    It can if nobody but the loop, for what it starts from, reads the old contents from
-    then on.
+    The variable can carry it if only the loop, for its initial value, reads the old
+    contents from the loop on.
     """
     assign, before = version.writer, version.previous
     if not isinstance(assign, AssignOp) or before is None:

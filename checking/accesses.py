@@ -1,10 +1,10 @@
 """Effects of operations on the buffers of memories, for plan-check.
 
     tgraph.add %a, %b outs(%c)     reads all of a and b, overwrites c
-    memref.store %x, %a[%i]        touches a, and writes some of it
+    memref.store %x, %a[%i]        accesses a, and writes some of it
     linalg.generic ... outs(%c)    as its traits and its body say
-    scf.parallel { ... }           all that is done inside, at any time
-    dma_wait %token                uses once more what the transfer uses
+    scf.parallel { ... }           all accesses inside, in any order
+    dma_wait %token                accesses again what the transfer accesses
 
 This module rejects accesses that are wrong at any position: freeing a single buffer of
 an arena, and creating a buffer where iterations run concurrently.
@@ -40,27 +40,29 @@ from .unchecked import Unchecked
 from .written import Parts
 
 _LOADS = ("memref.load", "affine.load")
-"""Operations that read one element."""
+"""Operations that read a single element."""
 
 
 class Access(NamedTuple):
-    """What an operation does to buffers, by their numbers."""
+    """The effects of an operation on buffers, which are given by number."""
 
     touched: Sequence[int]
     overwritten: Sequence[int]
-    """As a whole; nothing of them is read, unless what is handed on is one of them."""
-    read: Mapping[int, bool]  # surely, before they are written; whether all of it
-    needed: int  # what is read and computed with, as bits
-    begun: int  # the buffers that it writes, or may write, as bits
-    written: int  # what of them as a whole, as bits of `Parts`
-    taken: int = 0  # the buffers that lose bytes to functions that are called
-    reached: int = 0  # what is touched, with references, as bits
-    handed_on: Sequence[SSAValue] = ()  # the operands that are references
-    rewritten: Sequence[SSAValue] = ()  # those of them that it may write
+    """Buffers that it writes completely and does not read, unless a reference among
+    `handed_on` refers to them."""
+    read: Mapping[int, bool]  # buffers read before any write; whether completely
+    needed: int  # buffers whose contents it computes with, as bits
+    begun: int  # buffers that it writes, or may write, as bits
+    written: int  # the parts of buffers that it writes completely, as bits of `Parts`
+    taken: int = 0  # buffers that lose bytes to called functions
+    reached: int = 0  # touched buffers and references, as bits
+    handed_on: Sequence[SSAValue] = ()  # operands that are references
+    rewritten: Sequence[SSAValue] = ()  # references that it may write
 
 
 class Memories:
-    """Memories and their buffers, numbered through. Bits of a number are a set."""
+    """Memories and their buffers, numbered consecutively. A set of buffers is a number
+    with a bit for each."""
 
     def __init__(self, memories: Sequence[MemoryPool]):
         self.pools = memories
@@ -72,28 +74,28 @@ class Memories:
         self.given = bits_of(
             n for n, b in enumerate(buffers) if b.pool not in self.blank
         )
-        """The buffers in memory that may hold something when the function starts."""
+        """The buffers in memory that may have contents when the function starts."""
         self.shared = [(m, p) for m in memories if (p := place_of(m.value))]
-        """Memories that called functions may use as well, and where they lie."""
+        """Memories that called functions may use as well, and their places."""
         self.allocates = {
             cast(Operation, memory.value.owner): index
             for index, memory in enumerate(memories)
             if memory.is_new
         }
-        """What allocates a memory, and which."""
+        """The memory that each operation allocates."""
         self.makes = {
             cast(Operation, b.value.owner): n
             for n, b in enumerate(buffers)
             if b.value is not b.pool
         }
-        """What makes a buffer, and which."""
+        """The buffer that each operation makes."""
         self.of_caller = {m.value: m.caller for m in memories if m.caller}
         self.empty = [
             self.number[v] for v, m in self.of_caller.items() if not m.is_given
         ]
-        """The buffers that hold nothing when the function starts."""
+        """The buffers without contents when the function starts."""
         self.kept = [self.number[v] for v, m in self.of_caller.items() if m.is_kept]
-        """Those that are to hold something when it ends."""
+        """The buffers that must have contents when the function ends."""
 
     def of_memory(self, index: int) -> int:
         """The buffers of a memory, as bits."""
@@ -101,11 +103,11 @@ class Memories:
         return ((1 << count) - 1) << first
 
     def first(self, bits: int) -> int:
-        """The number of the first of some buffers."""
+        """The lowest number in a set of buffers."""
         return (bits & -bits).bit_length() - 1
 
     def allocated_in(self, op: Operation) -> int:
-        """The buffers of memories that are allocated inside an operation, as bits."""
+        """The buffers of memories that are allocated inside of `op`, as bits."""
         if not op.regions:
             return 0
         bits = 0
@@ -116,9 +118,9 @@ class Memories:
 
 
 class Accesses:
-    """What each operation of a function does to buffers.
+    """The effects of each operation of a function on buffers.
 
-    `may_be` has the buffers, and `frees` the memories, that each memref may be.
+    `may_be` has the buffers, and `frees` the memories, that each memref may refer to.
     """
 
     def __init__(
@@ -138,10 +140,10 @@ class Accesses:
         self.parts = Parts(memories.buffers, may_be)
         self.found: dict[Operation, Access | None] = {}
         self._views = dict.fromkeys(memories.number, True)
-        """Whether a memref is a part of one buffer."""
+        """Whether a memref is part of exactly one buffer."""
         ends = self._find_waits(body)
         self.waits: dict[Operation, list[Operation]] = {}
-        """What goes on until an operation."""
+        """The operations that are in flight until each wait."""
         for start, waits in ends.items():
             for wait in waits:
                 self.waits.setdefault(wait, []).append(start)
@@ -150,24 +152,24 @@ class Accesses:
             for start, waits in ends.items()
             if not ends_here(start, waits)
         }
-        """What transfers have that are waited for in another block or iteration."""
+        """Operands of transfers whose wait is in another block or iteration."""
         self.references = References(
             *(body, len(memories.buffers), memories.number, may_be),
             {m: may_be[m.value] for moved in self.moved.values() for m in moved},
         )
 
     def of(self, op: Operation) -> Access | None:
-        """What an operation does to buffers; None if it only passes them on."""
+        """The effects of `op` on buffers; None if it accesses none."""
         if op not in self.found:
             self.found[op] = self._access(op)
         return self.found[op]
 
     def _access(self, op: Operation) -> Access | None:
         touched: dict[int, None] = {}
-        own: dict[int, bool] = {}  # touched as itself: whether all is overwritten
+        own: dict[int, bool] = {}  # touched directly: whether completely overwritten
         read: dict[int, bool] = {}
         needed = begun = written = reached = 0
-        handed_on: dict[SSAValue, bool] = {}  # whether it may write it
+        handed_on: dict[SSAValue, bool] = {}  # references: whether it may write them
         inside = self.memories.allocated_in(op)
         outside = ~self.references.expanded(inside)
         is_unknown = bool(op.regions) and not is_over_at_its_end(op)
@@ -249,12 +251,12 @@ class Accesses:
         )
 
     def _of_value(self, value: SSAValue, without: int) -> Sequence[int]:
-        """The buffers that a value may be, but for some."""
+        """The buffers that `value` may refer to, without those in `without`."""
         numbers = self.may_be.get(value, ())
         return [n for n in numbers if not without >> n & 1] if without else numbers
 
     def _check_free(self, free: memref.DeallocOp, inside: int, op: Operation) -> None:
-        """Refuses to free what is not each iteration's own."""
+        """Raises `LocatedError` if an iteration frees memory it has not allocated."""
         for index in self.frees.get(free.memref, ()):
             if self.memories.of_memory(index) & ~inside:
                 raise LocatedError(
@@ -266,7 +268,8 @@ class Accesses:
     def _check_user(
         self, user: Operation, tracked: Mapping[SSAValue, Sequence[int]]
     ) -> None:
-        """Refuses what ends a buffer's life, and notes what hides its uses."""
+        """Raises `LocatedError` if `user` frees a buffer alone, or returns one of a
+        local arena. Notes operations that hide uses of buffers."""
         buffer = self.memories.buffers[next(iter(tracked.values()))[0]]
         if any(user.operands[index] in tracked for index in freed(user)):
             raise LocatedError(
@@ -294,7 +297,8 @@ class Accesses:
             )
 
     def _taken_by_callees(self, op: Operation) -> int:
-        """Buffers in globals that share bytes with those of what is called."""
+        """The buffers in globals or at addresses that share bytes with memory of called
+        functions, as bits."""
         bits = 0
         if not self.memories.shared:
             return bits
@@ -317,7 +321,7 @@ class Accesses:
         return bits
 
     def _find_waits(self, body: Region) -> Mapping[Operation, Sequence[Operation]]:
-        """What goes on, each with what waits for it."""
+        """The asynchronous operations on buffers, each with its waits."""
         ends: dict[Operation, Sequence[Operation]] = {}
         function = body.parent_op()
         assert function is not None
@@ -327,12 +331,12 @@ class Accesses:
                 continue
             if waits := trait.waits_of(start):
                 ends[start] = waits
-            elif trait.transfer_of(start) is None:  # others: operands.py
+            elif trait.transfer_of(start) is None:  # operands.py has the others
                 self.unchecked.add("transfers without a known wait", start)
         return ends
 
     def _is_a_view(self, value: SSAValue) -> bool:
-        """Whether a memref can't be other memory than a buffer's."""
+        """Whether a memref is known to be a view of one buffer."""
         passed: list[SSAValue] = []
         while value not in self._views:
             passed.append(value)
@@ -350,7 +354,7 @@ class Accesses:
 
 
 def _members(memories: Sequence[MemoryPool]) -> dict[SSAValue, tuple[int, int]]:
-    """The number of the first buffer of each memory, and how many it has."""
+    """The number of the first buffer of each memory, and the number of its buffers."""
     members: dict[SSAValue, tuple[int, int]] = {}
     first = 0
     for memory in memories:
@@ -360,5 +364,5 @@ def _members(memories: Sequence[MemoryPool]) -> dict[SSAValue, tuple[int, int]]:
 
 
 def _operands(op: Operation) -> Iterator[SSAValue]:
-    """The operands of an operation and of those inside."""
+    """The operands of `op` and of the operations nested in it."""
     return (v for user in (op, *operations_in(op)) for v in user.operands)

@@ -1,11 +1,11 @@
-"""Arenas that a function does not allocate, for plan-check: what they claim is proved.
+"""Checks arenas that a function does not allocate: proves what they claim.
 
     func.func @f(..., %arena: memref<256xi8> {tgraph.arena = 64 : i64})
 
 Each call of @f in the module must pass memory of that type and alignment that no other
-operand shares, and @f_arena_size must return its bytes, at least. A global must have
-the type and the alignment that the arena claims. So must an address, and arenas at
-addresses must lie apart. Shares no code with the planner.
+operand shares, and @f_arena_size must return at least its size in bytes. A global must
+have the type and alignment that the arena claims. An address must have the alignment,
+and arenas at addresses must not overlap. Shares no code with the planner.
 """
 
 from collections.abc import Sequence
@@ -39,14 +39,14 @@ from .unchecked import Unchecked
 
 
 class Place(NamedTuple):
-    """Where memory lies that belongs to no function: in a global, or at an address."""
+    """The place of memory that belongs to no function: a global, or an address."""
 
-    name: str  # of the global; "" for an address
-    start: int  # bytes
+    name: str  # the global's; "" for an address
+    start: int  # bytes from the start of the global, or the address
 
 
 def place_of(value: SSAValue) -> Place | None:
-    """Where the memory of a memref lies; None if that is not known."""
+    """The place of a memref's memory; None if it is not known."""
     if name := name_of_global(value):
         return Place(name, 0)
     address = _address(value)
@@ -54,7 +54,7 @@ def place_of(value: SSAValue) -> Place | None:
 
 
 def _address(value: SSAValue) -> int | None:
-    """The address of a memref that is made of a descriptor with constants."""
+    """The address of a memref whose descriptor has constant fields; None for others."""
     cast_op = value.owner
     if not isinstance(cast_op, UnrealizedConversionCastOp) or len(cast_op.inputs) != 1:
         return None
@@ -78,7 +78,7 @@ def _address(value: SSAValue) -> int | None:
 _INSERT = "llvm.insertvalue"
 _CONSTANTS = ("arith.constant", "llvm.mlir.constant")
 _POINTER, _OFFSET = (DenseArrayBase.from_list(i64, [n]) for n in (1, 2))
-"""The fields of a descriptor: the aligned pointer, and the offset in elements."""
+"""The positions of a descriptor's aligned pointer, and of its offset in elements."""
 
 
 def _number(value: SSAValue) -> int | None:
@@ -92,7 +92,7 @@ def _number(value: SSAValue) -> int | None:
 def check_arenas(
     func: FuncOp, memories: Sequence[MemoryPool], unchecked: Unchecked
 ) -> None:
-    """Raises `LocatedError` for an arena that is not as the function says."""
+    """Raises `LocatedError` for an arena that lacks the properties it claims."""
     _check_size_function(func)
     at_addresses: list[tuple[int, MemoryPool]] = []
     for memory in memories:
@@ -117,7 +117,7 @@ def check_arenas(
 
 
 def _check_alignment(arena: SSAValue, known: int, op: Operation) -> None:
-    """The alignment that an arena claims must follow from what is known of it."""
+    """Checks that the claimed alignment follows from `known`, an address in bytes."""
     claimed = arena_alignment(arena)
     if claimed and known % claimed:
         raise LocatedError(
@@ -153,7 +153,8 @@ def _check_global(get: memref.GetGlobalOp) -> None:
 
 
 def _check_size_function(func: FuncOp) -> None:
-    """The bytes that are returned for arenas of static size, and how many."""
+    """Checks the sizes in bytes that the size function returns for arenas of static
+    size, and their number."""
     arenas = arena_arguments(func)
     sizes = size_function(func) if arenas else None
     if sizes is None:

@@ -1,4 +1,4 @@
-"""A memory and the buffers in it, for plan-check."""
+"""A memory and its buffers, for plan-check."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,21 +13,21 @@ from ..dialects.compatibility import AssumeAlignmentOp
 from ..dialects.tgraph.base import AnyMemRef
 
 SAME_ADDRESS = memref.CastOp | memref.MemorySpaceCastOp | AssumeAlignmentOp
-"""Operations whose result starts where their operand does."""
+"""Operations whose result has the same address as their operand."""
 
 
 class ArenaBuffer(NamedTuple):
-    """A view of an arena, or of an argument's memory, or all of such a memory."""
+    """A view of an arena or of an argument's memory, or all of such memory."""
 
     name: str
     value: SSAValue
     pool: SSAValue  # the memory
     offset: int  # bytes
     size: int  # bytes
-    alignment: int | None = None  # bytes, if it is not that of the memory
+    alignment: int | None = None  # bytes; None if it is that of the memory
 
     def overlaps(self, other: "ArenaBuffer") -> bool:
-        """Whether both have some byte."""
+        """Whether the two buffers share a byte."""
         return (
             self.pool is other.pool
             and self.offset < other.offset + other.size
@@ -37,33 +37,33 @@ class ArenaBuffer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MemoryPool:
-    """An arena, or an argument whose memory is reused, with the buffers in it."""
+    """An arena, or an argument whose memory buffers use, with its buffers."""
 
-    value: SSAValue  # the allocation, the argument, the first of a global's
+    value: SSAValue  # the allocation, the argument, or the first view of a global
     size: int  # bytes
-    alignment: int  # bytes; 1 where nothing is known of it
+    alignment: int  # bytes; 1 if it is not known
     buffers: Sequence[ArenaBuffer]  # in program order as far as known
-    caller: CallerMemory | None = None  # the argument that it is, if it is one
+    caller: CallerMemory | None = None  # the argument, if it is one
 
     @property
     def device(self) -> str:
-        """The memory space; "" if it names none."""
+        """The memory space; "" if it has no name."""
         space = cast(AnyMemRef, self.value.type).memory_space
         return space.data if isinstance(space, StringAttr) else ""
 
     @property
     def is_allocated(self) -> bool:
-        """Whether the function allocates it, and has to free it."""
+        """Whether the function allocates it, and must free it."""
         return isinstance(self.value.owner, memref.AllocOp)
 
     @property
     def is_new(self) -> bool:
-        """Whether the function makes it, so that it holds nothing at first."""
+        """Whether the function makes it, so that it has no contents at first."""
         return isinstance(self.value.owner, memref.AllocOp | memref.AllocaOp)
 
     @property
     def is_blank(self) -> bool:
-        """Whether it holds nothing when the function starts, or gets it."""
+        """Whether it has no contents when the function starts, or allocates it."""
         return self.is_new or arena_alignment(self.value) is not None
 
 
@@ -72,7 +72,7 @@ def name_of_buffer(value: SSAValue) -> str:
 
 
 def maker_of(buffer: SSAValue) -> Operation:
-    """What makes a memref; its function, for an argument."""
+    """The operation that makes a memref; the function, for an argument."""
     owner = buffer.owner
     op = owner if isinstance(owner, Operation) else owner.parent_op()
     assert op is not None
@@ -80,14 +80,14 @@ def maker_of(buffer: SSAValue) -> Operation:
 
 
 def origin_of(value: SSAValue) -> SSAValue:
-    """The memref of which this is another at the same address."""
+    """The memref of which `value` is a cast to another type at the same address."""
     while isinstance(op := value.owner, SAME_ADDRESS):
         value = op.operands[0]
     return value
 
 
 def alignment_of(arena: SSAValue) -> int | None:
-    """That of a memory's address, in bytes, if its allocation or its owner says it."""
+    """The alignment of a memory's address in bytes; None if nothing states it."""
     op = arena.owner
     if isinstance(op, memref.AllocOp | memref.AllocaOp):
         return op.alignment.value.data if op.alignment else None
@@ -95,13 +95,13 @@ def alignment_of(arena: SSAValue) -> int | None:
 
 
 def name_of_global(value: SSAValue) -> str | None:
-    """The name of the global that a memref is; None if it is none."""
+    """The name of the global whose memory `value` is; None for others."""
     op = value.owner
     return op.name_.string_value() if isinstance(op, memref.GetGlobalOp) else None
 
 
 def bits_of(numbers: Iterable[int]) -> int:
-    """A set of numbers as the bits of one."""
+    """A set of numbers as bits."""
     bits = 0
     for number in numbers:
         bits |= 1 << number
@@ -109,7 +109,7 @@ def bits_of(numbers: Iterable[int]) -> int:
 
 
 def numbers_of(bits: int) -> list[int]:
-    """The numbers of such a set, ascending."""
+    """The numbers in a set of bits, ascending."""
     numbers: list[int] = []
     while bits:
         lowest = bits & -bits

@@ -1,4 +1,4 @@
-"""Arguments with buffers in their memory, for plan-check.
+"""Checks buffers that lie in the memory of arguments, for plan-check.
 
 A `memref.reinterpret_cast` with `tgraph.buffer` creates a buffer in the memory of a
 result, a variable, or a donated argument. The buffer must be contiguous and within that
@@ -26,7 +26,7 @@ from .pointees import operations_in
 
 
 def caller_pools(func: FuncOp) -> list[CallerMemory]:
-    """The results, and the other arguments that have buffers in their memory, in order.
+    """The results, and the other arguments whose memory holds buffers, in order.
 
     Raises `LocatedError` for buffers in other memory.
     """
@@ -46,7 +46,7 @@ def caller_pools(func: FuncOp) -> list[CallerMemory]:
 
 
 def buffers_of(pool: CallerMemory) -> Iterator[ArenaBuffer]:
-    """The argument, then what lies in its memory, in program order as far as known."""
+    """The argument, then its buffers, in program order as far as known."""
     argument = pool.argument
     type = cast(AnyMemRef, argument.type)
     size = _size(type)
@@ -98,7 +98,7 @@ def _buffer(
 
 
 def _size(type: AnyMemRef) -> int:
-    """In bytes; 0 if it is not known, of an argument without buffers."""
+    """The size in bytes; 0 for an argument of unknown size, which has no buffers."""
     if DYNAMIC_INDEX in type.get_shape():
         return 0
     return prod(type.get_shape()) * element_bytes(type.element_type)

@@ -35,30 +35,30 @@ _PLAIN = (
     | UnrankedMemRefType
     | NoneType
 )
-"""Types of results that hide no memory."""
+"""Types of results that cannot refer to memory unnoticed."""
 
 
 def hides(op: Operation) -> bool:
-    """Whether an operation gives something that stands for the memory of its operands
-    and is no memref, or keeps a memref in memory."""
+    """Whether an operation returns something other than a memref that may refer to the
+    memory of its operands, or stores a memref in memory."""
     if name_of(op) == "memref.extract_aligned_pointer_as_index":
         return True
     if isinstance(op, memref.StoreOp) and is_memref(op.operands[0]):
         return True
-    if asynchronous(op):  # its token
+    if asynchronous(op):  # it returns a token
         return False
     types: Sequence[Attribute] = [result.type for result in op.results]
     return not all(isinstance(type, _PLAIN) for type in types)
 
 
 def is_over_at_its_end(op: Operation) -> bool:
-    """Whether what is in an operation's regions is over when it ends."""
+    """Whether all operations nested in `op` are done when it ends."""
     return name_of(op).startswith(("scf.", "affine.")) or is_done_at_its_end(op)
 
 
 def bytes_used(memory: SSAValue, at: int) -> tuple[int, int]:
-    """The bytes of a memory, which begins `at` some byte, that its views use: the
-    first, and the end. All of them where something else uses it."""
+    """The range [first, end) of bytes that the views of a memory use, where the memory
+    starts at byte `at`. All of its bytes if anything but such views uses it."""
     ranges: list[tuple[int, int]] = []
     for use in memory.uses:
         view = use.operation
@@ -77,13 +77,13 @@ def _static_bytes(value: SSAValue) -> int:
 
 
 def _goes_on(op: Operation) -> bool:
-    """Whether something that an operation starts may outlast its function."""
+    """Whether an operation starts something that may outlast its function."""
     trait = asynchronous(op)
     return trait is not None and not trait.waits_of(op)
 
 
 class Callees:
-    """What the functions of a module that are called do, found once for each."""
+    """The effects of a module's called functions, each analyzed once."""
 
     def __init__(self):
         self._symbols = Symbols()
@@ -92,13 +92,14 @@ class Callees:
         self._own: dict[FuncOp, _Own] = {}
 
     def of(self, op: Operation) -> FuncOp | None:
-        """The function that an operation calls, if its body is there, to be checked
-        too."""
+        """The function that `op` calls; None if `op` is no call, or the function has no
+        body to check."""
         return self._symbols.callee(op) if isinstance(op, CallOp) else None
 
     def effects_of(self, op: Operation, value: SSAValue) -> tuple[bool, bool]:
-        """Whether an operation reads and writes an operand; of a call, whether the
-        function may, which accesses it by whatever it has made of its argument."""
+        """Whether an operation reads, and whether it writes, an operand. For a call,
+        whether the function may, through any memref that it derives from its
+        argument."""
         callee = self.of(op)
         if callee is None:
             return effects_on(op, value)
@@ -107,7 +108,7 @@ class Callees:
         return any(r for r, _ in effects), any(w for _, w in effects)
 
     def _on(self, argument: SSAValue) -> tuple[bool, bool]:
-        """Whether a function may read, and write, what an argument of it is."""
+        """Whether a function may read, and may write, the memory of its argument."""
         if argument not in self._effects:
             effects = [
                 (True, True) if self.of(user) else effects_on(user, each)
@@ -122,25 +123,25 @@ class Callees:
         return self._effects[argument]
 
     def hide(self, op: Operation) -> bool:
-        """Whether an operation calls a function that hides a memref, or calls one that
-        does."""
+        """Whether an operation calls a function that hides a memref, directly or
+        through other calls."""
         return any(self._own_of(func).hides for func in self._reached_from(op))
 
     def memories_of(self, op: Operation) -> Sequence[SSAValue]:
-        """The memrefs that the function that one calls, and those it calls, make of no
-        other memref."""
+        """The memrefs that the called functions, direct or indirect, make from no other
+        memref."""
         reached = self._reached_from(op)
         return [made for func in reached for made in self._own_of(func).memories]
 
     def _reached_from(self, op: Operation) -> Sequence[FuncOp]:
-        """The function that an operation calls, and those it calls."""
+        """The functions that `op` calls, directly or indirectly."""
         callee = self.of(op)
         if callee is None:
             return ()
         if callee not in self._reached:
             found = {callee: None}
             pending = [callee]
-            for func in pending:  # grows
+            for func in pending:  # grows during the loop
                 new = [f for f in self._own_of(func).callees if f not in found]
                 found.update(dict.fromkeys(new))
                 pending += new
@@ -164,8 +165,8 @@ class Callees:
 
 
 class _Own(NamedTuple):
-    """What a function does itself, without those that it calls."""
+    """The effects of a function itself, without those of its calls."""
 
     callees: Sequence[FuncOp]
-    hides: bool  # a memref
-    memories: Sequence[SSAValue]  # that it makes of no other
+    hides: bool  # whether it hides a memref
+    memories: Sequence[SSAValue]  # the memrefs that it makes from no other memref

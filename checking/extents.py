@@ -1,9 +1,9 @@
 """The bytes of its memory that a memref may access, for plan-check.
 
 If the layout of a memref is static, its type gives the first element and the strides,
-relative to the start of its buffer. If offsets, sizes, or strides are operands, the
-bytes are within a range that follows from the ranges of the operands (ranges.py).
-Shares no code with the planner.
+relative to the start of its buffer. If offsets, sizes or strides are operands, the
+bytes are in a range that follows from the ranges of the operands (ranges.py). Shares no
+code with the planner.
 """
 
 from collections.abc import Sequence
@@ -33,22 +33,22 @@ from .ranges import (
     varying,
 )
 
-if TYPE_CHECKING:  # takes 0.1 s, and few programs need it
+if TYPE_CHECKING:  # its import takes 0.1 s, and few programs need it
     import numpy as np
 
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """Bytes from where a buffer starts: all that lies at these strides."""
+    """The bytes of a strided layout, relative to the start of a buffer."""
 
-    start: int  # of the first element
+    start: int  # the first byte of the first element
     shape: tuple[int, ...]
     strides: tuple[int, ...]  # bytes
     width: int  # bytes of an element
 
     @property
     def reach(self) -> Range:
-        """The first byte and the last, of one that is not empty."""
+        """The first and the last byte; the extent must not be empty."""
         steps = [(n - 1) * s for n, s in zip(self.shape, self.strides, strict=True)]
         low = self.start + sum(step for step in steps if step < 0)
         high = self.start + sum(step for step in steps if step > 0)
@@ -59,7 +59,7 @@ class Extent:
         return prod(self.shape) * self.width
 
     def is_like(self, other: "Extent") -> bool:
-        """Whether the same indices have the same bytes."""
+        """Whether equal indices refer to equal bytes in both."""
         return self._key() == other._key()
 
     def _key(self) -> object:
@@ -67,7 +67,7 @@ class Extent:
         return self.start, dims, self.width
 
     def overlaps(self, other: "Extent") -> bool:
-        """Whether a byte is in both; true if that takes too long to find out."""
+        """Whether both share a byte; true if that takes too long to find out."""
         import numpy as np
 
         most_work: Any = 10_000  # NumPy's stubs know two of its values
@@ -77,7 +77,7 @@ class Extent:
             return True
 
     def _array(self) -> "np.ndarray[Any, Any]":
-        """An array with these addresses, for NumPy to compare; nothing is there."""
+        """An array with these addresses, for NumPy to compare; it is never accessed."""
         import numpy as np
 
         return np.asarray(_Addresses(self))
@@ -97,13 +97,13 @@ class _Addresses:
 
 
 def extent_of(value: SSAValue, base: SSAValue) -> Extent | None:
-    """The bytes of a memref, counted from where its buffer `base` starts; None if its
+    """The bytes of a memref, relative to the start of its buffer `base`; None if its
     layout is not static."""
     given: Attribute = value.type
     if not isinstance(given, MemRefType):
         return None
     type = cast(AnyMemRef, given)
-    first = cast(AnyMemRef, base.type).get_offset() or 0  # in what it is a view of
+    first = cast(AnyMemRef, base.type).get_offset() or 0  # of the buffer in its memory
     shape, strides, offset = type.get_shape(), type.get_strides(), type.get_offset()
     if DYNAMIC_INDEX in shape or strides is None or offset is None or None in strides:
         return None
@@ -116,7 +116,7 @@ _MOST_MARKS = 1 << 24
 
 
 def covered(extents: Sequence[Extent], size: int) -> int:
-    """How many of a buffer's bytes lie in any of these parts of it, at most."""
+    """An upper bound of the number of a buffer's bytes that are in any of its parts."""
     total = sum(extent.bytes for extent in extents)
     if total < size or size > _MOST_MARKS:
         return min(total, size)
@@ -131,7 +131,7 @@ def covered(extents: Sequence[Extent], size: int) -> int:
 
 
 class _Layout(NamedTuple):
-    """Where elements lie, as far as it is known, in elements."""
+    """The ranges of offset, sizes and strides, in elements."""
 
     offset: Range
     sizes: Sequence[Range]
@@ -141,8 +141,8 @@ class _Layout(NamedTuple):
 def reach_of(
     value: SSAValue, base: SSAValue, known: Known = nothing_known
 ) -> Range | None:
-    """The elements that a memref may reach, from the first that its buffer `base` has
-    to the last; None if that is not known. Of an empty one, `Range(0, -1)`."""
+    """The range of elements that a memref may access, relative to the start of its
+    buffer `base`. None if it is not known, and `Range(0, -1)` for an empty memref."""
     layout = _layout(value, base, known)
     if layout is None:
         return None
@@ -156,8 +156,8 @@ def reach_of(
 
 
 def is_reached(value: SSAValue, base: SSAValue) -> bool:
-    """Whether a memref reaches both ends of what it may reach: not if its offset and
-    its size follow from the same counter, as those of tiles do."""
+    """Whether a memref may access both ends of its range. False if its offset and size
+    depend on the same counter, as those of tiles do."""
     found: list[SSAValue] = []
     while extent_of(value, base) is None:
         op = value.owner
@@ -216,7 +216,7 @@ def _complete(
 def _mixed(
     static: DenseArrayBase[IntegerType], dynamic: Sequence[SSAValue], known: Known
 ) -> list[Range | None]:
-    """Numbers, with operands where an attribute leaves them out."""
+    """The ranges of numbers; operands replace those that the attribute leaves out."""
     values = iter(dynamic)
     return [
         range_of(next(values), known) if number == DYNAMIC_INDEX else exactly(number)

@@ -1,11 +1,11 @@
-"""The audit of plans that other compilers made: which values share bytes, and when.
+"""Audits plans of other compilers: which values share bytes, and when.
 
     audit(plan).findings
 
-The audit runs through the steps of a plan (`support/foreign_plan.py`) and keeps, for
-each byte, which values it holds. A read of a value whose bytes hold another one refutes
-the plan, whatever the planner thought about live ranges. A step that writes over what
-it reads must read each element before it overwrites it.
+The audit runs through the steps of a plan (`support/foreign_plan.py`) and keeps the
+values that each byte holds. Reading a value whose bytes hold another one refutes the
+plan, whatever live ranges the planner assumed. A step that writes over its operands
+must read each element before it overwrites it.
 """
 
 from bisect import bisect_right
@@ -38,14 +38,14 @@ _NONE: _Names = frozenset()
 
 
 class Finding(NamedTuple):
-    """A fault, or what cannot be shown to be none."""
+    """An error in a plan, or something that cannot be shown to be correct."""
 
     severity: Severity
-    step: str  # where it shows
-    value: str  # which is lost
-    other: str  # in its bytes; empty if none is
+    step: str  # the step in which it shows
+    value: str  # the value that is lost
+    other: str  # the value in its bytes; empty if there is none
     message: str
-    location: str  # of the step, in the user's program
+    location: str  # the step's source location
 
 
 @dataclass(frozen=True)
@@ -55,11 +55,11 @@ class Audit:
     steps: int
     values: int
     shared: int
-    """How many values took over bytes of operands in the step that wrote them."""
+    """The number of values that were written over operands of the same step."""
 
     @property
     def verdict(self) -> str:
-        """`unsound`, `suspicious`, `not refuted` if something was not understood, or
+        """`unsound`, `suspicious`, `not refuted` if the reader left something out, or
         `proved` under the plan's assumptions."""
         if self.findings:
             return min((f.severity for f in self.findings), key=_RANK.index)
@@ -70,7 +70,7 @@ _RANK: Sequence[Severity] = ("unsound", "suspicious")
 
 
 def audit(plan: ForeignPlan) -> Audit:
-    """What can be shown about a plan."""
+    """Checks a plan, and counts its steps and values."""
     walk = _Walk(plan)
     walk.run()
     steps = steps_in(plan.steps)
@@ -80,7 +80,7 @@ def audit(plan: ForeignPlan) -> Audit:
 
 
 class _Contents:
-    """The names of the values in each byte of a memory, as runs of equal bytes."""
+    """The names of the values in each byte of a memory, run-length encoded."""
 
     def __init__(self) -> None:
         self._starts = [0]
@@ -106,7 +106,7 @@ class _Contents:
         self._names[begin:end] = [names | {name} for names in self._names[begin:end]]
 
     def intersect(self, other: "_Contents") -> None:
-        """Only what both hold."""
+        """Keeps only the names that both have."""
         for start in other._starts:
             self._split(start)
         for start in self._starts:
@@ -118,7 +118,7 @@ class _Contents:
         return self._split(region.offset), self._split(region.end)
 
     def _split(self, at: int) -> int:
-        """The number of the run that starts there, which is made if need be."""
+        """The index of the run that starts at byte `at`; splits a run if needed."""
         index = bisect_right(self._starts, at) - 1
         if self._starts[index] != at:
             index += 1
@@ -128,10 +128,10 @@ class _Contents:
 
 
 class _Site(NamedTuple):
-    """Where in a plan the audit is."""
+    """The step that the audit is at."""
 
     step: str
-    location: str = ""  # in the user's program
+    location: str = ""  # its source location
 
 
 @dataclass
@@ -148,7 +148,7 @@ class _Walk:
         self.contents = {name: _Contents() for name in self.plan.memories}
         for value in self.plan.given:
             self._write(value, _Site("the start"))
-        self.writers.clear()  # no step wrote these
+        self.writers.clear()  # no step wrote the given values
         self._block(self.plan.steps)
         for value in self.plan.kept:
             self._expect(value, "is lost before the end", _Site("the end"))
@@ -185,7 +185,7 @@ class _Walk:
     def _overwrite(
         self, step: Step, read: int, new: Value, write: int, site: _Site
     ) -> None:
-        """A step writes into bytes of its operand."""
+        """Checks a write into bytes of an operand of the same step."""
         old = step.reads[read]
         self.shared.add(new.name)
         if write < len(step.writes):
@@ -205,7 +205,7 @@ class _Walk:
         self._report(site, old, new.name, text, severity)
 
     def _loop(self, loop: Loop) -> None:
-        """Once through condition and body shows what each iteration leaves."""
+        """Walks condition and body once: that shows what each iteration leaves."""
         site = _Site(loop.name, loop.location)
         self._hand_on(loop.entering, site)
         self._block(loop.condition)
@@ -239,7 +239,7 @@ class _Walk:
             self.writers[value.name] = site.step
 
     def _expect(self, value: Value, what: str, site: _Site) -> None:
-        """Reports a value that is not in all of its bytes."""
+        """Reports a value that is missing from some of its bytes."""
         if not self._fits(value, site):
             return
         runs = self.contents[value.region.memory].runs(value.region)
@@ -255,7 +255,7 @@ class _Walk:
         self._report(site, value, other, text)
 
     def _fits(self, value: Value, site: _Site) -> bool:
-        """Whether the value lies in a memory of the plan; reports it otherwise."""
+        """Whether the value is within a memory of the plan; reports it if not."""
         region = value.region
         memory = self.plan.memories.get(region.memory)
         if memory and 0 <= region.offset and region.end <= memory.size:
@@ -278,12 +278,13 @@ class _Walk:
 
 
 def _judged(access: Elements, old: Region, new: Region) -> Unknown | None:
-    """Whether an element is read after it was overwritten; None if none is.
+    """Checks whether an element is read after it was overwritten; None if none is.
 
-    Elements are computed in the order of the addresses that they are written to, or in
-    any other: a plan that depends on the order is not refuted, but not proved either.
+    Elements may be computed in ascending order of the written addresses, or in any
+    other order. A plan that is correct only in ascending order is neither refuted nor
+    proved.
     """
-    import numpy as np  # which few plans need
+    import numpy as np  # here, since few plans need it
 
     written = np.asarray(access.written).reshape(-1) + new.offset
     targets = np.unique(written)
@@ -308,7 +309,7 @@ def _judged(access: Elements, old: Region, new: Region) -> Unknown | None:
 def _hits(
     targets: Positions, read: Positions, width: int
 ) -> "np.ndarray[Any, np.dtype[np.bool_]]":
-    """Whether any target's element overlaps with each element that is read."""
+    """Whether each element that is read overlaps a written element."""
     import numpy as np
 
     following = np.searchsorted(targets, read - width, side="right")
@@ -321,7 +322,7 @@ def _named(step: Step) -> str:
 
 
 def _where(region: Region, other: Region | None = None) -> str:
-    """The bytes of a region, or those that two have in common."""
+    """Describes the bytes of a region, or the bytes that two regions share."""
     begin, end = region.offset, region.end
     if other is not None:
         begin, end = max(begin, other.offset), min(end, other.end)

@@ -1,10 +1,9 @@
-"""The order of the steps of a planned block, for plan-check.
+"""Computes the order of the steps of a planned block, for plan-check.
 
 A step is an operation of the block. The steps of a stream of a device run in program
 order. Otherwise, a step waits only for the steps that computed its operands, for the
 last step that wrote memory that it accesses, and, if it writes memory, for the steps
-that read it. Sharing an arena implies no order: each buffer in it counts as separate
-memory.
+that read it. Sharing an arena implies no order: each buffer counts as separate memory.
 
 Each step has a vector clock: the number of steps of each stream that are finished
 before it starts. Shares no code with the planner; see plan_check.py.
@@ -22,32 +21,32 @@ from ..dialects.memory import effects_on
 from ..dialects.tgraph.base import STREAM, device_of
 
 Clock = Mapping[Hashable, int]
-"""By stream: how many of its steps are over."""
+"""By stream: the number of its finished steps."""
 
 
 @dataclass(slots=True)
 class _Accesses:
-    """Who has accessed a memory so far."""
+    """The accesses of a memory so far."""
 
-    written: int | None = None  # the last step that did
-    read: list[int] = field(default_factory=list[int])  # the steps since then
+    written: int | None = None  # the last step that wrote it
+    read: list[int] = field(default_factory=list[int])  # the steps that read it since
 
 
 class HappensBefore:
     """The order of a block's steps on their streams.
 
-    Each of `buffers` is a memory of its own, whatever it is a view of.
+    Each of `buffers` counts as separate memory, even if it is a view.
     """
 
     def __init__(self, block: Block, buffers: Container[SSAValue]):
         self._buffers = buffers
         self._clocks: list[Clock] = []
-        self._place: list[tuple[Hashable, int] | None] = []  # stream, number in it
+        self._place: list[tuple[Hashable, int] | None] = []  # stream, position in it
         self._memories: dict[Hashable, _Accesses] = {}
         self._lies_in: dict[SSAValue, Sequence[Hashable]] = {}
         step: dict[Operation | Block, int] = {}
-        latest: dict[Hashable, int] = {}  # step of each stream
-        length: dict[Hashable, int] = {}  # of each stream so far
+        latest: dict[Hashable, int] = {}  # the last step of each stream so far
+        length: dict[Hashable, int] = {}  # the length of each stream so far
         for index, op in enumerate(block.ops):
             step[op] = index
             waits = [step[v.owner] for v in _operands(op) if v.owner in step]
@@ -66,12 +65,12 @@ class HappensBefore:
             self._clocks.append(self._after(waits))
 
     def begin(self, steps: Sequence[int]) -> Clock:
-        """What is over before any of the steps starts, of those that run."""
+        """The steps that are finished before any of `steps` that runs starts."""
         first, *others = (self._clocks[step] for step in steps if self._place[step])
         return {s: min([n, *(c.get(s, 0) for c in others)]) for s, n in first.items()}
 
     def end(self, steps: Iterable[int]) -> Clock:
-        """What has to be over so that all of the steps are."""
+        """The clock at which all of `steps` are finished."""
         end: dict[Hashable, int] = {}
         for step in steps:
             if place := self._place[step]:
@@ -80,7 +79,7 @@ class HappensBefore:
         return end
 
     def _after(self, steps: Sequence[int]) -> Clock:
-        """What is over when all of the steps are."""
+        """The steps that are finished when all of `steps` are."""
         if not steps:
             return {}
         merged = dict(self.end(steps))
@@ -108,7 +107,7 @@ class HappensBefore:
         return waits
 
     def _follow(self, op: Operation) -> None:
-        """Notes what memory the memrefs that an operation makes lie in."""
+        """Notes the memory of the memrefs that an operation makes."""
         made = [result for result in op.results if isinstance(result.type, MemRefType)]
         if any(result in self._buffers for result in made):
             return
@@ -127,7 +126,7 @@ def _operands(op: Operation) -> Iterator[SSAValue]:
 
 
 def _runs(op: Operation) -> bool:
-    """Whether the operation accesses memory when it runs."""
+    """Whether an operation accesses memory at run time."""
     return (
         not isinstance(op, memref.DeallocOp)
         and not op.has_trait(IsTerminator, value_if_unregistered=False)
@@ -145,7 +144,7 @@ def _only_reads(op: Operation, value: SSAValue) -> bool:
 
 
 def _stream(op: Operation) -> Hashable:
-    """The device, which is that of the last memref operand, and the stream's number."""
+    """The device of the last memref operand, and the stream number."""
     *_, written = filter(_is_memref, _operands(op))
     stream = op.attributes.get(STREAM)
     number = stream.value.data if isinstance(stream, IntegerAttr) else 0

@@ -1,10 +1,10 @@
 """The memories of a function that hold several buffers, for plan-check.
 
-An arena is any memory that a `memref.view` refers to: an allocation, on the heap or the
+An arena is any memory that has a `memref.view`: an allocation, on the heap or the
 stack, in any block; an argument; a global; or the result of another operation. Its
-views are its buffers. If a view consists of bytes and is used only by further views,
-these are buffers at offsets in the arena itself. The arena of an inlined function has
-this form.
+views are its buffers. If a view consists of bytes and only further views use it, those
+are buffers at offsets in the arena itself. The arena of an inlined function has this
+form.
 
     %arena = memref.alloc() : memref<512xi8>
     %part = memref.view %arena[%c256][] : memref<512xi8> to memref<256xi8>
@@ -49,7 +49,7 @@ SEVERAL = "buffers that may be in one of several memories, not checked"
 def find_memories(
     func: FuncOp, sizes: CountedSizes, unchecked: Unchecked
 ) -> list[MemoryPool]:
-    """The arenas in program order, then what the caller gives.
+    """The arenas in program order, then the arguments whose memory holds buffers.
 
     Raises `LocatedError` for a buffer that is not within its memory, or not aligned.
     """
@@ -79,13 +79,13 @@ def find_memories(
 
 
 class _Finder:
-    """Where in which memory views lie."""
+    """Finds the memory of views, and their offsets."""
 
     def __init__(self, views: Sequence[memref.ViewOp], sizes: CountedSizes):
         self._sizes = sizes
         self._globals: dict[str, SSAValue] = {}
         self.divided: dict[SSAValue, None] = {}
-        """Views that are only there to be divided into further ones."""
+        """Views that are only divided into further views."""
         for view in views:
             if isinstance(
                 parent := origin_of(view.source).owner, memref.ViewOp
@@ -93,7 +93,8 @@ class _Finder:
                 self.divided[parent.result] = None
 
     def place(self, value: SSAValue) -> tuple[SSAValue, int] | None:
-        """The memory and the first byte in it; None if it may be one of several."""
+        """The memory of a memref, and the first byte in it; None if it may be one of
+        several memories."""
         offset = 0
         while (origin := origin_of(value)) in self.divided:
             parent = cast(memref.ViewOp, origin.owner)
@@ -114,7 +115,7 @@ class _Finder:
 
 
 def _users(value: SSAValue) -> Iterator[Operation]:
-    """What uses a memref, or another at the same address."""
+    """The operations that use a memref, or a cast of it at the same address."""
     for use in value.uses:
         if isinstance(use.operation, SAME_ADDRESS):
             yield from _users(use.operation.results[0])
@@ -165,7 +166,7 @@ def _buffer(
 
 
 def _check_place(buffer: ArenaBuffer, size: int, alignment: int | None) -> None:
-    """A buffer lies within its arena, as aligned as that and as its elements are."""
+    """Checks that a buffer is within its arena, and sufficiently aligned."""
     view = maker_of(buffer.value)
     first, end = buffer.offset, buffer.offset + buffer.size
     if first < 0 or end > size:

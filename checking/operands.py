@@ -2,18 +2,18 @@
 
     tgraph.negate %x outs(%x)     sound: each element is read, then written
     tgraph.reverse %x outs(%x)    fault: elements are read after they were overwritten
-    tgraph.negate %u outs(%v)     fault, if %u and %v are parts of %x that overlap;
+    tgraph.negate %u outs(%v)     fault, if %u and %v are overlapping parts of %x;
                                   sound, if they are two buffers at the same place
 
-Each destination must be disjoint from every other operand, or coincide, with the same
-layout, with an operand that the operation declares it may overwrite. plan-check proves
-the declaration of a fusion from its body: an element of the result may depend only on
-the same element of the operand, or on elements in its row. If the body ends with an
-update of a slice, it may read the same slice of the same operand.
+Each destination must be disjoint from every other operand, or have exactly the same
+layout as an operand that the operation declares it may overwrite. plan-check proves the
+declaration of a fusion from its body: an element of the result may depend only on the
+same element of the operand, or on elements in its row. If the body ends with an update
+of a slice, it may read the same slice of the same operand.
 
-While a transfer is under way, from a `memref.dma_start` to its wait, no operation
-writes its source, or reads or writes its target. Shares no code with the code that
-makes these decisions.
+While a transfer is in flight, from a `memref.dma_start` to its wait, no operation may
+write its source, or read or write its target. Shares no code with the passes that make
+these decisions.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -68,10 +68,11 @@ def check_operands(
     callees: Callees,
     unchecked: Unchecked,
 ) -> None:
-    """Raises `LocatedError` for an operation that writes what it still reads.
+    """Raises `LocatedError` for an operation that overwrites operands it still reads.
 
-    `buffers` are those in arenas and arguments, which are memories of their own here
-    but for those that share bytes; `owners` says what control flow hands on.
+    `buffers` are those in arenas and arguments. They count as separate memory, except
+    where they share bytes. `owners` describes the references that control flow
+    forwards.
     """
     placed = {buffer.value: buffer for buffer in buffers}
     sources = bases(func, list(placed))
@@ -95,7 +96,7 @@ def check_operands(
 
 
 def bases(func: FuncOp, buffers: Sequence[SSAValue]) -> list[SSAValue]:
-    """The buffers, and every other memref that is made of no memref."""
+    """The buffers, and every other memref that is derived from no memref."""
     found = dict.fromkeys(buffers)
     for argument in func.body.blocks[0].args:
         found[argument] = None
@@ -112,7 +113,7 @@ _MAY_DISTURB = "accesses that a transfer under way may disturb"
 
 
 def _is_concurrent(start: Operation) -> bool:
-    """Whether iterations that run at once start with the same tag."""
+    """Whether concurrent iterations start transfers with the same tag."""
     *_, tag = filter(is_memref, start.operands)
     around = start.parent_op()
     while around is not None and not around.is_ancestor(tag.owner):
@@ -123,7 +124,7 @@ def _is_concurrent(start: Operation) -> bool:
 
 
 class _Uses:
-    """What the operations of a function have to do with memory."""
+    """The memrefs and globals that the operations of a function use."""
 
     def __init__(
         self,
@@ -132,9 +133,9 @@ class _Uses:
         callees: Callees,
     ):
         self._uses: dict[Operation, list[tuple[SSAValue, int]]] = {}
-        """Each memref that an operation has, and what that may be, as bits."""
+        """The memref operands of each operation, each with its memories as bits."""
         self._calls: dict[Operation, frozenset[str]] = {}
-        """Those of functions that use globals, with the names of these."""
+        """Calls of functions that use globals, with the names of the globals."""
         for op in operations_in(func):
             for value in dict.fromkeys(filter(is_memref, op.operands)):
                 bits = bits_of(may_be.get(value, ()))
@@ -146,7 +147,7 @@ class _Uses:
     def of(
         self, ops: Iterable[Operation], values: Sequence[SSAValue], bits: int
     ) -> Iterator[tuple[Operation, SSAValue]]:
-        """The uses of some values, and of what may be some of the memrefs."""
+        """The uses in `ops` of `values`, or of memrefs that may be in `bits`."""
         for user in ops:
             for value, memories in self._uses.get(user, ()):
                 if memories & bits or value in values:
@@ -155,7 +156,7 @@ class _Uses:
     def calls_in(
         self, ops: Iterable[Operation], names: set[str]
     ) -> Iterator[Operation]:
-        """Those of them that call functions that use globals of these names."""
+        """The operations that call functions that use globals of these names."""
         for op in ops:
             if self._calls.get(op, frozenset()) & names:
                 yield op
@@ -163,15 +164,15 @@ class _Uses:
 
 @dataclass(frozen=True, slots=True)
 class _Now:
-    """An operation that runs while a transfer is under way."""
+    """An operation that runs while a transfer is in flight."""
 
     start: Operation
     user: Operation
-    is_later: bool  # whether that is in another iteration than the start
-    is_waited_for_here: bool  # in the block of the start, after it
+    is_later: bool  # whether it runs in a later iteration than the start
+    is_waited_for_here: bool  # whether the wait follows in the block of the start
 
     def is_anew(self, base: SSAValue) -> bool:
-        """Whether each iteration has its own."""
+        """Whether each iteration has its own instance of the memory `base`."""
         maker = base.owner
         is_in_function = isinstance(maker, Block) or (
             isinstance(maker.parent_op(), FuncOp)
@@ -225,7 +226,7 @@ class _Checker:
                     unchecked.add("regions that write operands of their operation", op)
 
     def check_call(self, op: Operation, known: Known, unchecked: Unchecked) -> None:
-        """Functions are checked for arguments that are different memories."""
+        """Checks that a call passes no memory twice, as functions assume."""
         callee = self._callees.of(op)
         arenas = {a.index for a in arena_arguments(callee)} if callee else set[int]()
         given = [n for n, value in enumerate(op.operands) if is_memref(value)]
@@ -251,7 +252,7 @@ class _Checker:
         known: Known,
         unchecked: Unchecked,
     ) -> None:
-        """Until the wait, nothing else may write the source, or access the target."""
+        """Checks that nothing else writes source or uses target before the wait."""
         trait = asynchronous(start)
         assert trait is not None
         if fault := trait.fault_of(start):
@@ -285,7 +286,7 @@ class _Checker:
             unchecked.add(_MAY_DISTURB, user)
 
     def _find_sharing(self, number: int) -> int:
-        """The memrefs that may have bytes of one, itself included, as bits."""
+        """The memrefs that may share bytes with one, including itself, as bits."""
         base = self._bases[number]
         name, placed = name_of_global(base), self._placed.get(base)
         bits = 1 << number
@@ -298,15 +299,15 @@ class _Checker:
         return bits
 
     def _globals(self, value: SSAValue) -> set[str]:
-        """The names of those in which a memref may lie."""
+        """The names of the globals that a memref may refer to."""
         names = (name_of_global(self._bases[n]) for n in self._may_be.get(value, ()))
         return {name for name in names if name}
 
     def _interferes(
         self, value: SSAValue, transfer: Transfer, now: _Now, known: Known
     ) -> str | None:
-        """What is wrong if an operation accesses a memref while a transfer is under
-        way; "" if that is not known, None if nothing is."""
+        """The conflict between an access of `value` and a transfer in flight; "" if it
+        is not known, and None if there is none."""
         user = now.user
         reads, writes = self._callees.effects_of(user, value)
         writes |= any(user.operands[index] is value for index in freed(user))
@@ -319,7 +320,7 @@ class _Checker:
         found = None
         for memory, does, fault, is_whole in checks:
             relation = does and self._relation_while(now, memory, value, known)
-            if not relation:  # or disjoint
+            if not relation:  # no access, or disjoint
                 continue
             if relation is not _Relation.UNKNOWN and is_whole and is_known:
                 return fault
@@ -329,8 +330,8 @@ class _Checker:
     def _relation_while(
         self, now: _Now, moved: SSAValue, value: SSAValue, known: Known
     ) -> "_Relation":
-        """That of what a transfer moves and a memref of an operation: in another
-        iteration, the same values may be other memrefs."""
+        """The relation of a memref of a transfer and a memref of an operation. In
+        another iteration, the same value may be another memref."""
         if now.is_waited_for_here:
             return self._relation(moved, value, known)
         first, second = (
@@ -375,7 +376,7 @@ class _Checker:
         if a is b:
             return _Relation.EQUAL
         common = {self._bases[number] for number in set(first) & set(second)}
-        if (a, b) in self._owners.given:  # another of the same buffer, too
+        if (a, b) in self._owners.given:  # may be at the same place
             return max(self._across(a, m, b, n) for m in first for n in second)
         if (a, b) in self._owners.apart and common <= self._placed.keys():
             return _Relation.DISJOINT
@@ -387,7 +388,7 @@ class _Checker:
         return self._relation_of_parts(a, b, known)
 
     def _relation_of_parts(self, a: SSAValue, b: SSAValue, known: Known) -> "_Relation":
-        """That of parts of one buffer, in whatever iterations."""
+        """The relation of parts of one buffer, in any iterations."""
         first, second = self._may_be.get(a, ()), self._may_be.get(b, ())
         if len(first) > 1 or len(second) > 1:
             return _Relation.UNKNOWN
@@ -401,7 +402,7 @@ class _Checker:
         return _Relation.UNKNOWN
 
     def _across(self, a: SSAValue, m: int, b: SSAValue, n: int) -> "_Relation":
-        """The same of memrefs in two buffers, which may share bytes."""
+        """The relation of memrefs in two buffers, which may share bytes."""
         name = name_of_global(self._bases[m])
         if name and name == name_of_global(self._bases[n]):
             return _Relation.UNKNOWN
@@ -418,16 +419,15 @@ class _Checker:
 
 
 def _inside(op: Operation) -> Iterator[tuple[SSAValue, bool]]:
-    """The memrefs of the operations in an operation's regions; whether they write
-    them."""
+    """The memref operands of operations nested in `op`, and if each is written."""
     for inner in operations_in(op):
         for value in filter(is_memref, inner.operands):
             yield value, effects_on(inner, value)[1]
 
 
 class _Divided:
-    """Allocations of other elements than bytes that are divided as arenas are: several
-    views that share bytes are written as wholes. They count as one memory."""
+    """Finds typed allocations that are divided like arenas: they have overlapping views
+    that are each written completely. Each counts as one memory."""
 
     def __init__(self, unchecked: Unchecked):
         self._unchecked = unchecked
@@ -451,10 +451,10 @@ class _Divided:
 
 
 class _Relation(IntEnum):
-    """Of the bytes of two memrefs."""
+    """The relation of the bytes of two memrefs."""
 
     DISJOINT = 0
-    EQUAL = 1  # at each index the same
+    EQUAL = 1  # the same bytes at each index
     OVERLAPPING = 2
     UNKNOWN = 3
 
@@ -466,25 +466,25 @@ def _of_bytes(x: Extent, y: Extent) -> _Relation:
 
 
 class _Dependence(IntEnum):
-    """On which elements of an operand an element of a value depends, at most."""
+    """The elements of an operand on which an element of a value may depend."""
 
     NOTHING = 0
-    POSITION = 1  # on that at its own position
-    ROW = 2  # on those of its row
+    POSITION = 1  # the element at the same position
+    ROW = 2  # the elements of the same row
     ANYTHING = 3
 
 
 def _proved(op: Operation, declared: Sequence[int]) -> Sequence[int]:
-    """Those of the operands that may be overwritten of which that is so."""
+    """The operands that `op` may overwrite; for a fusion, only the proved ones."""
     if not isinstance(op, FusionOp):
         return declared
     if not all(is_static(tensor_type_of(a.type)) for a in op.body.block.args):
-        declared = range(len(op.inputs))  # it cannot tell before the sizes are given
+        declared = range(len(op.inputs))  # a fusion declares none for unknown sizes
     return [n for n in declared if _dependence(op, n) < _Dependence.ANYTHING]
 
 
 def _dependence(fusion: FusionOp, index: int) -> _Dependence:
-    """On what of an operand the first result of a fusion depends."""
+    """The dependence of a fusion's first result on an operand."""
     block = fusion.body.block
     values: dict[SSAValue, _Dependence] = {
         argument: _Dependence.NOTHING for argument in block.args
@@ -496,7 +496,7 @@ def _dependence(fusion: FusionOp, index: int) -> _Dependence:
     for op in block.ops:
         most = max((values[v] for v in op.operands), default=_Dependence.NOTHING)
         if isinstance(last, DynamicUpdateSliceOp) and last.inputs[0] is whole:
-            # A position is one in the slice from here on.
+            # From here on, positions are those within the slice.
             if op is last:
                 return max(values[value] for value in last.inputs)
             if isinstance(op, DynamicSliceOp) and _is_same_slice(op, last):
@@ -510,7 +510,7 @@ def _dependence(fusion: FusionOp, index: int) -> _Dependence:
 
 
 def _is_same_slice(read: DynamicSliceOp, written: DynamicUpdateSliceOp) -> bool:
-    """Whether both begin at the same place of the same operand, and are as large."""
+    """Whether both slices have the same operand, start and size."""
     sizes = tensor_type_of(read.result.type), tensor_type_of(written.inputs[1].type)
     starts = zip(read.starts, written.starts, strict=True)
     return (
@@ -528,8 +528,8 @@ def _number(value: SSAValue) -> Attribute | None:
 
 
 def _step(op: Operation, most: _Dependence, *, one_kind: bool) -> _Dependence:
-    """On what the result of an operation depends if its operands depend on `most`, and
-    all rows are of one kind."""
+    """The dependence of an operation's result if its operands depend on `most`. With
+    `one_kind`, all reductions have the same rows."""
     if most in (_Dependence.NOTHING, _Dependence.ANYTHING):
         return most
     match op:
@@ -546,15 +546,14 @@ def _step(op: Operation, most: _Dependence, *, one_kind: bool) -> _Dependence:
 
 
 def _keeps_sizes(op: ReshapeOp) -> bool:
-    """Whether only dimensions of size 1 come and go: the order of elements, and the
-    number of those in a row, stay."""
+    """Whether a reshape only adds or removes dimensions of size 1, so rows remain."""
     types = (tensor_type_of(value.type) for value in (op.inputs[0], op.results[0]))
     before, after = ([n for n in shape_of(type) if n != 1] for type in types)
     return before == after
 
 
 def _rows(op: ReduceOp) -> int | None:
-    """The leading dimensions that count rows; None if no rows are reduced."""
+    """The number of leading dimensions that index rows; None if others are reduced."""
     dims = sorted(op.dimensions.get_values())
     rank = len(shape_of(tensor_type_of(op.inputs[0].type)))
     kept = rank - len(dims)
@@ -562,7 +561,7 @@ def _rows(op: ReduceOp) -> int | None:
 
 
 def _keeps_rows(op: BroadcastInDimOp) -> bool:
-    """Whether what holds a number for each row is repeated along rows."""
+    """Whether a broadcast repeats a number per row along the row."""
     dims = list(op.broadcast_dimensions.get_values())
     source = shape_of(tensor_type_of(op.inputs[0].type))
     rows = [n for n, size in enumerate(source) if size != 1]

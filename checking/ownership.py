@@ -1,10 +1,10 @@
-"""The owners of the bytes of a memory, on all paths of a function, for plan-check.
+"""Tracks the owners of the bytes of memories, on all paths of a function.
 
-    %a = memref.view %arena[%c0]     a: nothing is written
-    tgraph.negate ... outs(%a)       a has its bytes
+    %a = memref.view %arena[%c0]     a: not written yet
+    tgraph.negate ... outs(%a)       a owns its bytes
     scf.if %c {
       %b = memref.view %arena[%c0]
-      tgraph.negate ... outs(%b)     b has them, a has lost them
+      tgraph.negate ... outs(%b)     b owns them, a has lost them
     }
     tgraph.tanh %a ...               fault: on one path a has lost them
 
@@ -13,18 +13,18 @@ since their view was created, buffers that have lost bytes since, buffers whose 
 is freed, and buffers that are not, or not completely, written. Each set is an
 over-approximation: where paths meet, the sets are united, and loops are repeated until
 nothing changes. A buffer that has lost bytes may only be overwritten completely. An
-operation that overwrites one buffer and reads another at the same address passes on
-ownership of the bytes; operands.py proves that it may. An
-operation that continues after it returns (a DMA) ends at its wait, which counts as
-another use of its buffers: in another iteration or block, of those that the start had.
-Concurrent loops count as a single operation, except for
-memory allocated inside, which belongs to each iteration. A result is used when its
-function ends.
+operation that overwrites one buffer and reads another at the same address transfers
+ownership of the bytes; operands.py proves that it may. An asynchronous operation (a
+DMA) ends at its wait, which counts as another use of its buffers: in another iteration
+or block, of the buffers that the start had. Concurrent loops count as a single
+operation, except for memory allocated inside, which belongs to each iteration. Results
+are used when the function ends.
 
-What control flow hands on refers to other buffers on other paths, and loses bytes with
-those that it refers to (references.py). A buffer that is made anew leaves what refers
-to the one before stale: the next use of the new one takes its bytes. Loops that rotate
-slots are walked once for each rotation. Shares no code with the planner.
+Memrefs that control flow forwards refer to different buffers on different paths, and
+lose bytes with the buffer that they refer to (references.py). Creating a buffer again
+makes references to the previous instance stale: the next use of the new one takes their
+bytes. Loops that rotate slots are walked once for each rotation. Shares no code with
+the planner.
 """
 
 from collections.abc import Container, Mapping, Sequence
@@ -59,8 +59,8 @@ from .unchecked import Unchecked
 
 
 class _State(NamedTuple):
-    """Sets of buffers, a bit for each, and of references to them; of the memories that
-    are not freed; and of the parts of buffers that are not written (`Parts`)."""
+    """Sets of buffers and references, as bits; `open` is a set of memories that are not
+    freed, and `missing` one of parts of buffers that are not written (`Parts`)."""
 
     used: int = 0
     lost: int = 0
@@ -68,17 +68,17 @@ class _State(NamedTuple):
     blank: int = 0
     missing: int = 0
     open: int = 0
-    held: int = 0  # the references that there are
-    stale: int = 0  # those to what a buffer was before it was made anew
+    held: int = 0  # the references that are bound
+    stale: int = 0  # the references to previous instances of buffers
 
 
 _States = Sequence[_State]
-"""After paths that have met: one for each rotation of slots."""
+"""The states at a point of the program, one for each rotation of slots."""
 
 
 class Meeting(IntEnum):
-    """Of the buffer that a transfer under way has, or has a part of, and that of an
-    operand; they are the same only if the transfer has all of it."""
+    """Whether the buffer of a transfer in flight is that of an operand. `SAME` requires
+    that the transfer moves the whole buffer."""
 
     APART = 0
     UNKNOWN = 1
@@ -86,18 +86,17 @@ class Meeting(IntEnum):
 
 
 class Ownership(NamedTuple):
-    """How a function uses its buffers."""
+    """The accesses of a function's buffers, and relations of its operands."""
 
     accesses: Mapping[Operation, Access]
-    """By the operation that accesses some."""
+    """The accesses of each operation that has any."""
     apart: Container[tuple[SSAValue, SSAValue]]
-    """Pairs of operands that never share a byte, if one of them is handed on."""
+    """Pairs of operands that never share a byte, if one of them is a reference."""
     given: Container[tuple[SSAValue, SSAValue]]
-    """Pairs of operands of which the first takes bytes of the other, which control flow
-    has handed on."""
+    """Pairs of operands: the first takes over bytes of the second, a reference."""
     meetings: Mapping[tuple[Moved, Operation, SSAValue], Meeting]
-    """By what a transfer moves that is waited for in another iteration or block, and
-    an operand of an operation that runs before: what they have been."""
+    """For a transfer whose wait is in another iteration or block, and an operand of an
+    operation that runs before the wait: the relations of their buffers so far."""
 
 
 def check_owners(
@@ -109,10 +108,11 @@ def check_owners(
     unchecked: Unchecked,
     sharing: Sharing | None = None,
 ) -> Ownership:
-    """What happens to the buffers of these memories, which are numbered through.
+    """Checks the accesses of the buffers of these memories.
 
-    `may_be` has the buffers, and `frees` the memories, that each memref may be. Which
-    buffers share bytes is as their offsets and sizes say, or as `sharing` does.
+    `may_be` has the buffers, and `frees` the memories, that each memref may refer to,
+    both numbered consecutively. Offsets and sizes say which buffers share bytes, or
+    `sharing`, if given.
 
     Raises `LocatedError` if a buffer may be used while its bytes are not its own.
     """
@@ -137,21 +137,21 @@ class _Walk:
         self.memories = memories
         self.accesses = accesses
         self.sharing = sharing or Overlaps(memories.buffers, memories.members)
-        self._is_placed = sharing is None  # at offsets that are numbers
+        self._is_placed = sharing is None  # whether offsets are known numbers
         self.unchecked = unchecked
         self.references = accesses.references
         self._expanded = cache(self.references.expanded)
         self.states: dict[tuple[Region, _State], _States] = {}
         self.apart: dict[tuple[SSAValue, SSAValue], bool] = {}
-        """Whether two operands, one of which is handed on, have no byte in common."""
+        """Whether two operands, one of which is a reference, share no byte."""
         self.given: dict[tuple[SSAValue, SSAValue], None] = {}
         self.meetings: dict[tuple[Moved, Operation, SSAValue], Meeting] = {}
         self.undefined: dict[tuple[Operation, int], str | None] = {}
-        """Of an operation and a buffer that it computes with: what is wrong if nothing
-        has written it, whatever came before; None if something may have."""
+        """For an operation and a buffer that it computes with: the error if nothing has
+        written the buffer on any path; None if something may have."""
 
     def _united(self, one: _State, other: _State) -> _State:
-        """Where two paths meet."""
+        """The state where two paths meet."""
         united = _State(*(a | b for a, b in zip(one, other, strict=True)))
         if one.missing == other.missing:
             return united
@@ -160,10 +160,10 @@ class _Walk:
         return united._replace(missing=missing)
 
     def start(self) -> _State:
-        """Where the function begins: what is given has contents, results and arenas
-        have none.
+        """The state at the start of the function. Arguments have contents; results and
+        arenas have none.
 
-        Of what the function makes it is said anew where that is made.
+        Memory that the function makes gets its state where it is made.
         """
         blank = bits_of(self.memories.empty)
         missing = self.accesses.parts.all_of(self.memories.empty)
@@ -171,10 +171,10 @@ class _Walk:
         return _State(used=used, blank=blank, missing=missing)
 
     def region(self, region: Region, state: _State) -> _States:
-        """The states after a region, given that before it.
+        """The states after a region that is entered in `state`.
 
-        Each loop looks at its body until nothing new comes out: loops within loops
-        would be walked twice as often with each level, were the states not kept.
+        They are cached, because each loop walks its body until nothing changes: without
+        a cache, the walks would double with each level of nested loops.
         """
         key = (region, state)
         if key not in self.states:
@@ -215,7 +215,7 @@ class _Walk:
         return self._met(ends) or [state]
 
     def _end(self, block: Block, states: _States) -> _States:
-        """After a block that is the last of its region to run."""
+        """The states after a block that ends a region."""
         op, last = block.parent_op(), block.last_op
         if op is None or last is None or name_of(op) not in ONE_REGION_RUNS:
             return states
@@ -253,7 +253,7 @@ class _Walk:
         return [state]
 
     def _loop(self, loop: Operation, state: _State) -> _States:
-        """After a loop that runs once at least, with each rotation of its slots."""
+        """The states after a loop that runs at least once, one for each rotation."""
         first, *then = loop.regions
         heads: dict[int, _State] = {}
         pending = [self._bind(state, carried(loop), initial(loop))]
@@ -280,7 +280,7 @@ class _Walk:
         ]
 
     def _met(self, states: _States) -> _States:
-        """Those in which the same slots hold the same bytes as one."""
+        """Unites the states in which the same slots hold the same bytes."""
         if len(states) < 2:
             return states
         found: dict[int, _State] = {}
@@ -291,7 +291,7 @@ class _Walk:
         return list(found.values())
 
     def _rotation(self, state: _State) -> int:
-        """Which slots hold which bytes."""
+        """A key for which slots hold which bytes."""
         return state.held & self.references.slots
 
     def _bind(
@@ -300,7 +300,7 @@ class _Walk:
         targets: Sequence[SSAValue | Moved],
         sources: Sequence[SSAValue],
     ) -> _State:
-        """The targets become what the sources are, all at once."""
+        """Binds the targets to the buffers of the sources, all at once."""
         references = self.references
         gone = held = lost = used = stale = 0
         for target, source in zip(targets, sources, strict=False):
@@ -323,8 +323,8 @@ class _Walk:
         )
 
     def _derive(self, op: Operation, state: _State) -> _State:
-        """What an operation makes of other memrefs is one of these; a view of a slot is
-        a new buffer there."""
+        """Binds the results of an operation to the buffers of its operands. A view of a
+        slot is a new buffer there."""
         if isinstance(op, memref.ViewOp):
             taken = self.references.reach[op.source] & state.held
             for number in numbers_of(taken):
@@ -345,7 +345,7 @@ class _Walk:
         return state
 
     def _make(self, view: Operation, state: _State) -> _State:
-        """A view is made: what its bytes held before is of no interest."""
+        """Creates a buffer; its bytes count as unwritten."""
         number = self.memories.makes[view]
         bit = 1 << number
         if state.freed & bit:
@@ -363,7 +363,7 @@ class _Walk:
         )
 
     def _allocate(self, op: Operation, state: _State) -> _State:
-        """A memory is new: nothing is in it, and it is to be freed."""
+        """Allocates a memory, which has no contents and must be freed."""
         index = self.memories.allocates[op]
         members = self.memories.of_memory(index)
         if state.open >> index & 1:
@@ -413,7 +413,7 @@ class _Walk:
                 "its arena was freed",
                 op,
             )
-        overwritten = bits_of(access.overwritten)  # a reference to one lost what it did
+        overwritten = bits_of(access.overwritten)  # references to these may have lost
         if missed := reached & lost & ~overwritten:
             raise self._fault(op, missed, used & ~lost)
         if overwritten:
@@ -452,7 +452,7 @@ class _Walk:
         )
 
     def _pending(self, op: Operation, state: _State) -> _State:
-        """A transfer has its memrefs from its start to its wait."""
+        """Binds a transfer's memrefs at its start, and releases them at its wait."""
         moved = self.accesses.moved.get(op, ())
         state = self._bind(state, moved, [each.value for each in moved])
         over = 0
@@ -467,7 +467,7 @@ class _Walk:
         )
 
     def _meet(self, op: Operation, state: _State) -> None:
-        """Notes which operands may be what transfers have that are under way."""
+        """Notes which operands may be the memrefs of transfers in flight."""
         held, references = state.held, self.references
         if not held & references.moved:
             return
@@ -487,7 +487,7 @@ class _Walk:
                     self.meetings[key] = max(self.meetings.get(key, meeting), meeting)
 
     def _same(self, numbers: int, state: _State) -> int:
-        """Buffers and references, and what else refers to the same."""
+        """`numbers` with all buffers and references that are the same ones."""
         bits = numbers
         if self.references.of:
             for number in numbers_of(numbers & ~state.stale):
@@ -497,24 +497,24 @@ class _Walk:
         return bits
 
     def _others(self, number: int, state: _State) -> int:
-        """What shares bytes with a buffer or a reference, and is not the same."""
+        """Buffers and references that share bytes with `number`, but are different."""
         references = self.references
         buffer = references.buffer[number]
         bits = self._beside(buffer)
         aliases = references.aliases[buffer] | 1 << buffer
-        if state.stale >> number & 1:  # other stale ones may be older
+        if state.stale >> number & 1:  # other stale ones may be of older instances
             return bits | (aliases & ~(1 << number))
         return bits | (aliases & state.stale)
 
     def _beside(self, buffer: int) -> int:
-        """The buffers that share bytes with one, and the references to these: many have
-        the same, but for themselves."""
+        """The buffers that share bytes with one, and the references to them. The cached
+        sets include the buffer itself, so that buffers at one place share them."""
         itself = 1 << buffer
         bits = self._expanded(self.sharing.with_(buffer) | itself)
         return bits & ~(itself | self.references.aliases[buffer])
 
     def _compare(self, op: Operation, value: SSAValue, state: _State) -> None:
-        """Notes whether other operands may be what one that is handed on is."""
+        """Notes whether other operands may share bytes with the reference `value`."""
         reach = self.references.reach
         mine = self._same(reach[value] & state.held, state)
         for other in op.operands:
@@ -525,9 +525,8 @@ class _Walk:
                     self.apart[pair] = self.apart.get(pair, True) and is_apart
 
     def _handed_over(self, access: Access, state: _State) -> Mapping[int, int]:
-        """Buffers that an operation overwrites, or only reads, and references that it
-        only reads, each with those at the same place that it does the other with, as
-        bits."""
+        """Pairs of a buffer that the operation overwrites, and a buffer or reference at
+        the same place that it only reads: each is mapped to its partners, as bits."""
         found: dict[int, int] = {}
         memories, references = self.memories, self.references
         for target in access.overwritten:
@@ -549,7 +548,7 @@ class _Walk:
         return found
 
     def _unwritten(self, number: int, is_whole: bool, state: _State) -> str | None:
-        """What a buffer that is read lacks."""
+        """Which bytes of a buffer that is read may be unwritten; None if none."""
         name = self.memories.buffers[number].name
         if state.blank >> number & 1:
             if not state.used >> number & 1:
@@ -567,8 +566,10 @@ class _Walk:
         )
 
     def _refuse(self, message: str, number: int, op: Operation) -> None:
-        """Operations of tgraph compute on values, and what is allocated holds none at
-        first. Others may read what is not defined on some path, or in part."""
+        """Reports a read of unwritten bytes. It is an error if the operation is
+        tgraph's, which computes on values, and the memory has no contents at first, or
+        is an argument's. Other operations may read bytes that are undefined on some
+        paths."""
         pool = self.memories.buffers[number].pool
         if name_of(op).startswith("tgraph.") and (
             pool in self.memories.blank or pool in self.memories.of_caller
@@ -579,7 +580,8 @@ class _Walk:
     def _note_undefined(
         self, op: Operation, number: int, state: _State, fault: str | None
     ) -> None:
-        """Only the last state before an operation of a loop has all that may be."""
+        """Notes a buffer that nothing has written before `op`. In a loop, only the last
+        visit knows all writes."""
         is_new = self.memories.buffers[number].pool in self.memories.blank
         is_undefined = is_new and fault and not state.used >> number & 1
         if not is_undefined:
@@ -587,13 +589,14 @@ class _Walk:
         self.undefined.setdefault((op, number), f"{name_of(op)} reads {fault}")
 
     def refuse_undefined(self) -> None:
-        """Refuses to compute with what nothing writes, on any path."""
+        """Raises `LocatedError` for an operation that computes with contents that
+        nothing writes on any path."""
         for (op, _), fault in self.undefined.items():
             if fault:
                 raise LocatedError(fault, op)
 
     def _leave(self, op: Operation, state: _State) -> None:
-        """At the function's end."""
+        """Checks results and arenas at the end of the function."""
         for number in self.memories.kept:
             fault = self._unwritten(number, True, state)
             if fault and not state.used >> number & 1:
@@ -605,7 +608,7 @@ class _Walk:
                 self.unchecked.add("arenas not freed on every path", alloc)
 
     def _fault(self, op: Operation, lost: int, owners: int) -> LocatedError:
-        """For the first of the buffers that have lost bytes to one of the owners."""
+        """The error for the first buffer in `lost`, which lost bytes to an owner."""
         number = self.references.buffer[self.memories.first(lost)]
         owners &= self.references.buffers
         a = self.memories.buffers[number]

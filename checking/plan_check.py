@@ -1,4 +1,4 @@
-"""The proof of `plan-check`; passes/plan/check.py says what is proved and assumed."""
+"""The checks of `plan-check`; passes/plan/check.py says what is proved and assumed."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Container, Mapping, Sequence
@@ -43,7 +43,7 @@ class PlannedBuffer:
     """A buffer of a pool, live in the steps `first` to `last`, both included.
 
     A step is an operation directly in one of the function's blocks. A view that is
-    overwritten as a whole and used anew appears once for each life.
+    completely overwritten and then used again appears once for each live range.
     """
 
     name: str
@@ -52,15 +52,15 @@ class PlannedBuffer:
     size: int  # bytes
     first: int
     last: int
-    steps: Sequence[int]  # in which it is accessed, ascending
+    steps: Sequence[int]  # the steps that access it, ascending
     alignment: int  # bytes
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedPool:
-    """An arena, or an argument with others in its memory, and what lies in it."""
+    """An arena, or an argument whose memory holds buffers, with its buffers."""
 
-    device: str  # the memory space; "" if the arena names none
+    device: str  # the memory space; "" if it has no name
     size: int  # bytes
     alignment: int  # bytes
     buffers: Sequence[PlannedBuffer]
@@ -68,8 +68,8 @@ class PlannedPool:
 
 
 def check_plan(module: ModuleOp) -> list[PlannedPool]:
-    """The arenas of the module's functions, proved sound, and the arguments that have
-    buffers in their memory."""
+    """Checks the plan of a module. Returns the arenas of its functions, and the
+    arguments whose memory holds buffers."""
     pools: list[PlannedPool] = []
     callees, unchecked = Callees(), Unchecked()
     for func in operations_in(module):
@@ -82,7 +82,7 @@ def check_plan(module: ModuleOp) -> list[PlannedPool]:
 
 
 def _has_memrefs(func: FuncOp) -> bool:
-    """Whether there is something to check."""
+    """Whether a function has memrefs to check."""
     for op in chain((func,), operations_in(func)):
         arguments = (a for r in op.regions for block in r.blocks for a in block.args)
         if any(map(is_memref, chain(op.results, arguments))):
@@ -176,8 +176,9 @@ def _lives(
     buffers: Sequence[ArenaBuffer],
     accesses: Mapping[Operation, Access],
 ) -> Mapping[SSAValue, Sequence[Sequence[int]]]:
-    """For each buffer the steps of its lives, in order; that which makes it if it has
-    none. Another life begins with an operation, not in a region, that overwrites it.
+    """For each buffer, the steps of its live ranges, in order; for an unused buffer,
+    the step that makes it. A new range begins with an operation outside of regions that
+    overwrites the buffer completely.
     """
     ops = (op for block in func.body.blocks for op in block.ops)
     step = {op: number for number, op in enumerate(ops)}
@@ -197,8 +198,8 @@ def _lives(
 
 
 def _step(op: Operation | Block, step: Mapping[Operation, int]) -> int:
-    """The step of an operation: that of the one around it that has one."""
-    assert isinstance(op, Operation)  # a result is accessed when its function ends
+    """The step of an operation, or of the operation around it that is a step."""
+    assert isinstance(op, Operation)  # results are accessed when the function ends
     while op not in step:
         outer = op.parent_op()
         assert outer is not None
@@ -213,7 +214,7 @@ def _check_view(
     sizes: CountedSizes,
     unchecked: Unchecked,
 ) -> None:
-    """A memref made of a buffer must lie within it."""
+    """Checks that a view of a buffer is within it."""
     type: Attribute = value.type
     if value is base or not isinstance(type, MemRefType) or not is_view(op):
         return
@@ -239,7 +240,7 @@ def _check_view(
 
 
 def _is_in_slot(op: Operation) -> TypeGuard[memref.ViewOp]:
-    """Whether it makes a buffer of bytes that control flow hands on."""
+    """Whether `op` makes a buffer in bytes that control flow forwards."""
     return isinstance(op, memref.ViewOp) and is_slot(op.source)
 
 
@@ -249,7 +250,7 @@ def _check_slot(
     memories: Sequence[MemoryPool],
     sizes: CountedSizes,
 ) -> None:
-    """A buffer that is made in a slot lies within it, and is as aligned."""
+    """Checks that a buffer made in a slot is within the slot and aligned."""
     (memory,) = (m for m in memories if m.value is slot.pool)
     start, size = sizes.offset(view), sizes.bytes(view.result)
     if start is None or start < 0 or start + size > slot.size:
@@ -270,7 +271,7 @@ def _check_slot(
 def _check_slots_are_known(
     func: FuncOp, buffers: Mapping[SSAValue, int], unchecked: Unchecked
 ) -> None:
-    """What a buffer is made in must be buffers, whatever way control flow takes."""
+    """Notes views of slots that may refer to memory other than known buffers."""
     views = [op for op in operations_in(func) if _is_in_slot(op)]
     if not views:
         return
@@ -288,7 +289,7 @@ def _check_alignment(
     memories: Sequence[MemoryPool],
     unchecked: Unchecked,
 ) -> None:
-    """What is assumed of an address must follow from the arena's."""
+    """Checks that an assumed alignment follows from the arena's."""
     op = value.owner
     if not isinstance(op, AssumeAlignmentOp):
         return
@@ -308,7 +309,7 @@ def _check_alignment(
 def _sure_alignment(
     value: SSAValue, buffer: ArenaBuffer, memories: Sequence[MemoryPool]
 ) -> int | None:
-    """What divides the address of a memref made of a buffer, in bytes."""
+    """The largest known divisor of a memref's address, in bytes; None if unknown."""
     extent = extent_of(value, buffer.value)
     if extent is None:
         return None
@@ -323,7 +324,7 @@ def _check_calls(
     memories: Sequence[MemoryPool],
     callees: Callees,
 ) -> None:
-    """What functions are called with as their arenas must be as they claim."""
+    """Checks the type and alignment of the arenas that calls pass."""
     for op in operations_in(func):
         callee = callees.of(op)
         for arena in arena_arguments(callee) if callee else ():
@@ -348,12 +349,12 @@ def _check_calls(
 
 
 def _check_order(buffers: Sequence[PlannedBuffer], order: HappensBefore) -> None:
-    """Refuses sharing of bytes by buffers whose accesses are not surely in order.
+    """Raises `LocatedError` if buffers share bytes without an order of their accesses.
 
-    Goes through the buffers in program order and keeps who had each byte last: that one
-    must be over, and then so is who had it before.
+    Visits the buffers in program order, and keeps the last owner of each byte. The last
+    owner must be finished; then all earlier owners are finished, too.
     """
-    last: list[tuple[int, int, PlannedBuffer]] = []  # (start, end) of bytes, ascending
+    last: list[tuple[int, int, PlannedBuffer]] = []  # ranges of bytes, ascending
     for b in sorted(buffers, key=lambda b: b.first):
         if not b.size or not order.end(b.steps):  # empty, or never accessed
             continue

@@ -1,18 +1,18 @@
 """The buffers that each memref may refer to, for plan-check.
 
-A memref of the IR is a pointer: it may be a buffer of an arena, a view of one, or one
-of several that control flow chooses from. plan-check has to know which, to say whose
-bytes an operation reads or writes:
+A memref may be a buffer of an arena, a view of a buffer, or one of several buffers that
+control flow chooses from. plan-check has to know which, to find the buffers whose bytes
+an operation reads or writes:
 
     %a = memref.view %arena[%c0][] ...        // a buffer, number 0
     %b = memref.view %arena[%c64][] ...       // number 1
     %r = scf.if %p { yield %a } else { yield %b }
     %s = memref.subview %r ...                // `may_be` says: 0 or 1
 
-It is a points-to analysis of one function that ignores the order of operations: what
-memrefs may be passed on as is a graph, and the numbers spread along its edges until
-nothing changes. The result of an unknown operation on a memref may refer to it, too.
-Shares no code with the planner; see plan_check.py.
+This is a flow-insensitive points-to analysis of one function. Its graph has an edge
+from each memref to those that it may be forwarded to, and the numbers propagate along
+the edges until nothing changes. The result of an unknown operation on a memref may
+refer to it, too. Shares no code with the planner; see plan_check.py.
 """
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -35,15 +35,15 @@ ONE_REGION_RUNS = (
     "scf.execute_region",
     "memref.alloca_scope",
 )
-"""Operations of whose regions one runs, once."""
+"""Operations that run exactly one of their regions, once."""
 
 
 def may_be(
     numbers: Mapping[SSAValue, int], apart: Container[SSAValue] = ()
 ) -> dict[SSAValue, list[int]]:
-    """The numbered memrefs that each memref may be, or be a view of.
+    """The numbered memrefs to which each memref may refer, directly or as a view.
 
-    What is `apart` counts as memory of its own, and is not followed.
+    Memrefs in `apart` count as separate memory, and are not followed.
     """
     order, links = _reached(numbers, apart)
     found: dict[SSAValue, int] = dict.fromkeys(order, 0)  # bits
@@ -62,8 +62,8 @@ def may_be(
 def _reached(
     starts: Iterable[SSAValue], apart: Container[SSAValue]
 ) -> tuple[Sequence[SSAValue], Mapping[SSAValue, Sequence[SSAValue]]]:
-    """The memrefs that some may become, and what each of them is passed on as, which
-    comes later but in loops (reversed postorder)."""
+    """The memrefs that `starts` may be forwarded to, in reverse postorder, and the
+    direct targets of each."""
     links: dict[SSAValue, list[SSAValue]] = {}
     left: list[SSAValue] = []
 
@@ -90,7 +90,7 @@ def _reached(
 
 
 def targets(op: Operation, index: int) -> Iterator[SSAValue]:
-    """The memrefs that may be one, or a view of one, that is this operand."""
+    """The memrefs to which operand `index` of `op` may be forwarded, also as a view."""
     if op.successors:
         for successor, passed in passed_on(op):
             if index in passed:
@@ -123,12 +123,12 @@ def targets(op: Operation, index: int) -> Iterator[SSAValue]:
 
 
 def leaves(op: Operation) -> bool:
-    """Whether the operation ends its function."""
+    """Whether `op` returns from its function."""
     return name_of(op) in ("func.return", "llvm.return")
 
 
 def passes_on(op: Operation) -> bool:
-    """Whether the operation only makes other memrefs of those that it is given."""
+    """Whether `op` only forwards its memref operands, or derives memrefs from them."""
     return (
         op.has_trait(IsTerminator, value_if_unregistered=False)
         or name_of(op) in (*LOOPS, "scf.while")
@@ -139,7 +139,7 @@ def passes_on(op: Operation) -> bool:
     )
 
 
-_MEMREF = MemRefType | UnrankedMemRefType  # to make the union takes longer than to ask
+_MEMREF = MemRefType | UnrankedMemRefType  # made once, since that is slow
 
 
 def is_memref(value: SSAValue) -> bool:
@@ -147,20 +147,20 @@ def is_memref(value: SSAValue) -> bool:
 
 
 def carried(loop: Operation) -> Sequence[SSAValue]:
-    """The arguments of a loop's first region that each iteration gives the next."""
+    """The arguments of a loop's first region that each iteration passes to the next."""
     args = loop.regions[0].block.args
     return args[len(args) - len(initial(loop)) :]
 
 
 def initial(loop: Operation) -> Sequence[SSAValue]:
-    """What they are in the first iteration."""
+    """The operands that are the values of `carried` in the first iteration."""
     if name_of(loop) == "scf.while":
         return loop.operands
     return loop.operands[len(loop.operands) - len(loop.results) :]
 
 
 def yielded(region: Region) -> Sequence[SSAValue]:
-    """What a region of a loop passes on."""
+    """The values that a region of a loop yields."""
     last = region.blocks[-1].last_op
     if last is None:
         return ()
@@ -168,17 +168,17 @@ def yielded(region: Region) -> Sequence[SSAValue]:
 
 
 def passed_on(branch: Operation) -> Iterator[tuple[Block, range]]:
-    """The blocks that may come next, and which operands their arguments will be."""
+    """The successors of a branch, each with the indices of the operands it receives."""
     start = len(branch.operands) - sum(len(b.args) for b in branch.successors)
-    for successor in branch.successors:  # whose arguments are the last operands
+    for successor in branch.successors:  # their arguments are the last operands
         end = start + len(successor.args)
         yield successor, range(start, end)
         start = end
 
 
 def operations_in(op: Operation) -> Iterator[Operation]:
-    """The operations in the regions of one, in order; not those of tgraph's own
-    regions, which are on tensors at every level."""
+    """The operations nested in `op`, in order, except those in the regions of tgraph's
+    operations, which are on tensors at every level."""
     if isinstance(op, TensorOp):
         return
     for region in op.regions:

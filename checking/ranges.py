@@ -1,5 +1,5 @@
-"""Bounds of indices, for plan-check, from constants, loops with constant bounds, and
-arithmetic on these. Shares no code with the planner.
+"""Computes bounds of indices, for plan-check, from constants, loops with constant
+bounds, and arithmetic on these. Shares no code with the planner.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ from ..dialects.diagnostics import name_of
 
 
 class Range(NamedTuple):
-    """The least and the greatest number, both included."""
+    """The least and the greatest value, both included."""
 
     least: int
     most: int
@@ -46,15 +46,15 @@ def nothing_known(_: SSAValue) -> None:
 
 
 def range_of(value: SSAValue, known: Known = nothing_known) -> Range | None:
-    """The numbers that an index or an integer may be; None if that is not known.
+    """The range of an index or integer; None if it is not known.
 
-    `known` says it of values that follow from the sizes of arguments.
+    `known` returns the ranges of values that follow from the sizes of arguments.
     """
     found = known(value) or _computed(value, known)
     type: Attribute = value.type
     if found is None or not isinstance(type, IntegerType):
         return found
-    limit = 1 << (cast(IntegerType, type).width.data - 1)  # else it wraps
+    limit = 1 << (cast(IntegerType, type).width.data - 1)  # beyond it, values wrap
     return found if -limit <= found.least and found.most < limit else None
 
 
@@ -78,8 +78,8 @@ def _computed(value: SSAValue, known: Known) -> Range | None:
 
 
 def varying(value: SSAValue) -> Iterator[SSAValue]:
-    """What an index is computed of that is not one number. Ranges take two of these for
-    independent, so one that occurs twice may make a range too wide."""
+    """The values that an index is computed from, except constants. Ranges take them to
+    be independent, so a value that occurs twice may make a range too wide."""
     found, op = range_of(value), value.owner
     if found and found.least == found.most:
         return
@@ -111,7 +111,7 @@ def _larger(a: Range, b: Range) -> Range:
 _CASTS = ("arith.index_cast", "arith.extsi")
 
 _COUNTING = ("scf.for", "scf.parallel")
-"""Loops whose first operands are the bounds of their counter."""
+"""Loops whose first operands are the bounds and the step of their counter."""
 
 _ARITHMETIC: Mapping[str, Callable[..., Range]] = {
     "arith.addi": add,
@@ -123,7 +123,7 @@ _ARITHMETIC: Mapping[str, Callable[..., Range]] = {
 
 
 def _of_loop(value: SSAValue, block: Block, known: Known) -> Range | None:
-    """Of the counter of a loop with constant bounds."""
+    """The range of the counter of a loop with known bounds; None for other values."""
     op = block.parent_op()
     if op is None or block.args[0] is not value:
         return None
@@ -138,13 +138,13 @@ def _of_loop(value: SSAValue, block: Block, known: Known) -> Range | None:
 
 
 def surely_runs(op: Operation, known: Known = nothing_known) -> bool:
-    """Whether a loop has an iteration."""
+    """Whether a loop is known to run at least one iteration."""
     bounds = _bounds(op, known)
     return bounds is not None and bounds[0].most < bounds[1].least
 
 
 def most_iterations(op: Operation) -> int | None:
-    """How often the body of a loop runs at most, if its bounds are constant."""
+    """An upper bound of a loop's iterations; None unless its bounds are constant."""
     bounds = _bounds(op, nothing_known)
     if bounds is None or bounds[2].least < 1:
         return None
@@ -153,7 +153,7 @@ def most_iterations(op: Operation) -> int | None:
 
 
 def _bounds(op: Operation, known: Known) -> tuple[Range, Range, Range] | None:
-    """The first number of a loop, its end and its step."""
+    """The ranges of a loop's first value, end and step; None if one is unknown."""
     match name_of(op):
         case "scf.for":
             bounds = [range_of(operand, known) for operand in op.operands[:3]]
@@ -187,7 +187,8 @@ def _step(op: Operation) -> Range | None:
 
 
 def _parallel_bounds(op: Operation, known: Known) -> Sequence[Range | None]:
-    """Of the first counter, if all operands are the bounds of that one."""
+    """The bounds and the step of the first counter; for `scf.parallel`, three only if
+    it has a single counter."""
     if name_of(op) == "scf.parallel":
         return [range_of(operand, known) for operand in op.operands]
     names = ("staticLowerBound", "staticUpperBound", "staticStep")

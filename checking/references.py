@@ -1,4 +1,4 @@
-"""The buffers that a memref stands for at a time, for plan-check.
+"""The buffers that a memref refers to at a given time, for plan-check.
 
     %r = scf.if %c -> (memref<16xf32>) {
       scf.yield %a                          reference (%r, a)
@@ -6,11 +6,11 @@
       scf.yield %b                          reference (%r, b)
     }
 
-A reference is a value that control flow hands on, and a buffer that it may be. It loses
-its bytes on its own: where `%r` is b, what has happened to a does not matter. A slot is
-such a value of bytes that a view makes a buffer of. What a transfer moves is another
-one, from its start to its wait, if there may be another iteration or block between.
-Shares no code with the planner.
+A reference is a pair of a value that control flow forwards and a buffer that it may
+refer to. It loses its bytes independently: where `%r` is b, it does not matter what has
+happened to a. A slot is such a value that consists of bytes, in which a view makes a
+buffer. A memref of a transfer has references, too, from start to wait, if the wait may
+be in another iteration or block. Shares no code with the planner.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,16 +29,16 @@ _WALKED = (*LOOPS, *ONE_REGION_RUNS, "scf.while")
 
 
 class Moved(NamedTuple):
-    """A memref that a transfer reads or writes until it is waited for."""
+    """A memref that a transfer reads or writes until its wait."""
 
     start: Operation
     value: SSAValue
 
 
 class References:
-    """The references of a function, numbered from the number of its buffers on.
+    """The references of a function, numbered consecutively after its buffers.
 
-    `numbers` has the `count` buffers, and `known` those that each memref may be.
+    `numbers` has the `count` buffers, and `known` the buffers each memref may refer to.
     """
 
     def __init__(
@@ -52,13 +52,13 @@ class References:
         self.buffers = (1 << count) - 1
         """All buffers, as bits."""
         self.buffer = list(range(count))
-        """By number of a buffer or a reference: the buffer."""
+        """The buffer of each buffer or reference, by number."""
         self.aliases = [0] * count
-        """By buffer: the references that may be it, as bits."""
+        """By buffer: the references that may refer to it, as bits."""
         self.of: dict[SSAValue | Moved, int] = {}
-        """By value that is handed on: its references, as bits."""
+        """By forwarded value: its references, as bits."""
         self.by_value: dict[SSAValue | Moved, dict[int, int]] = {}
-        """The same, by buffer."""
+        """By forwarded value, then by buffer: the number of the reference."""
         for value, buffers in known.items():
             if value not in numbers and _is_handed_on(value, body):
                 self._add(value, buffers)
@@ -70,8 +70,8 @@ class References:
         self.reach = {v: _united(bits[n] for n in of) for v, of in sources.items()}
         """By memref: the buffers and references that it may be, as bits."""
         self.slots = self._slots(body, handed_on, [each.value for each in moved])
-        """The references of values that are, or will be, what a view makes a buffer of,
-        or a transfer moves, as bits."""
+        """The references of slots, of memrefs that transfers move, and of values that
+        are forwarded to these, as bits."""
         self._inside: dict[Operation, int] = {}
         for value in handed_on:
             around = value.owner.parent_op()
@@ -81,7 +81,7 @@ class References:
         for value, buffers in moved.items():
             self._add(value, buffers)
         self.moved = _united(self.of[value] for value in moved)
-        """What transfers move, as bits."""
+        """The references of memrefs that transfers move, as bits."""
 
     def _add(self, value: SSAValue | Moved, buffers: Sequence[int]) -> None:
         self.by_value[value] = {}
@@ -96,8 +96,8 @@ class References:
     def _slots(
         self, body: Region, handed_on: Sequence[SSAValue], moved: Sequence[SSAValue]
     ) -> int:
-        """Those of the bytes that a view makes a buffer of, or of the memrefs that are
-        `moved`, and of what is handed on to become these."""
+        """The references of values in which a view makes a buffer, or that share a
+        reference with `moved`, and of values forwarded to these."""
         function = body.parent_op()
         assert function is not None
         slots = {
@@ -113,19 +113,18 @@ class References:
                 for target in targets(use.operation, use.index):
                     sources.setdefault(target, []).append(value)
         pending = list(slots)
-        for target in pending:  # grows
+        for target in pending:  # grows during the loop
             new = [v for v in sources.get(target, ()) if v not in slots]
             slots.update(dict.fromkeys(new))
             pending += new
         return _united(self.of[value] for value in slots)
 
     def inside(self, op: Operation) -> int:
-        """The references of values that are there in the regions of an operation only,
-        as bits."""
+        """The references of values that exist only in the regions of `op`, as bits."""
         return self._inside.get(op, 0)
 
     def expanded(self, buffers: int) -> int:
-        """The buffers, and the references that may be one of them."""
+        """The buffers, and the references that may refer to them."""
         bits = buffers
         if self.of:
             for number in numbers_of(buffers & self.buffers):
@@ -134,7 +133,7 @@ class References:
 
 
 def is_slot(value: SSAValue) -> bool:
-    """Whether control flow hands on bytes, for views to make buffers of them."""
+    """Whether control flow forwards `value`, bytes in which views make buffers."""
     owner = value.owner
     if isinstance(owner, Operation):
         return bool(owner.regions)
@@ -159,7 +158,7 @@ def _is_handed_on(value: SSAValue, body: Region) -> bool:
 
 
 def _is_walked(owner: Operation | Block, body: Region) -> bool:
-    """Whether the walk visits what makes a value, instead of what is around it."""
+    """Whether the walk visits the owner itself, rather than an operation around it."""
     region = owner.parent_region() if isinstance(owner, Operation) else owner.parent
     while region is not None and region is not body:
         outer = region.parent_op()

@@ -1,4 +1,4 @@
-"""Buffers that share bytes, for plan-check, as bit sets."""
+"""Finds buffers that share bytes, for plan-check, as bit sets."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -9,15 +9,15 @@ from .buffers import ArenaBuffer
 
 
 class Sharing(Protocol):
-    """Which buffers share bytes with which."""
+    """Tells which buffers share bytes."""
 
     def with_(self, number: int) -> int:
-        """The buffers that share bytes with one, without itself, as bits."""
+        """The other buffers that share bytes with buffer `number`, as bits."""
         ...
 
 
 class Overlaps:
-    """Which buffers share bytes with which."""
+    """Finds the buffers that share bytes from their offsets and sizes."""
 
     def __init__(
         self, buffers: Sequence[ArenaBuffer], arenas: Mapping[SSAValue, tuple[int, int]]
@@ -28,7 +28,7 @@ class Overlaps:
             self._add([n for n in range(first, first + count) if buffers[n].size])
 
     def with_(self, number: int) -> int:
-        """The buffers that share bytes with one, without itself, as bits."""
+        """The other buffers that share bytes with buffer `number`, as bits."""
         return self._sets.get(self._bytes[number], 0) & ~(1 << number)
 
     def _add(self, numbers: Sequence[int]) -> None:

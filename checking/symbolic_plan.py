@@ -1,9 +1,9 @@
-"""Symbolic sizes in plan-check: numbers to check with, and the proof for all sizes.
+"""Symbolic sizes in plan-check: checks typical values, and proves the plan for all.
 
 A buffer starts at the maximum of several ends. It therefore lies above each buffer with
 one of these ends, and above all buffers below those, because no size is negative. The
-size of the arena is also a maximum of ends. Whatever this argument does not show is not
-proved, and the runtime checks such a plan for the sizes of each call.
+size of the arena is also a maximum of ends. Facts that do not follow in this way are
+not proved, and the runtime checks such a plan for the sizes of each call.
 """
 
 from collections.abc import Mapping, Sequence
@@ -52,13 +52,13 @@ from .unchecked import Unchecked
 
 
 class CountedSizes:
-    """Numbers for sizes, also for symbolic ones: the largest that the function's bounds
-    allow, or typical ones if it has none."""
+    """Finds numbers for all sizes. For symbolic sizes, these are the largest within the
+    function's bounds, or typical ones if it has no bounds."""
 
     def __init__(self, func: FuncOp):
         bounds = func.attributes.get(BOUNDS)
         self.are_typical = False
-        """Whether a typical size was asked for: others are to be proved."""
+        """Whether a typical size was used, so that other sizes must be proved."""
         self._func = func
         self._bounds = None if bounds is None else numbers_in(bounds)
         self._reader = SizeReader(
@@ -73,11 +73,11 @@ class CountedSizes:
 
     @property
     def has_operands(self) -> bool:
-        """Whether sizes were asked for that are no expressions of arguments' sizes."""
+        """Whether sizes were used that do not follow from the sizes of arguments."""
         return self.are_typical and bool(self._typical.operands)
 
     def bytes(self, buffer: SSAValue) -> int:
-        """Bytes of a memref, at most. Raises `LocatedError` if they are not known."""
+        """An upper bound of a memref's bytes; raises `LocatedError` if unknown."""
         type, op = cast(AnyMemRef, buffer.type), maker_of(buffer)
         shape: Sequence[Size | None] = type.get_shape()
         if DYNAMIC_INDEX in shape:
@@ -93,13 +93,13 @@ class CountedSizes:
             raise LocatedError(f"{name_of(op)}: {error}", op) from None
 
     def offset(self, view: memref.ViewOp) -> int | None:
-        """Of an arena's view, in bytes; None if it is not known."""
+        """The offset of an arena's view in bytes; None if it is not known."""
         range = self.range(view.byte_shift)
         return range.least if range and range.least == range.most else None
 
     def range(self, value: SSAValue) -> Range | None:
-        """Between which numbers an index lies that follows from the arguments' sizes;
-        None if it does not."""
+        """The range of an index that follows from the arguments' sizes; None for other
+        indices."""
         size = self._reader.size(value)
         if isinstance(size, Symbolic) and self._bounds is None:
             size = _typical(self._typical.size(value))
@@ -116,7 +116,7 @@ class CountedSizes:
 
 
 def _shape(buffer: SSAValue, reader: SizeReader) -> Sequence[Size | None]:
-    """The sizes of a memref: of a view at most, of an arena no more than it has."""
+    """The sizes of a memref; upper bounds for a view, exact ones for an arena."""
     is_view = isinstance(buffer.owner, memref.ViewOp)
     return reader.at_most(buffer) if is_view else reader.shape(buffer)
 
@@ -133,9 +133,11 @@ def prove(
     callees: Callees,
     sizes: CountedSizes,
 ) -> None:
-    """Shows for all sizes what has been checked for typical ones; a remark says if that
-    fails, or a `LocatedError` where no runtime of ours checks the sizes of a call.
-    `may_be` has the numbers of buffers, and others, which are larger.
+    """Proves for all sizes what was checked for typical ones. If that fails, logs a
+    remark, or raises `LocatedError` if tensorplan's runtime does not check the sizes of
+    each call.
+
+    `may_be` also has numbers of the buffers of arguments, which follow all others.
     """
     arenas = [memory for memory in memories if memory.caller is None]
     buffers = [buffer for memory in arenas for buffer in memory.buffers]
@@ -166,7 +168,7 @@ def prove(
 
 @dataclass(frozen=True)
 class Unproved(Exception):
-    """What could not be shown for all sizes."""
+    """The proof for all sizes failed."""
 
     message: str
     value: SSAValue
@@ -176,9 +178,9 @@ class Unproved(Exception):
 
 
 class SymbolicSharing:
-    """Which buffers of a function may share bytes with which, for some sizes.
+    """Finds the buffers of a function that may share bytes for some sizes.
 
-    All sizes and offsets are known expressions: `CountedSizes` has refused others.
+    All sizes and offsets have known expressions, since `CountedSizes` refuses others.
     Raises `Unproved` for a buffer that may not be aligned, or not within its arena.
     """
 
@@ -201,7 +203,7 @@ class SymbolicSharing:
             )
 
     def with_(self, number: int) -> int:
-        """The buffers that may share bytes with one, without itself, as bits."""
+        """The other buffers that may share bytes with buffer `number`, as bits."""
         return self._sharing[number]
 
     def _add(self, arena: SSAValue, views: Sequence[tuple[int, memref.ViewOp]]) -> None:
@@ -209,7 +211,7 @@ class SymbolicSharing:
         size = self._size(arena)
         starts = {n: self._start(view, alignment) for n, view in views}
         ends: dict[Size, int] = {}  # the buffers with each end, as bits
-        numbers: list[tuple[int, int]] = []  # ends that are numbers, ascending
+        numbers: list[tuple[int, int]] = []  # constant ends with buffers, ascending
         for number, view in views:
             bytes = self._bytes(view)
             end = starts[number] + bytes
@@ -238,8 +240,8 @@ class SymbolicSharing:
             )
 
     def _size(self, arena: SSAValue) -> Size:
-        """The bytes of an arena: of one that the caller gives as many as the function
-        for it says."""
+        """The bytes of an arena. For an arena that the caller passes, they are those
+        that the function's size function returns."""
         sizes = size_function(self._func)
         if not isinstance(arena, BlockArgument):
             (size,) = self._reader.shape(arena)
@@ -266,9 +268,9 @@ class SymbolicSharing:
         return product_of(shape) * element_bytes(view.result.type.element_type)
 
     def _is_multiple(self, size: Size, alignment: int) -> bool:
-        """Whether the size surely is a multiple of the alignment."""
+        """Whether the size is known to be a multiple of the alignment."""
         pending, seen = [size], {size}
-        for part in pending:  # grows
+        for part in pending:  # grows during the loop
             rest = part
             for name, factor in self._maxima_in(part):
                 rest = rest - factor * (symbol(name) - 1)
@@ -280,7 +282,7 @@ class SymbolicSharing:
         return True
 
     def _maxima_in(self, size: Size) -> list[tuple[str, int]]:
-        """The maxima that are summands of a size, with their factors."""
+        """The names of maxima that are summands of a size, with their factors."""
         if not isinstance(size, Symbolic):
             return []
         return [
@@ -292,10 +294,10 @@ class SymbolicSharing:
     def _reached(
         self, size: Size, ends: Mapping[Size, int], numbers: Sequence[tuple[int, int]]
     ) -> int:
-        """The buffers whose end the size surely is not below, as bits."""
+        """The buffers whose end is known to be at most `size`, as bits."""
         found = 0
         pending, seen = [size], {size}
-        for part in pending:  # grows
+        for part in pending:  # grows during the loop
             found |= ends.get(part, 0)
             if isinstance(part, int):
                 found |= sum(1 << n for end, n in numbers if end <= part)
@@ -314,7 +316,8 @@ class SymbolicSharing:
         numbers: Sequence[tuple[int, int]],
         below: dict[int, int],
     ) -> None:
-        """The buffers that surely end before one starts."""
+        """Finds the buffers known to end before buffer `number` starts, directly or
+        through others, and adds them to `below`."""
         stack = [number]
         direct: dict[int, int] = {}
         while stack:

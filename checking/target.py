@@ -1,8 +1,8 @@
-"""What plan-check proves of a target's memories (dialects/target_memory.py).
+"""Checks a plan against the target's memories (dialects/target_memory.py).
 
 The arenas of a function and its arguments fit the memory that they are in; an arena at
-the memory's base address has its alignment; one at a constant address lies within the
-memory; and operations read and write only where the target lets them. Shares no code
+the memory's base address is aligned; an arena at a constant address is within the
+memory; and operations read and write only where the target allows it. Shares no code
 with the planner.
 """
 
@@ -27,8 +27,8 @@ from .unchecked import Unchecked
 def check_target(
     func: FuncOp, pools: Sequence[MemoryPool], unchecked: Unchecked
 ) -> None:
-    """Checks the pools and operations of a function against its target, if it is
-    described."""
+    """Checks the pools and operations of a function against its target, if the module
+    describes one."""
     memories = target_memories(func)
     for memory in memories.values():
         here = [p for p in pools if _space(p) == memory.memory_space and not p.caller]
@@ -76,7 +76,7 @@ def _is_static(pool: MemoryPool) -> bool:
 
 
 def _check_address(pool: MemoryPool, memory: TargetMemory) -> None:
-    """An arena at an address lies within its memory."""
+    """Checks that an arena at a constant address is within its memory."""
     place = place_of(pool.value)
     if place is None or place.name or memory.base is None:
         return

@@ -1,13 +1,13 @@
-"""What runs while a transfer is under way, for plan-check.
+"""Finds the operations that run while a transfer is in flight, for plan-check.
 
     scf.for ... {
-      memref.dma_wait %tag           of the iteration before
-      memref.dma_start %xi, %b       the transfer
-      linalg.exp %a                  runs while it is under way
-    }                                and so does what comes before the wait, in the
-                                     next iteration, and before the one after the loop
+      memref.dma_wait %tag           ends the transfer of the previous iteration
+      memref.dma_start %xi, %b       starts the transfer
+      linalg.exp %a                  runs while it is in flight
+    }                                and so do operations before the wait in the next
+                                     iteration, and before a wait after the loop
 
-Goes from the start along structured control flow, up to the waits.
+The walk starts at the transfer and follows structured control flow up to the waits.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -24,8 +24,8 @@ _ALL_LOOPS = (*LOOPS, "scf.while")
 def under_way(
     start: Operation, waits: Collection[Operation]
 ) -> Mapping[Operation, bool]:
-    """The operations that may run before one of the waits; whether that is in another
-    iteration than the start, where a value may be another memref."""
+    """The operations that may run before one of the waits, each with whether it may run
+    in a later iteration, where a value may be another memref."""
     walk = _Walk(start, waits)
     walk.after(start, is_later=False)
     return walk.found
@@ -36,7 +36,7 @@ class _Walk:
         self._waits = waits
         self._start = start
         self._around: dict[Operation, None] = {}
-        """The waits, and what is around them."""
+        """The waits, and the operations around them."""
         for wait in waits:
             op: Operation | None = wait
             while op is not None:
@@ -46,19 +46,19 @@ class _Walk:
         self.found: dict[Operation, bool] = {}
 
     def after(self, op: Operation, is_later: bool) -> None:
-        """All that may run from after an operation on."""
+        """Visits all operations that may run after `op`."""
         assert op.parent is not None
         if not self._run(_after(op), is_later):
             self._leave(op.parent, is_later)
 
     def _leave(self, block: Block, is_later: bool) -> None:
-        """After the last operation of a block."""
+        """Continues after the last operation of a block."""
         outer, region = block.parent_op(), block.parent
         if outer is None or isinstance(outer, FuncOp) or block.next_block:
             return
         if name_of(outer) in _ALL_LOOPS:
             again = outer.regions[0]
-            if len(outer.regions) > 1 and region is again:  # of scf.while
+            if len(outer.regions) > 1 and region is again:  # the condition of scf.while
                 self._region(outer.regions[1], is_later)
             self._region(again, is_later=True)
         elif name_of(outer) not in ONE_REGION_RUNS:
@@ -66,16 +66,16 @@ class _Walk:
         self.after(outer, is_later)
 
     def _region(self, region: Region, is_later: bool) -> bool:
-        """Enters a region; whether a wait surely comes before its end."""
+        """Visits a region. Returns whether a wait always comes before its end."""
         key = region, is_later
         if key not in self._entered:
-            self._entered[key] = True  # within itself: the next iteration
+            self._entered[key] = True  # during the visit: this is the next iteration
             block = region.first_block
             self._entered[key] = block is not None and self._run(block.ops, is_later)
         return self._entered[key]
 
     def _run(self, ops: Iterable[Operation], later: bool) -> bool:
-        """Goes through operations of a block up to a wait; whether one surely comes."""
+        """Visits operations up to a wait. Returns whether one always comes."""
         for op in ops:
             if op in self._waits:
                 return True

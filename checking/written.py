@@ -1,4 +1,4 @@
-"""The parts of buffers that are written, for plan-check.
+"""Tracks the parts of buffers that have been written, for plan-check.
 
 %v = memref.subview %a[0] [8] [1]        32 of 64 bytes
 tgraph.negate ... outs(%v)
@@ -19,21 +19,22 @@ from .pointees import ONE_REGION_RUNS
 from .ranges import most_iterations
 
 _STORES = ("memref.store", "affine.store")
-"""Operations that write one element, their first operand."""
+"""Operations that write one element, which is their first operand."""
 
 
 class Parts:
-    """What of buffers is written: bits for those that are as a whole, in their order,
-    then bits for parts: their views at static places, and single elements."""
+    """The parts of buffers that can be tracked, as bits: first one for each buffer as a
+    whole, then one for each view at a static place, and for each store of an
+    element."""
 
     def __init__(
         self, buffers: Sequence[ArenaBuffer], may_be: Mapping[SSAValue, Sequence[int]]
     ):
         self._sizes = [buffer.size for buffer in buffers]
-        self._bit: dict[SSAValue | Operation, int] = {}  # of a view, of a store
+        self._bit: dict[SSAValue | Operation, int] = {}  # of each view, of each store
         self._parts: list[dict[Extent | Operation, int]] = [{} for _ in buffers]
         self._all = [1 << number for number in range(len(buffers))]
-        self._stored: dict[Operation, int] = {}  # bytes, at most
+        self._stored: dict[Operation, int] = {}  # upper bound of the bytes of a store
         self._owners = list(range(len(buffers)))  # the buffer of each bit
         for value, numbers in may_be.items():
             number, *others = numbers
@@ -63,8 +64,8 @@ class Parts:
         return bits
 
     def written(self, number: int, value: SSAValue, user: Operation) -> int:
-        """What of a buffer is written by who writes to `value`: a part that is known,
-        else all of it for all we know."""
+        """The bits of buffer `number` that `user` writes through `value`: those of a
+        known part, or all bits if the part is not known."""
         if user in self._bit:
             return self._bit[user]
         is_known = says_effects(user) and name_of(user) not in _STORES
@@ -74,8 +75,9 @@ class Parts:
         return self._all[number] if bit is None else bit
 
     def missing_in_either(self, one: int, other: int) -> int:
-        """What is not written where two paths meet. Each may have written all of a
-        buffer, in other parts."""
+        """The bits that are not written where two paths meet. On a path that may have
+        written all bytes of a buffer, in whatever parts, none of its bits is
+        missing."""
         for number in {self._owners[bit] for bit in numbers_of(one ^ other)}:
             size = self._sizes[number]
             if self.bytes(number, one) == size:
@@ -85,7 +87,7 @@ class Parts:
         return one | other
 
     def bytes(self, number: int, missing: int) -> int:
-        """How many bytes of a buffer may be written, given what is not."""
+        """An upper bound of a buffer's written bytes, given the bits not written."""
         size = self._sizes[number]
         if not missing >> number & 1:
             return size
@@ -96,8 +98,8 @@ class Parts:
 
 
 def _most_runs(op: Operation) -> int | None:
-    """How often an operation runs at most in a run of its function; None if that is not
-    known."""
+    """An upper bound of an operation's runs in each call of its function; None if it is
+    not known."""
     runs = 1
     while (around := op.parent_op()) is not None:
         region = op.parent_region()

@@ -4,16 +4,16 @@ tgraph/            tensor programs: operations, types, rules, reference interpre
 sizes/             symbolic sizes
 memory.py          memory effects of operations of any dialect
 target_memory.py   the memories of the target: capacities, addresses, banks
-tags.py            what waits for what is started with a tag
+tags.py            which waits end transfers that were started with a tag
 linalg_memory.py   memory effects of linalg
 strides.py         layouts of memrefs
 dtypes.py          element types and constants as NumPy types and arrays
-symbols.py         what names lead to
+symbols.py         symbol lookup
 workspaces.py      scratch memory of kernels
-dominance.py       orders of blocks
+dominance.py       block orders and the dominator tree
 diagnostics.py     located errors and remarks
-contents.py        whether operations have changed
-structural_keys.py which operations are equal
+contents.py        detects changed operations
+structural_keys.py detects structurally equal operations
 garbage.py         garbage collection during IR construction
 compatibility.py   support of several versions of xDSL
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def get_all_dialects() -> dict[str, "Callable[[], Dialect]"]:
-    """Our dialects' names and factories, as xDSL's tools take them."""
+    """The names and factories of tensorplan's dialects, as xDSL's tools take them."""
 
     def get_tgraph() -> "Dialect":
         from .tgraph import TGraph
@@ -38,7 +38,8 @@ def get_all_dialects() -> dict[str, "Callable[[], Dialect]"]:
 
 
 def context() -> "Context":
-    """An xDSL context that knows xDSL's dialects and ours, and lets others pass."""
+    """An xDSL context with the dialects of xDSL and tensorplan, which allows
+    unregistered dialects."""
     from xdsl import dialects
     from xdsl.context import Context
 

@@ -1,8 +1,9 @@
-"""What differs between the versions of xDSL that tensorplan works with.
+"""Differences between the versions of xDSL that tensorplan works with.
 
-pyproject.toml says which these are; `.ci/run` tests the oldest and the newest.
-Everything else is written for the newest. What an older one lacks, or calls by another
-name, is here with the version that brought it; it goes when no older one is left.
+pyproject.toml states the versions; `.ci/run` tests the oldest and the newest. All other
+code is written for the newest version. A name that older versions lack or call
+otherwise is here, with the version that introduced it, until tensorplan drops those
+versions.
 """
 
 from typing import TYPE_CHECKING, TypeAlias
@@ -17,10 +18,10 @@ if TYPE_CHECKING:
     AnySpan: TypeAlias = Span[str] | Span[bytes]
 else:
     AnySpan = Span  # 0.74: spans of text or of bytes
-    # 0.72; before, an operation that nobody knows
+    # since 0.72; before that, a class without instances
     AssumeAlignmentOp = getattr(memref, "AssumeAlignmentOp", type("Unknown", (), {}))
 
-# In 0.69 the same under other names.
+# 0.69 has these methods under other names.
 if TYPE_CHECKING or hasattr(PatternRewriter, "replace"):
     insert, replace = PatternRewriter.insert, PatternRewriter.replace
     erase = PatternRewriter.erase

@@ -1,7 +1,7 @@
-"""What operations consist of, to see whether they have changed.
+"""Snapshots of operations, which show whether they have changed.
 
-Whoever kept the contents of an operation compares them with those that it has now, so
-nobody has to report changes.
+A cache keeps the contents of an operation and compares them with its current contents,
+so nobody has to report changes.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,22 +11,24 @@ from typing import Any, TypeAlias
 from xdsl.ir import Operation, SSAValue
 
 Contents: TypeAlias = dict[int, Sequence[Any]]
-"""For an operation and each within it: it, what it consists of, and what is within, in
-order, but for the names of values. If contents are equal, so is what follows from them:
-whether operations are valid, or where values are stored. By `id`, as operations are
-hashed in Python. Attributes and types of values never change."""
+"""Maps the `id` of an operation, and of each operation nested in it, to the operation,
+its operands, results, attributes, and nested blocks and operations in order; names of
+values are left out. If contents are equal, so is everything derived from them, such as
+whether operations are valid, or where values are stored. Keys are ids because hashing
+an operation runs Python code. Attributes and types of values never change."""
 
 operands_of: Callable[[Operation], Sequence[SSAValue]] = attrgetter("_operands")
-"""What `op.operands` is a view of, which takes five times as long to go through."""
+"""The tuple behind `op.operands`, which takes five times as long to iterate over."""
 
 _next_of: Callable[[Operation], Operation | None] = attrgetter("_next_op")
 """`op.next_op`, in half of the time."""
 
 
 def contents_of(op: Operation) -> Contents:
-    """Those of an operation and of all within.
+    """Returns the contents of `op` and of every operation nested in it.
 
-    Raises `VerifyException` where a block is empty, or something is not where it says.
+    Raises `VerifyException` for an empty block, or a block or operation whose parent is
+    not the one that holds it.
     """
     contents = Contents()
     _add(op, contents, op.next_op is None)
@@ -54,5 +56,5 @@ def _add(op: Operation, contents: Contents, is_last: bool) -> None:
                 following = _next_of(each)
                 _add(each, contents, following is None)
                 each = following
-        own.append(None)  # which operations are within
+        own.append(None)  # ends the region
     contents[id(op)] = own

@@ -34,8 +34,8 @@ class LocatedError(PassFailedException):
 
 @contextmanager
 def depth_limited(module: Operation | None = None) -> Generator[None]:
-    """Makes a `LocatedError` of Python's `RecursionError`, at the deepest operation of
-    a module that is there."""
+    """Turns Python's `RecursionError` into a `LocatedError` at the most deeply nested
+    operation of `module`, if given."""
     try:
         yield
     except RecursionError:
@@ -47,7 +47,7 @@ def too_deep(op: Operation | None) -> LocatedError:
 
 
 def _deepest(module: Operation) -> Operation:
-    """The first of the operations in the most regions; does not recurse."""
+    """The first operation at the greatest nesting depth; does not recurse."""
     level = [module]
     while inner := [
         op
@@ -61,14 +61,14 @@ def _deepest(module: Operation) -> Operation:
 
 
 def errors_at(found: Sequence[tuple[Operation, str]]) -> LocatedError:
-    """One error for all: the first one, with a note for each further one."""
+    """One error for several: the first one, with a note for each of the others."""
     (first, message), *others = found
     notes = [f"{place_of(op) or '-'}: note: {text}" for op, text in others]
     return LocatedError("\n".join([message, *notes]), first)
 
 
 class LocatedVerifyError(LocatedError, VerifyException):
-    """An operation breaks its own rules: an error of xDSL's kind, and one of ours."""
+    """An operation violates its verifier: a `VerifyException` with a location."""
 
 
 def place_of(op: Operation) -> str | None:
@@ -88,9 +88,9 @@ def place_of(op: Operation) -> str | None:
 
 
 def path_of(op: Operation) -> str:
-    """The framework's name for an operation: with the transformations around it in JAX,
-    `jit(step)/transpose(jvp())/mul`; with the module in PyTorch, `net.0/aten.gelu`.
-    Empty for programs without such names."""
+    """The framework's name for an operation. In JAX it includes the transformations,
+    `jit(step)/transpose(jvp())/mul`; in PyTorch the module, `net.0/aten.gelu`. Empty
+    for programs without such names."""
     from xdsl.dialects.builtin import NameLoc
 
     return op.location.desc.data if isinstance(op.location, NameLoc) else ""
@@ -108,8 +108,8 @@ def name_of(op: Operation) -> str:
 
 @contextmanager
 def held_back() -> Generator[list[logging.LogRecord]]:
-    """Remarks go into a list, from which `say` takes them, and into no other that is
-    held around it."""
+    """Collects remarks in a list, which `say` takes, instead of logging them. Of nested
+    lists, only the innermost one gets a remark."""
     records: list[logging.LogRecord] = []
 
     def hold(record: logging.LogRecord) -> bool:
@@ -124,15 +124,15 @@ def held_back() -> Generator[list[logging.LogRecord]]:
 
 
 def say(records: Sequence[logging.LogRecord]) -> None:
-    """Passes on remarks that were held back."""
+    """Logs remarks that were held back."""
     for record in records:
         REMARKS.handle(record)
 
 
 def remark(message: str, op: Operation, *, passed: bool = False) -> None:
-    """Tells the user of a decision at `op` that may be of interest: no error.
+    """Reports a decision at `op` that may interest the user, but is no error.
 
-    `passed` is for what went as well as it can.
+    `passed` is for decisions that went as well as possible.
     """
     place = place_of(op)
     level = logging.DEBUG if passed else logging.INFO

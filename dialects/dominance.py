@@ -1,6 +1,5 @@
-"""The order in which control reaches the blocks of a region, and which of them it
-passes on every path to another (Cooper, Harvey, Kennedy: A Simple, Fast Dominance
-Algorithm).
+"""Reverse postorder and the dominator tree of the blocks of a region (Cooper, Harvey,
+Kennedy: A Simple, Fast Dominance Algorithm).
 """
 
 from collections.abc import Iterator, Sequence
@@ -9,14 +8,14 @@ from xdsl.ir import Block, Region
 
 
 def in_order(first: Block) -> list[Block]:
-    """The blocks that one leads to, in reverse postorder: without loops, each before
-    those that it leads to."""
+    """The blocks reachable from `first` in reverse postorder: except along back edges,
+    each block comes before its successors."""
     left: list[Block] = []
     entered = {first}
     stack = [(first, _successors(first))]
     while stack:
         block, successors = stack[-1]
-        for successor in successors:  # goes on where it was
+        for successor in successors:  # resumes the iterator
             if successor not in entered:
                 entered.add(successor)
                 stack.append((successor, _successors(successor)))
@@ -33,12 +32,11 @@ def _successors(block: Block) -> Iterator[Block]:
 
 
 class Dominance:
-    """Which blocks of a region are on all paths to others: a tree. Dead ones are below
-    nothing else."""
+    """The dominator tree of a region, and the trees of its unreachable blocks."""
 
     def __init__(self, region: Region):
         self._above: dict[Block, Block | None] = {}
-        """The immediate dominator of each block, which comes before it."""
+        """The immediate dominator of each block; dominators come first in the order."""
         for block in region.blocks:
             if block not in self._above:
                 self._add(block)
@@ -47,7 +45,7 @@ class Dominance:
             if above:
                 count[above] += count[block]
         self._span: dict[Block, range] = {}
-        """The numbers of those below each block, with its own as the first."""
+        """The preorder numbers of each block's subtree; the block's own comes first."""
         free: dict[Block | None, int] = {None: 0}
         for block, above in self._above.items():
             self._span[block] = range(free[above], free[above] + count[block])
@@ -56,7 +54,7 @@ class Dominance:
         self.blocks: Sequence[Block] = sorted(
             self._span, key=lambda block: self._span[block].start
         )
-        """Each before those below it, and these before all others."""
+        """The blocks in preorder of the tree: each before the blocks it dominates."""
 
     def _add(self, first: Block) -> None:
         order = [block for block in in_order(first) if block not in self._above]
@@ -87,5 +85,5 @@ class Dominance:
             self._above[order[n]] = order[above[n]]
 
     def dominates(self, one: Block, other: Block) -> bool:
-        """Whether each path to a block goes through one, which may be itself."""
+        """Whether each path to `other` goes through `one`, which may be `other`."""
         return self._span[other].start in self._span[one]

@@ -1,4 +1,4 @@
-"""Element types and constants of the IR, as NumPy sees them."""
+"""Element types and constants of the IR as NumPy types and arrays."""
 
 import re
 from collections.abc import Mapping
@@ -40,8 +40,8 @@ _FLOATS: Mapping[type[Attribute], str] = {
 def numpy_dtype(element_type: Attribute, op: Operation | None = None) -> DType:
     """The NumPy type of an element; `i1` is `bool`, one byte.
 
-    Raises `LocatedError` at `op` for a type that NumPy lacks, and for what ml_dtypes
-    adds (`bf16`, `f8E4M3FN`, `i4`, ...) where that package is not installed.
+    Raises `LocatedError` at `op` for a type that NumPy lacks, and for a type of
+    ml_dtypes (`bf16`, `f8E4M3FN`, `i4`, ...) if that package is not installed.
     """
     if name := _FLOATS.get(type(element_type)):
         return np.dtype(name)
@@ -64,7 +64,7 @@ def numpy_dtype(element_type: Attribute, op: Operation | None = None) -> DType:
 
 @cache
 def _added_name(element_type: Attribute) -> str | None:
-    """The name of a type that ml_dtypes adds to NumPy; None for all others."""
+    """The name of `element_type` in ml_dtypes; None for a type of NumPy's own."""
     if isinstance(element_type, BFloat16Type):
         return "bfloat16"
     text = str(element_type)
@@ -87,17 +87,17 @@ def _added(name: str, element_type: Attribute, op: Operation | None) -> DType:
 
 
 def is_float(dtype: DType) -> bool:
-    """Whether this is a floating-point type; most of ml_dtypes' types have kind "V"."""
+    """Whether `dtype` is a float type; most types of ml_dtypes have kind "V"."""
     return dtype.kind == "f" or (dtype.kind == "V" and "float" in dtype.name)
 
 
 def is_stored_integer(dtype: DType) -> bool:
-    """Whether these are integers of less than 8 bits, in a byte each."""
+    """Whether `dtype` is an integer type below 8 bits, stored in a byte each."""
     return dtype.kind == "V" and "int" in dtype.name
 
 
 def magnitude(dtype: DType) -> int:
-    """The smallest power of two that no integer of the type is beyond."""
+    """The smallest power of two that bounds the magnitude of the type's integers."""
     if not is_stored_integer(dtype):
         return int(np.iinfo(dtype).max) + 1
     bits = int(dtype.name[-1])
@@ -105,8 +105,8 @@ def magnitude(dtype: DType) -> int:
 
 
 def between(source: DType, target: DType) -> DType | None:
-    """What elements are converted to first, as ml_dtypes does not have all conversions
-    between types of one byte."""
+    """The type to convert elements to first, or None if they convert directly:
+    ml_dtypes lacks some conversions between types of one byte."""
     if source == target or not (_is_added(source) and _is_added(target)):
         return None
     both = is_stored_integer(source) and is_stored_integer(target)
@@ -118,7 +118,7 @@ def _is_added(dtype: DType) -> bool:
 
 
 def accumulator(dtype: DType) -> DType:
-    """The type that sums of elements are kept in: f32 for smaller floats."""
+    """The type in which sums of elements are kept: f32 for smaller floats."""
     small = is_float(dtype) and dtype.itemsize < 4
     return np.dtype(np.float32) if small else dtype
 
@@ -132,7 +132,7 @@ def constant(value: Attribute, dtype: DType) -> Array:
     data = value.data.data
     if dtype.kind == "b":  # stored as 0x00 and 0xFF
         elements = np.frombuffer(data, np.uint8) != 0
-    elif is_stored_integer(dtype):  # with copies of the sign
+    elif is_stored_integer(dtype):  # sign-extended to a byte
         elements = np.frombuffer(data, np.int8).astype(dtype)
     else:
         elements = np.frombuffer(data, dtype)
@@ -140,7 +140,7 @@ def constant(value: Attribute, dtype: DType) -> Array:
 
 
 def constant_attribute(array: Array, element_type: Attribute) -> Attribute:
-    """The attribute for a constant: one number where all elements are the same bits."""
+    """The attribute for a constant; a single number if all elements have equal bits."""
     data = np.ascontiguousarray(array).reshape(array.shape)
     first = data.ravel()[:1]
     if data.size and data.tobytes() == first.tobytes() * data.size:
@@ -149,7 +149,7 @@ def constant_attribute(array: Array, element_type: Attribute) -> Attribute:
         return FloatAttr(float(first[0]), cast(AnyFloat, element_type))
     if data.dtype.kind == "b":  # stored as 0x00 and 0xFF
         data = data.view(np.uint8) * np.uint8(0xFF)
-    elif is_stored_integer(data.dtype):  # with copies of the sign
+    elif is_stored_integer(data.dtype):  # sign-extended to a byte
         data = data.astype(np.int8)
     type = TensorType(cast(AnyFloat, element_type), array.shape)
     return DenseIntOrFPElementsAttr(type, BytesAttr(data.tobytes()))

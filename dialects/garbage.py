@@ -1,7 +1,7 @@
-"""Garbage collection while IR is made.
+"""Runs Python's garbage collector less often while IR is built.
 
-IR is many live objects in cycles: Python's collector goes through all of them again and
-again, and finds nothing.
+IR consists of many live objects in cycles. Python's collector traverses all of them
+again and again, and finds no garbage.
 """
 
 import gc
@@ -10,21 +10,21 @@ from contextlib import contextmanager
 from threading import Lock
 
 ALLOCATIONS = 1_000_000
-"""After how many new objects garbage is looked for, not every 700: some 100 MB."""
+"""The number of new objects between collections, instead of 700: some 100 MB."""
 
 
 _lock = Lock()
 _inside = 0
-"""How many threads, and callers of one, are in `seldom_collected`."""
+"""The number of active calls of `seldom_collected`, over all threads."""
 
 _before = gc.get_threshold()
-"""The process's thresholds when the first of them came."""
+"""The process's thresholds before the first active call."""
 
 
 @contextmanager
 def seldom_collected() -> Generator[None]:
-    """Looks for garbage seldom, unless the caller has turned that off: until the last
-    thread leaves this."""
+    """Raises the collector's threshold until the last active call ends, unless the
+    caller has turned collection off."""
     global _inside, _before
     with _lock:
         if not _inside:

@@ -1,13 +1,13 @@
 """Memory effects of linalg's operations, for `dialects/memory.py`.
 
-They follow from the declarations of every structured operation: its outputs, its
+The effects follow from the declaration of a structured operation: its outputs, its
 indexing maps, its iterators, and the payload in its region.
 
     linalg.generic {indexing_maps = [(d0) -> (d0), (d0) -> (d0)],
                     iterator_types = ["parallel"]} ins(%x) outs(%y) { ... }
 
 This operation writes all of %y, reads it only if the payload uses its argument, and may
-have %x and %y in the same memory.
+use the same memory for %x and %y.
 """
 
 from collections.abc import Sequence
@@ -26,16 +26,16 @@ _ELEMENTWISE = frozenset(
     reciprocal round rsqrt select sqrt square sub tanh
     """.split()
 )
-"""Named operations whose maps are the identity; MLIR does not write these."""
+"""Named operations with identity maps, which MLIR leaves out of the text."""
 
 
 _POOLING = "linalg.pooling_"
 
 
 def outputs(op: Operation) -> Sequence[int] | None:
-    """The outputs of a structured operation, by operand number; None of others.
+    """The operand numbers of a structured operation's outputs; None for others.
 
-    The last operand is one of an operation that does not divide its operands.
+    Without `operandSegmentSizes`, the last operand is the output.
     """
     name = name_of(op)
     if not name.startswith("linalg.") or name in ("linalg.yield", "linalg.index"):
@@ -47,13 +47,13 @@ def outputs(op: Operation) -> Sequence[int] | None:
 
 
 def is_divided(op: Operation) -> bool:
-    """Whether an operation says how its operands are divided, right or wrong."""
+    """Whether an operation has `operandSegmentSizes`, valid or not."""
     return "operandSegmentSizes" in {**op.properties, **op.attributes}
 
 
 def segments_of(op: Operation) -> Sequence[int]:
-    """Into how many operands each the operation divides them; none if these are not
-    numbers of all its operands, as in a file that is damaged."""
+    """The number of operands in each segment; empty if the numbers do not cover all
+    operands, as in a damaged file."""
     segments = {**op.attributes, **op.properties}.get("operandSegmentSizes")
     if not isinstance(segments, DenseArrayBase):
         return ()
@@ -63,25 +63,25 @@ def segments_of(op: Operation) -> Sequence[int]:
 
 
 def overwritten(op: Operation) -> Sequence[int]:
-    """The outputs that are written as a whole, and not read, by operand number."""
+    """The operand numbers of outputs that are written completely and not read."""
     maps = _maps(op)
     return [
         index
         for index in outputs(op) or ()
         if not reads_output(op, index)
-        and (maps is None or _is_permutation(maps[index]))  # named: all is written
+        and (maps is None or _is_permutation(maps[index]))  # named: writes everything
     ]
 
 
 def reads_output(op: Operation, index: int) -> bool:
-    """Whether the payload uses what the output held before."""
+    """Whether the payload uses the previous contents of the output."""
     block = op.regions[0].first_block if op.regions else None
     return block is None or index >= len(block.args) or bool(block.args[index].uses)
 
 
 def computes_with(op: Operation, index: int) -> bool:
-    """Whether the payload computes with the elements of an operand, rather than hands
-    them on. Of its window a pooling uses only the shape, whatever the payload says."""
+    """Whether the payload computes with the elements of an operand, rather than only
+    yielding them. A pooling uses only the shape of its window, whatever the payload."""
     if outputs(op) is None or (index == 1 and name_of(op).startswith(_POOLING)):
         return False
     block = op.regions[0].first_block if op.regions else None
@@ -92,19 +92,19 @@ def computes_with(op: Operation, index: int) -> bool:
 
 
 def elementwise_inputs(op: Operation) -> Sequence[int]:
-    """The inputs whose elements are read where the first output's are written."""
+    """The inputs that are read at the position where the first output is written."""
     written, maps = outputs(op), _maps(op)
     if written and name_of(op) in _ELEMENTWISE:
         return range(written[0])
     if not written or maps is None or not _is_parallel(op):
         return ()
-    if not _is_permutation(maps[written[0]]):  # elements are computed several times
+    if not _is_permutation(maps[written[0]]):  # some elements are computed repeatedly
         return ()
     return [n for n in range(written[0]) if maps[n] == maps[written[0]]]
 
 
 def _maps(op: Operation) -> Sequence[AffineMap] | None:
-    """The indexing maps, one for each operand; None where the operation has none."""
+    """The indexing maps, one for each operand; None if the operation has none."""
     given = op.properties.get("indexing_maps") or _asked(op, "get_indexing_maps")
     if not isinstance(given, ArrayAttr):
         return None
@@ -114,7 +114,7 @@ def _maps(op: Operation) -> Sequence[AffineMap] | None:
 
 
 def _is_permutation(map: AffineMap) -> bool:
-    """Whether each point of the loops is another element, and each element is one."""
+    """Whether `map` is a bijection between loop points and elements."""
     dims = [str(result) for result in map.results]
     return sorted(dims) == sorted(f"d{n}" for n in range(map.num_dims))
 
@@ -127,7 +127,7 @@ def _is_parallel(op: Operation) -> bool:
 
 
 def _asked(op: Operation, method: str) -> Attribute | None:
-    """What a named operation that xDSL knows says of itself."""
+    """The result of a method of a named operation that xDSL defines; None otherwise."""
     ask = getattr(op, method, None)
     try:
         return ask() if ask else None

@@ -1,8 +1,9 @@
 """Traits by which operations of any dialect declare their memory effects.
 
-xDSL's memory effects declare what an operation reads and writes. Memory planning
-requires more, and these traits declare it, like interfaces in MLIR. Operations of any
-dialect with these traits are planned like `tgraph`, without depending on it otherwise.
+xDSL's memory effects declare which memory an operation reads and writes. Memory
+planning needs more, and these traits declare it, like interfaces in MLIR. An operation
+of any dialect that has these traits is planned like those of `tgraph`, without
+depending on `tgraph`.
 
     class ReluOp(IRDLOperation):
         traits = traits_def(Elementwise())  # the last operand is written
@@ -10,8 +11,8 @@ dialect with these traits are planned like `tgraph`, without depending on it oth
     class WindowOp(IRDLOperation):
         traits = traits_def(NoMemoryEffect(), ViewLike())
 
-On tensors, an operation in destination style has one result for each operand that is
-written, of the same type; on memrefs it has none.
+On tensors, an operation in destination style has one result for each operand that it
+writes, of the same type; on memrefs it has no results.
 """
 
 from collections.abc import Hashable, Mapping, Sequence, Set
@@ -41,14 +42,14 @@ from .tags import Fault, Waits, waits_in
 
 
 class ViewLike(OpTrait):
-    """The first result is a view of the first operand's memory, or of a part of it.
+    """The first result is a view of all or part of the first operand's memory.
 
     MLIR's ViewLikeOpInterface.
     """
 
 
 class DestinationStyle(MemoryEffect):
-    """Writes some operands completely, and only reads the others, before it returns.
+    """Completely writes some operands, and only reads the others, before it returns.
 
     MLIR's DestinationStyleOpInterface. By default, the last operand is written; a
     subclass may override this. An operation that reads the previous contents of its
@@ -58,16 +59,16 @@ class DestinationStyle(MemoryEffect):
 
     @classmethod
     def destinations(cls, op: Operation) -> Sequence[int]:
-        """The indices of the operands that are written."""
+        """The indices of the operands that `op` writes."""
         return (len(op.operands) - 1,)
 
     @classmethod
     def overwritable(cls, op: Operation) -> Sequence[int]:
-        """The indices of the operands whose memory may be the first destination, best
-        first.
+        """The indices of the operands that may share memory with the first destination,
+        best first.
 
-        The operation must read each of their elements before it writes the same
-        element, and not again: MLIR's `bufferizesToElementwiseAccess`.
+        The operation must not read an element of such an operand after it has written
+        the same element of the destination: MLIR's `bufferizesToElementwiseAccess`.
         """
         return ()
 
@@ -85,7 +86,7 @@ class DestinationStyle(MemoryEffect):
 
 
 class Elementwise(DestinationStyle):
-    """Each element of the result depends on the same elements of the operands only."""
+    """Each element of the result depends only on the same element of each operand."""
 
     @classmethod
     def overwritable(cls, op: Operation) -> Sequence[int]:
@@ -93,70 +94,69 @@ class Elementwise(DestinationStyle):
 
 
 class Transfer(NamedTuple):
-    """Data goes from one memref to another."""
+    """Data moves from one memref to another."""
 
     source: SSAValue
     target: SSAValue
-    reads_all: bool  # whether surely all of the source
-    fills: bool  # whether surely all of the target
+    reads_all: bool  # whether it is known to read all of the source
+    fills: bool  # whether it is known to write all of the target
 
 
 class DmaStart(NamedTuple):
-    """What a `memref.dma_start` has: so many consecutive elements of the source's
-    memory, from an index on, go to the target's memory, from an index on."""
+    """The operands of a `memref.dma_start`, which copies `elements` consecutive
+    elements of the source's memory to the target's, starting at an index of each."""
 
     source: SSAValue
     source_index: Sequence[SSAValue]
     target: SSAValue
     target_index: Sequence[SSAValue]
-    elements: SSAValue  # how many
+    elements: SSAValue  # their number
     tag: SSAValue
     tag_index: Sequence[SSAValue]
     strides: Sequence[SSAValue]
-    """From one row of elements to the next, and the elements of each, of one whose
-    elements are not consecutive."""
+    """For a memref whose elements are not consecutive: the distance between two rows,
+    and the elements in each row. Empty otherwise."""
 
 
 @dataclass(frozen=True)
 class Asynchronous(OpTrait):
-    """Starts something that goes on with its memrefs until another operation waits.
+    """Starts work on its memrefs that continues until another operation waits for it.
 
         class StartOp(IRDLOperation):  # %token = npu.start %from, %to
             traits = traits_def(Asynchronous(waits=("npu.wait",)))
 
-    It returns a token. What takes the token as operand either waits (its name is in
-    `waits`, and it returns no token), or makes a token that stands for this one, too
-    (its name is in `joins`). The memory is free after the first that waits in the
-    block of the start. A subclass may find that otherwise: `waits_of`.
+    The operation returns a token. Each user of the token either waits (its name is in
+    `waits`, and it returns no token), or returns a token that also stands for this
+    operation (its name is in `joins`). The memory is free after the first wait that
+    follows in the block of the start. A subclass may override `waits_of`.
     """
 
     waits: tuple[str, ...]
     joins: tuple[str, ...] = ()
 
     def starts(self, op: Operation) -> bool:
-        """Whether this one goes on: one that returns no token has waited itself."""
+        """Whether `op` is asynchronous. Without a token, it waits itself."""
         return bool(op.results)
 
     def transfer_of(self, op: Operation) -> "Transfer | None":
-        """What one that moves data from one memref to another moves; None of others."""
+        """The data that `op` moves between two memrefs; None if it moves none."""
         return None
 
     def is_waited_for_here(self, op: Operation) -> bool:
-        """Whether no caller of its function can wait for it, or have its wait wait for
-        something else."""
+        """Whether `op` and its waits match within the function: no caller can wait for
+        `op`, or start other work that these waits end."""
         return True
 
     def fault_of(self, op: Operation) -> Fault | None:
-        """What is surely wrong with how one is waited for, if that is known."""
+        """A definite error in how `op` is waited for; None if none is known."""
         return None
 
     def waits_of(self, op: Operation) -> Sequence[Operation]:
-        """The operations by one of which it is over, whatever path is taken; none if
-        they are not known."""
+        """Waits of which one ends `op` on every path; empty if they are not known."""
         found: list[Operation] = []
         tokens: dict[SSAValue, None] = dict.fromkeys(op.results)
         pending = list(tokens)
-        for token in pending:  # grows
+        for token in pending:  # grows during the loop
             for user in (use.operation for use in token.uses):
                 joined = [r for r in user.results if r.type == token.type]
                 if joined and name_of(user) in (*self.waits, *self.joins):
@@ -172,10 +172,10 @@ class Asynchronous(OpTrait):
 
 @dataclass(frozen=True)
 class AsynchronousByTag(Asynchronous):
-    """Says that it is over in an element of its third memref, as MLIR's DMA does.
+    """Signals completion in an element of its third memref, the tag, as in MLIR.
 
-    The number of elements that move comes before the tag, or behind it if it
-    `is_number_last`. That of a wait is its last operand.
+    The number of elements that move is the operand before the tag, or the last operand
+    if `is_number_last`. In a wait, it is the last operand.
     """
 
     is_number_last: bool = False
@@ -196,19 +196,19 @@ class AsynchronousByTag(Asynchronous):
         return Transfer(source, target, reads_all, fills)
 
     def fault_of(self, op: Operation) -> Fault | None:
-        """A tag that the function makes, and hands to nobody else, is all there is."""
+        """Finds errors only for a tag that is local to the function."""
         if not self.is_waited_for_here(op) or (tag := self._tag_of(op)) is None:
             return None
         return tag.fault_of(op, self.waits[0])
 
     def is_waited_for_here(self, op: Operation) -> bool:
-        """A caller may have started others with a tag that is a global or given."""
+        """False for a tag that is a global or an argument: a caller may use it, too."""
         *_, tag = filter(is_memref, op.operands)
         return isinstance(tag.owner, memref.AllocOp | memref.AllocaOp)
 
     def waits_of(self, op: Operation) -> Sequence[Operation]:
-        """The waits for the element by which nothing that names it goes on. A tag that
-        others may have by another name, as a global or a view is, tells nothing."""
+        """The waits for the tag element after which no transfer with this element is in
+        flight. Empty if the tag may have aliases, as a global or a view has."""
         tag = self._tag_of(op)
         waits = tag.of.get(op, ()) if tag else ()
         number = _number_or_value(op.operands[self._count_at(op)])
@@ -216,12 +216,12 @@ class AsynchronousByTag(Asynchronous):
         return waits if is_whole else ()
 
     def _count_at(self, op: Operation) -> int:
-        """Which operand of a start is the number of elements that move."""
+        """The index of the operand of a start that is the number of elements."""
         *_, tag = (i for i, v in enumerate(op.operands) if is_memref(v))
         return len(op.operands) - 1 if self.is_number_last else tag - 1
 
     def _tag_of(self, op: Operation) -> Waits | None:
-        """How what names the same element of a tag ends; None if that is not known."""
+        """How the transfers with the tag element of `op` end; None if unknown."""
         if self.transfer_of(op) is None:
             return None
         *_, tag = (i for i, v in enumerate(op.operands) if is_memref(v))
@@ -238,7 +238,7 @@ class AsynchronousByTag(Asynchronous):
         users = list(uses)
         starts = {user: None for user in users if name_of(user) == name_of(op)}
         if any(any(map(is_memref, x.operands[uses[x] + 1 :])) for x in starts):
-            return None  # one moves tags
+            return None  # a transfer moves tags
         waits = {user: None for user in users if name_of(user) in self.waits}
         others = [user for user in users if user not in starts and user not in waits]
         if any(map(_holds_memref, others)):
@@ -246,7 +246,7 @@ class AsynchronousByTag(Asynchronous):
         if not all(freed(user) or is_before(user, op) for user in others):
             return None
         if any(isinstance(user, CallOp) for user in others):
-            return None  # it may start others
+            return None  # the callee may start others
         count = len(next(iter(waits)).operands) - 2 if waits else 0
         elements = {user: _element(user, count) for user in (*starts, *waits)}
         here = elements[op]
@@ -260,11 +260,11 @@ class AsynchronousByTag(Asynchronous):
 
 
 class Barrier(OpTrait):
-    """Several agents run the function's text at once, and wait for one another here.
+    """Several agents run the function's code at once, and wait here for one another.
 
-    Between two barriers each of them may be anywhere, in a branch that another one does
-    not take, too, and all have the same buffers: what one of them writes there, others
-    may read, and the other way round.
+    Between two barriers, each agent may be at any operation, also in a branch that
+    another agent does not take. All agents share the buffers, so one agent may read
+    what another writes there.
     """
 
 
@@ -285,7 +285,7 @@ _ASYNCHRONOUS: Mapping[str, Asynchronous] = {
         ("nvgpu.device_async_wait",), joins=("nvgpu.device_async_create_group",)
     ),
 }
-"""Operations that would have the trait if MLIR's dialects had it."""
+"""Operations to which MLIR's dialects do not attach the trait, but which qualify."""
 
 _STARTS = {
     wait: start
@@ -296,8 +296,8 @@ _STARTS = {
 
 
 def idle_wait(op: Operation) -> Fault | None:
-    """What is wrong with a wait, if nothing starts with a tag that the function makes
-    and hands to nobody else. Other waits are looked at from their starts."""
+    """An error in the wait `op`, if nothing starts with its tag, and the function makes
+    the tag and passes it to no other. Other waits are checked from their starts."""
     wait = name_of(op)
     if not (start := _STARTS.get(wait)):
         return None
@@ -334,7 +334,7 @@ LINALG = frozenset(
     winograd_input_transform winograd_output_transform
     """.split()
 )
-"""MLIR's structured operations; xDSL has some of them."""
+"""MLIR's structured operations, of which xDSL defines some."""
 
 _SYNCHRONOUS = LINALG | {
     *(f"affine.{name}" for name in ("load", "prefetch", "store")),
@@ -344,9 +344,9 @@ _SYNCHRONOUS = LINALG | {
     *(f"vector.{name}" for name in ("compressstore", "expandload", "gather", "load")),
     *(f"vector.{name}" for name in ("mask", "maskedload", "maskedstore", "scatter")),
     *(f"vector.{name}" for name in ("store", "transfer_read", "transfer_write")),
-    *("dart.operation", "dart.schedule"),  # of snax-mlir, up to the next barrier
+    *("dart.operation", "dart.schedule"),  # of snax-mlir, done at the next barrier
 }
-"""Operations that only access their memrefs, and have no effects in xDSL."""
+"""Operations that access memrefs only while they run; xDSL declares no effects."""
 
 _VIEWS = frozenset(
     f"memref.{name}"
@@ -355,71 +355,71 @@ _VIEWS = frozenset(
     memory_space_cast reinterpret_cast subview transpose view
     """.split()
 )
-"""MLIR's operations that would have the trait if xDSL had it."""
+"""MLIR's views, to which xDSL attaches no trait `ViewLike`."""
 
 
 _BARRIERS = ("snax.cluster_sync_op",)
-"""Operations of others that would have the trait `Barrier`."""
+"""Operations of other projects that act as a `Barrier`."""
 
 BUFFER = "tgraph.buffer"
-"""On a `memref.reinterpret_cast` of an argument: this is a buffer of its own, which
-only lies in the argument's memory, as a `memref.view` lies in an arena."""
+"""Attribute of a `memref.reinterpret_cast` of an argument. The result is a separate
+buffer that lies in the argument's memory, as a `memref.view` lies in an arena."""
 
 ARENA = "tgraph.arena"
-"""Integer attribute of an argument, or of what makes a memref: this is an arena that
-another owns, with the alignment in bytes. It holds nothing when the function starts."""
+"""Integer attribute of an argument, or of an operation that makes a memref: the memref
+is an arena that others own, aligned to so many bytes, without contents at the start."""
 
 ALIGNMENT = "tgraph.alignment"
-"""Integer attribute of a view of an arena: the alignment of its buffer, in bytes, where
-the arena has a larger one for others."""
+"""Integer attribute of a view of an arena: the alignment of its buffer in bytes, if
+other buffers give the arena a larger one."""
 
 
 def is_buffer(op: Operation) -> bool:
-    """Whether the operation makes a buffer in the memory of an argument."""
+    """Whether `op` makes a buffer in the memory of an argument."""
     return isinstance(op, memref.ReinterpretCastOp) and BUFFER in op.attributes
 
 
 def is_view(op: Operation) -> bool:
-    """Whether the first result lies in the first operand's memory."""
+    """Whether the first result is a view of the first operand's memory."""
     return name_of(op) in _VIEWS or op.has_trait(ViewLike, value_if_unregistered=False)
 
 
 def root_of(value: SSAValue) -> SSAValue:
-    """What a memref is a view of: itself, if it is none."""
+    """The memref of which `value` is a view, through all views, or `value` itself."""
     while isinstance(value.owner, Operation) and is_view(value.owner):
         value = value.owner.operands[0]
     return value
 
 
 def is_entry(block: Block) -> bool:
-    """Whether the arguments of a block are those of a function."""
+    """Whether `block` is the entry block of a function."""
     func = block.parent_op()
     return isinstance(func, FuncOp) and block is func.body.first_block
 
 
 def is_barrier(op: Operation) -> bool:
-    """Whether several agents run the text around it, and wait here for one another."""
+    """Whether several agents run the code around `op`, and wait here for each other."""
     return name_of(op) in _BARRIERS or op.has_trait(
         Barrier, value_if_unregistered=False
     )
 
 
 def asynchronous(op: Operation) -> Asynchronous | None:
-    """How an operation that goes on with its memrefs is waited for; None if it does not
-    go on, as far as is known."""
+    """The trait that says how `op` is waited for; None if `op` is not known to be
+    asynchronous."""
     trait = op.get_trait(Asynchronous) or _ASYNCHRONOUS.get(name_of(op))
     return trait if trait and trait.starts(op) else None
 
 
 def is_done_at_its_end(op: Operation) -> bool:
-    """Whether an operation accesses its memrefs, and that only while it runs."""
+    """Whether `op` is known to access its memrefs only while it runs."""
     if asynchronous(op):
         return False
     return name_of(op) in _SYNCHRONOUS or get_effects(op) is not None
 
 
 def freed(op: Operation) -> Sequence[int]:
-    """The operands whose memory an operation frees, or may free, by their numbers."""
+    """The indices of the operands whose memory `op` frees or may free."""
     if isinstance(op, memref.DeallocOp):
         return (0,)
     if name_of(op) != "bufferization.dealloc":
@@ -429,14 +429,14 @@ def freed(op: Operation) -> Sequence[int]:
 
 
 def transfer_of(op: Operation) -> Transfer | None:
-    """What an asynchronous operation moves; None if it does not say."""
+    """The data that an asynchronous operation moves; None if it does not say."""
     trait = asynchronous(op)
     return trait and trait.transfer_of(op)
 
 
 def dma_start(op: Operation) -> DmaStart | None:
-    """What a `memref.dma_start` has; None of other operations, and of one that has not
-    the operands that MLIR expects."""
+    """The operands of a `memref.dma_start`; None for other operations, and if the
+    operands are not those that MLIR expects."""
     if name_of(op) != "memref.dma_start":
         return None
     memrefs = [index for index, value in enumerate(op.operands) if is_memref(value)]
@@ -461,8 +461,8 @@ def dma_start(op: Operation) -> DmaStart | None:
 
 
 def moves_rows(dma: DmaStart) -> bool:
-    """Whether a transfer at strides moves all rows of a memref that has these, to or
-    from consecutive elements. Of others, MLIR does not say what they move."""
+    """Whether a strided transfer moves all rows of a strided memref to or from
+    consecutive elements. MLIR does not define other strided transfers."""
     ends = (dma.source, dma.source_index), (dma.target, dma.target_index)
     if not all(_is_all(value, index, dma.elements) for value, index in ends):
         return False
@@ -471,9 +471,9 @@ def moves_rows(dma: DmaStart) -> bool:
 
 
 def strides_between(source: SSAValue, target: SSAValue) -> Sequence[int] | None:
-    """The strides of a transfer of all elements of one memref to another: none if those
-    of each follow one another, those of the rows if one has rows. None if there are
-    no such strides."""
+    """The strides of a transfer of all elements between two memrefs: empty if both are
+    contiguous; the distance and size of the rows if one consists of rows. None if no
+    strides describe the transfer."""
     are_consecutive = [_is_consecutive(value) for value in (source, target)]
     if all(are_consecutive):
         return ()
@@ -487,7 +487,7 @@ def strides_between(source: SSAValue, target: SSAValue) -> Sequence[int] | None:
 
 
 def _is_consecutive(value: SSAValue) -> bool:
-    """Whether the elements of a memref are a number of consecutive ones."""
+    """Whether the memref `value` is contiguous, with a static shape."""
     type = value.type
     return (
         isinstance(type, MemRefType)
@@ -497,8 +497,8 @@ def _is_consecutive(value: SSAValue) -> bool:
 
 
 def check_dma_start(op: Operation) -> None:
-    """Raises `LocatedError` if a `memref.dma_start` has other operands than MLIR
-    expects."""
+    """Raises `LocatedError` if `op` is a `memref.dma_start` without the operands that
+    MLIR expects."""
     if name_of(op) == memref.DmaStartOp.name and dma_start(op) is None:
         raise LocatedError(
             f"{name_of(op)} has other operands than two memrefs with an index for each "
@@ -508,8 +508,8 @@ def check_dma_start(op: Operation) -> None:
 
 
 def check_same_elements(op: Operation, dma: DmaStart) -> None:
-    """Raises `LocatedError` if a transfer's memrefs have elements of other types, which
-    a copy can't have."""
+    """Raises `LocatedError` if the memrefs of a transfer have different element types,
+    which no copy can have."""
     source, target = (
         cast(MemRefType[Attribute], value.type).element_type
         for value in (dma.source, dma.target)
@@ -523,9 +523,8 @@ def check_same_elements(op: Operation, dma: DmaStart) -> None:
 
 
 def destinations(op: Operation) -> Sequence[int]:
-    """The operands that an operation writes as a whole and reads nothing of.
-
-    None of an operation that does not say.
+    """The indices of the operands that `op` writes completely and does not read. Empty
+    if `op` does not declare them.
     """
     if trait := op.get_trait(DestinationStyle):
         return trait.destinations(op)
@@ -537,13 +536,13 @@ def destinations(op: Operation) -> Sequence[int]:
 
 
 def written_operands(op: Operation) -> Sequence[int]:
-    """The operands that an operation says it writes, whether it reads them or not."""
+    """The indices of the operands that `op` declares to write, read or not."""
     return linalg_memory.outputs(op) or destinations(op)
 
 
 def overwritable(op: Operation) -> Sequence[int]:
-    """The operands whose memory the first that is written may be: of each of their
-    elements nothing is read after the same element is written."""
+    """The indices of the operands that may share memory with the first written one:
+    `op` reads none of their elements after it has written the same element."""
     if trait := op.get_trait(DestinationStyle):
         return trait.overwritable(op)
     if isinstance(op, memref.CopyOp):
@@ -552,21 +551,21 @@ def overwritable(op: Operation) -> Sequence[int]:
 
 
 def overwrites(op: Operation, value: SSAValue) -> bool:
-    """Whether an operation writes all of a memref and reads nothing of it."""
+    """Whether `op` writes all of the memref `value` and reads nothing of it."""
     written, uses = destinations(op), _uses(op, value)
     return bool(uses) and all(index in written for index in uses)
 
 
 def effects_on(op: Operation, value: SSAValue) -> tuple[bool, bool]:
-    """Whether an operation reads, and whether it writes, what it has as operand.
+    """Whether `op` reads, and whether it writes, the memory of its operand `value`.
 
-    Both are true of an operation that does not say (`says_effects`).
+    Both are true if `op` does not declare its effects (`says_effects`).
     """
     uses = _uses(op, value)
     if outputs := linalg_memory.outputs(op):
         reads = [i not in outputs or linalg_memory.reads_output(op, i) for i in uses]
         return any(reads), any(i in outputs for i in uses)
-    if transfer := transfer_of(op):  # its tag is both read and written
+    if transfer := transfer_of(op):  # reads and writes its tag
         return value is not transfer.target, value is not transfer.source
     if written := destinations(op):
         return any(i not in written for i in uses), any(i in written for i in uses)
@@ -578,8 +577,8 @@ def effects_on(op: Operation, value: SSAValue) -> tuple[bool, bool]:
 
 
 def computes_with(op: Operation, value: SSAValue) -> bool:
-    """Whether what an operation computes surely depends on what a memref holds. A copy
-    may copy what nobody has written, and an operation that does not say may not read.
+    """Whether the results of `op` are known to depend on the contents of `value`. A
+    copy does not count, since it may copy memory that nobody has written.
     """
     uses = _uses(op, value)
     if trait := op.get_trait(DestinationStyle):
@@ -588,7 +587,7 @@ def computes_with(op: Operation, value: SSAValue) -> bool:
 
 
 def says_effects(op: Operation) -> bool:
-    """Whether an operation says what it does to the memory of its operands."""
+    """Whether `op` declares its effects on the memory of its operands."""
     if linalg_memory.outputs(op) or destinations(op):
         return True
     return not op.regions and get_effects(op) is not None
@@ -607,13 +606,14 @@ def _holds_memref(op: Operation) -> bool:
 
 
 def _may_leave_some(wait: Operation) -> bool:
-    """Whether a wait ends while some that it is about go on (nvgpu's `numGroups`)."""
+    """Whether a wait may end before all transfers it waits for (nvgpu's
+    `numGroups`)."""
     groups = wait.properties.get("numGroups") or wait.attributes.get("numGroups")
     return isinstance(groups, IntegerAttr) and groups.value.data != 0
 
 
 def _after(op: Operation, others: Sequence[Operation]) -> Sequence[Operation]:
-    """Those that come after an operation in its block, in order."""
+    """The operations of `others` that follow `op` in its block, in order."""
     if op.parent is None or not others:
         return ()
     left = sum(other.parent is op.parent for other in others)
@@ -627,12 +627,12 @@ def _after(op: Operation, others: Sequence[Operation]) -> Sequence[Operation]:
 
 
 def _covers(value: SSAValue, index: Sequence[SSAValue], elements: SSAValue) -> bool:
-    """Whether so many elements from an index on are all that a memref has."""
+    """Whether `elements` elements from `index` on fill a contiguous memref."""
     return _is_consecutive(value) and _is_all(value, index, elements)
 
 
 def _is_all(value: SSAValue, index: Sequence[SSAValue], elements: SSAValue) -> bool:
-    """The same of elements that need not follow one another."""
+    """Whether `elements` elements from `index` on are all those of a memref."""
     type = value.type
     return (
         isinstance(type, MemRefType)
@@ -652,30 +652,30 @@ def _is_number(value: SSAValue, number: int) -> bool:
 
 
 def ends_here(start: Operation, waits: Sequence[Operation]) -> bool:
-    """Whether all that waits for a transfer is one operation after it in its block, in
-    the same iteration."""
+    """Whether the only wait for a transfer follows the start in the same block, and
+    thus in the same iteration."""
     return [wait.parent for wait in waits] == [start.parent] and (
         start.is_before_in_block(waits[0])
     )
 
 
 def is_before(op: Operation, other: Operation) -> bool:
-    """Whether an operation comes before another one, or before what it is in."""
+    """Whether `op` comes before `other`, or before the operation that contains it."""
     block = op.parent
     around = block and block.find_ancestor_op_in_block(other)
     return around is not None and op is not around and op.is_before_in_block(around)
 
 
 def _element(op: Operation, count: int) -> Sequence[Hashable]:
-    """What names an element of a tag, the last memref: a map, and so many operands
-    after the tag."""
+    """A key for the tag element that `op` names: the tag's map, and the `count`
+    operands after the tag, which is the last memref."""
     *_, tag = (i for i, v in enumerate(op.operands) if is_memref(v))
     indices = op.operands[tag + 1 : tag + 1 + count]
     return (op.attributes.get("tag_map"), *map(_number_or_value, indices))
 
 
 def _may_be_same(x: Sequence[Hashable], y: Sequence[Hashable]) -> bool:
-    """Whether two names may be of one element: not if they have other numbers."""
+    """Whether two keys may name the same element: false if constant indices differ."""
     return (
         x[0] != y[0]
         or len(x) != len(y)

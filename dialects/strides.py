@@ -1,6 +1,6 @@
-"""Strides of tensors in memory: row-major ones, and those of a reshape without a copy.
+"""Computes strides: row-major ones, and those of a reshape without a copy.
 
-The unit is the caller's: elements in memref layouts, bytes in NumPy arrays.
+Strides have the caller's unit: elements in memref layouts, bytes in NumPy arrays.
 """
 
 from collections.abc import Sequence
@@ -14,9 +14,9 @@ def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def rows_of(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, int] | None:
-    """Of elements in rows that are equally far apart, in this order: from the start of
-    one to that of the next, and the elements of each. None if they lie in another way,
-    or all follow one another."""
+    """The distance between consecutive rows, and the number of elements in each row,
+    for elements that form equidistant rows in this order. None for contiguous elements,
+    and for other layouts."""
     rows = _runs(shape, strides)
     if rows and rows[-1][1] != 1:  # a column
         rows.append((1, 1))
@@ -28,13 +28,14 @@ def rows_of(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, int] | N
 def reshaped_strides(
     shape: Sequence[int], strides: Sequence[int], target: Sequence[int]
 ) -> tuple[int, ...] | None:
-    """The strides that read the same elements in the same order under another shape.
+    """The strides that visit the same elements in the same order in another shape.
 
-    The shapes have equally many elements, and some. None if no strides can say it.
+    Both shapes have the same number of elements, at least one. None if no strides
+    exist.
     """
     runs = _runs(shape, strides)
     result: list[int] = []
-    step = runs[-1][1] if runs else 1  # what the next dimension would have if merged
+    step = runs[-1][1] if runs else 1  # the stride of a dimension of size 1
     for size in reversed(target):
         if size == 1:
             result.append(step)
@@ -50,7 +51,7 @@ def reshaped_strides(
 
 
 def _runs(shape: Sequence[int], strides: Sequence[int]) -> list[tuple[int, int]]:
-    """Runs of dimensions that are one dimension in memory: sizes and strides."""
+    """Merges dimensions that are one dimension in memory; returns sizes and strides."""
     runs: list[tuple[int, int]] = []
     for size, stride in zip(shape, strides, strict=True):
         if size == 1:

@@ -1,11 +1,11 @@
-"""Keys of tensor operations: of two with equal keys, all rules say the same.
+"""Keys of tensor operations: rules give the same result for operations with equal keys.
 
     keys = StructuralKeys()
     keys.of(a) == keys.of(b)      the same operation on the same types, and the same
                                   within its regions, whatever the values
 
-Equal layers of a network have equal keys, so what follows from an operation alone is
-asked once for all of them.
+Equal layers of a network have equal keys, so facts that follow from an operation alone
+are computed once for all layers.
 """
 
 from collections.abc import Sequence
@@ -16,18 +16,18 @@ from .contents import operands_of
 
 
 class StructuralKeys:
-    """Makes keys; those of one instance can be compared."""
+    """Makes keys. Only keys of the same instance are comparable."""
 
     def __init__(self) -> None:
         self._numbers: dict[Attribute, int] = {}
         self._numbered: dict[int, tuple[Attribute, int]] = {}  # by id
 
     def of(self, op: Operation) -> Sequence[object]:
-        """The key of an operation whose regions use nothing from outside."""
+        """The key of an operation whose regions use no values from outside."""
         return self._key(op, {})
 
     def signature(self, op: Operation) -> Sequence[object]:
-        """The key of an operation but for the operations in its regions."""
+        """The key of an operation without the operations in its regions."""
         key = self._own(op, {})
         for region in op.regions:
             for block in region.blocks:
@@ -37,7 +37,7 @@ class StructuralKeys:
         return tuple(key)
 
     def number(self, attribute: Attribute) -> int:
-        """Of equal attributes the same. (To hash one takes long.)"""
+        """The number of an attribute, equal for equal ones. (Hashing one is slow.)"""
         known = self._numbered.get(id(attribute))
         if known is None:
             number = self._numbers.setdefault(attribute, len(self._numbers))
@@ -45,7 +45,7 @@ class StructuralKeys:
         return known[1]
 
     def _key(self, op: Operation, inner: dict[int, int]) -> Sequence[object]:
-        """`inner`: the values of the regions around, by `id`."""
+        """`inner` numbers the values of the enclosing regions, by `id`."""
         key = self._own(op, inner)
         for region in op.regions:
             for block in region.blocks:

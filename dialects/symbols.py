@@ -1,4 +1,4 @@
-"""The operations that symbols name: each symbol table is read once."""
+"""Symbol lookup that reads each symbol table once."""
 
 from xdsl.dialects.builtin import SymbolRefAttr
 from xdsl.dialects.func import CallOp, FuncOp
@@ -7,18 +7,18 @@ from xdsl.traits import SymbolOpInterface, SymbolTable
 
 
 class Symbols:
-    """What names lead to, as long as nobody adds or removes what has one."""
+    """Finds the operation that a symbol names, while no symbol is added or removed."""
 
     def __init__(self):
         self._tables: dict[Operation, dict[str, Operation]] = {}
 
     def callee(self, call: CallOp) -> FuncOp | None:
-        """The function that is called, if its body is there."""
+        """The called function; None if it is unknown or only declared."""
         found = self.lookup(call, call.callee)
         return found if isinstance(found, FuncOp) and not found.is_declaration else None
 
     def lookup(self, op: Operation, name: SymbolRefAttr) -> Operation | None:
-        """What a name in an operation means: the nearest symbol table has it."""
+        """The operation that `name` refers to at `op`; None if there is none."""
         found: Operation | None = op
         while found is not None and not found.has_trait(SymbolTable):
             found = found.parent_op()

@@ -1,4 +1,4 @@
-"""What waits for what is started with a tag, on all paths.
+"""Finds the waits that end transfers started with a tag, on all paths.
 
     memref.dma_start %x0, %a, %n, %tag         both waits end it: the loop may not run
     scf.for ... {
@@ -7,9 +7,9 @@
     }
     memref.dma_wait %tag, %n                   ends what the last iteration started
 
-A walk through structured control flow counts what is under way. A wait ends one, and
-nobody knows which: all are over when as many waits as starts have run. Where paths
-meet, as many must be under way on both: otherwise nothing is known of the tag.
+A walk through structured control flow counts the transfers in flight. A wait ends one
+of them, but not a particular one: all have ended when as many waits as starts have run.
+Where paths meet, the counts must be equal; otherwise nothing is known about the tag.
 """
 
 from collections.abc import Container, Mapping, Sequence
@@ -31,7 +31,7 @@ _LOOPS = ("scf.for", "affine.for")
 
 
 class Fault(NamedTuple):
-    """What is surely wrong with a transfer or a wait, and which."""
+    """A definite error in a transfer or a wait, and the operation to blame."""
 
     message: str
     op: Operation
@@ -39,18 +39,18 @@ class Fault(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """How the transfers with one tag end."""
+    """How the transfers with one tag element end."""
 
     of: Mapping[Operation, Sequence[Operation]]
-    """By start: the waits by one of which it is over, whatever path is taken; none if
-    it is not over at the end on some path."""
+    """Maps each start to the waits of which one ends it on every path; empty if the
+    transfer is still in flight at the end of some path."""
     left: Container[Operation] = ()
-    """The starts of which some are under way at the end."""
+    """The starts that may be in flight at the end."""
     idle: Operation | None = None
-    """A wait that is reached with nothing under way, unless its loop does not run."""
+    """A wait that runs with nothing in flight, unless its loop does not run."""
 
     def fault_of(self, start: Operation, wait: str) -> Fault | None:
-        """What is wrong with a start, or with a wait for its tag."""
+        """An error in `start`, or in a wait for its tag; None if there is none."""
         if self.idle:
             return Fault(
                 f"{name_of(self.idle)} waits for nothing, expected {name_of(start)} "
@@ -66,11 +66,11 @@ class Waits:
 
 
 class _Unknown(Exception):
-    """What is under way depends on the path that is taken."""
+    """The number of transfers in flight depends on the path."""
 
 
 _UnderWay = tuple[int, frozenset[int]]
-"""How many transfers are under way, and the numbers of the starts of which they are."""
+"""The number of transfers in flight, and the numbers of the starts they may be from."""
 
 _NOTHING: _UnderWay = (0, frozenset())
 
@@ -82,11 +82,11 @@ def waits_in(
     users: Sequence[Operation],
     is_same_in_all_iterations: bool,
 ) -> Waits | None:
-    """How the starts of one element of a tag end, in the region that makes the tag or
-    is given it; None if that depends on the path.
+    """How the starts of one tag element end in `region`, which makes the tag or has it
+    as an argument; None if that depends on the path.
 
-    `users` has all starts and waits. If an iteration of a loop names another element
-    than the one before, `is_same_in_all_iterations` is false.
+    `users` are all starts and waits. `is_same_in_all_iterations` is false if iterations
+    of a loop name different elements.
     """
     walk = _Walk(region, starts, waits, users, is_same_in_all_iterations)
     try:
@@ -114,7 +114,7 @@ class _Walk:
         self._relevant = _by_block(region, users)
         self.ends: dict[Operation, list[Operation]] = {start: [] for start in starts}
         self.idle: Operation | None = None
-        self._choices = 0  # how many are around: a branch may not be taken
+        self._choices = 0  # the number of enclosing branches, which may not be taken
 
     def region(self, region: Region, state: _UnderWay) -> _UnderWay:
         blocks = [b for b in region.blocks if b in self._relevant]
@@ -122,7 +122,7 @@ class _Walk:
             return state
         if len(region.blocks) == 1:
             return self._block(blocks[0], state)
-        for block in blocks:  # what is started in one must be over there
+        for block in blocks:  # a transfer must end in the block that starts it
             if state != _NOTHING or self._block(block, _NOTHING) != _NOTHING:
                 raise _Unknown
         return _NOTHING
@@ -146,7 +146,7 @@ class _Walk:
             return _met(ends)
         if name in _LOOPS or name == "scf.while":
             return self._loop(op, state)
-        for region in op.regions:  # it may run more than once, and all at once
+        for region in op.regions:  # may run several times, also in parallel
             if state != _NOTHING or self.region(region, _NOTHING) != _NOTHING:
                 raise _Unknown
         return state
@@ -181,7 +181,7 @@ class _Walk:
 
 
 def _met(states: Sequence[_UnderWay]) -> _UnderWay:
-    """Where paths meet."""
+    """The state where paths meet."""
     count, under_way = states[0]
     for other, others in states[1:]:
         if other != count:
@@ -193,7 +193,7 @@ def _met(states: Sequence[_UnderWay]) -> _UnderWay:
 def _by_block(
     region: Region, users: Sequence[Operation]
 ) -> Mapping[Block, Sequence[Operation]]:
-    """By block: its operations that are users, or have some inside, in order."""
+    """The operations of each block that are users or contain users, in order."""
     found: dict[Block, dict[Operation, None]] = {}
     for user in users:
         op: Operation | None = user
@@ -206,8 +206,8 @@ def _by_block(
 
 
 def _in_order(ops: Mapping[Operation, None]) -> Sequence[Operation]:
-    """Operations of a block in their order. Looks around one of them: the others are
-    near in a long block."""
+    """Sorts operations of one block. Searches from one of them in both directions,
+    since the others are close in a long block."""
     first = next(iter(ops))
     found, before, after = [first], first.prev_op, first.next_op
     while len(found) < len(ops):

@@ -1,4 +1,4 @@
-"""The memories of a target: what a program's memory spaces are on its machine.
+"""The memories of a target machine, to which the memory spaces of a program refer.
 
     module attributes {dlti.target_system_spec = #dlti.target_system_spec<
       "sram" = #dlti.target_device_spec<
@@ -8,9 +8,10 @@
 
 A device of the module's DLTI target system is a memory if it has a capacity. It is the
 memory of `memref<16xf32, "sram">` and of `tensor<16xf32, "sram">`: its name is the
-memory space, unless `space` says another one. `TargetMemory` has all properties.
+memory space, unless the property `space` gives another one. `TargetMemory` lists all
+properties.
 
-A file says the same, as TOML (or as JSON, if its name ends so):
+A file in TOML (or JSON, if its name ends in `.json`) can describe the same:
 
     [sram]
     capacity = "256KiB"
@@ -62,21 +63,21 @@ BYTES = ("capacity", "base", "alignment", "interleaving")
 
 @dataclass(frozen=True, kw_only=True)
 class Copies:
-    """How data goes from one memory to another.
+    """How data is copied from one memory to another.
 
     Raises `ValueError` for values out of range.
     """
 
-    bandwidth: float  # bytes per nanosecond, GB/s
+    bandwidth: float  # bytes per nanosecond, that is GB/s
     latency: float = 0.0  # nanoseconds until the first byte
-    asynchronous: bool = False  # beside operations, as a DMA engine copies
+    asynchronous: bool = False  # in parallel with operations, as by a DMA engine
 
     def __post_init__(self) -> None:
         _expect("bandwidth", self.bandwidth, self.bandwidth > 0, "more than 0")
         _expect("latency", self.latency, self.latency >= 0, "0 or more")
 
     def time(self, bytes: int) -> int:
-        """Nanoseconds that a copy of so many bytes takes."""
+        """The nanoseconds that a copy of `bytes` bytes takes."""
         return round(self.latency + bytes / self.bandwidth)
 
 
@@ -89,16 +90,16 @@ class TargetMemory:
 
     name: str
     capacity: int  # bytes
-    base: int | None = None  # address of its first byte, if it is known
+    base: int | None = None  # address of the first byte, if known
     alignment: int = 1  # of buffers and arenas, in bytes, a power of two
     banks: int = 1
     interleaving: int = 0  # bytes in one bank before the next; 0: capacity / banks
     readers: Sequence[str] = ("*",)  # patterns of the operations that may read here
-    writers: Sequence[str] = ("*",)  # and of those that may write
+    writers: Sequence[str] = ("*",)  # patterns of the operations that may write here
     copies: Mapping[str, Copies] = field(default_factory=dict[str, Copies])
-    """From here, by the name of the memory that they go to."""
+    """Copies from this memory, by the name of the target memory."""
     space: Attribute | None = None
-    """The memory space of its memrefs; the name as a string by default. "": none."""
+    """The memory space of its memrefs; None: the name as a string; "": no space."""
 
     def __post_init__(self) -> None:
         power = self.alignment > 0 and not self.alignment & (self.alignment - 1)
@@ -120,11 +121,11 @@ class TargetMemory:
         return NoneAttr() if space == StringAttr("") else space
 
     def may_read(self, operation: str) -> bool:
-        """Whether an operation of this name may read what is here."""
+        """Whether an operation with this name may read this memory."""
         return any(fnmatchcase(operation, pattern) for pattern in self.readers)
 
     def may_write(self, operation: str) -> bool:
-        """Whether an operation of this name may write here."""
+        """Whether an operation with this name may write this memory."""
         return any(fnmatchcase(operation, pattern) for pattern in self.writers)
 
 
@@ -136,15 +137,15 @@ def _expect(name: str, value: object, is_right: bool, expected: str) -> None:
 Table = Mapping[str, object]
 
 TargetMemories = Mapping[Attribute, TargetMemory]
-"""By memory space."""
+"""The memories by memory space."""
 
 UNDESCRIBED: TargetMemories = MappingProxyType({})
 
 
 def target_memories(op: Operation) -> TargetMemories:
-    """The memories of the nearest target around an operation; none if there is none.
+    """The memories of the nearest target around `op`; empty if there is no target.
 
-    Raises `LocatedError` if they are not described right.
+    Raises `LocatedError` if their description is invalid.
     """
     around: Operation | None = op
     while around is not None and TARGET not in around.attributes:
@@ -160,9 +161,9 @@ def target_memories(op: Operation) -> TargetMemories:
 def slower_memory(
     memory: TargetMemory, memories: TargetMemories
 ) -> tuple[TargetMemory, Copies, Copies] | None:
-    """Where goes what a memory has no room for: of the larger memories that it has
-    copies to, that with the fastest. With the copies there, and those back; None if
-    there is no such memory."""
+    """The memory to spill to from `memory`, with the copies to it and back: of the
+    larger memories that `memory` has copies to, the one with the highest bandwidth.
+    None if there is no such memory."""
     larger = [m for m in memories.values() if m.capacity > memory.capacity]
     reached = [m for m in larger if m.name in memory.copies]
     if not reached:
@@ -173,11 +174,11 @@ def slower_memory(
 
 
 def read_target(path: str) -> TargetSystemSpecAttr:
-    """The memories that a file describes, as a module's attribute has them.
+    """Reads the memories that a file describes, as the attribute of a module.
 
-    Raises `ValueError` for a file that can't be read, or does not describe them right.
+    Raises `ValueError` for a file that cannot be read, or an invalid description.
     """
-    import json  # here, since programs seldom have such a file
+    import json  # here, since few programs have such a file
     import tomllib
 
     try:
@@ -204,14 +205,14 @@ def read_target(path: str) -> TargetSystemSpecAttr:
 
 
 def describe_target(module: ModuleOp, target: TargetSystemSpecAttr) -> None:
-    """Makes these devices those of a module's target. Its other devices stay."""
+    """Adds the devices of `target` to a module's target, in place of equal names."""
     given = module.attributes.get(TARGET)
     others = given.entries if isinstance(given, TargetSystemSpecAttr) else ()
     devices = {e.key: e.value for e in (*others, *target.entries)}
     module.attributes[TARGET] = TargetSystemSpecAttr(cast(Any, devices))
 
 
-# Tables of values, as files have them
+# Tables of values, as in files
 
 
 def _memories(devices: object) -> Mapping[str, TargetMemory]:
@@ -249,7 +250,7 @@ Made = TypeVar("Made", TargetMemory, Copies)
 
 
 def _made(kind: type[Made], values: Table, **given: object) -> Made:
-    """An object with these fields, if they are of their fields' kinds."""
+    """An object of `kind` with these properties; `ValueError` if one is wrong."""
     names = [f.name for f in fields(kind) if f.name != "name"]
     for name, value in values.items():
         if name not in names:
@@ -284,7 +285,7 @@ _KINDS: Mapping[str, tuple[Callable[[object], bool], str]] = {
     **dict.fromkeys(("readers", "writers"), (_are_names, "a list of operations")),
     "asynchronous": (lambda value: isinstance(value, bool), "true or false"),
 }
-"""Which values properties may have, and what to call them."""
+"""The check of each property's value, and the name of valid values."""
 
 
 def _in_bytes(name: str, value: object) -> object:
@@ -317,7 +318,7 @@ def _by_space(memories: Mapping[str, TargetMemory]) -> TargetMemories:
     return found
 
 
-# Values as attributes
+# Conversion between values and attributes
 
 
 def _value(attribute: Attribute) -> object:

@@ -1,11 +1,11 @@
-"""The workspace that operations need, as declared by the kernels that compute them.
+"""The workspaces that operations need, as declared by the kernels that compute them.
 
     measure_of("native", 2)(op)             plan-workspaces, for two threads
     provide("npu", lambda: bytes_of)        another runtime's kernels
 
-Passes do not depend on a runtime, so kernels are known by name. A table holds the
-modules of this package's own kernels, which are imported on first use; the order of
-imports makes no difference. MLIR attaches external interfaces to operations in this
+Passes do not depend on a runtime, so they know kernels by name. A table names the
+modules of this package's own kernels, which are imported on first use, so the order of
+imports does not matter. MLIR attaches external interfaces to operations in the same
 way.
 """
 
@@ -20,38 +20,40 @@ from ..support.remembering import remembering
 from .tgraph.base import AnyMemRef, TensorOp, is_static
 
 Measure: TypeAlias = Callable[[TensorOp], int]
-"""The bytes that an operation on memrefs takes besides its operands while it runs."""
+"""Returns the bytes of scratch memory that an operation on memrefs needs."""
 
 _measures: dict[str, str | Callable[[], Measure]] = {
     "native": "tensorplan.runtime.program.workspaces:native",
     "numpy": "tensorplan.runtime.program.workspaces:numpy",
 }
-"""What gives the measure, or `module:name` of that, as entry points are written."""
+"""By kernels: a function that returns the measure, or `module:name` of ours, which
+takes the number of threads."""
 
 _known: ContextVar[dict[tuple[str, int], Measure] | None] = ContextVar(
     "_known", default=None
 )
-"""Measures that are in use, by kernels and threads."""
+"""The measures that `measured_once` keeps, by kernels and threads."""
 
 
 def provide(name: str, load: Callable[[], Measure]) -> None:
-    """Makes kernels known; `load` is called whenever they are asked."""
+    """Registers kernels; `measure_of` calls `load` to get their measure."""
     _measures[name] = load
 
 
 def check_kernels(option: str, name: str) -> None:
-    """Raises `ChoiceError` if no kernels have this name, and it is not `none`."""
+    """Raises `ChoiceError` if `name` is neither registered nor `none`."""
     if name != "none" and name not in _measures:
         raise ChoiceError(option, name, ("none", *_measures))
 
 
 def measured_once() -> AbstractContextManager[None]:
-    """Within it all who measure some kernels have one measure, which may remember."""
+    """Within the block, `measure_of` returns one measure per kernels and threads, so a
+    measure can cache its results."""
     return remembering(_known)
 
 
 def measure_of(kernels: str, threads: int) -> Measure:
-    """That of some kernels; ours for so many threads."""
+    """The measure of some kernels; our own kernels use `threads` threads."""
     known = _known.get()
     if known is None:
         known = {}
@@ -63,7 +65,7 @@ def measure_of(kernels: str, threads: int) -> Measure:
 
 
 def workspace_of(op: TensorOp, measure: Measure) -> int:
-    """The bytes to give to an operation on memrefs; 0 if it has a workspace, or sizes
-    that are not static."""
+    """The bytes of workspace to add to an operation on memrefs; 0 if it has a workspace
+    already, or sizes that are not static."""
     types = (cast(AnyMemRef, value.type) for value in op.operands)
     return measure(op) if op.workspace is None and all(map(is_static, types)) else 0

@@ -1,1 +1,1 @@
-"""What all folders may use, without IR: arrays, remarks, threads, the disk cache."""
+"""Helpers without IR for all folders: arrays, remarks, threads, the disk cache."""

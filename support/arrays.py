@@ -1,4 +1,4 @@
-"""NumPy's arrays, as all that compute see them. Knows no IR."""
+"""NumPy arrays: types, addresses and strided views. Knows no IR."""
 
 from collections.abc import Sequence
 from ctypes import c_size_t
@@ -15,13 +15,13 @@ Shape: TypeAlias = tuple[int, ...]
 
 @cache
 def name_of(dtype: DType) -> str:
-    """NumPy's name of a type, which NumPy makes anew each time."""
+    """NumPy's name of `dtype`, cached, since NumPy builds the text in each access."""
     return dtype.name
 
 
 def address(array: Array) -> int:
-    """Where the first element is: `PyArray_DATA` of NumPy's C interface, which
-    `__array_interface__` tells in ten times the time."""
+    """The address of the first element, `PyArray_DATA` in NumPy's C interface.
+    `__array_interface__` takes ten times as long."""
     return c_size_t.from_address(id(array) + object.__basicsize__).value
 
 
@@ -32,8 +32,8 @@ def strided(
     *,
     writeable: bool = True,
 ) -> Array:
-    """NumPy's `as_strided`, for all element types: it cannot read what ml_dtypes'
-    float8_e5m2 calls itself, `<f1`."""
+    """NumPy's `as_strided` for all element types. NumPy's own cannot parse `<f1`, the
+    type string of float8_e5m2 in ml_dtypes."""
     is_readable = array.dtype.str != "<f1"
     seen = array if is_readable else array.view(np.uint8)
     view = as_strided(seen, shape, strides, writeable=writeable)

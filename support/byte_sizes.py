@@ -1,4 +1,4 @@
-"""Bytes as people write them: `4096`, `64MiB`, `1.5GB`."""
+"""Parses sizes in bytes as people write them: `4096`, `64MiB`, `1.5GB`."""
 
 import re
 
@@ -17,8 +17,8 @@ _UNITS = {
 
 
 def parse_size(text: int | str, what: str = "size") -> int:
-    """Bytes. Raises `ValueError` for what is no size, or not above 0."""
-    from decimal import Decimal  # takes a while to load
+    """Returns bytes. Raises `ValueError` for text that is not a size above 0."""
+    from decimal import Decimal  # slow to import
 
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)", str(text))
     unit = _UNITS.get(match[2].upper()) if match else None

@@ -1,11 +1,11 @@
-"""Machine code and plans on disk, for all processes of a user.
+"""A disk cache of machine code and plans, shared by all processes of a user.
 
-What is found there is run, so it has to be the user's: folders and files that belong to
-someone else, or that others can write to, are not touched, and a warning says so. Each
-file starts with a hash of its name and the rest, so a damaged one, or one under another
-name, counts as none. Files are moved into place when complete, so that several
-processes may write at a time. Those that were not used for longest go where there are
-too many; each process looks for that once.
+The cached code is run, so files must belong to the user: folders and files that belong
+to someone else, or that others can write to, are not used, and a warning says so. Each
+file starts with a hash of its name and contents, so a damaged or renamed file counts as
+missing. Files are moved into place when complete, so several processes may write at the
+same time. The least recently used files are deleted if the cache grows too large; each
+process checks this once.
 """
 
 import os
@@ -23,17 +23,17 @@ from .remarks import warn
 DIGEST = 32  # bytes
 
 MOST = 1 << 28
-"""The bytes that files may have together."""
+"""The limit on the total size of the files, in bytes."""
 
 SUFFIXES = (".o", ".in", ".plan")
-"""Of machine code, of what names the file that a function is in, and of plans: other
-files in the folder stay."""
+"""The suffixes of machine code, of indices from functions to machine code files, and of
+plans. Other files in the folder are left alone."""
 
 _warned: set[str] = set()
 
 
 def read(name: str) -> bytes | None:
-    """What is in the file of this name, if there is one to be trusted."""
+    """The contents of the cached file `name`; None if it is missing or not trusted."""
     folder = _folder()
     if folder is None or not _is_trusted(folder, os.stat):
         return None
@@ -53,7 +53,7 @@ def read(name: str) -> bytes | None:
 
 
 def write(name: str, contents: bytes) -> None:
-    """Does nothing where the folder cannot be written to, or is not to be trusted."""
+    """Writes a file, unless the folder is not writable or not trusted."""
     folder = _folder()
     if folder is None:
         return
@@ -73,7 +73,7 @@ def _note_use(file: Path) -> None:
 
 @cache
 def _trim(folder: Path) -> None:
-    """Deletes what was not used for longest, until the rest is no more than `MOST`."""
+    """Deletes the least recently used files until the others take at most `MOST`."""
     with os.scandir(folder) as entries:
         ours = [
             (entry.stat(), entry.path)
@@ -92,8 +92,8 @@ _NO_LINKS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
 
 def _folder() -> Path | None:
-    """`TENSORPLAN_CACHE`, or a folder where the platform has the user's caches; None
-    if that is 0, or for a user without a home."""
+    """`TENSORPLAN_CACHE`, or the platform's cache folder of the user. None if the
+    variable is 0, or for a user without a home folder."""
     if given := os.environ.get("TENSORPLAN_CACHE"):
         return None if given == "0" else Path(given)
     try:
@@ -109,8 +109,8 @@ def _folder() -> Path | None:
 
 
 def _is_trusted(path: Path, stat: Callable[[Path], os.stat_result]) -> bool:
-    """Whether it is the user's alone to write, as far as the platform tells. What is
-    not there is not."""
+    """Whether only the user can write to `path`, as far as the platform tells. False if
+    `path` does not exist."""
     if not hasattr(os, "geteuid"):
         return True
     try:

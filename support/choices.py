@@ -1,4 +1,4 @@
-"""Words that are none of those that are allowed: what to say, and what was meant.
+"""Error messages for words outside a set of choices, with the closest choice.
 
 Imports nothing, so that every folder can use it.
 """
@@ -7,10 +7,10 @@ from collections.abc import Iterable
 
 
 class ChoiceError(ValueError):
-    """A word is none of those that are allowed.
+    """A word is not one of the allowed words.
 
     value: the word.
-    allowed: those that there are.
+    allowed: the allowed words.
     """
 
     def __init__(self, what: str, value: str, allowed: Iterable[str]):
@@ -20,14 +20,14 @@ class ChoiceError(ValueError):
 
 
 def one_of(value: str, allowed: Iterable[str]) -> str:
-    """`'c', expected one of a, b`, with a suggestion if `value` is near to one."""
+    """`'c', expected one of a, b`, with a suggestion if a choice is close."""
     words = list(allowed)
     return f"{value!r}, expected one of {', '.join(words)}{suggest(value, words)}"
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
-    """`; did you mean X?`, or nothing if no known word is near."""
-    from difflib import get_close_matches  # few words are wrong
+    """`; did you mean 'X'?`, or an empty text if no known word is close to `word`."""
+    from difflib import get_close_matches  # here, since few words are wrong
 
     near = get_close_matches(word, list(known), n=1)
     return f"; did you mean {near[0]!r}?" if near else ""

@@ -1,14 +1,14 @@
-"""What is not installed, and which command brings it: said alike everywhere.
+"""The message for a missing optional package: which command installs it.
 
-Imports nothing of ours, so that every folder can use it.
+Imports nothing from tensorplan, so that every folder can use it.
 """
 
 
 def missing(what: str, extra: str, error: Exception) -> str:
     """`JAX is needed: pip install '.[jax]' in tensorplan's checkout (...)`.
 
-    what: which feature needs which package.
-    extra: the one of pyproject.toml that has the package. tensorplan is in no index,
-        so pip takes it from a checkout.
+    what: the feature and the package that it needs.
+    extra: the extra of pyproject.toml with the package. tensorplan is in no package
+        index, so pip installs it from a checkout.
     """
     return f"{what}: pip install '.[{extra}]' in tensorplan's checkout ({error})"

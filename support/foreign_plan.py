@@ -2,7 +2,7 @@
 
 Readers in `frontends/plans/` write it, and `checking/foreign.py` audits it. A plan is a
 list of steps in the order in which they run. A step reads values and writes values, and
-each value has its bytes in a memory. A value can be handed on under a new name without
+each value has its bytes in a memory. A value can be forwarded under a new name without
 being moved, which is how loops, branches and calls pass values.
 """
 
@@ -18,7 +18,7 @@ Positions: TypeAlias = "npt.NDArray[np.int64]"
 
 
 class ForeignPlanError(Exception):
-    """A file that holds no plan that can be read."""
+    """A file holds no readable plan."""
 
     def __init__(self, reason: str, place: str):
         self.place = place
@@ -27,7 +27,7 @@ class ForeignPlanError(Exception):
 
 
 class Region(NamedTuple):
-    """Bytes of a memory."""
+    """A range of bytes in a memory."""
 
     memory: str
     offset: int
@@ -48,25 +48,25 @@ class Memory(NamedTuple):
 
     size: int  # bytes
     kind: str
-    """What it is allocated for: `temporary`, `argument`, `result`, `constant`; or where
-    it is, if not on the device: `host`."""
+    """The purpose of the allocation: `temporary`, `argument`, `result`, `constant`; or
+    its place, if that is not the device: `host`."""
 
 
 class Value(NamedTuple):
-    """Contents that a step writes once; a name stands for one value in a plan."""
+    """Contents that one step writes, once. Names are unique in a plan."""
 
     name: str
     region: Region
     type: str = ""  # as the other compiler prints it
-    origin: str = ""  # what it is in the user's program: `weights[0]`, `jit(f)/add`
-    location: str = ""  # there: `file:line:col`
+    origin: str = ""  # its place in the user's program: `weights[0]`, `jit(f)/add`
+    location: str = ""  # the source location: `file:line:col`
 
 
 class Elements(NamedTuple):
-    """Which elements a step reads before it writes which, where both share bytes.
+    """The order of a step's element accesses to a read and a write that share bytes.
 
-    The k-th position in `written` is computed from the k-th ones in each of `read`.
-    Positions are bytes from the start of the value, or -1 for none.
+    The element at `written[k]` is computed from the elements at `r[k]` for each `r` in
+    `read`. Positions are bytes from the start of the value, or -1 for none.
     """
 
     written: Positions
@@ -75,15 +75,15 @@ class Elements(NamedTuple):
 
 
 class Unknown(NamedTuple):
-    """It is not known which elements a step reads before it writes which."""
+    """The order in which a step reads and writes elements is not known."""
 
     reason: str  # `the window's start is computed`
     is_refuted: bool = False
-    """Whether some element is certainly read after it was overwritten."""
+    """Whether some element is known to be read after it was overwritten."""
 
 
 Access: TypeAlias = Elements | Unknown | None
-"""None: what the step overwrites, it has read before; the step promises so."""
+"""None: the step promises to read all bytes before it overwrites them."""
 
 
 def _promises_nothing(read: int, write: int) -> Access:
@@ -100,15 +100,15 @@ class Step:
     writes: Sequence[Value] = ()
     location: str = ""
     access: Callable[[int, int], Access] = _promises_nothing
-    """Of a read and a write, by their numbers, whose bytes overlap."""
+    """Describes a read and a write, given by index, that share bytes."""
     is_copy: bool = False
-    """Whether it writes the contents of its operand, in the same order."""
+    """Whether the step copies its operand, with the elements in the same order."""
     scratch: Sequence[Value] = ()
-    """What it writes besides, as scratch memory: no step reads it."""
+    """Scratch memory that the step also writes, and that no step reads."""
 
 
 class HandedOn(NamedTuple):
-    """From here on `new` is another name for `old`, in the same bytes."""
+    """After this, `new` is another name for `old`, in the same bytes."""
 
     old: Value
     new: Value
@@ -116,23 +116,23 @@ class HandedOn(NamedTuple):
 
 @dataclass(frozen=True)
 class Loop:
-    """Runs `condition`, and while that holds, `body` and `condition` again."""
+    """Runs `condition`, and while it holds, `body` and `condition` again."""
 
     name: str
     condition: "Block"
     body: "Block"
     entering: Sequence[HandedOn]
-    """Initial values to the arguments of condition and body."""
+    """From initial values to the arguments of condition and body."""
     repeating: Sequence[HandedOn]
-    """What the body returns to the arguments."""
+    """From the values that the body returns to the arguments."""
     leaving: Sequence[HandedOn]
-    """The arguments to the results."""
+    """From the arguments to the results."""
     location: str = ""
 
 
 @dataclass(frozen=True)
 class Branch:
-    """Runs one of the blocks, each of which ends by handing on its results."""
+    """Runs one of the blocks, each of which ends by forwarding its results."""
 
     name: str
     choices: Sequence["Block"]
@@ -148,28 +148,28 @@ class ForeignPlan:
     memories: Mapping[str, Memory]
     steps: Block
     given: Sequence[Value]
-    """In their bytes before the first step: arguments and constants."""
+    """Arguments and constants, which are in memory before the first step."""
     kept: Sequence[Value]
-    """In their bytes after the last step: results, and what no step may overwrite."""
+    """Results and other values that must be in memory after the last step."""
     assumptions: Sequence[str] = ()
-    """What the proof takes for granted about the other compiler's code."""
+    """Properties of the other compiler's code that the proof assumes."""
     not_understood: Mapping[str, int] = field(default_factory=dict[str, int])
-    """What the reader left out, and how often."""
+    """The kinds of things that the reader left out, and how often."""
     scratch: Sequence[Region] = ()
-    """What kernels use within steps, if the plan does not say within which."""
+    """Scratch memory of kernels, if the plan does not name the steps that use it."""
     is_trace: bool = False
-    """Whether steps are only times, and say nothing of what depends on what."""
+    """Whether steps are only points in time, without data dependences."""
     devices: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Of the memories, if they are segments of PyTorch's caching allocator."""
+    """The device of each memory, if memories are segments of PyTorch's allocator."""
 
     @property
     def bytes(self) -> int:
-        """Of all memories."""
+        """The size of all memories together."""
         return sum(memory.size for memory in self.memories.values())
 
 
 def steps_in(block: Block) -> Sequence[Step]:
-    """All steps in textual order, those of loops and branches included."""
+    """All steps in textual order, including those nested in loops and branches."""
     found: list[Step] = []
     for item in block:
         match item:

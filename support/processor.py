@@ -1,4 +1,4 @@
-"""Which processors kernels are for. Imports nothing but choices."""
+"""The level of processors that kernels are compiled for. Imports only choices."""
 
 import os
 
@@ -14,13 +14,13 @@ LEVELS = {
     "x86-64-v3": frozenset(_V3.split()),
     "x86-64-v4": frozenset(_V4.split()),
 }
-"""Levels of x86-64, with the features that programs may use, as LLVM names them."""
+"""Levels of x86-64 with the features that code may use, in LLVM's names."""
 
 
 def level() -> str | None:
-    """The level of processors that all kernels are to run on; None for this machine's.
+    """The level of processors that all kernels must run on; None for this machine.
 
-    Raises `ChoiceError` for a variable that is no such level.
+    Raises `ChoiceError` if the variable names no level.
     """
     given = os.environ.get(VARIABLE)
     if given and given not in LEVELS:

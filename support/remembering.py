@@ -1,4 +1,4 @@
-"""What is found once while something goes on, such as a run of passes.
+"""Memoization for the duration of a task, such as a run of passes.
 
 Imports nothing, so that every folder can use it.
 """
@@ -14,7 +14,7 @@ _V = TypeVar("_V")
 
 @contextmanager
 def remembering(memory: ContextVar[dict[_K, _V] | None]) -> Generator[None]:
-    """Within it, the variable has a dictionary: within another, the outer one's."""
+    """Sets `memory` to a dictionary within the block; a nested block shares it."""
     known = memory.get()
     token = memory.set({} if known is None else known)
     try:

@@ -1,4 +1,4 @@
-"""What a program takes and gives, as its callers see it: inputs and results."""
+"""The inputs and results of a program, as its callers see them."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from .arrays import DType, Shape
 
 @dataclass(frozen=True)
 class Slot:
-    """An input or a result. Numbers are of rank 0."""
+    """An input or a result. A scalar has rank 0."""
 
     shape: Shape
     """Sizes may be symbolic (`tensorplan.dialects.sizes.symbolic`)."""
@@ -18,19 +18,20 @@ class Slot:
 class Input(Slot):
     is_variable: bool
     is_parameter: bool
-    """Whether it is the same in every run (`tgraph.parameter`)."""
+    """Whether the contents are the same in every run (`tgraph.parameter`)."""
     is_donated: bool = False
-    """Whether its memory is given up (`tgraph.donated`)."""
+    """Whether the caller gives up the memory (`tgraph.donated`)."""
     name: str = ""
-    """What the model that the program came from calls it."""
+    """The name in the model that the program was imported from."""
 
     @property
     def is_written(self) -> bool:
-        """Whether a run may change it."""
+        """Whether a run may change the contents."""
         return self.is_variable or self.is_donated
 
 
 @dataclass(frozen=True)
 class Result(Slot):
     input: int | None
-    """The number of the input, a variable, whose new contents this result is."""
+    """The index of the input, a variable, whose new contents this result holds; None
+    for other results."""

@@ -1,18 +1,19 @@
-"""How many threads programs use. Imports nothing of ours."""
+"""The number of threads that programs use. Imports nothing from tensorplan."""
 
 import os
 
 VARIABLE = "TENSORPLAN_THREADS"
 
 MOST = 1024
-"""More threads than that are a slip: each has a stack, and may have a workspace."""
+"""A larger number is taken for a mistake: each thread has a stack, and may have a
+workspace."""
 
 
 def available() -> int:
-    """The threads of a program that is not told: as many as `TENSORPLAN_THREADS` says,
-    or one for each processor that this process may run on.
+    """The default number of threads: `TENSORPLAN_THREADS` if set, else one for each
+    processor that this process may run on.
 
-    Raises `ValueError` for a variable that is no such number.
+    Raises `ValueError` if the variable is not a number from 1 to `MOST`.
     """
     if given := os.environ.get(VARIABLE):
         if not given.isdecimal() or not 1 <= int(given) <= MOST:
@@ -24,8 +25,8 @@ def available() -> int:
 
 
 def checked(threads: int | None) -> int:
-    """`threads`, or `available()` for None. Raises `ValueError` for less than 1, and
-    for more than `MOST`."""
+    """Returns `threads`, or `available()` for None. Raises `ValueError` for a number
+    below 1 or above `MOST`."""
     if threads is None:
         return available()
     if isinstance(threads, bool) or not 1 <= threads <= MOST:

@@ -1,21 +1,21 @@
-"""What of a program is stored, where, and until when: decided here, once.
+"""Decides what of a program is stored, where, and until when.
 
-    storage = storage_of(block)       of a block on tensors, its operations in order
-    storage.places[value]             where a value lies
-    storage.steps                     what is done to memory, operation by operation
-    peaks(storage, alignment)         the most bytes that live at once, by device
-    during(storage, alignment)        the same for each operation
+    storage = storage_of(block)       for a block on tensors
+    storage.places[value]             the buffer and the layout of a value
+    storage.steps                     the actions on memory, operation by operation
+    peaks(storage, alignment)         the most bytes that are live at once, by device
+    during(storage, alignment)        the most bytes that are live in each operation
     arenas(storage, **options)        the bytes of each device's arena
-    at_least(storage, **options)      a bound of these that is found in less time
+    at_least(storage, **options)      a lower bound of their sum, found in less time
 
-`tgraph-bufferize` writes down what it says; who has to know what a program will store,
-before there are memrefs, asks it too. (XLA's heap simulator computes a module's minimum
-memory from the same alias analysis as the run that assigns offsets.)
+`tgraph-bufferize` implements these decisions. Passes that must know what a program will
+store before there are memrefs use the same analysis. (XLA's heap simulator computes a
+module's minimum memory from the same alias analysis as the offset assignment.)
 
-buffers.py    buffers, places in them, and what is done to them
-storage.py    what becomes of each operation of a block
-lifetimes.py  when buffers are live, through loops and branches
-arenas.py     what plan-memory will make of that
+buffers.py    buffers, places in them, and actions on them
+storage.py    the decisions for each operation of a block
+lifetimes.py  live ranges of buffers, through loops and branches
+arenas.py     predicts the arenas that plan-memory will make
 """
 
 from .arenas import arenas, at_least

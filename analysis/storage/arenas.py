@@ -1,7 +1,7 @@
-"""How many bytes plan-memory will need for a block, without a program on memrefs.
+"""Predicts the arenas that plan-memory will make for a block on tensors.
 
-What lives when is the same in both (lifetimes.py), and so is who decides where it goes
-(planning/arena.py).
+Live ranges are the same as in the program on memrefs (lifetimes.py), and the same code
+places the buffers (planning/arena.py).
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ def arenas(
 ) -> Mapping[str | None, int]:
     """The bytes of each device's arena, for static sizes and no streams.
 
-    workspace: what kernels take while they run, if that is to lie there, too.
+    workspace: the bytes that kernels need while they run, if the arenas include them.
     """
     return {
         device: _arena(lives, reuse_outputs)
@@ -33,10 +33,10 @@ def arenas(
 def at_least(
     storage: Storage, *, alignment: int, reuse_outputs: bool, workspace: Workspace
 ) -> int:
-    """Bytes that the arenas of all devices together have in any case: what lives at
-    once and does not fit into outputs.
+    """A lower bound of the sum of all arenas in bytes: the peak of live bytes, without
+    those that fit into outputs.
 
-    workspace: what kernels take at least.
+    workspace: a lower bound of the bytes that kernels need.
     """
     return sum(
         _live(lives.own) - reuse_outputs * sum(b.size for b in lives.outputs)
@@ -45,7 +45,7 @@ def at_least(
 
 
 def _live(buffers: Sequence[Buffer]) -> int:
-    """The most bytes of buffers that live at once, wherever they may lie."""
+    """The peak of live bytes, without alignment."""
     return Problem([replace(b, pool="", alignment=1) for b in buffers]).lower_bound
 
 

@@ -1,4 +1,4 @@
-"""Buffers, places in them, and what is done to them: the words of this analysis."""
+"""Buffers, places in them, and actions on them: the data types of this analysis."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,35 +13,35 @@ from ...dialects.tgraph.structure import IfOp, WhileOp
 from ..layout import Layout
 
 SMALL_CONSTANT = 1024
-"""Up to this size, in bytes, a constant is a global even if it is a single number."""
+"""Constants of up to this size, in bytes, are globals even if they are one number."""
 
 
 class Home(Enum):
-    """Whose memory a buffer is."""
+    """Who owns a buffer's memory."""
 
     OWN = "own"  # allocated and freed in its block
-    ARGUMENT = "argument"  # the caller's, to be read only
-    DONATED = "donated"  # the caller's, given up
+    ARGUMENT = "argument"  # the caller's, read-only
+    DONATED = "donated"  # the caller's, which it gives up
     PARAMETER = "parameter"  # the caller's, the same in every run
-    RESULT = "result"  # the caller's, to be written only
-    VARIABLE = "variable"  # the caller's, or of a loop that the block is in
+    RESULT = "result"  # the caller's, write-only
+    VARIABLE = "variable"  # the caller's, or that of a loop around the block
     CONSTANT = "constant"  # the module's
-    OUTSIDE = "outside"  # of the block around the region that this block is
-    UNKNOWN = "unknown"  # of an operation that is not tgraph's
+    OUTSIDE = "outside"  # that of the block around this region
+    UNKNOWN = "unknown"  # that of an operation of another dialect
 
 
 @dataclass(eq=False, slots=True)
 class TensorBuffer:
-    """A block of memory that values lie in."""
+    """A block of memory that holds values."""
 
-    type: AnyTensor  # of all of it
+    type: AnyTensor  # of the whole buffer
     home: Home
     name: str | None = None
     last: int = -1  # the position after which no value in it is read
     values: list[SSAValue] = field(default_factory=list[SSAValue])
-    """What lies in it; in a variable, at the operation that is looked at."""
-    outside: "TensorBuffer | None" = None  # what this is in the block around the region
-    layout: Layout = field(init=False)  # of all of it, in order
+    """The values that it holds; for a variable, at the current operation."""
+    outside: "TensorBuffer | None" = None  # the same buffer in the surrounding block
+    layout: Layout = field(init=False)  # of the whole buffer, row-major
 
     def __post_init__(self) -> None:
         self.layout = Layout.contiguous(shape_of(self.type))
@@ -56,12 +56,12 @@ class TensorBuffer:
 
     @property
     def is_reusable(self) -> bool:
-        """Whether others may lie there while no value in it is needed."""
+        """Whether other values may use the memory while its own values are dead."""
         return self.home in (Home.DONATED, Home.RESULT, Home.VARIABLE)
 
     @property
     def root(self) -> "TensorBuffer":
-        """What this is outside of all regions."""
+        """The same buffer outside of all regions."""
         return self if self.outside is None else self.outside.root
 
     def seen_inside(self, home: Home = Home.OUTSIDE) -> "TensorBuffer":
@@ -70,27 +70,27 @@ class TensorBuffer:
 
 
 class Place(NamedTuple):
-    """Where a tensor value lies: in a buffer, with this layout."""
+    """The place of a tensor value: a buffer, and a layout in it."""
 
     buffer: TensorBuffer
     layout: Layout
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is the buffer itself, rather than a view of it."""
+        """Whether the place is the whole buffer in order, rather than a view of it."""
         layout, whole = self.layout, self.buffer.layout
         return layout is whole or (layout.shape == whole.shape and layout.is_contiguous)
 
 
 def whole(buffer: TensorBuffer, value: SSAValue | None = None) -> Place:
-    """All of a buffer, in the shape of a value if one is given."""
+    """The whole buffer as a place, in the shape of `value` if it is given."""
     if value is None or value.type is buffer.type:
         return Place(buffer, buffer.layout)
     return Place(buffer, Layout.contiguous(shape_of(tensor_type_of(value.type))))
 
 
 class At(NamedTuple):
-    """A place that an operation reads or writes, as this value."""
+    """A place that an operation reads or writes, and the value that it holds."""
 
     place: Place
     value: SSAValue | None = None  # None: the buffer itself
@@ -101,68 +101,68 @@ class At(NamedTuple):
 
     @property
     def memref(self) -> Place:
-        """The place outside of all regions, with the strides that its type implies."""
+        """The place in the outermost buffer, with the strides that its type implies."""
         buffer, layout = self.place
         if layout.is_contiguous:
             layout = Layout.contiguous(layout.shape)
         return Place(buffer.root, layout)
 
 
-# What is done, in order.
+# Actions, which are executed in order.
 
 
 class Allocate(NamedTuple):
-    """A buffer's memory begins."""
+    """Allocates a buffer."""
 
     buffer: TensorBuffer
 
 
 class Free(NamedTuple):
-    """A buffer's memory ends."""
+    """Frees a buffer."""
 
     buffer: TensorBuffer
 
 
 class MakeView(NamedTuple):
-    """A place in a buffer is named, for all that comes in its block."""
+    """Makes a view of a buffer, for the rest of the block."""
 
     at: At
 
 
 class Copy(NamedTuple):
-    """The contents of a place are copied to another."""
+    """Copies the contents of one place to another."""
 
     source: At
     target: At
-    serves: Operation  # whose stream it runs on
-    saves: bool = False  # what a variable held, before it is written
+    serves: Operation  # the operation whose stream it runs on
+    saves: bool = False  # whether it saves a variable's contents before a write
 
 
 class Run(NamedTuple):
-    """An operation computes into buffers."""
+    """Runs an operation, which computes into buffers."""
 
     op: Operation
     inputs: Sequence[At]
     outs: Sequence[At]
     overwritable: Sequence[int] = ()
-    """The inputs whose buffer the first result takes over if nobody reads it later."""
+    """The inputs whose buffer the first result takes over if nothing reads it later."""
     elementwise: Sequence[int] = ()
-    """All inputs that the first result may lie over; none where neither is in
-    memory that may be reused."""
+    """All inputs that may share bytes with the first result. Empty if neither inputs
+    nor result are in reusable memory."""
 
 
 class Loop(NamedTuple):
-    """The regions of a loop run, on buffers that it carries."""
+    """Runs the regions of a loop on the buffers that it carries."""
 
     op: WhileOp
-    flag: TensorBuffer  # what the condition is computed into
+    flag: TensorBuffer  # holds the condition
     carried: Sequence[TensorBuffer]
     condition: "Storage"
     body: "Storage"
 
 
 class Branch(NamedTuple):
-    """One of two regions runs."""
+    """Runs one of two regions."""
 
     op: IfOp
     predicate: At
@@ -170,7 +170,7 @@ class Branch(NamedTuple):
 
 
 class Global(NamedTuple):
-    """A constant that the module holds is named."""
+    """Makes a constant of the module accessible."""
 
     op: ConstantOp
     buffer: TensorBuffer
@@ -181,25 +181,26 @@ Action: TypeAlias = Allocate | Free | MakeView | Copy | Run | Loop | Branch | Gl
 
 @dataclass(eq=False)
 class Storage:
-    """What is stored for one block, which sees nothing from outside."""
+    """The storage decisions for one block, which uses no values from outside."""
 
     block: Block
     variables: dict[SSAValue, TensorBuffer] = field(
         default_factory=dict[SSAValue, TensorBuffer]
     )
-    """By argument."""
+    """The buffer of each variable, by argument."""
     places: dict[SSAValue, Place] = field(default_factory=dict[SSAValue, Place])
-    """Where each value lies; what is saved of a variable, where it is saved."""
+    """The place of each value. If a variable's contents were saved, the saved copy."""
     results: Sequence[TensorBuffer] = ()
-    """What the terminator's operands are delivered to."""
+    """The buffers to which the terminator's operands are written."""
     steps: list[tuple[Operation, Sequence[Action]]] = field(
         default_factory=list[tuple[Operation, Sequence[Action]]]
     )
-    """What each operation does, in order."""
+    """The actions of each operation, in order."""
     early: dict[SSAValue, Operation] = field(default_factory=dict[SSAValue, Operation])
-    """What lies where an operation puts it before that operation runs: the latter."""
+    """Values that are computed into their later place in advance, by value: the
+    operation that would have put them there."""
 
     def buffer_of(self, argument: SSAValue) -> TensorBuffer:
-        """What a tensor argument of the block is."""
+        """The buffer of a tensor argument of the block."""
         variable = self.variables.get(argument)
         return variable or self.places[argument].buffer

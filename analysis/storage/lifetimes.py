@@ -1,10 +1,10 @@
-"""When buffers are live, through loops and branches; and the most bytes that are.
+"""Computes live ranges through loops and branches, and the peak of live bytes.
 
-Each action is a step, and so is each end of a region: as many as there will be
-operations on memrefs, so what lives when is what plan-memory will find
-(analysis/control_flow.py). What a loop uses from outside is live in all of it, unless
-it is written anew first; a buffer that one region of a branch uses alone is not live in
-the other (analysis/liveness.py).
+Each action is a step, and so is each end of a region. The steps correspond to the
+operations of the later program on memrefs, so live ranges are those that plan-memory
+will find (analysis/control_flow.py). A buffer from outside that a loop uses is live in
+the whole loop, unless the loop overwrites it first; a buffer that only one region of a
+branch uses is not live in the other (analysis/liveness.py).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -42,27 +42,27 @@ from .buffers import (
 )
 
 Workspace: TypeAlias = Callable[[Run], int]
-"""The bytes that the kernel of an operation takes while it runs."""
+"""Returns the bytes of scratch memory that the kernel of an operation needs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lives:
-    """What lives when on a device, in the steps of the function; each in the pool of
-    its element type."""
+    """The live ranges of a device's buffers, in steps of the function. Each buffer has
+    the pool of its element type."""
 
     own: list[problem.Buffer] = field(default_factory=list[problem.Buffer])
-    """In the order in which they are allocated."""
+    """Buffers of the arena, in the order of their allocation."""
     outputs: list[problem.Buffer] = field(default_factory=list[problem.Buffer])
-    """The caller's, in whose memory others may lie, outside of these steps."""
+    """Buffers of the caller. Others may use their memory outside of these steps."""
     hand_overs: dict[tuple[int, int], Sequence[HandOver]] = field(
         default_factory=dict[tuple[int, int], Sequence[HandOver]]
     )
-    """Where own buffers and outputs, by number, may have the same bytes."""
+    """The steps in which an own buffer and an output, by index, may share bytes."""
 
 
 def peaks(storage: Storage, alignment: int) -> Mapping[str | None, int]:
-    """The most bytes of own buffers that live at once, on each device, if every offset
-    is a multiple of `alignment` bytes: what no plan can do without."""
+    """The peak of live bytes of own buffers on each device, if every offset is a
+    multiple of `alignment` bytes. It is a lower bound for every plan."""
     return {
         device: problem.Problem([replace(b, pool="") for b in lives.own]).lower_bound
         for device, lives in lifetimes(storage, alignment).items()
@@ -76,13 +76,12 @@ def during(
     reuse_outputs: bool = False,
     workspace: Workspace | None = None,
 ) -> Mapping[str | None, Sequence[int]]:
-    """The most bytes that live while each operation of the block runs, on each device,
-    if every buffer takes a multiple of `alignment` bytes.
+    """The most bytes that are live while each operation of the block runs, on each
+    device, if every buffer takes a multiple of `alignment` bytes.
 
-    Where an operation does nothing: the bytes that live on beyond it.
-
-    reuse_outputs: whether not to count what plan-memory will place in outputs.
-    workspace: what kernels take while they run, if that is to be counted, too.
+    For an operation without steps, the bytes that are live across it.
+    reuse_outputs: leaves out the buffers that plan-memory will place in outputs.
+    workspace: the bytes that kernels need while they run, if they are included.
     """
     walk = _Walk(storage, workspace)
     found: dict[str | None, Sequence[int]] = {}
@@ -108,24 +107,24 @@ def during(
 def lifetimes(
     storage: Storage, alignment: int, workspace: Workspace | None = None
 ) -> Mapping[str | None, Lives]:
-    """What lives when, on each device that has own buffers."""
+    """The live ranges on each device that has own buffers."""
     return _Walk(storage, workspace).lives(alignment)
 
 
 class _Walk:
-    """The accesses of buffers, as steps in nodes that follow one another."""
+    """The accesses of buffers, by step; the steps form the nodes of a flow graph."""
 
     def __init__(self, storage: Storage, workspace: Workspace | None = None) -> None:
         self.nodes = [BasicBlock(0)]
         self.node_of: list[int] = []
-        """By step."""
+        """The node of each step."""
         self._begin: dict[TensorBuffer, int] = {}
         self._accesses: dict[TensorBuffer, dict[int, bool]] = {}
-        """By step: whether all of the buffer is written, and nothing of it read."""
+        """By step: whether it writes the whole buffer and reads nothing of it."""
         self._workspace = workspace
         self._hand_overs: dict[tuple[TensorBuffer, TensorBuffer], list[HandOver]] = {}
         self.starts = [*self._add(storage), len(self.node_of)]
-        """The first step of each operation, and of what follows."""
+        """The first step of each operation, and the step after the last operation."""
         end = self._step()
         tensors = (a for a in storage.block.args if is_tensor(a.type))
         given = map(storage.buffer_of, tensors)
@@ -137,7 +136,7 @@ class _Walk:
                 self._accesses[buffer].setdefault(end, False)
 
     def lives(self, alignment: int) -> Mapping[str | None, Lives]:
-        """What lives when; own buffers at multiples of `alignment` bytes, or more."""
+        """The live ranges, with own buffers aligned to at least `alignment` bytes."""
         units: dict[str | None, int] = {}
         for buffer in self._begin:
             device, element = device_of(buffer.type), buffer.type.element_type
@@ -167,7 +166,7 @@ class _Walk:
         return found
 
     def _add(self, storage: Storage) -> Sequence[int]:
-        """The actions of a block; the first step of each operation."""
+        """Adds the actions of a block; returns the first step of each operation."""
         starts: list[int] = []
         for _, actions in storage.steps:
             starts.append(len(self.node_of))
@@ -209,7 +208,7 @@ class _Walk:
     def _hand_over(
         self, inputs: Sequence[At], out: At, elementwise: Sequence[int]
     ) -> None:
-        """Notes what the last step may compute in the same bytes."""
+        """Notes the pairs of buffers that may share bytes in the last step."""
         target = out.place.buffer.root
         for index in elementwise:
             source = inputs[index].place.buffer.root
@@ -241,12 +240,12 @@ class _Walk:
             with_element(with_shape(beside, (size,)), i8), Home.OWN
         )
         self._allocate(workspace)
-        # It is as large as it has to be for operands that lie apart.
+        # The workspace has the size needed if operands and results do not overlap.
         self._access(run.inputs, [*run.outs, At(whole(workspace))])
         self._step()
 
     def _node(self, *before: int) -> int:
-        """Starts a node that comes after others."""
+        """Starts a node whose predecessors are the nodes in `before`."""
         self.nodes.append(BasicBlock(len(self.node_of)))
         for node in before:
             link(self.nodes, node, len(self.nodes) - 1)

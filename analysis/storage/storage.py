@@ -1,29 +1,30 @@
-"""What becomes of each operation of a block: where its results lie, and what is copied.
+"""Decides for each operation of a block where its results are, and what is copied.
 
-* A result or assigned value is computed straight into its destination.
+* A result or assigned value is computed directly into its destination.
 * An operation takes over the buffer of an operand that it may overwrite
-  (`TensorOp.overwritable`) and that nobody reads afterwards.
-* So does a result in destination style (analysis/destinations.py), which other dialects
-  have: it lies in the buffer of its destination, of an operand that it may overwrite,
-  or in a new one.
-* Reshape, transpose, slice, broadcast and reverse are views, unless no strides can say
-  the result: then what they view is stored in order first.
-* A view that the block passes on is copied to its result where the view is made, and
-  read there: what it is a view of is often larger, and need not live to the end.
-* A read variable is used in place. What of its contents is still needed when it is
-  written is copied just before.
-* What a loop carries lies in one buffer each, made outside: that of what it starts
-  from, if nobody reads this any more; that of the result that it becomes; or a new
-  one. The next iteration's values are written there as a variable's are.
-* A result of a branch lies where an input does that one region passes on as it and the
-  other reads no more once it has computed its own, if nobody reads this any more.
-* Constants that are small or not a single number are the module's; the others are
-  filled in where they are needed.
-* Operands of a concatenation in place lie in it (analysis/concatenations.py), and what
-  an update puts in over what it replaces (analysis/updates.py).
-
-Groups of operations can be given, each of which counts as the fusion that it is to
-become (analysis/operations.py): what is inside of it is stored nowhere.
+  (`TensorOp.overwritable`) and that nothing reads afterwards.
+* The result of another dialect's operation in destination style
+  (analysis/destinations.py) takes over the buffer of its destination, or of an operand
+  that the operation may overwrite, or gets a new buffer.
+* Reshape, transpose, slice, broadcast and reverse are views. If no strides describe the
+  result, their source is first copied to a contiguous buffer.
+* A view that the terminator yields is copied to the result at once, and later readers
+  use the copy: its source is often larger, and need not live until the end.
+* A variable is read in place. If its contents are still needed when it is written, they
+  are copied just before the write.
+* Each value that a loop carries has one buffer, allocated outside of the loop: the
+  buffer of the initial value, if nothing reads that later; the destination of the
+  result; or a new one. The next iteration's value is written there like a variable's.
+* The result of a branch takes over the buffer of an input that nothing reads later, if
+  one region yields the input as that result, and the other has read the input for the
+  last time before it computes the result.
+* Constants that are small, or not a single number, are globals of the module; others
+  are filled where they are needed.
+* The operands of a concatenation in place lie in its result
+  (analysis/concatenations.py), and the part that an update writes lies over the part
+  that it replaces (analysis/updates.py).
+The caller may give groups of operations that will become fusions. Each counts as one
+operation (analysis/operations.py), and values inside of it are not stored.
 """
 
 from collections import ChainMap
@@ -89,10 +90,10 @@ from .buffers import (
 
 
 def storage_of(block: Block, groups: Sequence[Fused] = ()) -> Storage:
-    """Of a function's block, or of a region's alone, whose surroundings are unknown.
+    """The storage of a function's block, or of a region's block on its own.
 
-    Arguments lie in the memory of whoever runs the block; so does what it ends with.
-    Each of the groups counts as one operation in the place of its last.
+    Arguments and the terminator's operands lie in memory of the block's caller. Each
+    group counts as one operation at the position of its last one.
     """
     return _stored(block, groups) if groups else once(block, _stored, block)
 
@@ -113,10 +114,10 @@ def _stored(block: Block, groups: Sequence[Fused] = ()) -> Storage:
 
 
 class _Block(Storage):
-    """Decides, operation by operation.
+    """Decides operation by operation.
 
-    Who makes one says where the arguments lie (`put`, `variables`) and gives a buffer
-    for each value that the terminator passes on (`run`).
+    Its creator sets the places of arguments (`put`, `variables`), and passes a buffer
+    for each operand of the terminator to `run`.
     """
 
     def __init__(self, block: Block, groups: Sequence[Fused] = ()):
@@ -124,22 +125,22 @@ class _Block(Storage):
         self._operations = Operations(block, groups)
         self._ops = self._operations.ops
         self._position = self._operations.position
-        self._actions: list[Action] = []  # of the operation that is looked at
-        self._at = 0  # its position
+        self._actions: list[Action] = []  # of the current operation
+        self._at = 0  # the position of the current operation
         self._copied = _copied_views(self._operations)
         self._last_uses = _last_uses(self._operations, self._copied)
         self._destinations: dict[SSAValue, TensorBuffer] = {}
         self._parts: dict[SSAValue, Part] = {}
-        self._joined: dict[SSAValue, Place] = {}  # of concatenations in place
+        self._joined: dict[SSAValue, Place] = {}  # results of concatenations in place
         self._updates: dict[SSAValue, Update] = {}
         self._allocated = 0
         self._ends: dict[int, list[tuple[int, TensorBuffer]]] = {}
-        """Own buffers, numbered, by the position after which they may be freed."""
+        """Own buffers with numbers, by the position after which they may be freed."""
         self._constants: dict[tuple[Attribute, AnyTensor], TensorBuffer] = {}
         self._viewed: MutableMapping[Place, None] = {}
 
     def run(self, results: Sequence[TensorBuffer] = ()) -> Storage:
-        """Goes through the block; what it ends with is to be in `results`."""
+        """Processes the block; the terminator's operands are stored in `results`."""
         self.results = results
         self._find_destinations()
         for at, op in enumerate(self._ops):
@@ -153,8 +154,8 @@ class _Block(Storage):
         return self
 
     def _find_destinations(self) -> None:
-        """What is computed straight into a result, a concatenation or what an update
-        changes, or by a loop into a variable."""
+        """Finds values that are computed directly into a result, a concatenation, or
+        the operand of an update, and loops that compute into a variable."""
         delivered = self._operations.inputs[-1]
         for value, buffer in zip(delivered, self.results, strict=True):
             self._aim(value, buffer)
@@ -173,10 +174,10 @@ class _Block(Storage):
                 self._updates[value] = update
 
     def _aim(self, value: SSAValue, buffer: TensorBuffer) -> None:
-        """Has a value computed into a buffer, and what a loop or an update starts from,
-        too."""
+        """Has `value` computed into `buffer`, and also the initial value of a loop or
+        an update that computes it."""
         while isinstance(value.owner, ReshapeOp):
-            self._destinations.setdefault(value, buffer)  # if it is no view
+            self._destinations.setdefault(value, buffer)  # used unless it is a view
             value = value.owner.inputs[0]
         while _is_computed(value):
             self._destinations.setdefault(value, buffer)
@@ -188,16 +189,17 @@ class _Block(Storage):
             value = start
 
     def _is_replaced(self, start: SSAValue, value: SSAValue) -> bool:
-        """Whether an operation alone reads what it starts from: an update, from then
-        on; others at all. And whether what lies in that, as the operands of a
-        concatenation in place do, is read before."""
+        """Whether the operation of `value` may overwrite `start`: no other operation
+        reads `start`, or, for an update, reads it afterwards. Operands of
+        concatenations in place, which lie in `start`, must have been read before as
+        well."""
         op = value.owner
         assert isinstance(op, Operation)
         is_update = isinstance(op, DynamicUpdateSliceOp)
         if not is_update and not start.has_one_use():
             return False
         values = [start]
-        for joined in values:  # grows
+        for joined in values:  # grows during the loop
             if isinstance(join := joined.owner, ConcatenateOp) and is_in_place(join):
                 for index in range(len(join.inputs)):
                     values += computed(join, index, self.block)
@@ -210,7 +212,7 @@ class _Block(Storage):
     def put(
         self, value: SSAValue, buffer: TensorBuffer, layout: Layout | None = None
     ) -> None:
-        """Says where a value lies: in the whole buffer, unless a layout is given."""
+        """Sets the place of a value: the whole buffer, unless a layout is given."""
         self.places[value] = (
             whole(buffer, value) if layout is None else Place(buffer, layout)
         )
@@ -222,7 +224,7 @@ class _Block(Storage):
         return At(self.places[value], value)
 
     def _allocate(self, type: AnyTensor, name: str | None) -> TensorBuffer:
-        """A new buffer; its memory begins now."""
+        """Allocates a new buffer at the current operation."""
         buffer = TensorBuffer(type, Home.OWN, name)
         self._allocated += 1
         self._ends.setdefault(self._at, []).append((self._allocated, buffer))
@@ -230,7 +232,7 @@ class _Block(Storage):
         return buffer
 
     def _name(self, *ats: At) -> None:
-        """Names places that the block, or one around it, has not named yet."""
+        """Makes views of places that neither this nor an outer block has made yet."""
         for at in ats:
             if not at.is_whole and (place := at.memref) not in self._viewed:
                 self._viewed[place] = None
@@ -249,7 +251,7 @@ class _Block(Storage):
         self._actions.append(Copy(source, target, serves, saves))
 
     def _free_dead(self) -> None:
-        """Frees what is read no more, in the order in which it was allocated."""
+        """Frees buffers that are dead now, in the order of their allocation."""
         for number, buffer in sorted(self._ends.pop(self._at, ()), key=itemgetter(0)):
             if buffer.last <= self._at:
                 self._actions.append(Free(buffer))
@@ -289,7 +291,7 @@ class _Block(Storage):
                     self.put(result, TensorBuffer(type, Home.UNKNOWN))
 
     def _compute(self, op: TensorOp) -> None:
-        """An operation that writes destinations: variables, results or new buffers."""
+        """Stores an operation that writes variables, results or new buffers."""
         variables = self._operations.outs[self._at]
         for variable in variables:
             self._overwrite(self.variables[variable])
@@ -312,8 +314,8 @@ class _Block(Storage):
         self._actions.append(Run(op, inputs, outs, overwritable, elementwise))
 
     def _compute_in(self, op: Operation, destinations: Sequence[Destination]) -> None:
-        """An operation of another dialect. What a destination holds is copied if it is
-        read, and the result lies elsewhere."""
+        """Stores an operation of another dialect. If it reads the contents of a
+        destination, and the result is elsewhere, they are copied there."""
         inputs = [self._at_value(value) for value in self._inputs]
         self._name(*inputs)
         taken_over: list[Sequence[int]] = []
@@ -335,11 +337,11 @@ class _Block(Storage):
 
     @property
     def _inputs(self) -> Sequence[SSAValue]:
-        """What the operation that is looked at reads."""
+        """The operands that the current operation reads."""
         return self._operations.inputs[self._at]
 
     def _taken_over(self, overwritable: Sequence[int]) -> TensorBuffer | None:
-        """The buffer of the first of these inputs that dies."""
+        """The first of these inputs' buffers that is dead after the operation."""
         for number in overwritable:
             buffer = self.places[self._inputs[number]].buffer
             if buffer.last <= self._at:
@@ -347,7 +349,7 @@ class _Block(Storage):
         return None
 
     def _overwritable(self, op: TensorOp) -> Sequence[int]:
-        """The inputs whose buffer the first result may take over, if they die."""
+        """The inputs whose buffer the first result may take over if they are dead."""
         first = op.results[0]
         if self._is_wanted(first) or all(
             self.places[v].buffer.home is not Home.OWN for v in self._inputs
@@ -356,11 +358,11 @@ class _Block(Storage):
         return self._replaceable(first, self._operations.overwritable(op))
 
     def _is_wanted(self, result: SSAValue) -> bool:
-        """Whether it is to lie in a certain place."""
+        """Whether `result` has a destination, or is part of a concatenation."""
         return result in self._destinations or result in self._parts
 
     def _replaceable(self, result: SSAValue, allowed: Sequence[int]) -> Sequence[int]:
-        """Those of the inputs whose buffer a result may take over, if they die."""
+        """The inputs in `allowed` whose buffer `result` may take over if dead."""
         inputs = self._inputs
         element = tensor_type_of(result.type).element_type
         return [
@@ -371,7 +373,7 @@ class _Block(Storage):
         ]
 
     def _destination(self, result: SSAValue) -> TensorBuffer:
-        """Where a result is wanted, or a new buffer."""
+        """The destination of a result, or a new buffer."""
         if result in self._destinations:
             return self._destinations[result]
         return self._allocate(tensor_type_of(result.type), result.name_hint)
@@ -379,8 +381,8 @@ class _Block(Storage):
     def _is_all_that_is_read(
         self, inputs: Sequence[SSAValue], index: int, allowed: Sequence[int]
     ) -> bool:
-        """Whether an input is a whole buffer of the block's own, in order, that only
-        inputs which may be overwritten (`allowed`) read."""
+        """Whether an input is a whole, contiguous buffer that the block owns, and no
+        other inputs read it but those that may be overwritten (`allowed`)."""
         value = inputs[index]
         buffer, layout = self.places[value]
         return (
@@ -398,7 +400,7 @@ class _Block(Storage):
         )
 
     def _deliver(self, op: Operation) -> None:
-        """Copies what the terminator passes on and is not in its place yet."""
+        """Copies the terminator's operands that are not in their destination yet."""
         for value, buffer in zip(self._inputs, self.results, strict=True):
             if self.places[value].buffer.root is not buffer.root:
                 computed = source_of(value).owner
@@ -418,7 +420,7 @@ class _Block(Storage):
         self._copy(self._at_value(op.value), target)
 
     def _overwrite(self, variable: TensorBuffer) -> None:
-        """Readies a variable to be written: saves what of it is still to be read."""
+        """Prepares a write to a variable: saves contents that are still needed."""
         needed = [value for value in variable.values if self._is_needed(value)]
         variable.values = []
         if not needed:
@@ -438,11 +440,11 @@ class _Block(Storage):
             self.put(value, saved, self.places[value].layout)
 
     def _is_needed(self, value: SSAValue) -> bool:
-        """Whether a tensor in the variable that is written now is to be read yet."""
+        """Whether a value in the variable that is about to be written is read later."""
         now, op = self._at, self._ops[self._at]
-        if not self.places[value].buffer.is_variable:  # where an update puts a part
+        if not self.places[value].buffer.is_variable:  # part of an update elsewhere
             return False
-        # Views that there are already answer for themselves.
+        # Existing views have their own entries in the variable's values.
         for reader, index in self._operations.uses(value):
             at = self._position[reader]
             if at > now or (
@@ -473,8 +475,8 @@ class _Block(Storage):
         if layout is not None:
             self.put(op.result, buffer, layout)
             return
-        # Only a reshape of a strided view comes here: it is stored in order first.
-        if self._last_uses.get(op.result, -1) < 0:  # nobody looks where it lies
+        # A reshape of a strided view needs a contiguous copy first.
+        if self._last_uses.get(op.result, -1) < 0:  # unused, so any place will do
             self.put(op.result, buffer)
             return
         stored = self._destination(op.result)
@@ -485,7 +487,7 @@ class _Block(Storage):
         type = tensor_type_of(op.result.type)
         is_number = op.splat is not None
         if is_number and all(starmap(_is_start, self._operations.uses(op.result))):
-            return  # made where the loops start
+            return  # the loops that start from it fill it in
         bytes = prod(shape_of(type)) * element_bytes(type.element_type)
         is_large = isinstance(bytes, Symbolic) or bytes > SMALL_CONSTANT
         if is_number and (is_large or op.result in self._destinations):
@@ -502,7 +504,7 @@ class _Block(Storage):
     # Concatenations in place
 
     def _join(self, op: ConcatenateOp) -> Place:
-        """Where a concatenation lies, from its first operand on."""
+        """The place of a concatenation, allocated when its first operand needs it."""
         if op.result not in self._joined:
             place = self._part(op.result)
             if place is None:
@@ -512,8 +514,8 @@ class _Block(Storage):
         return self._joined[op.result]
 
     def _part(self, value: SSAValue) -> Place | None:
-        """Where the operand of a concatenation is to lie, or what it is a reshape of;
-        None if it is no part, or if no strides can say its shape there."""
+        """The place of `value` in a concatenation, if it is an operand or reshaped into
+        one. None otherwise, or if no strides describe its shape there."""
         if value not in self._parts:
             return None
         op, index = part = self._parts[value]
@@ -524,8 +526,8 @@ class _Block(Storage):
         return layout and Place(joined.buffer, layout)
 
     def _fill(self, op: ViewOp, part: Place, layout: Layout | None) -> None:
-        """Copies a view, which has this layout if any, to where it is to lie, unless
-        what it views has been computed there."""
+        """Copies the view `op` to its place in a concatenation, unless its source has
+        been computed there. `layout` is that of the view, if it is one."""
         source = op.inputs[0]
         place = self.places[source]
         is_there = self._parts.get(source) == self._parts[op.result]
@@ -558,8 +560,9 @@ class _Block(Storage):
     # Updates in place
 
     def _updated(self, value: SSAValue) -> Place | None:
-        """Where a value is to be computed over what an update replaces by it, if it is:
-        in a variable, a result, or a buffer that nobody else needs any more."""
+        """The place where `value` is computed over the part that an update replaces
+        with it: in a variable, a result, or a buffer that is dead otherwise. None if
+        that is not possible."""
         if value not in self._updates:
             return None
         op, layout = self._updates[value]
@@ -568,13 +571,13 @@ class _Block(Storage):
         wanted = self.variables[op.outs[0]] if op.outs else None
         target = wanted or self._destinations.get(op.result)
         buffer = target or held.buffer
-        if not wanted and self._last_uses[value] > end:  # the next update may be there
+        if not wanted and self._last_uses[value] > end:  # a later update may overwrite
             return None
         if target and held.buffer is not target:
             if target.home is not Home.RESULT:
                 return None
             self._copy(self._at_value(start), At(whole(target, start), start))
-            if held.buffer.is_variable:  # which may be written before the update
+            if held.buffer.is_variable:  # another operation may write it before `op`
                 self.put(start, target)
         elif not self._may_write(Place(buffer, layout), start):
             return None
@@ -586,9 +589,9 @@ class _Block(Storage):
         return Place(buffer, layout)
 
     def _may_write(self, place: Place, start: SSAValue) -> bool:
-        """Whether the operation that is looked at may write there, over a part of what
-        an update starts from: it reads the same elements in the same order, or others,
-        and others are all that is read later."""
+        """Whether the current operation may write `place`, a part of `start`, the
+        operand of an update. The operation must read either exactly these elements in
+        the same order, or none of them, and nothing may read them later."""
         allowed = self._operations.overwritable(self._ops[self._at])
         for number, value in enumerate(self._inputs):
             read = self.places[value]
@@ -603,7 +606,7 @@ class _Block(Storage):
         )
 
     def _is_updated(self, op: DynamicUpdateSliceOp) -> bool:
-        """Whether the part has been computed in place."""
+        """Whether the part that an update writes has been computed in place."""
         return self.early.get(without_units(op.inputs[1])) is op
 
     # Loops and branches
@@ -626,7 +629,7 @@ class _Block(Storage):
             self.put(result, buffer)
 
     def _carried(self, op: WhileOp, index: int) -> TensorBuffer:
-        """The buffer that a loop's variable is, with what it starts from in it."""
+        """The buffer of a value that a loop carries, with the initial value in it."""
         start, result = op.inputs[index], op.res[index]
         if isinstance(start.owner, ConstantOp) and start.owner.splat is not None:
             buffer = self._destination(result)
@@ -666,8 +669,9 @@ class _Block(Storage):
             self.put(result, buffer)
 
     def _handed_on(self, op: IfOp, index: int) -> TensorBuffer | None:
-        """The buffer of an input that dies, if a region passes it on as this result and
-        as no other, and a region that does not has read it when it computes its own."""
+        """The buffer of a dead input that a region yields as result `index` and as no
+        other. The other region does the same, or reads the input only before it
+        computes that result. None if there is no such input."""
         if op.res[index] in self._destinations:
             return None
         results = [list(yielded(region)) for region in op.regions]
@@ -690,9 +694,9 @@ class _Block(Storage):
         return None
 
     def _enter(self, region: Region, inputs: Sequence[SSAValue]) -> "_Block":
-        """A region whose last arguments are these values."""
+        """Storage for a region whose last arguments are the values in `inputs`."""
         inside = _Block(region.block)
-        inside._viewed = ChainMap({}, self._viewed)  # what is named there stays there
+        inside._viewed = ChainMap({}, self._viewed)  # new views are local to it
         seen: dict[TensorBuffer, TensorBuffer] = {}
         first = len(region.block.args) - len(inputs)
         for argument, value in zip(region.block.args[first:], inputs, strict=True):
@@ -704,12 +708,12 @@ class _Block(Storage):
 
 
 def _is_tensor(value: SSAValue) -> bool:
-    """Other dialects have scalars, which lie nowhere."""
+    """Whether `value` is a tensor; scalars of other dialects are not stored."""
     return is_tensor(value.type)
 
 
 def _is_computed(value: SSAValue) -> bool:
-    """Whether an operation computes a value into a destination."""
+    """Whether the operation of a value computes it into a destination."""
     op = value.owner
     if isinstance(op, TensorOp | ReadOp):
         return True
@@ -717,7 +721,7 @@ def _is_computed(value: SSAValue) -> bool:
 
 
 def _start_of(value: SSAValue) -> SSAValue | None:
-    """What a result's memory holds before its operation, if the operation reads it."""
+    """The operand from which a result's memory must be initialized; None if none."""
     op = value.owner
     assert isinstance(op, Operation)
     number = op.results.index(value)
@@ -729,8 +733,8 @@ def _start_of(value: SSAValue) -> SSAValue | None:
 
 
 def _is_read_before(argument: SSAValue, result: SSAValue) -> bool:
-    """Whether a region's argument has been read for the last time when what the region
-    passes on is computed in its place."""
+    """Whether a region has read `argument` for the last time when it computes `result`,
+    which it yields, in the argument's place."""
     block = argument.owner
     assert isinstance(block, Block)
     operations = Operations(block)
@@ -738,7 +742,7 @@ def _is_read_before(argument: SSAValue, result: SSAValue) -> bool:
     while isinstance(result.owner, ReshapeOp):
         result = result.owner.inputs[0]
     if argument not in last or isinstance(result.owner, Block):
-        return True  # it is copied, at the end
+        return True  # the terminator copies it
     op = result.owner
     at = operations.position[op]
     if last[argument] != at:
@@ -759,7 +763,8 @@ def _is_written_at_once(op: Operation, result: SSAValue) -> bool:
 
 
 def _copied_views(operations: Operations) -> Collection[Operation]:
-    """The views of computed values that the last operation reads, through reshapes."""
+    """Views of computed values that the terminator yields, possibly reshaped, unless it
+    yields the source, too."""
     ends = list(operations.inputs[-1])
     for at, value in enumerate(ends):
         while isinstance(value.owner, ReshapeOp):
@@ -778,8 +783,7 @@ def _copied_views(operations: Operations) -> Collection[Operation]:
 def _last_uses(
     operations: Operations, copied: Collection[Operation] = ()
 ) -> Mapping[SSAValue, int]:
-    """The last position at which each value, or a view of it that is not copied, is
-    read."""
+    """The last position that reads each value, or a view of it that is not copied."""
     last: dict[SSAValue, int] = {}
     for at in range(len(operations.ops) - 1, -1, -1):
         end = at
@@ -791,7 +795,7 @@ def _last_uses(
 
 
 def _home(argument: BlockArgument) -> Home:
-    """Whose memory a function's tensor argument is."""
+    """The owner of the memory of a function's tensor argument."""
     func = argument.block.parent_op()
     attributes = attributes_of(func, argument.index) if isinstance(func, FuncOp) else ()
     if PARAMETER in attributes:
@@ -800,5 +804,5 @@ def _home(argument: BlockArgument) -> Home:
 
 
 def _is_start(op: Operation, index: int) -> bool:
-    """Whether a loop carries what it starts from in this operand."""
+    """Whether the operand is the initial value of a carried one of a loop."""
     return isinstance(op, WhileOp) and index < len(op.res)

@@ -1,12 +1,12 @@
-"""Symbolic sizes in the IR: the encoding of tensors with sizes that a call gives.
+"""Symbolic sizes in the IR: the encoding of tensors whose sizes each call determines.
 
     tensor<?x784xf32, #tgraph.dims<2*n + 1>>
     tensor<?x?xf32, #tgraph.dims<b, t, "cpu:0">>
 
-The attribute says what each `?` of the type is, in order, then the device, if placed; a
-`?` in it is a size that `tgraph-infer-shapes` has yet to find.
-Memrefs have only the `?`; arguments of functions on memrefs keep the attribute beside
-their type, called `tgraph.dims`.
+The attribute gives the value of each `?` of the type, in order, then the device, if the
+tensor is placed. A `?` in the attribute is a size that `tgraph-infer-shapes` has yet to
+find. The type of a memref has only the `?`; the arguments of functions on memrefs keep
+the attribute beside their type, under the name `tgraph.dims`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,18 +29,19 @@ from ...support.choices import one_of
 from .symbolic import FUNCTIONS, Size, Symbolic, names_in, symbol, typical
 
 DIMS = "tgraph.dims"
-"""Attribute of a memref argument: what each `?` of its type is."""
+"""Attribute of a memref argument: the value of each `?` of its type."""
 
 REQUIRES = "tgraph.requires"
 """Attribute of a function: sizes that must not be negative (`#tgraph.dims<n - 8>`)."""
 
 BOUNDS = "tgraph.bounds"
-"""Dictionary attribute of a function: the largest value of each name (`n = 128`), for
-which its arenas are planned."""
+"""Dictionary attribute of a function: the largest value of each name (`n = 128`) for
+which the function's arenas are planned."""
 
 
 HINTS = "tgraph.hints"
-"""The same for typical values, for which offsets that are computed are as planned."""
+"""Dictionary attribute of a function: a typical value of each name. For these values,
+the offsets computed at run time are those of the plan."""
 
 
 class Dims(NamedTuple):
@@ -55,7 +56,7 @@ class Dims(NamedTuple):
 
 @irdl_attr_definition
 class DimsAttr(Data[Dims]):
-    """What each `?` of a type is, and the device of a tensor."""
+    """The value of each `?` of a type, and the device of a tensor."""
 
     name = "tgraph.dims"
 
@@ -124,7 +125,7 @@ def _parse_factor(parser: AttrParser) -> Size:
 
 
 def encoding_of(sizes: Sequence[Size], device: str | None) -> Attribute:
-    """The encoding of a tensor of these sizes, on a device."""
+    """The encoding of a tensor of these sizes on a device."""
     if any(isinstance(size, Symbolic) for size in sizes):
         return DimsAttr(Dims(tuple(filter(is_dynamic, sizes)), device))
     return NoneAttr() if device is None else StringAttr(device)
@@ -133,8 +134,8 @@ def encoding_of(sizes: Sequence[Size], device: str | None) -> Attribute:
 def named_sizes(
     shape: Sequence[int], dims: Attribute | None, argument: int
 ) -> tuple[Size, ...]:
-    """The same for a function's argument: what nobody names is called `arg0_1`, by the
-    numbers of argument and dimension."""
+    """The sizes of a function argument. An unnamed size is called `arg0_1`: argument 0,
+    dimension 1."""
     return tuple(
         symbol(f"arg{argument}_{dim}") if size == DYNAMIC_INDEX else size
         for dim, size in enumerate(known_sizes(shape, dims))
@@ -142,9 +143,10 @@ def named_sizes(
 
 
 def violated(required: Attribute | None, values: Mapping[str, int]) -> str | None:
-    """Which size of `REQUIRES` is negative for these values of names; None if none is.
+    """A message about a size of `REQUIRES` that is negative for these values of names;
+    None if none is negative.
 
-    Raises `KeyError` for a name without value.
+    Raises `KeyError` for a name without a value.
     """
     for size in required.data.sizes if isinstance(required, DimsAttr) else ():
         names = dict.fromkeys(names_in(size))
@@ -155,7 +157,7 @@ def violated(required: Attribute | None, values: Mapping[str, int]) -> str | Non
 
 
 def numbers_in(values: Attribute | None) -> dict[str, int]:
-    """What `BOUNDS` or `HINTS` say of each name."""
+    """The number for each name in `BOUNDS` or `HINTS`."""
     items = values.data.items() if isinstance(values, DictionaryAttr) else ()
     return {
         name: value.value.data
@@ -165,17 +167,18 @@ def numbers_in(values: Attribute | None) -> dict[str, int]:
 
 
 def is_dynamic(size: Size) -> bool:
-    """Whether a type has a `?` for the size: a symbolic one, or one not known."""
+    """Whether a type has `?` for the size: it is symbolic or unknown."""
     return isinstance(size, Symbolic) or size == DYNAMIC_INDEX
 
 
 def static(sizes: Sequence[Size]) -> list[int]:
-    """The sizes as a type has them: `?` for those that are not numbers."""
+    """The sizes as in a type, with `?` for all that are not numbers."""
     return [s if isinstance(s, int) else DYNAMIC_INDEX for s in sizes]
 
 
 def known_sizes(shape: Sequence[int], dims: Attribute | None) -> tuple[Size, ...]:
-    """A type's shape with what its attribute says of each `?`; others stay `?`."""
+    """A type's shape with the sizes in its attribute `dims` for the `?`; without the
+    attribute, `?` remains."""
     if not isinstance(dims, DimsAttr):
         return tuple(shape)
     sizes = dims.data.sizes

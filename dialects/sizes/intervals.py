@@ -1,4 +1,4 @@
-"""Where a symbolic size lies if its names have upper bounds."""
+"""Bounds of a symbolic size whose names have upper bounds."""
 
 from collections.abc import Mapping
 from typing import TypeAlias
@@ -6,11 +6,11 @@ from typing import TypeAlias
 from .symbolic import Atom, Size, lower_bound
 
 Interval: TypeAlias = tuple[float, float]
-"""Both included; infinite where there is no bound."""
+"""Both ends included; infinite where there is no bound."""
 
 
 def interval(size: Size, bounds: Mapping[str, int]) -> Interval:
-    """Where the size lies if no name's value is above its bound."""
+    """The interval of the size if each name is at most its bound."""
     if isinstance(size, int):
         return size, size
     low = high = 0.0

@@ -1,10 +1,10 @@
 """Sizes as expressions over named sizes: `2*n + 1`, `floordiv(b*t + 3, 4)`.
 
-A size is an `int` or a `Symbolic`, which has an int's operators, so that shape rules
+A size is an `int` or a `Symbolic`, which has the operators of an int, so shape rules
 work on both. Expressions are polynomials in normal form: equal ones have equal text.
-`==` means known to be equal for all sizes; an order is decided for all sizes, or
-`Undecided` is raised. Every name stands for a size of 1 or more (as in `jax.export`,
-whose notation this is).
+`==` means known to be equal for all values of the names. A comparison such as `<` must
+have the same outcome for all values, else it raises `Undecided`. Every name stands for
+a size of 1 or more (as in `jax.export`, whose notation this is).
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from typing import NamedTuple, TypeAlias, cast
 from xdsl.utils.exceptions import VerifyException
 
 TYPICAL = 64
-"""What a name stands for where a decision needs a number and none was given.
-(PyTorch Inductor takes 64 for sizes that it has no hint for.)"""
+"""The value of a name where a decision needs a number and no hint was given. (PyTorch
+Inductor uses 64 for sizes without a hint.)"""
 
 
 class Undecided(VerifyException):
-    """What is asked about sizes is not the same for all of them."""
+    """The outcome of a comparison depends on the values of names."""
 
 
 class SizeFunction(NamedTuple):
-    """A function of sizes that is no polynomial."""
+    """A call of a function that is not a polynomial."""
 
     function: str  # of FUNCTIONS
     arguments: tuple[Size, ...]
@@ -43,7 +43,7 @@ Monomial: TypeAlias = tuple[Atom, ...]  # in the order of their texts
 
 @dataclass(frozen=True)
 class Symbolic:
-    """A sum of products of names, and of calls, with integer factors; no constant."""
+    """A sum of products of names and calls with integer factors; not a plain number."""
 
     terms: tuple[tuple[Monomial, int], ...]
 
@@ -159,7 +159,7 @@ def _call(function: str, *arguments: Size) -> Size:
 
 
 def _quotient(size: Size, divisor: Size) -> Size | None:
-    """The quotient by a product, if it is known to be without remainder."""
+    """The exact quotient by a product; None if a remainder is possible."""
     divisors = _terms(divisor)
     if len(divisors) != 1:
         return 1 if size == divisor else None
@@ -193,7 +193,7 @@ def floordiv(size: Size, divisor: Size) -> Size:
 
 
 def mod(size: Size, divisor: Size) -> Size:
-    """What is left of the division that rounds down."""
+    """The remainder of the division that rounds down."""
     if isinstance(size, int) and isinstance(divisor, int):
         return size % divisor
     if _quotient(size, divisor) is not None:
@@ -206,12 +206,12 @@ def mod(size: Size, divisor: Size) -> Size:
 
 
 def maximum(*sizes: Size) -> Size:
-    """The largest, without those that are known not to be."""
+    """The largest size, without sizes that are known not to be the largest."""
     return _extreme("max", sizes, lambda a, b: is_known_at_least(a - b, 0))
 
 
 def minimum(*sizes: Size) -> Size:
-    """The smallest, without those that are known not to be."""
+    """The smallest size, without sizes that are known not to be the smallest."""
     return _extreme("min", sizes, lambda a, b: is_known_at_least(b - a, 0))
 
 
@@ -234,7 +234,7 @@ FUNCTIONS: Mapping[str, Callable[..., Size]] = {
 
 
 def names_in(size: Size) -> Iterator[str]:
-    """The names in an expression, in the order of its text; some several times."""
+    """The names in an expression, in the order of its text, with repetitions."""
     for monomial, _ in _terms(size):
         for atom in monomial:
             if isinstance(atom, str):
@@ -245,7 +245,7 @@ def names_in(size: Size) -> Iterator[str]:
 
 
 def substitute(size: Size, values: Mapping[str, Size]) -> Size:
-    """The size where names stand for other sizes; those without value are kept."""
+    """The size with names replaced by their `values`; other names are kept."""
     if isinstance(size, int):
         return size
     return sum_of(
@@ -269,7 +269,7 @@ def _substituted(atom: Atom, values: Mapping[str, Size]) -> Size:
 
 
 def typical(size: Size, hints: Mapping[str, int] | None = None) -> int:
-    """The size where names have the values in `hints`, or `TYPICAL`."""
+    """The size if names have the values in `hints`, else `TYPICAL`."""
     if isinstance(size, int):
         return size
     hints = hints or {}
@@ -279,21 +279,21 @@ def typical(size: Size, hints: Mapping[str, int] | None = None) -> int:
 
 
 def is_known_at_least(size: Size, least: int) -> bool:
-    """Whether the size is surely not below `least`."""
+    """Whether the size is known to be `least` or more."""
     lower = lower_bound(size)
     return lower is not None and lower >= least
 
 
 def exceeds(size: Size, limit: Size) -> bool:
-    """Whether the size surely is above the limit."""
+    """Whether the size is known to be above the limit."""
     return is_known_at_least(size - limit, 1)
 
 
 def lower_bound(size: Size) -> int | None:
-    """A number that the size is never below; None if none is found.
+    """A lower bound of the size for all values of the names; None if none is found.
 
-    With each name n written as 1 + n', n' >= 0, a sum without negative factors is
-    never below its constant.
+    With each name n written as 1 + n', n' >= 0, the constant of a sum without negative
+    factors is a lower bound.
     """
     if isinstance(size, int):
         return size
@@ -338,13 +338,14 @@ def _lower_bound_of(atom: Atom) -> int | None:
 
 
 def round_up(size: Size, alignment: int) -> Size:
-    """The next multiple of the alignment."""
+    """The smallest multiple of the alignment that is `size` or more."""
     return floordiv(size + (alignment - 1), alignment) * alignment
 
 
 def inverse(size: Size, name: str, value: Size) -> Size | None:
-    """What `name` stands for if `size` is `value`, rounded down; None if `size` is not
-    linear in it, but for divisions by numbers. Who uses this checks the size again."""
+    """The value of `name` for which `size` is `value`, rounded down. None if `size` is
+    not linear in `name`, apart from divisions by numbers. Callers must check the size
+    for the result."""
     terms = [t for t in _terms(size) if name in names_in(_size({t[0]: 1}))]
     if len(terms) != 1:
         return None
@@ -365,8 +366,8 @@ def inverse(size: Size, name: str, value: Size) -> Size | None:
 
 
 def definitions(sizes: Sequence[Size]) -> list[tuple[str, int]]:
-    """How names follow from the sizes if these are given: each name with the index of
-    a size that is linear in it, and has no other names but those before."""
+    """How names follow from given sizes: each name with the index of a size that is
+    linear in it, and whose other names come earlier in the list."""
     found: dict[str, int] = {}
     while True:
         for index, size in enumerate(sizes):

@@ -1,25 +1,25 @@
 """`tgraph`: tensor programs with explicit state and devices.
 
-base.py         what all operations share: the two forms, the rules, the syntax
-partial.py      types that are known in part, and what follows for the rest
-elements.py     which numbers the elements of a type are
-widening.py     arithmetic on f8, f4, i4 and the like, by wider elements
+base.py         the base of all operations: their two forms, rules and syntax
+partial.py      partially known types, and inference of the rest
+elements.py     ranges and widths of element types
+widening.py     arithmetic on f8, f4, i4 and the like, in wider types
 elementwise.py  add, exponential, select, ...
-terms.py        arithmetic on values, whatever computes or writes them
-formulas.py     what elementwise operations compute, by simpler ones
+terms.py        arithmetic on values, independent of what computes it
+formulas.py     elementwise operations in terms of simpler ones
 shaping.py      constants, reshape, broadcast, transpose, slice, pad, device_copy
-bodies.py       sort, and reductions by any function of single elements
+bodies.py       sort, and reductions by a region on single elements
 random.py       random bits
 spectral.py     Fourier transforms
-matrices.py     factorizations of matrices, and triangular systems
+matrices.py     matrix factorizations, and triangular solves
 reducing.py     reduce, dot_general, convolution, pooling windows
 indexing.py     gather, scatter, dynamic slices
 differentiation.py   the gradient of a program
-structure.py    variables' read and assign, fusion, while, if
+structure.py    read and assign of variables, fusion, while, if
 signature.py    inputs and results in the caller's order
-reference/      what each operation means, in plain NumPy
-fusing.py       what a fusion may hold so that nothing in it is stored
-rewrites.py     what `canonicalize` does to each operation: canonicalization.py,
+reference/      the meaning of each operation, in plain NumPy
+fusing.py       the operations that a fusion may contain without storing them
+rewrites.py     the rewrites of `canonicalize`: canonicalization.py,
                 folding.py, index_batching.py, narrowing.py, unused.py
 """
 

@@ -1,4 +1,4 @@
-"""What all `tgraph` operations share: their forms, their declarations, their syntax.
+"""The base of all `tgraph` operations: their two forms, declarations and syntax.
 
 A tensor operation has two forms, and a single class implements both:
 
@@ -16,11 +16,11 @@ This operation computes the sum into the variable %v, of type
 equal, the signature is a single type.
 
 The second form may name scratch memory for the kernel, whose contents are undefined
-before and after (like the workspace of XLA's custom calls):
+before and after the operation (like the workspace of XLA's custom calls):
 
     tgraph.convolution %x, %w outs(%r) workspace(%s : memref<4096xi8>) {...} : ...
 
-The class of each operation declares, and nothing else repeats: its shape rule
+The class of each operation is the only place that declares its shape rule
 (`result_types_of`, and `refine` for partially known types), its fusion pattern, the
 operands that it may overwrite, and the operands of which it uses only the shape.
 """
@@ -84,14 +84,14 @@ from .partial import PartialTypes, is_complete
 AnyTensor: TypeAlias = TensorType[Attribute]
 AnyMemRef: TypeAlias = MemRefType[Attribute]
 Shape: TypeAlias = tuple[int, ...]
-"""As that of `support/arrays.py`, which loads NumPy: IR needs none."""
+"""The same type as in `support/arrays.py`, which would load NumPy."""
 
 LARGEST_SIZE = 2**63 - 1
-"""Of a dimension: sizes are 64-bit integers, as in MLIR."""
+"""The largest size of a dimension: sizes are 64-bit integers, as in MLIR."""
 
 
 VARIABLE = "tgraph.variable"
-"""Unit attribute of a memref argument that was a variable: it is read and written."""
+"""Unit attribute of a memref argument that was a variable, and is read and written."""
 
 DONATED = "tgraph.donated"
 """Unit attribute of an argument whose memory the caller gives up: the memory may be
@@ -125,12 +125,13 @@ NAME = "tgraph.name"
 
 
 class Pattern(IntEnum):
-    """How an operation's result elements depend on its operands' (TVM's OpPatternKind).
+    """How result elements of an operation depend on its operands' (TVM's
+    OpPatternKind).
 
-    Ordered: a fusion of two operations has at least the larger pattern of the two.
+    The order matters: a fusion of two operations has at least the larger pattern.
     """
 
-    ELEMENTWISE = 0  # result[i] depends on operands[i] only
+    ELEMENTWISE = 0  # result[i] depends only on operands[i]
     BROADCAST = 1  # as elementwise, with operands repeated along dimensions
     INJECTIVE = 2  # each result element depends on one operand element
     REDUCTION = 3  # many operand elements make one result element
@@ -139,8 +140,8 @@ class Pattern(IntEnum):
 
 
 class Kind(ABCMeta):
-    """Of classes that have no subclasses but their own: `isinstance`, a tenth of the
-    time of compiling, looks for no others, as it does for xDSL's operations."""
+    """A metaclass whose `isinstance` ignores virtual subclasses. With the checks for
+    these, as in xDSL's operations, `isinstance` takes a tenth of the compile time."""
 
     __instancecheck__ = type.__instancecheck__
 
@@ -169,7 +170,7 @@ class VariableType(ParametrizedAttribute, TypeAttribute, metaclass=Kind):
 
 
 def element_bytes(element_type: Attribute) -> int:
-    """Bytes from one element in memory to the next, as MLIR lowers memrefs to LLVM.
+    """The bytes from one element in memory to the next, as MLIR lowers memrefs to LLVM.
 
     These are LLVM's allocation sizes on 64-bit processors (x86-64, AArch64): an `i1`
     takes a whole byte, an `i24` four, an `index` eight, an `f80` sixteen.
@@ -178,7 +179,7 @@ def element_bytes(element_type: Attribute) -> int:
 
 
 def has_fixed_size(element_type: Attribute) -> bool:
-    """Whether elements of this type have a layout, as those of type `none` do not."""
+    """Whether elements of this type have a size in memory; those of `none` do not."""
     try:
         _layout_of(element_type)
     except VerifyException:
@@ -187,12 +188,12 @@ def has_fixed_size(element_type: Attribute) -> bool:
 
 
 def element_alignment(element_type: Attribute) -> int:
-    """The bytes of which an element's address is a multiple, in the same layouts."""
+    """The alignment of an element in memory, in bytes, as MLIR lowers it to LLVM."""
     return _layout_of(element_type)[1]
 
 
 _LARGEST_SCALAR = 16
-"""Bytes of the widest scalar that has an alignment of its own."""
+"""The bytes of the widest scalar that is aligned to its own size."""
 
 
 @cache
@@ -209,15 +210,15 @@ def _layout_of(type: Attribute) -> tuple[int, int]:
         return 2 * size, alignment
     if isinstance(type, VectorType):
         return _layout_of_vector(cast(VectorType[Attribute], type))
-    if isinstance(type, MemRefType):  # two pointers, the offset, sizes and strides
+    if isinstance(type, MemRefType):  # two pointers, an offset, sizes and strides
         return 24 + 16 * type.get_num_dims(), 8
-    if isinstance(type, UnrankedMemRefType):  # the rank, and a pointer
+    if isinstance(type, UnrankedMemRefType):  # a rank and a pointer
         return 16, 8
     raise VerifyException(f"element type {type} has no fixed size")
 
 
 def _layout_of_vector(type: VectorType[Attribute]) -> tuple[int, int]:
-    """Only the innermost dimension is a vector in LLVM, the others are arrays."""
+    """The layout of a vector: LLVM has arrays of vectors for the outer dimensions."""
     if type.get_num_scalable_dims():
         raise VerifyException(f"element type {type} has no fixed size")
     *outer, lanes = type.get_shape() or (1,)
@@ -239,7 +240,7 @@ def _padded(size: int, alignment: int) -> int:
 
 
 def _power_of_two(number: int) -> int:
-    """The smallest power of two that is not below the number."""
+    """The smallest power of two that is `number` or more."""
     return 1 << (number - 1).bit_length()
 
 
@@ -249,28 +250,28 @@ def is_static(type: AnyTensor | AnyMemRef) -> bool:
 
 
 def shape_of(type: AnyTensor) -> Shape:
-    """The sizes of a tensor, symbolic ones (`dialects/sizes/symbolic.py`) among them.
+    """The sizes of a tensor, including symbolic ones (`dialects/sizes/symbolic.py`).
 
-    These have the operators of ints, and stand where ints do, here and in all rules;
-    only a size that nobody knows is `?`.
+    Symbolic sizes have the operators of ints, and are typed as ints here and in all
+    rules. Only an unknown size is `?` (`DYNAMIC_INDEX`).
     """
-    if isinstance(type.encoding, StringAttr):  # a device, the most frequent
+    if isinstance(type.encoding, StringAttr):  # a device: the most frequent case
         return type.get_shape()
     return cast(Shape, known_sizes(type.get_shape(), type.encoding))
 
 
 def without_ones(shape: Shape) -> Shape:
-    """The sizes that are not 1: the others need no memory, nor strides."""
+    """The sizes other than 1, which alone matter for memory and strides."""
     return tuple(size for size in shape if size != 1)
 
 
 def value_shape(value: SSAValue) -> Shape:
-    """The same of a value."""
+    """The sizes of a value's tensor, including symbolic ones."""
     return shape_of(tensor_type_of(value.type))
 
 
 def typical_bytes(type: AnyTensor) -> int:
-    """The size of a tensor, with a typical value for what is symbolic; 0 for `?`."""
+    """The bytes of a tensor, with typical values for symbolic sizes; 0 for `?`."""
     shape = shape_of(type)
     if DYNAMIC_INDEX in shape:
         return 0
@@ -278,7 +279,7 @@ def typical_bytes(type: AnyTensor) -> int:
 
 
 def with_shape(type: AnyTensor, shape: Sequence[int]) -> AnyTensor:
-    """`type` with other dimensions: element type and device are kept."""
+    """`type` with another shape, on the same device."""
     encoding = type.encoding
     if isinstance(encoding, DimsAttr) or any(isinstance(s, Symbolic) for s in shape):
         encoding = encoding_of(shape, device_of(type))
@@ -286,13 +287,13 @@ def with_shape(type: AnyTensor, shape: Sequence[int]) -> AnyTensor:
 
 
 def with_element(type: AnyTensor, element_type: Attribute) -> AnyTensor:
-    """`type` with other elements: shape and device are kept."""
+    """`type` with another element type, on the same device."""
     return TensorType(element_type, type.get_shape(), type.encoding)
 
 
 def tensor_type_of(type: Attribute) -> AnyTensor:
-    """The tensor that a value of this tensor, variable or memref type holds."""
-    if isinstance(type, TensorType):  # the most frequent: no other is asked first
+    """The tensor type of a value of tensor, variable or memref type."""
+    if isinstance(type, TensorType):  # first, since it is the most frequent case
         return cast(AnyTensor, type)
     if isinstance(type, MemRefType):
         return _tensor_in(cast(AnyMemRef, type))
@@ -307,9 +308,9 @@ def _tensor_in(memref: AnyMemRef) -> AnyTensor:
 
 
 def device_of(type: Attribute) -> str | None:
-    """The device that a value lives on (`"cpu:0"`), or None before placement."""
+    """The device of a value (`"cpu:0"`); None before placement."""
     encoding = tensor_type_of(type).encoding
-    if isinstance(encoding, StringAttr):  # the most frequent
+    if isinstance(encoding, StringAttr):  # the most frequent case
         return encoding.data
     return encoding.data.device if isinstance(encoding, DimsAttr) else None
 
@@ -332,8 +333,8 @@ def ints(values: Sequence[int]) -> DenseArrayBase[IntegerType]:
 def segments(
     inputs: Sequence[object], outs: Sequence[object], *, workspace: bool = False
 ) -> DenseArrayBase:
-    """The property that divides an operation's operands into inputs, outs and, if it
-    has one, its workspace."""
+    """The property that divides an operation's operands into inputs, outs, and an
+    optional workspace."""
     return _segments(len(inputs), len(outs), workspace)
 
 
@@ -344,7 +345,7 @@ def _segments(inputs: int, outs: int, workspace: bool) -> DenseArrayBase:
 
 @cache
 def _ends(segments: bytes) -> tuple[int, int]:
-    """Where the inputs end among the operands, and where the outs."""
+    """The ends of the inputs and of the outs among the operands."""
     inputs, outs, *_ = i32.unpack(segments, len(segments) // 4)
     return inputs, inputs + outs
 
@@ -353,8 +354,8 @@ _NONE = SSAValues[SSAValue]()
 
 
 class OperationKind(Kind):
-    """Of operations whose accessors are not xDSL's, which take ten times as long: most
-    of what passes ask is for these."""
+    """The metaclass of tensor operations. It replaces the accessors of inputs, outs and
+    results, which passes use most: xDSL's take ten times as long."""
 
     def __setattr__(cls, name: str, value: object) -> None:
         if name in ("inputs", "outs", "res"):
@@ -363,9 +364,9 @@ class OperationKind(Kind):
 
 
 class TensorOpEffects(DestinationStyle):
-    """Pure on tensors; reads its inputs and writes its destinations elsewhere.
+    """No effects on tensors; otherwise reads the inputs and writes the destinations.
 
-    A workspace is one more destination: nothing of it is read before it is written.
+    A workspace is another destination: it is not read before it is written.
     """
 
     @classmethod
@@ -396,13 +397,13 @@ class TensorOpEffects(DestinationStyle):
 
 
 REWRITES: dict[type, Sequence[RewritePattern]] = {}
-"""What `canonicalize` does to operations, by class; rewrites.py fills this in."""
+"""The rewrites of `canonicalize`, by class of operation; rewrites.py fills this in."""
 
 
 class TensorOp(
     IRDLOperation, HasCanonicalizationPatternsInterface, metaclass=OperationKind
 ):
-    """An operation on whole tensors; see the module's docstring for its two forms."""
+    """An operation on whole tensors; the module's docstring describes its two forms."""
 
     inputs = var_operand_def(base(TensorType) | base(MemRefType))
     outs = var_operand_def(base(VariableType) | base(MemRefType))
@@ -412,7 +413,7 @@ class TensorOp(
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(TensorOpEffects())
 
-    __hash__ = object.__hash__  # as xDSL's, without a call of Python for each look-up
+    __hash__ = object.__hash__  # that of xDSL, without a call of a Python function
 
     PATTERN: ClassVar[Pattern] = Pattern.OPAQUE
     """The fusion pattern."""
@@ -424,18 +425,18 @@ class TensorOp(
     """The number of results; None means that any number is allowed."""
 
     SHAPE_ONLY: ClassVar[Sequence[int]] = ()
-    """Inputs whose shape matters and whose elements are never read."""
+    """Inputs of which the operation uses the shape, and never reads the elements."""
 
     SIZED: ClassVar[Sequence[str]] = ()
-    """Integer arrays with sizes, which may be symbolic. These are `?` in the array; the
-    attribute `tgraph.dims` says in this order what each is."""
+    """Properties that are arrays of sizes. A symbolic size is `?` in the array; the
+    attribute `tgraph.dims` has the values of all `?` in this order."""
 
     COMPUTES: ClassVar[bool] = False
-    """Whether it computes with elements, which are not of storage types then; others
-    move elements, or convert them."""
+    """Whether it computes with elements, which then must not have storage types. Other
+    operations only move or convert elements."""
 
     DEFAULTS: ClassVar[Mapping[str, Attribute]] = {}
-    """Properties that the custom syntax leaves out where they have these values."""
+    """Values of properties that the custom syntax leaves out."""
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
@@ -443,26 +444,26 @@ class TensorOp(
         return tuple(next(found, ()))
 
     def overwritable(self) -> Sequence[int]:
-        """Inputs whose buffer the first result may take over, in order of preference.
+        """The inputs whose buffer the first result may take over, best first.
 
-        The executor may write a result element as soon as the input elements that it
-        depends on were read; so these are the inputs that each result element reads at
-        its own position only.
+        A kernel may write a result element as soon as it has read the input elements
+        that this element depends on. The inputs are therefore those that each result
+        element reads only at its own position.
         """
         return ()
 
     @abstractmethod
     def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
-        """The shape rule: result types for input types (which have static shapes).
+        """The shape rule: returns result types for input types with known shapes.
 
-        Raises `VerifyException` for inputs that do not fit.
+        Raises `VerifyException` for invalid inputs.
         """
 
     def refine(self, types: PartialTypes) -> None:
-        """The shape rule where types are known in part: fills in what follows.
+        """The shape rule for partially known types: adds what follows to `types`.
 
-        From inputs to results and back. This one: results follow from known inputs.
-        Raises `VerifyException` for types that do not fit.
+        A subclass may also infer inputs from results. By default, results follow from
+        completely known inputs. Raises `VerifyException` for inconsistent types.
         """
         inputs = [tensor_type_of(value.type) for value in self.inputs]
         if all(map(is_complete, inputs)):
@@ -474,7 +475,7 @@ class TensorOp(
                     types.set_size((value, dim), size)
 
     def sizes_in(self, name: str) -> Shape:
-        """The elements of an array that `SIZED` names."""
+        """The elements of an array that is listed in `SIZED`."""
         arrays = {
             n: cast(DenseArrayBase[IntegerType], self.properties[n]).get_values()
             for n in self.SIZED
@@ -485,7 +486,7 @@ class TensorOp(
         return cast(Shape, filled[name])
 
     def elements_computed(self) -> Sequence[Attribute]:
-        """The types of the elements that it computes with."""
+        """The types of the elements that the operation computes with."""
         if not self.COMPUTES:
             return ()
         types = [tensor_type_of(value.type) for value in self.inputs]
@@ -493,7 +494,7 @@ class TensorOp(
 
     @property
     def declared(self) -> Sequence[AnyTensor]:
-        """The types that the operation gives its results, in either form."""
+        """The types of the results or, on memrefs, of the destinations."""
         return [tensor_type_of(v.type) for v in (self.results or self.outs)]
 
     def __init__(
@@ -514,7 +515,7 @@ class TensorOp(
 
     @property
     def input_count(self) -> int:
-        """How many of the operands are inputs."""
+        """The number of operands that are inputs."""
         return self._ends[0]
 
     @property
@@ -611,7 +612,7 @@ class TensorOp(
         self._print_tail(printer)
 
     def _print_tail(self, printer: Printer, hidden: Sequence[str] = ()) -> None:
-        """Destinations, workspace, attributes (but for those `hidden`), signature."""
+        """Prints destinations, workspace, attributes except `hidden`, and signature."""
         if self.outs:
             printer.print_string(" outs(")
             printer.print_list(self.outs, printer.print_operand)
@@ -721,7 +722,7 @@ class TensorOp(
 
 
 def _parse_workspace(parser: Parser) -> Sequence[SSAValue]:
-    """The workspace, if there is one."""
+    """Parses the workspace, if there is one."""
     if not parser.parse_optional_keyword("workspace"):
         return ()
     with parser.in_parens():

@@ -1,7 +1,7 @@
 """Operations with regions on single elements.
 
-A region operates on scalars. It contains elementwise operations and constants with a
-single number.
+Such a region computes on scalars. It contains elementwise operations, and constants
+that are a single number.
 """
 
 from collections.abc import Callable, Sequence
@@ -54,31 +54,31 @@ def _check_shapes(inputs: Sequence[AnyTensor]) -> None:
 
 
 class ElementsOp(RegionOp):
-    """Its region is on single elements of tensors of one shape.
+    """An operation with a region on single elements of tensors of equal shape.
 
-    Tensors whose numbers are in `positions` are no inputs: each of their elements is
-    its position along the operation's dimension, as in a `tgraph.iota`.
+    Tensors whose numbers are in `positions` are not inputs: each of their elements is
+    its index along the operation's dimension, as in a `tgraph.iota`.
     """
 
     positions = opt_prop_def(DenseArrayBase.constr(i64))
 
     @property
     def numbered(self) -> Sequence[int]:
-        """Which of the tensors are no inputs; ascending."""
+        """The numbers of the tensors that are not inputs, ascending."""
         return () if self.positions is None else self.positions.get_values()
 
     @property
     def along(self) -> Sequence[int]:
-        """The dimensions along which elements come together."""
+        """The dimensions along which the operation combines elements."""
         raise NotImplementedError
 
     @property
     def elements(self) -> Sequence[SSAValue]:
-        """An element of each tensor, in the region."""
+        """The region's arguments for one element of each tensor."""
         raise NotImplementedError
 
     def completed(self, inputs: Sequence[T], of_iota: Callable[[IotaOp], T]) -> list[T]:
-        """The inputs, and in their places among them the tensors in `positions`."""
+        """All tensors: the inputs, and `of_iota` of those in `positions`."""
         shape = tensor_type_of(self.inputs[0].type)
         return self._completed(inputs, shape, of_iota)
 
@@ -92,7 +92,7 @@ class ElementsOp(RegionOp):
         return result
 
     def _completed_types(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
-        """Types of the inputs and of what `positions` says, checked."""
+        """Checks `positions`; returns the types of all tensors."""
         numbered, count = list(self.numbered), len(self.elements)
         if not numbered or not inputs:
             return inputs
@@ -108,7 +108,7 @@ class ElementsOp(RegionOp):
         return self._completed(inputs, inputs[0], lambda iota: iota.declared[0])
 
     def _inputs_of(self, count: int) -> Sequence[int | None]:
-        """For each tensor the number of the input that it is, if it is one."""
+        """The number of the input that each tensor is; None if it is no input."""
         inputs = iter(range(count))
         return [None if n in self.numbered else next(inputs) for n in range(count)]
 
@@ -202,8 +202,8 @@ class SortOp(ElementsOp):
         }
 
     The region takes two elements of each tensor, and returns whether the first ones
-    come before the second ones. That has to be a strict order: `LT`, not `LE`. With
-    `count`, each result has only the first elements of each column.
+    come before the second ones. It must define a strict order: `LT`, not `LE`. With
+    `count`, each result has only the first `count` elements along `dimension`.
     """
 
     name = "tgraph.sort"

@@ -1,10 +1,11 @@
-"""What `canonicalize` does to tgraph: shape operations merged, folded or dropped.
+"""Canonicalization of tgraph: merges, folds and removes shape operations.
 
 (Elementwise operations: see folding.py.)
 
-Only on tensors: on memrefs (levels 2 and 3) every operation writes its own destination.
-What replaces an operation keeps its attributes (`tgraph.device`, ...). So operations
-with different ones are not merged, and one that has some is not dropped.
+The patterns apply only to tensors: on memrefs (levels 2 and 3), every operation writes
+its own destination. A replacement keeps the attributes of the operation
+(`tgraph.device`, ...), so operations with different attributes are not merged, and one
+with attributes is not removed.
 """
 
 from collections.abc import Sequence
@@ -68,12 +69,12 @@ def _replace(rewriter: PatternRewriter, op: TensorOp, new: TensorOp) -> None:
 
 
 def _plain(op: TensorOp) -> bool:
-    """Whether the operation is on tensors and computes into no variable."""
+    """Whether the operation is on tensors and writes no variable."""
     return not op.outs
 
 
 def _merges(op: TensorOp, source: TensorOp) -> bool:
-    """Whether one operation may stand for both."""
+    """Whether one operation may replace both."""
     same = not op.attributes or op.attributes == source.attributes
     return same and _plain(op) and _plain(source)
 
@@ -91,7 +92,7 @@ def _merge(
 
 
 class DropIdentity(RewritePattern):
-    """A shape operation that changes nothing -> the operand."""
+    """A shape operation without effect -> its operand."""
 
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
         assert isinstance(op, TensorOp)
@@ -104,7 +105,7 @@ class DropIdentity(RewritePattern):
 
 
 def _moves(op: TensorOp) -> bool:
-    """Whether elements get other places, in a result of the operand's shape."""
+    """Whether an operation moves elements, although operand and result types match."""
     match op:
         case BroadcastInDimOp():
             dims = op.broadcast_dimensions.get_values()
@@ -125,7 +126,7 @@ def _moves(op: TensorOp) -> bool:
 
 
 class MergeReshapes(RewritePattern):
-    """reshape(reshape(x)) -> reshape(x); so for a broadcast that repeats nothing."""
+    """reshape(reshape(x)) -> reshape(x); also for a broadcast that only reshapes."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: ReshapeOp, rewriter: PatternRewriter) -> None:
@@ -158,7 +159,7 @@ class MergeTransposes(RewritePattern):
 
 
 class MergeReverses(RewritePattern):
-    """reverse(reverse(x)) -> reverse(x), along what only one of them reverses."""
+    """reverse(reverse(x)) -> reverse(x) along the dimensions that only one reverses."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: ReverseOp, rewriter: PatternRewriter) -> None:
@@ -175,12 +176,13 @@ class MergeReverses(RewritePattern):
 
 
 class TransposeOfDotGeneral(RewritePattern):
-    """transpose(dot_general(a, b)) -> dot_general(b, a), where that is the same.
+    """transpose(dot_general(a, b)) -> dot_general(b, a), if exchanging the operands
+    transposes the result in this way.
 
-    So a weight gradient is computed in the layout of the weight. Also where another
-    transpose is left, if neither operand lies as a library reads it, but both do when
-    they are exchanged: the weights of attention, which JAX has on the right, and the
-    values.
+    A weight gradient is thus computed in the layout of the weight. The rewrite also
+    applies if another transpose remains, and the layouts of the exchanged operands suit
+    a library while the current ones do not. Examples are the weights of attention,
+    which JAX has on the right, and its values.
     """
 
     @op_type_rewrite_pattern
@@ -228,8 +230,8 @@ class TransposeOfDotGeneral(RewritePattern):
 
 
 def _lies_the_other_way(op: DotGeneralOp) -> bool:
-    """Whether what is summed comes last on the right, but not on the left, where a
-    library adds up rows of the left matrix."""
+    """Whether the contracted dimension is the last one of the right operand, but not of
+    the left one, where a library reads rows of the left matrix."""
     left_last, right_last = (
         len(value_shape(value)) - 1 in dims
         for value, dims in zip(op.inputs, op.contracting, strict=True)
@@ -243,7 +245,7 @@ def _merge_broadcast(
     source: BroadcastInDimOp,
     dimensions: Sequence[int],
 ) -> None:
-    """Has a view of a broadcast broadcast its operand instead, to these dimensions."""
+    """Replaces a view of a broadcast by a broadcast of its operand to `dimensions`."""
     new = BroadcastInDimOp(
         source.inputs,
         result_types=(op.result.type,),
@@ -281,10 +283,10 @@ class TransposeOfBroadcast(RewritePattern):
 
 
 class ElementwiseOfBroadcasts(RewritePattern):
-    """f(broadcast_in_dim(x), broadcast_in_dim(y)) -> broadcast_in_dim(f(x, y)), where
-    both repeat elements alike: what is computed, and maybe stored, is smaller.
+    """f(broadcast_in_dim(x), broadcast_in_dim(y)) -> broadcast_in_dim(f(x, y)), if both
+    broadcast in the same way: the computed, and possibly stored, tensor is smaller.
 
-    Numbers and scalars are repeated in any shape.
+    Constants of one number, and scalars, may be broadcast in any way.
     """
 
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
@@ -332,7 +334,7 @@ class ElementwiseOfBroadcasts(RewritePattern):
 def _is_repeated_as(
     first: BroadcastInDimOp, source: BroadcastInDimOp | ConstantOp
 ) -> bool:
-    """Whether a value has equal elements wherever a broadcast has."""
+    """Whether `source` has equal elements wherever the broadcast `first` has."""
     if isinstance(source, ConstantOp):
         return source.splat is not None
     shape = value_shape(source.inputs[0])
@@ -343,7 +345,8 @@ def _is_repeated_as(
 
 
 class BroadcastOfReshape(RewritePattern):
-    """broadcast_in_dim(reshape(x)) -> broadcast_in_dim(x), if only 1s come or go."""
+    """broadcast_in_dim(reshape(x)) -> broadcast_in_dim(x), if the reshape only adds or
+    removes dimensions of size 1."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(
@@ -354,7 +357,8 @@ class BroadcastOfReshape(RewritePattern):
 
 
 def without_reshape(op: BroadcastInDimOp) -> BroadcastInDimOp | None:
-    """The same of what was reshaped, if only 1s come or go; else None."""
+    """The broadcast of a reshape's operand, if the reshape only adds or removes
+    dimensions of size 1; None otherwise."""
     source = op.inputs[0].owner
     if not (isinstance(source, ReshapeOp) and _merges(op, source)):
         return None
@@ -363,7 +367,7 @@ def without_reshape(op: BroadcastInDimOp) -> BroadcastInDimOp | None:
     places = [dim for size, dim in zip(after, outer, strict=True) if size != 1]
     if without_ones(before) != without_ones(after):
         return None
-    # A dimension of size 1 may go to any result dimension that is left over.
+    # A dimension of size 1 may map to any remaining result dimension.
     left = [d for d in range(len(value_shape(op.result))) if d not in places]
     dims: list[int] = []
     for size in before:
@@ -383,8 +387,8 @@ def without_reshape(op: BroadcastInDimOp) -> BroadcastInDimOp | None:
 
 
 class ShapeOfSplat(RewritePattern):
-    """A view, or a slice at a dynamic start, of a constant with one number -> that
-    constant, of another shape."""
+    """A view, or a dynamic slice, of a constant with one number -> a constant of its
+    shape."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(
@@ -398,7 +402,7 @@ class ShapeOfSplat(RewritePattern):
 
 
 class NumberOfConstant(RewritePattern):
-    """A slice of a constant that is one of its numbers -> that number."""
+    """A slice that takes one number of a constant -> that number."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: SliceOp, rewriter: PatternRewriter) -> None:
@@ -413,12 +417,12 @@ class NumberOfConstant(RewritePattern):
         elements = constant(source.value, numpy_dtype(element, op))
         part = elements[op.start_indices.get_values()]
         number = constant_attribute(part, element)
-        if constant(number, part.dtype).tobytes() == part.tobytes():  # no NaN's payload
+        if constant(number, part.dtype).tobytes() == part.tobytes():  # keeps NaN bits
             _merge(rewriter, op, source, ConstantOp(number, op.result.type))
 
 
 class FullLikeOfStaticShape(RewritePattern):
-    """full_like(x) -> constant: then nothing keeps x alive for its shape."""
+    """full_like(x) -> constant, so that x need not stay live for its shape."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: FullLikeOp, rewriter: PatternRewriter) -> None:
@@ -427,7 +431,7 @@ class FullLikeOfStaticShape(RewritePattern):
 
 
 class ReduceOfUnitDimensions(RewritePattern):
-    """reduce along dimensions of size 1 only -> reshape."""
+    """reduce only along dimensions of size 1 -> reshape."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: ReduceOp, rewriter: PatternRewriter) -> None:
@@ -437,8 +441,8 @@ class ReduceOfUnitDimensions(RewritePattern):
 
 
 class DotGeneralOfUnitDimensions(RewritePattern):
-    """dot_general that sums along dimensions of size 1 only -> multiply: outer products
-    and products with numbers are computed in groups, and need not be stored.
+    """dot_general that sums only along dimensions of size 1 -> multiply, so that outer
+    products and products with scalars can be fused, and need not be stored.
 
     (In XLA, AlgebraicSimplifier's DotStrengthReduction.)
     """
@@ -495,7 +499,7 @@ class ReduceWindowOfPad(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: ReduceWindowOp, rewriter: PatternRewriter) -> None:
         type_ = tensor_type_of(op.inputs[0].type)
-        if op.scan(shape_of(type_)) is None:  # which pads as far as it goes
+        if op.scan(shape_of(type_)) is None:  # a scan has all the padding it can have
             number = identity(op.kind.data, type_.element_type)
             dims = range(type_.get_num_dims())
             _take_padding(rewriter, op, dims, op.base_dilations, number)
@@ -508,8 +512,8 @@ def _take_padding(
     dilation: DenseArrayBase[IntegerType],
     number: float,
 ) -> None:
-    """Has the windows, which go along `dims` of an operand that is padded with a number
-    there only, do so themselves."""
+    """Moves the padding of an operand into the windows over it, if it is padded with
+    `number` and only along `dims`, the dimensions of the windows."""
     pad = op.inputs[0].owner
     if not isinstance(pad, PadOp) or not _merges(op, pad):
         return
@@ -519,7 +523,7 @@ def _take_padding(
     low, high = pad.low.get_values(), pad.high.get_values()
     ends = list(zip(low, high, strict=True))
     if min(*low, *high, 0) < 0 or any(pad.interior.get_values()):
-        return  # of symbolic sizes, too
+        return  # also for symbolic sizes
     if any(any(added) for d, added in enumerate(ends) if d not in dims):
         return
     new = op.clone()
@@ -532,9 +536,9 @@ def _take_padding(
 
 
 class CropOfConvolution(RewritePattern):
-    """slice(convolution(x)), or padding with less than nothing -> convolution with less
-    padding, if nothing else needs the rest: so causal convolutions are written, and
-    so are gradients."""
+    """slice(convolution(x)), or a pad with negative amounts -> convolution with less
+    padding, if the convolution has no other use. Causal convolutions and gradients are
+    written like this."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: SliceOp | PadOp, rewriter: PatternRewriter) -> None:
@@ -568,8 +572,8 @@ class CropOfConvolution(RewritePattern):
 
 
 def _cropped(op: SliceOp | PadOp) -> Sequence[tuple[int, int]] | None:
-    """What is taken away at the low and the high end of each dimension, if that is all
-    that the operation does."""
+    """The numbers of elements removed at the low and the high end of each dimension;
+    None if the operation does anything else."""
     if not _is_known(op) or not is_static(tensor_type_of(op.result.type)):
         return None
     if isinstance(op, PadOp):
@@ -585,7 +589,7 @@ def _cropped(op: SliceOp | PadOp) -> Sequence[tuple[int, int]] | None:
 
 
 class CountPositions(RewritePattern):
-    """An iota along what is reduced or sorted -> one of the operation's `positions`."""
+    """An iota along the reduced or sorted dimension -> an entry of `positions`."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: ElementsOp, rewriter: PatternRewriter) -> None:
@@ -613,7 +617,7 @@ class CountPositions(RewritePattern):
 
 
 class SortOfUnitDimension(RewritePattern):
-    """sort along a dimension of size 1 -> what it would sort."""
+    """sort along a dimension of size 1 -> its operands."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: SortOp, rewriter: PatternRewriter) -> None:
@@ -650,7 +654,7 @@ def counts(value: SSAValue, dimension: int) -> bool:
 
 
 class DynamicSliceAtConstant(RewritePattern):
-    """dynamic_slice at constants -> slice, a view."""
+    """dynamic_slice at constants -> slice, which is a view."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: DynamicSliceOp, rewriter: PatternRewriter) -> None:
@@ -676,7 +680,7 @@ class DynamicSliceAtConstant(RewritePattern):
 
 
 class UpdateOfAll(RewritePattern):
-    """dynamic_update_slice of all elements -> what is put there."""
+    """dynamic_update_slice of all elements -> the update."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(
@@ -688,7 +692,7 @@ class UpdateOfAll(RewritePattern):
 
 
 class SlicesOfDynamicSlice(RewritePattern):
-    """dynamic_slice -> slices of it -> dynamic_slices, if that is all it is for."""
+    """dynamic_slice -> slices of it -> dynamic_slices, if it has no other uses."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: SliceOp, rewriter: PatternRewriter) -> None:
@@ -753,8 +757,8 @@ class MergeSlices(RewritePattern):
 
 
 class SliceOfBroadcast(RewritePattern):
-    """slice(broadcast_in_dim(x)) -> broadcast_in_dim(slice(x)): along what is repeated,
-    there is less of it."""
+    """slice(broadcast_in_dim(x)) -> broadcast_in_dim(slice(x)): the slice of a repeated
+    dimension repeats less."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: SliceOp, rewriter: PatternRewriter) -> None:
@@ -790,7 +794,7 @@ class SliceOfBroadcast(RewritePattern):
 
 
 class SlicesOfConcatenation(RewritePattern):
-    """concatenate -> slices of it -> slices of operands, if that is all it is for."""
+    """concatenate -> slices of it -> slices of operands, if it has no other uses."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: SliceOp, rewriter: PatternRewriter) -> None:
@@ -818,13 +822,13 @@ class SlicesOfConcatenation(RewritePattern):
 
 
 def _is_known(op: TensorOp) -> bool:
-    """Whether the sizes of the operands are numbers."""
+    """Whether all operand sizes are numbers."""
     return all(is_static(tensor_type_of(value.type)) for value in op.inputs)
 
 
 def _operand_of(op: Operation, joined: ConcatenateOp) -> tuple[SSAValue, int] | None:
-    """The operand of a concatenation that an operation takes a slice of, and where
-    that begins."""
+    """The operand of a concatenation that contains the slice `op`, and the index at
+    which the operand begins; None if no operand contains it."""
     if not isinstance(op, SliceOp) or not _plain(op) or not _is_known(joined):
         return None
     dim, start = joined.dimension.value.data, 0
@@ -849,7 +853,7 @@ def _added(rewriter: PatternRewriter, op: TensorOp, new: TensorOp) -> SSAValue:
 
 
 def _is_part(op: Operation) -> bool:
-    """Whether an operation takes slices, maybe under another shape."""
+    """Whether an operation only takes slices with stride 1, possibly of a reshape."""
     if isinstance(op, ReshapeOp) and not op.outs:
         users = [use.operation for use in op.result.uses]
         return all(isinstance(user, SliceOp) and _is_part(user) for user in users)
@@ -861,20 +865,20 @@ def _is_part(op: Operation) -> bool:
 
 
 def _number(value: SSAValue) -> float | None:
-    """The real number that a value is known to be."""
+    """The real number that is every element of a constant; None for other values."""
     owner = value.owner
     number = owner.splat if isinstance(owner, ConstantOp) else None
     return number.value.data if isinstance(number, IntegerAttr | FloatAttr) else None
 
 
 def _integer(value: SSAValue) -> int | None:
-    """The integer that a value is known to be."""
+    """The integer that is every element of a constant; None for other values."""
     number = _number(value)
     return number if isinstance(number, int) else None
 
 
 class DropCopyHome(RewritePattern):
-    """device_copy to where the operand is -> the operand; so is a copy of its copy."""
+    """device_copy to the operand's device -> the operand; also for a copy and back."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: DeviceCopyOp, rewriter: PatternRewriter) -> None:
@@ -890,7 +894,7 @@ class DropCopyHome(RewritePattern):
 
 
 class CopyOfConstant(RewritePattern):
-    """device_copy(constant) -> that constant on the other device; the same for iota."""
+    """device_copy(constant) -> the constant on the other device; also for an iota."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: DeviceCopyOp, rewriter: PatternRewriter) -> None:

@@ -32,7 +32,7 @@ RECOMPUTED = "tgraph.recomputed"
 with the original."""
 
 MIRRORS = ("none", "cheap", "attribute")
-"""Which operations are computed again for the gradient rather than kept; see
+"""The kinds of operations that are recomputed for the gradient instead of kept; see
 `tgraph-gradient`."""
 
 
@@ -46,8 +46,8 @@ class GradientOp(IRDLOperation):
 
     A scalar has weight 1. Any other value is weighted by its head gradient, of the same
     type (MXNet's `head_grads`, JAX's cotangent). The gradients of several values are
-    added up, including a value that is given twice. The gradient with respect to a
-    variable is with respect to its contents before the first write of the function.
+    added up, including a value that occurs twice. The gradient with respect to a
+    variable is that with respect to its contents before the function's first write.
 
     The results are tensors of the types after `wrt`. `mirror` is described in
     `tgraph-gradient`.

@@ -1,8 +1,8 @@
-"""What numbers the elements of a type are.
+"""Element types: ranges, widths, and types for storage only.
 
 Elements of storage types (f8, f6 and f4 of any kind, i4, i2) take a byte each. Programs
-move them, convert them, and read them in contractions. All other arithmetic is on what
-they are converted to, f32 or i8.
+move them, convert them, and read them in contractions. All other arithmetic is done
+after conversion to f32 or i8.
 """
 
 from collections.abc import Mapping
@@ -61,10 +61,10 @@ _FLOATS: Mapping[type[Attribute], tuple[int, int]] = {
     Float32Type: (8, 23),
     Float64Type: (11, 52),
 }
-"""Bits of the exponent and of the fraction."""
+"""The bits of the exponent and of the fraction."""
 
 _STORED_WIDTHS = (2, 4)
-"""Of integers."""
+"""The widths of integer storage types."""
 
 
 def is_integer(element: Attribute) -> bool:
@@ -72,24 +72,24 @@ def is_integer(element: Attribute) -> bool:
 
 
 def is_float(element: Attribute) -> bool:
-    """Whether this is a float type that programs have values of."""
+    """Whether `element` is a float type that programs can use."""
     return type(element) in _FLOATS
 
 
 def float_bits(element: Attribute) -> tuple[int, int]:
-    """The bits of a float's exponent and of its fraction."""
+    """The bits of a float's exponent and fraction."""
     return _FLOATS[type(element)]
 
 
 def is_stored(element: Attribute) -> bool:
-    """Whether this is a storage type; see the module's docstring."""
+    """Whether `element` is a storage type; see the module's docstring."""
     if isinstance(element, IntegerType):
         return cast(AnyInteger, element).width.data in _STORED_WIDTHS
     return type(element) in _STORED_FLOATS
 
 
 def computed_type(element: Attribute) -> Attribute:
-    """What arithmetic on elements is done in: wider, for a storage type."""
+    """The type in which arithmetic on elements is done: wider for storage types."""
     if not is_stored(element):
         return element
     if not isinstance(element, IntegerType):
@@ -102,12 +102,12 @@ def is_complex(element: Attribute) -> bool:
 
 
 def real_element(element: Attribute) -> Attribute:
-    """That of a complex number's parts; another as it is."""
+    """The type of a complex number's parts; other types are returned unchanged."""
     return cast(ComplexType, element).element_type if is_complex(element) else element
 
 
 def width_and_sign(element: Attribute) -> tuple[int, bool]:
-    """The bits of an integer, and whether one of them is a sign; an `i1` is 0 or 1."""
+    """The bits of an integer type, and whether it has a sign bit; `i1` has none."""
     if isinstance(element, IndexType):
         return 64, True
     integer = cast(AnyInteger, element)
@@ -116,8 +116,8 @@ def width_and_sign(element: Attribute) -> tuple[int, bool]:
 
 
 def holds(wide: Attribute, narrow: Attribute) -> bool:
-    """Whether each number of one element type is one of the other, too: f32 holds f16,
-    bf16, and integers of up to 24 bits and a sign."""
+    """Whether each number of type `narrow` is also one of type `wide`: f32 holds f16,
+    bf16, and integers of up to 24 bits plus a sign."""
     if wide == narrow:
         return is_integer(wide) or is_float(wide)
     if type(wide) in _STORED_FLOATS:  # some lack infinities, zeros or signs
@@ -144,7 +144,7 @@ def limits(element: Attribute) -> tuple[int, int]:
 
 
 def identity(kind: str, element: Attribute) -> float | int:
-    """The number `e` with `e kind x == x` for a reduction's kind."""
+    """The number `e` with `e kind x == x` for the kind of a reduction."""
     if kind in ("add", "or"):
         return 0
     if kind == "multiply":
@@ -158,7 +158,7 @@ def identity(kind: str, element: Attribute) -> float | int:
 
 @cache
 def number_of(number: float, element_type: Attribute) -> IntegerAttr | FloatAttr:
-    """A number as the attribute that a constant of the type holds."""
+    """The attribute of a constant with this number."""
     if isinstance(element_type, AnyFloat):
         return FloatAttr(float(number), element_type)
     return IntegerAttr(int(number), cast(IntegerType, element_type))

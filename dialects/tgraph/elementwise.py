@@ -34,7 +34,9 @@ from .partial import PartialTypes
 
 
 class ElementwiseOp(TensorOp):
-    """Same shape for all; same element type for all, unless an operation says more."""
+    """All tensors have the same shape and, unless an operation says otherwise, the same
+    element type.
+    """
 
     PATTERN: ClassVar = Pattern.ELEMENTWISE
     COMPUTES: ClassVar = True
@@ -66,7 +68,7 @@ class ElementwiseOp(TensorOp):
         types.same_element(*types.values)
 
     def _same_shape(self, inputs: Sequence[AnyTensor]) -> AnyTensor:
-        """The last input's type; all inputs must have its shape."""
+        """The last input's type. Checks that all inputs have its shape."""
         for index, type in enumerate(inputs):
             if type.shape != inputs[-1].shape:
                 raise VerifyException(
@@ -326,7 +328,7 @@ class AndOp(BinaryOp):
 
 @irdl_op_definition
 class Atan2Op(BinaryOp):
-    """The angle of the point `(y, x)`, of operands `y, x`."""
+    """The angle of the point `(y, x)`, for operands `y, x`."""
 
     name = "tgraph.atan2"
 
@@ -351,7 +353,7 @@ class ComplexOp(BinaryOp):
 
 @irdl_op_definition
 class DivideOp(BinaryOp):
-    """Quotient; integers are rounded towards zero."""
+    """Quotient; integers are rounded toward zero."""
 
     name = "tgraph.divide"
 
@@ -389,7 +391,7 @@ class PowerOp(BinaryOp):
 
 @irdl_op_definition
 class RemainderOp(BinaryOp):
-    """The remainder of a division rounded towards zero: the sign is the dividend's."""
+    """The remainder of a division rounded toward zero, with the dividend's sign."""
 
     name = "tgraph.remainder"
 
@@ -474,7 +476,7 @@ class SelectOp(ElementwiseOp):
 
 @irdl_op_definition
 class ClampOp(ElementwiseOp):
-    """`minimum(maximum(x, low), high)` of operands `low, x, high`."""
+    """`minimum(maximum(x, low), high)` for operands `low, x, high`."""
 
     name = "tgraph.clamp"
     ARITY: ClassVar = 3
@@ -539,4 +541,4 @@ COMBINERS: Mapping[str, type[BinaryOp]] = {
     "and": AndOp,
     "or": OrOp,
 }
-"""What a reduction or a scatter of each kind repeats."""
+"""The operation that a reduction or a scatter of each kind repeats."""

@@ -1,9 +1,8 @@
-"""Elementwise operations that `canonicalize` does not leave: those on constants of one
-number, and those without effect.
+"""Folds elementwise operations on constants of one number, and those without effect.
 
-Numbers are computed by the reference interpreter, which is imported, with NumPy, when
-the first is needed. Of the identities, only those that hold bit by bit: `x + 0` is `x`
-for integers, but not for floats, where `-0 + 0` is `0`.
+The reference interpreter computes the numbers; it is imported, with NumPy, when it is
+first needed. Only identities that hold bit by bit are used: `x + 0` is `x` for
+integers, but not for floats, where `-0 + 0` is `0`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +22,7 @@ from .shaping import BroadcastInDimOp, ConstantOp, IotaOp
 
 Number: TypeAlias = IntegerAttr | FloatAttr
 Numbers: TypeAlias = Sequence[Number | None]
-"""Of each operand, if all its elements are one number."""
+"""For each operand, the number that all its elements are; None if there is none."""
 
 
 class FoldElementwise(RewritePattern):
@@ -68,7 +67,7 @@ def _element(value: SSAValue) -> Attribute:
 
 
 def _computed(op: TensorOp, numbers: Numbers) -> Number | None:
-    """What an operation gives on numbers, if it is defined on them."""
+    """The result of an operation on numbers; None if it is not defined on them."""
     from ..dtypes import constant, constant_attribute, numpy_dtype
     from .reference import interpreter as reference
 
@@ -84,19 +83,20 @@ def _computed(op: TensorOp, numbers: Numbers) -> Number | None:
         ]
         array = reference.evaluate(op, given)
     except (LocatedError, TypeError):
-        return None  # there are no such elements, or the operation has no meaning
+        return None  # no such elements, or the operation is not defined on them
     attribute = cast(Number, constant_attribute(array, _element(op.result)))
     is_exact = constant(attribute, dtype).tobytes() == array.tobytes()
-    return attribute if is_exact else None  # else some NaN's payload
+    return attribute if is_exact else None  # the attribute loses the bits of some NaN
 
 
 # Identities
 
 Rule: TypeAlias = Callable[[TensorOp, Numbers], SSAValue | TensorOp | None]
-"""What may stand for an operation with these numbers as operands."""
+"""Returns a value or an operation that may replace an operation, or None. The operation
+has these numbers as operands."""
 
 Bits: TypeAlias = Callable[[int, bool], int]
-"""An integer of so many bits, signed or not, as an unsigned number."""
+"""Returns an integer of this many bits, signed or not, as an unsigned number."""
 
 _LEFT, _RIGHT = 0, 1
 
@@ -122,7 +122,7 @@ def _highest(width: int, signed: bool) -> int:
 
 
 def _is(number: Number | None, bits: Bits, real: float | None) -> bool:
-    """Whether this is the integer, or the float, sign of zero included."""
+    """Whether `number` is the integer, or the float including the sign of zero."""
     if isinstance(number, FloatAttr):
         value = number.value.data
         if real is None or value != real:
@@ -138,7 +138,7 @@ def _is(number: Number | None, bits: Bits, real: float | None) -> bool:
 def _neutral(
     bits: Bits, real: float | None = None, sides: Sequence[int] = (_LEFT, _RIGHT)
 ) -> Rule:
-    """With this number on one of the sides, the result is the other operand."""
+    """The rule that returns the other operand if this number is on one of the sides."""
 
     def rule(op: TensorOp, numbers: Numbers) -> SSAValue | None:
         for side in sides:
@@ -150,7 +150,7 @@ def _neutral(
 
 
 def _absorbing(bits: Bits) -> Rule:
-    """With this integer on either side, the result is that number."""
+    """The rule that returns this integer if it is an operand."""
 
     def rule(op: TensorOp, numbers: Numbers) -> SSAValue | None:
         for number, operand in zip(numbers, op.operands, strict=True):
@@ -162,13 +162,13 @@ def _absorbing(bits: Bits) -> Rule:
 
 
 def _idempotent(op: TensorOp, numbers: Numbers) -> SSAValue | None:
-    """Of a value and itself: that value."""
+    """x op x -> x."""
     x, y = op.operands
     return x if x is y else None
 
 
 def _of_itself(number: Callable[[TensorOp], bool]) -> Rule:
-    """Of integers and themselves: 0 or 1. (With a float, it may be NaN.)"""
+    """The rule for integers x op x -> 0 or 1. (For floats, the result may be NaN.)"""
 
     def rule(op: TensorOp, numbers: Numbers) -> TensorOp | None:
         x, y = op.operands
@@ -189,7 +189,7 @@ _NOT = {"EQ": "NE", "NE": "EQ", "LT": "GE", "GE": "LT", "GT": "LE", "LE": "GT"}
 
 
 def _decided(op: TensorOp, numbers: Numbers) -> TensorOp | None:
-    """Of integers that a comparison orders, whichever they are: 0 or 1."""
+    """A comparison of integers with disjoint or fixed ranges -> 0 or 1."""
     type, between = tensor_type_of(op.result.type), list(map(_bounds, op.operands))
     if None in between or not is_static(type):
         return None
@@ -203,7 +203,7 @@ def _decided(op: TensorOp, numbers: Numbers) -> TensorOp | None:
 
 
 def _always(direction: str, left: tuple[int, int], right: tuple[int, int]) -> bool:
-    """Whether a comparison holds for all integers between these."""
+    """Whether a comparison holds for all integers in these ranges, ends included."""
     (least, most), (lower, upper) = left, right
     match direction:
         case "LT":
@@ -221,8 +221,8 @@ def _always(direction: str, left: tuple[int, int], right: tuple[int, int]) -> bo
 
 
 def _bounds(value: SSAValue) -> tuple[int, int] | None:
-    """The smallest and the largest element, if the IR says so: of an iota, or of a
-    constant."""
+    """The smallest and the largest element of a constant of one number, an iota, or a
+    broadcast of these; None for other values."""
     number, op = _number(value), value.owner
     if isinstance(number, IntegerAttr):
         width, signed = width_and_sign(number.type)
@@ -242,13 +242,13 @@ def _bounds(value: SSAValue) -> tuple[int, int] | None:
 
 
 def _involution(op: TensorOp, numbers: Numbers) -> SSAValue | None:
-    """Done twice: nothing."""
+    """op(op(x)) -> x."""
     source = _source(op)
     return source if source is not op.operands[0] else None
 
 
 def _chosen(op: TensorOp, numbers: Numbers) -> SSAValue | None:
-    """The arm that a select takes."""
+    """select with a constant condition, or equal arms -> an arm."""
     on_true, on_false = op.operands[1:]
     if (predicate := numbers[0]) is not None:
         return on_true if predicate.value.data else on_false
@@ -256,13 +256,15 @@ def _chosen(op: TensorOp, numbers: Numbers) -> SSAValue | None:
 
 
 def _converted(op: TensorOp, numbers: Numbers) -> SSAValue | TensorOp | None:
-    """To the type that it has: nothing. By way of one that loses nothing: at once."""
+    """convert to the same type -> the operand; convert(convert(x)) -> convert(x), if
+    the first conversion is exact."""
     (value,) = op.operands
     source = _source(op)
     first, between, target = map(_element, (source, value, op.result))
     if value.type == op.result.type:
         return value if holds(target, target) else None
-    # What a float becomes that no integer is near to depends on its type.
+    # A float out of the range of integers converts to a number that depends on its
+    # type.
     is_defined = is_integer(first) or is_float(target)
     if source is value or not is_defined or not holds(between, first):
         return None
@@ -270,7 +272,7 @@ def _converted(op: TensorOp, numbers: Numbers) -> SSAValue | TensorOp | None:
 
 
 def _recast(op: TensorOp, numbers: Numbers) -> SSAValue | TensorOp | None:
-    """The bits as they are already, or by way of another type."""
+    """bitcast to the same type -> the operand; bitcast(bitcast(x)) -> bitcast(x)."""
     (value,) = op.operands
     source = _source(op)
     if value.type == op.result.type:
@@ -281,7 +283,7 @@ def _recast(op: TensorOp, numbers: Numbers) -> SSAValue | TensorOp | None:
 
 
 def _source(op: TensorOp) -> SSAValue:
-    """The operand, or that of an operation of the same kind which makes it."""
+    """The operand, or the operand's operand if both operations are of one kind."""
     (value,) = op.operands
     owner = value.owner
     if not isinstance(owner, TensorOp) or owner.name != op.name:
@@ -290,7 +292,7 @@ def _source(op: TensorOp) -> SSAValue:
 
 
 def _part(op: TensorOp, numbers: Numbers) -> SSAValue | None:
-    """Of complex numbers that are made of their parts."""
+    """real or imag of complex(re, im) -> re or im."""
     owner = op.operands[0].owner
     if not isinstance(owner, ops.ComplexOp) or owner.outs:
         return None

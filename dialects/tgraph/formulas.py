@@ -1,8 +1,8 @@
-"""What elementwise operations compute, by simpler ones, on scalars.
+"""Elementwise operations as formulas over simpler operations, on scalars.
 
-Each formula stands here once, for all who compute or write it: NumPy's kernels, LLVM
-IR, arith and math. Such a writer is a subclass of `Scalars`. It says which operations
-it has as they are (`FORMS`), on which kinds of elements. Formulas give all others.
+Each formula is written once, and used by NumPy's kernels, LLVM IR, arith and math. Each
+of these is a subclass of `Scalars`, which lists the operations that it supports
+directly (`FORMS`), by kind of element. Formulas give all others.
 
     @formula(ew.LogisticOp, FLOAT)
     def _logistic(x: AnyTerm) -> AnyTerm:
@@ -45,35 +45,34 @@ def kind_of(x: Term[Any]) -> str:
 
 
 def is_signed(x: Term[Any]) -> bool:
-    """Whether these are integers, one of whose bits is a sign."""
+    """Whether the elements are integers with a sign bit."""
     return is_integer(x.element) and width_and_sign(x.element)[1]
 
 
 def bits_of(x: Term[Any]) -> int:
-    """The bits of an integer."""
+    """The number of bits of an integer."""
     return width_and_sign(x.element)[0]
 
 
 class NoForm(Exception):
-    """An operation on elements for which a writer has no form, and there is no
-    formula."""
+    """A writer has neither a form nor a formula for an operation on these elements."""
 
 
 Forms: TypeAlias = Mapping[type[ew.ElementwiseOp], Mapping[str, Any]]
-"""For operations and kinds of elements: what a writer has for them."""
+"""A writer's form for each operation, by the kinds of elements."""
 
 
 class Scalars(TermBuilder[V]):
-    """Writes operations on elements, or on many elements alike."""
+    """Writes operations on one element, or on many elements in the same way."""
 
     FORMS: ClassVar[Forms]
 
     DIVISION_TRAPS: ClassVar[bool] = True
-    """Whether `quotient` and `rest` of operands that they are not defined on harm."""
+    """Whether `quotient` and `rest` trap on operands for which they are undefined."""
 
     @abstractmethod
     def write(self, form: Any, *terms: Term[V]) -> Term[V]:
-        """One of `FORMS`. The result is of the last term's type."""
+        """Writes one of `FORMS`. The result has the type of the last term."""
 
     @abstractmethod
     def convert(self, x: Term[V], element: Attribute) -> Term[V]:
@@ -86,30 +85,30 @@ class Scalars(TermBuilder[V]):
     def parts(
         self, kind: type[ew.ElementwiseOp], element: Attribute, *terms: Term[V]
     ) -> Term[V]:
-        """`tgraph.complex`, `tgraph.real` or `tgraph.imag`, with such elements."""
+        """`tgraph.complex`, `tgraph.real` or `tgraph.imag` with this element type."""
         raise NoForm(kind.name)
 
     @abstractmethod
     def quotient(self, x: Term[V], y: Term[V]) -> Term[V]:
-        """Of integers, towards zero, where it is defined: not by 0, nor of the lowest
-        number by -1."""
+        """The quotient of integers, rounded toward zero. Undefined for a division by 0,
+        and of the lowest number by -1."""
 
     @abstractmethod
     def rest(self, x: Term[V], y: Term[V]) -> Term[V]:
-        """What is left of that division."""
+        """The remainder of the division in `quotient`."""
 
     @abstractmethod
     def shift(
         self, kind: type[ew.ElementwiseOp], x: Term[V], amount: Term[V]
     ) -> Term[V]:
-        """By less than the integer's bits."""
+        """A shift by less than the number of bits."""
 
     def raised(self, x: Term[V], y: Term[V]) -> Term[V]:
-        """A power of integers, of which the exponent is 0 or more."""
+        """A power of integers with an exponent of 0 or more."""
         return _by_squaring(x, y)
 
     def apply(self, kind: type[ew.ElementwiseOp], *terms: Term[V]) -> Term[V]:
-        """Raises `NoForm`."""
+        """Writes an operation on terms of one type; raises `NoForm` if it can't."""
         letter = kind_of(terms[-1])
         for letters, form in self.FORMS.get(kind, {}).items():
             if letter in letters:
@@ -120,7 +119,7 @@ class Scalars(TermBuilder[V]):
         raise NoForm(kind.name)
 
     def result(self, op: TensorOp, *terms: Term[V]) -> Term[V]:
-        """What an elementwise operation computes of one element of each input.
+        """Writes an elementwise operation, given one element of each input.
 
         Raises `NoForm`.
         """
@@ -142,7 +141,7 @@ class Scalars(TermBuilder[V]):
 
 
 def predicate(direction: str, x: Term[Any]) -> str:
-    """A direction of `tgraph.compare` as LLVM and MLIR call it on such elements."""
+    """The predicate of LLVM and MLIR for a direction of `tgraph.compare` on `x`."""
     name = direction.lower()
     if kind_of(x) == FLOAT:
         return "une" if name == "ne" else f"o{name}"
@@ -161,7 +160,7 @@ FORMULAS: dict[type[ew.ElementwiseOp], dict[str, Formula]] = {}
 def formula(
     kind: type[ew.ElementwiseOp], elements: str
 ) -> Callable[[Formula], Formula]:
-    """Registers what an operation computes of elements of these kinds."""
+    """Registers the formula of an operation on elements of these kinds."""
 
     def register(function: Formula) -> Formula:
         FORMULAS.setdefault(kind, {})[elements] = function
@@ -192,7 +191,7 @@ def _clamp(low: AnyTerm, x: AnyTerm, high: AnyTerm) -> AnyTerm:
 
 @formula(ew.CountLeadingZerosOp, INTEGER)
 def _count_leading_zeros(x: AnyTerm) -> AnyTerm:
-    """All bits below the highest are set; the others are counted."""
+    """Sets all bits below the highest set bit, then counts the others."""
     shift = 1
     while shift < bits_of(x):
         x = x | x.apply(ew.ShiftRightLogicalOp, shift)
@@ -232,7 +231,7 @@ def _not(x: AnyTerm) -> AnyTerm:
 
 @formula(ew.RoundNearestAfzOp, FLOAT)
 def _round_half_up(x: AnyTerm) -> AnyTerm:
-    """Of the size; then with the sign, that of zeros, too."""
+    """Rounds the magnitude, then restores the sign, also of zeros."""
     size = abs(x)
     whole = floor(size)
     whole = (whole + 1).where(size - whole >= 0.5, whole)
@@ -246,7 +245,7 @@ def _rsqrt(x: AnyTerm) -> AnyTerm:
 
 @formula(ew.SignOp, FLOAT)
 def _sign(x: AnyTerm) -> AnyTerm:
-    """NaN stays."""
+    """NaN remains NaN."""
     at_most_zero = x.of(-1).where(x < 0, x.of(0).where(x.equals(0), x))
     return x.of(1).where(x > 0, at_most_zero)
 
@@ -257,7 +256,7 @@ def _clamped_to_one(x: AnyTerm) -> AnyTerm:
     return least.apply(ew.MaximumOp, -1) if is_signed(x) else least
 
 
-# Of integers, where XLA says what is not defined elsewhere
+# Integer operations, with XLA's results where other systems leave them undefined
 
 
 def _machine(x: AnyTerm) -> Scalars[Any]:
@@ -266,7 +265,7 @@ def _machine(x: AnyTerm) -> Scalars[Any]:
 
 @formula(ew.DivideOp, INTEGER)
 def _divide(x: AnyTerm, y: AnyTerm) -> AnyTerm:
-    """-1 for a division by zero; what is out of range wraps around."""
+    """-1 for a division by zero; other results that are out of range wrap around."""
     by_zero = y.equals(0)
     return x.of(-1).where(by_zero, _machine(x).quotient(x, _divisor(x, y, by_zero)))
 
@@ -279,7 +278,7 @@ def _remainder(x: AnyTerm, y: AnyTerm) -> AnyTerm:
 
 
 def _divisor(x: AnyTerm, y: AnyTerm, by_zero: AnyTerm) -> AnyTerm:
-    """One where the processor would trap."""
+    """The divisor, or 1 where the processor would trap."""
     if not _machine(x).DIVISION_TRAPS:
         return y
     if not is_signed(x):
@@ -290,8 +289,8 @@ def _divisor(x: AnyTerm, y: AnyTerm, by_zero: AnyTerm) -> AnyTerm:
 
 @formula(ew.PowerOp, INTEGER)
 def _power(x: AnyTerm, y: AnyTerm) -> AnyTerm:
-    """To negative powers, only 1 and -1 are not 0. For these, the exponent's lowest bit
-    tells."""
+    """Negative powers are 0 except for 1 and -1, whose powers depend only on the lowest
+    bit of the exponent."""
     if not is_signed(x):
         return _machine(x).raised(x, y)
     vanishes = (y < 0) & ~(x.equals(1) | x.equals(-1))
@@ -309,11 +308,11 @@ def _by_squaring(x: AnyTerm, y: AnyTerm) -> AnyTerm:
 
 
 def _shift(kind: type[ew.ElementwiseOp]) -> Formula:
-    """By as many bits as there are, or more, all are shifted out."""
+    """A shift by the number of bits or more shifts out all bits."""
 
     def shift(x: AnyTerm, amount: AnyTerm) -> AnyTerm:
-        fits = (amount & -bits_of(x)).equals(0)  # no bit above the last number of bits
-        if kind is ew.ShiftRightArithmeticOp:  # what comes in is the sign
+        fits = (amount & -bits_of(x)).equals(0)  # the amount is less than the bits
+        if kind is ew.ShiftRightArithmeticOp:  # shifts in copies of the sign
             return _machine(x).shift(kind, x, amount.where(fits, bits_of(x) - 1))
         return _machine(x).shift(kind, x, amount).where(fits, 0)
 

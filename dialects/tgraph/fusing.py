@@ -1,19 +1,19 @@
-"""What a group of operations may be, so that it can be computed without storing it.
+"""The forms of groups of operations that need no memory for values inside of them.
 
-LOOP         elementwise operations, all of the result's shape, of leaves: arguments,
+LOOP         elementwise operations, all of the result's shape, on leaves: arguments,
              slices of them at dynamic starts, and views of these; numbers, iotas
-             and gathers, of that shape too, of leaves at indices that are leaves
+             and gathers, of that shape too, from leaves at indices that are leaves
 CONTRACTION  one `dot_general` or `convolution` of leaves, of the result's shape, then
              elementwise operations of that shape
 REDUCTION    elementwise operations of one shape, then one `reduce` of any dimensions
-ROWS         elementwise operations and `reduce`s of whole rows: all values are either
-             of the full shape `(R, C)` or hold one number for each row, `(R)` or
-             `(R, 1)`; broadcasts bring these to the full shape (softmax, layer norm)
+ROWS         elementwise operations and `reduce`s of whole rows: all values either have
+             the full shape `(R, C)` or hold one number for each row, `(R)` or
+             `(R, 1)`; broadcasts expand these to the full shape (softmax, layer norm)
 
-A group has one result, that of its root. A group may end with an update, which puts
+A group has one result, that of its root. A group may end with an update, which writes
 the root's result into a tensor, as a slice at a dynamic start. It may read the slice
-that it replaces. Both the passes that make groups and those who run them ask `Group`,
-so that no one else has to know these rules.
+that it replaces. Only `Group` knows these rules: the passes that make groups and the
+kernels that run them use it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -47,7 +47,7 @@ from .shaping import (
 
 
 class Form(Enum):
-    """How a group can be computed; see the module's docstring."""
+    """The form of a group; see the module's docstring."""
 
     LOOP = auto()
     CONTRACTION = auto()
@@ -56,7 +56,7 @@ class Form(Enum):
 
 
 Spread = tuple[Shape, Shape, tuple[int, ...]]
-"""A broadcast of a computed value: its shape, the result's, `broadcast_dimensions`."""
+"""A broadcast of a computed value: operand shape, result shape, dimensions."""
 
 
 def overwritable(
@@ -64,10 +64,11 @@ def overwritable(
     result: AnyTensor,
     inputs: Iterable[tuple[Attribute, Iterable[Operation]]],
 ) -> Sequence[int]:
-    """Inputs of a group whose memory may be its result's: those of the result's shape
-    and size of elements that only such members (`Group.in_place_readers`) read.
+    """The inputs of a group whose memory its result may take over: they have the
+    result's shape and element size, and only members in `in_place`
+    (`Group.in_place_readers`) read them.
 
-    inputs: of each the type, and the members that read it.
+    inputs: for each input, the type and the members that read it.
     """
     size = element_bytes(result.element_type)
     return [
@@ -86,24 +87,24 @@ class Group:
     """
 
     update: DynamicUpdateSliceOp | None = None
-    """What puts the root's result into a tensor, if anything does."""
+    """The update that writes the root's result into a tensor, if there is one."""
 
     def __init__(self, root: TensorOp):
         self.root = root
         self.shapes: dict[Shape, None] = {}  # of elementwise operations
-        self.reductions: list[tuple[Shape, Sequence[int]]] = []  # of which shape, dims
+        self.reductions: list[tuple[Shape, Sequence[int]]] = []  # operand shape, dims
         self.spreads: dict[Spread, None] = {}
         self.contractions: list[Shape] = []
-        self._is_grouped = False  # a convolution that is not computed part by part
+        self._is_grouped = False  # whether a convolution has feature or batch groups
         self._gathers = False
         self._take(root)
 
     def add(self, op: TensorOp) -> bool:
         """Adds an operation that only members read, directly or through broadcasts.
 
-        Returns False, and leaves the group as it was, if that would be no group any
-        more. Values of rows are taken before the reduction that they come from is seen;
-        in the end, `form` says whether one was.
+        Returns False, and leaves the group unchanged, if the result would not be a
+        group. Values with one number per row are accepted before their reduction is
+        added; at the end, `form` is None if there was no reduction.
         """
         spreads = list(_spreads(op.results[0]))
         is_elementwise = isinstance(op, ElementwiseOp)
@@ -137,7 +138,7 @@ class Group:
 
     @property
     def form(self) -> Form | None:
-        """None if it cannot be computed in any of the ways, or not yet."""
+        """The group's form; None if it has none, or not yet."""
         result = _shape(self.root)
         if self.contractions:
             is_alone = not (self.reductions or self.spreads or self._gathers)
@@ -158,8 +159,9 @@ class Group:
         return Form.ROWS if self.rows is not None else None
 
     def in_place_readers(self) -> tuple[type[TensorOp], ...]:
-        """Which members read an operand of the result's shape only where, or in the row
-        that, the result is being written: that operand's memory may be the result's."""
+        """The classes of members that read an operand of the result's shape only at the
+        position, or in the row, that is being written. The result may take over the
+        memory of such an operand."""
         match self.form:
             case Form.LOOP:
                 return (ElementwiseOp,)
@@ -171,8 +173,8 @@ class Group:
                 return ()
 
     def updated(self) -> Sequence[int]:
-        """The argument that `update` puts a slice into, if its memory may be the
-        result's: of its elements members read only those that are being replaced."""
+        """The argument whose slice `update` replaces, if the result may take over its
+        memory: members read only those of its elements that are being replaced."""
         assert self.update is not None
         whole, in_place = self.update.inputs[0], self.in_place_readers()
         for use in whole.uses:
@@ -194,7 +196,7 @@ class Group:
 
     @property
     def rows(self) -> int | None:
-        """The number of leading dimensions that count rows, if there are rows."""
+        """The number of leading dimensions that index rows; None without rows."""
         if self.contractions:
             return None
         shapes = self.shapes | {s: None for pair in self.spreads for s in pair[:2]}
@@ -222,7 +224,7 @@ class Group:
 
 
 def _is_of_rows(shape: Shape, full: Shape, count: int) -> bool:
-    """Whether these are whole rows, or one number for each."""
+    """Whether `shape` is that of whole rows, or of one number for each row."""
     if shape == full:
         return True
     return shape[:count] == full[:count] and all(size == 1 for size in shape[count:])
@@ -233,7 +235,7 @@ def _shape(op: TensorOp) -> Shape:
 
 
 def _spreads(value: SSAValue) -> Iterable[Spread]:
-    """The broadcasts of a value, and of these."""
+    """The broadcasts of a value, and broadcasts of these."""
     values = [value]
     for read in values:
         for use in read.uses:
@@ -246,18 +248,18 @@ def _spreads(value: SSAValue) -> Iterable[Spread]:
 
 CONTRACTIONS = (DotGeneralOp, ConvolutionOp)
 OF_LEAVES = (*CONTRACTIONS, GatherOp)
-"""Operations of groups whose operands the groups do not compute."""
+"""Operations in groups whose operands must be leaves."""
 
 COMPUTED = (ElementwiseOp, ReduceOp, *OF_LEAVES)
-"""What groups are made of."""
+"""Operations that groups consist of."""
 
 LEAVES = (ConstantOp, FullLikeOp, IotaOp)
-"""Operations of a body that need no other's result."""
+"""Operations in a body that have no computed operands."""
 
 
 def ending(result: SSAValue) -> tuple[SSAValue, DynamicUpdateSliceOp | None]:
-    """Of a body that yields `result`: what it computes, and the update, if any, that
-    puts this, perhaps reshaped by dimensions of size 1, into a tensor."""
+    """The value that a body with this result computes, and the update, if any, that
+    writes it into a tensor, possibly after a reshape by dimensions of size 1."""
     update = result.owner
     if not isinstance(update, DynamicUpdateSliceOp):
         return result, None
@@ -265,14 +267,14 @@ def ending(result: SSAValue) -> tuple[SSAValue, DynamicUpdateSliceOp | None]:
 
 
 def without_units(value: SSAValue) -> SSAValue:
-    """What has the same elements as a value but for dimensions of size 1."""
+    """The value before all views that only add or remove dimensions of size 1."""
     while isinstance(value.owner, ViewOp) and keeps_sizes(value.owner):
         value = value.owner.inputs[0]
     return value
 
 
 def keeps_sizes(op: ViewOp) -> bool:
-    """Whether an operation on tensors adds and drops dimensions of size 1 alone."""
+    """Whether an operation on tensors only adds and removes dimensions of size 1."""
     if not op.res or op.outs:
         return False
     if isinstance(op, BroadcastInDimOp):
@@ -286,8 +288,8 @@ def keeps_sizes(op: ViewOp) -> bool:
 
 
 def is_replaced(slice: DynamicSliceOp, update: DynamicUpdateSliceOp) -> bool:
-    """Whether a slice is the one that an update replaces: it begins at the same numbers
-    along each dimension that it is a part of."""
+    """Whether `slice` is the slice that `update` replaces: it starts at the same index
+    along each dimension in which it is smaller than the tensor."""
     whole, part = (shape_of(tensor_type_of(v.type)) for v in update.inputs[:2])
     if slice.inputs[0] is not update.inputs[0] or _shape(slice) != part:
         return False
@@ -296,7 +298,7 @@ def is_replaced(slice: DynamicSliceOp, update: DynamicUpdateSliceOp) -> bool:
 
 
 def is_same(x: SSAValue, y: SSAValue) -> bool:
-    """Whether two values are one, or the same constant."""
+    """Whether two values are identical, or equal constants."""
     return x is y or (
         isinstance(x.owner, ConstantOp)
         and isinstance(y.owner, ConstantOp)
@@ -305,7 +307,7 @@ def is_same(x: SSAValue, y: SSAValue) -> bool:
 
 
 def group_of(body: Block, result: SSAValue) -> Group | None:
-    """The group that a fusion's body, which yields `result`, is; None if it is none."""
+    """The group in a fusion's body that yields `result`; None if it is no group."""
     known = set[SSAValue](body.args)
     leaves = set(known)
     for op in body.ops:

@@ -1,4 +1,4 @@
-"""`canonicalize`: indices that count along a dimension of theirs become a batch.
+"""Turns gather and scatter indices that enumerate a dimension into batch dimensions.
 
     %i = tgraph.concatenate %rows, %labels ... : ... -> tensor<8x2xi32>
     %1 = tgraph.gather %x, %i {start_index_map = array<i64: 0, 1>, ...} : ...
@@ -6,9 +6,9 @@
     %1 = tgraph.gather %x, %labels {start_index_map = array<i64: 1>,
          operand_batching_dims = array<i64: 0>, start_indices_batching_dims = ..., ...}
 
-%rows is 0, 1, ..., 7, and %x has eight rows: in NumPy, `x[arange(8), labels]`. So each
-index vector belongs to one row, which StableHLO's batching dimensions say. A tile of
-the result then needs only its rows of %x, and a scatter with one index vector in each
+%rows is 0, 1, ..., 7, and %x has eight rows: in NumPy, `x[arange(8), labels]`. Each
+index vector belongs to one row, which StableHLO's batching dimensions express. A tile
+of the result then needs only its rows of %x, and a scatter with one index vector per
 batch hits no element twice.
 """
 
@@ -40,12 +40,12 @@ _DIMENSIONS: Mapping[type[TensorOp], Sequence[str]] = {
         "scatter_indices_batching_dims",
     ),
 }
-"""Those of the operand that are indexed, that slices lack, and that are of the batch,
-and those of the indices that are."""
+"""The properties with the indexed dimensions of the operand, those that slices omit,
+the batch dimensions of the operand, and the batch dimensions of the indices."""
 
 
 class BatchOfIndices(RewritePattern):
-    """gather or scatter at (iota, i) -> the same at i, with a batching dimension."""
+    """gather or scatter at (iota, i) -> the same at i, with a batch dimension."""
 
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
         assert isinstance(op, GatherOp | ScatterOp)
@@ -91,7 +91,7 @@ class BatchOfIndices(RewritePattern):
 
 
 def are_entries(joined: ConcatenateOp, vector_dim: int) -> bool:
-    """Whether each operand is one entry of the index vectors."""
+    """Whether each operand of a concatenation is one entry of the index vectors."""
     return (
         not joined.outs
         and joined.dimension.value.data == vector_dim
@@ -100,7 +100,7 @@ def are_entries(joined: ConcatenateOp, vector_dim: int) -> bool:
 
 
 def _counted(entry: SSAValue, size: int, vector_dim: int) -> Sequence[int]:
-    """The dimensions along which an entry counts all of so many indices."""
+    """The dimensions along which an entry enumerates all of `size` indices."""
     _, most = limits(tensor_type_of(entry.type).element_type)
     return [
         dim
@@ -112,7 +112,7 @@ def _counted(entry: SSAValue, size: int, vector_dim: int) -> Sequence[int]:
 def _joined(
     joined: ConcatenateOp, entries: Sequence[SSAValue], vector_dim: int
 ) -> ConcatenateOp:
-    """Index vectors of some of the entries."""
+    """Index vectors that consist of these entries only."""
     shape = list(value_shape(joined.result))
     shape[vector_dim] = len(entries)
     new = ConcatenateOp(

@@ -51,7 +51,7 @@ def _same_batch(
     slices: int,
     window_dims: Sequence[int],
 ) -> None:
-    """One slice for each index vector: their other dimensions have equal sizes."""
+    """States that slices and index vectors have equal batch sizes."""
     vector_dim = index_vector_dim.value.data
     of_indices = [d for d in range(types.rank(indices)) if d != vector_dim]
     of_slices = [d for d in range(types.rank(slices)) if d not in window_dims]
@@ -199,7 +199,7 @@ class ScatterOp(TensorOp):
 
 
 def check_starts(operand: AnyTensor, starts: Sequence[AnyTensor]) -> None:
-    """One integer scalar for each of the operand's dimensions."""
+    """Checks that there is an integer scalar for each dimension of `operand`."""
     check_length("the start indices", starts, operand.get_num_dims())
     for index, type in enumerate(starts):
         if shape_of(type) or not isinstance(type.element_type, IntegerType):

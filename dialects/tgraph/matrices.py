@@ -1,14 +1,15 @@
-"""Linear algebra: factorizations, and what is solved with them.
+"""Linear algebra: matrix factorizations and triangular solves.
 
-Matrices are the last two dimensions; those before are batches. Results are LAPACK's. A
-matrix that LAPACK fails on gives NaN, as in XLA; the others of its batch do not.
+Matrices are the last two dimensions; the others are batches. Results are those of
+LAPACK. If LAPACK fails on a matrix, its result is NaN, as in XLA; others in the batch
+are not affected.
 
     %s = tgraph.svd %x {wanted = array<i64: 1>}
         : (tensor<5x3xf32>) -> tensor<3xf32>
 
-A factorization has the factors in `wanted` alone as results, if it has this attribute.
-LAPACK then computes no eigenvectors that are not wanted, and no singular vectors if
-neither `u` nor `v^H` is.
+With the attribute `wanted`, a factorization returns only these factors. LAPACK then
+computes no eigenvectors that are not wanted, and no singular vectors if neither `u` nor
+`v^H` is wanted.
 """
 
 from collections.abc import Sequence
@@ -43,7 +44,7 @@ class MatrixOp(TensorOp):
 
     @property
     def numbers(self) -> Sequence[int]:
-        """For each result, the number of the factor."""
+        """The number of the factor that each result is."""
         return range(self.FACTORS)
 
     def result_types_of(self, inputs: Sequence[AnyTensor]) -> Sequence[AnyTensor]:
@@ -68,7 +69,7 @@ class MatrixOp(TensorOp):
 class FactorizationOp(MatrixOp):
     """An operation with several factors.
 
-    `wanted` has the numbers of those that are results, ascending; without, all are.
+    `wanted` has the ascending numbers of the factors that are results; default: all.
     """
 
     RESULTS: ClassVar = None
@@ -96,7 +97,7 @@ def _square(x: AnyTensor) -> AnyTensor:
 
 
 def _vectors(x: AnyTensor) -> AnyTensor:
-    """One number for each row, or for each column if these are fewer."""
+    """The type of the diagonal: one number per row, or column if there are fewer."""
     *batch, rows, columns = shape_of(x)
     return with_shape(x, cast(Shape, (*batch, minimum(rows, columns))))
 
@@ -114,7 +115,7 @@ def _expect(index: int, type: AnyTensor, expected: AnyTensor) -> None:
 class CholeskyOp(MatrixOp):
     """The triangular factor `l` of Hermitian matrices `l l^H`, or `u` of `u^H u`.
 
-    Reads only the triangle that it writes. The other one of the result is zero.
+    Reads only the triangle that it computes. The other triangle of the result is zero.
     """
 
     name = "tgraph.cholesky"
@@ -131,7 +132,7 @@ class CholeskyOp(MatrixOp):
 class TriangularSolveOp(MatrixOp):
     """`x` in `op(a) x = b`, or in `x op(a) = b`, for triangular `a`, as in StableHLO.
 
-    Reads only the triangle that `lower` names, without its diagonal of ones if
+    Reads only the triangle selected by `lower`, and takes its diagonal to be ones if
     `unit_diagonal`.
     """
 
@@ -162,9 +163,9 @@ class TriangularSolveOp(MatrixOp):
 
 @irdl_op_definition
 class LuOp(FactorizationOp):
-    """The factors `l` and `u` of `p l u` in one matrix, without the diagonal of `l`,
-    which is ones; the row that each row was exchanged with, from 1 on; and the rows of
-    the operand in the order of `l u`, from 0 on."""
+    """The factors `l` and `u` of `p l u` in one matrix, without the unit diagonal of
+    `l`; the row that each row was exchanged with, counted from 1; and the rows of the
+    operand in the order of `l u`, counted from 0."""
 
     name = "tgraph.lu"
     ARITY: ClassVar = 1
@@ -177,7 +178,7 @@ class LuOp(FactorizationOp):
 
 @irdl_op_definition
 class QrOp(FactorizationOp):
-    """The factor `r` of `q r`, with Householder's vectors for `q` below the diagonal;
+    """The factor `r` of `q r`, with the Householder vectors of `q` below the diagonal;
     and their scales."""
 
     name = "tgraph.qr"
@@ -190,8 +191,8 @@ class QrOp(FactorizationOp):
 
 @irdl_op_definition
 class HouseholderProductOp(MatrixOp):
-    """The first columns of the product of Householder's reflections: `q` of what
-    `tgraph.qr` gives."""
+    """The first columns of a product of Householder reflections: the factor `q` for the
+    results of `tgraph.qr`."""
 
     name = "tgraph.householder_product"
     ARITY: ClassVar = 2
@@ -212,7 +213,7 @@ class HouseholderProductOp(MatrixOp):
 @irdl_op_definition
 class EighOp(FactorizationOp):
     """The eigenvectors of Hermitian matrices, in columns, and the eigenvalues, in
-    ascending order. Reads only the triangle that `lower` names."""
+    ascending order. Reads only the triangle selected by `lower`."""
 
     name = "tgraph.eigh"
     ARITY: ClassVar = 1

@@ -1,8 +1,8 @@
-"""Contractions of what is stored in fewer bytes than it is multiplied in.
+"""Contractions of operands with narrower elements than the products.
 
-Quantised models multiply 8-bit numbers and add up in 32 bits, others bf16 in f32. In
-StableHLO that is a conversion of the operands, or a wider result; here the second only,
-so that no operand is stored at the size of the result.
+Quantized models multiply 8-bit numbers and add in 32 bits, others multiply bf16 and add
+in f32. StableHLO expresses that by converting the operands, or by a wider result.
+tgraph uses only a wider result, so that no operand is stored at the size of the result.
 """
 
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, Signedness, i8
@@ -18,11 +18,11 @@ from .shaping import ConstantOp, ViewOp
 
 
 class NarrowOperands(RewritePattern):
-    """contraction(convert(x), convert(w)) -> contraction(x, w), where the conversions
-    lose nothing, and nobody else reads what they give.
+    """contraction(convert(x), convert(w)) -> contraction(x, w), if the conversions are
+    exact and have no other uses.
 
-    Views in between are made of `x` instead. A constant number that multiplies 8-bit
-    integers, as a sum of windows has it, becomes one, too, if it fits.
+    Views in between become views of `x`. A constant integer that multiplies 8-bit
+    integers, as in a sum over windows, becomes an 8-bit one, too, if it fits.
     """
 
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
@@ -39,7 +39,8 @@ class NarrowOperands(RewritePattern):
 
 
 def _narrow(value: SSAValue, rewriter: PatternRewriter) -> SSAValue | None:
-    """What the value is converted from; None if it is not, or is needed so."""
+    """The value before its conversion, with the same views; None if there is no exact
+    conversion, or it has other uses."""
     views: list[ViewOp] = []
     source = value
     while isinstance(view := source.owner, ViewOp):
@@ -67,8 +68,8 @@ def _narrow(value: SSAValue, rewriter: PatternRewriter) -> SSAValue | None:
 def _narrow_number(
     value: SSAValue, other: SSAValue, rewriter: PatternRewriter
 ) -> SSAValue | None:
-    """The same number in 8 bits, if `other` has such elements; None if it is wider, or
-    no constant."""
+    """The constant `value` in 8 bits, if `other` has such elements; None if it is not a
+    constant, or does not fit."""
     owner, own = value.owner, _element(value)
     if not isinstance(owner, ConstantOp) or not isinstance(owner.splat, IntegerAttr):
         return None
@@ -87,7 +88,7 @@ def _element(value: SSAValue) -> Attribute:
 
 
 def _is_contracted(value: SSAValue) -> bool:
-    """Whether only contractions read the value, or views of it."""
+    """Whether only contractions read the value or its views."""
     return all(
         isinstance(op := use.operation, DotGeneralOp | ConvolutionOp)
         or (isinstance(op, ViewOp) and _is_contracted(op.results[0]))

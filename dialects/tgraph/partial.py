@@ -1,10 +1,10 @@
-"""Types that are known in part, and what follows for the rest.
+"""Partially known types, and inference of the rest.
 
 An unknown size is `?`, an unknown element type `none`: `tensor<?x4xnone>`. Ranks are
 always known; a known size may be symbolic. An operation's rule (`TensorOp.refine`)
-tells here which sizes are equal, or follow from each other, in whatever direction;
-`tgraph-infer-shapes` applies the rules until nothing new comes out. Values are named by
-number: an operation's inputs from 0 on, its results after them.
+states here which sizes are equal, or follow from each other, in both directions;
+`tgraph-infer-shapes` applies the rules until nothing changes. Values are numbered: an
+operation's inputs from 0, then its results.
 """
 
 from collections.abc import Sequence
@@ -42,8 +42,8 @@ def _sizes(type: TensorType[Attribute]) -> tuple[int, ...]:
 class PartialTypes:
     """The types of one operation's inputs and results, as far as they are known.
 
-    All methods fill in what follows; they raise `VerifyException` where what is known
-    does not fit.
+    All methods add what follows; they raise `VerifyException` if known types are
+    inconsistent.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class PartialTypes:
             )
 
     def set_size(self, place: Place, size: int) -> None:
-        """The size at `place` is `size`."""
+        """States that the size at `place` is `size`."""
         value, dim = place
         known = self.shapes[value][dim]
         if known == size:
@@ -90,7 +90,7 @@ class PartialTypes:
         self.changed.add(value)
 
     def same_size(self, *places: Place) -> None:
-        """The sizes at all these places are equal."""
+        """States that the sizes at all these places are equal."""
         source = next((p for p in places if self.size(p) != UNKNOWN), None)
         if source is None:
             return
@@ -106,7 +106,7 @@ class PartialTypes:
             self.set_size(place, size)
 
     def same_shape(self, *values: int) -> None:
-        """The shapes of all these values are equal."""
+        """States that the shapes of all these values are equal."""
         rank = self.rank(values[0])
         for value in values:
             self.check_rank(value, rank)
@@ -114,7 +114,7 @@ class PartialTypes:
             self.same_size(*((value, dim) for value in values))
 
     def multiple(self, place: Place, factor: int, of: Place) -> None:
-        """The size at `place` is `factor` times the size at `of`."""
+        """States that the size at `place` is `factor` times the size at `of`."""
         size = self.size(place)
         if (part := self.size(of)) != UNKNOWN:
             self.set_size(place, factor * part)
@@ -127,7 +127,7 @@ class PartialTypes:
             self.set_size(of, size // factor)
 
     def set_element(self, value: int, element: Attribute) -> None:
-        """The elements of the value have this type."""
+        """States that the value has this element type."""
         known = self.elements[value]
         if isinstance(element, NoneType) or known == element:
             return
@@ -140,7 +140,7 @@ class PartialTypes:
         self.changed.add(value)
 
     def same_element(self, *values: int) -> None:
-        """The element types of all these values are equal."""
+        """States that the element types of all these values are equal."""
         for value in values:
             if not isinstance(element := self.elements[value], NoneType):
                 for other in values:
@@ -148,8 +148,8 @@ class PartialTypes:
                 return
 
     def wider_element(self, wide: int, *narrow: int) -> None:
-        """The elements of one value are of the others' type, or one that has all their
-        numbers. What is unknown is taken to be of the same."""
+        """States that the element type of `wide` represents all numbers of the others.
+        Unknown element types are taken to be equal to a known one."""
         values = (wide, *narrow)
         elements = [self.elements[value] for value in values]
         known = [e for e in elements if not isinstance(e, NoneType)]

@@ -12,10 +12,10 @@ from .base import AnyTensor, TensorOp, bare, shape_of
 from .partial import PartialTypes
 
 STATES = {"threefry": (2,), "philox": (2, 3)}
-"""The algorithms, and how many 64-bit words their states have."""
+"""The algorithms, and the possible numbers of 64-bit words in their states."""
 
 THREEFRY_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
-"""Of the rounds: four, a new key, the other four, a new key, and so on."""
+"""Rotations by round: four rounds, a key injection, the other four, and so on."""
 
 THREEFRY_PARITY = 0x1BD11BDA
 PHILOX_ROUNDS = 10
@@ -25,7 +25,7 @@ PHILOX_KEY_STEPS = 0x9E3779B9, 0xBB67AE85
 
 @irdl_op_definition
 class RngBitGeneratorOp(TensorOp):
-    """Random bits: returns the next state, and integers with random bits.
+    """Random bits: returns the next state, and integers of random bits.
 
         %s1, %bits = tgraph.rng_bit_generator %s0 {algorithm = "philox"}
             : (tensor<2xui64>) -> (tensor<2xui64>, tensor<4x8xui32>)

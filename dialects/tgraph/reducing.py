@@ -28,7 +28,7 @@ from .partial import UNKNOWN, PartialTypes, Place
 from .shaping import check_dimensions, check_length
 
 KINDS = tuple(COMBINERS)
-"""The reductions, by the name of the elementwise operation that they repeat."""
+"""The kinds of reductions, each named after the elementwise operation it repeats."""
 
 
 def check_kind(kind: StringAttr, allowed: Sequence[str] = KINDS) -> None:
@@ -45,9 +45,9 @@ def check_same_element(inputs: Sequence[AnyTensor], index: int) -> None:
 
 
 def sum_element(op: TensorOp, inputs: Sequence[AnyTensor]) -> Attribute:
-    """The type in which a contraction adds up products: that of the result's elements.
-    The operands' may be narrower, if it has all their numbers: s8 and u8 in i32."""
-    declared = op.declared  # none yet while an operation is made
+    """The type in which a contraction adds products: that of the result's elements. It
+    must represent all numbers of the operands' types, such as i32 for s8 and u8."""
+    declared = op.declared  # empty while the operation is constructed
     element = (declared or inputs)[0].element_type
     for index, type in enumerate(inputs):
         if type.element_type != element and not holds(element, type.element_type):
@@ -93,7 +93,7 @@ class ReduceOp(TensorOp):
 
 
 class ContractionOp(TensorOp):
-    """Sums of products, which are computed in the result's element type."""
+    """Sums of products, computed in the result's element type."""
 
     ARITY: ClassVar = 2
     PATTERN: ClassVar = Pattern.OUT_ELEMENTWISE_FUSABLE
@@ -106,8 +106,8 @@ class ContractionOp(TensorOp):
 class DotGeneralOp(ContractionOp):
     """Products of two tensors summed over the contracting dimensions.
 
-    The elements of operands may be narrower than those of the result, in which products
-    are computed.
+    The elements of operands may be narrower than those of the result, in whose type
+    products are computed.
 
     The result's dimensions are the batch dimensions, then the left operand's other
     dimensions, then the right operand's (StableHLO's `dot_general`).
@@ -198,7 +198,7 @@ def windowed(
     base_dilation: Sequence[int],
     window_dilation: Sequence[int],
 ) -> list[int]:
-    """Places that a window takes on a padded, dilated shape, per dimension."""
+    """The number of positions of a window on a padded, dilated shape, by dimension."""
     for name, values in (
         ("window", window),
         ("window_strides", strides),
@@ -231,7 +231,8 @@ def refine_windowed(
     base_dilation: Sequence[int],
     window_dilation: Sequence[int],
 ) -> None:
-    """`windowed` both ways; back only where the stride is 1: else it is not unique."""
+    """Applies `windowed` in both directions; backward only for stride 1, since the
+    operand size is not unique otherwise."""
     sizes = [types.size(place) for place in sources]
     places = windowed(
         tuple(sizes), window, strides, low, high, base_dilation, window_dilation
@@ -249,12 +250,12 @@ def refine_windowed(
 class ConvolutionOp(ContractionOp):
     """Convolution of operands image and kernel, in any layout.
 
-    The elements of operands may be narrower than those of the result, in which products
-    are computed.
+    The elements of operands may be narrower than those of the result, in whose type
+    products are computed.
 
     `dim_labels` is XLA's notation: `b01f_01io->b01f` means that the image has the
-    dimensions batch, two spatial ones, feature; the kernel two spatial ones, input and
-    output feature; the result as the image. The kernel is not flipped.
+    dimensions batch, two spatial ones, and feature; the kernel two spatial ones, input
+    and output feature; and the result the same as the image. The kernel is not flipped.
     """
 
     name = "tgraph.convolution"
@@ -275,7 +276,7 @@ class ConvolutionOp(ContractionOp):
 
     @property
     def groups(self) -> int:
-        """Parts of features or batches that are convolved apart from one another."""
+        """The number of groups of features or batches that are convolved separately."""
         counts = self.feature_group_count, self.batch_group_count
         return prod(count.value.data for count in counts)
 
@@ -386,9 +387,9 @@ class ReduceWindowOp(TensorOp):
     window_dilations = prop_def(DenseArrayBase.constr(i64))
 
     def scan(self, shape: Shape) -> tuple[int, int] | None:
-        """The dimension of an operand of this shape along which each place combines all
-        elements up to it (1), or from it on (-1), as cumulative sums do. None for other
-        windows."""
+        """For a scan such as a cumulative sum, the dimension, and 1 if each result
+        combines all elements up to its position, or -1 from it on. None for other
+        windows. `shape` is the operand's."""
         ones = (1,) * len(shape)
         steps = self.window_strides, self.base_dilations, self.window_dilations
         windows = self.window_dimensions.get_values()
@@ -441,9 +442,9 @@ class SelectAndScatterOp(TensorOp):
     gradient.
 
     In each window, the operation selects the first largest (`kind` "maximum") or
-    smallest element, and adds the gradient of the window to it. Row by row, an element
-    takes the place of the selected one unless that is as large (small) or more so: NaN
-    takes it, and so does what follows NaN.
+    smallest element, and adds the gradient of the window to it. It scans the window in
+    row-major order. An element replaces the selected one unless that is at least as
+    large (small). NaN therefore replaces it, and any element replaces NaN.
     """
 
     name = "tgraph.select_and_scatter"

@@ -1,7 +1,7 @@
-"""What `canonicalize` does to each operation; a class without a row has its base's.
+"""The patterns of `canonicalize` by operation; other classes use those of their base.
 
-The patterns know the operations' classes, so these do not import the patterns: whoever
-imports any module of this package has run this one.
+The patterns import the operations' classes, not the reverse: importing any module of
+this package runs this one.
 """
 
 from . import canonicalization as c

@@ -41,7 +41,7 @@ from .partial import UNKNOWN, PartialTypes
 
 
 def check_dimensions(name: str, dims: Sequence[int], rank: int) -> None:
-    """Refuses dimensions that are out of range or named twice."""
+    """Raises `VerifyException` for dimensions that are out of range or repeated."""
     for dim in dims:
         if not 0 <= dim < rank:
             raise VerifyException(
@@ -77,13 +77,13 @@ class ConstantOp(TensorOp):
 
     @property
     def splat(self) -> IntegerAttr | FloatAttr | None:
-        """The number that all elements have, if the constant is held as one."""
+        """The number that all elements are, if the constant stores only one number."""
         value = self.value
         return value if isinstance(value, IntegerAttr | FloatAttr) else None
 
     @property
     def dense(self) -> DenseIntOrFPElementsAttr:
-        """All elements listed, in MLIR's attribute for that."""
+        """All elements as a dense attribute of MLIR."""
         value = self.value
         if isinstance(value, DenseIntOrFPElementsAttr):
             return value
@@ -171,7 +171,7 @@ class IotaOp(TensorOp):
 
     @classmethod
     def along(cls, dimension: int, shape: AnyTensor, element: Attribute) -> "IotaOp":
-        """Of elements of a type, in the shape of a tensor."""
+        """An iota with the shape of a tensor, and this element type."""
         return cls(
             (),
             result_types=(with_element(shape, element),),
@@ -193,7 +193,7 @@ class IotaOp(TensorOp):
 class SizeOp(TensorOp):
     """A size as an element: `tgraph.size {value = #tgraph.dims<2*n>} : tensor<i32>`.
 
-    It becomes a constant once the sizes are given (`specialize-sizes`).
+    It becomes a constant when sizes are specialized (`specialize-sizes`).
     """
 
     name = "tgraph.size"
@@ -221,7 +221,7 @@ class SizeOp(TensorOp):
 
 
 class ViewOp(TensorOp):
-    """Rearranges elements; on memrefs it is a view wherever strides can say it."""
+    """Rearranges elements; on memrefs it is a view, if strides describe the result."""
 
     PATTERN: ClassVar = Pattern.INJECTIVE
     ARITY: ClassVar = 1
@@ -275,7 +275,7 @@ class BroadcastInDimOp(ViewOp):
 
     @property
     def only_reshapes(self) -> bool:
-        """Whether it adds dimensions of 1 and repeats nothing."""
+        """Whether it only adds dimensions of size 1, and repeats nothing."""
         types = [tensor_type_of(value.type) for value in (self.inputs[0], self.result)]
         dims = self.broadcast_dimensions.get_values()
         source, result = (shape_of(type) for type in types)

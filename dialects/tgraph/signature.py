@@ -1,11 +1,11 @@
-"""What a program takes and gives: its inputs and results, in the caller's order.
+"""The signature of a program: its inputs and results, in the caller's order.
 
-Inputs are the entry function's arguments, in order, but for those that only receive a
+Inputs are the entry function's arguments, in order, except those that only receive a
 result. Results are in the order of the program's signature, wherever the levels of the
-IR keep them: new contents of a variable, a memref that is a destination, or a returned
-value. An argument's attribute `tgraph.result = N` says that it holds result N; returned
-values fill the numbers that are left, ascending; variables without the attribute come
-last, in argument order.
+IR hold them: as new contents of a variable, as a memref that is a destination, or as a
+returned value. An argument's attribute `tgraph.result = N` says that it holds result N;
+returned values take the remaining numbers, ascending; variables without the attribute
+come last, in argument order.
 """
 
 from collections.abc import Sequence
@@ -60,8 +60,8 @@ class Signature:
 
     @property
     def input_names(self) -> Sequence[str]:
-        """What the model, or else the program's text, calls each input; empty for those
-        without names."""
+        """The name of each input in the model, or else in the program's text; empty for
+        those without names."""
         return [
             slot.name or value.name_hint or ""
             for slot, value in zip(self.inputs, self.arguments, strict=True)
@@ -69,7 +69,7 @@ class Signature:
 
     @property
     def result_names(self) -> Sequence[str]:
-        """What the model calls each result, or the variable that holds it."""
+        """The name of each result in the model, or of the variable that holds it."""
         returned = count()
         return [
             _name(self.function.arg_attrs, value.index)
@@ -83,8 +83,7 @@ def signature(module: ModuleOp, entry: str = "main") -> Signature:
     """The signature of the function `entry`.
 
     Raises `LocatedError` if there is no such function, if it returns values and has
-    several blocks, a type without static shape, or result numbers that do not fit
-    together.
+    several blocks, or if it has a type of unknown size, or inconsistent result numbers.
     """
     function = _find(module, entry)
     inputs: list[Input] = []
@@ -151,7 +150,7 @@ def _find(module: ModuleOp, entry: str) -> FuncOp:
 
 
 def check_one_block(function: FuncOp) -> None:
-    """Refuses functions of several blocks."""
+    """Raises `LocatedError` for a function with several blocks."""
     count = len(function.body.blocks)
     if count != 1:
         name = function.sym_name.data
@@ -177,7 +176,7 @@ def attributes_of(function: FuncOp, index: int) -> dict[str, object]:
 def _slot(
     value: SSAValue, function: FuncOp, dims: object = None
 ) -> tuple[Shape, DType]:
-    """`dims` says what the `?` of a memref are."""
+    """The shape and type of a value; `dims` has the sizes of a memref's `?`."""
     if is_number(value.type):
         return (), numpy_dtype(value.type, function)
     try:

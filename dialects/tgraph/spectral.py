@@ -25,10 +25,10 @@ KINDS = ("FFT", "IFFT", "RFFT", "IRFFT")
 class FftOp(TensorOp):
     """The discrete Fourier transform along the last dimensions, as in StableHLO.
 
-    `length` has the sizes of these in the real domain: of the operand, or for `IRFFT`
-    of the result. Of real numbers (`RFFT`, and `IRFFT` back to them) the last dimension
-    has the first `n / 2 + 1` frequencies only. Inverse transforms divide by the number
-    of elements.
+    `length` has the sizes of these dimensions in the real domain: those of the operand,
+    or for `IRFFT` of the result. For real numbers (`RFFT`, and `IRFFT` back to them),
+    the last dimension of the frequencies has only the first `n / 2 + 1`. Inverse
+    transforms divide by the number of elements.
     """
 
     name = "tgraph.fft"

@@ -115,7 +115,7 @@ class OnDeviceOp(IRDLOperation):
 
 @irdl_op_definition
 class YieldOp(IRDLOperation, metaclass=Kind):
-    """Ends the body of an operation, and returns its results."""
+    """Terminates a region, and passes its results to the operation around it."""
 
     name = "tgraph.yield"
 
@@ -169,19 +169,20 @@ class FusionOp(TensorOp):
         return terminator.values
 
     def group(self) -> Group | None:
-        """What the body is, if it is one of the groups that need no storage."""
+        """The group in the body; None if the body is not a group of any form."""
         if len(self.yielded) != 1:
             return None
         return group_of(self.body.block, self.yielded[0])
 
     def overwritable(self) -> Sequence[int]:
-        """Inputs that the body reads at the result's position, or in its row, only.
+        """The inputs that the body reads only at the result's position, or in its row.
 
-        A body that yields an input as it is copies it. A group of rows is computed row
-        by row (or some rows at a time): all of a row is read before the last operation
-        writes it. So is what follows a contraction, with as much of the contraction's
-        result at a time. A group that ends with an update writes what it updates, if it
-        reads no more of that, and in the same way, than the slice that it replaces.
+        A body that yields one of its arguments copies it. A group of rows is computed
+        row by row (or several rows at a time): all of a row is read before the last
+        operation writes it. The same holds for operations after a contraction, which
+        are computed for a part of its result at a time. A group that ends with an
+        update may overwrite the updated tensor, if it reads nothing of it but the slice
+        that it replaces, and that only at the position or in the row being written.
         """
         group = self.group()
         in_place: tuple[type[Operation], ...] = ()
@@ -259,13 +260,14 @@ class FusionOp(TensorOp):
 
 
 class RegionOp(TensorOp):
-    """An operation whose regions see nothing from outside but their arguments.
+    """An operation with regions that use no outside values except their arguments.
 
-    On tensors at every level; after the signature come the regions, one block each.
+    The regions are on tensors at every level. They follow the signature, and have one
+    block each.
     """
 
     KEYWORDS: ClassVar[Sequence[str]] = ()
-    """What stands before each region but the first."""
+    """The keyword before each region except the first."""
 
     traits = traits_def(TensorOpEffects(), IsolatedFromAbove())
 
@@ -308,7 +310,7 @@ def _listed(types: Sequence[Attribute]) -> str:
 
 
 def yielded(region: Region) -> Sequence[SSAValue]:
-    """What a region ends with."""
+    """The values that a region yields."""
     terminator = region.block.last_op
     assert isinstance(terminator, YieldOp)
     return terminator.values
@@ -333,10 +335,10 @@ class WhileOp(RegionOp):
           tgraph.yield
         }
 
-    The first inputs, as many as there are results, are the initial values that the loop
-    carries. In both regions these are variables, and their contents after the last
-    iteration are the results. The remaining inputs are constant. The condition only
-    reads variables.
+    The first inputs, one for each result, are the initial values of the variables that
+    the loop carries. Both regions take these variables as arguments, and the variables'
+    contents after the last iteration are the results. The remaining inputs are
+    loop-invariant. The condition only reads variables.
     """
 
     name = "tgraph.while"

@@ -1,10 +1,10 @@
-"""Formulas: arithmetic on values, whatever they are made of.
+"""Formulas: arithmetic on values, independent of what computes it.
 
     def softplus(x: AnyTerm) -> AnyTerm:
         return log1p(exp(x))
 
-A `Term` is a value in a formula. Its operators have a `TermBuilder` write elementwise
-operations of tgraph, or what has their meaning: instructions, calls of NumPy.
+A `Term` is a value in a formula. Its operators call a `TermBuilder`, which writes
+elementwise operations of tgraph, or their equivalents: instructions, calls of NumPy.
 """
 
 from abc import ABC, abstractmethod
@@ -20,15 +20,15 @@ V = TypeVar("V")
 
 
 class TermBuilder(ABC, Generic[V]):
-    """Writes what terms are computed by."""
+    """Writes the operations that compute terms."""
 
     @abstractmethod
     def constant(self, number: float, like: "Term[V]") -> "Term[V]":
-        """A number as a term of the other's type."""
+        """A number as a term with the type of `like`."""
 
     @abstractmethod
     def apply(self, kind: type[ew.ElementwiseOp], *terms: "Term[V]") -> "Term[V]":
-        """The operation on terms of one type, which is the result's, too."""
+        """The operation on terms of one type, which is also the result's type."""
 
     @abstractmethod
     def compare(self, direction: str, x: "Term[V]", y: "Term[V]") -> "Term[V]":
@@ -41,15 +41,15 @@ class TermBuilder(ABC, Generic[V]):
 
 @dataclass(frozen=True, eq=False)
 class Term(Generic[V]):
-    """A value in a formula. Numbers beside it become constants of its type."""
+    """A value in a formula. Numbers combined with it become constants of its type."""
 
     builder: TermBuilder[V]
     value: V
     element: Attribute
-    """Its elements' type in tgraph."""
+    """The type of its elements in tgraph."""
 
     def of(self, number: "Term[V] | float") -> "Term[V]":
-        """A number as a constant; a term as it is."""
+        """A number as a constant of this term's type; a term unchanged."""
         if isinstance(number, Term):
             return number
         return self.builder.constant(number, self)
@@ -65,7 +65,7 @@ class Term(Generic[V]):
     def where(
         self, condition: "Term[V]", otherwise: "Term[V] | float" = 0
     ) -> "Term[V]":
-        """This where the condition holds."""
+        """This term where the condition holds, else `otherwise`."""
         return self.builder.select(condition, self, self.of(otherwise))
 
     def __add__(self, other: "Term[V] | float") -> "Term[V]":
@@ -124,7 +124,7 @@ AnyTerm: TypeAlias = Term[Any]
 
 
 def function(kind: type[ew.UnaryOp]) -> Callable[[AnyTerm], AnyTerm]:
-    """An operation as a function of terms."""
+    """An elementwise operation as a function of a term."""
     return lambda x: x.apply(kind)
 
 

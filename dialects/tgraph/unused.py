@@ -1,11 +1,11 @@
-"""What operations with several results compute for nobody is taken out.
+"""Removes unused results of operations with several results, and what they need.
 
-    %i, %last, %rows = tgraph.while %c0, %x, %stack, %w ...  // nobody reads %rows or %w
+    %i, %last, %rows = tgraph.while %c0, %x, %stack, %w ...  // %rows and %w are unused
  -> %i, %last = tgraph.while %c0, %x ...
 
-A variable from which only its own next value is computed is for nobody, too.
+A variable is unused, too, if it only affects its own next value.
 
-    %u, %s, %v = tgraph.svd %x  // nobody reads %u or %v
+    %u, %s, %v = tgraph.svd %x  // %u and %v are unused
  -> %s = tgraph.svd %x {wanted = array<i64: 1>}
 """
 
@@ -29,8 +29,7 @@ _Op = TypeVar("_Op", WhileOp, IfOp)
 
 
 class DropUnusedOfLoop(RewritePattern):
-    """A loop carries what somebody reads, or what that is computed from, and is given
-    what it reads."""
+    """Removes unused variables and inputs of a loop."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: WhileOp, rewriter: PatternRewriter) -> None:
@@ -38,7 +37,7 @@ class DropUnusedOfLoop(RewritePattern):
 
 
 class DropUnusedOfBranches(RewritePattern):
-    """A conditional returns what somebody reads, and is given what branches read."""
+    """Removes unused results and inputs of a conditional."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: IfOp, rewriter: PatternRewriter) -> None:
@@ -59,8 +58,8 @@ class DropUnusedOfBranches(RewritePattern):
 
 
 class DropUnusedFactors(RewritePattern):
-    """A factorization has the factors that somebody reads. If there is another one of
-    the same matrices, cse may make both of them one, with all that is read of either.
+    """Removes unused factors of a factorization. If there is another factorization of
+    the same matrices, cse may merge both, so all factors are kept.
     """
 
     @op_type_rewrite_pattern
@@ -86,8 +85,7 @@ class DropUnusedFactors(RewritePattern):
 
 
 def without_unused(loop: WhileOp, rewriter: PatternRewriter | None = None) -> WhileOp:
-    """The loop without what nobody reads of it; the loop itself if there is no such
-    thing."""
+    """The loop without unused variables and inputs; the loop itself if it has none."""
     rewriter = rewriter or PatternRewriter(loop)
     carried = _read_outside(loop)
     if len(carried) < len(loop.res):
@@ -112,8 +110,8 @@ def rebuilt(
     results: Sequence[int],
     rewriter: PatternRewriter | None = None,
 ) -> _Op:
-    """An operation with the same regions, other inputs, and results of these types. The
-    first results are some of those that it had, by number."""
+    """Replaces an operation by one with the same regions, but other inputs and results.
+    The first new results replace the old ones with the numbers in `results`."""
     regions = [op.detach_region(region) for region in list(op.regions)]
     new = type(op)(inputs, result_types=types, regions=regions)
     new.attributes |= op.attributes
@@ -126,7 +124,7 @@ def rebuilt(
 
 
 def _read_outside(loop: WhileOp) -> AbstractSet[int]:
-    """What is read of what a loop carries, by its condition or after it, by number."""
+    """The numbers of the carried values that the condition or users of results read."""
     read = loop.condition.block.args
     return {n for n, result in enumerate(loop.res) if result.uses or read[n].uses}
 
@@ -134,8 +132,8 @@ def _read_outside(loop: WhileOp) -> AbstractSet[int]:
 def _needed(
     loop: WhileOp, read: AbstractSet[int]
 ) -> tuple[AbstractSet[int], AbstractSet[Operation]]:
-    """What the loop carries for what is read, by number, and the operations of its body
-    for this."""
+    """The numbers of all carried values on which those in `read` depend, and the
+    operations of the body that compute them."""
     body, carried = loop.body.block, set(read)
     needed: set[Operation] = set()
     while True:
@@ -151,7 +149,7 @@ def _needed(
 
 
 def _variables(op: Operation) -> set[int]:
-    """Those that the loop carries which an operation reads or writes."""
+    """The numbers of the carried variables that an operation reads or writes."""
     return {
         value.index
         for value in op.operands
@@ -160,7 +158,7 @@ def _variables(op: Operation) -> set[int]:
 
 
 def _is_kept(op: Operation) -> bool:
-    """Whether an operation does more than to compute and to assign, as far as known."""
+    """Whether an operation may do more than compute and assign."""
     return not isinstance(op, TensorOp | ReadOp | AssignOp)
 
 
@@ -169,7 +167,7 @@ def _is_read_by(op: Operation, readers: AbstractSet[Operation]) -> bool:
 
 
 def read_arguments(op: RegionOp) -> list[int]:
-    """The arguments that a region does something with."""
+    """The numbers of the arguments that any region uses."""
     arguments = zip(*(region.block.args for region in op.regions), strict=True)
     return [n for n, each in enumerate(arguments) if any(a.uses for a in each)]
 

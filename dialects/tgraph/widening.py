@@ -1,14 +1,14 @@
-"""Arithmetic on elements of storage types (f8, f4, i4, ...), by wider ones.
+"""Arithmetic on elements of storage types (f8, f4, i4, ...), in wider types.
 
-    tgraph.add %x, %y : tensor<4xf8E4M3FN>        which does not verify
+    tgraph.add %x, %y : tensor<4xf8E4M3FN>        which the verifier refuses
 
     %0 = tgraph.convert %x : (tensor<4xf8E4M3FN>) -> tensor<4xf32>
     %1 = tgraph.convert %y : (tensor<4xf8E4M3FN>) -> tensor<4xf32>
     %2 = tgraph.add %0, %1 : tensor<4xf32>
     %3 = tgraph.convert %2 : (tensor<4xf32>) -> tensor<4xf8E4M3FN>
 
-So each operation rounds its result, as XLA's FloatNormalization has it. Frontends and
-gradients write it; canonicalize removes conversions that lose nothing.
+Each operation thus rounds its result, as XLA's FloatNormalization does. Frontends and
+gradients write arithmetic in this way; canonicalize removes exact conversions.
 """
 
 from collections.abc import Collection, Sequence
@@ -36,15 +36,15 @@ from .elementwise import (
 from .shaping import FullLikeOp
 
 _OF_BITS = (CountLeadingZerosOp, PopcntOp, ShiftRightLogicalOp)
-"""What copies of the sign, in front of a number's bits, change."""
+"""Operations on bits, whose result would change with a sign-extended operand."""
 
 
 def widened(op: TensorOp) -> Sequence[TensorOp]:
-    """The operation, on operands of which those of storage types are converted, and its
-    result converted back; the last one has the result.
+    """The operation with operands of storage types converted to wider ones, and the
+    result converted back. The last operation returned has the result.
 
-    What depends on the number of bits computes without the copies of the sign. A float
-    that no i4 or i2 equals is limited to their range before it is converted.
+    Operations that depend on the number of bits do not see the extended sign. Floats
+    are clamped to the range of i4 or i2 before they are converted.
     """
     if isinstance(op, ConvertOp):
         return _limited(op)
@@ -81,7 +81,7 @@ def widened(op: TensorOp) -> Sequence[TensorOp]:
 
 
 def _with(value: SSAValue, kind: type[TensorOp], number: int) -> Sequence[TensorOp]:
-    """The operation on a value and a number."""
+    """An operation on a value and a number, which becomes a tensor."""
     type = tensor_type_of(value.type)
     attribute = number_of(number, type.element_type)
     all_alike = FullLikeOp(
@@ -91,7 +91,7 @@ def _with(value: SSAValue, kind: type[TensorOp], number: int) -> Sequence[Tensor
 
 
 def _wide(type: Attribute, computed: Collection[Attribute]) -> Attribute:
-    """The type with elements of the wider type, if it has some of `computed`."""
+    """`type` with wider elements, if its element type is in `computed`."""
     tensor = tensor_type_of(type)
     element = tensor.element_type
     if element not in computed:
@@ -100,7 +100,7 @@ def _wide(type: Attribute, computed: Collection[Attribute]) -> Attribute:
 
 
 def _limited(op: ConvertOp) -> Sequence[TensorOp]:
-    """The conversion of floats to i4 or i2, after their limits."""
+    """The conversion of floats to i4 or i2, clamped to the range of the result."""
     (value,) = op.operands
     source, target = (tensor_type_of(v.type).element_type for v in (value, op.result))
     if not (is_stored(target) and is_integer(target)) or is_integer(source):

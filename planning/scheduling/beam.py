@@ -1,4 +1,4 @@
-"""Beam search: extends only the few best of the partial orders at each step.
+"""Beam search: extends only the best few partial orders at each step.
 
 It compares partial orders by their peak so far, then by the bytes that they leave live.
 """
@@ -11,7 +11,7 @@ from .partial import OrderBuilder, Partial
 
 
 def beam(graph: TaskGraph, width: int, below: int) -> list[int] | None:
-    """An order with a peak under `below` bytes, or None if the search finds none."""
+    """An order with a peak below `below` bytes, or None if the search finds none."""
     builder = OrderBuilder(graph)
     front = [builder.start] if builder.start.peak < below else []
     for _ in graph.tasks:

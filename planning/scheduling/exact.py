@@ -14,10 +14,10 @@ from .partial import OrderBuilder, Partial
 
 
 def search(graph: TaskGraph, below: int, states: int) -> tuple[list[int] | None, bool]:
-    """The order with the lowest peak, if that is under `below` bytes; else None.
+    """The order with the lowest peak, if that is below `below` bytes; else None.
 
-    Also returns whether that is proved. The search visits at most `states` sets of
-    tasks.
+    Also returns whether the result is proved. The search gives up when it has reached
+    more than `states` sets of tasks.
     """
     builder = OrderBuilder(graph)
     if builder.start.peak >= below:
@@ -25,7 +25,7 @@ def search(graph: TaskGraph, below: int, states: int) -> tuple[list[int] | None,
     everything = (1 << len(graph.tasks)) - 1
     best = {0: builder.start.peak}
     number = count()
-    # By peak; among equals the latest first, so that it goes into the depth.
+    # By peak; among equals, the latest first, which makes the search depth-first.
     heap: list[tuple[int, int, Partial]] = [(builder.start.peak, 0, builder.start)]
     while heap:
         peak, _, partial = heappop(heap)

@@ -1,9 +1,9 @@
-"""The cheapest repetitions that fit a budget, by constraint programming.
+"""Finds the cheapest rematerialization within a budget, by constraint programming.
 
 OR-tools' CP-SAT solves the model of Checkmate (Jain et al., MLSys 2020). The given
 order is a sequence of stages. In each stage, one task runs for the first time, after
-repetitions of earlier tasks. The solver chooses what is held between the stages and
-what is computed in each. The model's size is cubic in the number of tasks, so it is for
+repetitions of earlier tasks. The solver chooses the values held between stages, and the
+tasks repeated in each. The model's size is cubic in the number of tasks, so it is for
 small graphs.
 
 Needs OR-tools (the extra `exact`).
@@ -20,10 +20,10 @@ from .parts import subgraph
 from .rematerialization import Costs, Rematerialization, cost_of, rematerialize
 
 LARGEST = 60
-"""Tasks that a graph has, at most."""
+"""The largest number of tasks in a graph."""
 
 TIME = 60.0
-"""OR-tools' deterministic time, about seconds."""
+"""The limit in OR-tools' deterministic time, which is about seconds."""
 
 
 def fewest(
@@ -31,16 +31,16 @@ def fewest(
 ) -> Rematerialization:
     """The cheapest order with at most `budget` bytes live, `optimal` if that is proved.
 
-    Proved is that no other repetitions are cheaper while tasks run for the first time
-    in the given order. Where the graph is too large, or nothing fits or better is found
-    in time, what `rematerialize` finds.
+    The proof covers all orders in which tasks run for the first time in the given
+    order. If the graph is too large, or the solver finds no order in time that fits or
+    is cheaper, the result is that of `rematerialize`.
 
     Raises `ImportError` without OR-tools.
     """
     greedy = rematerialize(graph, order, costs, budget)
     is_permutation = len(order) == len(graph.tasks)
     if not is_permutation or not 0 < len(order) <= LARGEST or not greedy.cost:
-        _solver()  # so that a missing one is not noticed for large graphs only
+        _solver()  # raises if OR-tools is missing, also for graphs of other sizes
         return greedy
     model = _Model(subgraph(graph, order, (0, len(order))), [costs[i] for i in order])
     below = greedy.cost if greedy.peak <= budget else None
@@ -65,7 +65,7 @@ def _solver() -> Any:
 
 
 class _Model:
-    """Of a graph whose tasks are numbered in the order of the stages."""
+    """The model of a graph whose tasks are numbered in the order of the stages."""
 
     def __init__(self, graph: TaskGraph, costs: Costs):
         self.graph = graph
@@ -73,7 +73,7 @@ class _Model:
         self.cp = _solver()
         self.model = self.cp.CpModel()
         count = len(graph.tasks)
-        self.values = [  # that take part: others are always there, or cost nothing
+        self.values = [  # others are live throughout, or have no bytes
             v
             for v, size in enumerate(graph.sizes)
             if size and graph.writer[v] is not None
@@ -87,7 +87,7 @@ class _Model:
                 if stage <= may_repeat[task]:
                     self.runs[stage, task] = self.model.new_bool_var("")
             self.runs[stage, stage] = 1
-        self.held: dict[tuple[int, int], Any] = {}  # by stage that begins, and value
+        self.held: dict[tuple[int, int], Any] = {}  # by beginning stage and value
         for stage, value in product(range(count + 1), self.values):
             if self._writer(value) < stage:
                 is_result = stage == count and graph.kept[value]
@@ -96,7 +96,7 @@ class _Model:
                 )
 
     def solved(self, budget: int, below: int | None) -> tuple[list[int] | None, bool]:
-        """An order with a cost under `below`, if found; whether that is proved."""
+        """An order with a cost below `below`, or None; and whether that is proved."""
         self._order()
         for stage, task in self.runs:
             self._limit(stage, task, budget)
@@ -109,7 +109,7 @@ class _Model:
             self.model.add(cost < below)
         self.model.minimize(cost)
         solver = self.cp.CpSolver()
-        solver.parameters.num_workers = 1  # with more, not the same every time
+        solver.parameters.num_workers = 1  # more workers are not deterministic
         solver.parameters.max_deterministic_time = TIME
         solver.parameters.max_time_in_seconds = max(deadline.left(), 0.0)
         status = solver.solve(self.model)
@@ -137,7 +137,7 @@ class _Model:
         return last
 
     def _sources(self, stage: int, value: int) -> Iterator[Any]:
-        """What a value may come from in a stage: it is held, or computed."""
+        """The variables for a value's presence in a stage: it is held, or computed."""
         writer = self._writer(value)
         if (stage, value) in self.held:
             yield self.held[stage, value]
@@ -145,7 +145,7 @@ class _Model:
             yield self.runs[stage, writer]
 
     def _order(self) -> None:
-        """Who reads a value has it; what is held was held or computed before."""
+        """Requires that read values are present, and held values were before."""
         for (stage, task), runs in self.runs.items():
             for value in self._touched(self.graph.tasks[task].reads):
                 self.model.add(sum(self._sources(stage, value)) >= runs)
@@ -157,7 +157,7 @@ class _Model:
         return [value for value in values if value in taking_part]
 
     def _later(self, stage: int, task: int, value: int) -> list[Any]:
-        """Who wants a value after a task of a stage."""
+        """The variables for uses of a value after a task of a stage."""
         wanted = [
             self.runs[stage, reader]
             for reader in self.graph.readers[value]
@@ -168,7 +168,7 @@ class _Model:
         return wanted
 
     def _limit(self, stage: int, task: int, budget: int) -> None:
-        """While a task runs, not too much is live."""
+        """Limits the live bytes while a task runs."""
         graph, runs = self.graph, self.runs[stage, task]
         own = graph.tasks[task]
         live = self.given

@@ -1,7 +1,7 @@
-"""The cheapest gaps of `residency.py`, proved by constraint programming.
+"""Finds the cheapest gaps of `residency.py`, proved by constraint programming.
 
-One Boolean for each gap, one constraint for each step with too much; OR-tools' CP-SAT
-minimizes the cost. Needs OR-tools (the extra `exact`).
+The model has a Boolean for each gap, and a constraint for each step above the capacity.
+OR-tools' CP-SAT minimizes the cost. Needs OR-tools (the extra `exact`).
 """
 
 from typing import Any
@@ -11,17 +11,17 @@ from .. import deadline
 from .residency import Choice, Residency, ResidencyProblem, cheapest
 
 LARGEST = 2000
-"""Gaps that a problem has, at most."""
+"""The largest number of gaps in a problem."""
 
 TIME = 20.0
-"""OR-tools' deterministic time, about seconds."""
+"""The limit in OR-tools' deterministic time, which is about seconds."""
 
 
 def proved(problem: ResidencyProblem) -> Residency:
     """The cheapest gaps, `optimal` if that is proved.
 
-    Where the problem is too large, or nothing better is found in time, what `cheapest`
-    finds, with the better of both bounds.
+    If the problem is too large, or the solver finds nothing better in time, the result
+    is that of `cheapest`, with the better of both bounds.
 
     Raises `ImportError` without OR-tools.
     """
@@ -49,7 +49,7 @@ def proved(problem: ResidencyProblem) -> Residency:
         + sum(problem.first[what] * is_away for what, is_away in first.items())
     )
     solver = cp.CpSolver()
-    solver.parameters.num_workers = 1  # with more, not the same every time
+    solver.parameters.num_workers = 1  # more workers are not deterministic
     solver.parameters.max_deterministic_time = TIME
     solver.parameters.max_time_in_seconds = max(deadline.left(), 0.0)
     status = solver.solve(model)
@@ -70,7 +70,7 @@ def _solver() -> Any:
 
 
 def _both(model: Any, one: Any, another: Any) -> Any:
-    """A variable that is true at most where both are."""
+    """A variable that may be true only if both others are."""
     both = model.new_bool_var("")
     model.add_implication(both, one)
     model.add_implication(both, another)
@@ -78,7 +78,7 @@ def _both(model: Any, one: Any, another: Any) -> Any:
 
 
 def _cover(model: Any, problem: ResidencyProblem, away: list[Any]) -> None:
-    """In each step with too much, gaps free enough."""
+    """Requires that gaps free enough bytes in each step above the capacity."""
     last = len(problem.live)
     freeing: list[list[Any]] = [[] for _ in problem.live]
     choice = Choice(problem)

@@ -14,15 +14,16 @@ class Task:
     """An operation."""
 
     reads: Sequence[int] = ()  # values, each once
-    writes: Sequence[int] = ()  # values; each value is written by one task at most
-    after: Sequence[int] = ()  # tasks that must come before, beyond the reads' writers
-    overwrites: Sequence[int] = ()  # of `reads`: whose memory the first may take
+    writes: Sequence[int] = ()  # values; at most one task writes each value
+    after: Sequence[int] = ()  # tasks that must come before, besides writers of `reads`
+    overwrites: Sequence[int] = ()  # values of `reads` that `writes[0]` may overwrite
 
 
 class TaskGraph:
-    """Tasks in an order that is possible, and the bytes of the values.
+    """Tasks in a valid order, and the bytes of their values.
 
-    A value that no task writes is live from the start, one that is kept to the end.
+    A value that no task writes is live from the start, and a value in `kept` to the
+    end.
 
     Raises `ValueError` for a task before one that it depends on.
     """
@@ -37,7 +38,7 @@ class TaskGraph:
         self.readers: Sequence[list[int]] = [[] for _ in sizes]
         self.predecessors: list[
             Sequence[int]
-        ] = []  # of each task, what must precede it
+        ] = []  # the tasks that must precede each task
         self.successors: Sequence[list[int]] = [[] for _ in tasks]
         for index, task in enumerate(tasks):
             for value in task.writes:
@@ -57,7 +58,7 @@ class TaskGraph:
 
     @property
     def contents(self) -> Hashable:
-        """Equal for equal graphs."""
+        """A key that is equal for equal graphs."""
         tasks = (
             tuple(map(tuple, (task.reads, task.writes, task.after, task.overwrites)))
             for task in self.tasks
@@ -66,19 +67,19 @@ class TaskGraph:
 
     @property
     def uses(self) -> list[int]:
-        """How often each value must have been read until it is dead."""
+        """The number of uses of each value; after them it is dead."""
         return [len(r) + k for r, k in zip(self.readers, self.kept, strict=True)]
 
     @property
     def live_at_start(self) -> int:
-        """Bytes."""
+        """The bytes of used values that no task writes."""
         given = (value for value, task in enumerate(self.writer) if task is None)
         return sum(self.sizes[v] for v in given if self.readers[v] or self.kept[v])
 
     def taken_over(self, task: Task, freed: Collection[int]) -> int:
-        """The bytes of the read value whose memory the first written one takes over.
+        """The bytes of the read value whose memory `writes[0]` takes over, or 0.
 
-        `freed` are those of its reads that nobody reads afterwards.
+        `freed` are the values in `reads` that no later task reads.
         """
         if not task.writes:
             return 0
@@ -93,10 +94,10 @@ def profile(graph: TaskGraph, order: Sequence[int]) -> list[int]:
     """The live bytes while each task of the order runs.
 
     A task may run several times. Each run writes its values again, and a reader gets
-    those of the last run. In between they are not live.
+    those of the last run. A value is not live between its last reader and the next run.
     """
     sizes = graph.sizes
-    live = list(graph.kept)  # whether each value is, after the task that is looked at
+    live = list(graph.kept)  # whether each value is live after the current task
     total = sum([size for size, is_kept in zip(sizes, live, strict=True) if is_kept])
     result: list[int] = []
     for index in reversed(order):
@@ -123,7 +124,7 @@ def profile(graph: TaskGraph, order: Sequence[int]) -> list[int]:
 
 
 def peak_of(graph: TaskGraph, order: Sequence[int]) -> int:
-    """The largest sum of live bytes."""
+    """The largest number of live bytes over all steps of the order."""
     return max(profile(graph, order), default=0)
 
 
@@ -145,7 +146,7 @@ def least_live(graph: TaskGraph, index: int) -> int:
 
 def _reached(edges: Sequence[Sequence[int]], index: int) -> set[int]:
     found, waiting = set[int](), [index]
-    for task in waiting:  # grows
+    for task in waiting:  # grows during the loop
         new = [other for other in edges[task] if other not in found]
         found.update(new)
         waiting += new

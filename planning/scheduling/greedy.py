@@ -1,10 +1,10 @@
-"""List scheduling: takes a task that lowers the live bytes as soon as it is ready.
+"""List scheduling: prefers a ready task that lowers the live bytes.
 
-Forwards, a task qualifies if it frees at least what it writes. Backwards, it qualifies
-if it ends at least as many bytes as it makes live, so that a task which only produces
-values runs as late as possible. If no task qualifies, the next one is the first
-(backwards: last) in the given order, or the one that adds the fewest bytes. Both
-directions take time near-linear in the graph.
+Going forward, a task qualifies if it frees at least the bytes that it writes. Going
+backward, it qualifies if it ends at least as many bytes as it makes live, so a task
+that only produces values runs as late as possible. If no task qualifies, the next one
+is the first (backward: the last) in the given order, or the one that adds the fewest
+bytes. Both directions take time near-linear in the graph.
 """
 
 from collections.abc import Sequence
@@ -15,9 +15,9 @@ from .graph import TaskGraph
 
 
 class _Direction(Protocol):
-    """How live bytes change when a task is taken next."""
+    """The change in live bytes if a task is taken next."""
 
-    growth: list[int]  # bytes, of each task
+    growth: list[int]  # bytes, by task
 
     def take(self, task: int) -> Sequence[int]:
         """Takes a task; returns the tasks whose growth is now lower."""
@@ -28,7 +28,7 @@ class _Forwards:
     def __init__(self, graph: TaskGraph):
         self.graph = graph
         self.left = graph.uses
-        self.last = [sum(readers) for readers in graph.readers]  # if one is left: it
+        self.last = [sum(readers) for readers in graph.readers]  # once one is left
         self.growth = [
             sum(graph.sizes[v] for v in task.writes if self.left[v])
             - sum(graph.sizes[v] for v in task.reads if self.left[v] == 1)
@@ -112,7 +112,7 @@ def _listed(
     while heap:
         found = heappop(heap)
         task = found[2]
-        if done[task] or found != key(task):  # taken, or in the heap with a lower key
+        if done[task] or found != key(task):  # already taken, or has a lower key
             continue
         done[task] = True
         result.append(task)

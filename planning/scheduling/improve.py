@@ -1,7 +1,7 @@
 """Local search: moves tasks across the peak as long as that lowers it.
 
-The search delays the writer of a value that is live at the peak before anything reads
-it, past all adjacent tasks at which as much is live. It advances the last readers of a
+The search delays the writer of a value that is live at the peak but not read before,
+past all adjacent tasks with equally many live bytes. It advances the last readers of a
 value that could be freed before the peak, along with the tasks that they depend on.
 """
 
@@ -11,14 +11,14 @@ from .. import deadline
 from .graph import TaskGraph, profile
 
 LONGEST = 64
-"""Tasks that are moved together, at most."""
+"""The largest number of tasks that are moved together."""
 
 WIDEST = 32
-"""Values at the peak that are looked at, at most."""
+"""The largest number of values at the peak that are tried."""
 
 
 def improve(graph: TaskGraph, order: list[int], tries: int) -> list[int]:
-    """An order with a lower peak, or the order itself, after at most `tries` moves."""
+    """An order with a lower peak, or `order` itself, after at most `tries` moves."""
     live = profile(graph, order)
     while live:
         worst = max(live)
@@ -29,7 +29,7 @@ def improve(graph: TaskGraph, order: list[int], tries: int) -> list[int]:
                 return order
             tries -= 1
             new = profile(graph, candidate)
-            # A peak that is as high, but later or at fewer tasks, is progress too.
+            # An equally high peak that fewer tasks reach is progress, too.
             if (max(new), new.count(max(new))) < (worst, live.count(worst)):
                 order, live = candidate, new
                 break
@@ -41,9 +41,9 @@ def improve(graph: TaskGraph, order: list[int], tries: int) -> list[int]:
 def _moves(
     graph: TaskGraph, order: list[int], at: int, end: int
 ) -> Iterator[list[int]]:
-    """Orders in which something is no longer live at position `at`, largest first.
+    """Orders in which one more value is dead at position `at`, the largest value first.
 
-    What is delayed runs at `end`, or right before its first reader if that is earlier.
+    Delayed tasks run at `end`, or right before the first reader if that is earlier.
     """
     position = [0] * len(order)
     for index, task in enumerate(order):
@@ -64,8 +64,8 @@ def _moves(
 
 
 def _live(graph: TaskGraph, position: Sequence[int], at: int) -> list[int]:
-    """The values that are live at a position and that its task does not write or read
-    for the last time, the largest first."""
+    """The values that are live at a position, and that its task neither writes nor
+    reads for the last time, the largest first."""
     found: list[int] = []
     for value, readers in enumerate(graph.readers):
         if not readers or not graph.sizes[value]:
@@ -83,7 +83,8 @@ def _reached(
     position: Sequence[int],
     within: range,
 ) -> set[int] | None:
-    """The tasks and all that the edges lead to within the positions; None if many."""
+    """The tasks, and those reachable along the edges within the positions; None if
+    these are more than `LONGEST`."""
     found = set(tasks)
     stack = list(tasks)
     while stack:
@@ -97,7 +98,7 @@ def _reached(
 
 
 def _placed(order: Sequence[int], tasks: set[int], at: int) -> list[int]:
-    """The order with some tasks, in their order, all put before position `at`."""
+    """The order with `tasks` moved to position `at`, keeping their relative order."""
     first = [task for task in order[:at] if task not in tasks]
     last = [task for task in order[at:] if task not in tasks]
     return [*first, *(task for task in order if task in tasks), *last]

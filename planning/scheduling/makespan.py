@@ -1,15 +1,15 @@
-"""Computes how long an order takes when several queues run their tasks concurrently."""
+"""Computes the time of an order whose tasks run concurrently on several queues."""
 
 from collections.abc import Hashable, Iterator, Sequence
 
 from .graph import TaskGraph
 
 BESIDE = 8
-"""Copying costs this part of its time where it runs beside tasks: they share memory's
-bandwidth."""
+"""A copy that runs beside tasks costs its time divided by this number, since both share
+the memory bandwidth."""
 
 MIXTURES = 8
-"""Of two orders, how many are tried, from either side."""
+"""The number of parts into which two orders are cut; mixtures switch between parts."""
 
 
 def makespan(
@@ -18,10 +18,10 @@ def makespan(
     times: Sequence[int],
     queues: Sequence[Hashable],
 ) -> int:
-    """When the last task ends, in the unit of `times`.
+    """The time at which the last task ends, in the unit of `times`.
 
-    Each queue runs its tasks one after the other, in the given order; a task waits for
-    those that it depends on.
+    Each queue runs its tasks sequentially, in the given order; a task waits for its
+    predecessors.
     """
     free: dict[Hashable, int] = {}
     ends = [0] * len(times)
@@ -33,7 +33,7 @@ def makespan(
 
 
 def mixtures(first: Sequence[int], second: Sequence[int]) -> Iterator[list[int]]:
-    """Orders that begin as one of two and go on as the other, which are possible."""
+    """Valid orders that begin like one of two orders and continue like the other."""
     for part in range(MIXTURES - 1, 0, -1):
         at = len(first) * part // MIXTURES
         for start, other in ((first, second), (second, first)):

@@ -5,11 +5,12 @@
     v here  ##########               ########
     copies       out->               <-in
 
-A value that no task uses for a long time is copied out after one use and fetched ahead
-of the next; in between, its bytes are free. Copies run concurrently with the tasks, one
-at a time in each direction, so the duration of a task limits how much can be copied
-while it runs. A copy out ends as late, and a fetch starts as early, as this requires.
-If too many bytes would be live even so, the next task waits for the copy (`stall`).
+A value that no task uses for a long time is copied out after one use and prefetched
+ahead of the next; in between, its bytes are free. Copies run concurrently with the
+tasks, one at a time in each direction, so the duration of a task limits how much can be
+copied while it runs. A copy out ends as late, and a prefetch starts as early, as this
+requires. If too many bytes would be live nevertheless, the next task waits for the copy
+(`stall`).
 
 This is the prefetch interval of XLA's memory-space assignment, with its resource for
 asynchronous copies in each step. `residency.py` chooses the gaps in which values are
@@ -30,13 +31,13 @@ from .residency import Gap, Residency, ResidencyProblem, cheapest
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A value that is away for a while. Tasks by their number."""
+    """A value that is in the other memory between two uses. Tasks are numbers."""
 
     value: int
-    out: int  # the first task ahead of which its bytes are free
-    back: int  # the task ahead of which its fetch starts
-    reader: int  # the task that reads it next; the number of tasks, for the end
-    stall: int  # estimated time for which tasks wait for its copies
+    out: int  # the first task during which its bytes are free
+    back: int  # the task at whose start its prefetch starts
+    reader: int  # the task that reads it next; the number of tasks for the end
+    stall: int  # the estimated time that tasks wait for its copies
 
 
 def offload(
@@ -47,16 +48,16 @@ def offload(
     budget: int,
     choose: Callable[[ResidencyProblem], Residency] = cheapest,
 ) -> list[Move]:
-    """Moves that bring the tasks, in their order, to at most `budget` live bytes.
+    """Moves with which the tasks, in the given order, have at most `budget` bytes live.
 
-    `times` are those of the tasks, `copies` of copying each value in one direction, in
-    the same unit; `choose` finds the gaps in which values are away. If the budget
-    cannot be met, the moves give the lowest peak that there is. Moves of one value are
-    disjoint; only the first needs to copy it out.
+    `times` has the time of each task, `copies` the time to copy each value in one
+    direction, in the same unit; `choose` finds the gaps in which values are away. If
+    the budget cannot be met, the moves give the lowest possible peak. Moves of one
+    value are disjoint; only the first one has to copy the value out.
     """
     gaps = [gap for value in movable for gap in _gaps(graph, value)]
     kept = sum([size for size, k in zip(graph.sizes, graph.kept, strict=True) if k])
-    live = [*profile(graph, range(len(graph.tasks))), kept]  # and what is at the end
+    live = [*profile(graph, range(len(graph.tasks))), kept]  # the last: at the end
     problem = ResidencyProblem(
         live,
         budget,
@@ -87,10 +88,10 @@ def _stalls(
     copies: Sequence[int],
     is_over: Sequence[bool],
 ) -> Iterator[int]:
-    """For how long tasks wait for the copies of each gap, if its value has to be away
-    in all steps with too much."""
+    """The time that tasks wait for the copies of each gap, if its value is away in all
+    steps above the budget."""
     total = [0, *accumulate(times)]  # before each task
-    before = [0, *accumulate(is_over)]
+    before = [0, *accumulate(is_over)]  # the number of such steps before each step
     over = [step for step, over in enumerate(is_over) if over]
     for gap in gaps:
         start, end, copy = gap.last + 1, gap.next, copies[gap.value]
@@ -104,7 +105,7 @@ def _stalls(
 
 @dataclass(frozen=True, slots=True, order=True)
 class _Gap:
-    """A value is used by the tasks `last` and `next`, and by none in between."""
+    """A value that the tasks `last` and `next` use, and none in between."""
 
     last: int
     next: int
@@ -124,7 +125,7 @@ def _gaps(graph: TaskGraph, value: int) -> Iterator[_Gap]:
 
 
 class _Moves:
-    """Those that are chosen, what is live with them, and who copies when."""
+    """The chosen moves, the live bytes with them, and the time left for copies."""
 
     def __init__(
         self,
@@ -138,15 +139,14 @@ class _Moves:
         self.copies = copies
         self.budget = budget
         self.live = list(live)
-        # Time of each task that is left for copies, in either direction.
+        # The time of each task that is left for copies in each direction.
         self.outwards = list(times)
         self.inwards = list(times)
         self.used: dict[Move, list[tuple[list[int], int, int]]] = {}
-        self.first: dict[int, list[int]] = {}  # where moves of each value start
+        self.first: dict[int, list[int]] = {}  # the starts of each value's moves
 
     def best(self, gap: _Gap) -> Move | None:
-        """The move that has its value away where too much is live; None if that is
-        nowhere in the gap."""
+        """The move that covers all steps of a gap above the budget, or None."""
         live, budget = self.live, self.budget
         steps = range(gap.last + 1, gap.next)
         first = next((at for at in steps if live[at] > budget), None)
@@ -192,23 +192,24 @@ class _Moves:
     def _outwards(
         self, gap: _Gap, limit: int
     ) -> tuple[int, list[tuple[int, int]], int]:
-        """Where a copy out ends, at a task up to `limit`, the time that it takes of
-        tasks, and what is missing."""
+        """The task before which a copy out ends, at most `limit`, the times that it
+        takes of tasks, and the time that is missing."""
         if any(start <= gap.last for start in self.first.get(gap.value, ())):
-            return gap.last + 1, [], 0  # it is there already
+            return gap.last + 1, [], 0  # an earlier move has copied it out
         within = range(gap.last + 1, limit)
         parts, missing = _taken(self.outwards, within, self.copies[gap.value])
         return (limit if missing else parts[-1][0] + 1), parts, missing
 
     def _inwards(self, gap: _Gap, limit: int) -> tuple[int, list[tuple[int, int]], int]:
-        """The same of a fetch that starts after the task `limit`."""
+        """The task at which a prefetch starts, after `limit`, the times that it takes
+        of tasks, and the time that is missing."""
         within = range(gap.next - 1, limit, -1)
         parts, missing = _taken(self.inwards, within, self.copies[gap.value])
         return (limit + 1 if missing else parts[-1][0]), parts, missing
 
     def settled(self) -> list[Move]:
-        """The moves, each with the time for its copies that the others leave it, and
-        without those that are not needed any more; by task and value."""
+        """The moves, sorted by task and value. Each is replaced by the best one in the
+        time that others leave for copies, and removed if it is no longer needed."""
         for move in sorted(self.used, key=lambda m: (-self.copies[m.value], m.out)):
             gap = _Gap(self._last_use(move), move.reader, move.value)
             self._remove(move)
@@ -220,7 +221,7 @@ class _Moves:
 def _taken(
     times: Sequence[int], tasks: Collection[int], needed: int
 ) -> tuple[list[tuple[int, int]], int]:
-    """What a copy takes of the tasks' times, in their order, and what is missing."""
+    """The parts of the tasks' times that a copy takes, and the time missing."""
     parts: list[tuple[int, int]] = []
     for at in tasks:
         if times[at]:

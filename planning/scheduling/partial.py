@@ -1,4 +1,4 @@
-"""Partial orders, which the searches extend task by task."""
+"""Partial orders, which the searches extend one task at a time."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,14 +9,14 @@ from .graph import TaskGraph
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """The start of an order."""
+    """A prefix of an order."""
 
     peak: int  # bytes
-    live: int  # bytes
+    live: int  # bytes after the last task
     done: int  # the tasks, as bits
     ready: tuple[int, ...]
-    task: int = -1  # the last
-    rest: "Partial | None" = None  # what came before it
+    task: int = -1  # the last task
+    rest: "Partial | None" = None  # the prefix before the last task
 
     @property
     def order(self) -> list[int]:
@@ -29,11 +29,11 @@ class Partial:
 
 
 class OrderBuilder:
-    """Adds tasks to orders."""
+    """Extends partial orders by one task."""
 
     def __init__(self, graph: TaskGraph):
         self.graph = graph
-        never = 1 << len(graph.tasks)  # nobody does this one
+        never = 1 << len(graph.tasks)  # a reader that never runs
         self.readers = [
             sum(1 << task for task in tasks) | never * kept
             for tasks, kept in zip(graph.readers, graph.kept, strict=True)
@@ -49,8 +49,8 @@ class OrderBuilder:
     def grown(self, partial: Partial) -> Iterator[Partial]:
         """The orders with one more task.
 
-        It is one order only if a task runs within the peak so far and leaves no more
-        live than before: no order is better for waiting with such a task.
+        If a task does not raise the peak so far and leaves no more bytes live than
+        before, the only order is that with this task: delaying it never helps.
         """
         sizes, readers = self.graph.sizes, self.readers
         grown: list[tuple[int, int, int]] = []

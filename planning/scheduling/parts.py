@@ -1,4 +1,4 @@
-"""Splits a graph into parts that every order runs one after the other."""
+"""Splits a graph into parts that run one after the other in every order."""
 
 from collections.abc import Sequence
 
@@ -15,14 +15,14 @@ def parts(graph: TaskGraph, order: Sequence[int]) -> list[tuple[int, int]]:
     for at, task in enumerate(order):
         position[task] = at
     last = len(order)
-    # Going back from a task after a cut, one cannot but come by the cut ...
+    # Each path back from a task after a cut contains the cut ...
     lowest = last
     leads_back = [False] * last
     for at in range(last - 1, -1, -1):
         leads_back[at] = lowest >= at
         before = (position[task] for task in graph.predecessors[order[at]])
         lowest = min(lowest, max(before, default=-1))
-    # ... and so does going on from a task before it.
+    # ... and so does each path forward from a task before it.
     highest = -1
     starts = [0]
     for at in range(last):
@@ -36,7 +36,7 @@ def parts(graph: TaskGraph, order: Sequence[int]) -> list[tuple[int, int]]:
 def subgraph(
     graph: TaskGraph, order: Sequence[int], part: tuple[int, int]
 ) -> TaskGraph:
-    """The tasks of a part, numbered in the given order, and what they touch."""
+    """The graph of a part's tasks, numbered in the given order, and their values."""
     start, end = part
     number = {task: at for at, task in enumerate(order[start:end])}
     after = set(order[end:])

@@ -1,17 +1,17 @@
-"""Recomputes values instead of keeping them until the peak fits a budget.
+"""Rematerialization: recomputes values, instead of keeping them, to fit a budget.
 
 An order may contain a task several times. Each time, the task writes its values again,
 and a reader gets the values of the last run (`scheduling.profile`). Between its last
 reader and the next run of its task, a value is dead.
 
-The search starts from the given order, and from one that frees values as early as it
-can. It is greedy, as in XLA's rematerialization. At the peak, it picks the value that
-frees the most bytes, over all steps above the budget, per unit of cost, and recomputes
-it before its next reader. If an operand of that computation is dead by then, the search
-keeps it for longer if there is room. Otherwise it recomputes the operand too, so that
-whole segments are recomputed from the kept values (Chen et al., Training Deep Nets with
-Sublinear Memory Cost, 2016). Finally, it removes the repetitions that later ones made
-redundant.
+The search starts from the given order, and from one that frees values as early as
+possible. It is greedy, as in XLA's rematerialization. At the peak, it picks the value
+that frees the most bytes, over all steps above the budget, per unit of cost, and
+recomputes it before its next reader. If an operand of that computation is dead there,
+the search keeps it live for longer if there is room. Otherwise it recomputes the
+operand too, so that whole segments are recomputed from the kept values (Chen et al.,
+Training Deep Nets with Sublinear Memory Cost, 2016). Finally, it removes the
+repetitions that later ones made redundant.
 """
 
 from bisect import bisect_left
@@ -25,26 +25,26 @@ from . import TaskGraph, profile
 from .greedy import forwards
 
 LONGEST = 256
-"""Tasks that are repeated together, at most."""
+"""The largest number of tasks that are repeated together."""
 
 TRIED = 12
-"""Of the most promising values, how many are looked at in full before one is taken."""
+"""The number of most promising values that are evaluated before one is chosen."""
 
 SHORT = 100
-"""In longer orders, as many values as seem enough are taken at once."""
+"""In longer orders, several values are chosen at once."""
 
 FIRST_STEP, LAST_STEP = 4, 128
-"""Parts of the peak by which `lowest` lowers it: from one, halved, to the other at
-effort 1."""
+"""`lowest` first lowers the peak by a quarter of the given one. It halves this step
+down to 1/128, at effort 1."""
 
 LITTLE = 40_000
-"""Tasks that `lowest` looks at for each peak that it tries, at effort 1."""
+"""The limit on the tasks that `lowest` visits for each peak it tries, at effort 1."""
 
 WORK = 12_000_000
-"""Tasks that are looked at, at effort 1: about ten seconds."""
+"""The limit on the tasks visited, at effort 1: about ten seconds."""
 
 Costs = Sequence[int | None]
-"""Of running each task once more, in whatever unit; None: it must run once only."""
+"""The cost of running each task again, in any unit; None: it must run only once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +53,12 @@ class Rematerialization:
 
     order: Sequence[int]
     peak: int  # bytes
-    cost: int  # of the repetitions
-    optimal: bool = False  # proved: see exact_rematerialization.py
+    cost: int  # the total cost of the repetitions
+    optimal: bool = False  # whether that is proved: see exact_rematerialization.py
 
 
 def cost_of(costs: Costs, order: Sequence[int]) -> int:
-    """What the repetitions in an order cost."""
+    """The total cost of the repetitions in an order."""
     return sum(costs[order[at]] or 0 for at in _repetitions(order))
 
 
@@ -70,20 +70,20 @@ def rematerialize(
     most: float = inf,
     effort: float = 1.0,
 ) -> Rematerialization:
-    """An order of cheap repetitions, which cost `most` in all, with at most `budget`
-    bytes live, if one is found.
+    """An order with at most `budget` bytes live, by repetitions of at most `most` total
+    cost, if the search finds one.
 
-    Otherwise the lowest peak that was found, never above that of the given order, which
-    may have repetitions already. Deterministic: it counts its work, not seconds, unless
-    there is a deadline.
+    Otherwise the search raises the budget in steps of a quarter of what is missing, and
+    finally returns the given order, which may have repetitions already. Deterministic:
+    it counts its work, not seconds, unless there is a deadline.
     """
     given = max(profile(graph, order), default=0)
     best = Rematerialization(order, given, cost_of(costs, order))
     starts = [order]
-    if len(order) == len(graph.tasks):  # sooner freed, there is less to get rid of
+    if len(order) == len(graph.tasks):  # freeing values early leaves less to repeat
         starts.append(forwards(graph, order, by_growth=False))
-    budget = max(budget, _needed(graph))  # with less, nothing runs
-    for part in (0, 1, 2, 3):  # of what is missing, in quarters
+    budget = max(budget, _needed(graph))  # the least that any order needs
+    for part in (0, 1, 2, 3):  # quarters of what is missing
         target = budget + (given - budget) * part // 4
         for start in starts:
             if deadline.passed():
@@ -109,10 +109,11 @@ def lowest(
     most: float,
     effort: float = 1.0,
 ) -> Rematerialization:
-    """An order with as few bytes live as repetitions reach that cost `most` in all.
+    """The order with the lowest peak that the search reaches with repetitions of at
+    most `most` total cost.
 
-    Each search starts from the order that the last one found. The peak goes down in
-    steps, which are halved where one costs too much. Deterministic, as `rematerialize`.
+    Each search starts from the result of the last one. The peak is lowered in steps,
+    which are halved when one costs too much. Deterministic, as `rematerialize` is.
     """
     given = max(profile(graph, order), default=0)
     best = Rematerialization(order, given, cost_of(costs, order))
@@ -137,7 +138,7 @@ def lowest(
 
 
 def _needed(graph: TaskGraph) -> int:
-    """The bytes of the task that reads and writes the most."""
+    """The largest number of bytes that any task reads and writes."""
     needed = 0
     for task in graph.tasks:
         touched = sum([graph.sizes[value] for value in (*task.reads, *task.writes)])
@@ -146,7 +147,7 @@ def _needed(graph: TaskGraph) -> int:
 
 
 class _Lives:
-    """When the values of an order are written and read, and how much is live."""
+    """The writes and reads of the values of an order, and its live bytes."""
 
     def __init__(self, graph: TaskGraph, order: Sequence[int], budget: int):
         self.graph = graph
@@ -168,22 +169,22 @@ class _Lives:
         self.live = profile(graph, order)
         self.excess = sum([live - budget for live in self.live if live > budget])
         is_over = [live > budget for live in self.live]
-        self.over = [0, *accumulate(is_over)]  # steps with too much before each
+        self.over = [0, *accumulate(is_over)]  # steps above the budget before each step
 
     def written(self, value: int, before: int) -> int:
-        """The last write before a position; -1 if there is none."""
+        """The last write of `value` before a position; -1 if there is none."""
         writes = self.writes[value]
         index = bisect_left(writes, before)
         return writes[index - 1] if index else -1
 
     def last_use(self, value: int, before: int) -> int:
-        """The last read or write before a position; -1 if there is none."""
+        """The last use of `value` before a position; -1 if there is none."""
         reads = self.reads[value]
         index = bisect_left(reads, before)
         return max(reads[index - 1] if index else -1, self.written(value, before))
 
     def next_read(self, value: int, at: int) -> int | None:
-        """The next position, this included, that reads what was written before it."""
+        """The next read, from `at` on, of what was written before `at`, or None."""
         reads, writes = self.reads[value], self.writes[value]
         index = bisect_left(reads, at)
         if index == len(reads):
@@ -196,14 +197,14 @@ class _Lives:
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """Tasks that are repeated before a position, so that a value is dead till then."""
+    """Tasks to repeat before position `at`, so that `value` is dead until then."""
 
     tasks: Sequence[int]
     value: int
-    start: int  # from where it is dead
+    start: int  # the position from which it is dead
     at: int
     cost: int
-    promise: float  # bytes times steps with too much, per cost
+    promise: float  # bytes times steps above the budget, per unit of cost
 
 
 class _Search:
@@ -219,7 +220,7 @@ class _Search:
         self.costs = costs
         self.budget = budget
         self.work = work
-        self.most = most  # that repetitions may cost
+        self.most = most  # the limit on the cost of repetitions
         self.blocked_by: Sequence[list[int]] = [[] for _ in graph.tasks]
         for index, task in enumerate(graph.tasks):
             for other in task.after:
@@ -236,7 +237,7 @@ class _Search:
         return self._pruned(self._lowered(list(order)))
 
     def _lowered(self, order: list[int]) -> list[int]:
-        """Repeats tasks, one value at a time, until all fits or nothing helps."""
+        """Repeats tasks until the order fits the budget, or nothing helps."""
         lives = _Lives(self.graph, order, self.budget)
         while lives.excess and self.work > 0:
             found = self._best(lives)
@@ -249,9 +250,10 @@ class _Search:
         return order
 
     def _best(self, lives: _Lives) -> list[int] | None:
-        """The order with the repetition that lowers the excess for the least cost.
+        """The order with the repetition that lowers the excess at the least cost.
 
-        In long orders, with the most promising ones, as long as that lowers it enough.
+        In long orders, with the most promising repetitions together, if these halve the
+        excess.
         """
         found = sorted(self._candidates(lives), key=lambda c: (-c.promise, c.at))
         self.work -= 16 * len(found) + 4 * len(lives.order)
@@ -277,8 +279,9 @@ class _Search:
     def _enough(
         self, lives: _Lives, found: Sequence[_Candidate]
     ) -> Sequence[_Candidate]:
-        """The first candidates that together leave no step with too much, if what they
-        repeat took no memory; of a step that others have lowered, none."""
+        """The first candidates that together bring all steps within the budget,
+        assuming that repetitions take no memory. Candidates are left out if others have
+        already lowered all their steps."""
         over = [at for at, live in enumerate(lives.live) if live > self.budget]
         left = [lives.live[at] - self.budget for at in over]
         chosen: dict[int, _Candidate] = {}
@@ -300,7 +303,7 @@ class _Search:
         return sum([each - self.budget for each in live if each > self.budget])
 
     def _applied(self, order: Sequence[int], chosen: Sequence[_Candidate]) -> list[int]:
-        """The order with the repetitions, without what they make needless."""
+        """The order with the repetitions, without runs that they make redundant."""
         result: list[int] = []
         start = 0
         for at in sorted({candidate.at for candidate in chosen}):
@@ -310,7 +313,7 @@ class _Search:
         return self._without_dead([*result, *order[start:]])
 
     def _candidates(self, lives: _Lives) -> Iterator[_Candidate]:
-        """Ways to free something where the most is live."""
+        """Repetitions that free a value at the peak."""
         at = lives.live.index(max(lives.live))
         for value in self.values:
             written = lives.written(value, at)
@@ -341,9 +344,9 @@ class _Search:
     def _chain(
         self, lives: _Lives, value: int, at: int, is_small: int
     ) -> list[int] | None:
-        """The tasks to repeat for a value before a position; None if that cannot be.
+        """The tasks to repeat for a value before a position; None if impossible.
 
-        With `is_small`, what has at most a quarter of the value's bytes is kept.
+        With `is_small`, operands of at most a quarter of the value's bytes are kept.
         """
         graph = self.graph
         writer = graph.writer[value]
@@ -378,7 +381,7 @@ class _Search:
         return max(lives.live[start:end], default=0) + size <= self.budget
 
     def _without_dead(self, order: list[int]) -> list[int]:
-        """The order without repetitions, or originals, whose results nobody reads."""
+        """The order without repetitions, or first runs, that nothing reads."""
         count = [0] * len(self.graph.tasks)
         for task in order:
             count[task] += 1
@@ -398,7 +401,7 @@ class _Search:
         return result[::-1]
 
     def _pruned(self, order: list[int]) -> list[int]:
-        """The order without repetitions that it can do without, the costliest first."""
+        """The order without repetitions that are not needed, the costliest first."""
         limit = max(self.budget, max(profile(self.graph, order), default=0))
         while not deadline.passed():
             lives = _Lives(self.graph, order, limit)
@@ -419,7 +422,7 @@ class _Search:
         return self._without_dead(order)
 
     def _can_stay(self, lives: _Lives, at: int) -> bool:
-        """Whether there is room, from its last use on, for what is written again."""
+        """Whether the values of a repetition could stay live since their last use."""
         for value in self.graph.tasks[lives.order[at]].writes:
             start, size = lives.last_use(value, at) + 1, self.graph.sizes[value]
             is_read = lives.next_read(value, at + 1) is not None
@@ -429,7 +432,7 @@ class _Search:
 
 
 def _repetitions(order: Sequence[int]) -> Iterator[int]:
-    """The positions of tasks that ran before."""
+    """The positions of tasks that have run before."""
     seen: set[int] = set()
     for at, task in enumerate(order):
         if task in seen:

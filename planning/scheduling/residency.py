@@ -1,20 +1,20 @@
-"""Which values leave a memory between two uses, so that the rest fits its capacity.
+"""Chooses values that leave a memory between two uses, so that the rest fits.
 
     task    0    1    2    3    4    5    6
             writes v       reads v   reads v
-    v here  ######         ####      ####        both of its gaps are chosen
+    v here  ######         ####      ####        v is away in both of its gaps
 
-While a value is away, its bytes are free. The first gap of a value that is chosen costs
-a copy out, and each one a copy in, or a read where the value is: the same bytes, or
+While a value is away, its bytes are free. The first chosen gap of a value costs a copy
+out, and each gap costs a copy in, or a read of the other memory: of the same bytes, or
 fewer if only a part is read. The cheapest choice that brings every step to the capacity
-is a covering problem: a step with too much has to be in gaps of enough bytes.
+solves a covering problem: gaps must free enough bytes in each step above the capacity.
 
 Prices of bytes in each step, by subgradients of the Lagrangian dual (Held and Karp
-1971), give a lower bound and an order in which gaps are promising. A greedy cover by
-that order, without gaps that the others make superfluous, is improved by destroying and
-repairing parts of it (Shaw 1998). `exact_residency.py` proves an optimum. Register
-allocators call this spilling; Belady's rule (1966) takes the value with the furthest
-next use, which is optimal only for values of one size that need not be copied out.
+1971), give a lower bound, and rank the gaps. A greedy cover in that order, without
+redundant gaps, is improved by destroying and repairing parts of it (Shaw 1998).
+`exact_residency.py` proves an optimum. Register allocators call this spilling; Belady's
+rule (1966) takes the value with the furthest next use, which is optimal only for values
+of one size that need not be copied out.
 """
 
 from collections import Counter
@@ -35,73 +35,75 @@ Integers: TypeAlias = npt.NDArray[np.int64]
 Floats: TypeAlias = npt.NDArray[np.float64]
 
 OVERHEAD = 500
-"""What looking at a gap costs, in steps."""
+"""The work of visiting a gap, in steps."""
 
 PRICES = 120
-"""Rounds in which prices are adjusted."""
+"""The number of rounds in which prices are adjusted."""
 
 REPAIRS = 400
-"""Rounds of improvement, fewer for large problems."""
+"""The number of rounds of improvement, fewer for large problems."""
 
 WORK = 40_000_000
-"""Steps of gaps that each part of the search looks at, about."""
+"""The approximate number of steps in gaps that each part of the search visits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
     """Two uses of a value, and the steps between them.
 
-    Two uses in one step have none; `direct` access frees the bytes in that step.
+    There are no steps between two uses in one step; with `direct` access, the bytes
+    are free in that step.
     """
 
     value: int
     start: int  # the first step in which its bytes may be free
-    end: int  # the first in which they may not be
+    end: int  # the first later step in which they may not be free
     cost: int  # of being away
-    contents: int  # what the value is since it was written last: a copy out stores that
+    contents: int  # the value's contents since its last write, which a copy out stores
     direct: tuple[bool, bool] = (False, False)
-    """Whether the uses before and after it may access the value where it is away."""
+    """Whether the uses before and after it may access the value in the other memory."""
     saving: int = 0
-    """What both cost less if the next gap of the value is chosen, too: the use between
-    accesses only a part of the value where it is away."""
+    """The cost saved if the value's next gap is chosen, too: the use between them
+    accesses only a part of the value in the other memory."""
     needs: Sequence[int] = ()
-    """The gaps, by their number, that are chosen wherever this one is; with those that
-    they need. What is away when each iteration of a loop begins is so around it."""
+    """The gaps, by index, that must be chosen if this one is, and those that they need.
+    A value that is away at the start of each iteration of a loop is away around the
+    loop."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResidencyProblem:
-    """What is live in each step with all values there, and which may be away.
+    """The live bytes of each step without gaps, and the gaps to choose from.
 
-    Where a use may access what is away (`direct`), a value's bytes are also free in the
-    step of the use if it is away on both sides of it.
+    If a use may access the value in the other memory (`direct`), the value's bytes are
+    also free in the step of the use, provided that it is away on both sides.
     """
 
-    live: Sequence[int]  # bytes, of each step
+    live: Sequence[int]  # bytes, by step
     capacity: int  # bytes
-    sizes: Sequence[int]  # bytes, of the values
-    first: Sequence[int]  # what the first gap of some contents costs in addition
-    gaps: Sequence[Gap]  # of a value in ascending order, one after the other
+    sizes: Sequence[int]  # bytes, by value
+    first: Sequence[int]  # the additional cost of the first gap, by contents
+    gaps: Sequence[Gap]  # grouped by value, ascending for each value
 
     @property
     def crowded(self) -> Sequence[int]:
-        """The steps with too much, if all values are there."""
+        """The steps above the capacity if no value is away."""
         return [step for step, b in enumerate(self.live) if b > self.capacity]
 
     @property
     def lowest(self) -> int:
-        """The peak if values are away whenever they may be: no choice undercuts it."""
+        """The lowest possible peak: all values are away in all their gaps."""
         every = range(len(self.gaps))
         return int(Choice(replace(self, capacity=0), every).over.max(initial=0))
 
 
 @dataclass(frozen=True, slots=True)
 class Residency:
-    """The gaps in which values are away."""
+    """The chosen gaps."""
 
-    gaps: Sequence[int]  # by their number, ascending
+    gaps: Sequence[int]  # indices, ascending
     cost: int
-    bound: int  # no choice costs less
+    bound: int  # a lower bound of the cost
     fits: bool = True  # whether the rest fits the capacity
 
     @property
@@ -110,7 +112,7 @@ class Residency:
 
 
 def cheapest(problem: ResidencyProblem) -> Residency:
-    """The cheapest gaps that a search finds; all, if even they do not suffice."""
+    """The cheapest gaps that the search finds; all gaps if these do not suffice."""
     every = range(len(problem.gaps))
     if max(problem.live, default=0) <= problem.capacity:
         return Residency([], 0, 0)
@@ -121,8 +123,8 @@ def cheapest(problem: ResidencyProblem) -> Residency:
 
 
 class Choice:
-    """Some gaps, and how many bytes too many live with them in each step that has too
-    much without: `over`, which is negative where bytes are left."""
+    """A set of chosen gaps. `over` has the bytes above the capacity in each step that
+    exceeds it without gaps; negative numbers are free bytes."""
 
     def __init__(self, problem: ResidencyProblem, gaps: Sequence[int] = ()):
         self.problem = problem
@@ -142,7 +144,7 @@ class Choice:
                 self.take(gap)
 
     def excess(self, step: int) -> int:
-        """The bytes too many in a step that has too much without gaps."""
+        """The bytes above the capacity in a step that exceeds it without gaps."""
         return int(self.over[self._before[step]])
 
     def copy(self) -> "Choice":
@@ -163,7 +165,7 @@ class Choice:
             yield other if same else None
 
     def reach(self, index: int) -> tuple[int, int]:
-        """The positions in `over` whose bytes a gap frees, given the others."""
+        """The positions in `over` whose bytes a gap frees, given the other gaps."""
         gap = self.problem.gaps[index]
         start, end = gap.start, gap.end
         if any(gap.direct):
@@ -175,14 +177,14 @@ class Choice:
         return self._before[max(start, 0)], self._before[min(end, last)]
 
     def together(self, index: int) -> Sequence[int]:
-        """The gaps that are chosen, or given up, with one: that comes first."""
+        """The gaps that are chosen, or dropped, together with `index`, the first."""
         gap, is_taken = self.problem.gaps[index], self.taken[index]
         others = self._needed_by.get(index, ()) if is_taken else gap.needs
         return [index, *(i for i in others if self.taken[i] == is_taken)]
 
     def price(self, index: int) -> int:
-        """What a gap costs, with those that are chosen or given up with it, given the
-        others."""
+        """The cost of a gap, together with the gaps that are chosen or dropped with it,
+        given the others."""
         first, *others = self.together(index)
         if not others:
             return self._price_alone(first)
@@ -201,7 +203,7 @@ class Choice:
         return cost - self._saved((index,)) if self._has_savings else cost
 
     def _saved(self, indices: Sequence[int]) -> int:
-        """What choosing all of these saves, given the others."""
+        """The cost saved by choosing all of these gaps, given the others."""
         saved = 0
         for index in indices if self._has_savings else ():
             before, after = self.neighbors(index)
@@ -212,7 +214,7 @@ class Choice:
         return saved
 
     def freed(self, index: int) -> int:
-        """The bytes over all positions with too much that a gap would free."""
+        """The bytes above the capacity that a gap would free, summed over all steps."""
         freed = 0
         for each in self.together(index):
             start, end = self.reach(each)
@@ -220,7 +222,7 @@ class Choice:
         return freed
 
     def is_superfluous(self, index: int) -> bool:
-        """Whether the steps in which a gap that is taken frees bytes fit without it."""
+        """Whether all steps in which a chosen gap frees bytes fit without it."""
         together = self.together(index)
         over = self.over if len(together) == 1 else self.over.copy()
         for each in together[1:]:
@@ -256,7 +258,7 @@ class Choice:
 
     @property
     def rank(self) -> tuple[int, int]:
-        """The smaller, the better: of equal costs, that which frees more bytes."""
+        """A key to minimize: the cost, then the bytes above the capacity."""
         return self.cost, int(self.over.sum())
 
     @property
@@ -265,7 +267,7 @@ class Choice:
 
 
 class _Search:
-    """For the cheapest choice."""
+    """The search for the cheapest choice."""
 
     def __init__(self, problem: ResidencyProblem):
         self.start = Choice(problem)
@@ -282,8 +284,8 @@ class _Search:
         return Residency(best.gaps, best.cost, self.bound)
 
     def _completed(self, choice: Choice, noise: float = 0.0) -> Choice:
-        """With more gaps, until everything fits, and none that is superfluous: the one
-        that frees the most bytes for its price comes first."""
+        """The choice with more gaps until everything fits, without redundant ones. Gaps
+        that free the most bytes for their price come first."""
 
         def worth(index: int) -> float:
             factor = 1 + noise * self.random.random()
@@ -296,16 +298,16 @@ class _Search:
             if choice.taken[index] or not (now := worth(index)):
                 continue
             if queue and now < -queue[0][0] * (1 - noise):
-                heappush(queue, (-now, index))  # others have freed the same bytes
+                heappush(queue, (-now, index))  # others have freed some of its bytes
                 continue
             choice.take(index)
-            for other in choice.neighbors(index):  # which cost less now, or free more
+            for other in choice.neighbors(index):  # may cost less now, or free more
                 if other is not None and not choice.taken[other]:
                     heappush(queue, (-worth(other), other))
         return _pruned(choice)
 
     def _priced(self, best: Choice) -> Choice:
-        """The best of choices by prices; finds the bound, too."""
+        """The best choice in the order of prices; also finds the lower bound."""
         pace, highest, since = 1.0, 0.0, 0
         for _ in range(self._rounds(PRICES)):
             lower = self.dual.update()
@@ -323,7 +325,7 @@ class _Search:
         return best
 
     def _by_prices(self) -> Choice:
-        """Gaps in the order of what they free, at these prices, for what they cost."""
+        """Chooses gaps by the price of the bytes that they free, relative to cost."""
         choice = self.start.copy()
         for index in self.dual.ranked():
             if choice.fits:
@@ -333,7 +335,7 @@ class _Search:
         return _pruned(choice)
 
     def _improved(self, best: Choice) -> Choice:
-        """By choosing anew in parts."""
+        """Improves a choice by dropping parts of it and choosing again."""
         for _ in range(self._rounds(REPAIRS)):
             if best.cost <= self.bound or deadline.passed():
                 break
@@ -350,7 +352,7 @@ class _Search:
         return best
 
     def _part(self, gaps: list[int]) -> Sequence[int]:
-        """Some of the gaps: most often such as follow one another."""
+        """Random gaps to drop: usually consecutive ones."""
         width = min(self.random.choice((2, 4, 8, 16, 32)), len(gaps))
         if self.random.random() < 0.3:
             return self.random.sample(gaps, width)
@@ -358,8 +360,8 @@ class _Search:
         return gaps[at : at + width]
 
     def _of_a_value(self) -> Sequence[int]:
-        """Now and then all gaps of a value: with direct access, some free bytes only
-        together."""
+        """All gaps of a random value, in half of the calls if there is direct access:
+        some gaps free bytes only together. Else none."""
         gaps = self.dual.gaps
         if not self.is_direct or self.random.random() < 0.5:
             return []
@@ -371,8 +373,8 @@ class _Search:
 
 
 def _pruned(choice: Choice) -> Choice:
-    """Without gaps that are superfluous: what costs the most goes first; of that, what
-    frees the fewest bytes."""
+    """Drops redundant gaps: the costliest first, and among equals those that free the
+    fewest bytes."""
 
     def rank(index: int) -> tuple[int, int, int]:
         start, end = choice.reach(index)
@@ -385,7 +387,7 @@ def _pruned(choice: Choice) -> Choice:
             and choice.is_superfluous(index)
         ):
             choice.drop(index)
-    for index, gap in enumerate(choice.problem.gaps):  # which make others cheaper
+    for index, gap in enumerate(choice.problem.gaps):  # gaps that make others cheaper
         if gap.saving:
             for other in (index, index + 1):
                 if not choice.taken[other] and choice.price(other) < 0:
@@ -394,11 +396,11 @@ def _pruned(choice: Choice) -> Choice:
 
 
 class _Dual:
-    """The Lagrangian dual: a price for each byte in each step with too much.
+    """The Lagrangian dual: a price per byte for each step above the capacity.
 
-    A gap is worth as much as it frees at these prices, in no step more than there is
-    too much. All that gaps and values bring beyond their costs, subtracted from the
-    price of all bytes, is at most the cost of any choice that fits.
+    The value of a gap is the price of the bytes that it frees, in each step at most the
+    excess. The price of all excess bytes, minus all profits of gaps and contents, is a
+    lower bound of the cost of any choice that fits.
     """
 
     def __init__(self, problem: ResidencyProblem, over: Integers):
@@ -408,24 +410,24 @@ class _Dual:
         every = Choice(problem, range(len(problem.gaps)))
         reaches = [every.reach(index) for index in range(len(problem.gaps))]
         self.gaps = [index for index, (a, b) in enumerate(reaches) if a < b]
-        """Those that free anything."""
+        """The gaps that free any excess bytes."""
         useful = [problem.gaps[index] for index in self.gaps]
         self.contents = np.array([gap.contents for gap in useful], int)
         self.costs = np.array([gap.cost - gap.saving for gap in useful], float)
-        """At least."""
+        """Lower bounds of the costs."""
         self.starts, self.ends = np.array([reaches[i] for i in self.gaps], int).T
         sizes = np.array([every.size(index) for index in self.gaps])
         self.by_size = {
             size: (np.flatnonzero(sizes == size), np.minimum(size, over))
             for size in dict.fromkeys(sizes.tolist())
         }
-        """For each size, the gaps of such values, and what one frees at most."""
+        """By size, the gaps of such values, and the most that one frees by step."""
         self.work = int((self.ends - self.starts + OVERHEAD).sum())
         self.gains = np.zeros(len(self.gaps))
         self.profits = -self.first
 
     def update(self) -> float:
-        """Finds what is gained at the current prices; returns the lower bound."""
+        """Computes the gains at the current prices; returns the lower bound."""
         for gaps, freed in self.by_size.values():
             before = np.concatenate(([0.0], np.cumsum(self.prices * freed)))
             self.gains[gaps] = before[self.ends[gaps]] - before[self.starts[gaps]]
@@ -436,12 +438,12 @@ class _Dual:
         return paid - _total(np.maximum(self.profits, 0))
 
     def ranked(self) -> list[int]:
-        """The gaps, that which gains the most for its cost first."""
+        """The gaps, those with the highest gain per cost first."""
         order = np.argsort(-self.gains / (self.costs.clip(0) + 1), kind="stable")
         return [self.gaps[index] for index in order]
 
     def step(self, distance: float) -> None:
-        """Raises prices where too little is freed, and lowers them elsewhere."""
+        """Raises prices where too few bytes are freed, and lowers them elsewhere."""
         is_away = (self.gains > self.costs) & (self.profits[self.contents] > 0)
         missing = self.over.astype(float)
         for gaps, freed in self.by_size.values():

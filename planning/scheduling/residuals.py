@@ -1,10 +1,10 @@
-"""Which values to keep so that others can be computed from them: a minimum cut.
+"""Chooses which values to keep so that others can be recomputed: a minimum cut.
 
-Either a value is kept, or it is computed again from its operands, which have to be
-there then. The choice with the least cost is a minimum cut between what is given and
-what is needed, as in AOTAutograd's partitioner. Here computing has a price, rather than
-being allowed or not. At a higher price, the flow of a lower one is a start: capacities
-only grow (Gallo, Grigoriadis and Tarjan, 1989).
+A value is either kept, or recomputed from its operands, which must then be available.
+The cheapest choice is a minimum cut between the given and the needed values, as in
+AOTAutograd's partitioner. Here computing has a price, rather than being allowed or not.
+The flow at a lower price is a valid start at a higher one, since capacities only grow
+(Gallo, Grigoriadis and Tarjan, 1989).
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,16 +12,16 @@ from copy import copy
 from dataclasses import dataclass
 
 NEVER = 1 << 100
-"""What it costs to compute a value again that can't be."""
+"""The cost of recomputing a value that cannot be recomputed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Residual:
     """A value that could be kept.
 
-    keep: what that costs.
-    compute: what it costs to compute it again.
-    operands: the numbers of the values that this takes.
+    keep: the cost of keeping it.
+    compute: the cost of recomputing it.
+    operands: the numbers of the values that the computation reads.
     """
 
     keep: int
@@ -31,12 +31,12 @@ class Residual:
 
 _TAKEN, _KEPT = 0, 1
 _Node = tuple[int, int]
-"""A value's operands are taken, or it is kept: each value is two nodes."""
+"""Each value is two nodes: its operands are available, or it is kept."""
 
 
 @dataclass(slots=True)
 class _Pull:
-    """How much flow a node should give, and has."""
+    """The flow that a node should provide, and the flow it has so far."""
 
     node: _Node
     amount: int
@@ -44,30 +44,30 @@ class _Pull:
 
 
 class Choice:
-    """The values to compute again, so that all costs together are the least.
+    """The values to recompute at the least total cost.
 
-    What else these and the needed ones take is kept. Of several such choices, that with
-    the fewest values.
+    Other values that these and the needed ones read are kept. Among equally cheap
+    choices, this one recomputes the fewest values.
 
-    This is a flow from the source to the needed values (Ford and Fulkerson, 1956). Arcs
-    lead from the source to each value's first node, with the cost of computing it as
-    capacity; from there to its second node, with that of keeping it; and from there to
-    the first nodes of its readers, with any.
+    It is a flow from the source to the needed values (Ford and Fulkerson, 1956). The
+    source has an arc to each value's first node, with the cost of computing it as
+    capacity; the first node has one to the second, with the cost of keeping the value;
+    and the second has arcs of unlimited capacity to the first nodes of its readers.
     """
 
     def __init__(
         self, values: Sequence[Residual], needed: Iterable[int], price: float = 1
     ):
-        """price: by which the cost of computing is multiplied."""
+        """price: the factor for the cost of computing."""
         self._values, self._needed, self._price = values, tuple(needed), price
         self._kept = [[(other, _KEPT) for other in v.operands] for v in values]
-        self._compute = [_capacity(value, price) for value in values]  # what is left
+        self._compute = [_capacity(value, price) for value in values]  # residual
         self._keep = [value.keep for value in values]
         self._read: Sequence[dict[int, int]] = [{} for _ in values]  # flow, by reader
         self._saturate()
 
     def at_higher(self, price: float) -> "Choice":
-        """That at a higher price."""
+        """The choice at a higher price, from the current flow."""
         choice = copy(self)
         choice._price = price
         choice._compute = [
@@ -84,18 +84,17 @@ class Choice:
         return {value for value, side in self._blocked if side == _TAKEN}
 
     def _saturate(self) -> None:
-        """Adds flow until no path is left.
+        """Adds flow until no augmenting path is left.
 
-        Paths are searched from their ends, as few values are between a needed one and
-        what it is computed from.
+        Paths are searched backward, since few values lie between a needed value and
+        those that it is computed from.
         """
-        self._blocked: set[_Node] = set()  # from the source, none of them is reached
+        self._blocked: set[_Node] = set()  # not reachable from the source
         for needed in self._needed:
             self._fill((needed, _KEPT))
 
     def _fill(self, needed: _Node) -> None:
-        """Flow first comes from nearby, and then from as far again and again: all that
-        leads one arc further with each arc at a time (Dinic, 1970)."""
+        """Adds blocking flows of shortest paths until no path is left (Dinic, 1970)."""
         while needed not in self._blocked:
             levels, is_open = self._levels(needed)
             if is_open:
@@ -104,13 +103,13 @@ class Choice:
                 self._blocked |= levels.keys()
 
     def _levels(self, needed: _Node) -> tuple[dict[_Node, int], bool]:
-        """How far nodes are from the end, up to twice as many as there are before the
-        first where flow enters; whether there is one."""
+        """The distances of nodes from the end, and whether flow can enter at one.
+        Visits at most twice as many nodes as up to the first where it can."""
         levels = {needed: 0}
         most = None
-        for at, node in enumerate(queue := [needed]):  # grows
+        for at, node in enumerate(queue := [needed]):  # grows during the loop
             if most is None and self._enters(node):
-                most = 2 * at + 2  # with all that are as far as this one
+                most = 2 * at + 2  # includes nodes at the same distance
             if most is not None and at >= most:
                 break
             for other in self._sources(node):
@@ -124,7 +123,7 @@ class Choice:
         return side == _TAKEN and self._compute[value] > 0
 
     def _sources(self, node: _Node) -> list[_Node]:
-        """The nodes from which more could come, or to which less could go."""
+        """The predecessors in the residual graph."""
         value, side = node
         if side == _TAKEN:
             less = self._keep[value] < self._values[value].keep
@@ -133,10 +132,10 @@ class Choice:
         return [(value, _TAKEN), *sources] if self._keep[value] else sources
 
     def _pull(self, needed: _Node, levels: dict[_Node, int]) -> None:
-        """Adds flow along arcs that lead one level further. A node takes what enters
-        there, and the rest of what it should give from those further away."""
+        """Adds a blocking flow along arcs that lead one level further. A node takes the
+        flow that enters there first, and the rest from nodes further away."""
         path = [_Pull(needed, NEVER << 1)]
-        left: dict[_Node, list[_Node]] = {}  # arcs that may still lead on
+        left: dict[_Node, list[_Node]] = {}  # arcs that may have residual capacity
         while True:
             pull = path[-1]
             node, (value, _) = pull.node, pull.node

@@ -1,4 +1,4 @@
-"""The scheduler: list scheduling first, then search where the peak is."""
+"""The scheduler: list scheduling, then a search in the part with the peak."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ from .improve import improve
 from .parts import parts, subgraph
 
 ROUNDS = 4
-"""Of list scheduling there and back."""
+"""The number of passes of list scheduling, alternately forward and backward."""
 
 WORK = 1_000_000
-"""Tasks that a search looks at, at effort 1: about a second."""
+"""The number of tasks that a search visits, at effort 1: about a second."""
 
 NARROWEST = 16
-"""Orders that a beam search keeps, at least: a narrower one is no help."""
+"""The least width of a beam search, in orders: narrower ones are not worthwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,15 +27,14 @@ class Schedule:
 
     order: Sequence[int]
     peak: int  # bytes
-    optimal: bool  # proved: no order has a lower peak
+    optimal: bool  # whether it is proved that no order has a lower peak
 
 
 def schedule(graph: TaskGraph, effort: float = 1.0) -> Schedule:
     """An order with a low peak of live bytes, never above that of the given order.
 
-    Deterministic: it counts its work, not seconds, unless there is a deadline.
-    `effort` is how much of the usual search it may do; with 0 it is list scheduling
-    only.
+    Deterministic: it counts its work, not seconds, unless there is a deadline. `effort`
+    scales the work of the searches; with 0, there is only list scheduling.
     """
     work = int(WORK * effort)
     order = _listed(graph)
@@ -48,7 +47,7 @@ def schedule(graph: TaskGraph, effort: float = 1.0) -> Schedule:
 
 
 def _listed(graph: TaskGraph) -> list[int]:
-    """The best order of list scheduling, from the given one, then by growth."""
+    """The best order of list scheduling, by the given order, then by growth."""
     best = list(range(len(graph.tasks)))
     peak = peak_of(graph, best)
     for by_growth in (False, True):
@@ -66,7 +65,8 @@ def _listed(graph: TaskGraph) -> list[int]:
 
 
 def _searched(graph: TaskGraph, order: list[int], work: int) -> tuple[list[int], bool]:
-    """The order with its parts searched, the highest first, until one stays as it is.
+    """The order with its parts searched, the one with the highest peak first, until a
+    search fails or the highest part is optimal.
 
     Also returns whether the peak is proved to be the lowest.
     """

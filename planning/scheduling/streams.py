@@ -1,7 +1,7 @@
-"""Prevents reuse that would make an operation wait for an unrelated one.
+"""Prevents reuse of bytes that would make an operation wait for an unrelated one.
 
 With several streams, operations run in the order of their stream, after the operations
-that they depend on, and otherwise in any order. Lifespans are ranges of one total
+that they depend on, and otherwise in any order. Live ranges are ranges of one total
 order, so they cannot express that two operations may run at the same time.
 `across_streams` extends them accordingly:
 
@@ -10,12 +10,11 @@ order, so they cannot express that two operations may run at the same time.
     step 2  stream 1   writes b          b: [2, 3)  may run before step 1
     step 3  stream 0   writes c          c: [3, 4)  is after step 1
 
-`a` is then also live in step 2, the first of another stream that is not ordered after
-all of its accesses: [0, 3). So `b` cannot have its bytes, and `c` can.
+`a` is then also live in step 2, the first step of another stream that is not ordered
+after all accesses of `a`: [0, 3). So `b` cannot share its bytes, and `c` can.
 
 The rule generalizes NNVM's coloring of nodes, and the stream in PyTorch Inductor's key
-for reuse. Both of these are stricter: they forbid any sharing between colors or
-streams.
+for reuse. Both are stricter: they forbid any sharing between colors or streams.
 """
 
 from bisect import bisect_left
@@ -25,16 +24,17 @@ from dataclasses import dataclass, replace
 from ..problem import Buffer, Steps
 
 EXACT = 4
-"""Steps of another stream that a buffer's life has one by one; the later ones are one
-range, with what runs between them, so that streams that never meet take no longer."""
+"""The number of steps of another stream that are added to a live range individually.
+Later ones are added as one range, with the steps between them, to save time for streams
+that never synchronize."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamStep:
-    """What runs in one step."""
+    """The operation of one step."""
 
     stream: int = 0
-    depends_on: Sequence[int] = ()  # steps before this one
+    depends_on: Sequence[int] = ()  # earlier steps
 
 
 def across_streams(
@@ -42,7 +42,7 @@ def across_streams(
     accesses: Sequence[Sequence[int]],
     operations: Sequence[StreamStep],
 ) -> list[Buffer]:
-    """The buffers, live also where an operation may run beside one that accesses them.
+    """The buffers, also live where an operation may run concurrently with an access.
 
     `accesses[i]` are the steps of the operations that read or write `buffers[i]`; step
     s runs `operations[s]`. A plan for the result is sound for every order in which the
@@ -51,12 +51,12 @@ def across_streams(
     Raises `ValueError` if an operation depends on a step that is not before it.
     """
     done = _done_before(operations)
-    streams: dict[int, list[int]] = {}  # the steps of each
+    streams: dict[int, list[int]] = {}  # the steps of each stream
     for step, operation in enumerate(operations):
         streams.setdefault(operation.stream, []).append(step)
     result: list[Buffer] = []
     for buffer, steps in zip(buffers, accesses, strict=True):
-        last: dict[int, int] = {}  # access of each stream
+        last: dict[int, int] = {}  # the last access in each stream
         for step in sorted(steps):
             last[operations[step].stream] = step
 
@@ -75,9 +75,9 @@ def across_streams(
 
 
 def _done_before(operations: Sequence[StreamStep]) -> list[dict[int, int]]:
-    """For each step and stream, the last step of it that is surely over before."""
+    """For each step and stream, the stream's last step that is over before the step."""
     done: list[dict[int, int]] = []
-    latest: dict[int, int] = {}  # step of each stream
+    latest: dict[int, int] = {}  # the last step of each stream
     for step, operation in enumerate(operations):
         seen: dict[int, int] = {}
         before = [*operation.depends_on]
@@ -97,7 +97,7 @@ def _done_before(operations: Sequence[StreamStep]) -> list[dict[int, int]]:
 
 
 def _living(buffer: Buffer, live: Sequence[Steps]) -> Buffer:
-    """The buffer with these ranges of steps, by their starts, as its life."""
+    """The buffer with these live ranges, which are sorted by their starts."""
     end = live[0][1]
     gaps: list[Steps] = []
     for start, later in live[1:]:

@@ -1,4 +1,4 @@
-"""The reference interpreter: what each operation of tgraph means, in plain NumPy.
+"""The reference interpreter: the meaning of each operation of tgraph, in plain NumPy.
 
 interpreter.py   run_reference: programs; evaluate: single operations
 matrices.py      linear algebra

@@ -1,8 +1,8 @@
-"""The reference: level 1 in plain NumPy, through xDSL's interpreter framework.
+"""The reference interpreter: runs level 1 in plain NumPy, in xDSL's framework.
 
-This is the oracle for all that runs faster. Each operation is written in the plainest
-form there is, returns new arrays, and shares nothing with the kernels. All values are
-kept alive until the end of the run.
+It is the oracle for all faster implementations. Each operation is written in the
+simplest way, returns new arrays, and shares nothing with the kernels. All values are
+kept until the end of the run.
 """
 
 import math
@@ -73,14 +73,14 @@ def run_reference(
 ) -> list[Array]:
     """The results of `entry` for `inputs` (an initial value for each variable).
 
-    Neither the inputs nor the variables' initial arrays are changed. Inputs and results
-    are ordered as `tensorplan.dialects.tgraph.signature` says. `listeners` see the
-    operands and the results of each operation.
+    Neither the inputs nor the variables' initial arrays are changed. The order of
+    inputs and results is that of `tensorplan.dialects.tgraph.signature`. `listeners`
+    get the operands and the results of each operation.
 
-    Raises `LocatedError` for IR that is not tgraph on tensors, `ValueError` or
-    `TypeError` for inputs that do not fit.
+    Raises `LocatedError` for IR that is not tgraph on tensors, and `ValueError` or
+    `TypeError` for invalid inputs.
     """
-    # Loads all of xDSL's interpreters, which `evaluate` does without.
+    # This loads all of xDSL's interpreters, which `evaluate` does not need.
     from xdsl.interpreters.func import FuncFunctions
 
     program = signature(module, entry)
@@ -124,8 +124,8 @@ def run_reference(
 
 @dataclass
 class Variable:
-    """What a value of type `!tgraph.variable` is. `contents` is replaced, never written
-    to."""
+    """The value of a `!tgraph.variable`. Assignments replace `contents`, and never
+    write into it."""
 
     contents: Array
 
@@ -178,15 +178,15 @@ def _evaluates(*ops: type[TensorOp]) -> Callable[[Evaluate], Evaluate]:
 
 
 def can_evaluate(op: TensorOp) -> bool:
-    """Whether `evaluate` knows the operation."""
+    """Whether `evaluate` supports the operation."""
     return type(op) in _EVALUATE
 
 
 def evaluate(op: TensorOp, inputs: Sequence[Array]) -> Array:
-    """The result of one operation with one result on tensors.
+    """The result of a single operation on tensors that has one result.
 
-    An elementwise operation takes inputs of any one shape, whatever its types say.
-    Raises `LocatedError` for an operation that is not known.
+    An elementwise operation accepts inputs of any common shape, whatever its types say.
+    Raises `LocatedError` for an operation that is not supported.
     """
     if not can_evaluate(op):
         raise LocatedError(f"{op.name} is not known to the reference interpreter", op)
@@ -206,7 +206,7 @@ def _result_shape(op: TensorOp) -> Shape:
 
 
 def _trunc_divide(a: int, b: int) -> int:
-    """As XLA: -1 for a division by zero."""
+    """As in XLA: -1 for a division by zero."""
     if b == 0:
         return -1
     quotient = abs(a) // abs(b)
@@ -214,7 +214,7 @@ def _trunc_divide(a: int, b: int) -> int:
 
 
 def _trunc_remainder(a: int, b: int) -> int:
-    """As XLA: the dividend for a division by zero."""
+    """As in XLA: the dividend for a division by zero."""
     return a if b == 0 else a - b * _trunc_divide(a, b)
 
 
@@ -227,7 +227,7 @@ def _integer_power(a: int, b: int) -> int:
 def _on_integers(
     function: Callable[[int, int], int], on_floats: Callable[[Array, Array], Array]
 ) -> Callable[[Array, Array], Array]:
-    """One element after the other for integers; results wrap around."""
+    """Computes integers one element at a time; results wrap around."""
 
     def evaluate(x: Array, y: Array) -> Array:
         if x.dtype.kind not in "iu":
@@ -246,7 +246,7 @@ def _clamp(low: Array, x: Array, high: Array) -> Array:
 
 
 def _quotient(x: Array, y: Array) -> Array:
-    """Of complex numbers as in C, where NumPy's infinities and zeros give NaN."""
+    """Divides; complex numbers as in C, where NumPy's infinities and zeros give NaN."""
     result = np.divide(x, y)
     if x.dtype.kind == "c":
         for place in np.ndindex(x.shape):
@@ -255,7 +255,7 @@ def _quotient(x: Array, y: Array) -> Array:
 
 
 def _complex_quotient(x: Any, y: Any, quotient: Any) -> Any:
-    """By annex G.5.1 of C's standard."""
+    """A complex quotient by annex G.5.1 of the C standard."""
     if y == 0:
         scale, product = np.copysign(np.inf, y.real), x
     elif not (np.isnan(quotient.real) and np.isnan(quotient.imag)):
@@ -270,7 +270,7 @@ def _complex_quotient(x: Any, y: Any, quotient: Any) -> Any:
 
 
 def _direction(x: Any) -> complex:
-    """1 for each part that is infinite."""
+    """Each part that is infinite becomes 1, others 0, with their signs."""
     real, imaginary = (np.copysign(np.isinf(part), part) for part in (x.real, x.imag))
     return complex(real, imaginary)
 
@@ -286,7 +286,7 @@ def _expm1(x: Array) -> Array:
 
 
 def _log1p(x: Array) -> Array:
-    """Of complex numbers near 0 by `|1 + x|^2`, without its 1."""
+    """log(1 + x); for complex numbers near 0 from `|1 + x|^2 - 1`."""
     if x.dtype.kind != "c":
         return np.log1p(x)
     excess = np.real(x) * (2 + np.real(x)) + np.imag(x) ** 2
@@ -300,7 +300,7 @@ def _rsqrt(x: Array) -> Array:
 
 
 def _on_numbers(function: Callable[[float], float]) -> Callable[[Array], Array]:
-    """One element after the other."""
+    """Computes one element at a time."""
 
     def evaluate(x: Array) -> Array:
         results = [function(float(number)) for number in x.ravel()]
@@ -335,9 +335,9 @@ def _count_leading_zeros(x: Array) -> Array:
 def _shifted(
     function: Callable[[Array, Array], Array], kind: str
 ) -> Callable[[Array, Array], Array]:
-    """A shift of the bits as signed ("i") or unsigned ("u") integers.
+    """Shifts bits as signed ("i") or unsigned ("u") integers.
 
-    Of shifts by more bits than there are, the last bit's does the rest.
+    A shift by more bits than there are shifts out all bits but the sign.
     """
 
     def shift(x: Array, amount: Array) -> Array:
@@ -506,7 +506,7 @@ def _device_copy(op: shaping.DeviceCopyOp, x: Array) -> Array:
 
 
 def _dilated(x: Array, factors: Sequence[int], value: Array) -> Array:
-    """`x` with `factor - 1` values between neighbours along each dimension."""
+    """`x` with `factor - 1` values between neighbors along each dimension."""
     shape = [(n - 1) * f + 1 if n else 0 for n, f in zip(x.shape, factors, strict=True)]
     result = np.full(shape, value, x.dtype)
     result[tuple(slice(None, None, f) for f in factors)] = x
@@ -514,7 +514,7 @@ def _dilated(x: Array, factors: Sequence[int], value: Array) -> Array:
 
 
 def _padded(x: Array, low: Sequence[int], high: Sequence[int], value: Array) -> Array:
-    """`x` with values around it; negative padding cuts off."""
+    """`x` with padding around it; negative padding removes elements."""
     grown = [(max(lo, 0), max(hi, 0)) for lo, hi in zip(low, high, strict=True)]
     x = np.pad(x, grown, constant_values=value) if x.ndim else x
     cut = (
@@ -538,7 +538,7 @@ _REDUCE: Mapping[str, Callable[..., Array]] = {
 
 
 def _reduced(kind: str, x: Array, axes: Sequence[int]) -> Array:
-    """Sums and products of floats are kept in f64 until the end."""
+    """Reduces; sums and products of floats are accumulated in f64."""
     if x.dtype.kind == "b":
         kind = {"add": "or", "multiply": "and"}.get(kind, kind)
     if kind not in ("add", "multiply"):
@@ -608,7 +608,7 @@ def _by_labels(x: Array, labels: str, order: Sequence[str]) -> Array:
 def _windows(
     x: Array, window: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
 ) -> Array:
-    """What a window sees: axes are the places, then the offsets in the window."""
+    """The elements of each window: axes are the positions, then the offsets in it."""
     reach = [(w - 1) * d + 1 for w, d in zip(window, dilations, strict=True)]
     if any(r > size for r, size in zip(reach, x.shape, strict=True)):
         places = [
@@ -740,7 +740,7 @@ def _starts(
     indices_batching: Sequence[int],
     rank: int,
 ) -> Iterator[tuple[tuple[int, ...], list[int]]]:
-    """Each place of an index vector, and the operand's index that it stands for."""
+    """The position of each index vector, and the operand's index that it gives."""
     if vector_dim == indices.ndim:
         indices = indices[..., None]
     vectors = np.moveaxis(indices, vector_dim, -1)
@@ -754,13 +754,13 @@ def _starts(
 
 
 def _batch_first(x: Array, window_dims: Sequence[int]) -> Array:
-    """A view with the dimensions that run over index vectors before the window's."""
+    """A view with the dimensions of the index vectors before those of the window."""
     batch = [d for d in range(x.ndim) if d not in window_dims]
     return x.transpose([*batch, *window_dims])
 
 
 def _clamped(starts: Sequence[Array], x: Shape, part: Shape) -> tuple[slice, ...]:
-    """Where a part of `x` lies that is to start there."""
+    """The slices of a part of `x` with these starts, after clamping."""
     numbers = (
         min(max(int(start), 0), size - width)
         for start, size, width in zip(starts, x, part, strict=True)
@@ -784,9 +784,9 @@ def _dynamic_update_slice(
 
 @_evaluates(spectral.FftOp)
 def _fft(op: spectral.FftOp, x: Array) -> Array:
-    """By its definition, `sum of x[k] exp(-2 pi i j k / n)`, in f64."""
+    """Computes the definition, `sum of x[k] exp(-2 pi i j k / n)`, in f64."""
     kind, length = op.fft_type.data, op.length.get_values()
-    if kind == "IRFFT":  # the other frequencies are the conjugates of those
+    if kind == "IRFFT":  # the missing frequencies are conjugates of given ones
         rest = x.copy()
         for axis in range(-len(length), 0):
             rest = np.roll(np.flip(rest, axis), 1, axis) if axis < -1 else rest
@@ -801,11 +801,11 @@ def _fft(op: spectral.FftOp, x: Array) -> Array:
     return (np.real(result) if kind == "IRFFT" else result).astype(_result_dtype(op))
 
 
-# What regions say about single elements
+# Regions on single elements
 
 
 def _on_elements(region: Region, inputs: Sequence[Array]) -> list[Array]:
-    """What a region yields, for each of the elements of arrays of one shape."""
+    """The values that a region yields for each element of arrays of equal shape."""
     shape = inputs[0].shape
     values = dict[SSAValue, Array](zip(region.block.args, inputs, strict=True))
     for op in region.block.ops:
@@ -816,7 +816,7 @@ def _on_elements(region: Region, inputs: Sequence[Array]) -> list[Array]:
 
 
 def _with_positions(op: bodies.ElementsOp, inputs: Sequence[Array]) -> Sequence[Array]:
-    """The inputs and, among them, the positions that are none."""
+    """All tensors: the inputs, and the indices for those in `positions`."""
     result = list(inputs)
     for number in op.numbered:
         type = op.declared[number].element_type
@@ -828,7 +828,7 @@ def _with_positions(op: bodies.ElementsOp, inputs: Sequence[Array]) -> Sequence[
 
 
 def _reduce_by(op: bodies.ReduceByOp, inputs: Sequence[Array]) -> list[Array]:
-    """One element after the other, in row-major order."""
+    """Combines one element at a time, in row-major order."""
     inputs = _with_positions(op, inputs)
     count = len(inputs) // 2
     dims = op.dimensions.get_values()
@@ -912,7 +912,7 @@ def _matrices(
 
 
 def _store(results: Sequence[Array], destinations: PythonValues) -> PythonValues:
-    """Results are also the new contents of variables that they are computed into."""
+    """Stores results in the variables that are their destinations; returns them."""
     for result, variable in zip(results, destinations, strict=False):
         cast(Variable, variable).contents = result
     return tuple(results)

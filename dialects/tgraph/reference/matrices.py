@@ -1,6 +1,6 @@
-"""The reference for linear algebra: NumPy's functions, and textbook loops.
+"""The reference for linear algebra: NumPy's functions, and textbook algorithms.
 
-G. H. Golub and C. F. Van Loan, "Matrix Computations", 2013, with LAPACK's signs.
+G. H. Golub and C. F. Van Loan, "Matrix Computations", 2013, with the signs of LAPACK.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +14,7 @@ from ..base import TensorOp
 
 
 def evaluate_matrices(op: m.MatrixOp, inputs: Sequence[Array]) -> list[Array]:
-    """One matrix after the other; NaN for those that have no such factors."""
+    """Factors one matrix at a time; NaN for matrices that have no such factors."""
     types = op.declared
     results = [np.empty(t.get_shape(), numpy_dtype(t.element_type, op)) for t in types]
     for place in np.ndindex(inputs[0].shape[:-2]):
@@ -63,8 +63,8 @@ def _lu(op: m.LuOp, x: Array) -> Sequence[Array]:
 
 
 def _qr(op: m.QrOp, x: Array) -> Sequence[Array]:
-    """A reflection `1 - scale v v^H`, with 1 first in `v`, makes each column real, and
-    zero below the diagonal."""
+    """Applies reflections `1 - scale v v^H`, with first element 1 in `v`, that make
+    each column real on the diagonal, and zero below it."""
     x = x.copy()
     scales = np.zeros(min(x.shape), x.dtype)
     for k in range(len(scales)):
@@ -95,7 +95,7 @@ def _eigh(op: m.EighOp, x: Array) -> Sequence[Array]:
 
 
 def _eig(op: m.EigOp, x: Array) -> Sequence[Array]:
-    """The left eigenvectors are the right ones of the adjoint, in the same order."""
+    """Left eigenvectors are right eigenvectors of the adjoint, in the same order."""
     values, right = np.linalg.eig(x)
     left = np.linalg.inv(right).conj().T
     return [values, left / np.linalg.norm(left, axis=0), right]

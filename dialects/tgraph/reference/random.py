@@ -1,7 +1,7 @@
-"""The reference for random bits: counter-based generators, number by number.
+"""The reference for random bits: counter-based generators, one number at a time.
 
-Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011; numbers are laid
-out, and the state goes on, as XLA's `rng_bit_generator` does it.
+Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011. The order of numbers
+and the next state are those of XLA's `rng_bit_generator`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -62,8 +62,8 @@ def random_bits(
 def _threefry(
     state: Sequence[int], shape: Shape, size: int
 ) -> tuple[list[int], list[int]]:
-    """Of up to 32 bits, the two words of a block are neighbours along one dimension:
-    the first of even size, or else the largest, which loses one at its end."""
+    """For up to 32 bits, the two words of a block are neighbors along one dimension:
+    the first of even size, or else the largest, whose last word is dropped."""
     key, counter = state
     if size == 8:
         blocks = [
@@ -88,7 +88,7 @@ def _threefry(
 def _philox(
     state: Sequence[int], shape: Shape, size: int
 ) -> tuple[list[int], list[int]]:
-    """A state of two words has the key for the counter's upper half."""
+    """In a state of two words, the key is also the upper half of the counter."""
     key, low = state[:2]
     counter = (state[2] if len(state) == 3 else key) << 64 | low
     count = prod(shape)
