@@ -6,7 +6,8 @@
             total = total + x; out = total
 
 A scan along rows is sequential. There, lanes belong to different rows, which are
-transposed into columns, one block after the other. NumPy scans a single row.
+transposed into columns, one block after the other. Few elements, and a single row, are
+scanned row after row.
 """
 
 from collections.abc import Sequence
@@ -46,13 +47,16 @@ def calls_of(op: ReduceWindowOp, x: Array, out: Array) -> list[Call] | None:
     columns = merged(x.shape, range(axis + 1, x.ndim), strides)
     if len(columns) == 1 and list(columns[0][1]) == [size, size]:
         text = _Lowering(kind, [x, out], axis, order).of_columns(columns[0][0])
-    elif not columns and list(strides[axis]) == [size, size]:
-        rows = merged(x.shape, range(axis), strides)
-        if not rows or x.size < WORTH_TURNING:
-            return None
+    elif columns:
+        return None
+    elif (
+        merged(x.shape, range(axis), strides)
+        and x.size >= WORTH_TURNING
+        and list(strides[axis]) == [size, size]
+    ):
         text = _Lowering(kind, [x, out], axis, order).of_rows()
     else:
-        return None
+        text = _Lowering(kind, [x, out], axis, order).of_columns(1)
     return [(ArrayRecord(llvm.compiler().function(text), [x, out]), ())]
 
 
@@ -83,7 +87,8 @@ class _Lowering:
                 start = stop
             if start < columns:
                 moved = code.all_moved(pointers, str(start), sizes)
-                self._columns(moved, self._lanes, columns - start)
+                lanes = 1 << (columns - start - 1).bit_length()
+                self._columns(moved, lanes, columns - start)
         return code.function()
 
     def _columns(self, pointers: Sequence[str], lanes: int, active: int) -> None:
