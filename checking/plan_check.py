@@ -10,7 +10,7 @@ from typing import TypeGuard, cast
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import MemRefType, ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from ..analysis.functions import arena_alignment, arena_arguments
 from ..dialects.compatibility import AssumeAlignmentOp
@@ -177,8 +177,8 @@ def _lives(
     accesses: Mapping[Operation, Access],
 ) -> Mapping[SSAValue, Sequence[Sequence[int]]]:
     """For each buffer, the steps of its live ranges, in order; for an unused buffer,
-    the step that makes it. A new range begins with an operation outside of regions that
-    overwrites the buffer completely.
+    the step that makes it, and nothing for an argument. A new range begins with an
+    operation outside of regions that overwrites the buffer completely.
     """
     ops = (op for block in func.body.blocks for op in block.ops)
     step = {op: number for number, op in enumerate(ops)}
@@ -191,15 +191,16 @@ def _lives(
                 lives.append([at])
             elif lives[-1][-1] != at:
                 lives[-1].append(at)
-    return {
-        buffer.value: lives or [[_step(buffer.value.owner, step)]]
-        for buffer, lives in zip(buffers, found, strict=True)
-    }
+    for buffer, lives in zip(buffers, found, strict=True):
+        maker = buffer.value.owner
+        if not lives and isinstance(maker, Operation):
+            lives.append([_step(maker, step)])
+    values = (buffer.value for buffer in buffers)
+    return dict(zip(values, found, strict=True))
 
 
-def _step(op: Operation | Block, step: Mapping[Operation, int]) -> int:
+def _step(op: Operation, step: Mapping[Operation, int]) -> int:
     """The step of an operation, or of the operation around it that is a step."""
-    assert isinstance(op, Operation)  # results are accessed when the function ends
     while op not in step:
         outer = op.parent_op()
         assert outer is not None

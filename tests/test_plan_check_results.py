@@ -70,6 +70,15 @@ def test_what_is_found() -> None:
     ]
 
 
+def test_a_donated_argument_that_nobody_reads() -> None:
+    x = buffer("x", at(0), LOWER).replace("%r", "%d")
+    lines = [x, fill("x", LOWER), negate("x", "q", LOWER), "func.return"]
+    head = f"func.func @f(%d: {WHOLE} {{tgraph.donated}}, %q: {HALF}) {{"
+    (pool,) = check_plan(parsed("\n".join((head, *lines, "}"))))
+    assert pool.argument == "argument 0"
+    assert [(b.name, list(b.steps)) for b in pool.buffers] == [("%x", [1, 2])]
+
+
 def test_a_device_and_no_names() -> None:
     text = str(module(*USE_X, R)).replace("%r", "%9").replace("%x", "%8")
     for type in (WHOLE, HALF, UPPER):
