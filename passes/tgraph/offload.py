@@ -16,9 +16,9 @@ The bytes of %a are free between its two readers. The pass counts live bytes as
 tgraph-bufferize will store them (analysis/memory_graph.py), and lowers the peak until
 plan-memory meets the budget (passes/tgraph/shared/fitting.py).
 planning/scheduling/residency.py chooses the values, and planning/scheduling/offload.py
-the times. As in XLA's
-memory-space assignment, a copy overlaps with operations that take at least as long,
-both estimated from types, unless there is too little memory for that.
+the times. As in XLA's memory-space assignment, a copy overlaps with operations that
+take at least as long, both estimated from types, unless there is too little memory for
+that.
 
 Without options, the budgets come from the module's description of its target
 (dialects/target_memory.py). The budget of a memory is its capacity, less the bytes of
