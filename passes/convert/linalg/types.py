@@ -21,7 +21,8 @@ from ....dialects.tgraph.base import AnyMemRef
 
 
 def retype(module: ModuleOp, change: Callable[[Attribute], Attribute]) -> None:
-    """Gives every value, and every function and global, the type that `change` says.
+    """Gives every value, function, and global the type that `change` returns for its
+    own.
 
     Constants get the changed element type.
     """

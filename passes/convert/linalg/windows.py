@@ -157,8 +157,8 @@ def _combining(
 
 
 def convolution(values: Values, op: ConvolutionOp, target: Stored) -> None:
-    """The loops are over the result's dimensions, then what is summed, then the
-    result's last dimension, along which neighbours lie in memory."""
+    """The loops are over the result's dimensions but the last, then the summed
+    dimensions, then the result's last dimension, along which elements are adjacent."""
     if 0 in target.shape:
         return
     element = op.declared[0].element_type
@@ -248,8 +248,8 @@ def convolution(values: Values, op: ConvolutionOp, target: Stored) -> None:
 
 
 def _grouped(stored: Stored, labels: list[str], label: str, groups: int) -> Stored:
-    """With the groups, if there are several, as a dimension "g" of their own: it is
-    split off another. `labels` are changed likewise."""
+    """Splits the groups, if there are several, off the dimension `label` as a dimension
+    "g". Updates `labels`."""
     if groups == 1:
         return stored
     dim = labels.index(label)
@@ -269,7 +269,7 @@ def _combinations(
 
 
 def _seen(source: Stored, ranges: Sequence[WindowRange], dims: Sequence[int]) -> Stored:
-    """The part of the operand that the ranges see, from the first element on."""
+    """The part of the operand that the ranges read."""
     parts = [(r.source, 1, r.reach) for r in ranges]
     return source.part(dict(zip(dims, parts, strict=True)))
 
