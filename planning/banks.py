@@ -30,7 +30,7 @@ class Banks:
 
     @property
     def row(self) -> int:
-        """The bytes after which the first bank follows again."""
+        """The number of bytes after which the first bank follows again."""
         return self.count * self.width
 
     def of(self, offset: int) -> int:

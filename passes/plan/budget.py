@@ -8,8 +8,8 @@
       tgraph.concatenate (model.mlir:5:10) alone takes 2048 bytes; tiles along
       dimension 1 may take less
 
-      The pass counts each buffer of an arena while it is live, also in loops. Buffers
-      in the caller's memory are not in an arena.
+The pass counts each buffer of an arena while it is live, also in loops. Buffers in the
+caller's memory are not in an arena.
 
 Needs: level 3.
 Leaves: the same.

@@ -32,7 +32,7 @@ proves:
    operands, or coincides with an operand that the operation may overwrite element by
    element. This applies to one buffer and to two buffers at the same address
    (checking/operands.py).
-   * An arena that the function does not allocate has the properties that it declares
+ * An arena that the function does not allocate has the properties that it declares
    (checking/arenas.py): all calls of the module pass memory of its type and alignment
    that no other operand shares, the size function returns its bytes, its global has its
    type and alignment, and its address is aligned and does not overlap others.

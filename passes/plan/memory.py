@@ -123,8 +123,8 @@ if TYPE_CHECKING:
 class PlanMemory(ModulePass, MemoryOptions, Arenas, Banking):
     """Plans the allocations of each function into arenas.
 
-    Allocations of symbolic size (`?`) are planned for `bounds` or by `hints`, as
-    `dynamic` says.
+    Allocations of symbolic size (`?`) are planned for the largest sizes in `bounds`.
+    Without bounds, `dynamic` says how, and `hints` may give typical sizes.
     """
 
     name = "plan-memory"

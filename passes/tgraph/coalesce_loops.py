@@ -55,7 +55,7 @@ from .shared.unrolled import place_at
 
 @dataclass(frozen=True)
 class TGraphCoalesceLoops(OptionalPass):
-    """Makes one loop of two perfectly nested loops."""
+    """Merges two perfectly nested loops into one."""
 
     name = "tgraph-coalesce-loops"
     LOWERS_PEAK = True

@@ -7,9 +7,9 @@
     %w = tgraph.read %v : tensor<4xf32>
     %n = tgraph.subtract %w, %g outs(%v) : tensor<4xf32>
 
-The pass does so exactly where it is unobservable: from the producer's first write on,
-nothing may read the old contents, through any view. The producer itself may read them
-if it does so element by element (`TensorOp.overwritable`).
+The pass does so exactly where the change cannot be observed: from the producer's first
+write on, nothing may read the old contents, through any view. The producer itself may
+read them if it does so element by element (`TensorOp.overwritable`).
 
  * An assign is removed if the variable already holds the value, or if the value is
    overwritten before it is read.

@@ -1,10 +1,11 @@
 """`tgraph-fit`: lowers peak memory at the least cost in time, until a budget is met.
 
-The pass starts with what is fast: tgraph-eliminate-assigns, tgraph-fuse without limits
-to what groups keep live, tgraph-sink-concatenations, and tgraph-schedule. If the result
-exceeds the budget, the pass tries other versions of the program:
+The pass starts with a fast version: tgraph-eliminate-assigns, tgraph-fuse without
+limits to the bytes that groups keep live, tgraph-sink-concatenations, and
+tgraph-schedule. If the result exceeds the budget, the pass tries other versions of the
+program:
 
- * groups that keep no more live than the program without them;
+ * groups that keep no more bytes live than the program without them;
  * the tiles of the default sequence;
  * masks as bits, and recomputing cheap values, as in the default sequence;
  * a longer search for an order, which costs nothing at run time;
@@ -17,8 +18,8 @@ each remaining version further, as far as the budget requires:
 
  * by tgraph-rematerialize, which recomputes values;
  * by tgraph-tile, which computes chains in slices;
- * by tgraph-offload, if another device is given, which moves values there, or by
-   recomputation and moves, if neither is enough.
+ * by tgraph-offload, which moves values to another device, if one is given, or by
+   recomputation and moves together, if neither is enough.
 
 The pass plans each version on a copy of the program. Of the versions that fit, it keeps
 the fastest, as estimated from types (analysis/cost.py). A remark reports the bytes and
@@ -68,7 +69,7 @@ TILES = 1, 4
 """Divisors of the budget, for the bytes that a tile in a loop may need."""
 
 SMALLER = 8
-"""The factor between the tile sizes from `IN_CACHE` down to the smallest of these."""
+"""The factor between tile sizes from `IN_CACHE` down to the smallest from `TILES`."""
 
 LITTLE = 0.001
 """The share of the time below which a slowdown is not reported."""

@@ -126,7 +126,7 @@ class TGraphFuse(OptionalPass):
             return
         blocks: list[Block] = []
         for block in tensor_blocks(op):  # erased loops are not visited
-            erase_unused(block)  # a dead reader would keep its operand out of a group
+            erase_unused(block)  # an unused reader would keep its operand out of groups
             blocks.append(block)
         for block in reversed(blocks):  # a loop's bytes depend on the groups in it
             for fused in fusions(*self.choose(block)):

@@ -186,7 +186,7 @@ def _add_iteration(
 
 
 def _count_last(loop: WhileOp, number: int) -> None:
-    """Moves the increment of the loop's counter behind all readers of the counter."""
+    """Moves the increment of the loop's counter after all readers of the counter."""
     body, writer = loop.body.block, only_writer(loop, number)
     assert body.last_op is not None
     if isinstance(writer, AssignOp) and writer.value.has_one_use():

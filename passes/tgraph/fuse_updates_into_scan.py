@@ -137,7 +137,7 @@ def _moved(
     updates: Sequence[tuple[Stack, Update]],
     position: Mapping[Operation, int],
 ) -> WhileOp:
-    """Moves updates from behind `loop` into it. Returns the new loop."""
+    """Moves the updates that follow `loop` into it. Returns the new loop."""
     block = loop.parent
     assert block is not None
     hoisted = dict.fromkeys(op for _, update in updates for op in update.hoisted)

@@ -12,11 +12,12 @@
 
 This is loop-invariant code motion (Aho, Sethi and Ullman, "Compilers: Principles,
 Techniques, and Tools", 1986, section 10.7). A value that is computed before a loop is
-live as long as the loop runs. The pass therefore moves operations only if the arenas
-hardly grow: all invariant operations of all loops, or else the few that take longest,
-one by one. In each loop, they have to save a hundredth of the loop's time. An invariant
-operation in a group stays there if the group also reads values that change. The pass
-goes from the innermost loop outwards, so operations leave as many loops as they can.
+live as long as the loop runs. The pass therefore moves operations only if arenas grow
+by at most `max-growth`: all invariant operations of all loops, or else the few that
+take longest, one by one. In each loop, they have to save a hundredth of the loop's
+time. An invariant operation in a group stays there if the group also reads values that
+change. The pass goes from the innermost loop outwards, so operations leave as many
+loops as they can.
 
 If a loop runs no iteration, the operations run in vain, but they have no side effects.
 

@@ -14,7 +14,7 @@
 
 The backward pass of a relu, a dropout, or a clipped value needs only a mask, whose
 elements take a byte each. The pass packs eight elements into one byte, along a
-dimension whose size is a multiple of eight. Readers behind the peak compute the mask
+dimension whose size is a multiple of eight. Readers after the peak compute the mask
 from the bits, usually in their own group. The unpacked masks equal the original ones.
 
 The pass considers masks that are live across the peak of a block, also in loops. It
@@ -25,7 +25,7 @@ less, in at most 3 % more time.
 Needs: level 1, in the order in which the program will run: after tgraph-schedule.
 Leaves: level 1.
 Does not: pack masks without a dimension whose size is a multiple of eight, masks that
-are only broadcast behind the peak, or masks that a loop carries.
+are only broadcast after the peak, or masks that a loop carries.
 """
 
 from collections.abc import Sequence
@@ -139,14 +139,15 @@ class TGraphPackMasks(OptionalPass, Placing):
 
 @dataclass(frozen=True)
 class _Masks:
-    """Masks that are live across the peak of a block, and the operations behind it."""
+    """Masks that are live across the peak of a block, and the operations from it on."""
 
     values: Sequence[SSAValue]
     behind: frozenset[Operation]
 
 
 def _crossing(block: Block, alignment: int) -> _Masks | None:
-    """The masks across the peak, if packing them could be worth it."""
+    """The masks that are live across the peak; None if packing them saves too
+    little."""
     if not is_static_block(block):
         return None
     made = [op for op in block.ops if any(map(_is_mask, op.results))]

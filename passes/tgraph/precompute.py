@@ -249,7 +249,7 @@ def _check_parameters(
 def _worth_precomputing(parameters: set[SSAValue], block: Block) -> set[SSAValue]:
     """The values that take no more bytes than the parameters they are computed from."""
     chosen: set[SSAValue] = set()
-    sizes: dict[SSAValue, int] = {  # of the parameters behind a value
+    sizes: dict[SSAValue, int] = {  # of the parameters that a value depends on
         value: _bytes(value) for value in block.args if value in parameters
     }
     for op in block.ops:

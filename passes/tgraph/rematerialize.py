@@ -18,14 +18,14 @@ whose results occupy many bytes for many steps and take little time to compute
 operands are no longer live. A value without an earlier reader is only computed later,
 not twice. Remarks report the recomputed operations and their cost.
 
-With a budget, the pass lowers the peak until plan-memory meets the budget, as far as
-devices are known (passes/tgraph/shared/fitting.py). With `exact`, for small functions,
-it searches for the fastest order with constraint programming, as Checkmate does.
-Without a budget, as in the default sequence, the pass lowers the peak as far as
-`max-slowdown` allows, and recomputes what is cheap, such as activations,
-normalizations, and masks. It starts with the function's block and goes on with the
-loops and branches at the peak, each of which may take longer by the same share. Arenas
-never grow.
+With a budget, the pass lowers the peak until plan-memory meets the budget on each
+device (passes/tgraph/shared/fitting.py) or, before devices are placed, until the live
+bytes do. With `exact`, for small functions, it searches for the fastest order with
+constraint programming, as Checkmate does. Without a budget, as in the default sequence,
+the pass lowers the peak as far as `max-slowdown` allows, and recomputes what is cheap,
+such as activations, normalizations, and masks. It starts with the function's block and
+goes on with the loops and branches at the peak, each of which may take longer by the
+same share. Arenas never grow.
 
 Of the operations of other dialects, the pass recomputes destination-style operations
 that work element by element, such as linalg's.

@@ -1,4 +1,4 @@
-"""`tgraph-split-updates`: updates rows of a variable as soon as each is known.
+"""`tgraph-split-updates`: updates each row of a variable as soon as possible.
 
     %m = tgraph.read %vm : tensor<12x768x768xf32>
     %g = tgraph.concatenate %g0, %g1 ...            // of 12 rows

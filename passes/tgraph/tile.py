@@ -45,18 +45,18 @@ rows or by batch (gradient accumulation), or attention by queries. If there are 
 such peaks, as with equal layers, each of them gets a loop. A loop carries sums over the
 dimension, in f32 for bf16 and f16, and adds them in the order of the tiles. The same
 holds for products, maxima, minima, contractions, convolutions, and scatters that add.
-Results that have the dimension are assembled from the tiles. A loop that
-would begin or end in the middle of an elementwise chain does so at the narrowest value
-of the chain, because that value is stored: in a quantized network, the bytes between
-two layers. A tile uses up to half of a core's L2 cache, or more if that raises the peak
-only slightly or if each tile rereads a lot of data. It uses as little as a sixteenth of
-that if starting the operations of all tiles takes at most a twentieth of the block's
-time: rows of a pairwise kernel, but not of a product with a large matrix. Only in this
-case does a value that is smaller than the limit for a tile get a loop, if it has at
-least a sixteenth of that limit. A loop that only writes parts of results is faster than
-a loop that adds to sums, so the pass prefers it unless the other one takes a tenth
-fewer bytes. The pass builds a loop on a copy of the program whose fusions are split
-into their operations, then fuses and schedules the copy again.
+Results that have the dimension are assembled from the tiles. A loop that would begin or
+end in the middle of an elementwise chain does so at the narrowest value of the chain,
+because that value is stored: in a quantized network, the bytes between two layers. A
+tile uses up to half of a core's L2 cache, or more if that raises the peak only slightly
+or if each tile rereads a lot of data. It uses as little as a sixteenth of that if
+starting the operations of all tiles takes at most a twentieth of the block's time: rows
+of a pairwise kernel, but not of a product with a large matrix. Only in this case does a
+value that is smaller than the limit for a tile get a loop, if it has at least a
+sixteenth of that limit. A loop that only writes parts of results is faster than a loop
+that adds to sums, so the pass prefers it unless the other one takes a tenth fewer
+bytes. The pass builds a loop on a copy of the program whose fusions are split into
+their operations, then fuses and schedules the copy again.
 
 A value may be read first by a reduction to a number, and then by operations that need
 this number: the scale of a dynamic quantization, or the mean of a whole tensor. No loop
@@ -171,8 +171,8 @@ class TGraphTile(OptionalPass, Placing):
     tile_bytes: the bytes that a tile in a loop may use, by default half of a core's L2
         cache; 0 disables loops.
     effort: the effort of tgraph-schedule inside and around loops.
-    budget: the bytes that each arena may have, such as 64MiB: slices are then cut to
-        meet it in the least time, or as far as possible if none do.
+    budget: the bytes that each arena may have, such as 64MiB: slices are then chosen to
+        meet it in the least time, or to come as close to it as possible.
     """
 
     name = "tgraph-tile"

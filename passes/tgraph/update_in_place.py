@@ -17,10 +17,10 @@
     }
     %t = tgraph.fusion(%whole = %n, %start = %i) : (...) -> tensor<1x8xf32> {...}
 
-Here %m is the contents of the variable %v. The group computes the slice straight into
-the variable, instead of storing it elsewhere and copying it: a row that a loop adds to
-a stack, or one of an optimizer's state for all layers. Groups also read the old and the
-new slice there.
+Here, %m holds the contents of the variable %v. The group computes the slice straight
+into the variable, instead of storing it elsewhere and copying it: a row that a loop
+adds to a stack, or one of an optimizer's state for all layers. Groups also read the old
+and the new slice there.
 
 The pass applies to a group or another computed operation if only the update reads the
 old contents from then on. All other readers of the slice must be groups or such
@@ -30,8 +30,8 @@ their slices are views (`analysis/updates.py`).
 Needs: level 1, in the order in which the program will run: last before
 tgraph-bufferize.
 Leaves: level 1.
-Does not: store slices in place that are small or have few adjacent elements, like
-`fusion/slices.py`.
+Does not: store slices in place that are small or have few adjacent elements, by the
+limits of `fusion/slices.py`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -7,9 +7,8 @@
     Block      a buffer
     Empty      bytes that are unused so far
 
-    A block descends to a node where it overlaps nothing in time. If it overlaps several
-    nodes, the tree rejects it. A tree only grows to the right, and only the last pool
-    grows.
+A block descends to a node where it overlaps nothing in time. If it overlaps several
+nodes, the tree rejects it. A tree only grows to the right, and only the last pool does.
 """
 
 from bisect import bisect_right
@@ -122,7 +121,8 @@ def overlap(a: Sequence[Steps], b: Sequence[Steps]) -> bool:
 
 
 class Pool:
-    """Memory of one device. `name` and the offsets of its blocks are set by `plan`."""
+    """Memory of one device. `plan_pools` sets its name, and the offsets of its
+    blocks."""
 
     def __init__(self, first: Block, can_grow: bool, alignment: int) -> None:
         self.name = ""

@@ -94,7 +94,7 @@ class MlirCode:
         self.sink(op)
 
     def constant(self, number: float | int, element: Attribute) -> SSAValue:
-        """A number in an element type; integers wrap around."""
+        """Appends a constant of an element type. Integers wrap around."""
         type = signless(element)
         if isinstance(type, IndexType):
             return self.add(arith.ConstantOp(IntegerAttr(int(number), type)))
@@ -109,7 +109,7 @@ class MlirCode:
         return self.add(arith.ConstantOp(value))
 
     def to_index(self, value: SSAValue, element: Attribute) -> SSAValue:
-        """An integer as an index."""
+        """Converts an integer to an index."""
         wide = value if width(element) == 64 else self.convert(value, element, i64)
         return self.add(arith.IndexCastOp(wide, index))
 
@@ -145,7 +145,7 @@ class MlirCode:
     def loops(
         self, shape: Sequence[int], body: Callable[["MlirCode", list[SSAValue]], None]
     ) -> None:
-        """Loops over all indices of a shape, in row-major order."""
+        """Appends loops over all indices of a shape, in row-major order."""
 
         def nest(code: MlirCode, indices: list[SSAValue]) -> None:
             if len(indices) == len(shape):
@@ -161,7 +161,7 @@ class MlirCode:
         nest(self, [])
 
     def when(self, condition: SSAValue, body: Callable[["MlirCode"], None]) -> None:
-        """`scf.if` without results."""
+        """Appends an `scf.if` without results."""
         block = Block()
         inner = MlirCode.of(block)
         body(inner)

@@ -120,7 +120,7 @@ class Values:
         return self.memory.memref_of(stored)
 
     def is_inline(self, value: SSAValue) -> bool:
-        """Whether nests compute the value themselves."""
+        """Whether nests compute the value where they read it."""
         op = value.owner
         return (
             value not in self.stored
@@ -151,7 +151,7 @@ class GenericBody:
         return dims(len(self.shape))
 
     def read(self, source: Stored, exprs: Exprs) -> SSAValue:
-        """An element of an array, as an input of the nest."""
+        """Reads an element of an array, which becomes an input of the nest."""
         # A dimension that a single index runs along must have the size of this index.
         seen = tuple(
             self.shape[e.position] if isinstance(e, AffineDimExpr) else size

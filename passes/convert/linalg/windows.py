@@ -25,8 +25,9 @@ from .reducing import accumulated, combine, kept_in, multiply_add
 
 @dataclass(frozen=True)
 class WindowRange:
-    """Places `first + j * step` of a window whose entries `window_first + k *
-    window_step` see the operand's elements `source + j * stride + k * dilation`."""
+    """The places `first + j * step` of a window. At place j, the window's entry
+    `window_first + k * window_step` reads the operand's element `source + j * stride +
+    k * dilation`."""
 
     first: int
     step: int
@@ -40,7 +41,7 @@ class WindowRange:
 
     @property
     def reach(self) -> int:
-        """The number of the operand's elements from the first seen to the last."""
+        """The number of the operand's elements from the first one read to the last."""
         return (
             (self.count - 1) * self.stride + (self.window_count - 1) * self.dilation + 1
         )
@@ -60,7 +61,7 @@ class OperandWindow:
 
     def ranges(self) -> Iterator[WindowRange]:
         base, dilation = self.base_dilation, self.window_dilation
-        # Places this far apart meet the operand's elements at the same entries.
+        # Places this far apart read the operand with the same entries.
         step = base // gcd(self.stride, base)
         window_step = base // gcd(dilation, base)
         for phase in range(min(step, self.places)):

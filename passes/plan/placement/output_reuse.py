@@ -119,7 +119,7 @@ def is_movable(alloc: memref.AllocOp) -> bool:
 
 
 def move(allocation: Allocation, output: SSAValue, offset: int) -> None:
-    """Makes an allocation a buffer in an argument's memory, at an offset in bytes."""
+    """Moves an allocation into an argument's memory, at an offset in bytes."""
     erase_deallocs([allocation])
     alloc = allocation.alloc
     type = alloc.memref.type

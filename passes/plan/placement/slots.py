@@ -14,8 +14,8 @@ live at once share bytes through their offsets. Two cases need more than offsets
 
 Times are the steps of `analysis/control_flow.py`.
 
-Allocations that the same value refers to on different paths share a slot, unless both
-are live at once. They may be live at once while one is computed over the other
+Allocations that the same value refers to on different paths share a slot if they are
+never live at once, except while one is computed over the other
 (analysis/overwriting.py). An allocation that a loop forwards has as many slots as
 instances of it are live at once. The loop carries the slots as bytes, and each
 iteration takes the next one. Allocations on different paths of an iteration share these
@@ -103,7 +103,7 @@ class Lives:
 
 @dataclass(slots=True)
 class Slot:
-    """A place for one allocation at a time."""
+    """A range of bytes for one allocation at a time."""
 
     allocations: list[Allocation]
     lives: Lives

@@ -39,7 +39,7 @@ class Entry(NamedTuple):
 
 
 class InPlace(NamedTuple):
-    """An operation may write an output over an input."""
+    """An output that an operation may write over an input."""
 
     input: int
     output: int
