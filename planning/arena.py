@@ -13,8 +13,8 @@ from .problem import Buffer, Limits, Plan, Problem
 from .registry import solve
 
 EFFORT = 0.02
-"""The fraction of a strategy's usual work: seconds at most, and the same plan on every
-machine."""
+"""The fraction of a strategy's usual work that an arena gets: seconds at most, and the
+same plan on every machine."""
 
 
 class Peaked(Protocol):
@@ -35,8 +35,8 @@ def arranged(
     others.
 
     A buffer may lie in outputs of its own `pool`. Outputs may hand over their bytes
-    (`planning.output_reuse`). `place` plans the buffers with some indices. No output is
-    reused if the arena is no larger without reuse.
+    (`planning.output_reuse`). `place` plans the buffers with the given indices. No
+    output is reused if the arena is no larger without reuse.
     """
     every = range(len(buffers))
     reuses = reuse(buffers, outputs, hand_overs)

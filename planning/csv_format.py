@@ -178,8 +178,7 @@ def _integer(column: str, text: str) -> int:
 
 
 def _gap(text: str, after_upper: int) -> Steps:
-    """Parses `a-b`. Rejects minimalloc's `a-b@c:d`, where only bytes c to d are
-    free."""
+    """Parses `a-b`. Rejects `a-b@c:d` (minimalloc), which frees bytes c to d only."""
     match = re.fullmatch(r"([+-]?[0-9]{1,30})-([+-]?[0-9]{1,30})", text)
     if not match:
         window = ": windows in gaps are not supported" if "@" in text else ""

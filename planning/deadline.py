@@ -24,7 +24,7 @@ _stop: ContextVar[Event | None] = ContextVar("_stop", default=None)
 
 @contextmanager
 def until(end: float) -> Generator[None]:
-    """Sets a deadline, in `time.monotonic()`. An earlier outer deadline stays."""
+    """Sets a deadline in `time.monotonic()`. An earlier outer one stays."""
     token = _end.set(min(end, _end.get()))
     try:
         yield
@@ -39,8 +39,7 @@ def within(seconds: float | None) -> AbstractContextManager[None]:
 
 @contextmanager
 def stoppable() -> Generator[Callable[[], None]]:
-    """Yields a function that ends all searches in the `with` block, as if the deadline
-    had passed."""
+    """Yields a function that ends all searches within, as a deadline does."""
     event = Event()
     token = _stop.set(event)
     try:
@@ -50,7 +49,7 @@ def stoppable() -> Generator[Callable[[], None]]:
 
 
 def left() -> float:
-    """The seconds until the deadline; infinity without one."""
+    """The seconds until the deadline: infinity without one, -infinity after a stop."""
     stop = _stop.get()
     return -inf if stop and stop.is_set() else _end.get() - monotonic()
 

@@ -42,8 +42,7 @@ HandOvers: TypeAlias = Mapping[tuple[int, int], Sequence[HandOver]]
 
 
 SHARE = 64
-"""A buffer that is placed in advance has at least this part of the bytes at the
-peak."""
+"""A buffer that is placed in advance has at least 1/64 of the bytes at the peak."""
 
 
 def reuse(

@@ -253,8 +253,7 @@ class PlanMemory(ModulePass, MemoryOptions, Arenas, Banking):
     def _measured(
         self, allocation: Allocation, bounds: Mapping[str, int]
     ) -> Allocation:
-        """`allocation` with its largest size within `bounds`, or else a typical size,
-        as a number."""
+        """`allocation` with a number as its size: the largest, or a typical one."""
         if not isinstance(size := cast(Size, allocation.size), Symbolic):
             return allocation
         if not bounds:
@@ -399,8 +398,7 @@ def _rewrite(
 
 
 class _Constants:
-    """Constants for offsets. Each one dominates all later operations of the
-    function."""
+    """Constants for offsets. Each one dominates all later operations."""
 
     def __init__(self, func: FuncOp):
         self._entry = func.body.blocks[0]

@@ -285,7 +285,7 @@ class _Overlapping:
         ] = {}
 
     def _leave_to(self, transfer: Transfer) -> None:
-        """Takes the time of an existing transfer from the operations beside it."""
+        """Reserves the time of operations for an existing transfer beside them."""
         block, left = transfer.op.parent, transfer.time
         if block is None or (transfer.engine, block) not in self.times:
             return
@@ -339,8 +339,7 @@ class _Overlapping:
             room.reset()
 
     def _hide(self, copy: Copy) -> None:
-        """Overlaps a copy with operations until they hide its time, or there are no
-        more."""
+        """Overlaps a copy with as many operations as hide its time, if possible."""
         earliest, latest = self._bounds(copy)
         beside = self.beside[copy.engine, copy.block]
         after = self._after(copy, latest)
@@ -488,8 +487,7 @@ def _write(
     ops: Mapping[Block, Sequence[Operation]],
     position: Mapping[Operation, int],
 ) -> None:
-    """Replaces copies by starts and waits. At the same place, waits come before starts,
-    to make room."""
+    """Replaces copies by starts and waits. Waits precede starts at the same place."""
     writer = Writer(func)
     tags = {copy: writer.tag() for copy in copies}
     waits: dict[Copy, Operation] = {}

@@ -29,8 +29,7 @@ def may_be_one(
     index: int,
     flow: ControlFlow,
 ) -> bool:
-    """Whether `op` can compute `target` in the memory of `source`, its operand
-    `index`."""
+    """Whether `op` can compute `target` in `source`, its operand `index`."""
     a, b = source.alloc, target.alloc
     step = flow.step[op]
     return (

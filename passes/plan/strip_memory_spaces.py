@@ -119,8 +119,7 @@ def _shape(value: SSAValue) -> Sequence[int]:
 def _elements(
     value: SSAValue, index: Sequence[SSAValue], count: SSAValue, op: Operation
 ) -> SSAValue:
-    """A view of `count` elements of a memref, from `index` on in the order of
-    memory."""
+    """A view of `count` consecutive elements of a memref, from `index` on."""
     type = cast(AnyMemRef, value.type)
     strides, offset = contiguous_strides(type.get_shape()), type.get_offset()
     if DYNAMIC_INDEX in (*strides, offset) or type.get_strides() != strides:

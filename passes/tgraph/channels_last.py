@@ -138,8 +138,7 @@ class _Orders:
         self._put(op, op.inputs[:1], source, target, labels)
 
     def _broadcast(self, op: BroadcastInDimOp, order: Order) -> None:
-        """Keeps each new dimension right after the dimension that it followed
-        before."""
+        """Keeps each new dimension right after its predecessor."""
         to = op.broadcast_dimensions.get_values()
         new = sorted({*range(len(value_shape(op.result)))} - {*to})
         made = [to[d] for d in order]
@@ -149,8 +148,7 @@ class _Orders:
         self._put(op, op.inputs, order, made, changed)
 
     def _reshape(self, op: ReshapeOp, order: Order) -> None:
-        """Reorders a reshape if the dimensions that it merges are adjacent in
-        `order`."""
+        """Reorders a reshape if the dimensions that it merges are adjacent."""
         groups: list[tuple[int, Sequence[int]]] = []
         for old, new in matching(value_shape(op.inputs[0]), value_shape(op.result)):
             if not old:

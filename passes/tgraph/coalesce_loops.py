@@ -218,8 +218,7 @@ class _Nest:
         block: Linear,
         rows: Mapping[Operation, Linear],
     ) -> None:
-        """Records `whole`, whose rows the inner loop accesses at `rows` of the block
-        `block`."""
+        """Records `whole`, which the inner loop accesses at `rows` of `block`."""
         count = shape_of(tensor_type_of(whole.type))[1]
         slope = block.slope * count
         self._check(all(r.slope * self.inside.trips == slope for r in rows.values()))
@@ -262,7 +261,7 @@ class _Nest:
         return op.results[0]
 
     def _reshaped(self, value: SSAValue, type: AnyTensor) -> SSAValue:
-        """Returns `value`, which is defined outside of the loops, reshaped."""
+        """Returns `value`, defined outside of the loops, reshaped to `type`."""
         op = value.owner
         if (same := unshaped(value)).type == type:
             return same
@@ -322,8 +321,7 @@ def _constant(number: int, like: SSAValue, before: Operation) -> SSAValue:
 
 
 def _retype(value: SSAValue, type: AnyTensor) -> None:
-    """Changes the type of `value`, of the tensors read from it, and of these tensors
-    with rows replaced."""
+    """Changes `value` to `type`, and with it reads and updates of slices."""
     is_variable = isinstance(value.type, VariableType)
     new = VariableType(type) if is_variable else type
     value = Rewriter.replace_value_with_new_type(value, new)

@@ -63,7 +63,7 @@ LONGER = 1.0
 """The effort of a longer search for an order."""
 
 MORE, MANY = (32, 0.1), (128, 2.0)
-"""Numbers of tiles, and the share of the time that they may take longer."""
+"""Numbers of tiles, each with the share of the time that it may add."""
 
 TILES = 1, 4
 """Divisors of the budget, for the bytes that a tile in a loop may need."""
@@ -111,7 +111,7 @@ class TGraphFit(ModulePass, Budget, TimeLimit, Placing):
 @dataclass(frozen=True)
 class Fitted:
     """The candidate that meets a budget in the least time, or comes closest to it, and
-    all candidates that were tried, the default version first."""
+    all candidates, in the order in which they were tried."""
 
     best: Candidate
     tried: Sequence[Candidate]
@@ -197,8 +197,7 @@ class Lowerings:
             budget = max(least - 1, 1)
 
     def _search(self, budget: int) -> Iterator[Candidate]:
-        """Yields the candidates for `budget`, until no other can meet it in less
-        time."""
+        """Yields the candidates for `budget`, until no other can be better."""
         tried: list[Candidate] = []
         for what, passes in self._ways(budget):
             found = self._found(what, passes)
@@ -218,8 +217,7 @@ class Lowerings:
                 yield found
 
     def _found(self, what: str, passes: Sequence[ModulePass]) -> Candidate | None:
-        """The program after `passes`, cached by `what`: it is the same for all
-        budgets."""
+        """The program after `passes`, which all budgets share, cached by `what`."""
         if what not in self._known:
             self._known[what] = self._candidates.run(what, self._given, passes)
         return self._known[what]
@@ -284,8 +282,7 @@ def _best(tried: Sequence[Candidate], budget: int) -> Candidate:
 
 
 def _tilings(budget: int) -> Mapping[str, tuple[int, float, int]]:
-    """The options of tgraph-tile by name: tiles, slowdown, and bytes of tiles in
-    loops."""
+    """The options of tgraph-tile by name: tiles, slowdown, and bytes."""
     # Powers of two, so that similar budgets share versions.
     sizes = [1 << (max(budget // part, 1).bit_length() - 1) for part in TILES]
     size = IN_CACHE

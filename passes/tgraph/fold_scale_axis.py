@@ -271,7 +271,7 @@ def _data_of_relu(op: MaximumOp) -> int:
 
 
 def _places_of_result(op: Contraction, side: int) -> Mapping[int, int]:
-    """Maps the result's dimensions that come from operand `side` to its dimensions."""
+    """Maps the result's dimensions to those of operand `side` that they come from."""
     if isinstance(op, ConvolutionOp):
         _, kernel, result = op.labels
         return {result.index("f"): kernel.index("o")}
@@ -284,8 +284,8 @@ def _places_of_result(op: Contraction, side: int) -> Mapping[int, int]:
 
 
 def _places_of_operand(op: Contraction, side: int) -> Mapping[int, int]:
-    """Maps the other operand's dimensions that operand `side` shares to its
-    dimensions."""
+    """Maps dimensions of the other operand to the corresponding dimensions of operand
+    `side`."""
     if isinstance(op, ConvolutionOp):
         image, kernel, _ = op.labels
         grouped = op.feature_group_count.value.data > 1

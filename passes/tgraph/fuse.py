@@ -211,8 +211,7 @@ def _lowered(
 
 
 def outline(fused: Fused) -> FusionOp:
-    """Inserts a fusion with copies of a group's operations, and erases the group's last
-    operation."""
+    """Inserts a fusion with copies of a group's operations, and erases the root."""
     last = fused.root
     body = Block()
     inside: dict[SSAValue, SSAValue] = {}  # values outside the body -> in the body

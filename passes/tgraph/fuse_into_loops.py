@@ -59,7 +59,7 @@ from .tiling.loops import Surroundings, TiledLoop, loop_behind
 from .tiling.windows import users
 
 LONGER = 10
-"""The loop and the readers may take a tenth longer: the divisor of their time."""
+"""The loop and the readers may take longer by their time divided by this."""
 
 
 @dataclass(frozen=True)

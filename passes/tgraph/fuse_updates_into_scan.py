@@ -103,7 +103,7 @@ def _rows_of(stack: Stack) -> int:
 
 
 class _Reads(NamedTuple):
-    """The reads by a loop of the variables that its stack updates."""
+    """A loop's reads of the variables that one of its stacks updates."""
 
     loop: WhileOp
     stack: Stack
@@ -182,7 +182,7 @@ class _Iteration:
         self.counted = counted
 
     def add(self, stack: Stack, update: Update, results: Sequence[int]) -> None:
-        """Adds an update. Its variables get the values of the loop's `results`."""
+        """Adds an update. The loop's `results` are assigned to its variables."""
         variables = [self.block.args[number] for number in results]
         slices: dict[Linear, list[DynamicSliceOp]] = {}
         for assign, variable in zip(update.assigns, variables, strict=True):
@@ -199,7 +199,7 @@ class _Iteration:
             assign.operands[1] = self.loop.res[number]
 
     def _place(self, op: DynamicSliceOp) -> Linear:
-        """The place of the rows that `op` slices."""
+        """The place of the rows that `op` slices, as a function of the iteration."""
         starts = places(op, self.loop, self.counted)
         assert starts
         return starts[0]

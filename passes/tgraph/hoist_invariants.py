@@ -155,8 +155,7 @@ def _movable(loop: WhileOp) -> Sequence[TensorOp]:
 
 
 def _invariants(loop: WhileOp) -> Sequence[TensorOp]:
-    """The operations of a loop's body that compute the same values in each
-    iteration."""
+    """The operations of a loop's body whose results are the same in each iteration."""
     arguments = loop.body.block.args
     known: set[SSAValue] = {
         a for a in arguments if not isinstance(a.type, VariableType)

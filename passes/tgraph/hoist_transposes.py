@@ -71,7 +71,7 @@ from .shared.reshaped import (
 
 @dataclass(frozen=True)
 class TGraphHoistTransposes(OptionalPass):
-    """Moves transposes before operations, which then compute the stored order."""
+    """Moves transposes before elementwise operations, so that they are views."""
 
     name = "tgraph-hoist-transposes"
     LOWERS_PEAK = True

@@ -249,7 +249,7 @@ def _given(func: FuncOp, device: str) -> int:
 
 
 def _movable(memory: MemoryGraph) -> Iterator[int]:
-    """The values that one operation alone has computed."""
+    """The values that a single operation has computed."""
     writer = {
         value: op
         for op, task in zip(memory.ops, memory.tasks, strict=True)

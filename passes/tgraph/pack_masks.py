@@ -146,8 +146,7 @@ class _Masks:
 
 
 def _crossing(block: Block, alignment: int) -> _Masks | None:
-    """The masks that are live across the peak; None if packing them saves too
-    little."""
+    """The masks that are live across the peak; None if they are too small."""
     if not is_static_block(block):
         return None
     made = [op for op in block.ops if any(map(_is_mask, op.results))]

@@ -73,10 +73,10 @@ slices. A step of MobileNetV2 takes 42,416,640 bytes with 2 %, and 34,604,800 wi
 (0.8 % measured)."""
 
 WORTH = 0.01
-"""The share of the live bytes that has to be saved for that."""
+"""The share of the live bytes that recomputation without a budget has to save."""
 
 ROUNDS = 4
-"""The number of rounds that lower the loops and branches at the peak, which change."""
+"""The largest number of rounds that lower the loops and branches at the peak."""
 
 
 @dataclass(frozen=True)

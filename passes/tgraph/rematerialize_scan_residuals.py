@@ -86,7 +86,7 @@ MOST = 4
 """The largest number of elementwise operations to recompute for a value."""
 
 NARROW = 4
-"""How many times the bytes of the values stacked instead a value must take."""
+"""How many times larger a value must be than the narrower values that replace it."""
 
 FEW = 4
 """The fewest rows of a stack that is worth replacing by a value that a loop carries."""
@@ -137,7 +137,7 @@ class _Reader(NamedTuple):
         return value in self.loop.inputs[: len(self.loop.res)]
 
     def can_have(self, leaves: Mapping[SSAValue, "_Leaf"]) -> bool:
-        """Whether the loop can read or compute the leaves, functions of the row."""
+        """Whether the loop can have `leaves`, which are functions of the row."""
         row, counted = self.row(), counter(self.loop)
         if row is None or counted is None:
             return False
@@ -173,8 +173,7 @@ class _Reader(NamedTuple):
         return self.insert(ReshapeOp([value], result_types=[type]))
 
     def number(self, place: Linear, type: Attribute) -> SSAValue:
-        """Inserts the value of `place` at the row that the slice reads, broadcast to
-        `type`."""
+        """Inserts the value of `place` at the slice's row, broadcast to `type`."""
         number = place_at(place, self.slice.inputs[1], self.slice)
         how = {"broadcast_dimensions": ints(())}
         return self.insert(
@@ -182,7 +181,7 @@ class _Reader(NamedTuple):
         )
 
     def like(self, op: TensorOp, operands: Sequence[SSAValue]) -> SSAValue:
-        """Inserts `op` on other operands."""
+        """Inserts a copy of `op` with other operands."""
         types, properties = [op.results[0].type], op.properties
         new = op.__class__.create(
             operands=operands, result_types=types, properties=properties
@@ -209,7 +208,7 @@ class _Part(NamedTuple):
     sizes: Shape
 
     def of(self, number: Linear) -> "_Part":
-        """The same part as a function of the variable of `number`."""
+        """The part with `number` in place of the variable of its starts."""
         return self._replace(starts=[start.of(number) for start in self.starts])
 
 
@@ -271,8 +270,7 @@ class _Residuals:
         return _is_anyhow_there(leaf.whole) or bytes <= instead
 
     def _stack(self, value: SSAValue, put: Put) -> None:
-        """Makes the loop stack `value` in the rows in which `put` stacks another
-        one."""
+        """Makes the loop stack `value` in the same rows as `put` does."""
         type, number = tensor_type_of(value.type), len(self.loop.res)
         row = (1, *type.get_shape())
         stack = with_shape(type, (value_shape(put.update.result)[0], *row[1:]))
@@ -449,8 +447,8 @@ def _compute(
     chain: Sequence[TensorOp],
     leaves: Mapping[SSAValue, _Leaf],
 ) -> None:
-    """Replaces a read row of a stack by `value`, computed from `leaves`, which are
-    functions of the row."""
+    """Replaces the row that `reader` reads by `value`, computed from `leaves`, which
+    are functions of the row."""
     new = {
         leaf: reader.number(place, leaf.type)
         if isinstance(place, Linear)

@@ -127,8 +127,7 @@ def _rerolled(loop: WhileOp) -> WhileOp:
 
 
 def _joined(body: Body, remaining: Remaining) -> WhileOp:
-    """Makes the loop compute all iterations, each with one row. Returns the new
-    loop."""
+    """Makes the loop compute all iterations, one row each. Returns the loop."""
     loop, block = body.loop, body.block
     assert block.first_op is not None
     ends = remaining.uses_of_ends()
@@ -177,8 +176,7 @@ def _loop_of(op: Operation) -> WhileOp:
 
 
 def _read_end(use: Use, value: SSAValue) -> None:
-    """Replaces the operand of `use` by `value`, a result of the loop, reshaped if
-    necessary."""
+    """Replaces the operand of `use` by the loop's result `value`, perhaps reshaped."""
     op, index = use.operation, use.index
     type = op.operands[index].type
     if value.type != type:

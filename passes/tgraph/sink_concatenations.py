@@ -322,8 +322,7 @@ class _Piece(NamedTuple):
 
 
 def _pieces(op: TensorOp) -> Sequence[_Piece]:
-    """The pieces of a concatenation or a pad; none if padding is interior or
-    negative."""
+    """The pieces of a concatenation or a pad; none for interior or negative padding."""
     whole = _whole(value_shape(op.result))
     if isinstance(op, ConcatenateOp):
         dim, at, found = op.dimension.value.data, 0, list[_Piece]()
@@ -502,8 +501,7 @@ class _Cluster:
     # What is computed
 
     def _joined(self, value: SSAValue, box: Box) -> SSAValue:
-        """Concatenates the parts of `value` within `box`, which has the first
-        dimensions."""
+        """Concatenates the parts of `value` within `box` (the first dimensions)."""
         dim = len(box)
         if dim == len(self._shape):
             return self._part(value, box)

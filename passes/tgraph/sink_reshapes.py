@@ -417,8 +417,7 @@ def _reshape_for(op: ElementwiseOp | ReduceOp, value: SSAValue) -> ReshapeOp | N
 
 
 def _joins_repeated(reshape: ReshapeOp) -> bool:
-    """Whether `reshape` merges a repeated dimension with another one, which would copy
-    all elements."""
+    """Whether `reshape` merges a repeated dimension with another one, by a copy."""
     source = reshape.inputs[0]
     if not isinstance(source.owner, BroadcastInDimOp) or not _is_plain(reshape):
         return False
@@ -484,8 +483,7 @@ def _is_plain(reshape: ReshapeOp) -> bool:
 
 
 def _may_be_reshaped(op: ElementwiseOp, shape: Shape) -> bool:
-    """Whether a reshape from `shape` between `op` and its readers prevents no
-    fusion."""
+    """Whether a reshape from `shape` after `op` prevents no fusion."""
     readers = {use.operation for use in op.result.uses}
     if any(isinstance(reader, ElementwiseOp | ReduceOp) for reader in readers):
         if len(readers) > 1:

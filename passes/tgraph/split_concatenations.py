@@ -59,8 +59,7 @@ from ..optional import OptionalPass
 
 @dataclass(frozen=True)
 class TGraphSplitConcatenations(OptionalPass):
-    """Replaces concatenations by updates of the contents that the parts are made
-    from."""
+    """Replaces concatenations by updates of the contents that they are made from."""
 
     name = "tgraph-split-concatenations"
     LOWERS_PEAK = True
@@ -137,7 +136,7 @@ class _Joined:
 
 
 class _Update(NamedTuple):
-    """The update of the variable by a part."""
+    """The update that writes a part into the variable."""
 
     at: int  # the position of the operation before it
     is_late: bool  # the part is stored elsewhere until then

@@ -155,7 +155,7 @@ def _iteration(
     loop: WhileOp, state: dict[SSAValue, SSAValue]
 ) -> dict[SSAValue, SSAValue]:
     """Inserts an iteration before the loop, and updates `state`, the carried values.
-    Returns the new values of those in the body."""
+    Returns a new value for each value of the body."""
     values = dict(state)
     for op in loop.body.block.ops:
         match op:

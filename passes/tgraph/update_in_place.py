@@ -388,8 +388,7 @@ class _Group:
         return new
 
     def _inside(self, value: SSAValue) -> SSAValue:
-        """The value that the body reads for `value`: a block argument, or a copy of a
-        constant."""
+        """`value` as the body reads it: a block argument, or a copied constant."""
         block = self._body.block
         if isinstance(value.owner, ConstantOp):
             if value not in self._constants:

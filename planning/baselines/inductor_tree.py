@@ -28,8 +28,7 @@ ALIGNMENT = 64  # bytes, of every block in torch
 
 
 class PoolMode(Enum):
-    """The pools that are made. In all modes, intermediates may lie in those of
-    outputs."""
+    """The pools that are made. Those of outputs may always hold intermediates."""
 
     NONE = "none"  # none that grows
     INTERMEDIATES = "intermediates"  # one for each output, and one that grows
@@ -121,8 +120,7 @@ def overlap(a: Sequence[Steps], b: Sequence[Steps]) -> bool:
 
 
 class Pool:
-    """Memory of one device. `plan_pools` sets its name, and the offsets of its
-    blocks."""
+    """Memory of one device. `plan_pools` sets its name, and offsets of its blocks."""
 
     def __init__(self, first: Block, can_grow: bool, alignment: int) -> None:
         self.name = ""
@@ -271,7 +269,7 @@ def plan_pools(
 def group_buffers(
     lines: Sequence[Line], outputs: Collection[str] = (), removed: Collection[str] = ()
 ) -> list[Block]:
-    """The blocks of a program: a buffer and those that reuse its memory are one.
+    """The blocks of a program: a buffer and those that reuse its memory form one block.
 
     Each run of memory lines is a step, from 1 on. A block is live from the step of its
     allocation to the step of its last free. Outputs, and blocks that are never freed,

@@ -57,8 +57,7 @@ def signless(element: Attribute) -> Attribute:
 
 
 def sum_type(element: Attribute) -> Attribute:
-    """The type in which many elements are added up: f64 for f32, f32 for smaller
-    floats."""
+    """The type in which many elements are added up: f64 for f32, f32 below."""
     if isinstance(element, Float32Type):
         return f64
     return dot_type(element)

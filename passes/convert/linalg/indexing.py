@@ -52,7 +52,7 @@ def updated_in_place(
     values: Values, op: DynamicUpdateSliceOp, target: Stored
 ) -> Stored | None:
     """Copies the old elements to `target`. Returns the slice of `target` that an update
-    replaces, as a view, or None as in `_part`."""
+    replaces, as a view; None if it repeats elements or has none."""
     old, update, *starts = op.inputs
     sizes = tensor_type_of(update.type).get_shape()
     copy(values, values.store(old), target)
@@ -267,7 +267,7 @@ def unravel(code: MlirCode, number: SSAValue, shape: Sequence[int]) -> list[SSAV
 def _compare(
     code: MlirCode, element: Attribute, x: SSAValue, y: SSAValue, predicate: str
 ) -> SSAValue:
-    """Whether the predicate holds. For floats, also whether one is NaN."""
+    """Whether the predicate holds, or, for floats, one operand is NaN."""
     if is_float(element):
         return code.add(arith.CmpfOp(x, y, f"u{predicate}"))
     sign = "u" if is_unsigned(element) else "s"

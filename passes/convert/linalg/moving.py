@@ -18,8 +18,7 @@ def concatenate(values: Values, op: ConcatenateOp, target: Stored) -> None:
 
 
 def pad(values: Values, op: PadOp, target: Stored) -> None:
-    """Fills the target with the padding, then copies the elements that are not cut off
-    over it."""
+    """Fills the target with the padding, then copies the elements not cut off."""
     if 0 in target.shape:
         return
     nest = GenericBody(values, target.shape)

@@ -126,8 +126,7 @@ def convolution(
 
 
 def _fits(total: Stored, *operands: Stored) -> bool:
-    """Whether operands and sums have one element type, and no operand repeats
-    elements."""
+    """Whether all have one element type, and no operand repeats elements."""
     element = signless(total.element)
     return element != i1 and all(
         signless(x.element) == element and not x.repeats for x in operands

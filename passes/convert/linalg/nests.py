@@ -81,8 +81,7 @@ class Values:
         return replace(self, memory=self.memory.inside(code), stored=dict(self.stored))
 
     def store(self, value: SSAValue) -> Stored:
-        """The memory of a value. The value is computed first if it is not stored
-        yet."""
+        """The memory of a value, which is computed first if it is not stored."""
         if value not in self.stored:
             self.stored[value] = self._store(value)
         return self.stored[value]
@@ -129,8 +128,7 @@ class Values:
         )
 
     def is_worth_storing(self, value: SSAValue) -> bool:
-        """Whether a value is computed once rather than in each place that repeats
-        it."""
+        """Whether a value is computed once rather than in each repetition."""
         return self.is_inline(value) and isinstance(value.owner, ElementwiseOp)
 
 

@@ -246,8 +246,7 @@ def multiply_add(
     old: SSAValue,
     factors: Sequence[SSAValue],
 ) -> SSAValue:
-    """Adds the product of one element of each operand to `old`, in the type of
-    `old`."""
+    """Adds a product of one element of each operand to `old`, in its type."""
     element = op.declared[0].element_type
     kept = dot_type(element)
     x, y = (

@@ -187,8 +187,7 @@ def type_of(value: SSAValue) -> AnyMemRef:
 
 
 def time_of(op: Operation) -> int:
-    """The nanoseconds of an operation that copies may overlap with; 0 if there are
-    none."""
+    """The nanoseconds of an operation that copies may overlap with, or 0."""
     copies = memref.CopyOp | memref.DmaWaitOp
     plain = memref.AllocOp | memref.AllocaOp | memref.DeallocOp
     if isinstance(op, copies | plain) or is_view(op) or dma_start(op):

@@ -290,8 +290,8 @@ def _address(copy: memref.CopyOp) -> Sequence[Operation] | None:
 def _change(
     func: FuncOp, chosen: Sequence[int], change: Change
 ) -> Sequence[tuple[Operation, int]]:
-    """Changes the chosen copies. Returns the new loops, with the number of copies in
-    each."""
+    """Changes the chosen copies. Returns the new loops, each with its number of
+    copies."""
     ops = list(func.walk())
     by_loop: dict[scf.ForOp, list[memref.CopyOp]] = {}
     for copy in (ops[at] for at in sorted(chosen, reverse=True)):  # inner ones first
@@ -448,8 +448,7 @@ def _start_early(
 def _run_once(
     loop: scf.ForOp, arguments: Sequence[SSAValue], before: Operation
 ) -> Sequence[SSAValue]:
-    """Inserts one iteration of a loop before an operation. Returns the yielded
-    values."""
+    """Inserts one iteration of a loop before `before`. Returns the yielded values."""
     Rewriter.inline_block(loop.body.block, InsertPoint.before(before), arguments)
     loop.erase()
     terminator = before.prev_op

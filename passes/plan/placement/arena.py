@@ -128,8 +128,7 @@ class Arena:
 
     @property
     def fits(self) -> bool:
-        """Whether the arena takes no more of the target's memory than arguments
-        leave."""
+        """Whether the arena fits what arguments leave of the target's memory."""
         return self.left is None or self.plan.peak <= self.left
 
     @property

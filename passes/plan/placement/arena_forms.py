@@ -183,8 +183,7 @@ class ArenaForms:
         return made
 
     def _elsewhere(self, func: FuncOp, arena: memref.AllocOp) -> SSAValue:
-        """The memory in a global, or at an address, that replaces an allocated
-        arena."""
+        """Memory in a global, or at an address, that replaces an allocated arena."""
         type = arena.memref.type
         if DYNAMIC_INDEX in type.get_shape():
             raise LocatedError(
@@ -237,8 +236,7 @@ def _function_around(op: Operation) -> FuncOp | None:
 
 
 def _arenas(func: FuncOp) -> list[memref.AllocOp]:
-    """The arenas that a function allocates at its start, in the order of their first
-    buffers."""
+    """The arenas that a function allocates at its start, ordered by first buffer."""
     found: dict[memref.AllocOp, None] = {}
     for op in func.walk():
         if isinstance(op, memref.ViewOp) and isinstance(
@@ -277,8 +275,7 @@ def _erase_unused(value: SSAValue) -> None:
 def _size(
     arena: memref.AllocOp, block: Block, known: dict[SSAValue, SSAValue]
 ) -> SSAValue:
-    """The bytes of an arena, computed in another block. `known` maps values to values
-    there."""
+    """The bytes of an arena, computed in another block, where `known` has values."""
     if arena.dynamic_sizes:
         (size,) = arena.dynamic_sizes
         return _copied(size, block, known)

@@ -256,8 +256,7 @@ def carry(allocation: Allocation, slots: Sequence[SSAValue]) -> SSAValue:
 
 
 def _carrying(loop: Loop, values: Sequence[SSAValue]) -> Loop:
-    """Makes a loop carry more values, which iterations forward unchanged. Returns the
-    new loop."""
+    """Adds values that a loop carries unchanged. Returns the new loop."""
     for region in loop.regions:
         block, last = region.block, region.block.last_op
         assert last is not None

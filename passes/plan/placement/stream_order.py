@@ -67,15 +67,14 @@ class StreamOrder:
         return self.over[step][self.steps[step].stream]
 
     def places(self, steps: Iterable[int]) -> list[int]:
-        """The places in the block of the operations that run in these steps of the
-        function."""
+        """The places in the block of the operations that run in these steps."""
         places = {bisect_right(self.begins, step) - 1 for step in steps}
         return sorted(place for place in places if place in self.number)
 
     def lifespans(
         self, buffers: Sequence[Buffer], accesses: Sequence[Sequence[int]]
     ) -> list[Buffer]:
-        """The buffers, live in all steps of streams in which they may be needed."""
+        """The buffers, live in all steps in which any stream may need them."""
         steps = self._steps(accesses)
         in_program_order = [
             replace(b, start=min(s), end=max(s) + 1)
@@ -102,8 +101,7 @@ class StreamOrder:
         accesses: Sequence[Sequence[int]],
         solve: Callable[[Problem], Plan],
     ) -> Offsets:
-        """Plans buffers. `accesses` are the places of the operations that access
-        each."""
+        """Plans buffers, given the places of the operations that access each."""
         steps = self._steps(accesses)
         wide = Problem(self.lifespans(buffers, accesses))
         apart = self._apart(buffers, steps, solve)

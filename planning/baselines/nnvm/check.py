@@ -1,5 +1,4 @@
-"""Checks that storages are shared soundly: runs the graph on names instead of
-numbers."""
+"""Checks that storages are shared soundly, by running the graph on names."""
 
 from collections.abc import Sequence
 

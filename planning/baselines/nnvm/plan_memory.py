@@ -124,8 +124,7 @@ def plan_memory(
 
 
 def count_reads(graph: Graph) -> list[list[int]]:
-    """The number of reads of each output of each node, except reads of the shape
-    alone."""
+    """The number of reads of each output of each node, not counting its shape."""
     reads = [[0] * len(node.outputs) for node in graph.nodes]
     for node in graph.nodes:
         for i, entry in enumerate(node.inputs):
