@@ -7,7 +7,7 @@ csv_format.py   buffers as CSV, in the format of minimalloc
 deadline.py     deadlines of searches
 output_reuse.py  buffers in the memory of results and variables
 arena.py        an arena, with or without buffers in outputs
-banks.py        offsets that keep what is read together in different banks
+banks.py        offsets that keep buffers that are read together in different banks
 solver/         `auto`, the default strategy
 scheduling/     orders of operations, rematerialization, and offloading
 baselines/      the planners of NNVM, Relay, Inductor and others, for comparison
@@ -18,7 +18,7 @@ baselines/      the planners of NNVM, Relay, Inductor and others, for comparison
 [0, 64, 0]
 """
 
-from .solver import auto, greedy  # registers strategies: ours come first in lists
+from .solver import auto, greedy  # registers strategies; these come first in lists
 
 # isort: split
 from .baselines import field, inductor_reuse, inductor_tree, naive, nnvm, relay

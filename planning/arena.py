@@ -1,6 +1,6 @@
-"""An arena: which buffers lie in the memory of outputs, and where the others go.
+"""Plans an arena: which buffers lie in the memory of outputs, and where the others go.
 
-Asked by plan-memory, and by who has to know what plan-memory will make of a program
+plan-memory uses this module, and so does the code that predicts its plans
 (analysis/storage/arenas.py).
 """
 
@@ -13,7 +13,8 @@ from .problem import Buffer, Limits, Plan, Problem
 from .registry import solve
 
 EFFORT = 0.02
-"""Of a strategy's usual work: seconds at most, and the same plan on every machine."""
+"""The fraction of a strategy's usual work that an arena gets: seconds at most, and the
+same plan on every machine."""
 
 
 class Peaked(Protocol):
@@ -30,11 +31,12 @@ def arranged(
     place: Callable[[Sequence[int]], P],
     hand_overs: HandOvers | None = None,
 ) -> tuple[Mapping[int, Reuse], P]:
-    """What lies in outputs, and the plan of the arena, for all the others.
+    """Returns the places of buffers in outputs, and the plan of the arena for the
+    others.
 
-    Each may lie in outputs of its own `pool`, which may hand over their bytes as
-    `planning.output_reuse` says; `place` plans some of the buffers, by
-    their indices. Nothing is reused where the arena is no larger without that.
+    A buffer may lie in outputs of its own `pool`. Outputs may hand over their bytes
+    (`planning.output_reuse`). `place` plans the buffers with the given indices. No
+    output is reused if the arena is no larger without reuse.
     """
     every = range(len(buffers))
     reuses = reuse(buffers, outputs, hand_overs)
@@ -55,8 +57,8 @@ def placeable(buffers: Sequence[Buffer]) -> Problem:
 def solve_arena(
     problem: Problem, strategy: str = "auto", capacity: int | None = None
 ) -> Plan:
-    """What `solve` finds with little effort; with all of it, where that does not fit a
-    capacity, in bytes, that what is live does."""
+    """Solves a problem with little effort. If the plan exceeds `capacity` (bytes), but
+    the lower bound does not, solves it with full effort."""
     plan = solve(problem, strategy, Limits(effort=EFFORT))
     if capacity is not None and plan.lower_bound <= capacity < plan.peak:
         return solve(replace(problem, capacity=capacity), strategy)

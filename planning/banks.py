@@ -1,4 +1,4 @@
-"""Offsets for which buffers that are read at the same time lie in different banks.
+"""Chooses offsets so that buffers that are read together lie in different banks.
 
 The banks of a memory serve one access each at a time. Two buffers that an operation
 reads in step, element by element, collide where both elements are in one bank. A move
@@ -13,10 +13,11 @@ from typing import NamedTuple
 from .problem import Buffer, peak_of, round_up
 
 ROUNDS = 4
-"""In each of which every buffer that collides may move."""
+"""The largest number of rounds, in each of which every colliding buffer may move."""
 
 PLACES = 64
-"""That are tried in a gap between other buffers."""
+"""The largest number of aligned places in a gap that are all tried. If there are more,
+only one is tried for each bank."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class Banks:
 
     @property
     def row(self) -> int:
-        """The bytes after which the first bank follows again."""
+        """The number of bytes after which the first bank follows again."""
         return self.count * self.width
 
     def of(self, offset: int) -> int:
@@ -46,8 +47,8 @@ class Together(NamedTuple):
 
 
 def collisions(banks: Banks, pair: Together, first: int, second: int) -> int:
-    """How many elements of two buffers at these offsets are in the same bank as their
-    partner."""
+    """The number of element pairs of two buffers, at the offsets `first` and `second`,
+    that lie in the same bank."""
     a, b = pair.strides
     period = lcm(banks.row // gcd(banks.row, a), banks.row // gcd(banks.row, b))
     whole, rest = divmod(pair.elements, period)
@@ -60,7 +61,8 @@ def collisions(banks: Banks, pair: Together, first: int, second: int) -> int:
 def _within(
     banks: Banks, first: int, second: int, strides: tuple[int, int], count: int
 ) -> int:
-    """The same of the first elements: a run at a time, in which no bank changes."""
+    """The collisions of the first `count` elements, counted by runs in which no bank
+    changes."""
     found = done = 0
     while done < count:
         run = count - done
@@ -76,7 +78,7 @@ def _within(
 def total_collisions(
     banks: Banks, pairs: Sequence[Together], offsets: Sequence[int]
 ) -> int:
-    """Those of all pairs."""
+    """The collisions of all pairs."""
     return sum(collisions(banks, p, offsets[p.first], offsets[p.second]) for p in pairs)
 
 
@@ -87,12 +89,12 @@ def spread(
     banks: Banks,
     limit: int,
 ) -> list[int]:
-    """Offsets of no more collisions, by a local search. No buffer ends above `limit`,
-    in bytes; of plans that collide equally often, the lowest is taken.
+    """Offsets with no more collisions, by a local search. No buffer ends above `limit`,
+    in bytes. Of plans with equally many collisions, the one with the lowest peak wins.
 
-    The search begins with these offsets, and with those that a first fit in their order
-    gives, which takes the place of the fewest collisions in each gap. In turn, each
-    buffer then goes where it collides least, the worst first.
+    The search starts from `offsets`, and from a second plan that places the buffers in
+    the same order, each where it collides least. Then each buffer in turn moves to
+    where it collides least, beginning with the one with the most collisions.
     """
     search = _Search(buffers, pairs, banks, limit)
     given = dict(enumerate(offsets))
@@ -128,7 +130,7 @@ class _Search:
         return sum(self._cost(n, offsets[n], offsets) for n in self._partners)
 
     def improved(self, offsets: dict[int, int]) -> dict[int, int]:
-        """After moves of single buffers that lead to fewer collisions."""
+        """Moves single buffers while this reduces collisions. Returns `offsets`."""
         for _ in range(ROUNDS):
             costs = {n: self._cost(n, offsets[n], offsets) for n in self._partners}
             before = dict(offsets)
@@ -142,7 +144,8 @@ class _Search:
         return offsets
 
     def rebuilt(self, offsets: Sequence[int]) -> dict[int, int] | None:
-        """Places in the order of offsets; None if they do not suffice."""
+        """Places all buffers in the order of `offsets`; None if a buffer does not fit,
+        or has a given offset."""
         found: dict[int, int] = {}
         if any(buffer.offset is not None for buffer in self._buffers):
             return None
@@ -154,13 +157,13 @@ class _Search:
         return found
 
     def _best(self, number: int, offsets: dict[int, int]) -> tuple[float, int]:
-        """The fewest collisions, and the lowest place that has them."""
+        """The fewest collisions of a buffer, and the lowest place that has them."""
         places = self._places(number, offsets)
         costs = ((self._cost(number, place, offsets), place) for place in places)
         return min(costs, default=(inf, 0))
 
     def _cost(self, number: int, offset: int, offsets: dict[int, int]) -> float:
-        """The collisions of a buffer with those that have a place."""
+        """The collisions of a buffer at `offset` with the buffers that have offsets."""
         found = 0
         for pair in self._partners.get(number, ()):
             first, second = (
@@ -172,8 +175,8 @@ class _Search:
         return found
 
     def _places(self, number: int, offsets: dict[int, int]) -> Iterator[int]:
-        """Where a buffer may lie among those that are live with it: in each gap, places
-        of different banks."""
+        """Offsets for a buffer in the gaps between the buffers that are live with it:
+        in each gap, places in different banks."""
         mine, row = self._buffers[number], self._banks.row
         taken = sorted(
             (offset, offset + self._buffers[n].size)

@@ -7,7 +7,7 @@
 Columns come in any order, between commas, semicolons, tabs, or bars. `lower` may be
 called `begin` or `start`, `upper` `end`, and `id` `buffer` or `buffer_id`. `alignment`,
 `gaps`, `offset`, `hint` and `pool` may be missing, or empty in some rows; columns of
-any other name are carried along. A hint below 0 is none, as in minimalloc. Sizes and
+any other name are preserved. A negative hint means no hint, as in minimalloc. Sizes and
 alignments may have a unit: `1.5KiB`.
 """
 
@@ -39,7 +39,7 @@ _REQUIRED = ("id", "lower", "upper", "size")
 
 
 class CsvError(ValueError):
-    """What is wrong with a line; lines are counted from 1."""
+    """An error in a line. Lines are counted from 1."""
 
     def __init__(self, line: int, reason: str):
         super().__init__(f"line {line}: {reason}")
@@ -58,7 +58,7 @@ class Table:
 
 
 def separator_of(header: str) -> str:
-    """What is between the columns of a header; a comma if nothing says otherwise."""
+    """The separator for which a header has the required columns; a comma by default."""
     for separator in ";\t|":
         columns = {_NAMES.get(name.strip(' "')) for name in header.split(separator)}
         if columns.issuperset(_REQUIRED):
@@ -73,11 +73,11 @@ def read(
     alignment: int = 1,
     keep_offsets: bool = False,
 ) -> Table:
-    """The buffers in a file's text. Raises `CsvError`.
+    """Reads the buffers in a file's text. Raises `CsvError`.
 
-    `inclusive`: the upper ends, of gaps too, are the last steps in which a buffer is
-    live, or not. `alignment`, in bytes: of rows that do not say theirs. `keep_offsets`:
-    the offsets in the file are given ones; otherwise they are ignored.
+    `inclusive`: whether the upper ends of lifetimes and gaps belong to them.
+    `alignment`: bytes, for rows that state none. `keep_offsets`: whether the offsets in
+    the file are given offsets; otherwise they are ignored.
     """
     separator = separator_of(text.lstrip().partition("\n")[0].rstrip("\r"))
     reader = csv.reader(io.StringIO(text), strict=True, delimiter=separator)
@@ -114,7 +114,7 @@ def read(
 
 
 def write(table: Table, offsets: Sequence[int]) -> str:
-    """The table's text with a column `offset`, in bytes, in place of one it had."""
+    """The table's text with a column `offset`, in bytes, which replaces an old one."""
     header, rows = list(table.header), [list(row) for row in table.rows]
     if "offset" in header:
         at = header.index("offset")
@@ -130,7 +130,7 @@ def write(table: Table, offsets: Sequence[int]) -> str:
 
 
 def _columns(header: Sequence[str]) -> dict[str, int]:
-    """Where the columns are that we know, by the first of their names."""
+    """The positions of the known columns, by the first of their names."""
     columns: dict[str, int] = {}
     for at, name in enumerate(header):
         column = _NAMES.get(name)
@@ -166,7 +166,7 @@ def _buffer(fields: Mapping[str, str], after_upper: int, alignment: int) -> Buff
 
 
 def _bytes(column: str, text: str) -> int:
-    """As `_integer`, but `1.5KiB`, too."""
+    """Parses a number of bytes, which may have a unit: `1.5KiB`."""
     has_unit = text[:1].isdigit() and text[-1:].isalpha()
     return parse_size(text, column) if has_unit else _integer(column, text)
 
@@ -178,7 +178,7 @@ def _integer(column: str, text: str) -> int:
 
 
 def _gap(text: str, after_upper: int) -> Steps:
-    """`a-b`; minimalloc's `a-b@c:d`, where only bytes c to d are free, is refused."""
+    """Parses `a-b`. Rejects `a-b@c:d` (minimalloc), which frees bytes c to d only."""
     match = re.fullmatch(r"([+-]?[0-9]{1,30})-([+-]?[0-9]{1,30})", text)
     if not match:
         window = ": windows in gaps are not supported" if "@" in text else ""

@@ -1,11 +1,11 @@
-"""A point in time by which searches end, wherever they are.
+"""Deadlines, at which searches end with the best result that they have.
 
     with until(monotonic() + 3):
-        ...                      # whatever is called here asks `passed()` now and then,
-                                 # and goes on with the best that it has so far
+        ...                      # searches that are called here ask `passed()` now and
+                                 # then, and end with the best result so far
 
-What is searched without one does not depend on the clock. Who waits for a search can
-end it before its time:
+Without a deadline, searches do not depend on the clock. A program that waits for a
+search can end it early:
 
     with stoppable() as stop:
         ...                      # `stop()`, from a signal's handler or another thread
@@ -24,7 +24,7 @@ _stop: ContextVar[Event | None] = ContextVar("_stop", default=None)
 
 @contextmanager
 def until(end: float) -> Generator[None]:
-    """Sets a deadline, on `time.monotonic()`; an earlier one around it stays."""
+    """Sets a deadline in `time.monotonic()`. An earlier outer one stays."""
     token = _end.set(min(end, _end.get()))
     try:
         yield
@@ -33,13 +33,13 @@ def until(end: float) -> Generator[None]:
 
 
 def within(seconds: float | None) -> AbstractContextManager[None]:
-    """Sets a deadline so many seconds from now; none for None."""
+    """Sets a deadline `seconds` from now, or none for None."""
     return until(inf if seconds is None else monotonic() + seconds)
 
 
 @contextmanager
 def stoppable() -> Generator[Callable[[], None]]:
-    """Gives what ends all that is searched within, as if the deadline had passed."""
+    """Yields a function that ends all searches within, as a deadline does."""
     event = Event()
     token = _stop.set(event)
     try:
@@ -49,7 +49,7 @@ def stoppable() -> Generator[Callable[[], None]]:
 
 
 def left() -> float:
-    """Seconds until the deadline; infinitely many without one."""
+    """The seconds until the deadline: infinity without one, -infinity after a stop."""
     stop = _stop.get()
     return -inf if stop and stop.is_set() else _end.get() - monotonic()
 

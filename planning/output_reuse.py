@@ -1,5 +1,5 @@
-"""Output reuse: buffers in memory that is there anyhow, while its owner does not use
-it.
+"""Output reuse: places buffers in the memory of outputs that do not need it yet, or no
+longer.
 
     outputs    r: 8 bytes, live [4, 6)
                v: 4 bytes, live [0, 2) and [4, 6)
@@ -7,9 +7,9 @@ it.
                b: 4 bytes, live [2, 4)    lies in v, at 0
                c: 4 bytes, live [2, 4)    the arena's
 
-XLA and IREE place temporary values in the buffers of results in the same way, which do
-not count as temporary memory. Here variables and donated inputs are outputs, too, and
-what is computed in place from one, or into one, may lie there as well.
+XLA and IREE also place temporary values in the buffers of results, which do not count
+as temporary memory. Here, variables and donated inputs are outputs, too. A buffer that
+is computed in place from an output, or an output from a buffer, may also share bytes.
 """
 
 from bisect import bisect_left, bisect_right
@@ -29,19 +29,20 @@ class Reuse(NamedTuple):
 
 
 class HandOver(NamedTuple):
-    """One of a buffer and an output is computed from the other, element by element:
-    both may have the same bytes if the one is done with then, and the other begun."""
+    """A step in which a buffer is computed from an output, or the output from the
+    buffer, element by element. Both may have the same bytes if the live range of the
+    one ends, and that of the other starts, in this step."""
 
     step: int
     is_to_output: bool
 
 
 HandOvers: TypeAlias = Mapping[tuple[int, int], Sequence[HandOver]]
-"""Those of a buffer and an output, by their indices."""
+"""The hand-overs between a buffer and an output, by the indices of both."""
 
 
 SHARE = 64
-"""Of the bytes at the peak, a buffer that is placed before others has one part."""
+"""A buffer that is placed in advance has at least 1/64 of the bytes at the peak."""
 
 
 def reuse(
@@ -49,18 +50,20 @@ def reuse(
     outputs: Sequence[Buffer],
     hand_overs: HandOvers | None = None,
 ) -> Mapping[int, Reuse]:
-    """Places buffers, by their indices, in the memory of outputs.
+    """Places buffers in the memory of outputs. Returns the places, by buffer index.
 
-    An output's memory is free where the output is not live, or is handed over; it takes
-    buffers of its own `pool` only. Goes on as long as that lowers the largest sum of
-    the live bytes of all other buffers: takes the largest buffer that is live there and
-    fits (of several the one that lives longest), the smallest output with room for it,
-    and the lowest offset; and further ones until that sum is a sixteenth lower.
+    The memory of an output is free while the output is not live, or is handed over. It
+    takes only buffers of the output's `pool`. The search repeats as long as it lowers
+    the peak, the largest sum of live bytes of all other buffers. It places the largest
+    buffer that is live at the peak and fits (of several, the one that lives longest),
+    in the smallest output with room, at the lowest offset; and further buffers until
+    the peak is a sixteenth lower.
 
-    In a chain of layers, every other value may lie in the result, but not both of two
-    neighbors: which ones to take, the peak does not tell. So large buffers are placed
-    in advance, from the first to the last and from the last to the first, wherever they
-    fit; what lowers the sum most is taken, or as much without that.
+    In a chain of layers, every other value may lie in the result, but no two neighbors.
+    The peak does not tell which values to take. The search therefore also runs with
+    large buffers placed in advance wherever they fit, from the first to the last and
+    from the last to the first. The run with the lowest peak wins; of equal ones, the
+    run without them.
     """
     made = [_Reuses(buffers, outputs, hand_overs or {}) for _ in range(3)]
     at_peak, forwards, backwards = made
@@ -77,12 +80,12 @@ Item = TypeVar("Item")
 
 
 class _ByStart(Generic[Item]):
-    """Items by when they start, those that live about as long together: what may be
-    live at some time is one stretch of each group."""
+    """Items in groups of similar length, each sorted by start: the items of a group
+    that may be live at some time are adjacent."""
 
     def __init__(self) -> None:
         self._groups: dict[int, tuple[list[int], list[Item]]] = {}
-        """Starts and items, by the number of bits of the steps that they live."""
+        """Starts and items, by the number of bits of the items' length in steps."""
 
     def add(self, start: int, end: int, item: Item) -> None:
         bits = (end - start).bit_length()
@@ -92,7 +95,7 @@ class _ByStart(Generic[Item]):
         items.insert(place, item)
 
     def near(self, start: int, end: int) -> Sequence[Item]:
-        """All that are live in [start, end), and maybe some others."""
+        """All items that are live in [start, end), and maybe some others."""
         found: list[Item] = []
         for bits, (starts, items) in self._groups.items():
             first = bisect_right(starts, start - (1 << bits))
@@ -102,7 +105,7 @@ class _ByStart(Generic[Item]):
 
 @dataclass(eq=False, slots=True)
 class _OutputMemory:
-    """An output, and what lies in its memory, with the offsets."""
+    """An output, and the buffers in its memory, with their offsets."""
 
     index: int
     output: Buffer
@@ -113,7 +116,7 @@ class _OutputMemory:
     _free: int = 0
 
     def free_in(self, step: int) -> int:
-        """The most bytes in one piece that are free in a step."""
+        """The largest number of contiguous bytes that are free in a step."""
         if self._step != step:
             self._step, self._free = step, self._found_free(step)
         return self._free
@@ -130,7 +133,7 @@ class _OutputMemory:
         return max(*pieces, self.output.size - last, 0)
 
     def room(self, buffer: Buffer, hand_overs: Sequence[HandOver]) -> int | None:
-        """The lowest offset at which the buffer fits."""
+        """The lowest offset at which the buffer fits, or None."""
         size, alignment = buffer.size, buffer.alignment
         offset, last = 0, self.output.size - size
         if buffer.overlaps(self.output) and (
@@ -152,12 +155,12 @@ class _OutputMemory:
         self._step = -1
 
     def _near(self, start: int, end: int) -> Sequence[tuple[int, Buffer]]:
-        """What may be live in [start, end), by offset."""
+        """The placed buffers that may be live in [start, end), by offset."""
         return sorted(self._placed.near(start, end), key=itemgetter(0))
 
 
 class _Reuses:
-    """What lies in outputs so far."""
+    """The buffers that lie in outputs so far."""
 
     def __init__(
         self,
@@ -175,25 +178,26 @@ class _Reuses:
             i for i, b in enumerate(buffers) if b.pool in self._memories and b.size
         ]
         self._handed: dict[int, dict[int, Sequence[HandOver]]] = {}
-        """Of the buffer and outputs, by the indices of both."""
+        """The hand-overs by buffer index, then by output index."""
         for (index, output), steps in hand_overs.items():
             self._handed.setdefault(index, {})[output] = steps
         self._load = _Load(buffers)
 
     @property
     def peak(self) -> int:
-        """The largest sum of the live bytes of all that does not lie in outputs."""
+        """The largest sum of live bytes of the buffers that do not lie in outputs."""
         return self._load.peak()[1]
 
     def place_large(self, order: Callable[[Buffer], int]) -> None:
-        """Those that make up much of the peak, the largest first, wherever they fit."""
+        """Places the buffers that make up much of the peak wherever they fit, the
+        largest first."""
         buffers, least = self._buffers, self.peak // SHARE
         large = [i for i in self.candidates if buffers[i].size >= least]
         for index in sorted(large, key=lambda i: (-buffers[i].size, order(buffers[i]))):
             self._place(index, buffers[index].start)
 
     def lower_peak(self) -> None:
-        """Places what is live at the peak, as long as there is room for any of it."""
+        """Places buffers that are live at the peak, as long as any of them fits."""
         buffers, load = self._buffers, self._load
         waiting = _ByStart[int]()
         for index in sorted(self.candidates, key=lambda i: buffers[i].start):
@@ -206,7 +210,7 @@ class _Reuses:
             live.sort(key=lambda i: (-buffers[i].size, -buffers[i].end, i))
             moved = 0
             for index in live:
-                done.add(index)  # what finds no room now will never do
+                done.add(index)  # a buffer that does not fit now never will
                 if self._place(index, step):
                     moved += buffers[index].size
                     if 16 * moved > bytes:
@@ -215,7 +219,8 @@ class _Reuses:
                 return
 
     def _place(self, index: int, step: int) -> bool:
-        """In the first memory with room for a buffer that is live in a step, if any."""
+        """Places a buffer that is live in `step` in the first memory with room. Returns
+        whether there was one."""
         buffer, handed = self._buffers[index], self._handed.get(index, {})
         for memory in self._memories[buffer.pool]:
             if memory.output.size < buffer.size:
@@ -240,7 +245,7 @@ def _is_live(buffer: Buffer, step: int) -> bool:
 def _is_handed_over(
     buffer: Buffer, output: Buffer, hand_overs: Sequence[HandOver]
 ) -> bool:
-    """Whether bytes are handed over wherever both are live."""
+    """Whether bytes are handed over in all steps in which both are live."""
     steps = {
         (step, step + 1)
         for step, is_to_output in hand_overs
@@ -252,10 +257,10 @@ def _is_handed_over(
 
 
 class _Load:
-    """The sum of the live bytes, step by step.
+    """The sum of live bytes in each step, as a segment tree.
 
-    A tree over the steps: each node has the sum of what changes in its steps, and the
-    largest of the sums from its first step to one of them.
+    Each node has the sum of the changes in its steps, and the largest sum of the
+    changes from its first step to one of its steps.
     """
 
     def __init__(self, buffers: Sequence[Buffer]):
@@ -290,7 +295,8 @@ class _Load:
                 self._update(node)
 
     def _changes_of(self, buffer: Buffer) -> Iterator[tuple[int, int]]:
-        """The leaves in which a buffer begins or ends to be live, and the bytes."""
+        """The leaves in which a live range of a buffer starts or ends, and the changes
+        in bytes."""
         size = round_up(buffer.size, buffer.alignment)
         for start, end in buffer.live:
             yield self._leaves + self._places[start], size

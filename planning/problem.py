@@ -1,8 +1,8 @@
-"""The vocabulary: from buffers to offsets (with minimalloc's words and units).
+"""The vocabulary, from buffers to offsets, with minimalloc's terms and units.
 
-Note that a lifetime is half-open. A buffer with lifetime [3, 5) is live in steps 3 and
-4, and a buffer with lifetime [5, 7) may use the same bytes. An operation that reads one
-buffer and writes another in the same step needs both, so both are live in that step.
+A lifetime is half-open. A buffer with lifetime [3, 5) is live in steps 3 and 4, and a
+buffer with lifetime [5, 7) may use the same bytes. An operation that reads one buffer
+and writes another in the same step needs both, so both are live in that step.
 """
 
 from collections import Counter
@@ -17,7 +17,7 @@ Steps: TypeAlias = tuple[int, int]
 
 
 def common(a: Sequence[Steps], b: Sequence[Steps]) -> Sequence[Steps]:
-    """The ranges of steps in both, all ascending."""
+    """The ranges of steps that `a` and `b` have in common. All are ascending."""
     found: list[Steps] = []
     one = another = 0
     while one < len(a) and another < len(b):
@@ -43,10 +43,10 @@ class Buffer:
     start: int  # first step in which it is live
     end: int  # first step in which it is no longer live; greater than `start`
     alignment: int = 1  # of the offset, in bytes, 1 or more
-    gaps: Sequence[Steps] = ()  # in between, ascending: others may have its bytes
-    offset: int | None = None  # where it has to be, in bytes, if that is given
+    gaps: Sequence[Steps] = ()  # ascending; others may have its bytes
+    offset: int | None = None  # the required one, in bytes
     pool: str = ""  # buffers in different pools have different address spaces
-    hint: int | None = None  # where it might go, in bytes: for searches to start from
+    hint: int | None = None  # an offset, in bytes, that searches start from
 
     def __post_init__(self) -> None:
         def refuse(what: str) -> None:
@@ -148,15 +148,15 @@ class Problem:
         """The largest sum of live bytes, which no plan can undercut.
 
         The bound is the sum over the pools. Of the buffers whose offsets are multiples
-        of some unit, every live one except the topmost takes a multiple of the unit. In
-        the bytes left over, there is room for buffers with a lower alignment, so the
-        bound is the largest over the units, the most frequent ones.
+        of some unit, every live one except the topmost takes a multiple of the unit.
+        Buffers with a lower alignment may use the bytes left over, so each unit yields
+        a bound of its own. The result is the largest over the most frequent units.
         """
         return sum(_lower_bound(p.buffers) for p in self.by_pool.values())
 
 
 _UNITS = 64
-"""The number of alignments that a lower bound is found for, the most frequent ones."""
+"""The number of alignments with a bound of their own, the most frequent ones."""
 
 
 def _lower_bound(buffers: Sequence[Buffer]) -> int:
@@ -172,7 +172,7 @@ def _aligned_bound(buffers: Sequence[Buffer], unit: int) -> int:
     """The lower bound for buffers whose offsets are multiples of a unit."""
     live_ranges = [(*steps, b.size) for b in buffers for steps in b.live]
     total = len(live_ranges)
-    # Twice the step, and one more where a range starts: others end before that.
+    # Twice the step, plus one where a range starts: ends in the step come before.
     times = [2 * start + 1 for start, _, _ in live_ranges]
     times += [2 * end for _, end, _ in live_ranges]
     bound = max((b.offset + b.size for b in buffers if b.offset is not None), default=0)
@@ -204,11 +204,11 @@ class Limits:
     time_limit: float | None = None  # seconds on the clock, for all pools
     seed: int = 0
     progress: Callable[["Progress"], None] | None = field(default=None, compare=False)
-    effort: float = 1.0  # where there is no time limit
+    effort: float = 1.0  # without a time limit
 
 
 class Progress(NamedTuple):
-    """What a search reports from time to time."""
+    """A report of a search on its progress."""
 
     peak: int  # bytes, of the best plan so far
     lower_bound: int  # bytes
@@ -225,8 +225,8 @@ class Placement(NamedTuple):
 Strategy: TypeAlias = Callable[[Problem, Limits], Placement]
 """Places the buffers of one pool; those with a given offset must get it.
 
-Not trusted: `solve` validates what it returns. `Problem.capacity` is a wish: a strategy
-that cannot meet it returns the best it has.
+Strategies are not trusted: `solve` validates what they return. `Problem.capacity` is a
+goal: a strategy that cannot meet it returns the best placement that it has.
 """
 
 
@@ -242,7 +242,7 @@ class Plan:
     optimal: bool  # proved: the peak is the lower bound, or a search was exhausted
     strategy: str
     seconds: float  # of CPU time
-    was_ended: bool = False  # by a deadline, before the strategy had done all
+    was_ended: bool = False  # by a deadline, before the strategy was done
 
 
 def round_up(size: int, alignment: int) -> int:

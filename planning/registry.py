@@ -42,14 +42,14 @@ def _installed() -> Mapping[str, Callable[[], Strategy]]:
 
 
 def names() -> Sequence[str]:
-    """All that `find` finds: ours, then the installed ones."""
+    """The names of all strategies: tensorplan's own, then the installed ones."""
     return [*STRATEGIES, *sorted(_installed())]
 
 
 def find(name: str) -> Strategy:
-    """The strategy of this name, ours or an installed one.
+    """The strategy of this name, tensorplan's own or an installed one.
 
-    Raises `ChoiceError` that has the names there are.
+    Raises `ChoiceError`, which lists the existing names.
     """
     if name in STRATEGIES:
         return STRATEGIES[name]
@@ -76,7 +76,7 @@ def solve(
     limits = limits or Limits()
     begin = monotonic()
     pools = {pool: (part, part.lower_bound) for pool, part in problem.by_pool.items()}
-    check = 4 * (monotonic() - begin)  # which takes about that long
+    check = 4 * (monotonic() - begin)  # the check takes about that long
     limit = inf if limits.time_limit is None else begin + limits.time_limit
     end = min(limit, monotonic() + deadline.left()) - check
     offsets: dict[str, list[int]] = {}

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from .problem import Problem
 
-_SHELF = 1000  # numbers for which a shelf has room
+_SHELF = 1000  # the length of the range of numbers on a shelf
 
 
 def validate(problem: Problem, offsets: Sequence[int]) -> str | None:
@@ -33,10 +33,11 @@ def validate(problem: Problem, offsets: Sequence[int]) -> str | None:
 
 
 def _sharing(problem: Problem, offsets: Sequence[int]) -> str | None:
-    """Two buffers of a pool that are live in the same step and share a byte.
+    """Names two buffers of a pool that are live in the same step and share a byte; None
+    if there are none.
 
-    Goes through the steps. What is live at a time lies in order of address and shares
-    nothing, so a buffer that begins to live can only share with its two neighbours.
+    Visits the steps in order. The live buffers are sorted by address and share nothing,
+    so a buffer that becomes live can only share bytes with its two neighbors.
     """
     buffers = problem.buffers
     by_address = sorted(
@@ -64,9 +65,9 @@ def _sharing(problem: Problem, offsets: Sequence[int]) -> str | None:
 
 
 class _Ranks:
-    """A sorted set of numbers, on shelves for numbers that are close to each other.
+    """A sorted set of numbers, on shelves of numbers that are close to each other.
 
-    One list of them all would take quadratic time where a million buffers are live.
+    A single list would take quadratic time if a million buffers are live.
     """
 
     def __init__(self, count: int) -> None:
@@ -74,7 +75,7 @@ class _Ranks:
         self._filled: list[int] = []  # numbers of shelves that hold something
 
     def add(self, rank: int) -> Sequence[int]:
-        """Adds a number; returns it between its neighbours, where it has them."""
+        """Adds a number. Returns it between its neighbors, if it has any."""
         number = rank // _SHELF
         shelf, shelves, filled = self._shelves[number], self._shelves, self._filled
         if not shelf:

@@ -26,10 +26,10 @@ arguments (frontends/stablehlo/symbols.py, frontends/stablehlo/sizes.py).
 Needs: ranked tensors, single-block functions, no recursion.
 Leaves: the public functions, with all calls inlined and all private functions removed.
 Functions and the module lose the attributes of JAX and MHLO. Source locations are
-preserved. A module without StableHLO, donated arguments, and attributes of MHLO, which
-JAX writes for identities, too, is left unchanged.
-Operations on elements of storage types (f8, i4) become ones on f32 or i8, between
-conversions. Does not: convert tokens. A single error lists all unsupported operations.
+preserved. Operations on elements of storage types (f8, i4) become operations on f32 or
+i8, between conversions. The pass leaves a module unchanged if it has no StableHLO, no
+donated arguments, and no attributes of MHLO, which JAX writes even for identities.
+Does not: convert tokens. A single error lists all unsupported operations.
 """
 
 from dataclasses import dataclass
@@ -54,7 +54,7 @@ class ConvertStablehloToTGraph(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if not _is_level_0(op):
             return
-        # Here, so that programs at other levels do not load the conversions.
+        # Imported here: programs at other levels do not load the conversions.
         from ...frontends.stablehlo.functions import convert
 
         convert(op)

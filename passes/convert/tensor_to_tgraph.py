@@ -11,7 +11,7 @@
 Views then take no memory, and constants become globals of the module.
 
 Needs: functions on tensors, such as linalg's.
-Leaves: level 1. Operations in destination style stay as they are.
+Leaves: level 1. Destination-style operations stay unchanged.
 Does not: convert slices whose offsets or sizes are values, or `tensor.insert_slice`.
 """
 
@@ -53,7 +53,7 @@ class ConvertTensorToTGraph(ModulePass):
 
 
 def _converted(op: Operation) -> Sequence[TensorOp]:
-    """What an operation becomes; nothing if it stays."""
+    """The operations that replace `op`; none if it stays."""
     types = [value.type for value in (*op.operands, *op.results)]
     if not all(is_tensor(type) and is_static(tensor_type_of(type)) for type in types):
         return ()
@@ -70,7 +70,7 @@ def _converted(op: Operation) -> Sequence[TensorOp]:
 
 
 def _slice(op: tensor.ExtractSliceOp) -> Sequence[TensorOp]:
-    """A slice, and a reshape if dimensions of one element are left out."""
+    """A slice, and a reshape if the result drops dimensions of size 1."""
     sizes = op.static_sizes.get_values()
     starts = op.static_offsets.get_values()
     strides = op.static_strides.get_values()
@@ -92,7 +92,7 @@ def _slice(op: tensor.ExtractSliceOp) -> Sequence[TensorOp]:
 def _limits(
     starts: Sequence[int], sizes: Sequence[int], strides: Sequence[int]
 ) -> Sequence[int]:
-    """Where each dimension ends: after its last element."""
+    """The end of the slice in each dimension: after its last element."""
     return [
         start + (size - 1) * stride + 1 if size else start
         for start, size, stride in zip(starts, sizes, strides, strict=True)

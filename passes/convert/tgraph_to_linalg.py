@@ -29,7 +29,8 @@ well.
 
 Needs: level 2 or 3, with static shapes and strides.
 Leaves: the dialects func, memref, linalg, scf, arith, and math, and llvm.frem. The
-workspaces of our own kernels (plan-workspaces) are removed. Unsigned integers become
+workspaces of tensorplan's kernels (plan-workspaces) are removed. Unsigned integers
+become
 signless. Arguments keep the attributes `tgraph.variable`, `tgraph.donated`, and
 `tgraph.result`, which describe their purpose. Memory spaces remain (see
 plan-strip-memory-spaces).
@@ -123,7 +124,7 @@ class ConvertTGraphToLinalg(ModulePass):
 
 
 def _drop(workspace: SSAValue) -> None:
-    """Erases what makes and frees a workspace that nothing uses."""
+    """Erases the operations that allocate and free a workspace, if nothing uses it."""
     users = [use.operation for use in workspace.uses]
     if all(isinstance(user, memref.DeallocOp) for user in users):
         for op in (*users, workspace.owner):
@@ -191,7 +192,7 @@ def _is_static(value: SSAValue) -> bool:
 def _values(
     op: Operation, ops: list[Operation], constants: Constants, named: bool = False
 ) -> Values:
-    """The values that `op`, on memrefs, reads; the code for it goes to `ops`."""
+    """The values that `op`, on memrefs, reads. They append its code to `ops`."""
     space = cast(AnyMemRef, op.operands[-1].type).memory_space
     return Values(
         OperationMemory(MlirCode(ops.append), space, constants), _compute, named
@@ -220,8 +221,8 @@ def _compute(values: Values, op: TensorOp, target: Stored) -> None:
 
 
 def _fusion(values: Values, op: FusionOp) -> None:
-    """Stores what the body yields. A contraction's sums are kept in the result, unless
-    what follows reads an operand that lies there."""
+    """Stores the values that the body yields. The sums of a contraction are kept in the
+    result, unless later operations of the body read an operand that lies there."""
     for argument, value in zip(op.body.block.args, op.inputs, strict=True):
         values.stored[argument] = values.store(value)
     for inner in op.body.block.ops:
@@ -235,7 +236,7 @@ def _fusion(values: Values, op: FusionOp) -> None:
         if part := indexing.updated_in_place(values, update, targets[0]):
             results = [group.root.results[0]]
             layout = part.layout.reshaped(tensor_type_of(results[0].type).get_shape())
-            assert layout is not None  # by dimensions of size 1
+            assert layout is not None  # they differ by dimensions of size 1
             targets = [part.viewed(layout)]
             if update.inputs[0].has_one_use():
                 is_read.clear()
@@ -257,8 +258,8 @@ def _fusion(values: Values, op: FusionOp) -> None:
 
 
 def _root(value: SSAValue) -> tuple[SSAValue, int | None]:
-    """Equal for memrefs of the same memory: the value that is viewed, and for a part of
-    an arena its offset in bytes."""
+    """A key that is equal for memrefs of the same memory: the viewed value, and for a
+    part of an arena its offset in bytes."""
     while not isinstance(owner := value.owner, Block):
         if isinstance(owner, memref.ViewOp):
             offset = owner.byte_shift.owner

@@ -1,4 +1,4 @@
-"""`plan-attach-target`: describes the memories of the target, as a file says.
+"""`plan-attach-target`: describes the memories of the target, as given in a file.
 
     [sram]
     capacity = "256KiB"
@@ -42,6 +42,6 @@ class PlanAttachTarget(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         try:
             target = read_target(self.file)
-        except ValueError as error:  # of the file, as of any other input
+        except ValueError as error:  # in the file, reported like one in other input
             raise LocatedError(str(error)) from None
         describe_target(op, target)

@@ -1,15 +1,15 @@
 """`plan-budget`: rejects a plan whose arenas exceed a budget, and explains why.
 
     error: the arena on cpu:0 takes 3072 bytes, 1024 more than the budget of 2048
-      when tgraph.add runs (model.mlir:7:8), live are
+      buffers live at tgraph.add (model.mlir:7:8):
         2048 bytes of %big, from tgraph.concatenate (model.mlir:5:10)
         1024 bytes of %s, from tgraph.add (model.mlir:4:8)
       in this order, 3072 bytes are live at the peak
-      tgraph.concatenate (model.mlir:5:10) alone takes 2048 bytes, unless in tiles along
-      dimension 1
+      tgraph.concatenate (model.mlir:5:10) alone takes 2048 bytes; tiles along
+      dimension 1 may take less
 
-It counts the arena's own buffers, each where it is live, in loops too. What lies in the
-caller's memory is not in an arena.
+The pass counts each buffer of an arena while it is live, also in loops. Buffers in the
+caller's memory are not in an arena.
 
 Needs: level 3.
 Leaves: the same.
@@ -33,7 +33,7 @@ from ..options import Budget
 from ..tgraph.tiling.claims import claim, why_whole
 
 LISTED = 12
-"""Buffers that an error names, at most."""
+"""The largest number of buffers that an error names."""
 
 
 @dataclass(frozen=True)
@@ -95,9 +95,10 @@ def _explained(pool: PlannedPool, budget: int) -> Iterator[str]:
 
 
 def _users(value: SSAValue) -> Iterator[tuple[Operation, int]]:
-    """The operations that use a buffer, through views too, and as which operand."""
+    """The operations that use a buffer, directly or through views, and the number of
+    the operand."""
     values = [value]
-    for alias in values:  # grows
+    for alias in values:  # the body appends
         for use in alias.uses:
             if is_view(use.operation):
                 values.append(use.operation.results[0])
@@ -106,7 +107,7 @@ def _users(value: SSAValue) -> Iterator[tuple[Operation, int]]:
 
 
 def _writer(buffer: PlannedBuffer) -> str:
-    """The operation that makes what is in a buffer: it has the buffer's location."""
+    """The operation that writes a buffer, as text. It has the buffer's location."""
     users = [op for op, _ in _users(buffer.value)]
     view = buffer.value.owner
     for op in users:
@@ -121,8 +122,8 @@ def _described(op: Operation) -> str:
 
 
 def _in_the_way(pool: PlannedPool, budget: int) -> tuple[Operation, int]:
-    """The operation whose buffers are the largest, and their bytes: of those that need
-    more than the budget in any case, if there are any."""
+    """The operation whose buffers take the most bytes, and these bytes. Operations that
+    provably need more than the budget take precedence."""
     needed: dict[Operation, dict[SSAValue, int]] = {}
     for buffer in pool.buffers:
         for op, _ in _users(buffer.value):

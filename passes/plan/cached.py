@@ -1,9 +1,9 @@
 """Keeps plans on disk, for processes that compile the same program again.
 
-A plan is kept as text, with the places of its operations in the source, under a hash of
-all that it follows from: the program, the options, the files of this package, and the
-kernels whose workspaces are planned. What is found is verified and proved like a plan
-of anybody's; what cannot be is made anew.
+A plan is stored as text, with the source locations of its operations, under a hash of
+everything that determines it: the program, the options, the files of this package, and
+the kernels whose workspaces are planned. A stored plan is verified and checked like any
+other plan. If this fails, the program is planned again.
 """
 
 import functools
@@ -38,10 +38,10 @@ from .. import driver
 from ..options import PlanOptions
 
 LEAST = 0.5
-"""Seconds of CPU time: a plan that takes less is made anew."""
+"""The seconds of CPU time from which a plan is stored."""
 
 _SOURCE = "a cached plan"
-"""Where operations without a place in the program's source come from when read."""
+"""The file in the locations that reading gives to operations without a location."""
 
 
 def cached(
@@ -51,9 +51,9 @@ def cached(
     kernels: str,
     plan: Callable[[], ModuleOp],
 ) -> ModuleOp:
-    """The plan of a module: the one that is kept, or what `plan` makes.
+    """Returns the plan of a module: the stored one, or what `plan` makes.
 
-    kernels: says, for all that can be different, which kernels' workspaces are planned.
+    kernels: a text that identifies the kernels whose workspaces are planned.
     """
     name = f"{_digest(module, options, kernels)}.plan"
     if (found := _read(ctx, name)) is not None:
@@ -71,8 +71,8 @@ def _digest(module: ModuleOp, options: PlanOptions, kernels: str) -> str:
 
 
 class _Contents:
-    """All that a program consists of, as what `repr` tells apart. (To print it takes
-    five times as long.)"""
+    """The contents of a program, as objects whose `repr` distinguishes programs. (To
+    print the program takes five times as long.)"""
 
     def __init__(self, module: ModuleOp) -> None:
         self.parts: list[object] = []
@@ -103,7 +103,7 @@ class _Contents:
         return self._numbers.setdefault(value, len(self._numbers))
 
     def _place(self, location: LocationAttr) -> object:
-        if isinstance(location, FileLineColLoc):  # the most frequent, and all differ
+        if isinstance(location, FileLineColLoc):  # most frequent, and all differ
             column = location.column.data
             return self._text(location.filename), location.line.data, column
         return self._text(location)
@@ -118,14 +118,14 @@ class _Contents:
 
 @functools.cache
 def _version() -> str:
-    """Of what plans."""
+    """The versions of everything that makes plans."""
     files = _files(Path(__file__).parents[2])
     return "\n".join(map(str, (VERSION, xdsl.__version__, sys.version, *files)))
 
 
 def _files(package: Path) -> Iterator[tuple[str, int, int]]:
-    """Names, sizes and times of a package's files: a checkout changes more often than
-    its version."""
+    """The paths, sizes, and times of a package's files: a checkout changes more often
+    than its version."""
     for entry in sorted(os.scandir(package), key=lambda entry: entry.name):
         if entry.name.endswith(".py"):
             found = entry.stat()
@@ -142,8 +142,8 @@ def _text(module: ModuleOp) -> str:
 
 
 class _Printer(Printer):
-    """Prints a module, of which nothing changes meanwhile: each attribute once. Does
-    not count lines and columns."""
+    """Prints a module that does not change meanwhile: formats each attribute once, and
+    does not count lines and columns."""
 
     def __init__(self, stream: StringIO, **options: Any) -> None:
         super().__init__(stream, **options)
@@ -180,7 +180,7 @@ class _Printer(Printer):
 
 
 def _read(ctx: Context, name: str) -> ModuleOp | None:
-    """A plan that is kept and sound."""
+    """The stored plan; None if there is none, or if it is not sound."""
     if (data := cache.read(name)) is None:
         return None
     try:

@@ -18,28 +18,28 @@ proves:
    reads counts as used at the end.
  * An operation that continues after it returns, such as a DMA, owns its buffers until
    the wait. Until the wait for a `memref.dma_start`, nothing else writes its source, or
-   reads or writes its target (checking/operands.py). Something waits for its tag, on
-   every path: in its block, in another one, or in the next iteration of a loop, which
+   reads or writes its target (checking/operands.py). On every path, an operation waits
+   for its tag: in its block, in another one, or in the next iteration of a loop, which
    may have other names for its buffers (dialects/tags.py, checking/under_way.py).
  * If operations have streams and two buffers share bytes, all operations on one buffer
    finish before any operation on the other starts (checking/happens_before.py).
  * Operations of tgraph read only bytes of an arena that have been written, on every
    path (checking/written.py). Every result is written.
- * No operation computes with a buffer that nothing has written, on any path, as where a
-   copy into it is missing. That is proved of operations in destination style and of
-   linalg's, by their payloads. A copy may copy what is undefined.
+ * No operation computes with a buffer that nothing has written, on any path, as happens
+   if a copy into it is missing. The pass proves this for destination-style operations,
+   and for linalg's by their payloads. A copy may copy undefined contents.
  * No operation overwrites its own inputs: each destination is disjoint from all other
    operands, or coincides with an operand that the operation may overwrite element by
-   element. That applies whether the two are one buffer or two at the same address
+   element. This applies to one buffer and to two buffers at the same address
    (checking/operands.py).
- * An arena that the function does not allocate is as it claims (checking/arenas.py):
-   all calls of the module pass memory of its type and alignment that no other operand
-   shares, the size function returns its bytes, its global has its type and alignment,
-   and its address is aligned and apart from others.
+ * An arena that the function does not allocate has the properties that it declares
+   (checking/arenas.py): all calls of the module pass memory of its type and alignment
+   that no other operand shares, the size function returns its bytes, its global has its
+   type and alignment, and its address is aligned and does not overlap others.
  * No operation uses a buffer after its arena is freed, frees an arena twice, frees a
    single buffer of an arena, or returns a buffer from its function.
 
-Remarks count what the pass does not understand (checking/unchecked.py): operations with
+Remarks count what the pass cannot check (checking/unchecked.py): operations with
 undeclared effects, addresses that escape, views at offsets known only at run time,
 reads of undefined contents, and arenas that some path does not free.
 

@@ -15,9 +15,9 @@
     memref.dealloc %x : memref<64xf32>
 
 The pass applies to operations of any dialect that allow it (`overwritable` in
-dialects/memory.py), linalg's among them, if both memories are live only in the step of
-that operation. It visits allocations in program order, and uses the first operand that
-fits.
+dialects/memory.py), linalg's among them, if the step of the operation is the only one
+in which both memories are live. It visits operations in program order, and uses the
+first operand that fits.
 
 Needs: level 2.
 Leaves: level 2, with fewer allocations.
@@ -57,7 +57,7 @@ class PlanInPlace(ModulePass):
 
 def _run(func: FuncOp) -> None:
     flow = ControlFlow(func)
-    if flow.barriers:  # others may still read what is overwritten
+    if flow.barriers:  # other agents may still read an operand
         return
     allocations = find_allocations(func, flow, remarks=False)
     live = live_steps(flow, [a.uses for a in allocations])
@@ -85,7 +85,7 @@ def _run(func: FuncOp) -> None:
 
 
 def _is_local(allocation: Allocation) -> bool:
-    """Whether it is freed where it is allocated, at most once."""
+    """Whether an allocation is freed at most once, in the block that allocates it."""
     alloc, frees = allocation.alloc, allocation.deallocs
     return len(frees) <= 1 and all(
         isinstance(free, memref.DeallocOp)

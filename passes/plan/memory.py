@@ -15,19 +15,19 @@
 The steps of a function are its operations, including those in nested regions and other
 blocks (analysis/control_flow.py). A buffer is live at a step if its memory has been
 accessed and may be accessed again on some path (analysis/liveness.py). The live range
-of a buffer allocated in a loop is within one iteration. If the loop hands the buffer
-on, it carries as many slots as there are of it at a time, and the iterations take
-turns; one that is computed over the one before, element by element, needs no second
-slot (analysis/overwriting.py). Buffers that reach one value on different paths share a
-slot (placement/slots.py). The alignment of a pool is the option `alignment`, or more if
-an element type requires it (8 for f64). A buffer whose allocation asks for more gets
-more, and the arena as much as the largest of them. If the module describes the target's
-memories (dialects/target_memory.py), a pool has the alignment of its memory instead,
-and an arena that exceeds the memory's capacity, less the bytes of arguments there, is
-an error. Offsets are relative to the arena, which lies at the memory's base address. If
-operations have streams (`tgraph.stream`), two buffers share bytes only if the last use
-of one precedes the first use of the other in every execution
-(placement/stream_order.py).
+of a buffer allocated in a loop is within one iteration. If the loop forwards the buffer
+to later iterations, it carries as many slots as instances of the buffer are live at
+once, and the iterations take turns. A buffer that is computed over its predecessor,
+element by element, needs no second slot (analysis/overwriting.py). Buffers that reach
+one value on different paths share a slot (placement/slots.py). The alignment of a pool
+is the option `alignment`, or more if an element type requires it (8 for f64). A buffer
+whose allocation requires a larger alignment gets it, and the arena gets the largest of
+all. If the module describes the target's memories (dialects/target_memory.py), a pool
+has the alignment of its memory instead, and an arena that exceeds the memory's
+capacity, less the bytes of arguments there, is an error. Offsets are relative to the
+arena, which lies at the memory's base address. If operations have streams
+(`tgraph.stream`), two buffers share bytes only if the last use of one precedes the
+first use of the other in every execution (placement/stream_order.py).
 
 Where it makes the arena smaller, the pass places buffers in the memory of a result
 (`tgraph.result`) that is written later, of a variable (`tgraph.variable`) whose old
@@ -37,18 +37,18 @@ of results only.
 
 With `arena`, others own the arenas (placement/arena_forms.py): the caller passes them
 as arguments, and `@<name>_arena_size` returns their bytes, or they are globals, or lie
-at addresses. The arena of a function that others of the module call then lies in those
-of its callers, over all that is not live during the call: there is one arena for the
-call tree, unless the function calls itself.
+at addresses. If other functions of the module call a function, its arena then lies in
+the arenas of its callers, in bytes that are not live during the call. There is thus one
+arena for the call tree, unless the function calls itself.
 
-A program that surely frees a buffer twice, or uses it after it is freed, is an error;
-where it may do so, on one path, a remark says it (analysis/frees.py).
+It is an error if a program certainly frees a buffer twice, or uses it after it is
+freed. If this happens only on some paths, the pass emits a remark (analysis/frees.py).
 
 Needs: memrefs, from tgraph-bufferize or from mlir-opt.
 Leaves: level 3, verified by plan-check. Allocations that the pass cannot plan stay
 unchanged, with a remark: sizes that do not follow from the arguments, layouts other
 than the identity, buffers that escape or have unknown uses, buffers that a loop may
-hand on for any number of iterations, and allocations that are freed together with one
+forward for any number of iterations, and allocations that are freed together with one
 of these (analysis/allocations.py). A program that has only tensors is an error.
 Does not: reorder operations.
 """
@@ -123,8 +123,8 @@ if TYPE_CHECKING:
 class PlanMemory(ModulePass, MemoryOptions, Arenas, Banking):
     """Plans the allocations of each function into arenas.
 
-    Allocations of symbolic size (`?`) are planned for `bounds` or by `hints`, as
-    `dynamic` says.
+    Allocations of symbolic size (`?`) are planned for the largest sizes in `bounds`.
+    Without bounds, `dynamic` says how, and `hints` may give typical sizes.
     """
 
     name = "plan-memory"
@@ -152,13 +152,14 @@ class PlanMemory(ModulePass, MemoryOptions, Arenas, Banking):
         check_plan(op)
 
     def _place(self, func: FuncOp, calls: Calls, forms: "ArenaForms") -> bool:
-        """Plans a function's arenas, which others own."""
+        """Plans the arenas of a function, and gives them their form. Returns whether
+        there was anything to plan."""
         is_planned = self._plan(func, calls)
         forms.change(func)
         return is_planned
 
     def _plan(self, func: FuncOp, calls: Calls) -> bool:
-        """Returns whether there was anything to plan."""
+        """Plans a function. Returns whether there was anything to plan."""
         is_planned = False
         for arena in self.arenas(func, calls):
             is_planned = True
@@ -175,8 +176,8 @@ class PlanMemory(ModulePass, MemoryOptions, Arenas, Banking):
         return is_planned
 
     def arenas(self, func: FuncOp, calls: Calls | None = None) -> Iterator[Arena]:
-        """The plan of each memory space, in turn; the caller may write it down before
-        the next."""
+        """Yields the plan of each memory space. The caller may write a plan into the IR
+        before it asks for the next one."""
         flow = ControlFlow(func, calls)
         _check_frees(func, flow)
         pools: dict[Attribute, list[Allocation]] = {}
@@ -191,7 +192,7 @@ class PlanMemory(ModulePass, MemoryOptions, Arenas, Banking):
             return
         order = _stream_order(func, flow)
         outputs = find_outputs(func, flow) if self.reuse_outputs else []
-        if order is not None:  # and what the caller gives is there before any of them
+        if order is not None:  # other outputs hold data at the start
             outputs = [output for output in outputs if not output.is_given]
         memories = target_memories(func)
         if memories and not memories.keys() & pools.keys():
@@ -230,7 +231,7 @@ class PlanMemory(ModulePass, MemoryOptions, Arenas, Banking):
             )
 
     def _write(self, func: FuncOp, arena: Arena) -> None:
-        """Makes an arena whose offsets are numbers."""
+        """Writes an arena with constant offsets into the IR."""
         _note(func, BOUNDS, arena.bounds)
         pool, plan = arena.pool, arena.plan
         if rest := arena.rest:
@@ -252,7 +253,7 @@ class PlanMemory(ModulePass, MemoryOptions, Arenas, Banking):
     def _measured(
         self, allocation: Allocation, bounds: Mapping[str, int]
     ) -> Allocation:
-        """The allocation with a number for its size, the largest or a typical one."""
+        """`allocation` with a number as its size: the largest, or a typical one."""
         if not isinstance(size := cast(Size, allocation.size), Symbolic):
             return allocation
         if not bounds:
@@ -270,8 +271,8 @@ class PlanMemory(ModulePass, MemoryOptions, Arenas, Banking):
 
 
 def _check_frees(func: FuncOp, flow: ControlFlow) -> None:
-    """Refuses a program that surely uses what it has freed; a remark says where it may,
-    on one path."""
+    """Raises `LocatedError` if a program certainly uses a buffer that it has freed.
+    Emits a remark if it does so on some paths."""
     for found in uses_after_free(func, flow):
         if found.is_sure:
             expected = "expected no use of what is freed"
@@ -280,8 +281,8 @@ def _check_frees(func: FuncOp, flow: ControlFlow) -> None:
 
 
 def _alignments(allocations: Sequence[Allocation], given: int) -> list[int]:
-    """Of each buffer of a pool: what is given or an element type requires, and more
-    where an allocation asks for more."""
+    """The alignment of each buffer of a pool: `given` or what an element type requires,
+    or more if the allocation requires more."""
     types = (a.alloc.memref.type.element_type for a in allocations)
     common = max(given, *map(element_alignment, types))
     return [max(common, a.alignment) for a in allocations]
@@ -307,7 +308,7 @@ def _too_large(arena: Arena, func: FuncOp) -> LocatedError:
 
 
 def _note(func: FuncOp, name: str, values: Mapping[str, int]) -> None:
-    """Keeps the values that symbolic sizes are planned for."""
+    """Records in an attribute the values that symbolic sizes are planned for."""
     if values:
         func.attributes[name] = DictionaryAttr(
             {name: IntegerAttr(value, i64) for name, value in values.items()}
@@ -315,7 +316,7 @@ def _note(func: FuncOp, name: str, values: Mapping[str, int]) -> None:
 
 
 def _has_sizes(func: FuncOp) -> bool:
-    """Whether allocations have sizes that are not in their types."""
+    """Whether allocations have dynamic sizes."""
     return any(
         isinstance(op, memref.AllocOp) and op.dynamic_sizes for op in func.walk()
     )
@@ -353,7 +354,7 @@ def _stream_order(func: FuncOp, flow: ControlFlow) -> StreamOrder | None:
 def _rewrite(
     func: FuncOp, type: AnyMemRef, slots: Sequence[Slot], offsets: Sequence[int]
 ) -> None:
-    """Makes an arena of the slots, which lie at `offsets` in it."""
+    """Replaces the allocations in `slots` by views of a new arena, at `offsets`."""
     alignment = max(slot.alignment for slot in slots)
     arena = memref.AllocOp((), (), type, IntegerAttr(alignment, 64))
     arena.memref.name_hint = "arena"
@@ -397,7 +398,7 @@ def _rewrite(
 
 
 class _Constants:
-    """Offsets, each where it dominates all that comes later in the text."""
+    """Constants for offsets. Each one dominates all later operations."""
 
     def __init__(self, func: FuncOp):
         self._entry = func.body.blocks[0]
@@ -417,7 +418,7 @@ class _Constants:
 def _free(
     func: FuncOp, arena: memref.AllocOp, allocations: Sequence[Allocation]
 ) -> None:
-    """The arena is freed in place of the allocations."""
+    """Frees the arena at the ends of the function, instead of the allocations."""
     erase_deallocs(allocations)
     for end in list(ends(func)):
         Rewriter.insert_op(memref.DeallocOp.get(arena.memref), InsertPoint.before(end))

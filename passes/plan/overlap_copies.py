@@ -1,4 +1,4 @@
-"""`plan-overlap-copies`: copies between memories of the target run beside operations.
+"""`plan-overlap-copies`: overlaps copies between the target's memories with operations.
 
     linalg.exp ins(%x) outs(%a)
     memref.copy %a, %0                       // from sram to psram
@@ -18,35 +18,36 @@
 
 A `memref.copy` becomes a `memref.dma_start` and a `memref.dma_wait` where the target
 says that copies between its memories are asynchronous (dialects/target_memory.py). The
-start may come before operations that neither write the source nor access the target of
-the copy, and the wait after such ones; what is allocated for the copy, or freed after
-it, goes along. So a buffer lives longer: it is the second buffer of double buffering.
+start may move before operations that neither write the source nor access the target of
+the copy, and the wait may move after such operations. The allocation of the target and
+the deallocation of the source move along. A buffer is therefore live for longer: it is
+the second buffer of double buffering.
 
-As much runs beside a copy as hides its time, if that is there, and only where each
-arena still fits its memory: plan-memory is asked for the arenas. If one does not fit as
-it is, the function stays. Time is estimated: that of operations by analysis/cost.py,
-that of copies from bandwidth and latency. One copy at a time goes from one memory to
-another. A copy that takes more time in all comes first. A copy that nothing hides
-stays. Transfers that there are already keep the operations beside them.
+The pass overlaps a copy with as many operations as hide its time, if there are so many,
+and only while each arena still fits its memory, as plan-memory would place it. If an
+arena does not fit from the start, the function is unchanged. Times are estimates, by
+analysis/cost.py for operations, and from bandwidth and latency for copies. From one
+memory to another, one copy runs at a time. Copies that take the most time in total come
+first. A copy that nothing hides stays. Existing transfers keep the operations that they
+overlap with.
 
-A copy in a loop that nothing of its iteration hides starts in the iteration before,
-into a second slot, or ends in the next one, from a second slot
-(overlapping/iterations.py), where that fits and the function does not grow too much.
+If its own iteration cannot hide a copy in a loop, the copy starts in the preceding
+iteration, into a second slot, or ends in the next one, from a second slot
+(overlapping/iterations.py), if this fits and the function does not grow too much.
 
-This is the prefetch interval of XLA's memory-space assignment, after the choice of what
-moves. A remark says how much is hidden.
+These are the prefetch intervals of XLA's memory-space assignment, determined after the
+choice of what moves. A remark says how much time is hidden.
 
 Needs: level 2, and a target; after `plan-spill`.
 Leaves: level 2.
-Does not: wait for a copy in another iteration than its own, unless it is one to or from
-a buffer that each iteration of an `scf.for` allocates and frees, from memory that the
-loop does not write, at a place that follows from the loop's variable, or to memory that
-the loop does not access otherwise (a remark says which `affine.for` and `scf.while`
-have such copies);
-change copies other than of consecutive elements, or of rows at one distance to or from
-such (the start has strides then), copies of symbolic sizes, to or from buffers that
-control flow hands on, or in functions with streams or with barriers. MLIR lowers
-neither operation itself: the user's compiler does.
+Does not: let a copy continue in another iteration, except in an `scf.for` each of whose
+iterations allocates and frees the buffer. The copy must read memory that the loop does
+not write, at a place that follows from the loop's variable, or write memory that the
+loop does not access otherwise. (A remark says which `affine.for` and `scf.while` have
+such copies.) Nor does it change copies with gaps, other than between equidistant rows
+and consecutive elements (the start then has strides), copies of symbolic sizes, copies
+to or from buffers that control flow forwards, or copies in functions with streams or
+barriers. MLIR lowers neither operation itself: the user's compiler does.
 """
 
 from bisect import bisect_left, bisect_right
@@ -94,7 +95,7 @@ from .overlapping.writing import Writer
 from .placement.arena import Arena
 
 ROUNDS = 8
-"""Choices whose placement is tried."""
+"""The largest number of choices to place."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,7 @@ class PlanOverlapCopies(ModulePass, MemoryOptions):
                 overlapping.write()
 
     def _overlapping(self, func: FuncOp) -> "_Overlapping | None":
-        """What runs beside operations; None if nothing can."""
+        """Chooses the overlap of the function's copies; None if there can be none."""
         flow, memories = ControlFlow(func), target_memories(func)
         if flow.has_streams or flow.barriers:
             return None
@@ -137,7 +138,7 @@ class PlanOverlapCopies(ModulePass, MemoryOptions):
         return all(arena.fits for arena in self._arenas(func))
 
     def _arenas(self, func: FuncOp) -> Sequence[Arena]:
-        with held_back():  # what plan-memory is going to say
+        with held_back():  # plan-memory will repeat its remarks
             return list(PlanMemory(**self.shared(MemoryOptions)).arenas(func))
 
 
@@ -151,7 +152,7 @@ def _explain_why_not(func: FuncOp, arena: Arena) -> None:
 
 
 class _Room:
-    """What is live in a memory, as far as plan-memory places it."""
+    """The live bytes of a memory, as far as plan-memory places them."""
 
     def __init__(self, arena: Arena, capacity: int, steps: int):
         slots, buffers = arena.pool.slots, arena.pool.buffers
@@ -167,13 +168,13 @@ class _Room:
         self.live: dict[int, Sequence[Steps]] = {}
         """The ranges of steps in which each buffer is live."""
         self.bytes: Array = np.zeros(steps, np.int64)
-        """What is live in each step."""
+        """The live bytes in each step."""
         self.steps = steps
-        self.is_longer = False  # whether any buffer is
+        self.is_longer = False  # whether any live range is
         self.reset()
 
     def reset(self) -> None:
-        """Buffers are live as without copies beside operations."""
+        """Restores the live ranges without overlapping copies."""
         self.is_longer = False
         self.live = {index: buffer.live for index, buffer in self.buffers.items()}
         change = [0] * (self.steps + 1)
@@ -184,7 +185,7 @@ class _Room:
         self.bytes = np.array(list(accumulate(change)), np.int64)
 
     def lengthen(self, index: int, steps: Steps) -> None:
-        """A buffer is live in all of these steps, too."""
+        """Adds `steps` to the live range of a buffer."""
         new = without([steps], self.live[index])
         for start, end in new:
             self.bytes[start:end] += self.buffers[index].size
@@ -192,14 +193,14 @@ class _Room:
         self.is_longer = True
 
     def fits(self, index: int, steps: Steps, margin: int) -> bool:
-        """Whether a buffer may be live in all of these steps, with so many bytes to
-        spare where it is not."""
+        """Whether the live range of a buffer may include `steps`, with `margin` bytes
+        to spare in the added ones."""
         most = self.capacity - margin - self.buffers[index].size
         new = without([steps], self.live[index])
         return all(self.bytes[start:end].max() <= most for start, end in new)
 
     def peak(self, strategy: str) -> int:
-        """The bytes of the arena."""
+        """The bytes of the arena with the present live ranges."""
         buffers = [
             buffer_of(b.id, b.size, self.live[index], b.alignment)
             for index, b in self.buffers.items()
@@ -209,29 +210,29 @@ class _Room:
 
 @dataclass(slots=True)
 class _Beside:
-    """The operations of a block beside which an engine may still copy."""
+    """The operations of a block that an engine's copies may still overlap with."""
 
     at: list[int]  # their positions, ascending
-    time: list[int]  # nanoseconds, of each operation of the block
+    time: list[int]  # nanoseconds left, of each operation of the block
 
     @staticmethod
     def of(times: Sequence[int]) -> "_Beside":
         return _Beside([at for at, time in enumerate(times) if time], [*times])
 
     def take(self, at: int, most: int) -> int:
-        """Takes so much of an operation's time, or what there is."""
+        """Takes up to `most` nanoseconds of an operation's time. Returns how many."""
         taken = min(self.time[at], most)
         self.time[at] -= taken
         return taken
 
     def remove_used(self, start: int, end: int) -> None:
-        """Removes operations that have no time left, from one position to another."""
+        """Removes operations without time left, from position `start` to `end`."""
         part = slice(bisect_left(self.at, start), bisect_right(self.at, end))
         self.at[part] = [at for at in self.at[part] if self.time[at]]
 
 
 class _Overlapping:
-    """The copies of one function."""
+    """The overlap of one function's copies with operations."""
 
     def __init__(
         self,
@@ -259,7 +260,7 @@ class _Overlapping:
         self.margin: dict[Attribute, int] = {}
         times = {block: [*map(time_of, block.ops)] for block in blocks}
         around: dict[Engine, set[Operation]] = {}
-        """The operations that have copies of each engine inside."""
+        """For each engine, the operations that contain copies of it."""
         for copy in (*copies, *transfers):
             found = around.setdefault(copy.engine, set())
             op = copy.op.parent_op()
@@ -274,7 +275,7 @@ class _Overlapping:
             for engine, found in around.items()
             for block in dict.fromkeys(c.block for c in copies if c.engine == engine)
         }
-        """Of each engine and block the time that each operation has for copies."""
+        """For each engine and block, the nanoseconds of each operation for copies."""
         for transfer in transfers:
             self._leave_to(transfer)
         self.beside: dict[tuple[Engine, Block], _Beside] = {}
@@ -284,7 +285,7 @@ class _Overlapping:
         ] = {}
 
     def _leave_to(self, transfer: Transfer) -> None:
-        """Leaves operations to what is copied beside them already."""
+        """Reserves the time of operations for an existing transfer beside them."""
         block, left = transfer.op.parent, transfer.time
         if block is None or (transfer.engine, block) not in self.times:
             return
@@ -297,7 +298,7 @@ class _Overlapping:
             left -= taken
 
     def choose(self) -> None:
-        """Finds from where until where each copy may run."""
+        """Chooses the start and the end of each copy."""
         by_total = sorted(
             self.copies, key=lambda copy: (-copy.total, self.flow.step[copy.op])
         )
@@ -312,18 +313,18 @@ class _Overlapping:
             }
             if not over:
                 break
-            for space, bytes in over.items():  # for what offsets need
+            for space, bytes in over.items():  # for fragmentation
                 self.margin[space] = max(2 * self.margin.get(space, 0), bytes)
         else:
             self._begin()
 
     @property
     def exposed(self) -> Sequence[Copy]:
-        """The copies that take longer than what runs beside them."""
+        """The copies that take longer than the operations beside them."""
         return [copy for copy in self.copies if copy.hidden < copy.time]
 
     def write(self) -> None:
-        """Makes transfers of the copies that run beside operations."""
+        """Replaces the copies that overlap with operations by transfers."""
         hidden = [copy for copy in self.copies if copy.hidden]
         if hidden:
             _write(self.func, hidden, self.ops, self.position)
@@ -338,7 +339,7 @@ class _Overlapping:
             room.reset()
 
     def _hide(self, copy: Copy) -> None:
-        """Lets a copy take as long as operations beside it do, or as it has to."""
+        """Overlaps a copy with as many operations as hide its time, if possible."""
         earliest, latest = self._bounds(copy)
         beside = self.beside[copy.engine, copy.block]
         after = self._after(copy, latest)
@@ -353,8 +354,8 @@ class _Overlapping:
         self._keep(copy.target, copy.block, copy.start, copy.at)
 
     def _after(self, copy: Copy, latest: int) -> Iterator[int]:
-        """The operations before the wait for a copy that it may run beside, nearest
-        first."""
+        """The positions of the operations after a copy that it may overlap with,
+        nearest first, up to `latest`."""
         at = self.beside[copy.engine, copy.block].at
         end = copy.at
         for number in range(bisect_right(at, end), bisect_right(at, latest)):
@@ -364,7 +365,8 @@ class _Overlapping:
             yield end
 
     def _before(self, copy: Copy, earliest: int) -> Iterator[int]:
-        """Those after its start."""
+        """The positions of the operations before a copy that it may overlap with,
+        nearest first, down to `earliest`."""
         at = self.beside[copy.engine, copy.block].at
         start = copy.at
         for number in range(bisect_left(at, start), bisect_left(at, earliest), -1):
@@ -375,7 +377,7 @@ class _Overlapping:
 
     def _bounds(self, copy: Copy) -> tuple[int, int]:
         """The first position before which a copy may start, and the last one after
-        which it may be waited for. Other copies are under way where they are now."""
+        which its wait may come. Other copies count with their present range."""
         ops = self.ops[copy.block]
         defined = [copy.block.find_ancestor_op_in_block(op) for op in self._made(copy)]
         earliest, latest = 0, len(ops) - 2
@@ -391,7 +393,8 @@ class _Overlapping:
 
     @staticmethod
     def _made(copy: Copy) -> Iterator[Operation]:
-        """What makes the operands of a copy, but for an allocation that goes along."""
+        """The operations that define the operands of a copy, except for an allocation
+        that moves along."""
         root = copy.target.root.owner
         goes_along = isinstance(root, memref.AllocOp) and not root.dynamic_sizes
         for value in copy.op.operands:
@@ -400,8 +403,9 @@ class _Overlapping:
                 yield op
 
     def _barriers(self, copy: Copy) -> Iterator[int]:
-        """The positions of what a copy does not pass: before and after it, the nearest
-        that writes what it accesses, and readers of its target up to there."""
+        """The positions of operations that a copy must not pass: before and after it,
+        the nearest one that writes its memory, and readers of its target up to
+        there."""
         for memory, is_target in ((copy.source, False), (copy.target, True)):
             positions, writes = self._accesses(memory, copy.block, is_target)
             before = range(bisect_left(positions, copy.at) - 1, -1, -1)
@@ -412,8 +416,8 @@ class _Overlapping:
     def _accesses(
         self, memory: Memref, block: Block, is_target: bool
     ) -> tuple[Sequence[int], Sequence[bool]]:
-        """The positions in a block of what a copy to a memref, or from it, may not
-        pass, ascending, with whether they write."""
+        """The positions in a block, ascending, of operations that a copy from `memory`,
+        or to it if `is_target`, must not pass; and whether each of them writes."""
         key = memory.root, block, is_target
         if key not in self.accesses:
             frees = [op for op in memory.frees if is_target or op.parent is not block]
@@ -429,7 +433,7 @@ class _Overlapping:
         return self.accesses[key]
 
     def _has_room(self, memory: Memref, block: Block, start: int, end: int) -> bool:
-        """Whether a memref may live from one position of a block to another."""
+        """Whether a memref may be live from one position of a block to another."""
         if isinstance(memory.root.owner, Block):
             return True
         room = self.rooms.get(type_of(memory.root).memory_space)
@@ -441,13 +445,14 @@ class _Overlapping:
         )
 
     def _keep(self, memory: Memref, block: Block, start: int, end: int) -> None:
-        """A memref is live while these run."""
+        """Makes a memref live from one position of a block to another."""
         room = self.rooms.get(type_of(memory.root).memory_space)
         if room is not None and memory.root in room.number and start < end:
             room.lengthen(room.number[memory.root], self._steps(block, start, end))
 
     def _steps(self, block: Block, start: int, end: int) -> Steps:
-        """Of operations but for the last of the block, and all that is inside."""
+        """The steps of operations and all nested ones, from one position of a block to
+        another. The last operation of the block is not among them."""
         ops = self.ops[block]
         return self.flow.step[ops[start]], self.flow.step[ops[end + 1]]
 
@@ -466,7 +471,7 @@ class _Overlapping:
 
 
 def _until(numbers: Sequence[int], ends: Sequence[bool]) -> Iterator[int]:
-    """The first numbers, up to one at which something ends."""
+    """The first numbers, up to and including one at which `ends` is true."""
     for number in numbers:
         yield number
         if ends[number]:
@@ -482,8 +487,7 @@ def _write(
     ops: Mapping[Block, Sequence[Operation]],
     position: Mapping[Operation, int],
 ) -> None:
-    """Makes starts and waits of the copies. Where copies end and others start, those
-    that end make room."""
+    """Replaces copies by starts and waits. Waits precede starts at the same place."""
     writer = Writer(func)
     tags = {copy: writer.tag() for copy in copies}
     waits: dict[Copy, Operation] = {}
@@ -497,8 +501,8 @@ def _write(
         starts[copy] = start
         anchor = ops[copy.block][copy.start]
         Rewriter.insert_op(start, InsertPoint.before(anchor))
-    last: dict[Operation, Copy] = {}  # by what is freed after it
-    first_of: dict[Operation, Copy] = {}  # by what is allocated for it
+    last: dict[Operation, Copy] = {}  # by deallocations that follow it
+    first_of: dict[Operation, Copy] = {}  # by allocations that precede it
     for copy in copies:
         for free in copy.source.frees:
             if free.parent is copy.block and position[free] <= copy.end:

@@ -63,7 +63,7 @@ class PlanPipeline(ModulePass, PlanOptions):
         if self.streams == 1:
             lower += [
                 TGraphSplitConcatenations(),
-                TGraphUpdateInPlace(),  # what it makes smaller is not tiled
+                TGraphUpdateInPlace(),  # first, so that smaller values are not tiled
                 TGraphTile(**placing),
                 TGraphPackMasks(**placing),
                 TGraphRematerialize(**placing),
@@ -86,11 +86,11 @@ class PlanPipeline(ModulePass, PlanOptions):
             check = [PlanBudget(self.budget, unlimited=self.offload)]
         return [
             *([PlanAttachTarget(self.target_memory)] if self.target_memory else []),
-            PlanCheck(report=False),  # of what comes planned
+            PlanCheck(report=False),  # for input that is planned
             ConvertStablehloToTGraph(),
             TGraphInferShapes(require_static=True),
             TGraphGradient(),
-            # Before constants are shared: each is made where it is used.
+            # Before constants are shared, so that each device makes its own.
             TGraphPlaceDevices(groups=self.groups, default=self.device),
             CanonicalizePass(),
             UnplannedCommonSubexpressionElimination(),

@@ -1,4 +1,4 @@
-"""Decides for plan-in-place which allocations may be one, and joins them."""
+"""Decides for plan-in-place which allocations may be merged, and merges them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from ...planning.problem import Steps, common
 
 @dataclass(slots=True)
 class SharedMemory:
-    """An allocation, or several that have become one."""
+    """An allocation, or several that have been merged."""
 
     alloc: memref.AllocOp  # the first
     dealloc: Operation | None  # the last
@@ -29,12 +29,12 @@ def may_be_one(
     index: int,
     flow: ControlFlow,
 ) -> bool:
-    """Whether `op` can compute what it writes to `target` over its operand `index`."""
+    """Whether `op` can compute `target` in `source`, its operand `index`."""
     a, b = source.alloc, target.alloc
     step = flow.step[op]
     return (
         a.memref.type == b.memref.type
-        and tuple(a.operands) == tuple(b.operands)  # sizes that are not in the type
+        and tuple(a.operands) == tuple(b.operands)  # dynamic sizes
         and a.alignment == b.alignment
         and a.parent is b.parent is op.parent
         and reads_nowhere_else(op, op.operands[index])
@@ -45,12 +45,12 @@ def may_be_one(
 
 
 def join(source: SharedMemory, target: SharedMemory, flow: ControlFlow) -> SharedMemory:
-    """Makes one allocation of two: where the first is, freed where the last is."""
+    """Merges two allocations: allocated where the first is, freed where the last is."""
     step = flow.step
     first, second = sorted((source, target), key=lambda m: step[m.alloc])
     frees = [m.dealloc for m in (source, target)]
     last = max((d for d in frees if d), key=lambda d: step[d], default=None)
-    if None in frees:  # nothing frees the one: nothing frees both
+    if None in frees:  # one is never freed, so neither is the merged one
         last = None
     for dealloc in frees:
         if dealloc is not None and dealloc is not last:

@@ -10,16 +10,16 @@
     ...
 
 MLIR has no LLVM address space for `"cpu:0"`, so remove the memory spaces before you
-lower a program to run in a single process. It lowers no transfer between memories
-either: a `memref.dma_start` becomes a copy. A plan may have it copy at any time before
-its wait.
+lower a program to run in a single process. MLIR lowers no transfer between memories
+either, so a `memref.dma_start` becomes a copy. A plan is sound whenever the transfer
+copies before its wait.
 
 Needs: memrefs (levels 2 to 4).
 Leaves: the same without memory spaces.
 Does not: merge the arenas of different devices; copy elements at strides other than all
-rows of a memref, to or from consecutive elements. A transfer
-whose number or index is not a constant becomes a copy that `plan-run` refuses, which
-runs the transfer itself.
+rows of a memref, to or from consecutive elements. If the number of elements or an index
+of a transfer is not a constant, `plan-run` rejects the copy, although it runs the
+transfer itself.
 """
 
 from collections.abc import Sequence
@@ -119,7 +119,7 @@ def _shape(value: SSAValue) -> Sequence[int]:
 def _elements(
     value: SSAValue, index: Sequence[SSAValue], count: SSAValue, op: Operation
 ) -> SSAValue:
-    """So many elements of a memref, from an index on in the order of its memory."""
+    """A view of `count` consecutive elements of a memref, from `index` on."""
     type = cast(AnyMemRef, value.type)
     strides, offset = contiguous_strides(type.get_shape()), type.get_offset()
     if DYNAMIC_INDEX in (*strides, offset) or type.get_strides() != strides:
@@ -151,7 +151,7 @@ def _elements(
 def _sum(
     index: Sequence[SSAValue], strides: Sequence[int], offset: int, op: Operation
 ) -> SSAValue:
-    """Computes the number of an element before an operation."""
+    """Computes the linear index of an element before an operation."""
     total = arith.ConstantOp(IntegerAttr(offset, IndexType()))
     made: list[Operation] = [total]
     last = total.result
@@ -168,7 +168,7 @@ def _sum(
 
 
 def _number(value: SSAValue) -> int | None:
-    """A number that is known here."""
+    """The value of an integer constant; None for any other value."""
     constant = value.owner
     if isinstance(constant, arith.ConstantOp):
         if isinstance(constant.value, IntegerAttr):

@@ -58,7 +58,7 @@ class PlanWorkspaces(ModulePass):
     def __post_init__(self) -> None:
         check_kernels("kernels", self.kernels)
         checked(self.threads)
-        processor.level()  # refuses another word
+        processor.level()  # raises for an unknown level
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if self.kernels == "none":

@@ -29,14 +29,14 @@ deallocation.
  * Each value that a loop carries has one buffer, which the body updates like a
    variable. Loops and branches become `scf.while` and `scf.if`
    (bufferization/blocks.py).
- * Operations of other dialects in destination style become what they are on memrefs:
-   linalg's, and those with the traits of `dialects/memory.py`. Scalars stay.
- * Constants become `memref.global`s if they are small or have different elements. Other
+ * Destination-style operations of other dialects (linalg's, and all with the traits of
+   `dialects/memory.py`) become the same operations on memrefs. Scalars stay.
+ * Constants become `memref.global`s if they are small or their elements differ. Other
    constants are filled in where they are needed.
 
 Needs: level 1, with devices for all tensors (`tgraph-place-devices`) or for none, a
-single block, and symbolic sizes that follow from the sizes of the arguments. They are
-computed at the start of the function.
+single block, and symbolic sizes that follow from the sizes of the arguments. The
+function computes the sizes at its start.
 Leaves: level 2: memref IR. Every alloc has one dealloc in its block, after its last
 use. Operations keep their attributes; copies and deallocs inherit the stream of the
 operation that they belong to.
@@ -125,7 +125,8 @@ def _check_ready(func: FuncOp) -> None:
 
 
 def _tensors(func: FuncOp) -> Iterator[tuple[Operation, AnyTensor]]:
-    """The types of all tensors in a function, with the operations that have them."""
+    """Yields each operation of `func` with the types of the tensors that it defines, as
+    results or as arguments of its blocks."""
     for op in func.walk():
         arguments = [a for r in op.regions for b in r.blocks for a in b.args]
         for value in (*arguments, *op.results):
@@ -134,8 +135,8 @@ def _tensors(func: FuncOp) -> Iterator[tuple[Operation, AnyTensor]]:
 
 
 class _Function:
-    """Builds the memref form of one function: its signature; its block is rewritten by
-    `BlockWriter`."""
+    """Builds the memref form of one function: this class rewrites the signature,
+    `BlockWriter` the block."""
 
     def __init__(self, func: FuncOp, block: Block, constants: Constants):
         self.func = func
@@ -159,7 +160,7 @@ class _Function:
         block.add_op(end)
         assert block.first_op is not None
         block.insert_ops_before(self.sizes.ops, block.first_op)
-        self.func.detach_region(0).drop_all_references()  # to scalars, which are kept
+        self.func.detach_region(0).drop_all_references()  # to scalars, which stay
         self.func.add_region(Region(block))
         self.func.properties["function_type"] = FunctionType.from_lists(
             [argument.type for argument in block.args], [s.type for s in scalars]
@@ -192,7 +193,7 @@ class _Function:
         return argument
 
     def _results(self) -> None:
-        """One argument for each result."""
+        """Adds one argument for each tensor that the function returns."""
         taken = {
             index.value.data
             for attrs in self.argument_attrs

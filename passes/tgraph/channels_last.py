@@ -67,7 +67,7 @@ from .shared.channels import replace
 from .shared.reshaped import matching, transposed
 
 Order: TypeAlias = list[int]
-"""For each dimension of a value in this order, its number in the value as it is."""
+"""The original number of each dimension of a reordered value."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class TGraphChannelsLast(OptionalPass):
 
 
 class _Orders:
-    """The values of a block that are there in another order, too."""
+    """The values of a block that are also available with their dimensions reordered."""
 
     def __init__(self) -> None:
         self._known: dict[SSAValue, tuple[SSAValue, Order]] = {}
@@ -99,7 +99,8 @@ class _Orders:
                 self._reorder(op)
 
     def _reorder(self, op: TensorOp) -> None:
-        """Computes an operation in the order that an operand is there in."""
+        """Computes a convolution with features last, and another operation in the order
+        of its first reordered operand."""
         order = next((self._known[x][1] for x in op.inputs if x in self._known), None)
         match op:
             case ConvolutionOp():
@@ -137,7 +138,7 @@ class _Orders:
         self._put(op, op.inputs[:1], source, target, labels)
 
     def _broadcast(self, op: BroadcastInDimOp, order: Order) -> None:
-        """New dimensions come after those that they came after."""
+        """Keeps each new dimension right after its predecessor."""
         to = op.broadcast_dimensions.get_values()
         new = sorted({*range(len(value_shape(op.result)))} - {*to})
         made = [to[d] for d in order]
@@ -147,7 +148,7 @@ class _Orders:
         self._put(op, op.inputs, order, made, changed)
 
     def _reshape(self, op: ReshapeOp, order: Order) -> None:
-        """If dimensions that become one, or are made of one, stay neighbors."""
+        """Reorders a reshape if the dimensions that it merges are adjacent."""
         groups: list[tuple[int, Sequence[int]]] = []
         for old, new in matching(value_shape(op.inputs[0]), value_shape(op.result)):
             if not old:
@@ -167,8 +168,9 @@ class _Orders:
         target: Order,
         changed: Mapping[str, Attribute] | None = None,
     ) -> None:
-        """Replaces an operation by one on `inputs`, its first operands, in the order
-        `source`, whose result is in the order `target`."""
+        """Replaces `op` by a copy with the properties `changed`. The copy reads
+        `inputs`, the first operands of `op`, in the order `source`. Its result is in
+        the order `target`."""
         seen = [self._seen(value, source, op) for value in inputs]
         new = type(op).create(
             operands=[*seen, *op.inputs[len(inputs) :]],
@@ -188,7 +190,7 @@ class _Orders:
         replace(op, value)
 
     def _seen(self, value: SSAValue, order: Order, reader: TensorOp) -> SSAValue:
-        """A value in this order."""
+        """Returns `value` in the given order, if necessary through a new transpose."""
         known, own = self._known.get(value, (None, None))
         if known is not None and own == order:
             return known

@@ -1,4 +1,4 @@
-"""`tgraph-coalesce-loops`: makes one loop of two nested ones.
+"""`tgraph-coalesce-loops`: merges two nested loops into one.
 
     %0:2 = tgraph.while ...                    // i = 0, 1, ... 5
       %b = tgraph.dynamic_slice %w, %i ...     // row i of a tensor<6x4x8x8xf32>
@@ -8,20 +8,20 @@
     %1:3 = tgraph.while ...                    // n = 0, 1, ... 23
       %r = tgraph.dynamic_slice %w, %n ...     // row n of a tensor<24x8x8xf32>
 
-The program no longer copies a block of rows, and the values that the inner loop stacks
-go straight to their final place. To all later passes, a scan over blocks of layers is a
-scan over layers.
+The program no longer copies a block of rows, and the inner loop writes the values that
+it stacks straight to their final place. To all later passes, a scan over blocks of
+layers is a scan over layers.
 
 Each value that the inner loop carries must start as a value that the outer loop carries
-and end as the same one, or it must be a stack that becomes one row of a stack of the
-outer loop. Each tensor that the inner loop receives must be the same in all iterations,
-or a row of a tensor, which the inner loop then reads row by row. Each row index must be
-a linear function of n.
+and become its next value, or it must be a stack that becomes one row of a stack of the
+outer loop. Each tensor that the inner loop only reads must be the same in all
+iterations, or a row of a tensor, which the inner loop then reads row by row. Each row
+index must be a linear function of n.
 
 Needs: level 1, after `cse` and before tgraph-fuse.
 Leaves: level 1.
 Does not: handle loops with other work between them, or inner loops that are unrolled or
-use integers that follow from i.
+use integers computed from i.
 """
 
 from collections.abc import Mapping, Sequence
@@ -55,7 +55,7 @@ from .shared.unrolled import place_at
 
 @dataclass(frozen=True)
 class TGraphCoalesceLoops(OptionalPass):
-    """Makes one loop of two perfectly nested loops."""
+    """Merges two perfectly nested loops into one."""
 
     name = "tgraph-coalesce-loops"
     LOWERS_PEAK = True
@@ -75,15 +75,15 @@ class TGraphCoalesceLoops(OptionalPass):
 
 
 class _Unfit(Exception):
-    """Loops are left as they are."""
+    """Raised if two loops cannot be merged."""
 
 
 class _Flat(NamedTuple):
-    """A tensor whose rows are blocks of rows, as one of rows."""
+    """A tensor whose rows are blocks of rows, to be reshaped to a tensor of rows."""
 
-    whole: SSAValue  # outside of both loops
-    rows: int  # of a block
-    places: Mapping[Operation, Linear]  # of what reads or writes rows, in iteration n
+    whole: SSAValue  # defined outside of both loops
+    rows: int  # in each block
+    places: Mapping[Operation, Linear]  # the row that each accesses
 
     @property
     def type(self) -> AnyTensor:
@@ -92,7 +92,8 @@ class _Flat(NamedTuple):
 
 
 def _coalesced(outer: WhileOp) -> WhileOp | None:
-    """One loop instead of two; None if they are left as they are."""
+    """Merges `outer` with the loop inside it. Returns the new loop, or None if the
+    loops are unchanged."""
     inners = [op for op in outer.body.block.ops if isinstance(op, WhileOp)]
     counts = [counter(loop) for loop in (outer, *inners)]
     if len(inners) != 1 or None in counts:
@@ -108,7 +109,7 @@ def _coalesced(outer: WhileOp) -> WhileOp | None:
 
 
 class _Nest:
-    """Two loops. Raises `_Unfit` if they can't be one."""
+    """Two nested loops. Raises `_Unfit` if they cannot be merged."""
 
     def __init__(
         self, outer: WhileOp, inner: WhileOp, counted: Counter, inside: Counter
@@ -116,7 +117,7 @@ class _Nest:
         self.outer, self.inner = outer, inner
         self.counted, self.inside = counted, inside
         self.trips = counted.trips * inside.trips
-        self.results: dict[int, int] = {}  # the inner loop's, by the outer one's
+        self.results: dict[int, int] = {}  # the inner loop's, by the outer loop's
         self.flat: dict[int, _Flat] = {}  # by inputs of the inner loop
         self.inputs: dict[int, SSAValue] = {}  # other inputs of the inner loop
         stacked = {stack.number: stack for stack in stacks(inner)}
@@ -149,7 +150,7 @@ class _Nest:
             raise _Unfit
 
     def _carry(self, number: int) -> None:
-        """Notes what both loops carry."""
+        """Records input `number` of the inner loop, a value that both loops carry."""
         begun, end = self.inner.inputs[number], self.inner.res[number]
         read = begun.owner
         if not isinstance(read, ReadOp) or not isinstance(read.variable, BlockArgument):
@@ -163,7 +164,7 @@ class _Nest:
         self.inputs[number] = self.outer.inputs[outside]
 
     def _stack(self, rows: Stack, blocks: Sequence[Stack]) -> None:
-        """Notes what both loops stack."""
+        """Records a stack of the inner loop that is a row of one of `blocks`."""
         result = self.inner.res[rows.number]
         found = [
             block
@@ -182,7 +183,7 @@ class _Nest:
         self.results[block.number] = rows.number
 
     def _give(self, number: int) -> None:
-        """Notes what the inner loop is given."""
+        """Records input `number` of the inner loop, which the loop only reads."""
         value = self.inner.inputs[number]
         if isinstance(value, BlockArgument):
             self._check(not isinstance(value.type, VariableType))
@@ -217,7 +218,7 @@ class _Nest:
         block: Linear,
         rows: Mapping[Operation, Linear],
     ) -> None:
-        """Notes a tensor that is read or written by rows of its blocks."""
+        """Records `whole`, which the inner loop accesses at `rows` of `block`."""
         count = shape_of(tensor_type_of(whole.type))[1]
         slope = block.slope * count
         self._check(all(r.slope * self.inside.trips == slope for r in rows.values()))
@@ -248,11 +249,11 @@ class _Nest:
         outer.detach()
         outer.erase()
         assert new.parent is not None
-        erase_unused(new.parent)  # shapes that two loops no longer have in common
+        erase_unused(new.parent)  # among others, reshapes that the old loops read
         return new
 
     def _outside(self, op: TensorOp | WhileOp) -> SSAValue:
-        """Puts an operation before the loops; its first result."""
+        """Inserts `op` before the loops, and returns its first result."""
         block = self.outer.parent
         assert block is not None
         op.location = self.outer.location
@@ -260,7 +261,7 @@ class _Nest:
         return op.results[0]
 
     def _reshaped(self, value: SSAValue, type: AnyTensor) -> SSAValue:
-        """A tensor outside under another shape."""
+        """Returns `value`, defined outside of the loops, reshaped to `type`."""
         op = value.owner
         if (same := unshaped(value)).type == type:
             return same
@@ -269,7 +270,7 @@ class _Nest:
         return self._outside(ReshapeOp([value], result_types=[type]))
 
     def _count(self) -> None:
-        """Has the inner loop count the iterations of both."""
+        """Makes the inner loop count the iterations of both loops."""
         inner, number = self.inner, self.inside.number
         compare = yielded(inner.condition)[0].owner
         assert isinstance(compare, CompareOp)
@@ -292,7 +293,8 @@ class _Nest:
                 self._count_inside(old, read, writer.value.owner)
 
     def _count_inside(self, old: ReadOp, new: ReadOp, step: object) -> None:
-        """Has what counts the inner loop's iterations still do so."""
+        """Replaces `old`, a read of the inner loop's counter: `step`, which increments
+        it, uses `new`, and all other users `new` modulo the inner loop's trip count."""
         type = old.result.type
         rest: SSAValue | None = None
         for use in list(old.result.uses):
@@ -319,7 +321,7 @@ def _constant(number: int, like: SSAValue, before: Operation) -> SSAValue:
 
 
 def _retype(value: SSAValue, type: AnyTensor) -> None:
-    """Gives another type to what a loop has, and to what rows are put into."""
+    """Changes `value` to `type`, and with it reads and updates of slices."""
     is_variable = isinstance(value.type, VariableType)
     new = VariableType(type) if is_variable else type
     value = Rewriter.replace_value_with_new_type(value, new)
@@ -330,7 +332,8 @@ def _retype(value: SSAValue, type: AnyTensor) -> None:
 
 
 def _read_as(new: SSAValue, old: SSAValue) -> None:
-    """Has a value read where another one is given its shape."""
+    """Replaces reshapes of `old` that have the type of `new` by `new`, and erases
+    unused reshapes."""
     for op in [use.operation for use in old.uses]:
         if isinstance(op, ReshapeOp) and not op.outs:
             _read_as(new, op.result)
@@ -341,7 +344,7 @@ def _read_as(new: SSAValue, old: SSAValue) -> None:
 
 
 def _replace(old: SSAValue, new: SSAValue) -> None:
-    """Has a result read that may have another shape."""
+    """Replaces a loop's result by one that may have another shape."""
     _read_as(new, old)
     if old.type != new.type and old.uses:
         shaped = ReshapeOp([new], result_types=[old.type])

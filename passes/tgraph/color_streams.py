@@ -76,9 +76,9 @@ class TGraphColorStreams(OptionalPass):
 def _critical_path(
     ops: Sequence[Operation], waits: Sequence[Sequence[int]], streams: int
 ) -> list[int]:
-    """A stream for each operation, by list scheduling.
+    """Returns a stream for each operation, by list scheduling.
 
-    As HEFT (Topcuoglu et al. 2002), with streams as processors.
+    This is HEFT (Topcuoglu et al. 2002) with streams as processors.
     """
     times = list(map(time, ops))
     devices = [queue_of(op)[0] for op in ops]
@@ -121,7 +121,7 @@ def _critical_path(
 def _nnvm(
     ops: Sequence[Operation], waits: Sequence[Sequence[int]], streams: int
 ) -> list[int]:
-    """A stream for each operation: the colours of each device's graph."""
+    """Returns a stream for each operation: its color in the graph of its device."""
     devices = [queue_of(op)[0] for op in ops]
     result = [0] * len(ops)
     for device in dict.fromkeys(devices):

@@ -1,4 +1,4 @@
-"""`tgraph-concatenate-in-place`: operations write the parts of concatenations.
+"""`tgraph-concatenate-in-place`: computes operands of concatenations in the result.
 
     %a = tgraph.sine %x : tensor<4x8xf32>
     %b = tgraph.cosine %x : tensor<4x8xf32>
@@ -6,19 +6,19 @@
 
     %c = tgraph.concatenate %a, %b {dimension = 0 : i64, tgraph.in_place} : ...
 
-The operands, and what they are reshapes of, are then computed straight into the result,
-instead of being stored and copied (`analysis/concatenations.py`). The memory of the
-result is live from the first of them on, for longer than that of an operand: where a
-U-Net keeps a level for later, this costs bytes. The pass finds the concatenations for
-which it lowers the arenas: it starts with none and with all, changes each once,
-beginning with the largest, where that takes fewer bytes, and keeps the better, if the
-estimated time is at most 2 % longer. It does not try a change that leaves as much live
-at the peak.
+The operands, or the values that they are reshapes of, are then computed straight into
+the result, instead of being stored and copied (`analysis/concatenations.py`). But the
+whole result is live from the first operand on: where a U-Net keeps a level for later,
+this costs bytes. The pass therefore searches for the concatenations that lower the
+arenas. It starts once with none and once with all. From each start, it flips one
+concatenation at a time, beginning with the largest, and keeps a flip that takes fewer
+bytes. It does not try a flip that leaves the peak unchanged. The better outcome wins,
+unless it takes over 2 % more estimated time.
 
 Needs: level 1, in the order in which the program will run: last before
 tgraph-bufferize.
 Leaves: level 1.
-Does not: look at more than 16 concatenations of a function, the largest; or change
+Does not: look at more than the 16 largest concatenations of a function, or change
 functions whose operations have streams.
 """
 
@@ -47,10 +47,10 @@ from .shared.fitting import PlannedBytes
 from .shared.streams import has_streams
 
 MOST = 16
-"""Concatenations that are tried, which each take time to plan."""
+"""The largest number of concatenations to try, as each trial plans the function."""
 
 LITTLE = 0.02
-"""Of a function's time, what it may take longer: parts may be short rows."""
+"""The share of a function's time that it may take longer: parts may be short rows."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class TGraphConcatenateInPlace(OptionalPass, Placing):
 
 
 def _candidates(func: FuncOp) -> Sequence[ConcatenateOp]:
-    """Concatenations of what is computed, the largest first."""
+    """The largest concatenations that have a computed operand, the largest first."""
     found = [
         op
         for block in blocks_within(func.body.block)
@@ -85,7 +85,8 @@ def _candidates(func: FuncOp) -> Sequence[ConcatenateOp]:
 
 
 def lowest(func: FuncOp, bytes: int, planned_bytes: PlannedBytes) -> int:
-    """The bytes of a function's arenas after this pass, of those before."""
+    """Returns the bytes that the arenas of `func` would take after this pass, if they
+    take `bytes` before it. Leaves `func` unchanged."""
     found = _candidates(func)
     if not bytes or not found:
         return bytes
@@ -97,7 +98,8 @@ def lowest(func: FuncOp, bytes: int, planned_bytes: PlannedBytes) -> int:
 def _lower(
     func: FuncOp, found: Sequence[ConcatenateOp], planned_bytes: PlannedBytes
 ) -> None:
-    """Has the operands of those computed in place that lowers the bytes planned."""
+    """Marks the concatenations whose operands to compute in place, if that lowers the
+    planned bytes."""
     before = planned_bytes.of_all(func)
     least, best = _choose(func, found, planned_bytes, before)
     _mark(found, best)
@@ -116,15 +118,16 @@ def _choose(
     planned_bytes: PlannedBytes,
     before: int,
 ) -> tuple[int, frozenset[ConcatenateOp]]:
-    """The fewest bytes that are planned, of those before none is computed in place, and
-    the concatenations for these. Leaves others marked."""
+    """Returns the fewest planned bytes, and the concatenations to compute in place for
+    them. `before` is the number of bytes with none in place. The marks that the search
+    leaves are arbitrary."""
     spans = _spans(func, found)
     peaks = _peaks(func, planned_bytes)
     if not any(
         all(any(step in span for span in spans.values()) for step in steps)
         for steps in peaks.values()
     ):
-        return before, frozenset()  # as much is live at the peak, whatever is chosen
+        return before, frozenset()  # no choice affects all steps of a peak
     longest = (1 + LITTLE) * duration(func)
     least, best = before, frozenset[ConcatenateOp]()
     for start in (frozenset[ConcatenateOp](), frozenset(found)):
@@ -149,8 +152,8 @@ def _choose(
 def _spans(
     func: FuncOp, found: Sequence[ConcatenateOp]
 ) -> Mapping[ConcatenateOp, range]:
-    """The steps of a function at which other bytes are live if the operands of a
-    concatenation are computed in place: from the first operand on."""
+    """For each concatenation, the steps of `func` at which the live bytes depend on
+    whether its operands are computed in place: from the first operand on."""
     block = func.body.block
     position = {op: step for step, op in enumerate(block.ops)}
 
@@ -169,7 +172,7 @@ def _spans(
 
 
 def _makers(op: ConcatenateOp) -> Iterator[Operation]:
-    """What computes operands of a concatenation."""
+    """The operations that would write into the result of `op` if it were in place."""
     block = op.parent
     assert block is not None
     for index in range(len(op.inputs)):
@@ -181,7 +184,7 @@ def _makers(op: ConcatenateOp) -> Iterator[Operation]:
 def _peaks(
     func: FuncOp, planned_bytes: PlannedBytes
 ) -> Mapping[str | None, Sequence[int]]:
-    """For each device the steps at which most is live."""
+    """For each device, the steps at which the most bytes are live."""
     found: dict[str | None, Sequence[int]] = {}
     for device, live in planned_bytes.during(func).items():
         most = max(live)

@@ -7,14 +7,14 @@
     %w = tgraph.read %v : tensor<4xf32>
     %n = tgraph.subtract %w, %g outs(%v) : tensor<4xf32>
 
-The pass does so exactly where it is unobservable: from the producer's first write on,
-nothing may read the old contents, through any view. The producer itself may read them
-if it does so element by element (`TensorOp.overwritable`).
+The pass does so exactly where the change cannot be observed: from the producer's first
+write on, nothing may read the old contents, through any view. The producer itself may
+read them if it does so element by element (`TensorOp.overwritable`).
 
  * An assign is removed if the variable already holds the value, or if the value is
    overwritten before it is read.
- * What an update of a slice or a scatter starts from goes into the variable as well, if
-   only the update reads it from then on: a chain of updates runs in the variable.
+ * The tensor that a slice update or a scatter updates is computed into the variable,
+   too, if nothing reads it after the update. A chain of updates runs in the variable.
  * An assign of a loop's result stays; bufferization runs the loop in the variable.
  * An assign of a single number becomes `tgraph.constant ... outs(%v)`.
  * Any other assign stays as a copy. The pass moves it after the last reader of the old
@@ -67,7 +67,7 @@ class TGraphEliminateAssigns(OptionalPass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for block in list(tensor_blocks(op)):
-            _erase_unused_reads(block)  # they would be in an assign's way
+            _erase_unused_reads(block)  # they would block an assign
             elimination = _Elimination(block)
             if elimination.drop_needless():
                 _erase_unused_reads(block)
@@ -88,7 +88,7 @@ def _erase(op: Operation) -> None:
 
 
 class _Elimination:
-    """What becomes of the assigns of one block."""
+    """Eliminates, drops, or moves the assigns of one block."""
 
     def __init__(self, block: Block):
         ops = list(block.ops)
@@ -105,7 +105,7 @@ class _Elimination:
         self.written = {op: made[op] for op in ops if isinstance(op, AssignOp)}
 
     def run(self) -> None:
-        """Goes through the assigns that are needed."""
+        """Eliminates each assign if possible; moves the others, or makes them fills."""
         copies: list[tuple[AssignOp, str]] = []
         for op, version in list(self.written.items()):
             if looped_into(version, self.position):
@@ -115,7 +115,7 @@ class _Elimination:
                 copies.append((op, reason))
             else:
                 self._compute_into_variable(op)
-        # The last one first: it may be the reader that another is to come after.
+        # In reverse: a later assign may be the reader that an earlier one moves after.
         places = {op: self._move_after_readers(op) for op, _ in reversed(copies)}
         for op, reason in copies:
             place = places[op]
@@ -127,7 +127,7 @@ class _Elimination:
                 remark(f"assign stays a copy{place}: {reason}", op)
 
     def drop_needless(self) -> bool:
-        """Drops the assigns that make no difference; returns whether there were any."""
+        """Erases the assigns that have no effect. Returns whether there were any."""
         count = len(self.written)
         stack: list[Operation | None] = [*reversed(self.written)]
         while stack:
@@ -138,7 +138,7 @@ class _Elimination:
             assert isinstance(op, AssignOp)
             assert version.previous is not None
             remark(f"assign is dropped: {reason}", op)
-            # Without it, others may be needless too.
+            # Without this assign, others may be needless, too.
             stack.append(version.previous.writer)
             if version.next is not None:
                 stack.append(version.next.writer)
@@ -151,8 +151,8 @@ class _Elimination:
         return len(self.written) < count
 
     def _obstacle(self, value: SSAValue, before: Version | None) -> str | None:
-        """Why a value cannot be computed into a variable, over the contents that it
-        replaces; None if it can."""
+        """Why `value` cannot be computed into a variable over the contents `before`;
+        None if it can."""
         producer = value.owner
         if not isinstance(producer, TensorOp) or producer not in self.position:
             return "no operation of this block computes the value"
@@ -197,7 +197,7 @@ class _Elimination:
             self._write(producer, op.variable, version)
 
     def _write(self, producer: TensorOp, variable: SSAValue, version: Version) -> None:
-        """Has an operation make a version of the variable."""
+        """Makes `producer` write `version` into the variable."""
         version.writer = producer
         version.values.append(producer.result)
         self.version_of[producer.result] = version
@@ -206,8 +206,8 @@ class _Elimination:
         producer.properties["operandSegmentSizes"] = segments(inputs, (variable,))
 
     def _start(self, version: Version) -> SSAValue | None:
-        """What the update that makes a version starts from, if it can be computed into
-        the variable as well: nobody reads it later."""
+        """The tensor that the writer of `version` updates, if it can be computed into
+        the variable, too, because nothing reads it later; else None."""
         update = version.writer
         if not isinstance(update, DynamicUpdateSliceOp | ScatterOp):
             return None
@@ -219,10 +219,11 @@ class _Elimination:
         return start
 
     def _move_after_readers(self, op: AssignOp) -> str:
-        """Moves an assign after all readers of the old contents, if it may; where to.
+        """Moves `op` after all readers of the old contents, if that is allowed. Returns
+        where to, as text for a remark.
 
-        It may not pass another access of the variable, nor a write to the variable that
-        the value lies in.
+        An assign must not pass another access of its variable, or a write to the
+        variable that holds its value.
         """
         version = self.written[op]
         assert version.previous is not None
@@ -254,7 +255,7 @@ class _Elimination:
 
 
 def _needless(version: Version) -> str | None:
-    """Why an assign that makes this version may be left out; None if it may not."""
+    """Why the assign that writes `version` has no effect; None if it has one."""
     before, op = version.previous, version.writer
     assert before is not None
     assert isinstance(op, AssignOp)

@@ -1,39 +1,40 @@
 """`tgraph-fit`: lowers peak memory at the least cost in time, until a budget is met.
 
-The pass starts with what is fast: tgraph-eliminate-assigns, tgraph-fuse without limits
-to what groups keep live, tgraph-sink-concatenations, and tgraph-schedule. If the result
-exceeds the budget, the pass tries other versions of the program:
+The pass starts with a fast version: tgraph-eliminate-assigns, tgraph-fuse without
+limits to the bytes that groups keep live, tgraph-sink-concatenations, and
+tgraph-schedule. If the result exceeds the budget, the pass tries other versions of the
+program:
 
- * groups that keep no more live than the program without them;
+ * groups that keep no more bytes live than the program without them;
  * the tiles of the default sequence;
  * masks as bits, and recomputing cheap values, as in the default sequence;
  * a longer search for an order, which costs nothing at run time;
  * other fusions: NNVM's, or none if a group keeps its operands live for too long;
- * more and slower tiles for chains with a wide middle, and loops over tiles, of about
-   the budget and a fourth of it too.
+ * more and slower tiles for chains with a wide middle, and loops over tiles of several
+   sizes, such as the budget and a fourth of it.
 
 It drops every version that another one beats in both time and bytes. It then lowers
 each remaining version further, as far as the budget requires:
 
  * by tgraph-rematerialize, which recomputes values;
  * by tgraph-tile, which computes chains in slices;
- * by tgraph-offload, if another device is given, which moves values there, or by
-   recomputation and moves, if neither is enough.
+ * by tgraph-offload, which moves values to another device, if one is given, or by
+   recomputation and moves together, if neither is enough.
 
 The pass plans each version on a copy of the program. Of the versions that fit, it keeps
 the fastest, as estimated from types (analysis/cost.py). A remark reports the bytes and
 the slowdown of each version.
 
-What the pass tries depends on the budget, so another budget may lead to fewer bytes.
-The least bytes do not depend on it: the pass looks for them with a budget of one byte,
-then with budgets just below the least so far, until it misses one. It meets exactly the
-budgets that are no less than these.
+The versions that the pass tries depend on the budget, so another budget may lead to
+fewer bytes. The fewest bytes that it can reach do not: the pass searches for them with
+a budget of one byte, then with budgets just below the fewest bytes so far, until it
+misses one. It meets every budget of at least these bytes, and no other.
 
 Needs: level 1 with devices, like tgraph-fuse.
 Leaves: level 1, like tgraph-offload.
 Does not: fail if nothing fits, or assign streams. If nothing fits, the pass leaves the
-version with the least bytes, which is a budget that it meets, and plan-budget reports
-what is in the way.
+version with the fewest bytes, and plan-budget reports which values are in the way. The
+pass would meet these bytes as a budget.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -62,16 +63,16 @@ LONGER = 1.0
 """The effort of a longer search for an order."""
 
 MORE, MANY = (32, 0.1), (128, 2.0)
-"""Tiles, and the part of the time that they may take longer."""
+"""Numbers of tiles, each with the share of the time that it may add."""
 
 TILES = 1, 4
-"""What the budget is divided by for the bytes that a tile in a loop may need."""
+"""Divisors of the budget, for the bytes that a tile in a loop may need."""
 
 SMALLER = 8
-"""By what the bytes of tiles are divided until they are no more than that."""
+"""The factor between tile sizes from `IN_CACHE` down to the smallest from `TILES`."""
 
 LITTLE = 0.001
-"""A part of the time that is not worth to be told."""
+"""The share of the time below which a slowdown is not reported."""
 
 
 @dataclass(frozen=True)
@@ -109,14 +110,14 @@ class TGraphFit(ModulePass, Budget, TimeLimit, Placing):
 
 @dataclass(frozen=True)
 class Fitted:
-    """What meets a budget in the least time, or comes nearest to it, and all that was
-    tried, from what is fast."""
+    """The candidate that meets a budget in the least time, or comes closest to it, and
+    all candidates, in the order in which they were tried."""
 
     best: Candidate
     tried: Sequence[Candidate]
 
     def described(self, budget: int) -> str:
-        """What each candidate has reached, and how much longer it takes."""
+        """Text with the bytes and the slowdown of each candidate."""
         usual = max(self.tried[0].time, 1)
 
         def reached(candidate: Candidate) -> str:
@@ -126,7 +127,7 @@ class Fitted:
             return f"{candidate.bytes} (+{longer:.1%} estimated time)"
 
         outcome = "meets" if self.best.bytes <= budget else "comes closest to"
-        fewest: dict[str, Candidate] = {}  # of those that are called alike
+        fewest: dict[str, Candidate] = {}  # of those with the same name
         for candidate in self.tried:
             known = fewest.setdefault(candidate.what, candidate)
             if candidate.bytes < known.bytes:
@@ -143,9 +144,9 @@ class Fitted:
 
 
 class Lowerings:
-    """Ways to lower a program, for one budget or for several, which share work.
+    """Searches for versions of a program with a lower peak. Budgets share work.
 
-    What is found for a budget does not depend on those that were asked before.
+    The result for a budget does not depend on the budgets that came before it.
     """
 
     def __init__(self, fit: TGraphFit, ctx: Context, given: ModuleOp):
@@ -155,13 +156,14 @@ class Lowerings:
         self._candidates = Candidates(ctx, fit, fit.offload, fit.time_limit)
         self._known: dict[str, Candidate | None] = {}
         self._descent = self._descended()
-        self._reached: list[Candidate] = []  # of the descent, so far
+        self._reached: list[Candidate] = []  # by the descent, so far
 
     def fitted(self, budget: int) -> Fitted:
-        """What meets the budget in the least time, or the fewest bytes if none does.
+        """Finds the fastest candidate that meets the budget, or the smallest if none
+        does.
 
-        A budget is met if the descent meets it, so all budgets that are missed are
-        told the same least bytes.
+        A budget is met exactly if the descent meets it. All budgets that are missed
+        therefore get the same fewest bytes.
         """
         enough = self._within(budget)
         tried = [*(self._search(budget) if enough else self._reached)]
@@ -170,7 +172,7 @@ class Lowerings:
         return Fitted(_best(tried, budget), tried)
 
     def _within(self, budget: int) -> Candidate | None:
-        """The first of the descent that meets the budget."""
+        """The first candidate of the descent that meets the budget, or None."""
         for found in self._reached:
             if found.bytes <= budget:
                 return found
@@ -181,8 +183,8 @@ class Lowerings:
         return None
 
     def _descended(self) -> Iterator[Candidate]:
-        """What is tried for one byte, and then for less than the least so far, as long
-        as that finds less."""
+        """Yields the candidates for a budget of one byte, then for budgets just below
+        the fewest bytes so far, while this finds fewer bytes."""
         budget, least = 1, maxsize
         while budget < least:
             tried: list[int] = []
@@ -195,7 +197,7 @@ class Lowerings:
             budget = max(least - 1, 1)
 
     def _search(self, budget: int) -> Iterator[Candidate]:
-        """What is tried for a budget, until nothing meets it in less time."""
+        """Yields the candidates for `budget`, until no other can be better."""
         tried: list[Candidate] = []
         for what, passes in self._ways(budget):
             found = self._found(what, passes)
@@ -215,13 +217,13 @@ class Lowerings:
                 yield found
 
     def _found(self, what: str, passes: Sequence[ModulePass]) -> Candidate | None:
-        """What passes make of the program, which does not depend on the budget."""
+        """The program after `passes`, which all budgets share, cached by `what`."""
         if what not in self._known:
             self._known[what] = self._candidates.run(what, self._given, passes)
         return self._known[what]
 
     def _ways(self, budget: int) -> Iterator[tuple[str, Sequence[ModulePass]]]:
-        """What is fast first, then what may take fewer bytes."""
+        """Yields named sequences of passes: fast programs first, then smaller ones."""
         fit, placing = self._fit, self._placing
 
         def ordered(
@@ -251,8 +253,8 @@ class Lowerings:
                 yield what, [*ordered(), tiled]
 
     def _lowered(self, start: ModuleOp, after: str, budget: int) -> Iterator[Candidate]:
-        """What meets the budget, or comes nearer to it, by repetitions, slices and
-        copies."""
+        """Yields versions of `start` that are lowered toward the budget by
+        recomputation, slices, and copies."""
         fit = self._fit
         again = TGraphRematerialize(budget, **self._placing)
         ways: dict[str, list[ModulePass]] = {f"recomputation{after}": [again]}
@@ -275,13 +277,13 @@ class Lowerings:
 
 
 def _best(tried: Sequence[Candidate], budget: int) -> Candidate:
-    """What fits in the least time, or comes nearest."""
+    """The fastest candidate that fits, or else the one that comes closest."""
     return min(tried, key=lambda c: (max(c.bytes - budget, 0), c.time, c.bytes))
 
 
 def _tilings(budget: int) -> Mapping[str, tuple[int, float, int]]:
-    """Tiles, slowdowns and bytes of tiles in loops, as tgraph-tile has them."""
-    # Powers of two, so that budgets share them.
+    """The options of tgraph-tile by name: tiles, slowdown, and bytes."""
+    # Powers of two, so that similar budgets share versions.
     sizes = [1 << (max(budget // part, 1).bit_length() - 1) for part in TILES]
     size = IN_CACHE
     while size > sizes[-1]:

@@ -90,7 +90,7 @@ class _Scale(NamedTuple):
 
 
 class _Between(NamedTuple):
-    """An operation that a scale passes, and which of its two operands is scaled."""
+    """An operation that a scale moves past, and the number of its scaled operand."""
 
     op: TensorOp
     data: int
@@ -102,7 +102,7 @@ class _Folding:
         self.always = always
 
     def run(self, block: Block) -> None:
-        erase_unused(block)  # a dead reader would count
+        erase_unused(block)  # an unused reader would count as a use
         for op in list(block.ops):
             if isinstance(op, MultiplyOp | DivideOp):
                 self._scaled_result(op)
@@ -114,7 +114,7 @@ class _Folding:
         return self.always or value in self.parameters
 
     def _scale(self, op: object) -> _Scale | None:
-        """What `op` scales, if it does so by a weight."""
+        """`op` as a scale, if it multiplies or divides by a weight; else None."""
         if not isinstance(op, MultiplyOp | DivideOp) or op.outs:
             return None
         if not isinstance(tensor_type_of(op.result.type).element_type, AnyFloat):
@@ -142,7 +142,7 @@ class _Folding:
             value = between.op.inputs[between.data]
 
     def _between(self, op: object, factor: Channels) -> _Between | None:
-        """The operation as one that a scale by `factor` may pass, on its way up."""
+        """`op` as an operation that a scale by `factor` may move up past; else None."""
         if _is_relu(op):
             return _Between(op, _data_of_relu(op)) if factor.is_positive else None
         if not isinstance(op, AddOp | SubtractOp) or op.outs:
@@ -188,7 +188,8 @@ class _Folding:
             found = self._fold_operand(found)
 
     def _fold_operand(self, op: Contraction) -> Contraction | None:
-        """The new contraction, if a scale of an operand is folded."""
+        """Folds a scale of the other operand. Returns the new contraction, or None if
+        there is no such scale."""
         if op.outs or op.result in self.parameters:
             return None
         side = self._target(op)
@@ -220,7 +221,8 @@ class _Folding:
         return new
 
     def _target(self, op: Contraction) -> int:
-        """The operand that scales go to, and never back: a parameter, or the second."""
+        """The operand that takes the scales: the first if it alone is a scaled
+        parameter, else the second. Scales never move back from it."""
         first, second = map(self._is_scaled_parameter, op.inputs)
         return 0 if first and not second else 1
 
@@ -269,7 +271,7 @@ def _data_of_relu(op: MaximumOp) -> int:
 
 
 def _places_of_result(op: Contraction, side: int) -> Mapping[int, int]:
-    """The result's dimensions that operand `side` has, and which of its own."""
+    """Maps the result's dimensions to those of operand `side` that they come from."""
     if isinstance(op, ConvolutionOp):
         _, kernel, result = op.labels
         return {result.index("f"): kernel.index("o")}
@@ -282,7 +284,8 @@ def _places_of_result(op: Contraction, side: int) -> Mapping[int, int]:
 
 
 def _places_of_operand(op: Contraction, side: int) -> Mapping[int, int]:
-    """The other operand's dimensions that `side` has too, and which of its own."""
+    """Maps dimensions of the other operand to the corresponding dimensions of operand
+    `side`."""
     if isinstance(op, ConvolutionOp):
         image, kernel, _ = op.labels
         grouped = op.feature_group_count.value.data > 1

@@ -19,11 +19,11 @@ contraction followed by such a chain, such a chain followed by a reduction, or w
 rows with their reductions, as in softmax (`dialects/tgraph/fusing.py`). The pass finds
 groups by post-dominators, as TVM Relay does, or by NNVM's scans. Broadcasts, constants
 with a single number, and iotas cost nothing to repeat, so every group that reads them
-gets its own copy. A group reads a slice at a dynamic start, such as a layer's weights
-in those of all layers, where it lies (`fusion/slices.py`). So it does with what it
-gathers, such as rows of an embedding, at indices that are stored. The pass never fuses
-operations with different `tgraph.device`, `tgraph.group`, or `tgraph.stream`
-attributes, and a group inherits these attributes from its members.
+gets its own copy. A group reads a slice at a dynamic start directly from the sliced
+tensor, such as a layer's weights from the weights of all layers (`fusion/slices.py`).
+It also reads gathered rows directly, such as rows of an embedding, at stored indices.
+The pass never fuses operations with different `tgraph.device`, `tgraph.group`, or
+`tgraph.stream` attributes, and a group inherits these attributes from its members.
 
 Numerics: sums inside a group may be added in a different order. All other values are
 bitwise identical.
@@ -31,22 +31,22 @@ bitwise identical.
 A group runs at the position of its last operation, so everything that it reads must
 stay live until then. With `keep-peak`, the pass leaves a value stored if fusion would
 raise live bytes above the peak of the original program (`analysis/storage`), or if
-storing the value lowers the peak. It groups the bodies of loops and branches first:
-around them, it counts what they hold with their groups.
+storing the value lowers the peak. It groups the bodies of loops and branches first, so
+that their live bytes are known when it groups the block around them.
 
-A group that ends by widening its narrowest value, as an 8-bit convolution whose result
-is summed in 32 bits, ends at that value instead, if this lowers the peak.
+If a group ends by widening its narrowest value, such as an 8-bit result that another
+group sums in 32 bits, it ends at the narrow value instead where this lowers the peak.
 
-With `duplicate`, the pass also chooses what to keep across the peak, for a backward
-pass as a rule: the values with the fewest bytes from which elementwise operations
-compute all others, found as a minimum cut (`fusion/residuals.py`). Each group that
-reads one of the others after the peak computes its own copy, in at most 2 % more of the
-function's estimated time. Where that lowers the peak no more, the time that groups save
-counts, too, as they read less. A batch norm and its activation then keep only their
-input. A value that is made at the peak is computed by each of its readers instead. What
-a broadcast repeats up to eight times, such as a bias for each of a batch, is computed
-in each place. A mask, `x > c`, is computed from `maximum(x, c)` where nothing else
-reads `x` (`fusion/clipping.py`).
+With `duplicate`, the pass also chooses the values to keep across the peak, usually for
+a backward pass: the fewest bytes from which elementwise operations compute all other
+values, found as a minimum cut (`fusion/residuals.py`). Each group that reads one of the
+other values after the peak computes its own copy. All copies take at most 2 % of the
+function's estimated time. Once such copies no longer lower the peak, the pass also
+credits the time that groups save by reading less. A batch norm and its activation then
+keep only their input. If a value is made at the peak, each of its readers computes it
+instead. If a broadcast repeats a value up to eight times, such as a bias for each
+element of a batch, the value is computed in each place. A mask, `x > c`, is computed
+from `maximum(x, c)` where nothing else reads `x` (`fusion/clipping.py`).
 
 Needs: level 1, preferably after tgraph-eliminate-assigns, which decides what is stored.
 Leaves: level 1; each group has one result.
@@ -85,13 +85,13 @@ from .fusion.groups import (
 from .fusion.peak import Peak
 
 LOWERED = 4
-"""How often groups are given up, or values duplicated, to lower the peak further."""
+"""How often the pass may split groups, or duplicate values, to lower the peak."""
 
 LITTLE = 0.02
-"""Of a block's time, what duplicates may take in all."""
+"""The share of a block's time that all duplicates together may take."""
 
 WORTH = 0.01
-"""Of the peak, what they have to save."""
+"""The share of the peak that a duplication has to save."""
 
 
 @dataclass(frozen=True)
@@ -125,16 +125,16 @@ class TGraphFuse(OptionalPass):
         if self.mode == "none":
             return
         blocks: list[Block] = []
-        for block in tensor_blocks(op):  # goes into what is left of a block
-            erase_unused(block)  # a dead reader would keep its operand out of a group
+        for block in tensor_blocks(op):  # erased loops are not visited
+            erase_unused(block)  # an unused reader would keep its operand out of groups
             blocks.append(block)
-        for block in reversed(blocks):  # a loop holds what its grouped body does
+        for block in reversed(blocks):  # a loop's bytes depend on the groups in it
             for fused in fusions(*self.choose(block)):
                 outline(fused)
             erase_unused(block)
 
     def choose(self, block: Block) -> tuple[Function, Grouping]:
-        """The groups of a block, in which values may have been duplicated."""
+        """Chooses the groups of `block`. May duplicate values in `block`."""
         function = Function(block)
         candidate = candidates(function, self.mode, self.max_depth)
         if not self.keep_peak:
@@ -142,7 +142,7 @@ class TGraphFuse(OptionalPass):
         peak = Peak(function)
         grouping = _settled(function, candidate, set(), peak)
         shortest = cache(partial(peak.time, grouping))
-        saves = False  # what copies save counts once nothing else lowers the peak
+        saves = False  # whether saved time counts: once nothing else lowers the peak
         tried: list[object] = []
         for _ in range(LOWERED if self.duplicate else 0):
             duplication = duplicate(
@@ -181,8 +181,8 @@ def _settled(
     peak: Peak | None,
     grouping: Grouping | None = None,
 ) -> Grouping:
-    """The groups within the candidates, with more stored than `stored` where needed;
-    `grouping` has fewer stored."""
+    """The groups within the candidates, with the values `stored` stored, and more where
+    needed. `grouping`, if given, stores fewer."""
     while True:
         grouping = grouped(function, candidate, stored, grouping)
         more = unfinished(function, grouping)
@@ -196,7 +196,7 @@ def _settled(
 def _lowered(
     function: Function, candidate: Sequence[int], grouping: Grouping, peak: Peak
 ) -> Grouping:
-    """The groups, fewer of them where that lowers the peak."""
+    """`grouping`, or one that stores more values if that lowers the peak."""
     height = peak.height(grouping)
     for _ in range(LOWERED):
         costly = peak.costly(grouping)
@@ -211,7 +211,7 @@ def _lowered(
 
 
 def outline(fused: Fused) -> FusionOp:
-    """Puts a group's operations into a fusion, and takes the last of them out."""
+    """Inserts a fusion with copies of a group's operations, and erases the root."""
     last = fused.root
     body = Block()
     inside: dict[SSAValue, SSAValue] = {}  # values outside the body -> in the body
@@ -238,5 +238,5 @@ def outline(fused: Fused) -> FusionOp:
     fusion.location = last.location
     Rewriter.insert_op(fusion, InsertPoint.before(last))
     last.result.replace_all_uses_with(fusion.result)
-    Rewriter.erase_op(last)  # which may have a destination, so that it is never unused
+    Rewriter.erase_op(last)  # erase_unused keeps one with a destination
     return fusion

@@ -1,4 +1,4 @@
-"""`tgraph-fuse-into-loops`: reads what a loop stacks where the loop computes it.
+"""`tgraph-fuse-into-loops`: moves the readers of a loop's stack into the loop.
 
     %0:2 = tgraph.while ...              // iteration i puts %h into row i of 32
     %1 = tgraph.dot_general %0#1, %w ... : ... -> tensor<32x4x8xf32>
@@ -11,19 +11,19 @@ readers can be computed row by row, this pass moves them into the loop, and the 
 never stored. Sums over the rows become sums that the loop carries (loop fusion, as in
 Kennedy and McKinley, "Maximizing loop parallelism and improving data locality via loop
 fusion and distribution", 1993). `tgraph-tile` decides what can be computed row by row.
-What reads the row of the last iteration alone, such as a classifier on the last state,
-reads the state that the loop carries instead. Where only rows of few iterations are
-read, the loop carries these rows; where only adjacent rows are read, it stacks no
-others (`shared/kept_rows.py`).
+An operation that reads only the last iteration's row, such as a classifier on the last
+state, reads the state that the loop carries instead. If only the rows of a few
+iterations are read, the loop carries these rows. If only adjacent rows are read, the
+loop stacks no others (`shared/kept_rows.py`).
 
-The pass fuses only if what the loop then carries takes fewer bytes than the stack, and
-if the estimated time grows by at most a tenth of the readers' and the loop's: a product
-reads its weights again in each iteration.
+The pass fuses only if the values that the loop then carries take fewer bytes than the
+stack, and if the additional estimated time is at most a tenth of the time of the loop
+and the readers: a product reads its weights again in each iteration.
 
 Needs: level 1, after `cse` and before tgraph-fuse.
 Leaves: level 1.
-Does not: handle stacks that other loops read as well, as a backward pass does, or loops
-that put several rows in each iteration.
+Does not: handle stacks that other loops also read, as a backward pass does, or loops
+that stack several rows in each iteration.
 """
 
 from collections.abc import Mapping, Sequence
@@ -59,12 +59,12 @@ from .tiling.loops import Surroundings, TiledLoop, loop_behind
 from .tiling.windows import users
 
 LONGER = 10
-"""The loop and the readers may take a tenth longer."""
+"""The loop and the readers may take longer by their time divided by this."""
 
 
 @dataclass(frozen=True)
 class TGraphFuseIntoLoops(OptionalPass):
-    """Computes what reads a stack row by row in the loop that stacks."""
+    """Moves operations that read a stack row by row into the loop that stacks."""
 
     name = "tgraph-fuse-into-loops"
     EXACT = False  # products of rows may be added up in another order
@@ -77,7 +77,7 @@ class TGraphFuseIntoLoops(OptionalPass):
 
 
 def _fused(loop: WhileOp) -> WhileOp:
-    """The loop with readers of what it stacks."""
+    """Moves readers of stacks into `loop`. Returns the loop, which may be a new one."""
     loop = with_kept_rows(loop)
     counted, block = counter(loop), loop.parent
     assert block is not None
@@ -103,8 +103,8 @@ def _fused(loop: WhileOp) -> WhileOp:
 
 
 def _pays(found: TiledLoop, loop: WhileOp, stacks: Sequence[SSAValue]) -> bool:
-    """Whether stacks take more bytes than what is carried instead, and the loop takes
-    little longer."""
+    """Whether the stacks that are no longer stored take more bytes than the values
+    carried instead, and the program takes little longer."""
     inside = set(found.members)
     gone = [stack for stack in stacks if inside.issuperset(users(stack))]
     took = sum(map(time, (loop, *found.members)))
@@ -116,8 +116,8 @@ def _pays(found: TiledLoop, loop: WhileOp, stacks: Sequence[SSAValue]) -> bool:
 
 
 def _joined(first: WhileOp, second: WhileOp, rows: Mapping[SSAValue, Put]) -> WhileOp:
-    """One loop instead of two, the second of which reads rows of what the first stacks,
-    and nothing else of it."""
+    """Merges two loops and returns the new loop. Of the first loop's results, the
+    second one reads only rows of the stacks in `rows`."""
     inside, block = counter(second), second.parent
     assert inside is not None
     assert block is not None
@@ -152,8 +152,8 @@ def _add_iteration(
     values: dict[SSAValue, SSAValue],
     puts: Mapping[SSAValue, Put],
 ) -> None:
-    """Adds an iteration of another loop, some of whose values are known, and the rows
-    that it reads."""
+    """Appends the body of `other` to the body of `loop`. `values` maps arguments of
+    `other` to arguments of `loop`, and `puts` maps the others to the rows put there."""
     counted, inside = counter(loop), counter(other)
     assert counted is not None
     assert inside is not None
@@ -186,7 +186,7 @@ def _add_iteration(
 
 
 def _count_last(loop: WhileOp, number: int) -> None:
-    """Has a loop count its iteration when nothing reads the number any more."""
+    """Moves the increment of the loop's counter after all readers of the counter."""
     body, writer = loop.body.block, only_writer(loop, number)
     assert body.last_op is not None
     if isinstance(writer, AssignOp) and writer.value.has_one_use():

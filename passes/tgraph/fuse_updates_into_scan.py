@@ -98,18 +98,18 @@ def _rewritten(loop: WhileOp) -> WhileOp:
 
 
 def _rows_of(stack: Stack) -> int:
-    """Rows that are updated at a time, at most."""
+    """The largest number of rows that are updated at a time."""
     return max(put.shape[0] for put in stack.puts)
 
 
 class _Reads(NamedTuple):
-    """What a loop reads of the variables that follow from a stack."""
+    """A loop's reads of the variables that one of its stacks updates."""
 
     loop: WhileOp
     stack: Stack
 
     def are_rows(self, use: Use) -> bool:
-        """Whether the loop reads no other rows than an iteration writes."""
+        """Whether each iteration reads only the rows that it writes."""
         if use.operation is not self.loop:
             return False
         regions = self.loop.regions
@@ -117,7 +117,7 @@ class _Reads(NamedTuple):
         return all(self._takes_row(read.operation) for read in reads)
 
     def _takes_row(self, op: Operation) -> bool:
-        """Whether an operation in the body takes the row that this iteration writes."""
+        """Whether `op`, in the body, slices a row that the same iteration writes."""
         if (
             not isinstance(op, DynamicSliceOp)
             or op.outs
@@ -137,7 +137,7 @@ def _moved(
     updates: Sequence[tuple[Stack, Update]],
     position: Mapping[Operation, int],
 ) -> WhileOp:
-    """The loop with the updates, which are no longer after it."""
+    """Moves the updates that follow `loop` into it. Returns the new loop."""
     block = loop.parent
     assert block is not None
     hoisted = dict.fromkeys(op for _, update in updates for op in update.hoisted)
@@ -170,7 +170,7 @@ def _moved(
 class _Iteration:
     """Updates rows in the body of a loop.
 
-    `given` are the arguments for what is given from outside.
+    `given` maps values from outside to the arguments that forward them.
     """
 
     def __init__(self, loop: WhileOp, given: Mapping[SSAValue, SSAValue]):
@@ -182,7 +182,7 @@ class _Iteration:
         self.counted = counted
 
     def add(self, stack: Stack, update: Update, results: Sequence[int]) -> None:
-        """Adds an update of variables, which become results of the loop."""
+        """Adds an update. The loop's `results` are assigned to its variables."""
         variables = [self.block.args[number] for number in results]
         slices: dict[Linear, list[DynamicSliceOp]] = {}
         for assign, variable in zip(update.assigns, variables, strict=True):
@@ -192,14 +192,14 @@ class _Iteration:
         for put in stack.puts:
             _, row, *starts = put.update.inputs
             own = slices.get(put.place, [])
-            if own:  # known earlier
+            if own:  # these starts are computed earlier
                 _, *starts = own[0].inputs
             self.rows.add(update, row, starts, variables, own)
         for assign, number in zip(update.assigns, results, strict=True):
             assign.operands[1] = self.loop.res[number]
 
     def _place(self, op: DynamicSliceOp) -> Linear:
-        """Where the rows are that an operation takes."""
+        """The place of the rows that `op` slices, as a function of the iteration."""
         starts = places(op, self.loop, self.counted)
         assert starts
         return starts[0]
@@ -207,8 +207,8 @@ class _Iteration:
     def _read_there(
         self, old: SSAValue, variable: SSAValue
     ) -> Iterator[DynamicSliceOp]:
-        """What the loop reads of a variable's rows, it reads where it updates them, as
-        late as it can: the updates of other rows come before."""
+        """Makes the loop's slices of `old` read `variable`, which the loop updates, as
+        late as possible: updates of other rows come before. Yields these slices."""
         inputs = self.loop.inputs
         for index in range(len(self.loop.res), len(inputs)):
             if inputs[index] is old:
@@ -222,7 +222,7 @@ class _Iteration:
                     yield slice
 
     def _sink(self, op: Operation) -> None:
-        """Moves an operation, with views of what it gives, to where that is read."""
+        """Moves `op`, with views of its result, to just before the first reader."""
         users = [use.operation for use in op.results[0].uses]
         for user in users:
             if isinstance(user, ViewOp) and user.parent is self.block:

@@ -79,7 +79,7 @@ class TGraphGradient(ModulePass):
             Request(self.function, self.of, self.wrt).append(functions)
         for block in functions.values():
             for gradient in [o for o in block.ops if isinstance(o, GradientOp)]:
-                # Here, so that programs without gradients do not load the rules.
+                # Imported here: programs without gradients do not load the rules.
                 from .gradients.reverse import expand
 
                 expand(gradient, self.mirror)

@@ -1,4 +1,4 @@
-"""`tgraph-hoist-invariants`: computes before a loop what is the same in each iteration.
+"""`tgraph-hoist-invariants`: moves loop-invariant operations before their loop.
 
     %0:2 = tgraph.while %c0, %p, %a : ... {...} do {
     ^bb0(%vi: ..., %vp: ..., %m: tensor<256x256xf32>):
@@ -11,22 +11,22 @@
       %q = tgraph.dot_general %m, %p0 ...
 
 This is loop-invariant code motion (Aho, Sethi and Ullman, "Compilers: Principles,
-Techniques, and Tools", 1986, section 10.7). What is computed before a loop lives as
-long as the loop runs. So the pass moves operations only where arenas grow by next to
-nothing: all invariant operations of all loops if that is so, otherwise those that take
-longest, one by one. They have to take a hundredth of their loop's time. A value in a
-group with others that do change is computed on the way to these, and stays there. From
-the innermost loop outwards, operations leave as many loops as they can.
+Techniques, and Tools", 1986, section 10.7). A value that is computed before a loop is
+live as long as the loop runs. The pass therefore moves operations only if arenas grow
+by at most `max-growth`: all invariant operations of all loops, or else the few that
+take longest, one by one. In each loop, they have to save a hundredth of the loop's
+time. An invariant operation in a group stays there if the group also reads values that
+change. The pass goes from the innermost loop outwards, so operations leave as many
+loops as they can.
 
-A loop that runs no iteration would not have computed them; operations on tensors have
-no other effects.
+If a loop runs no iteration, the operations run in vain, but they have no side effects.
 
 Needs: level 1, in the order in which the program will run: last before
 tgraph-bufferize.
 Leaves: level 1.
-Does not: move what is computed straight into a variable, a part of one, a concatenation
-or what an inner loop carries, as it would have to be copied there; or inner loops and
-branches, or anything out of conditions and branches.
+Does not: move a value that is computed straight into a variable, a part of one, a
+concatenation, or a value that an inner loop carries, because it would have to be copied
+there; move inner loops and branches; or move operations out of conditions and branches.
 """
 
 from collections.abc import Callable, Sequence
@@ -55,21 +55,21 @@ from .shared.fitting import PlannedBytes
 from .shared.streams import has_streams
 
 MOST = 4
-"""Operations that are tried one by one, at most."""
+"""The largest number of operations to try one by one."""
 
 WORTH = 0.01
-"""Of a loop's time, what has to be saved."""
+"""The share of a loop's time that has to be saved."""
 
 
 @dataclass(frozen=True)
 class TGraphHoistInvariants(OptionalPass, Placing):
-    """Computes before a loop what is the same in each iteration.
+    """Moves loop-invariant operations before their loop.
 
-    max_growth: the share of its bytes that an arena may take more for it.
+    max_growth: the share of its bytes by which an arena may grow.
     """
 
     name = "tgraph-hoist-invariants"
-    IDEMPOTENT = False  # with one operation outside, others may find room
+    IDEMPOTENT = False  # later, others may find room
     TOPIC = "loops"
 
     max_growth: float = 0.01
@@ -93,7 +93,7 @@ class TGraphHoistInvariants(OptionalPass, Placing):
         most = {name: (1 + self.max_growth) * bytes for name, bytes in peaks.items()}
 
         def has_moved(move: Callable[[FuncOp], int]) -> bool:
-            """Whether the arenas have room for it; else the function stays as it is."""
+            """Applies `move` if the arenas have room. Returns whether it did."""
             copy = func.clone()
             count = move(copy)
             peaks = planned.peaks(copy)
@@ -107,7 +107,7 @@ class TGraphHoistInvariants(OptionalPass, Placing):
         if has_moved(_move_all):
             return
         refused = 0
-        for _ in range(MOST):  # what moves takes along what it needs
+        for _ in range(MOST):  # an operation takes those that it needs along
             if refused >= len(_longest(func)):
                 return
             if not has_moved(partial(_move_one, number=refused)):
@@ -115,19 +115,19 @@ class TGraphHoistInvariants(OptionalPass, Placing):
 
 
 def _loops(func: FuncOp) -> Sequence[WhileOp]:
-    """All loops, outer ones before those in them."""
+    """All loops, outer loops before the loops in them."""
     blocks = blocks_within(func.body.block)
     return [op for block in blocks for op in block.ops if isinstance(op, WhileOp)]
 
 
 def _longest(func: FuncOp) -> Sequence[tuple[WhileOp, TensorOp]]:
-    """The operations that can be moved, those first that take longest in all."""
+    """The operations that can be moved, with their loops, by decreasing total time."""
     found = [(loop, op) for loop in _loops(func) for op in _movable(loop)]
     return sorted(found, key=lambda each: -time(each[1]) * repetitions(each[1]))
 
 
 def _move_all(func: FuncOp) -> int:
-    """From the innermost loop outwards; how many operations."""
+    """Moves all operations, from the innermost loop outwards. Returns their number."""
     count = 0
     for loop in reversed(_loops(func)):
         if movable := _movable(loop):
@@ -143,8 +143,8 @@ def _move_one(func: FuncOp, number: int) -> int:
 
 
 def _movable(loop: WhileOp) -> Sequence[TensorOp]:
-    """The operations that take time in each iteration and need not, in order; none if
-    all of them together take too little."""
+    """The invariant operations that take time and may move, in program order; none if
+    moving all of them saves too little."""
     found = [
         op
         for op in _invariants(loop)
@@ -155,7 +155,7 @@ def _movable(loop: WhileOp) -> Sequence[TensorOp]:
 
 
 def _invariants(loop: WhileOp) -> Sequence[TensorOp]:
-    """The operations of a loop's body that compute the same in each iteration."""
+    """The operations of a loop's body whose results are the same in each iteration."""
     arguments = loop.body.block.args
     known: set[SSAValue] = {
         a for a in arguments if not isinstance(a.type, VariableType)
@@ -171,7 +171,8 @@ def _invariants(loop: WhileOp) -> Sequence[TensorOp]:
 
 
 def _is_placed(use: Use) -> bool:
-    """Whether what an operation reads is computed straight into something else."""
+    """Whether the used value is computed straight into a variable, a part of a tensor,
+    a value that a loop carries, or a concatenation."""
     match op := use.operation:
         case AssignOp():
             return True
@@ -184,7 +185,7 @@ def _is_placed(use: Use) -> bool:
 
 
 def _move(loop: WhileOp, ops: Sequence[TensorOp]) -> None:
-    """Computes before a loop what these operations do, and what they need for it."""
+    """Moves `ops`, and the operations that they need, before `loop`."""
     invariants = _invariants(loop)
     needed = set(ops)
     for op in reversed(invariants):

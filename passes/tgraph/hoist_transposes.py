@@ -11,24 +11,25 @@
     %2 = tgraph.tanh %0 : tensor<8x4xf32>
     func.return %2 : tensor<8x4xf32>
 
-A transpose is a view, but a result is stored in order. So is what is assigned to a
-variable, what is concatenated, and a reshape that no strides can say. A transpose there
-is a copy of something that is stored. Before the operations, it is a view of their
-operands, and they are computed where the copy went. An image that is normalized and
-brought to channels first needs no memory but its result. Two groups with a transpose in
-between become one.
+A transpose is a view, but results are stored contiguously, and so are assigned values,
+operands of concatenations, and reshapes that no strides can express. There, a transpose
+copies a stored value. Before the operations, it is a view of their operands instead,
+and the operations write straight to the destination of the copy. An image that is
+normalized and brought to channels first needs no memory but its result. Two groups with
+a transpose in between become one.
 
     %1 = tgraph.reshape %0 : (tensor<32x16xf32>) -> tensor<4x8x2x8xf32>
     %2 = tgraph.transpose %1 {permutation = array<i64: 0, 2, 1, 3>} : ...
 
-Where a reshape lies in between, as where an image is divided into patches, the operands
-are reshaped, too, if a view can show that. Broadcasts, numbers and indices are made in
-the new shape.
+If there is a reshape in between, as when an image is divided into patches, the pass
+reshapes the operands, too, if this takes only views. It creates broadcasts, constants
+of one number, and iotas in the new shape.
 
 Needs: level 1, before fusion.
 Leaves: level 1.
-Does not: move transposes before operations whose results others read, or that may join
-the contraction or concatenation which they read, or where sizes are symbolic.
+Does not: move transposes before operations whose results have other readers, or which
+may be fused with the contraction or concatenation that they read; or handle symbolic
+sizes.
 """
 
 from dataclasses import dataclass
@@ -70,7 +71,7 @@ from .shared.reshaped import (
 
 @dataclass(frozen=True)
 class TGraphHoistTransposes(OptionalPass):
-    """Moves transposes before operations, so that these compute what is stored."""
+    """Moves transposes before elementwise operations, so that they are views."""
 
     name = "tgraph-hoist-transposes"
     LOWERS_PEAK = True
@@ -78,9 +79,9 @@ class TGraphHoistTransposes(OptionalPass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for block in tensor_blocks(op):
-            erase_unused(block)  # a dead reader would count
+            erase_unused(block)  # an unused reader would count as a use
             after = block.last_op
-            while after and (inner := after.prev_op):  # also what is put before
+            while after and (inner := after.prev_op):  # visits inserted operations, too
                 is_transpose = isinstance(inner, TransposeOp)
                 if not (is_transpose and _is_copied(inner) and _hoist(inner)):
                     after = inner
@@ -88,7 +89,7 @@ class TGraphHoistTransposes(OptionalPass):
 
 
 def _is_copied(op: TransposeOp) -> bool:
-    """Whether a transpose is stored, or computed with by elementwise operations."""
+    """Whether a reader requires a copy of the transpose, or is elementwise."""
     if op.outs or any(isinstance(size, Symbolic) for size in value_shape(op.result)):
         return False
     for use in op.result.uses:
@@ -109,8 +110,8 @@ def _is_copied(op: TransposeOp) -> bool:
 
 
 def _hoist(op: TransposeOp) -> bool:
-    """Computes what a transpose alone shows in the order in which it shows it; whether
-    there is something."""
+    """Moves `op` before the operations that compute its operand, if it is the only
+    reader. Returns whether it moved."""
     view: ViewOp = op
     before = op.inputs[0]
     if isinstance(before.owner, ReshapeOp) and not before.owner.outs:
@@ -129,16 +130,16 @@ def _hoist(op: TransposeOp) -> bool:
     op.result.replace_all_uses_with(made[-1].results[0])
     for old in dict.fromkeys((op, view, *reversed(members))):
         Rewriter.erase_op(old)
-    for value in read:  # a dead view would be another reader of what it views
+    for value in read:  # an unused view would count as a reader
         if isinstance(value.owner, ViewOp) and not value.uses:
             Rewriter.erase_op(value.owner)
     return True
 
 
 def _is_joined(value: SSAValue, read: dict[SSAValue, None]) -> bool:
-    """Whether what computes a value may be in a group with what reads it: a
-    contraction, or a reduction of something else that is read. What reads a
-    concatenation or a pad may be computed part by part."""
+    """Whether `value` may be computed together with its readers: in a group with a
+    contraction, or with a reduction of another value in `read`; or part by part, if it
+    is a concatenation or a pad."""
     if isinstance(value.owner, BroadcastInDimOp):
         source = value.owner.inputs[0].owner
         return isinstance(source, ReduceOp) and any(v in read for v in source.inputs)
@@ -146,8 +147,8 @@ def _is_joined(value: SSAValue, read: dict[SSAValue, None]) -> bool:
 
 
 def _seen(value: SSAValue, op: TransposeOp) -> list[TensorOp] | None:
-    """The operations that show a value as a transpose shows its operand, and as it is
-    reshaped before; None if there are none."""
+    """The views that reshape `value` to the operand's shape and transpose it as `op`
+    does; None if no view can reshape it."""
     shape = value_shape(op.inputs[0])
     made: list[TensorOp] = []
     if value_shape(value) != shape:

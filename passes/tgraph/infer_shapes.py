@@ -92,7 +92,7 @@ class TGraphInferShapes(OptionalPass):
 
 
 def _incomplete(block: Block) -> list[SSAValue]:
-    """The values whose type is known in part, in program order."""
+    """The tensors whose type is not completely known, in program order."""
     return [
         value
         for values in (block.args, *(op.results for op in block.ops))
@@ -127,7 +127,7 @@ def _same_types(op: Operation) -> list[tuple[SSAValue, SSAValue]]:
 
 
 class _Inference:
-    """The rules of one block's operations, applied until nothing new comes out."""
+    """Applies the rules of one block's operations until it reaches a fixed point."""
 
     def __init__(self, block: Block):
         self.block = block
@@ -156,7 +156,7 @@ class _Inference:
     def _apply(self, op: Operation) -> None:
         try:
             if any(self._equal(op, *pair) for pair in _same_types(op)):
-                return  # its values are new ones now; it is queued again
+                return  # its values were replaced; it is queued again
             if isinstance(op, TensorOp):
                 types = PartialTypes(
                     [tensor_type_of(value.type) for value in op.inputs], op.declared
@@ -167,9 +167,9 @@ class _Inference:
             raise LocatedError(f"{op.name}: {error}{self._origins(op)}", op) from None
 
     def _equal(self, op: Operation, first: SSAValue, second: SSAValue) -> bool:
-        """The two tensors, or variables' contents, have the same type.
+        """Gives two tensors, or contents of variables, the same type.
 
-        Returns whether that was news.
+        Returns whether a type changed.
         """
         pair = [tensor_type_of(value.type) for value in (first, second)]
         types = PartialTypes(pair, ())
@@ -184,7 +184,7 @@ class _Inference:
         done: set[SSAValue] = set()
         for index in sorted(types.changed):
             value = values[index]
-            if value in done:  # twice an operand; `op` is queued again
+            if value in done:  # the same operand again; `op` is queued again
                 continue
             done.add(value)
             old = tensor_type_of(value.type)
@@ -198,7 +198,7 @@ class _Inference:
             self._push(value)
 
     def _origins(self, op: Operation) -> str:
-        """Where the types that meet at `op` were inferred."""
+        """Notes on where the types that meet at `op` were inferred."""
         notes = [
             f"\n{place_of(origin) or '-'}: note: the type of {what} {index} was "
             f"inferred by {origin.name}"

@@ -16,15 +16,15 @@ The bytes of %a are free between its two readers. The pass counts live bytes as
 tgraph-bufferize will store them (analysis/memory_graph.py), and lowers the peak until
 plan-memory meets the budget (passes/tgraph/shared/fitting.py).
 planning/scheduling/residency.py chooses the values, and planning/scheduling/offload.py
-the times. As in XLA's
-memory-space assignment, a copy overlaps with operations that take at least as long,
-both estimated from types, unless there is too little memory for that.
+the times. As in XLA's memory-space assignment, a copy overlaps with operations that
+take at least as long, both estimated from types, unless there is too little memory for
+that.
 
-Without options, the budgets are what the module says of its target
-(dialects/target_memory.py): each memory that has copies to a larger one has its
-capacity as budget, less the bytes of arguments and results there, and its values go to
-the larger memory to which copies are the fastest. Copies that are not asynchronous stop
-all else.
+Without options, the budgets come from the module's description of its target
+(dialects/target_memory.py). The budget of a memory is its capacity, less the bytes of
+arguments and results there, if there are copies to a larger memory. Its values go to
+the larger memory with the fastest copies. No operation runs during a copy that is not
+asynchronous.
 
 The lifetime of a copy's operand ends, and that of its result starts, at the position of
 the copy. Copies run in parallel with other operations, in a queue of their own
@@ -40,7 +40,7 @@ Does not: move arguments, variables, and results, which are in the caller's memo
 argument can be placed on the other device instead); move saved contents of variables,
 concatenations in place, or values stored inside loops and branches; change functions
 whose operations have streams; limit the other device's arena; or fail if it misses the
-budget. It then leaves the lowest peak that it found.
+budget. In that case, the pass leaves the lowest peak that it found.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -122,7 +122,7 @@ class TGraphOffload(OptionalPass, Placing):
                     remark(text, func)
 
     def _routes(self, func: FuncOp) -> Iterator[tuple["_Route", int]]:
-        """From where to where values may move, and what may stay, in bytes."""
+        """Yields the routes of values, each with the budget in bytes of its source."""
         if self.budget is not None:
             budget = Budget(self.budget).bytes_allowed
             route = _Route(
@@ -149,17 +149,17 @@ class TGraphOffload(OptionalPass, Placing):
 
 @dataclass(frozen=True)
 class _Route:
-    """From one device to another and back."""
+    """The route of values from `device` to the device `to` and back."""
 
     device: str
     to: str
     alignment: int
     exact: bool
-    time: Callable[[int], int]  # nanoseconds, of a copy of so many bytes
-    is_beside: bool = True  # whether operations run at the same time
+    time: Callable[[int], int]  # bytes of a copy -> nanoseconds
+    is_beside: bool = True  # whether operations run during a copy
 
     def move(self, func: FuncOp, budgets: Peaks) -> None:
-        """Moves values, until at most so much is live."""
+        """Moves values until the live bytes of `device` meet its budget."""
         memory = memory_graph(func.body.block, self.alignment)
         moves = self._moves(memory, budgets[self.device])
         if not moves:
@@ -194,9 +194,9 @@ class _Route:
     def _copied(
         self, memory: MemoryGraph, moves: Sequence[Move]
     ) -> Iterator[tuple[int, Insertion]]:
-        """The copies for the moves, each with the task that it goes ahead of.
+        """Yields the copies for the moves, each with the task that it precedes.
 
-        Of those ahead of one task, the ones that make room come first.
+        If several copies precede a task, those that make room come first.
         """
         away: dict[int, SSAValue] = {}
         for move in moves:
@@ -242,14 +242,14 @@ class _Route:
 
 
 def _given(func: FuncOp, device: str) -> int:
-    """The bytes of arguments and results on a device: they are the caller's memory."""
+    """The bytes of arguments and results on `device`, which are the caller's memory."""
     types = (*func.function_type.inputs, *func.function_type.outputs)
     here = (tensor_type_of(t) for t in types if is_tensor(t) and device_of(t) == device)
     return sum(map(typical_bytes, here))
 
 
 def _movable(memory: MemoryGraph) -> Iterator[int]:
-    """The values that are what one operation has computed, and nothing else."""
+    """The values that a single operation has computed."""
     writer = {
         value: op
         for op, task in zip(memory.ops, memory.tasks, strict=True)
@@ -263,7 +263,7 @@ def _movable(memory: MemoryGraph) -> Iterator[int]:
 
 
 def _copy(source: SSAValue, device: str, value: SSAValue) -> DeviceCopyOp:
-    """A copy of what was computed for `value`."""
+    """A copy of `source` to `device`, with the location and name of `value`."""
     assert isinstance(value.owner, Operation)
     copy = DeviceCopyOp(source, on_device(tensor_type_of(source.type), device))
     copy.location = value.owner.location

@@ -12,19 +12,20 @@
     %n = tgraph.convert (%w >> row & 1)         : ... -> tensor<8x96xi1>
     %r = tgraph.select %n, %y, %zero            : tensor<8x96xf32>
 
-The backward pass of a relu, a dropout or a clipped value needs a comparison only, whose
-elements take a byte each. Eight of them take one byte along a dimension of eight, or
-along a part of one that eight divides. What reads the mask behind the peak computes it
-from the bits, usually in its own group. Every mask is the same, bit by bit.
+The backward pass of a relu, a dropout, or a clipped value needs only a mask, whose
+elements take a byte each. The pass packs eight elements into one byte, along a
+dimension whose size is a multiple of eight. Readers after the peak compute the mask
+from the bits, usually in their own group. The unpacked masks equal the original ones.
 
-The pass looks at masks that live across the peak of a block, in loops too. It packs
-them on a copy whose groups are taken apart, then fuses and schedules the copy again,
-and keeps it if the arenas take a hundredth less, in at most 3 % more time.
+The pass considers masks that are live across the peak of a block, also in loops. It
+packs them in a copy of the function whose groups are split into their operations, then
+fuses and schedules the copy again. It keeps the copy if the arenas take a hundredth
+less, in at most 3 % more time.
 
 Needs: level 1, in the order in which the program will run: after tgraph-schedule.
 Leaves: level 1.
-Does not: pack masks that no dimension of which eight divides, that are only broadcast
-behind the peak, or that a loop carries.
+Does not: pack masks without a dimension whose size is a multiple of eight, masks that
+are only broadcast after the peak, or masks that a loop carries.
 """
 
 from collections.abc import Sequence
@@ -77,13 +78,13 @@ from .shared.ungrouping import ungroup
 from .tiling.bytes import Lifetimes
 
 BITS = 8
-"""Of a byte."""
+"""The number of bits in a byte."""
 
 WORTH = 0.01
-"""Of the bytes, what has to be saved."""
+"""The share of the bytes that has to be saved."""
 
 LITTLE = 0.03
-"""Of a function's time, what packing may take: as much as slices."""
+"""The share of a function's time that packing may add, the same as for slices."""
 
 _BYTE = IntegerType(BITS, Signedness.UNSIGNED)
 
@@ -93,7 +94,7 @@ class TGraphPackMasks(OptionalPass, Placing):
     """Keeps masks across the peak as bits."""
 
     name = "tgraph-pack-masks"
-    IDEMPOTENT = False  # the peak is somewhere else
+    IDEMPOTENT = False  # the peak moves
     LOWERS_PEAK = True
     TOPIC = "recomputation"
 
@@ -138,14 +139,14 @@ class TGraphPackMasks(OptionalPass, Placing):
 
 @dataclass(frozen=True)
 class _Masks:
-    """What lives across the peak of a block, and what runs from there on."""
+    """Masks that are live across the peak of a block, and the operations from it on."""
 
     values: Sequence[SSAValue]
     behind: frozenset[Operation]
 
 
 def _crossing(block: Block, alignment: int) -> _Masks | None:
-    """The masks across the peak, if packing them could be worth it."""
+    """The masks that are live across the peak; None if they are too small."""
     if not is_static_block(block):
         return None
     made = [op for op in block.ops if any(map(_is_mask, op.results))]
@@ -179,8 +180,8 @@ def _crossing(block: Block, alignment: int) -> _Masks | None:
 
 
 def _is_read_whole(use: Use) -> bool:
-    """Whether a mask is read for one element each, rather than broadcast: one that is
-    broadcast would be stored again for that."""
+    """Whether a mask is read element by element rather than broadcast. To broadcast it,
+    the unpacked mask would be stored again."""
     if isinstance(use.operation, FusionOp):
         argument = use.operation.body.block.args[use.index]
         return any(map(_is_read_whole, argument.uses))
@@ -195,14 +196,14 @@ def _is_mask(value: SSAValue) -> bool:
 
 
 def _dimension(shape: Shape) -> int | None:
-    """Along which a mask is packed: along one of eight if there is one, as it need not
-    be divided."""
+    """The dimension along which to pack a mask: one of size eight if there is one,
+    because it need not be split. None if no size is a multiple of eight."""
     fits = [n for n, size in enumerate(shape) if size and size % BITS == 0]
     return min(fits, key=lambda n: (shape[n] != BITS, n), default=None)
 
 
 def _packed(block: Block, masks: _Masks) -> int:
-    """Packs masks; returns how many."""
+    """Packs masks. Returns their number."""
     renamed = ungroup(block)
     count = 0
     for result in masks.values:
@@ -223,7 +224,8 @@ def _packed(block: Block, masks: _Masks) -> int:
 def _written(
     mask: SSAValue, before: Operation, bits: SSAValue | None = None
 ) -> SSAValue:
-    """The bits of a mask, or the mask of its bits, computed before an operation."""
+    """Packs `mask` before the operation `before`, or, given its `bits`, unpacks them
+    there. Returns the new value."""
     type = tensor_type_of(mask.type)
     shape = shape_of(type)
     along = _dimension(shape)

@@ -86,7 +86,7 @@ class TGraphPlaceDevices(OptionalPass, GroupDevices):
 
 
 def _check_known(placement: DevicePlacement, known: tuple[str, ...]) -> None:
-    """Refuses whatever is on, or is to be returned on, another device."""
+    """Raises `LocatedError` if a value is on, or is returned on, an unknown device."""
     func = placement.func
     places = [
         *((op.name, op, device) for op, device in placement.runs_on.items()),

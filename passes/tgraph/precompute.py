@@ -109,9 +109,9 @@ def _bytes(value: SSAValue) -> int:
 
 
 def _fold_constants(block: Block, limit: int) -> None:
-    """Computes operations on constants alone, where all values have `limit` bytes.
+    """Computes operations on constants whose values all have at most `limit` bytes.
 
-    An elementwise operation on constants of one number each is computed on that number.
+    An elementwise operation on constants of one number each is computed on the numbers.
     """
     constant: dict[SSAValue, TensorOp] = {}
     for op in block.ops:
@@ -119,8 +119,8 @@ def _fold_constants(block: Block, limit: int) -> None:
             if all(value in constant for value in op.inputs):
                 constant[op.result] = op
     if all(map(_costs_nothing, constant.values())):
-        return  # before NumPy is imported
-    known: dict[SSAValue, Array] = {}  # of rank 0 where all elements are one number
+        return  # without importing NumPy
+    known: dict[SSAValue, Array] = {}  # of rank 0 if all elements are equal
     for op in constant.values():
         if any(value not in known for value in op.inputs):
             continue
@@ -140,7 +140,8 @@ def _costs_nothing(op: TensorOp) -> bool:
 
 
 def _evaluate(op: TensorOp, inputs: "Sequence[Array]", limit: int) -> "Array | None":
-    """The result's elements, or one number for all; None where that is not small."""
+    """The result's elements, or one number if all are equal; None if they exceed
+    `limit` bytes or cannot be computed."""
     import numpy as np
 
     from ...dialects.dtypes import constant, numpy_dtype
@@ -183,7 +184,7 @@ def _split(module: ModuleOp, func: FuncOp, block: Block) -> None:
     attributes = argument_attributes(func)
     _check_parameters(func, block, attributes)
     chosen = _worth_precomputing(parameter_values(func, block), block)
-    erase_unused(block)  # a dead reader would ask for its operands
+    erase_unused(block)  # an unused reader would require its operands
     frontier = _frontier(block, chosen)
     if not frontier:
         return
@@ -218,7 +219,7 @@ def _split(module: ModuleOp, func: FuncOp, block: Block) -> None:
 
 
 def _device(op: Operation | Block) -> Attributes:
-    """The device or group that an operation asks for, before devices are placed."""
+    """The attributes that name an operation's device or group, before placement."""
     if not isinstance(op, Operation):
         return {}
     return {n: op.attributes[n] for n in (DEVICE, GROUP) if n in op.attributes}
@@ -246,9 +247,9 @@ def _check_parameters(
 
 
 def _worth_precomputing(parameters: set[SSAValue], block: Block) -> set[SSAValue]:
-    """Values computed from parameters that are no larger than these together."""
+    """The values that take no more bytes than the parameters they are computed from."""
     chosen: set[SSAValue] = set()
-    sizes: dict[SSAValue, int] = {  # of the parameters that a value is made of
+    sizes: dict[SSAValue, int] = {  # of the parameters that a value depends on
         value: _bytes(value) for value in block.args if value in parameters
     }
     for op in block.ops:
@@ -266,7 +267,7 @@ def _worth_precomputing(parameters: set[SSAValue], block: Block) -> set[SSAValue
 
 
 def _frontier(block: Block, chosen: set[SSAValue]) -> list[SSAValue]:
-    """The chosen values that are read by what stays, in program order."""
+    """The chosen values that the remaining operations read, in program order."""
     needed: set[SSAValue] = set()
     for op in reversed(list(block.ops)):
         moves = bool(op.results) and chosen.issuperset(op.results)

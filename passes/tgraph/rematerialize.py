@@ -14,21 +14,21 @@
 The bytes of %a are free between its two readers. The pass counts live bytes as
 tgraph-bufferize will store them (analysis/memory_graph.py). It recomputes operations
 whose results occupy many bytes for many steps and take little time to compute
-(planning/scheduling/rematerialization.py, analysis/cost.py), or whole chains of them if
-their operands are gone too. A value without an earlier reader is only computed later,
+(planning/scheduling/rematerialization.py, analysis/cost.py), or chains of them if their
+operands are no longer live. A value without an earlier reader is only computed later,
 not twice. Remarks report the recomputed operations and their cost.
 
-With a budget, the pass lowers the peak until plan-memory meets the budget, as far as
-devices are known (passes/tgraph/shared/fitting.py). With `exact`, for small functions,
-it searches for the fastest order with constraint programming, as Checkmate does.
-Without a budget, as in the default sequence, the pass lowers the peak as far as
-`max-slowdown` allows, and recomputes what is cheap, such as activations,
-normalizations, and masks: in the function's block, then in the loops and branches at
-the peak, each of which may take so much longer. Arenas are then never larger than
-before.
+With a budget, the pass lowers the peak until plan-memory meets the budget on each
+device (passes/tgraph/shared/fitting.py) or, before devices are placed, until the live
+bytes do. With `exact`, for small functions, it searches for the fastest order with
+constraint programming, as Checkmate does. Without a budget, as in the default sequence,
+the pass lowers the peak as far as `max-slowdown` allows, and recomputes what is cheap,
+such as activations, normalizations, and masks. It starts with the function's block and
+goes on with the loops and branches at the peak, each of which may take longer by the
+same share. Arenas never grow.
 
-Of other dialects' operations, it recomputes those in destination style that work
-element by element, such as linalg's.
+Of the operations of other dialects, the pass recomputes destination-style operations
+that work element by element, such as linalg's.
 
 Needs: level 1, after `cse`, which would merge the operands of recomputed operations,
 and after tgraph-eliminate-assigns and tgraph-fuse, which decide what is stored.
@@ -36,7 +36,7 @@ Preferably after tgraph-schedule.
 Leaves: level 1.
 Does not: recompute loops, branches, or operations that write variables, results, or
 concatenations in place; change functions whose operations have streams; or fail if it
-misses the budget. It then leaves the lowest peak that it found.
+misses the budget. In that case, the pass leaves the lowest peak that it found.
 """
 
 from collections import Counter
@@ -68,15 +68,15 @@ from .shared.fitting import Peaks, PlannedBytes, fit, is_static_block, live_peak
 from .shared.streams import has_streams
 
 LITTLE = 0.03
-"""Of a function's time, what may be computed again for lower peaks alone: as much as
-slices may take. Of a step of MobileNetV2 (2 % 42,416,640 bytes, 3 % 34,604,800), it
-measured 0.8 %."""
+"""The share of a function's time that recomputation may add without a budget, as for
+slices. A step of MobileNetV2 takes 42,416,640 bytes with 2 %, and 34,604,800 with 3 %
+(0.8 % measured)."""
 
 WORTH = 0.01
-"""Of the live bytes, what has to be saved for that."""
+"""The share of the live bytes that recomputation without a budget has to save."""
 
 ROUNDS = 4
-"""In which loops and branches are lowered: others are then at the peak."""
+"""The largest number of rounds that lower the loops and branches at the peak."""
 
 
 @dataclass(frozen=True)
@@ -123,9 +123,8 @@ class TGraphRematerialize(OptionalPass, TimeLimit, Placing):
                     self._fit(func, Budget(self.budget).bytes_allowed)
 
     def _lower_at_little_cost(self, func: FuncOp) -> None:
-        """Brings the peaks of the function's block, then of those in its loops and
-        branches as low as they go within `max_slowdown`, where that lowers the
-        function's."""
+        """Lowers the peak of the function's block, then of blocks in its loops and
+        branches, as far as `max_slowdown` allows and where that lowers the arenas."""
         planned = PlannedBytes(self)
         before = self._lower_function(func, planned)
         done: set[Block] = set()
@@ -152,8 +151,8 @@ class TGraphRematerialize(OptionalPass, TimeLimit, Placing):
             done.update(blocks)
 
     def _lower_function(self, func: FuncOp, planned: PlannedBytes) -> int | None:
-        """Lowers the peak of the function's block; returns the bytes that the function
-        takes, if they have been measured."""
+        """Lowers the peak of the function's block. Returns the bytes of the function's
+        arenas, or None if they have not been planned."""
         memory, order = self._cheap_order(func.body.block)
         if order is None:
             return None
@@ -163,7 +162,7 @@ class TGraphRematerialize(OptionalPass, TimeLimit, Placing):
             _explain(memory, order, func.body.block)
         memory.reorder(order)
         after = planned.of_all(func)
-        # Less than what no plan of the original does without, or than its own plan.
+        # Every plan of the original takes at least these bytes.
         least = live - self._in_results(func) - len(memory.sizes) * self.alignment
         if after > least:
             before = planned.of_all(original, memory.storage)
@@ -175,7 +174,7 @@ class TGraphRematerialize(OptionalPass, TimeLimit, Placing):
         return after
 
     def _lower_cheaply(self, block: Block) -> bool:
-        """Lowers the peak of a block; whether it can be lowered."""
+        """Lowers the peak of a block. Returns whether it could."""
         memory, order = self._cheap_order(block)
         if order is not None:
             _explain(memory, order, block)
@@ -183,8 +182,8 @@ class TGraphRematerialize(OptionalPass, TimeLimit, Placing):
         return order is not None
 
     def _cheap_order(self, block: Block) -> tuple[MemoryGraph, Sequence[int] | None]:
-        """An order in which less is live at the peak, if there is one within
-        `max_slowdown`."""
+        """The memory graph of `block`, and an order with a lower peak within
+        `max_slowdown`, or None if there is none."""
         memory = memory_graph(block, self.alignment)
         nanoseconds = times(memory.ops)
         costs = _costs(memory, nanoseconds)
@@ -196,9 +195,9 @@ class TGraphRematerialize(OptionalPass, TimeLimit, Placing):
         return memory, order if lower <= (1 - WORTH) * live else None
 
     def _above(self, block: Block, limits: Peaks) -> Iterator[tuple[Block, Peaks]]:
-        """The blocks of loops and branches while which more is live than the limits of
-        the block around them; with limits of their own that would do. A block comes
-        before those inside of it, and may be changed in between."""
+        """Yields the blocks of loops and branches during which more than `limits` is
+        live in `block`, each with limits of its own that would suffice. A block comes
+        before the blocks inside it, and the caller may change it in between."""
         memory = memory_graph(block, self.alignment)
         order = range(len(memory.ops))
         live = {
@@ -219,14 +218,14 @@ class TGraphRematerialize(OptionalPass, TimeLimit, Placing):
                     yield from self._above(inner, inside)
 
     def _in_results(self, func: FuncOp) -> int:
-        """The most bytes that may lie in the memory of results."""
+        """The largest number of bytes that may lie in the memory of results."""
         if not self.reuse_outputs:
             return 0
         types = filter(is_tensor, func.function_type.outputs)
         return sum(map(typical_bytes, map(tensor_type_of, types)))
 
     def _allowed(self, times: Sequence[int]) -> float:
-        """Nanoseconds that repetitions may take."""
+        """The nanoseconds that recomputation may take."""
         share = self.max_slowdown
         if share is None:
             share = inf if self.budget is not None else LITTLE
@@ -239,14 +238,14 @@ class TGraphRematerialize(OptionalPass, TimeLimit, Placing):
                 remark(change_of_peak(device, before[device], peak, budget), func)
 
     def _lower(self, func: FuncOp, budgets: Peaks) -> None:
-        """Computes values again, until at most so much is live on each device: in the
-        function's block, then in those of its loops and branches."""
+        """Recomputes values until the live bytes of each device meet its budget: in the
+        function's block, then in the blocks of its loops and branches."""
         self._lower_to(func.body.block, budgets)
         for block, limits in self._above(func.body.block, budgets):
             self._lower_to(block, limits)
 
     def _lower_to(self, block: Block, limits: Peaks) -> None:
-        """The same for a block."""
+        """Recomputes values of a block until the live bytes meet its limits."""
         memory = memory_graph(block, self.alignment)
         nanoseconds = times(memory.ops)
         costs = _costs(memory, nanoseconds)
@@ -255,7 +254,7 @@ class TGraphRematerialize(OptionalPass, TimeLimit, Placing):
         for device, graph in memory.graphs.items():
             if before[device] > (limit := limits.get(device, before[device])):
                 if self.exact:
-                    # Here, because it needs OR-tools.
+                    # Imported here, because it needs OR-tools.
                     from ...planning.scheduling.exact_rematerialization import fewest
 
                     try:
@@ -271,7 +270,7 @@ class TGraphRematerialize(OptionalPass, TimeLimit, Placing):
 
 
 def _costs(memory: MemoryGraph, times: Sequence[int]) -> Sequence[int | None]:
-    """The time of each operation that may be repeated; None for the others."""
+    """The nanoseconds of each operation that may be repeated; None for the others."""
     kept = set(memory.kept)
     joined = parts(memory.storage.block)
     return [
@@ -286,7 +285,8 @@ def _costs(memory: MemoryGraph, times: Sequence[int]) -> Sequence[int | None]:
 
 
 def _may_be_repeated(op: Operation) -> bool:
-    """Of other dialects, what works element by element: other times are not known."""
+    """Whether `op` can be recomputed. In other dialects, only elementwise operations
+    can: the times of others are not known."""
     if isinstance(op, TensorOp):
         return not isinstance(op, RegionOp) and not op.outs
     return bool(destinations_of(op)) and bool(overwritable(op))
@@ -312,7 +312,7 @@ def _explain(memory: MemoryGraph, order: Sequence[int], block: Block) -> None:
 
 
 def change_of_peak(device: str | None, before: int, after: int, budget: int) -> str:
-    """In words, for a remark. Bytes."""
+    """Text for a remark about peaks, which are in bytes."""
     where = f" on {device}" if device else ""
     text = f"the peak{where} goes from {before} to {after} bytes"
     return text if after <= budget else f"{text}, {after - budget} above the budget"

@@ -13,15 +13,17 @@ In a recurrent network, one or two operations compute many of these values, such
 derivatives of the gates, from the others. The pass no longer stacks them. Each
 iteration of the backward loop recomputes them instead, with bitwise identical results:
 
- * values that follow from the others elementwise, repeated or under another shape;
- * values that follow so from narrower ones, such as the scores of all pairs of states
-   from the states: the loop stacks these instead, if they have a fourth of the bytes;
- * what the first loop is given, and the part of it that iteration i takes, such as the
-   weights of a layer, if the part's place is a linear function of i;
- * integers that are linear functions of i themselves;
- * the values that one iteration passes to the next, if the loop also stacks them as the
-   next iteration's inputs. If the second loop begins with the last row, it carries that
-   row.
+ * values that follow from the others by elementwise operations, broadcasts, and
+   reshapes;
+ * values that follow in this way from narrower values, such as the scores of all pairs
+   of states from the states: the loop stacks the narrower values instead, if they take
+   at most a fourth of the bytes;
+ * tensors that the first loop only reads, and slices of them, such as the weights of
+   layer i, if the place of the slice is a linear function of i;
+ * integers that are linear functions of i;
+ * values that one iteration passes to the next, if the loop also stacks the values that
+   each iteration starts with. The second loop must begin with the last row. It then
+   carries the row.
 
 An iteration of an unrolled loop stacks several rows. Each of them counts as a stack of
 its own if the other loop reads them one by one (shared/unrolled.py).
@@ -31,7 +33,7 @@ the last row. The row index may be any linear function of the counter.
 
 Needs: level 1, after `cse` and before tgraph-fuse.
 Leaves: level 1.
-Does not: handle stacks that anything but slices in a later loop reads, or repeat more
+Does not: handle stacks with readers other than slices in later loops, or recompute more
 than a few operations for a value.
 """
 
@@ -81,14 +83,13 @@ from .shared.loops import rewrite_loops
 from .shared.unrolled import place_at, put_row, row_by_row
 
 MOST = 4
-"""Operations that are repeated for a value, at most."""
+"""The largest number of elementwise operations to recompute for a value."""
 
 NARROW = 4
-"""Times the bytes of values that are stacked instead, a value has that follows from
-them."""
+"""How many times larger a value must be than the narrower values that replace it."""
 
 FEW = 4
-"""Rows of a stack that is worth less than what a loop carries instead."""
+"""The fewest rows of a stack that is worth replacing by a value that a loop carries."""
 
 
 @dataclass(frozen=True)
@@ -105,13 +106,13 @@ class TGraphRematerializeScanResiduals(OptionalPass):
 
 
 class _Reader(NamedTuple):
-    """A slice, in another loop, of what a loop has stacked."""
+    """A slice, in another loop, of a stack."""
 
     slice: DynamicSliceOp
 
     @property
     def loop(self) -> WhileOp:
-        """Loops that are given more are made anew."""
+        """The loop around the slice. Loops that get more operands are replaced."""
         loop = self.slice.parent_op()
         assert isinstance(loop, WhileOp)
         return loop
@@ -122,7 +123,8 @@ class _Reader(NamedTuple):
         return self.slice.parent
 
     def row(self) -> Linear | None:
-        """The row that it takes in each iteration, if that is all of one."""
+        """The row that the slice reads in each iteration; None if it does not read one
+        whole row at a linear function of the counter."""
         counted = counter(self.loop)
         whole = shape_of(tensor_type_of(self.slice.inputs[0].type))
         row = shape_of(tensor_type_of(self.slice.result.type))
@@ -135,7 +137,7 @@ class _Reader(NamedTuple):
         return value in self.loop.inputs[: len(self.loop.res)]
 
     def can_have(self, leaves: Mapping[SSAValue, "_Leaf"]) -> bool:
-        """Whether it can have what values are by the row that it takes."""
+        """Whether the loop can have `leaves`, which are functions of the row."""
         row, counted = self.row(), counter(self.loop)
         if row is None or counted is None:
             return False
@@ -151,7 +153,8 @@ class _Reader(NamedTuple):
         return True
 
     def part(self, part: "_Part", type: Attribute) -> SSAValue:
-        """A part of another tensor, of a type; the loop is given it if it is not."""
+        """Inserts a slice of a tensor, reshaped to `type`. The loop gets the tensor as
+        an operand if it does not have it yet."""
         whole = given(self.slice, part.whole)
         if part.sizes == shape_of(tensor_type_of(whole.type)):
             return self.shaped(whole, type)
@@ -164,13 +167,13 @@ class _Reader(NamedTuple):
         return self.shaped(self.insert(slice), type)
 
     def shaped(self, value: SSAValue, type: Attribute) -> SSAValue:
-        """The same elements in a type's shape."""
+        """Returns `value`, reshaped to `type`."""
         if type == value.type:
             return value
         return self.insert(ReshapeOp([value], result_types=[type]))
 
     def number(self, place: Linear, type: Attribute) -> SSAValue:
-        """What is linear in the row that it takes, of a type."""
+        """Inserts the value of `place` at the slice's row, broadcast to `type`."""
         number = place_at(place, self.slice.inputs[1], self.slice)
         how = {"broadcast_dimensions": ints(())}
         return self.insert(
@@ -178,7 +181,7 @@ class _Reader(NamedTuple):
         )
 
     def like(self, op: TensorOp, operands: Sequence[SSAValue]) -> SSAValue:
-        """What an operation computes of other operands."""
+        """Inserts a copy of `op` with other operands."""
         types, properties = [op.results[0].type], op.properties
         new = op.__class__.create(
             operands=operands, result_types=types, properties=properties
@@ -198,30 +201,30 @@ class _Reader(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """A slice of a tensor outside, its place linear in a number."""
+    """A slice of a tensor outside of a loop, at linear functions of a number."""
 
     whole: SSAValue
     starts: Sequence[Linear]
     sizes: Shape
 
     def of(self, number: Linear) -> "_Part":
-        """By the number that this one is linear in."""
+        """The part with `number` in place of the variable of its starts."""
         return self._replace(starts=[start.of(number) for start in self.starts])
 
 
 _Leaf: TypeAlias = _Part | Linear
-"""What a value is, by the number of an iteration or of a row."""
+"""A value as a function of the number of an iteration or of a row."""
 
 
 class _Residuals:
-    """What a loop stacks, and what of it follows from the rest."""
+    """The values that a loop stacks, some of which follow from the others."""
 
     def __init__(self, loop: WhileOp, counted: Counter):
         self.loop, self.counted = loop, counted
-        self.kept: dict[SSAValue, _Part] = {}  # where values are stacked
+        self.kept: dict[SSAValue, _Part] = {}  # the rows that hold values
 
     def have_computed(self, stack: Stack) -> bool:
-        """Has those who read a stack compute its rows; whether they can."""
+        """Makes the readers of `stack` compute its rows. Returns whether they can."""
         (put,), whole = stack.puts, self.loop.res[stack.number]
         readers = _readers(whole)
         is_row = put.shape[0] == 1
@@ -250,7 +253,7 @@ class _Residuals:
         if narrow:
             for value in narrow:
                 self._stack(value, put)
-            for value in (*leaves, *narrow):  # of the loop as it is now
+            for value in (*leaves, *narrow):  # in the loop as it is now
                 leaf = self._leaf(value)
                 assert leaf is not None
                 of_row[value] = leaf.of(iteration)
@@ -259,7 +262,7 @@ class _Residuals:
         return True
 
     def _is_kept(self, leaf: _Leaf, stack: SSAValue) -> bool:
-        """Whether a tensor takes no more than the stack if it is kept instead."""
+        """Whether keeping `leaf` takes no more bytes than keeping `stack`."""
         if isinstance(leaf, Linear) or leaf in self.kept.values():
             return True
         types = tensor_type_of(leaf.whole.type), tensor_type_of(stack.type)
@@ -267,7 +270,7 @@ class _Residuals:
         return _is_anyhow_there(leaf.whole) or bytes <= instead
 
     def _stack(self, value: SSAValue, put: Put) -> None:
-        """Has the loop stack a value as it stacks another one."""
+        """Makes the loop stack `value` in the same rows as `put` does."""
         type, number = tensor_type_of(value.type), len(self.loop.res)
         row = (1, *type.get_shape())
         stack = with_shape(type, (value_shape(put.update.result)[0], *row[1:]))
@@ -294,8 +297,9 @@ class _Residuals:
         leaves: dict[SSAValue, _Leaf],
         narrow: dict[SSAValue, None],
     ) -> Sequence[TensorOp] | None:
-        """The operations that compute what is put from leaves, which it finds, and from
-        narrower values, in order."""
+        """The operations, in order, that compute the value of `put` from leaves and
+        narrower values, which this function adds to `leaves` and `narrow`. None if
+        there are too many, or other operations."""
         found: dict[TensorOp, None] = {}
 
         def visit(value: SSAValue) -> bool:
@@ -329,7 +333,7 @@ class _Residuals:
         return self.kept.get(value) or self._given(value)
 
     def _given(self, value: SSAValue) -> _Part | None:
-        """What a value is of what the loop is given: all of it, or a part."""
+        """`value` as all or a part of a tensor that the loop only reads, or None."""
         if isinstance(value, BlockArgument):
             shape = shape_of(tensor_type_of(value.type))
             whole = self.loop.inputs[value.index]
@@ -349,9 +353,9 @@ class _Residuals:
         return _Part(self.loop.inputs[argument.index], starts, sizes)
 
     def have_carried(self, stack: Stack) -> bool:
-        """Has those who read a stack, from the last row on, carry the row; whether they
-        can, as what an iteration leaves to the next one is stacked as what that begins
-        with, too."""
+        """Makes a loop that reads `stack` from the last row on carry the row. Returns
+        whether it can: each row must be the value with which the next iteration
+        begins, and the loop must stack the values with which its iterations begin."""
         (put,), whole, trips = (
             stack.puts,
             self.loop.res[stack.number],
@@ -379,8 +383,8 @@ class _Residuals:
         return True
 
     def _begun(self, value: SSAValue) -> tuple[int, _Part] | None:
-        """The result of the loop that a value becomes, and where is stacked what that
-        is before."""
+        """The number of the carried value that `value` becomes, and the stack of this
+        carried value at the start of each iteration; None if there is no such stack."""
         for use in value.uses:
             assign = use.operation
             if isinstance(assign, AssignOp) and isinstance(
@@ -415,13 +419,13 @@ def _rewritten(loop: WhileOp) -> WhileOp:
         loop,
         passed=True,
     )
-    for block in filter(None, blocks):  # several readers compute the same
+    for block in filter(None, blocks):  # several readers compute the same values
         cse(block)
     return residuals.loop
 
 
 def _is_anyhow_there(value: SSAValue) -> bool:
-    """Whether a tensor is a part of the caller's memory."""
+    """Whether `value` is a view of the caller's memory."""
     op = value.owner
     if isinstance(op, ViewOp) and not op.outs:
         return _is_anyhow_there(op.inputs[0])
@@ -433,7 +437,7 @@ def _bytes(value: SSAValue) -> int:
 
 
 def _readers(stack: SSAValue) -> Sequence[_Reader]:
-    """All that reads a stack; none if that is not slices in loops alone."""
+    """The readers of a stack; empty if some are not slices in loops."""
     return [_Reader(slice) for slice in row_slices(stack) or ()]
 
 
@@ -443,7 +447,8 @@ def _compute(
     chain: Sequence[TensorOp],
     leaves: Mapping[SSAValue, _Leaf],
 ) -> None:
-    """Computes what is read of a stack from its leaves, given by the row."""
+    """Replaces the row that `reader` reads by `value`, computed from `leaves`, which
+    are functions of the row."""
     new = {
         leaf: reader.number(place, leaf.type)
         if isinstance(place, Linear)
@@ -456,8 +461,8 @@ def _compute(
 
 
 def _carry(readers: Sequence[_Reader], last: SSAValue, before: _Part) -> None:
-    """Has the loop of these carry what it reads, first `last`, then what `before` is by
-    the row that it has read in the iteration before."""
+    """Makes the loop of `readers` carry the row that they read: first `last`, then
+    `before`, a function of the row that the preceding iteration read."""
     loop = extended(readers[0].loop, [last], ())
     number = len(loop.res) - 1
     variable = loop.body.block.args[number]

@@ -1,4 +1,4 @@
-"""`tgraph-reroll-loops`: one loop of an unrolled loop and the iterations after it.
+"""`tgraph-reroll-loops`: merges an unrolled loop and the iterations after it.
 
     %w0 = tgraph.slice %w ...                   // rows 0 to 94 of a tensor<96x8x8xf32>
     %0:3 = tgraph.while %zero, %x, %s, %w0 ...  // i = 0, 1, ... 18
@@ -15,11 +15,11 @@ some rows, with the remaining iterations after it. Later passes look for loops o
 rows: they keep, recompute, and update row by row. This pass makes one loop of all
 iterations, each with one row (loop rerolling).
 
-The pass finds the first iteration in the body, as what leads to rows that are put next
-to each other. It computes the others symbolically, with the values of the one before,
-and looks for each operation among those of the body and, for the remaining iterations,
-among those after the loop. Every element is computed from the same elements as before,
-so results are bitwise identical.
+The pass finds the first iteration in the body: the operations that compute the first of
+several adjacent rows. It computes each further iteration symbolically, from the values
+of the preceding one. It looks for the operations of an iteration in the body or, for
+the remaining iterations, after the loop. Every element is computed from the same
+elements as before, so results are bitwise identical.
 
 Needs: level 1, after tgraph-unroll-loops.
 Leaves: level 1, canonical.
@@ -60,7 +60,7 @@ from .shared.unrolled import (
 
 @dataclass(frozen=True)
 class TGraphRerollLoops(OptionalPass):
-    """Makes one loop of an unrolled loop and the iterations after it."""
+    """Merges an unrolled loop and the iterations after it into one loop."""
 
     name = "tgraph-reroll-loops"
     TOPIC = "loops"
@@ -92,8 +92,8 @@ def _is_candidate(loop: WhileOp) -> bool:
 
 
 def _take_in_constants(loop: WhileOp) -> None:
-    """Has the body compute with numbers that the loop is given: operations after the
-    loop do so, and are simpler."""
+    """Replaces constants of one number that the loop receives by constants in its body,
+    as in the operations after the loop."""
     for number in range(len(loop.res), len(loop.inputs)):
         constant = unshaped(loop.inputs[number]).owner
         if not isinstance(constant, ConstantOp) or constant.splat is None:
@@ -127,7 +127,7 @@ def _rerolled(loop: WhileOp) -> WhileOp:
 
 
 def _joined(body: Body, remaining: Remaining) -> WhileOp:
-    """One loop of all iterations, each with one row."""
+    """Makes the loop compute all iterations, one row each. Returns the loop."""
     loop, block = body.loop, body.block
     assert block.first_op is not None
     ends = remaining.uses_of_ends()
@@ -169,14 +169,14 @@ def _joined(body: Body, remaining: Remaining) -> WhileOp:
 
 
 def _loop_of(op: Operation) -> WhileOp:
-    """The loop in whose body an operation is; loops that are extended are made anew."""
+    """The loop whose body contains `op`. Loops that are extended are replaced."""
     loop = op.parent_op()
     assert isinstance(loop, WhileOp)
     return loop
 
 
 def _read_end(use: Use, value: SSAValue) -> None:
-    """Has a use read what the loop leaves."""
+    """Replaces the operand of `use` by the loop's result `value`, perhaps reshaped."""
     op, index = use.operation, use.index
     type = op.operands[index].type
     if value.type != type:
@@ -188,7 +188,7 @@ def _read_end(use: Use, value: SSAValue) -> None:
 
 
 def _count(loop: WhileOp, number: int, trips: int) -> None:
-    """Has a loop run so often, by what it carries under a number."""
+    """Makes `loop` run `trips` iterations. `number` is that of its counter."""
     block = loop.condition.block
     end = block.last_op
     assert end is not None

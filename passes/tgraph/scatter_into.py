@@ -17,12 +17,12 @@ is still computed for them, but not kept for the addition.
     %1 = tgraph.add %0, %row : tensor<1x64xf32>
     %2 = tgraph.dynamic_update_slice %y, %1, %i, %c0 : ...
 
-The pass also treats a loop that starts with zeros and adds to different rows in each
+The pass also handles a loop that starts with zeros and adds to different rows in each
 iteration: the loop then stacks the rows without an addition.
 
-The pass applies where no element is hit twice, so that the sums are unchanged (zeros
-may change sign): there is one slice, or the slices are of rows 0, 1, 2, ..., as a
-diagonal is, and where %y has no other reader.
+The pass applies if %y has no other reader and the scatter updates no element twice, so
+that the sums are unchanged (zeros may change sign). This holds for a single slice, and
+for slices in rows 0, 1, 2, ..., as on a diagonal.
 
 Needs: level 1, before fusion.
 Leaves: level 1.
@@ -109,8 +109,8 @@ def _is_zero(value: SSAValue) -> bool:
 
 
 def _is_stacked(scatter: DynamicUpdateSliceOp, value: SSAValue) -> bool:
-    """Whether the rows of a value that others are added to are zeros still, as no
-    iteration of a loop adds to the same."""
+    """Whether the rows of `value` that `scatter` adds to are still zeros, because each
+    iteration of a loop adds to other rows."""
     loop, read = scatter.parent_op(), _scattered(value)[0].owner
     if not isinstance(loop, WhileOp) or not isinstance(read, ReadOp):
         return False
@@ -132,14 +132,15 @@ def _is_stacked(scatter: DynamicUpdateSliceOp, value: SSAValue) -> bool:
 def _slice(
     update: DynamicUpdateSliceOp, loop: WhileOp, counted: Counter
 ) -> Sequence[tuple[Linear, int]]:
-    """Where a slice begins and how long it is in each dimension, if that is known."""
+    """The start and the size of a slice in each dimension; empty if unknown."""
     sizes = shape_of(tensor_type_of(update.inputs[1].type))
     starts = places(update, loop, counted)
     return () if starts is None else list(zip(starts, sizes, strict=True))
 
 
 def _scattered(value: SSAValue) -> tuple[SSAValue, Sequence[DynamicUpdateSliceOp]]:
-    """What slices are put into, or added to, and what puts them there."""
+    """The tensor that a chain of slice updates and additions of slices starts from, and
+    these updates."""
     op = value.owner
     if isinstance(op, DynamicUpdateSliceOp):
         begun, updates = _scattered(op.inputs[0])
@@ -158,7 +159,7 @@ def _orders(add: AddOp) -> Sequence[Sequence[SSAValue]]:
 
 
 def _added(add: AddOp, update: DynamicUpdateSliceOp, into: SSAValue) -> SSAValue:
-    """The sum of what is written and what is there."""
+    """The sum of the slice that `update` writes and the same slice of `into`."""
     _, rows, *starts = update.inputs
     old = DynamicSliceOp(
         [into, *starts],
@@ -174,8 +175,8 @@ def _added(add: AddOp, update: DynamicUpdateSliceOp, into: SSAValue) -> SSAValue
 
 
 def _hits_once(scatter: ScatterOp) -> bool:
-    """Whether no element is added to twice: there is one slice in each batch, or each
-    is of another place along a dimension, as an entry of the index vectors counts."""
+    """Whether `scatter` updates no element twice: it has one slice in each batch, or an
+    entry of its index vectors counts, so that slices differ along a dimension."""
     indices, vector_dim = scatter.inputs[1], scatter.index_vector_dim.value.data
     if not is_static(tensor_type_of(indices.type)):
         return False

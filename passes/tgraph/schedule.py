@@ -20,8 +20,8 @@ If several devices run in parallel, a new order may take longer, because devices
 for one another. `max-slowdown` limits this. The pass estimates time from types, and
 models a queue for each device and one for the copies to it, as in the runtime.
 
-Operations of other dialects are reordered as well. What they store is known if they are
-in destination style: linalg's on tensors, and those with the traits of
+The pass also reorders operations of other dialects. It knows what destination-style
+operations store: linalg's on tensors, and those with the traits of
 `dialects/memory.py`.
 
 Needs: level 1, preferably after tgraph-eliminate-assigns and tgraph-fuse, which decide
@@ -84,7 +84,7 @@ class TGraphSchedule(OptionalPass, Aligned):
             graphs = [graph for inner in blocks if (graph := self._reordered(inner))]
             if len(blocks) == 1 or not graphs:
                 continue
-            # Of what the other blocks store, a graph does not know.
+            # The graph of a block does not know what other blocks store.
             if live_bytes(block, self.alignment) <= peak:
                 continue
             for graph in graphs:
@@ -98,7 +98,7 @@ class TGraphSchedule(OptionalPass, Aligned):
                     peak = new
 
     def _reordered(self, block: Block) -> MemoryGraph | None:
-        """The graph of a block whose order has changed; None if it stays."""
+        """Reorders a block. Returns its graph, or None if the order is unchanged."""
         graph = memory_graph(block, self.alignment)
         order = _scheduled(graph, self.effort, self.max_slowdown)
         if order is None:
@@ -110,7 +110,7 @@ class TGraphSchedule(OptionalPass, Aligned):
 def _scheduled(
     memory: MemoryGraph, effort: float, max_slowdown: float | None
 ) -> Sequence[int] | None:
-    """An order with a lower peak on some device and a higher one on none, if found."""
+    """An order with a lower peak on some device and a higher one on none, or None."""
     graphs = list(memory.graphs.values())
     if len(graphs) > 1:
         totals = [sum(sizes) for sizes in zip(*memory.sizes.values(), strict=True)]
@@ -131,8 +131,8 @@ def _scheduled(
 
 
 def _found(graph: TaskGraph, effort: float) -> Sequence[int]:
-    """An order with a low peak; searched once for equal graphs, as those of the blocks
-    that candidates of tgraph-search have in common."""
+    """An order with a low peak. Equal graphs are searched only once, such as those of
+    blocks that candidates of tgraph-search have in common."""
     key = schedule, graph.contents, effort
     return once_by(key, lambda: schedule(graph, effort).order)
 
@@ -140,7 +140,8 @@ def _found(graph: TaskGraph, effort: float) -> Sequence[int]:
 def _limit(
     memory: MemoryGraph, max_slowdown: float | None
 ) -> Callable[[Sequence[int]], bool]:
-    """Whether an order takes at most so much longer than the given one."""
+    """Returns a test of whether an order takes at most `max_slowdown` longer than the
+    given order."""
     graph = next(iter(memory.graphs.values()), None)
     queues = [(queue_of(op), isinstance(op, DeviceCopyOp)) for op in memory.ops]
     if graph is None or max_slowdown is None or len(set(queues)) == 1:

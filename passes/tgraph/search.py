@@ -6,11 +6,12 @@ with the default sequence: tgraph-eliminate-assigns, tgraph-fuse,
 tgraph-sink-concatenations, tgraph-schedule, tgraph-tile, tgraph-pack-masks, and
 tgraph-rematerialize. It then changes one choice at a time, and keeps every change that
 takes fewer bytes, until no change helps (coordinate descent). It varies the last pass
-of the sequence first. That is the fastest, because the search can reuse what the
-earlier passes made of the best version, and recomputation saves the most. Tiles may be
-cut into tiles again, twice at most. The search gives up a version that has become the
-same program as an earlier one, with the same passes ahead. It plans every other version
-on a copy, including placement, so the result never takes more bytes than the default.
+of the sequence first. This is fastest, because the search reuses the output of the
+earlier passes for the best version, and because recomputation saves the most bytes.
+Tiles may be cut into tiles again, at most twice. The search gives up a version if it
+becomes the same program as an earlier version before the same remaining passes. It
+plans every other version on a copy, including placement, so the result never takes more
+bytes than the default.
 
 Without a time limit, the result is the same on every machine. With a limit, in seconds
 of wall-clock time, the search abandons the current version when time is up, even in the
@@ -47,13 +48,13 @@ from .tile import TGraphTile
 from .tiling.loop_search import IN_CACHE
 
 LONGER = 10.0
-"""The effort of recomputation that takes more time than the default's."""
+"""The search effort of recomputation that may take more time than the default."""
 
 NESTED = ("tiles", "tiles in tiles")
-"""What is cut into tiles again."""
+"""The tiles that may be cut into tiles again."""
 
 SHARES = (0.2, 0.1, 0.05)
-"""Of the time, that recomputation is tried with."""
+"""The shares of the time that recomputation may add, one for each alternative."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ class TGraphSearch(ModulePass, TimeLimit, Placing):
         )
 
     def _choices(self) -> Mapping[str, Sequence[ModulePass]]:
-        """What there is to choose from; first in each, the default."""
+        """The alternatives of each choice, with the default first."""
         placing = self.shared(Placing)
         choices: dict[str, Sequence[ModulePass]] = {
             "assigns": (TGraphEliminateAssigns(),),
@@ -135,7 +136,7 @@ class TGraphSearch(ModulePass, TimeLimit, Placing):
 
 
 def _computed_again(module: ModuleOp) -> int:
-    """FLOPs of operations that are computed again, outside of tiles."""
+    """The FLOPs of recomputed operations outside of tiles."""
     return sum(
         flops(op) for op in _outside_tiles(module) if RECOMPUTED in op.attributes
     )
@@ -150,7 +151,7 @@ def _outside_tiles(op: Operation) -> Iterator[Operation]:
 
 
 class _Search:
-    """The best lowering so far, and the program ahead of each of its passes."""
+    """The best version so far, and the program before each of its passes."""
 
     def __init__(
         self,
@@ -176,8 +177,8 @@ class _Search:
         return found
 
     def descend(self) -> None:
-        """Varies one choice at a time, as long as that helps: the last one first, as
-        it shares the most work with the best so far."""
+        """Varies one choice at a time until no change helps. The last choice comes
+        first, as it shares the most work with the best version so far."""
         seen = {tuple(map(str, self.chosen.values()))}
         has_changed = True
         while has_changed:
@@ -205,8 +206,9 @@ class _Search:
     def _tried(
         self, what: str, at: int, passes: Sequence[ModulePass]
     ) -> tuple[Candidate | None, Sequence[ModuleOp]]:
-        """A candidate, if there is time for it, that differs from the best from one
-        pass on; and the program ahead of each of these passes."""
+        """Runs `passes` on the best version as it is before pass `at`. Returns the
+        candidate, or None if the search gives it up, and the program before each
+        pass."""
         ahead: list[ModuleOp] = []
         start = self._ahead[at]
         if found := self.candidates.run(what, start, passes, ahead, self._seen):

@@ -69,7 +69,7 @@ class TGraphSimplifyInference(OptionalPass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for func, block in tensor_functions(op):
-            erase_unused(block)  # a dead reader would count
+            erase_unused(block)  # an unused reader would count as a use
             parameters = parameter_values(func, block)
             _drop_identities(block)
             _sink_broadcasts(block, parameters)
@@ -90,7 +90,7 @@ def _drop_identities(block: Block) -> None:
 
 
 def _number(value: SSAValue) -> float | None:
-    """The number that all elements are, if that is known."""
+    """The number that all elements of `value` equal; None if it is not known."""
     channels = channels_of(value)
     owner = channels.source.owner if channels else None
     if not isinstance(owner, ConstantOp) or owner.splat is None:
@@ -99,7 +99,8 @@ def _number(value: SSAValue) -> float | None:
 
 
 def _kept(op: TensorOp, index: int, number: float) -> SSAValue | None:
-    """The operand that `op` is, if all elements of operand `index` are `number`."""
+    """The operand that `op` equals if all elements of operand `index` are `number`;
+    None if there is none."""
     if isinstance(op, SelectOp):
         return op.inputs[1 if number else 2] if index == 0 else None
     if number == 1 and (index == 1 or isinstance(op, MultiplyOp)):
@@ -125,7 +126,8 @@ def _sink_broadcasts(block: Block, parameters: set[SSAValue]) -> None:
 
 
 def _all_channels(op: ElementwiseOp) -> list[Channels] | None:
-    """What the operands repeat, if they fit together and are not all numbers."""
+    """The values that the operands broadcast; None unless at least one is not a single
+    number, and all such values have the same dimensions."""
     found: list[Channels] = []
     for value in op.inputs:
         if (channels := channels_of(value)) is None:
@@ -179,7 +181,7 @@ def _fold_chains(block: Block, parameters: set[SSAValue]) -> None:
 
 
 def _cost(chain: Sequence[_Step]) -> int:
-    """How many operations of full size the chain is when it is folded."""
+    """The number of full-size operations in the folded chain."""
     shifts = any(isinstance(step.op, AddOp | SubtractOp) for step in chain)
     scales = any(isinstance(step.op, MultiplyOp | DivideOp) for step in chain)
     return shifts + scales

@@ -6,11 +6,11 @@
     %r = tgraph.reshape %y               : ... -> tensor<1x4x8xf32>
     %1 = tgraph.dynamic_update_slice %s, %r, %i, %c0, %c0 : ...
 
-JAX writes `s.at[i].set(y)` as a scatter. A scatter ignores a slice that is not within
-the tensor, and an update moves it there, so the pass applies where the slice is known
-to be within the tensor: its start is constant, or the counter of a loop shows that in
-each iteration. For a scatter that combines, such as `s.at[1:-1].add(y)`, the pass reads
-the old slice and combines it with the new one:
+JAX writes `s.at[i].set(y)` as a scatter. A scatter ignores a slice that is out of
+bounds, while an update moves the slice into bounds. The pass therefore applies only if
+the slice is known to be in bounds: its start is constant, or a linear function of a
+loop's counter that stays in bounds. For a scatter that combines, such as
+`s.at[1:-1].add(y)`, the pass reads the old slice and combines it with the new one:
 
     %1 = tgraph.scatter %s, %c1, %y {kind = "add", ...} : ...
 
@@ -18,13 +18,13 @@ the old slice and combines it with the new one:
     %r = tgraph.add %0, %y               : tensor<6xf32>
     %1 = tgraph.dynamic_update_slice %s, %r, %c1 : ...
 
-The other passes look for updates of slices only, which can be computed in place. (XLA's
+The other passes look only for slice updates, which can be computed in place. (XLA's
 ScatterSimplifier also removes scatters.)
 
 Needs: level 1, after `canonicalize`.
 Leaves: level 1.
-Does not: look at batches of slices, or at what is added to a constant, such as zeros
-(`tgraph-scatter-into`).
+Does not: handle batches of slices, or slices that are combined with a constant such as
+zeros (see `tgraph-scatter-into`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -128,7 +128,7 @@ def _taken(
     starts: Sequence[SSAValue],
     type: AnyTensor,
 ) -> TensorOp:
-    """A slice of this type, a view if it begins at numbers."""
+    """A slice of `whole` with type `type`: a view if its starts are known numbers."""
     sizes = shape_of(type)
     numbers = [p if isinstance(p, int) else integer(p) for p in places]
     known = [number for number in numbers if number is not None]
@@ -151,7 +151,7 @@ def _taken(
 
 
 def _is_computed(value: SSAValue) -> bool:
-    """Whether it is no constant."""
+    """Whether `value` is neither a constant nor a view of one."""
     op = value.owner
     while isinstance(op, ViewOp):
         op = op.inputs[0].owner
@@ -159,7 +159,8 @@ def _is_computed(value: SSAValue) -> bool:
 
 
 def _numbers(scatter: ScatterOp) -> Mapping[int, SSAValue | int]:
-    """Where the only slice begins, by dimensions; none if there may be other slices."""
+    """The start of the only slice in each indexed dimension of the tensor; empty if
+    there may be several slices."""
     indices = scatter.inputs[1]
     dims = scatter.scatter_dims_to_operand_dims.get_values()
     if scatter.input_batching_dims.get_values() or not is_static(
@@ -183,9 +184,9 @@ def _is_one(number: SSAValue | int) -> bool:
 def _is_within(
     scatter: ScatterOp, numbers: Mapping[int, SSAValue | int], loop: WhileOp | None
 ) -> bool:
-    """Whether the only slice is within the tensor, in each iteration of a loop. An
-    update as large as the tensor is within it for any number, and a scatter is for 0
-    alone."""
+    """Whether the only slice is in bounds, in each iteration of `loop` if there is one.
+    An update as large as the tensor is in bounds at any start, but a scatter only at
+    0."""
     whole = tensor_type_of(scatter.inputs[0].type)
     if not is_static(whole):
         return False
@@ -205,7 +206,7 @@ def _is_within(
 
 
 def _slice(scatter: ScatterOp) -> Shape:
-    """The sizes of the slice, by the dimensions of what it is put into."""
+    """The sizes of the slice, in the order of the dimensions of the updated tensor."""
     updates = shape_of(tensor_type_of(scatter.inputs[2].type))
     sizes = [updates[dim] for dim in sorted(scatter.update_window_dims.get_values())]
     for dim in sorted(scatter.inserted_window_dims.get_values()):

@@ -13,25 +13,25 @@
     %5 = tgraph.add %3, %4 : tensor<7xf32>
     %6 = tgraph.concatenate %2, %5 {dimension = 0, tgraph.in_place} : ...
 
-Elementwise operations are computed part by part, where each part of a concatenation has
-one source, and write the parts of their result. So nothing of a concatenation that only
-they read is stored, nor of a pad, and what the concatenation joins can be part of their
-groups. Rolls, stencils, rotary embeddings, and gradients of slices are such programs.
-What only parts of these operations read is computed part by part, too. Where parts
-overlap, this computes elements again. Of a concatenation that is read broadcast, the
-parts are broadcast.
+The pass computes elementwise operations that read a concatenation or a pad part by
+part, so that each part has one source. The operations write straight into their parts
+of the result. A concatenation that only they read is then not stored, and its operands
+can be fused with them. Rolls, stencils, rotary embeddings, and gradients of slices are
+such programs. Values that only these operations read are computed part by part, too.
+Where parts overlap, elements are computed again. If a concatenation is broadcast, the
+pass broadcasts its operands instead.
 
-The pass takes groups apart, moves concatenations, and groups the program again
-(`tgraph-fuse`). It keeps the result only if the peak of live bytes is lower and the
-estimated time at most 2 % longer. Where no concatenation or pad that could be moved is
-stored at the peak of a block, it does nothing.
+The pass splits groups into their operations, moves concatenations, and groups the
+program again (`tgraph-fuse`). It keeps the result only if the peak of live bytes is
+lower and the estimated time at most 2 % longer. It does nothing unless a concatenation
+or pad that could be moved is stored at the peak of a block.
 
 Needs: level 1, after tgraph-fuse, whose groups decide what is stored.
 Leaves: level 1, with the groups of tgraph-fuse.
 Does not: move concatenations of symbolic sizes, pads between elements, or
-concatenations that other operations read as well; cut what is computed into more than
-32 parts; look at more than some 256 operations together; or move concatenations into
-loops, branches, and reductions.
+concatenations that other operations also read; compute a value in more than 32 parts;
+consider more than about 256 operations together; or move concatenations into loops,
+branches, and reductions.
 """
 
 from collections import deque
@@ -90,18 +90,18 @@ from .shared.streams import has_streams
 from .shared.ungrouping import ungroup
 
 MOST = 32
-"""Parts that a value is computed in."""
+"""The largest number of parts of a value."""
 
 MOST_OPERATIONS = 256
-"""Operations that are looked at together."""
+"""The number of operations beyond which a cluster does not grow."""
 
 LITTLE = 0.02
-"""Of a function's time, what the parts may take longer."""
+"""The share of a function's time that the parts may add."""
 
 
 @dataclass(frozen=True)
 class TGraphSinkConcatenations(OptionalPass):
-    """Moves concatenations after elementwise operations: then they are not stored."""
+    """Moves concatenations after elementwise operations, so they are not stored."""
 
     name = "tgraph-sink-concatenations"
     LOWERS_PEAK = True
@@ -114,7 +114,7 @@ class TGraphSinkConcatenations(OptionalPass):
 
 
 def _lower(ctx: Context, func: FuncOp) -> None:
-    """Moves a function's concatenations if that lowers its peak."""
+    """Moves concatenations of `func` if that lowers its peak."""
     if not any(map(_is_joined_at_peak, blocks_within(func.body.block))):
         return
     before, longest = _bytes(func), (1 + LITTLE) * duration(func)
@@ -124,7 +124,7 @@ def _lower(ctx: Context, func: FuncOp) -> None:
             ungroup(block)
         module = ModuleOp([copy])
         with held_back():
-            driver.run(ctx, module, _clean(), verify=False)  # groups repeat broadcasts
+            driver.run(ctx, module, _clean(), verify=False)  # groups copy broadcasts
             for block in blocks_within(copy.body.block):
                 _broadcast_parts(block)
             clusters = sunk(copy, again)
@@ -156,8 +156,7 @@ def _bytes(func: FuncOp) -> int:
 
 
 def _is_joined_at_peak(block: Block) -> bool:
-    """Whether a concatenation or a pad that could be moved is stored where most is
-    live."""
+    """Whether a concatenation or a pad that could be moved is stored at the peak."""
     joins = [
         (at, op)
         for at, op in enumerate(block.ops)
@@ -175,10 +174,10 @@ def _is_joined_at_peak(block: Block) -> bool:
 
 
 def _is_read_by_elements(join: TensorOp) -> bool:
-    """Whether only elementwise operations read a result, in groups or not, or parts of
-    it, or broadcasts."""
+    """Whether all readers of `join` are elementwise, inside groups or not. They may
+    read it through slices, broadcasts, concatenations, and pads."""
     values: dict[SSAValue, None] = {join.result: None}
-    for value in (queue := list(values)):  # grows
+    for value in (queue := list(values)):  # the body appends
         for use in value.uses:
             user = use.operation
             if isinstance(user, FusionOp):
@@ -196,7 +195,7 @@ def _is_read_by_elements(join: TensorOp) -> bool:
 
 
 def _broadcast_parts(block: Block) -> None:
-    """Joins broadcasts, rather than to broadcast what is joined."""
+    """Replaces broadcasts of concatenations by concatenations of broadcasts."""
     for op in list(block.ops):
         if not _is_plain(op, BroadcastInDimOp):
             continue
@@ -233,17 +232,17 @@ def _broadcast_parts(block: Block) -> None:
 
 
 def sunk(func: FuncOp, again: bool) -> Sequence["_Cluster"]:
-    """Computes elementwise operations in the parts of what they read; which.
+    """Computes elementwise operations part by part. Returns the changed clusters.
 
-    again: whether elements that several parts need may be computed for each.
+    again: whether elements that several parts need may be computed for each of them.
     """
     found: list[_Cluster] = []
-    stuck: set[Operation] = set()  # with which there are too many parts
+    stuck: set[Operation] = set()  # whose clusters have too many parts
     for block in blocks_within(func.body.block):
         joins = [op for op in block.ops if _is_plain(op, _JOINS)]
         if not joins:
             continue
-        erase_unused(block)  # a dead reader would count
+        erase_unused(block)  # an unused reader would count as a use
         for join in reversed(joins):
             if join.parent and (reader := _reader(join)):
                 cluster = _Cluster(reader)
@@ -257,7 +256,8 @@ def sunk(func: FuncOp, again: bool) -> Sequence["_Cluster"]:
 
 
 def _reader(op: TensorOp) -> TensorOp | None:
-    """An elementwise operation that reads a result, or a part of it."""
+    """An elementwise operation that reads the result of `op`, directly or through
+    slices, concatenations, and pads; None if there is none."""
     for user in _users(op):
         if _is_plain(user, ElementwiseOp):
             return user
@@ -269,7 +269,7 @@ def _reader(op: TensorOp) -> TensorOp | None:
 _JOINS = (ConcatenateOp, PadOp)
 
 _INNER = (ElementwiseOp, SliceOp, *_JOINS)
-"""What may be computed part by part."""
+"""Operations that may be computed part by part."""
 
 
 _Kind = TypeVar("_Kind", bound=TensorOp)
@@ -291,7 +291,7 @@ def _users(op: TensorOp) -> Iterator[Operation]:
 
 
 Box: TypeAlias = tuple[tuple[int, int], ...]
-"""For each dimension where it starts and ends."""
+"""The start and the end in each dimension."""
 
 
 def _moved(box: Box, by: Sequence[int]) -> Box:
@@ -307,7 +307,7 @@ def _sizes(box: Box) -> Sequence[int]:
 
 
 def _starts(op: TensorOp) -> Sequence[int] | None:
-    """Where a slice of adjacent elements starts."""
+    """The starts of a slice with strides of 1; None for any other operation."""
     if not isinstance(op, SliceOp) or any(s != 1 for s in op.strides.get_values()):
         return None
     return op.start_indices.get_values()
@@ -316,13 +316,13 @@ def _starts(op: TensorOp) -> Sequence[int] | None:
 class _Piece(NamedTuple):
     """A part of a concatenation or a pad."""
 
-    value: SSAValue  # a number if it is padding
+    value: SSAValue  # a scalar if it is padding
     box: Box
     is_padding: bool = False
 
 
 def _pieces(op: TensorOp) -> Sequence[_Piece]:
-    """What a concatenation or a pad consists of; nothing if it has other parts."""
+    """The pieces of a concatenation or a pad; none for interior or negative padding."""
     whole = _whole(value_shape(op.result))
     if isinstance(op, ConcatenateOp):
         dim, at, found = op.dimension.value.data, 0, list[_Piece]()
@@ -349,22 +349,22 @@ def _pieces(op: TensorOp) -> Sequence[_Piece]:
 
 
 class _Cluster:
-    """Elementwise operations that are computed in the same parts: one, those that read
-    its result alone, and so on."""
+    """Elementwise operations that are computed in the same parts: `first`, its readers
+    if all of them are elementwise, and so on."""
 
     def __init__(self, first: TensorOp):
         assert first.parent is not None
         self._block = first.parent
         found: dict[Operation, None] = {first: None}
         queue = [first]
-        for op in queue:  # grows
+        for op in queue:  # the body appends
             users = dict.fromkeys(_users(op))
             if all(_is_plain(u, ElementwiseOp) for u in users):
                 new = [u for u in users if u not in found]
                 found |= dict.fromkeys(new)
                 queue += (u for u in new if isinstance(u, TensorOp))
         self.members: dict[Operation, None] = {}
-        """In their order."""
+        """In program order."""
         member: Operation | None = first
         while member and len(self.members) < len(found):
             if member in found:
@@ -378,7 +378,8 @@ class _Cluster:
         self._made: dict[tuple[SSAValue, Box], SSAValue] = {}
 
     def sink(self, again: bool) -> bool:
-        """Computes the operations part by part, if concatenations are read only so."""
+        """Computes the members part by part, if they read a concatenation or a pad.
+        Returns whether it did."""
         if 0 in self._shape or not self._find_parts(again):
             return False
         results: dict[SSAValue, SSAValue] = {}
@@ -396,7 +397,7 @@ class _Cluster:
     # What the parts are
 
     def _find_parts(self, again: bool) -> bool:
-        """Whether there are parts, and not too many."""
+        """Finds the parts. Returns whether there are any, and not too many."""
         while True:
             self._find_inner()
             self._reach()
@@ -408,10 +409,10 @@ class _Cluster:
             self._stored.add(computed)
 
     def _find_inner(self) -> None:
-        """What only the members read, or what only they read."""
+        """Finds the operations that only members, or other such operations, read."""
         self._inner = set(self.members)
         waiting = list(self.members)
-        for op in waiting:  # grows
+        for op in waiting:  # the body appends
             if len(waiting) > MOST_OPERATIONS:
                 break
             for value in op.operands:
@@ -428,8 +429,8 @@ class _Cluster:
                     waiting.append(maker)
 
     def _reach(self) -> None:
-        """Finds where the parts begin and end: in what the members read first. Ends
-        early if there are too many parts."""
+        """Finds the boxes of the parts, from the members to the operations that they
+        read, breadth first. Stops early if there are too many parts."""
         origin, whole = (0,) * len(self._shape), _whole(self._shape)
         self._reached: set[tuple[SSAValue, Sequence[int], Box]] = set()
         self._boxes: set[Box] = {whole}
@@ -444,7 +445,7 @@ class _Cluster:
                     break
                 looked_at = 2 * len(self._boxes)
             item = waiting.popleft()
-            value, offsets, box = item  # offsets of its places from those of the result
+            value, offsets, box = item  # offsets: from the result's coordinates
             op = value.owner
             if item in self._reached or op not in self._inner:
                 continue
@@ -468,7 +469,7 @@ class _Cluster:
                         waiting.append((piece.value, there, _moved(part, back)))
 
     def _computed_again(self) -> Operation | None:
-        """The last operation of whose elements several parts need the same."""
+        """The last operation with elements that several parts need, or None."""
         sizes: dict[Operation, int] = {}
         for value, _, box in self._reached:
             op = value.owner
@@ -483,8 +484,8 @@ class _Cluster:
         return last if again else None
 
     def _segments(self, box: Box) -> Sequence[tuple[int, int]]:
-        """Where the parts start and end in the next dimension, if they do so in the
-        first ones."""
+        """The starts and ends of the parts in the next dimension, within `box`, which
+        has the first dimensions."""
         dim = len(box)
         within = (
             other[dim] for other in self._boxes if _common(other[:dim], box) is not None
@@ -492,7 +493,7 @@ class _Cluster:
         return list(pairwise(sorted({end for ends in within for end in ends})))
 
     def _number(self, box: Box) -> int:
-        """The number of parts that start and end so in the first dimensions."""
+        """The number of parts within `box`, which has the first dimensions."""
         if len(box) == len(self._shape):
             return 1
         return sum(self._number((*box, ends)) for ends in self._segments(box))
@@ -500,8 +501,7 @@ class _Cluster:
     # What is computed
 
     def _joined(self, value: SSAValue, box: Box) -> SSAValue:
-        """A part of a result, which starts and ends so in the first dimensions, as a
-        concatenation of its parts."""
+        """Concatenates the parts of `value` within `box` (the first dimensions)."""
         dim = len(box)
         if dim == len(self._shape):
             return self._part(value, box)
@@ -519,7 +519,7 @@ class _Cluster:
 
     def _part(self, value: SSAValue, box: Box) -> SSAValue:
         """The elements of a value in a box."""
-        waiting = [(value, box)]  # chains of any length: no recursion
+        waiting = [(value, box)]  # no recursion: chains may be long
         while waiting:
             missing = [k for k in self._needed(*waiting[-1]) if k not in self._made]
             if missing:
@@ -531,7 +531,8 @@ class _Cluster:
         return self._made[value, box]
 
     def _needed(self, value: SSAValue, box: Box) -> Sequence[tuple[SSAValue, Box]]:
-        """What a part of a value is made of."""
+        """The parts of other values from which the part `box` of `value` is computed;
+        none if it is sliced from `value` or constant."""
         op = value.owner
         if isinstance(op, BroadcastInDimOp) and not op.outs:
             (source,) = op.inputs
@@ -590,7 +591,7 @@ class _Cluster:
 
 
 def _common(box: Box, other: Box) -> Box | None:
-    """What two boxes have in common, if anything."""
+    """The intersection of two boxes; None if it is empty."""
     found = tuple(
         (max(start, at), min(end, to))
         for (start, end), (at, to) in zip(box, other, strict=True)
@@ -599,5 +600,5 @@ def _common(box: Box, other: Box) -> Box | None:
 
 
 def _around(op: TensorOp, box: Box) -> _Piece | None:
-    """The piece that a box lies in."""
+    """The piece that contains `box`; None if there is none."""
     return next((p for p in _pieces(op) if _common(p.box, box) == box), None)

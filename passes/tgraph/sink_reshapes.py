@@ -15,8 +15,8 @@ nothing between the two. This helps linear layers in PyTorch, which flatten and
 unflatten around each product, and group normalization. (MLIR's linalg fuses through
 reshapes by expanding and collapsing shapes.)
 
-What follows from indices by a few operations, such as an identity matrix, is computed
-in the shape in which it is read, so that its reshapes vanish:
+A value that a few operations compute from iotas, such as an identity matrix, is
+computed in the shape in which it is read, so that its reshapes vanish:
 
     %0 = tgraph.iota {dimension = 0 : i64} : tensor<6x6xi32>
     %1 = tgraph.iota {dimension = 1 : i64} : tensor<6x6xi32>
@@ -27,8 +27,9 @@ in the shape in which it is read, so that its reshapes vanish:
     %1 = ...                               // twice the index along 1, and that along 2
     %3 = tgraph.compare %0, %1 {direction = "EQ"} : ... -> tensor<6x3x2xi1>
 
-So is what is stacked, which gets a dimension of size 1 before it is concatenated: the
-groups that read the stack part by part (`tgraph-sink-concatenations`) compute it, too.
+Stacked values, which get a dimension of size 1 before they are concatenated, are also
+computed in the shape in which they are read. The groups that read the stack part by
+part (`tgraph-sink-concatenations`) can then compute them.
 
     %0 = tgraph.negate %x : tensor<8xf32>
     %1 = tgraph.broadcast_in_dim %0 {...} : (tensor<8xf32>) -> tensor<8x1xf32>
@@ -38,9 +39,9 @@ groups that read the stack part by part (`tgraph-sink-concatenations`) compute i
     %1 = tgraph.negate %0 : tensor<8x1xf32>
     %2 = tgraph.concatenate %1, %y {dimension = 1 : i64} : ... -> tensor<8x2xf32>
 
-A product of rows that a reshape has joined to one dimension is one of the rows as they
-were, as ONNX's Gemm has it: where a reshape behind takes them apart again, nothing of
-both is left between the product and what adds to it.
+If a reshape merges the dimensions of rows for a product, as for ONNX's Gemm, the
+product is computed on the separate dimensions. If another reshape splits the rows
+again, no reshape is left between the product and an addition to it.
 
     %0 = tgraph.reshape %x : (tensor<4x8x16xf32>) -> tensor<32x16xf32>
     %1 = tgraph.dot_general %0, %w {...} : ... -> tensor<32x8xf32>
@@ -48,8 +49,8 @@ both is left between the product and what adds to it.
     %0 = tgraph.dot_general %x, %w {...} : ... -> tensor<4x8x8xf32>
     %1 = tgraph.reshape %0 : (tensor<4x8x8xf32>) -> tensor<32x8xf32>
 
-What is repeated along a dimension, as images are made larger, would be copied for the
-reshape that joins the repetitions to the dimension. They stay apart until then:
+A reshape that merges a dimension with its repetitions, as when images are enlarged,
+would be a copy. The dimensions stay separate until after the operations:
 
     %0 = tgraph.broadcast_in_dim %x {...} : (tensor<8x4xf32>) -> tensor<8x2x4xf32>
     %1 = tgraph.reshape %0 : (tensor<8x2x4xf32>) -> tensor<16x4xf32>
@@ -60,15 +61,17 @@ reshape that joins the repetitions to the dimension. They stay apart until then:
     %2 = tgraph.add %0, %1 : tensor<8x2x4xf32>
     %3 = tgraph.reshape %2 : (tensor<8x2x4xf32>) -> tensor<16x4xf32>
 
-Reductions of whole dimensions of both shapes are computed in the one before, too. What
-is stacked and joined, such as sines and cosines in turn, stays apart as well.
+Reductions of dimensions that are whole in both shapes are computed before the reshape,
+too. Stacked values whose stack dimension is merged with another one, such as
+alternating sines and cosines, also stay separate.
 
-A broadcast of what is reshaped so that only 1s come or go reads that itself: the mean
-of a row, divided and repeated along it, can then be fused with the row.
+If a reshape only adds or removes dimensions of size 1, a broadcast of its result reads
+its operand instead: the mean of a row, divided and broadcast along it, can then be
+fused with the row.
 
-Otherwise, the pass applies if the operation is the only reader of the reshaped value.
-All its other operands must have a view of the new shape, and must not be computed for
-this operation alone.
+In all other cases, the operation must be the only reader of the reshaped value. All its
+other operands must have a view of the new shape, and must not be computed for this
+operation alone.
 
 Needs: level 1, before fusion.
 Leaves: level 1.
@@ -127,7 +130,7 @@ from .shared.reshaped import (
 
 @dataclass(frozen=True)
 class TGraphSinkReshapes(OptionalPass):
-    """Moves reshapes after operations, so that these can be fused."""
+    """Moves reshapes after operations, which can then be fused."""
 
     name = "tgraph-sink-reshapes"
     LOWERS_PEAK = True
@@ -135,7 +138,7 @@ class TGraphSinkReshapes(OptionalPass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for block in tensor_blocks(op):
-            erase_unused(block)  # a dead reader would count
+            erase_unused(block)  # an unused reader would count as a use
             for inner in list(block.ops):
                 if isinstance(inner, ReshapeOp) and not inner.outs:
                     if not _undoes_another(inner):
@@ -159,8 +162,8 @@ class TGraphSinkReshapes(OptionalPass):
 
 
 def _sink(op: ElementwiseOp) -> None:
-    """Computes in the shape that an operand had before it was reshaped, if the others
-    can be seen in that shape."""
+    """Computes `op` in the shape that an operand has before its reshape, if the other
+    operands have views of that shape."""
     reshape = next((r for v in op.inputs if (r := _reshape_for(op, v))), None)
     if reshape is None:
         return
@@ -178,7 +181,7 @@ def _sink(op: ElementwiseOp) -> None:
 
 
 def _reduce_first(op: ReduceOp) -> None:
-    """Reduces what is reshaped as it was before."""
+    """Reduces the operand of a reshape instead of its result, if possible."""
     reshape = _reshape_for(op, op.inputs[0])
     if reshape is None:
         return
@@ -204,8 +207,8 @@ def _reduce_first(op: ReduceOp) -> None:
 
 
 def _reduced(op: ReduceOp, shape: Shape) -> Sequence[int] | None:
-    """The dimensions of its operand in another shape that an operation reduces; None if
-    it reduces parts of them."""
+    """The dimensions that `op` reduces if its operand is reshaped to `shape`; None if
+    it reduces parts of these."""
     dims, found = op.dimensions.get_values(), list[int]()
     large = value_shape(op.inputs[0])
     for old, new in matching(large, shape):
@@ -218,7 +221,8 @@ def _reduced(op: ReduceOp, shape: Shape) -> Sequence[int] | None:
 
 
 def _undoes_another(reshape: ReshapeOp) -> bool:
-    """Whether it does; readers then read what was reshaped before."""
+    """Replaces `reshape` by the original value if it undoes another reshape. Returns
+    whether it did."""
     other = reshape.inputs[0].owner
     if not isinstance(other, ReshapeOp) or other.outs:
         return False
@@ -230,7 +234,7 @@ def _undoes_another(reshape: ReshapeOp) -> bool:
 
 
 def _keep_rows_apart(op: DotGeneralOp) -> None:
-    """Multiplies rows that a reshape has joined to one dimension as they were."""
+    """Multiplies rows in the dimensions that they have before a reshape merges them."""
     reshape = op.inputs[0].owner
     if not isinstance(reshape, ReshapeOp) or reshape.outs or not _is_plain(reshape):
         return
@@ -264,11 +268,11 @@ def _keep_rows_apart(op: DotGeneralOp) -> None:
 
 
 FEW = 8
-"""Operations that are as fast as reading their result."""
+"""The largest number of operations that are as fast as reading their result."""
 
 
 def _compute_in_shape(reshape: ReshapeOp) -> None:
-    """Computes what follows from indices alone in the shape of its reshape."""
+    """Computes a value that follows from iotas alone in the shape of its reshape."""
     members: dict[SSAValue, None] = {}
     if not _is_plain(reshape):
         return
@@ -299,8 +303,8 @@ def _compute_in_shape(reshape: ReshapeOp) -> None:
 
 
 def _stacked(op: ConcatenateOp) -> Sequence[ViewOp]:
-    """The operations, in order, that add a dimension of size 1 to what a concatenation
-    alone reads."""
+    """The views, in program order, that add dimensions of size 1 to operands of `op`
+    and have no other reader."""
     found: dict[Operation, None] = {
         owner: None
         for value in op.inputs
@@ -318,8 +322,8 @@ def _stacked(op: ConcatenateOp) -> Sequence[ViewOp]:
 
 
 def _compute_stacked(views: Sequence[ViewOp]) -> bool:
-    """Computes what an operation alone reads with other dimensions of size 1, and what
-    is computed for that alone, in the shape in which it is read; whether it does."""
+    """Computes the operands of `views`, and operations that only they need, in the
+    shape of the views' results. Returns whether it did."""
     first, *others = views
     if any(not _is_alike(first, other) for other in others):
         return False
@@ -334,13 +338,13 @@ def _compute_stacked(views: Sequence[ViewOp]) -> bool:
         return False
     Rewriter.insert_op(made, InsertPoint.before(views[-1]))
     for view in views:
-        if view.inputs[0] in new:  # else others read what it shows, too
+        if view.inputs[0] in new:  # else its operand has other readers
             Rewriter.replace_op(view, [], [new[view.inputs[0]]])
     return True
 
 
 def _is_alike(view: ViewOp, other: ViewOp) -> bool:
-    """Whether two show values of one shape in the same way."""
+    """Whether two views reshape values of the same shape in the same way."""
     shapes = [(value_shape(v.inputs[0]), value_shape(v.res[0])) for v in (view, other)]
     return (
         type(view) is type(other)
@@ -354,7 +358,7 @@ def _is_alone(value: SSAValue) -> bool:
 
 
 def _in_shape_of(view: ViewOp, value: SSAValue) -> SSAValue | list[TensorOp] | None:
-    """A value with the dimensions of size 1 that a view adds; None if what computes it
+    """`value` with the dimensions of size 1 that `view` adds; None if its producer
     could then not be fused with its reader, or be computed part by part."""
     if isinstance(value.owner, (*COMPUTED, ConcatenateOp, PadOp)):
         return None
@@ -373,8 +377,9 @@ def _in_shape_of(view: ViewOp, value: SSAValue) -> SSAValue | list[TensorOp] | N
 
 
 def _follows_from_indices(value: SSAValue, members: dict[SSAValue, None]) -> bool:
-    """Whether a value does so, by operations of its shape that are fast; `members` are
-    what it follows from, and itself, in order."""
+    """Whether `value` follows from iotas and constants of one number, by fast
+    operations of its shape. Adds the values that it follows from, and itself, to
+    `members`."""
     op = value.owner
     if value in members:
         return True
@@ -395,8 +400,8 @@ def _follows_from_indices(value: SSAValue, members: dict[SSAValue, None]) -> boo
 
 
 def _reshape_for(op: ElementwiseOp | ReduceOp, value: SSAValue) -> ReshapeOp | None:
-    """The reshape that a value is, if what it reshapes is computed for this operation
-    alone."""
+    """The reshape that defines `value`, if only `op` reads it and computing `op` before
+    the reshape allows a fusion or saves a copy; else None."""
     reshape = value.owner
     if not isinstance(reshape, ReshapeOp) or reshape.outs:
         return None
@@ -412,8 +417,7 @@ def _reshape_for(op: ElementwiseOp | ReduceOp, value: SSAValue) -> ReshapeOp | N
 
 
 def _joins_repeated(reshape: ReshapeOp) -> bool:
-    """Whether it makes one dimension of a repeated one and another, for which all
-    elements would be copied."""
+    """Whether `reshape` merges a repeated dimension with another one, by a copy."""
     source = reshape.inputs[0]
     if not isinstance(source.owner, BroadcastInDimOp) or not _is_plain(reshape):
         return False
@@ -424,8 +428,8 @@ def _joins_repeated(reshape: ReshapeOp) -> bool:
 
 
 def _joins_stacked(reshape: ReshapeOp) -> bool:
-    """Whether it makes one dimension of another and that along which values are
-    stacked, of which a reader is computed part by part."""
+    """Whether `reshape` merges the dimension along which values are stacked with a
+    preceding one. A reader of the stack itself can be computed part by part."""
     source = reshape.inputs[0]
     stack = source.owner
     if not isinstance(stack, ConcatenateOp) or not _is_alone(source):
@@ -438,7 +442,7 @@ def _joins_stacked(reshape: ReshapeOp) -> bool:
 
 
 def _repeat_first(outer: ReshapeOp) -> None:
-    """Of what is repeated twice, joins all repetitions behind the second one."""
+    """If a value is repeated twice, merges all repetitions after the second one."""
     repeat = outer.inputs[0].owner
     if not isinstance(repeat, BroadcastInDimOp) or repeat.outs:
         return
@@ -479,8 +483,7 @@ def _is_plain(reshape: ReshapeOp) -> bool:
 
 
 def _may_be_reshaped(op: ElementwiseOp, shape: Shape) -> bool:
-    """Whether nothing is lost if a reshape, from that shape, is between an operation
-    and its readers."""
+    """Whether a reshape from `shape` after `op` prevents no fusion."""
     readers = {use.operation for use in op.result.uses}
     if any(isinstance(reader, ElementwiseOp | ReduceOp) for reader in readers):
         if len(readers) > 1:

@@ -1,4 +1,4 @@
-"""`tgraph-split-concatenations`: concatenations become updates of the old contents.
+"""`tgraph-split-concatenations`: replaces concatenations by updates of old contents.
 
     %w = tgraph.read %v : tensor<8x4xf32>
     %0 = tgraph.slice %w {[0:2]} : (tensor<8x4xf32>) -> tensor<2x4xf32>
@@ -16,19 +16,19 @@
     %4 = tgraph.dynamic_update_slice %5, %3, %c2, %c0 outs(%v) : ... -> tensor<8x4xf32>
 
 Each part is then computed over the part of the variable that it replaces
-(`analysis/updates.py`). A concatenation would store all parts first, as the old
-contents are read until the last of them is computed. `v += stack(...)` in a loop is
-such a program.
+(`analysis/updates.py`). A concatenation would store all parts first, because the old
+contents are read until the last part is computed. `v += stack(...)` in a loop is such a
+program.
 
-Parts may be concatenations themselves, as those of a stencil in a plane are. A part is
-put into the variable as soon as nothing else reads the part that it replaces.
-A part that is the old one stays where it is. The pass applies if at least one part that
-is computed can replace the old one at once.
+Parts may be concatenations themselves, as for a stencil in a plane. A part is written
+into the variable as soon as nothing else reads the part that it replaces. A part that
+is unchanged stays where it is. The pass applies if at least one part can be computed
+straight into the variable.
 
 Needs: level 1, in the order in which the program will run.
 Leaves: level 1.
-Does not: split concatenations of symbolic sizes, or those of parts that move within
-the variable.
+Does not: split concatenations of symbolic sizes, or concatenations of parts that move
+within the variable.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -59,7 +59,7 @@ from ..optional import OptionalPass
 
 @dataclass(frozen=True)
 class TGraphSplitConcatenations(OptionalPass):
-    """Makes updates of concatenations that replace what their parts are made from."""
+    """Replaces concatenations by updates of the contents that they are made from."""
 
     name = "tgraph-split-concatenations"
     LOWERS_PEAK = True
@@ -81,7 +81,7 @@ def _is_candidate(op: Operation) -> TypeGuard[ConcatenateOp]:
 
 
 class _Box(NamedTuple):
-    """Where elements lie in the variable."""
+    """A box of elements of the variable."""
 
     starts: Shape
     sizes: Shape
@@ -95,18 +95,18 @@ class _Box(NamedTuple):
 
 @dataclass(frozen=True)
 class _Read:
-    """Where old contents are read."""
+    """A read of old contents, directly or through views."""
 
     at: int
     reader: Operation
     operand: int
-    views: Sequence[Operation]  # through which they are read, the first one first
-    box: _Box  # in which they are
+    views: Sequence[Operation]  # from the contents to the reader
+    box: _Box  # of the contents
 
 
 @dataclass(frozen=True)
 class _Part:
-    """A part of the variable, and what replaces it: an operand of a concatenation."""
+    """A part of the variable, and the operand of a concatenation that replaces it."""
 
     value: SSAValue
     reader: Operation
@@ -120,8 +120,8 @@ class _Joined:
 
     block: Block
     op: ConcatenateOp
-    writer: Operation  # that, or an assignment of it
-    old: Sequence[SSAValue]  # the contents before, where somebody reads them
+    writer: Operation  # `op`, or an assign of its result
+    old: Sequence[SSAValue]  # the previous contents, if they have users
     position: Mapping[Operation, int]
 
     @property
@@ -130,21 +130,21 @@ class _Joined:
         return [writer.variable] if isinstance(writer, AssignOp) else self.op.outs
 
     def known(self, value: SSAValue) -> int:
-        """After which operation of the block a value is known."""
+        """The position of the operation of the block that defines `value`, or -1."""
         owner = value.owner
         return self.position.get(owner, -1) if isinstance(owner, Operation) else -1
 
 
 class _Update(NamedTuple):
-    """A part that is put into the variable."""
+    """The update that writes a part into the variable."""
 
-    at: int  # after which operation
-    is_late: bool  # the part lies elsewhere until then
+    at: int  # the position of the operation before it
+    is_late: bool  # the part is stored elsewhere until then
     part: _Part
 
 
 def _split(version: Version, block: Block) -> None:
-    """Makes updates of a concatenation, if a version holds its result."""
+    """Splits the concatenation whose result `version` holds, if there is one."""
     joined = _joined(version, block)
     if joined is None:
         return
@@ -166,7 +166,7 @@ def _split(version: Version, block: Block) -> None:
 
 
 def _joined(version: Version, block: Block) -> _Joined | None:
-    """The concatenation whose result a version holds."""
+    """The concatenation whose result `version` holds, or None."""
     writer, before = version.writer, version.previous
     op = writer.value.owner if isinstance(writer, AssignOp) else writer
     if writer is None or before is None or not isinstance(op, Operation):
@@ -179,7 +179,8 @@ def _joined(version: Version, block: Block) -> _Joined | None:
 
 
 def _update(joined: _Joined, part: _Part, reads: Sequence[_Read]) -> _Update:
-    """When a part can replace the old one: it is made, and nobody else reads that."""
+    """The update that replaces an old part as soon as the new one is computed and
+    nothing else reads the old one."""
     made = joined.known(part.value)
     last = max((r.at for r in reads if r.box.meets(part.box)), default=-1)
     at = max(made, last, *map(joined.known, joined.old))
@@ -188,8 +189,8 @@ def _update(joined: _Joined, part: _Part, reads: Sequence[_Read]) -> _Update:
 
 
 def _write(joined: _Joined, updates: Sequence[_Update], reads: Sequence[_Read]) -> None:
-    """Replaces a concatenation by updates. What reads old contents after one of them
-    reads the same elements of the newer contents."""
+    """Replaces a concatenation by updates. A read of old contents after an update reads
+    the same elements of the newer contents."""
     following, value = [*list(joined.block.ops)[1:], None], joined.old[0]
     for at, _, part in updates:
         next = following[at]
@@ -208,8 +209,8 @@ def _is_seen(value: SSAValue) -> bool:
 
 
 def _parts(op: ConcatenateOp, starts: Shape) -> Iterator[_Part]:
-    """The parts of a concatenation that begins there, and of those that it alone
-    reads."""
+    """The parts of a concatenation at `starts`. A nested concatenation that it alone
+    reads is replaced by its own parts."""
     dim = op.dimension.value.data
     for index, value in enumerate(op.inputs):
         inner = value.owner
@@ -231,7 +232,7 @@ def _parts(op: ConcatenateOp, starts: Shape) -> Iterator[_Part]:
 
 
 def _reads(value: SSAValue, position: Mapping[Operation, int]) -> Iterator[_Read]:
-    """Where a value is read, and which part of it."""
+    """The reads of `value`, with the parts that they read."""
     shape = value_shape(value)
     for use in value.uses:
         box = _Box((0,) * len(shape), shape)
@@ -257,7 +258,7 @@ def _through(
 
 
 def _stays(part: _Part, read: _Read) -> bool:
-    """Whether a concatenation puts what it reads where it was."""
+    """Whether `part` is the old part, which `read` slices from the same place."""
     return (
         (read.reader, read.operand, read.box) == (part.reader, part.operand, part.box)
         and len(read.views) == 1
@@ -267,7 +268,7 @@ def _stays(part: _Part, read: _Read) -> bool:
 
 
 def _put(joined: _Joined, old: SSAValue, part: _Part, next: Operation) -> SSAValue:
-    """The old contents with another part, before an operation."""
+    """Inserts the update of `old` by `part` before `next`. Returns the new contents."""
     op = joined.op
     type = with_element(with_shape(op.declared[0], ()), i32)
     starts = [ConstantOp(IntegerAttr(start, i32), type) for start in part.box.starts]
@@ -282,7 +283,7 @@ def _put(joined: _Joined, old: SSAValue, part: _Part, next: Operation) -> SSAVal
 
 
 def _read_from(value: SSAValue, read: _Read) -> _Read:
-    """Reads the same part of newer contents."""
+    """Makes a reader read the same part of the newer contents `value`."""
     views: list[Operation] = []
     for view in read.views:
         new = view.clone()

@@ -1,4 +1,4 @@
-"""`tgraph-split-updates`: updates rows of a variable as soon as each is known.
+"""`tgraph-split-updates`: updates each row of a variable as soon as possible.
 
     %m = tgraph.read %vm : tensor<12x768x768xf32>
     %g = tgraph.concatenate %g0, %g1 ...            // of 12 rows
@@ -13,14 +13,15 @@
 
 The backward pass of an unrolled loop computes the gradients of its layers one after the
 other, and an optimizer updates all layers at once, element by element. This pass
-updates each layer on its own, so that no gradient waits for the others. What is read of
-the other rows in the meantime is read from the variable, which still holds them. Every
-element is computed from the same elements as before, so results are bitwise identical.
+updates each layer on its own, so that no gradient waits for the others. Operations in
+between read the other rows from the variable, which still holds them. Every element is
+computed from the same elements as before, so results are bitwise identical.
 
 Needs: level 1, after `cse` and before tgraph-fuse.
 Leaves: level 1, canonical.
-Does not: handle variables that other operations write, or of which more than rows are
-read after the first update; a few parts; functions whose operations have streams.
+Does not: handle variables that other operations write, variables that are read as a
+whole after the first update, or functions whose operations have streams; or split
+updates where this saves no bytes.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -70,7 +71,7 @@ class TGraphSplitUpdates(OptionalPass):
 
 
 def _split(joined: ConcatenateOp) -> bool:
-    """Whether the updates that follow from a concatenation are split."""
+    """Splits the updates that follow from a concatenation. Returns whether it did."""
     block = joined.parent
     assert block is not None
     if not is_of_rows(joined):
@@ -99,7 +100,8 @@ def _split(joined: ConcatenateOp) -> bool:
 
 
 def _maker(value: SSAValue) -> Operation | None:
-    """What computes a value, whatever its shape; None if that is not computed."""
+    """The operation that computes `value`, perhaps in another shape; None if no
+    operation does."""
     op = value.owner
     if isinstance(op, ViewOp):
         return _maker(op.inputs[0])
@@ -107,7 +109,7 @@ def _maker(value: SSAValue) -> Operation | None:
 
 
 def _takes_rows(use: Use) -> bool:
-    """Whether some rows are read, by operations of the block."""
+    """Whether `use` slices whole rows, and no terminator reads them."""
     op = use.operation
     if not isinstance(op, SliceOp) or op.outs:
         return False
@@ -122,7 +124,7 @@ def _takes_rows(use: Use) -> bool:
 
 
 def _leaves(view: ViewOp) -> Iterator[tuple[Operation, int, Sequence[ViewOp]]]:
-    """What reads a view, as which operand, and through which views."""
+    """The readers of `view`, each with the operand and the views in between."""
     for use in list(view.result.uses):
         if is_view(use.operation):
             for op, index, views in _leaves(use.operation):
@@ -132,9 +134,9 @@ def _leaves(view: ViewOp) -> Iterator[tuple[Operation, int, Sequence[ViewOp]]]:
 
 
 class _Readers:
-    """What reads rows of the old contents of variables after the first update.
+    """The operations that read rows of old contents after the first update.
 
-    Reads them from the variable, right before it needs them.
+    The constructor makes them read the rows from the variable, right before they run.
     """
 
     def __init__(
@@ -176,7 +178,7 @@ class _Readers:
         reader.operands[index] = value
 
     def of(self, part: Part) -> list[Operation | Block]:
-        """What reads these rows."""
+        """The operations that read any of the part's rows."""
         return [
             op
             for op, start, limit in self.rows
@@ -185,7 +187,7 @@ class _Readers:
 
 
 def _write(update: Update, split: Sequence[Part], readers: _Readers) -> None:
-    """Updates each part, instead of all of them at once."""
+    """Updates each part on its own, instead of all of them at once."""
     block = update.ops[0].parent
     assert block is not None
     whole = tensor_type_of(update.source.type)

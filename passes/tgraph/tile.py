@@ -41,42 +41,44 @@ The second form is a loop, which can also sum over the dimension:
 
 A loop contains every operation around one of the largest values at the peak that can be
 computed tile by tile along one dimension: the forward and backward passes of layers by
-rows or by batch (gradient accumulation), or attention by queries. Where as much lives
-elsewhere, as in equal layers, each of these peaks gets a loop. A loop carries sums over
-the dimension, those of bf16 and f16 in f32, and adds them in the order of the tiles.
-The same holds for products, maxima, minima, contractions, convolutions, and scatters
-that add. Results that have the dimension are assembled from the tiles. A loop that
-would begin or end in the middle of an elementwise chain does so at the narrowest value
-of the chain, because that value is stored: in a quantized network, the bytes between
-two layers. A tile uses up to half of a core's L2 cache, or more if that raises the peak
-only slightly or if each tile rereads a lot of data. It uses as little as a sixteenth of
-that where the operations of all tiles start in a twentieth of the block's time: rows of
-a pairwise kernel, but not of a product with a large matrix. Only then is there a loop
-around a value that is smaller than a tile may be, but at least a sixteenth of that.
-Where a loop that adds to sums takes nine tenths of the bytes or more, the pass prefers
-one that writes parts of results, which is faster. The pass builds a loop on a copy of
-the program whose fusions are taken apart, then fuses and schedules the copy again.
+rows or by batch (gradient accumulation), or attention by queries. If there are several
+such peaks, as with equal layers, each of them gets a loop. A loop carries sums over the
+dimension, in f32 for bf16 and f16, and adds them in the order of the tiles. The same
+holds for products, maxima, minima, contractions, convolutions, and scatters that add.
+Results that have the dimension are assembled from the tiles. A loop that would begin or
+end in the middle of an elementwise chain does so at the narrowest value of the chain,
+because that value is stored: in a quantized network, the bytes between two layers. A
+tile uses up to half of a core's L2 cache, or more if that raises the peak only slightly
+or if each tile rereads a lot of data. It uses as little as a sixteenth of that if
+starting the operations of all tiles takes at most a twentieth of the block's time: rows
+of a pairwise kernel, but not of a product with a large matrix. Only in this case does a
+value that is smaller than the limit for a tile get a loop, if it has at least a
+sixteenth of that limit. A loop that only writes parts of results is faster than a loop
+that adds to sums, so the pass prefers it unless the other one takes a tenth fewer
+bytes. The pass builds a loop on a copy of the program whose fusions are split into
+their operations, then fuses and schedules the copy again.
 
-A value may be read first by a reduction to a number, and then by what needs this
-number: the scale of a dynamic quantization, or the mean of a whole tensor. No loop has
-both readers. The pass then tries loops that compute the value again
-(passes/tgraph/tiling/twice.py), and takes them if they need a tenth less than the loops
-without. What is computed again counts as time.
+A value may be read first by a reduction to a number, and then by operations that need
+this number: the scale of a dynamic quantization, or the mean of a whole tensor. No loop
+can contain both readers. The pass then tries loops that recompute the value
+(passes/tgraph/tiling/twice.py), and takes them if they need a tenth fewer bytes than
+other loops. Recomputation counts as time.
 
 The pass tiles convolutions and pooling by rows, with tiles large enough that a window
 spans at most two of them. The rows that the next tile reads again are kept (Alwani et
 al., "Fused-layer CNN accelerators", 2016) rather than recomputed. The first and the
-last tile, which contain the padding, are outside of the loop. Padding by another number
-than convolutions have, such as a zero point, is a `tgraph.pad`. Where only
+last tile, which contain the padding, are outside of the loop. Padding with a number
+that convolutions do not support, such as a zero point, is a `tgraph.pad`. If only
 windows read its result, each tile pads its own rows.
 
 The pass lowers the peak as far as possible. It changes the program only if the new peak
 is at least a tenth below the arena that plan-memory needs for the original, and the new
 arena is smaller than the original's also after `tgraph-concatenate-in-place`. Data that
 all tiles read, such as weights, is read again by each of them; `max-slowdown` limits
-the estimated cost. That leaves out what a library takes to start contractions, so that
-networks of small ones are computed in tiles, too; tgraph-fit counts it. Loops may
-take several times as much longer, depending on how often they halve the bytes.
+the estimated cost. The estimate omits the time that a library takes to start
+contractions, so that networks of small contractions are tiled, too; tgraph-fit counts
+it. For loops, the limit is several times as high, depending on how often they halve the
+bytes.
 
 Needs: level 1, in the order in which the program will run: after tgraph-schedule.
 Leaves: level 1.
@@ -119,39 +121,39 @@ from .tiling.search import Search
 MOST_TILES = 1024
 
 ROUNDS = 3
-"""In which loops get larger tiles, as they take too long."""
+"""The number of rounds in which loops that take too long get larger tiles."""
 
 UNSEEN, MOST_UNSEEN = 6, 9
-"""Times what slices may, loops may take longer by the estimate: more for each time that
-they halve the bytes, and at most. The estimate sees neither that tiles stay in a core's
-cache, nor that in a loop of native calls an operation starts at once: layer norms that
-should take a tenth longer take half as long."""
+"""Multiples of `max_slowdown` that loops may take longer: the increase for each time
+that they halve the bytes, and the maximum. The estimate ignores that tiles stay in a
+core's cache, and that operations in a loop of native calls start at once: layer norms
+that should take a tenth longer take half as long."""
 
 FAR = 2.5
-"""Times the bytes needed, an estimate with loops makes these not worth a try: no
-estimate has been seen that was as much too high."""
+"""The multiple of the needed bytes above which an estimate rules out loops: no estimate
+has been seen that was too high by this factor."""
 
 SMALL = 4
-"""Times the bytes that a tile may need, a tile in a loop is not cut into slices."""
+"""The multiple of `tile_bytes` up to which a tile in a loop is not cut into slices."""
 
 LITTLE = 0.001
-"""A part of the time, where none is allowed."""
+"""The share of the time to divide by if no slowdown is allowed."""
 
 
 class _Cut(NamedTuple):
-    """A function whose chains are computed in slices, where that lowers its peak."""
+    """The state of a function whose chains are cut into slices to lower its peak."""
 
-    bytes: int | None = None  # that it needs now, if that has been measured
-    given: FuncOp | None = None  # as it was without slices, if it has some
+    bytes: int | None = None  # of the arenas now, if planned
+    given: FuncOp | None = None  # the function without slices, if it has slices
 
 
 class _Looped(NamedTuple):
     """A function with loops over tiles."""
 
     func: FuncOp
-    bytes: int  # that it needs
+    bytes: int  # of the arenas
     tiles: Sequence[int]  # of each loop
-    again: int  # how many values are computed again
+    again: int  # the number of recomputed values
 
     def __str__(self) -> str:
         tiles = ", ".join(map(str, self.tiles))
@@ -169,8 +171,8 @@ class TGraphTile(OptionalPass, Placing):
     tile_bytes: the bytes that a tile in a loop may use, by default half of a core's L2
         cache; 0 disables loops.
     effort: the effort of tgraph-schedule inside and around loops.
-    budget: the bytes that each arena may have, such as 64MiB: slices are then cut to
-        meet it in the least time, or as far as possible if none do.
+    budget: the bytes that each arena may have, such as 64MiB: slices are then chosen to
+        meet it in the least time, or to come as close to it as possible.
     """
 
     name = "tgraph-tile"
@@ -212,7 +214,7 @@ class TGraphTile(OptionalPass, Placing):
                 self._cut(func, planned_bytes)
 
     def _has_large_values(self, func: FuncOp) -> bool:
-        """Whether there is what a loop could begin with."""
+        """Whether a value is large enough for a loop."""
         return self.tile_bytes > 0 and any(
             bytes_of(value) >= least_bytes(self.tile_bytes)
             for block in blocks_within(func.body.block)
@@ -223,8 +225,8 @@ class TGraphTile(OptionalPass, Placing):
     def _write_loops(
         self, ctx: Context, func: FuncOp, cut: _Cut, planned_bytes: PlannedBytes
     ) -> None:
-        """Takes loops instead of slices, if that lowers the function's peak; those
-        that compute values again, if that lowers it by a further tenth."""
+        """Uses loops instead of slices, if that lowers the function's peak, and loops
+        that recompute values, if that lowers it by another tenth."""
         given, before = cut.given or func, cut.bytes
         assert before is not None
         share = MOST_UNSEEN * self.max_slowdown
@@ -251,10 +253,10 @@ class TGraphTile(OptionalPass, Placing):
         planned_bytes: PlannedBytes,
         share: float,
     ) -> tuple[_Looped | None, bool]:
-        """A copy of a function with loops that take a tenth less than before; and
-        whether there were loops around what is computed again to choose from.
+        """Returns a copy of a function with loops that takes a tenth fewer bytes, or
+        None; and whether loops that recompute values were considered.
 
-        share: the part of a block's time that computing values again may take.
+        share: the share of a block's time that recomputing values may take.
         """
         has_tried = False
         enough = before * 9 // 10
@@ -297,9 +299,9 @@ class TGraphTile(OptionalPass, Placing):
     def _cut(
         self, func: FuncOp, planned_bytes: PlannedBytes, bytes: int | None = None
     ) -> _Cut:
-        """Writes chains in slices, if that lowers the function's peak.
+        """Cuts chains into slices, if that lowers the function's peak.
 
-        bytes: that the function needs, if that has been measured.
+        bytes: the bytes of the function's arenas, if they have been planned.
         """
         cut = _Cut(bytes)
         for number in range(len(_blocks(func))):
@@ -307,7 +309,7 @@ class TGraphTile(OptionalPass, Placing):
         return cut
 
     def _is_small_tile(self, block: Block, peaks: Peaks) -> bool:
-        """Whether this is a loop over tiles, which need not be cut again."""
+        """Whether `block` is in a loop over tiles that need not be cut again."""
         loop = block.parent_op()
         is_tile = loop is not None and TILES in loop.attributes
         return is_tile and max(peaks.values()) <= SMALL * self.tile_bytes
@@ -315,9 +317,9 @@ class TGraphTile(OptionalPass, Placing):
     def _lower(
         self, func: FuncOp, number: int, cut: _Cut, planned_bytes: PlannedBytes
     ) -> _Cut:
-        """Writes chains of one block in tiles, if that lowers the function's peak.
+        """Cuts chains of one block into slices, if that lowers the function's peak.
 
-        cut: what has become of the blocks before.
+        cut: the state after the preceding blocks.
         """
         block = _blocks(func)[number]
         if not is_static_block(block):
@@ -353,7 +355,7 @@ class TGraphTile(OptionalPass, Placing):
             write(chain.region, chain.tiles, rules.ops[last + 1])
         enough = before * 9 // 10 if self.budget is None else before - 1
         after = planned_bytes.within(func, enough)
-        # If not, the function's peak is somewhere else.
+        # Otherwise, the function's peak is elsewhere.
         if after is None or not _gains(original, before, func, after, planned_bytes):
             func.detach_region(0)
             func.add_region(original.detach_region(0))
@@ -370,14 +372,15 @@ class TGraphTile(OptionalPass, Placing):
 def _gains(
     given: FuncOp, before: int, tiled: FuncOp, after: int, planned_bytes: PlannedBytes
 ) -> bool:
-    """Whether a function needs fewer bytes in tiles also where concatenations will be
-    computed in place."""
+    """Whether a function needs fewer bytes in tiles even after
+    tgraph-concatenate-in-place."""
     least = lowest(given, before, planned_bytes)
     return after < least or lowest(tiled, after, planned_bytes) < least
 
 
 def _unseen(before: int, after: int) -> float:
-    """Times what slices may, loops may take longer that change the bytes so."""
+    """The multiple of `max_slowdown` that loops may take longer if they lower the bytes
+    from `before` to `after`."""
     return min(1 + UNSEEN * log2(before / max(after, 1)), MOST_UNSEEN)
 
 

@@ -1,4 +1,4 @@
-"""`tgraph-unroll-loops`: writes out loops of few iterations, in two cases.
+"""`tgraph-unroll-loops`: unrolls loops of few iterations completely, in two cases.
 
     %w0 = tgraph.slice %w ...                 // rows 0 to 3 of a tensor<5x8x8xf32>
     %0:2 = tgraph.while %zero, %x, %w0 ...    // i = 0, 1
@@ -10,9 +10,9 @@
     ...                                       // and rows 1 to 4
 
 A scan that is unrolled by a factor that does not divide its length is a loop of few
-iterations, with the remaining layers before or after it. Written out, all layers are
-the same to later passes, which keep, recompute, and update each row on its own. What
-the loop stacks becomes a concatenation of rows.
+iterations, with the remaining layers before or after it. After complete unrolling, all
+layers are the same to later passes, which keep, recompute, and update each row on its
+own. A stack of the loop becomes a concatenation of rows.
 
     %0:3 = tgraph.while %zero, %x, %k ...     // i = 0, 1, 2
       %a = tgraph.multiply %x, %k             // %x is a tensor<8x8xui32>
@@ -23,15 +23,15 @@ the loop stacks becomes a concatenation of rows.
     %a1 = tgraph.multiply %b0, %k
     ...
 
-The second case is a loop that computes element by element, as the rounds of a random
-number generator (Threefry). Written out, `tgraph-fuse` computes them in one group, and
-in the groups that read the numbers, so nothing of them is stored.
+The second case is a loop that computes element by element, such as the rounds of a
+random number generator (Threefry). `tgraph-fuse` then puts the unrolled rounds into one
+group, and into the groups that read the numbers, so that the rounds store nothing.
 
 Needs: level 1, after `cse` and before tgraph-rematerialize-scan-residuals.
 Leaves: level 1, canonical.
-Does not: write out loops over rows of more than four iterations, loops over all rows,
-loops that become more operations than a group has, or loops whose iterations are not
-counted.
+Does not: unroll loops over rows with more than four iterations, loops over all rows,
+loops that would become more operations than a group may have, or loops whose number of
+iterations is unknown.
 """
 
 from collections.abc import Mapping, Sequence
@@ -64,16 +64,16 @@ from ..optional import OptionalPass
 from .shared.unrolled import is_over_some_rows, row_by_row
 
 MOST = 4
-"""Iterations of a loop over rows that is written out, at most."""
+"""The largest number of iterations of a loop over rows that is unrolled."""
 
 IN_A_GROUP = 256
-"""Operations that loops by elements are written out to, at most: a group has no more
-(`tgraph-fuse`)."""
+"""The largest number of operations that an elementwise loop is unrolled to: the limit
+of a group (`tgraph-fuse`)."""
 
 
 @dataclass(frozen=True)
 class TGraphUnrollLoops(OptionalPass):
-    """Writes out loops of few iterations, over some rows of a stack or by elements."""
+    """Unrolls loops of few iterations, over some rows of a stack or elementwise."""
 
     name = "tgraph-unroll-loops"
     TOPIC = "loops"
@@ -90,7 +90,7 @@ class TGraphUnrollLoops(OptionalPass):
 
 
 def _short_loop(block: Block) -> WhileOp | None:
-    """The first loop of few iterations."""
+    """The first loop to unroll, or None."""
     loops = (op for op in block.ops if isinstance(op, WhileOp))
     return next(filter(_is_short, loops), None)
 
@@ -110,8 +110,8 @@ def _is_short(loop: WhileOp) -> bool:
 
 
 def _is_by_elements(ops: Sequence[Operation]) -> bool:
-    """Whether one group may compute all: element by element, of arrays of one shape and
-    of single numbers."""
+    """Whether one group may compute all operations: element by element, on arrays of
+    one shape and on single numbers."""
     shapes: set[Shape] = set()
     for op in ops:
         match op:
@@ -154,8 +154,8 @@ def _write_out(loop: WhileOp) -> None:
 def _iteration(
     loop: WhileOp, state: dict[SSAValue, SSAValue]
 ) -> dict[SSAValue, SSAValue]:
-    """Computes an iteration before the loop, and what it carries after it; the values
-    of the body."""
+    """Inserts an iteration before the loop, and updates `state`, the carried values.
+    Returns a new value for each value of the body."""
     values = dict(state)
     for op in loop.body.block.ops:
         match op:
@@ -175,7 +175,7 @@ def _iteration(
 def _concatenated(
     loop: WhileOp, rows: Mapping[int, SSAValue], like: SSAValue
 ) -> SSAValue:
-    """What a loop stacks, of rows by their place."""
+    """Concatenates the rows of a stack, given by their places."""
     joined = ConcatenateOp(
         [row for _, row in sorted(rows.items())],
         result_types=[like.type],

@@ -1,4 +1,4 @@
-"""`tgraph-update-in-place`: groups compute the slices that updates put into variables.
+"""`tgraph-update-in-place`: fuses slice updates of variables into groups.
 
     %s = tgraph.dynamic_slice %m, %i, %c0 {...} : ... -> tensor<1x8xf32>
     %u = tgraph.fusion(%x = %s, %y = %g) : (...) -> tensor<1x8xf32> {
@@ -17,20 +17,21 @@
     }
     %t = tgraph.fusion(%whole = %n, %start = %i) : (...) -> tensor<1x8xf32> {...}
 
-Here %m is what the variable %v holds. The slice is not stored beside the variable and
-then copied, but computed where it goes: a row that a loop adds to a stack, or one of an
-optimizer's state for all layers. The old slice and the new one are read there, too.
+Here, %m holds the contents of the variable %v. The group computes the slice straight
+into the variable, instead of storing it elsewhere and copying it: a row that a loop
+adds to a stack, or one of an optimizer's state for all layers. Groups also read the old
+and the new slice there.
 
-The pass applies to groups and computed operations from which on nobody but the update
-reads the old contents. The others that read the slice have to be groups as well. XLA
-has such fusions, too. Updates at constant starts need no group: their slices are views
-(`analysis/updates.py`).
+The pass applies to a group or another computed operation if only the update reads the
+old contents from then on. All other readers of the slice must be groups or such
+operations, too. XLA also has such fusions. Updates at constant starts need no group:
+their slices are views (`analysis/updates.py`).
 
 Needs: level 1, in the order in which the program will run: last before
 tgraph-bufferize.
 Leaves: level 1.
-Does not: store small slices, or those of which few elements lie side by side, in place
-(as `fusion/slices.py`).
+Does not: store slices in place that are small or have few adjacent elements, by the
+limits of `fusion/slices.py`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -96,8 +97,8 @@ class TGraphUpdateInPlace(OptionalPass):
 
 
 class _Places:
-    """Where the operations of a block are, and the versions of variables that they
-    write, while some are moved and replaced."""
+    """The positions of a block's operations, and the versions of variables that they
+    write. Stays up to date while operations are moved and replaced."""
 
     def __init__(self, block: Block):
         self.block = block
@@ -111,7 +112,7 @@ class _Places:
                 version = version.previous
 
     def replaced(self, old: TensorOp, outs: Sequence[SSAValue], new: FusionOp) -> None:
-        """Says that a group stands for an operation that wrote these variables."""
+        """Records that `new` replaces `old`, which wrote the variables `outs`."""
         self.position[new] = self.position[old]
         for variable in outs:
             version = self.versions[new, variable] = self.versions[old, variable]
@@ -126,14 +127,14 @@ class _Places:
 
 @dataclass(frozen=True)
 class _InPlace:
-    """An update whose slice can be computed in its place."""
+    """An update whose slice can be computed straight into the variable."""
 
     update: DynamicUpdateSliceOp
-    maker: TensorOp  # of the slice, perhaps without dimensions of size 1
-    old: Sequence[SSAValue]  # what the variable holds until then
-    readers: Sequence[TensorOp]  # others that read the new slice
-    ahead: Sequence[Operation]  # what computes starts after the maker, in order
-    later: Sequence[Operation]  # what writes starts too early for these
+    maker: TensorOp  # computes the slice, perhaps without sizes of 1
+    old: Sequence[SSAValue]  # the variable's contents until then
+    readers: Sequence[TensorOp]  # other readers of the new slice
+    ahead: Sequence[Operation]  # compute starts after the maker, in order
+    later: Sequence[Operation]  # write starts too early for the readers
 
 
 def _found(update: DynamicUpdateSliceOp, places: _Places) -> _InPlace | None:
@@ -144,7 +145,7 @@ def _found(update: DynamicUpdateSliceOp, places: _Places) -> _InPlace | None:
         or maker not in position
         or maker.outs
         or _ends_with_update(maker)
-        or (contracts(maker) and _has_gaps(update))  # libraries want none
+        or (contracts(maker) and _has_gaps(update))  # libraries do not allow gaps
         or not _may_be_part(maker, update)
         or not is_worth_a_place(update, update.inputs[1])
         or updated_layout(update) is not None
@@ -187,8 +188,8 @@ def _may_be_ahead(
     ahead: dict[Operation, None],
     position: Mapping[Operation, float],
 ) -> bool:
-    """Whether a start is there before an operation, or can be computed there, by
-    operations that are put into `ahead`."""
+    """Whether `value` is defined before `maker`, or can be computed there by
+    operations, which this function adds to `ahead`."""
     op = value.owner
     if (
         not isinstance(op, Operation)
@@ -209,9 +210,9 @@ def _may_be_ahead(
 def _written_before(
     update: DynamicUpdateSliceOp, last: float, position: Mapping[Operation, float]
 ) -> Sequence[Operation] | None:
-    """What writes the variables that starts are read from before the last of the
-    readers has run: the increments of counters, which can wait until the end of the
-    block. None for others."""
+    """The operations that write the variables of starts before the last reader has run,
+    if all are increments of counters, which can move to the end of the block; else
+    None."""
     found: list[Operation] = []
     for read in (start.owner for start in _starts(update)):
         if not isinstance(read, ReadOp) or read not in position:
@@ -231,7 +232,7 @@ def _written_before(
 
 
 def _starts(op: DynamicSliceOp | DynamicUpdateSliceOp) -> Sequence[SSAValue]:
-    """Where a slice begins: the first scalars that are these numbers."""
+    """The starts of a slice, each as the first scalar that has the same value."""
     return [_first(start) for start in op.starts]
 
 
@@ -245,7 +246,7 @@ def _first(value: SSAValue) -> SSAValue:
 
 
 def _may_be_part(op: TensorOp, update: DynamicUpdateSliceOp) -> bool:
-    """Whether an operation may be a group that reads the slice, or ends with it."""
+    """Whether `op` may be a group that reads the slice, or ends with the update."""
     if isinstance(op, FusionOp):
         group = op.group()
         if group is None or group.form is None:
@@ -269,7 +270,7 @@ def _ends_with_update(op: TensorOp) -> bool:
 
 
 def _readers(value: SSAValue) -> Iterator[Operation]:
-    """Who reads a value, directly or with other dimensions of size 1."""
+    """The readers of `value`, directly or with other dimensions of size 1."""
     for use in value.uses:
         op = use.operation
         if isinstance(op, ViewOp) and keeps_sizes(op):
@@ -326,7 +327,7 @@ def _put_in_place(found: _InPlace, places: _Places) -> None:
 
 
 def _as_fusion(op: TensorOp, places: _Places) -> FusionOp:
-    """A group: of an operation alone, if it is none."""
+    """Returns `op`, as a group of one operation if it is no group."""
     if isinstance(op, FusionOp):
         return op
     outs = list(op.outs)
@@ -336,7 +337,7 @@ def _as_fusion(op: TensorOp, places: _Places) -> FusionOp:
 
 
 class _Group:
-    """What becomes of a group that reads a slice in place, or ends with its update."""
+    """A new version of a group that reads a slice in place, or ends with its update."""
 
     def __init__(self, op: FusionOp, update: DynamicUpdateSliceOp):
         self._op, self._update = op, update
@@ -345,7 +346,7 @@ class _Group:
         self._constants: dict[SSAValue, SSAValue] = {}
 
     def read(self, whole: SSAValue, is_slice: Callable[[SSAValue], bool]) -> None:
-        """Has the body take those operands that are the slice from all of it."""
+        """Makes the body slice `whole` instead of reading the slice as an operand."""
         block = self._body.block
         first = block.first_op
         assert first is not None
@@ -369,7 +370,7 @@ class _Group:
             del self._inputs[n]
 
     def put(self) -> None:
-        """Has the body end with the update."""
+        """Makes the body end with the update."""
         end = self._body.block.last_op
         assert isinstance(end, YieldOp)
         whole, slice, *_ = self._update.inputs
@@ -380,14 +381,14 @@ class _Group:
         Rewriter.replace_op(end, [update, YieldOp(update.result)])
 
     def fusion(self, type: AnyTensor, outs: Sequence[SSAValue]) -> FusionOp:
-        """The group, which computes a result of this type."""
+        """The new group, with a result of the given type."""
         new = FusionOp(self._inputs, self._body, outs=outs, result_types=[type])
         new.attributes |= self._op.attributes
         new.location = self._op.location
         return new
 
     def _inside(self, value: SSAValue) -> SSAValue:
-        """An operand, or a constant, as the body's operations read it."""
+        """`value` as the body reads it: a block argument, or a copied constant."""
         block = self._body.block
         if isinstance(value.owner, ConstantOp):
             if value not in self._constants:
@@ -404,7 +405,7 @@ class _Group:
 
 
 def _reshaped(value: SSAValue, type: AnyTensor, before: Operation) -> SSAValue:
-    """The value with other dimensions of size 1, by an operation before `before`."""
+    """Returns `value` with other dimensions of size 1, reshaped before `before`."""
     if value.type == type:
         return value
     reshape = ReshapeOp([value], result_types=[type])

@@ -2,9 +2,9 @@
 
 Most place one buffer after the other (`gaps.py`) and differ in the order of buffers and
 the choice of gap; `usmp-hill-climb` searches for a better order, and `tlsf` runs an
-allocator. They honour given offsets (which the originals do not have) by placing those
-buffers first. Ties that the originals break by name or by address are broken by the
-order of buffers.
+allocator. They honor given offsets (which the originals do not have) by placing the
+buffers that have them first. Ties that the originals break by name or by address are
+broken by the order of buffers.
 """
 
 from bisect import bisect_left, bisect_right
@@ -135,7 +135,8 @@ def usmp_conflicts(problem: Problem, limits: Limits) -> Placement:
 
 
 def _conflict_counts(buffers: Sequence[Buffer]) -> Sequence[int]:
-    """How many others have overlapping lifespans; USMP knows no gaps in them."""
+    """For each buffer, the number of others with overlapping lifetimes. USMP does not
+    know gaps in lifetimes."""
     starts = sorted(b.start for b in buffers)
     ends = sorted(b.end for b in buffers)
     return [
@@ -192,10 +193,10 @@ def _pick_swap(
     peak: int,
     random: Random,
 ) -> tuple[int, int] | None:
-    """Two positions in the order, if the random choice finds any.
+    """Two random positions in the order to swap, or None.
 
-    One of a neighbour that comes before some buffer at the peak; one of another such,
-    or, more often, of an earlier neighbour of such a neighbour.
+    The first is that of an earlier neighbor of a buffer at the peak. The second is that
+    of another such neighbor or, more often, of an earlier neighbor of one.
     """
 
     def earlier_neighbours(position: int) -> Sequence[int]:
@@ -242,17 +243,17 @@ def tlsf(problem: Problem, limits: Limits) -> Placement:
 
 
 class _Heap:
-    """Free blocks of memory by classes of size; adjacent ones are merged."""
+    """Free blocks of memory by size class. Adjacent blocks are merged."""
 
     def __init__(self, start: int, size: int) -> None:
         self._ends: dict[int, int] = {}  # of free blocks, by their start
-        self._starts: dict[int, int] = {}  # and the other way round
+        self._starts: dict[int, int] = {}  # of free blocks, by their end
         self._classes: dict[int, dict[int, None]] = {}  # starts, the oldest first
         self._present = 0  # bit c is set if there is a block of class c
         self.free(start, start + size)
 
     def allocate(self, size: int, alignment: int) -> int:
-        # Every block of the class above holds so much, wherever it is aligned.
+        # Every block of the next class has room for this, wherever it starts.
         least = size + alignment - 1
         candidates = self._present >> (wanted := _class_of(least - 1) + 1)
         chosen = wanted + (candidates & -candidates).bit_length() - 1
@@ -281,7 +282,7 @@ class _Heap:
         self._present |= 1 << size_class
 
     def _remove(self, start: int) -> int:
-        """Takes the free block away; returns its end."""
+        """Removes a free block. Returns its end."""
         end = self._ends.pop(start)
         del self._starts[end]
         size_class = _class_of(end - start)
@@ -292,6 +293,6 @@ class _Heap:
 
 
 def _class_of(size: int) -> int:
-    """Grows with the size: 32 classes from each power of two to the next."""
+    """The size class, with 32 classes from each power of two to the next."""
     power = max(size.bit_length() - 6, 0)
     return 32 * power + (size >> power)

@@ -1,8 +1,8 @@
-"""PyTorch Inductor's reuse of buffers: a freed one of exactly the same kind.
+"""PyTorch Inductor's reuse of buffers: an allocation takes a freed buffer of its kind.
 
-`memory_plan_reuse` of torch 2.13 (`torch/_inductor/codegen/wrapper.py`): the lines of a
-program that allocate, free and use buffers go in, the same lines come out with some
-allocations turned into reuses:
+`memory_plan_reuse` of torch 2.13 (`torch/_inductor/codegen/wrapper.py`). The input is
+the lines of a program that allocate, free and use buffers. The output is the same lines
+with some allocations replaced by reuses:
 
     step 0  allocate a, 64 bytes        allocate a
     step 0  run f                       run f
@@ -35,12 +35,12 @@ class Allocate:
 class Free:
     buffer: str
     step: int = 0
-    is_reused: bool = False  # a later line takes it, so there is nothing to do here
+    is_reused: bool = False  # a later line takes it, so this one frees nothing
 
 
 @dataclass(frozen=True, slots=True)
 class Reuse:
-    """From here on the memory of a buffer is that of another."""
+    """From here on, `new` has the memory of `buffer`."""
 
     buffer: str
     new: str
@@ -63,13 +63,13 @@ def plan_reuse(
     removed: Collection[str] = (),
     memory: Sequence[int] | None = None,
 ) -> list[Line]:
-    """The lines with reuse, without those of removed buffers.
+    """Returns the lines with reuse, without the lines of removed buffers.
 
-    An allocation takes the last freed buffer of its size and kind, and only that one is
-    considered, provided that it was freed in the step before, or that holding on to it
-    in the steps between does not raise the peak of `memory`: an estimate of the bytes
-    in use in each step without any reuse. Without an estimate it may always be taken.
-    Memory lines at the end that name none of the outputs are dropped.
+    An allocation considers only the last freed buffer of its size and kind. It takes
+    this buffer if it was freed in the preceding step, or if keeping it in the steps
+    between does not raise the peak of `memory`, an estimate of the bytes in use in each
+    step without any reuse. Without an estimate, it always takes the buffer. Memory
+    lines at the end that name none of the outputs are dropped.
     """
     lines = list(lines)
     while lines and not isinstance(lines[-1], Run) and lines[-1].buffer not in outputs:
@@ -99,7 +99,7 @@ def plan_reuse(
 
 
 class _Pool:
-    """The free buffers of each kind, and what is in use in each step."""
+    """The free buffers of each kind, and the bytes in use in each step."""
 
     def __init__(self, memory: Sequence[int] | None) -> None:
         self._free: defaultdict[Hashable, list[Free]] = defaultdict(list)
@@ -137,7 +137,7 @@ def inductor_reuse(problem: Problem, limits: Limits) -> Placement:
     """
     buffers = problem.buffers
     first = list(range(len(buffers)))  # the buffer whose memory each one has
-    end = [b.end for b in buffers]  # of the last that has its memory
+    end = [b.end for b in buffers]  # of the last buffer in its memory
     lines, memory = _lines(problem)
     for line in plan_reuse(lines, memory=memory):
         if isinstance(line, Reuse):
@@ -152,9 +152,10 @@ def inductor_reuse(problem: Problem, limits: Limits) -> Placement:
 
 
 def _lines(problem: Problem) -> tuple[list[Line], list[int]]:
-    """Buffers by numbers, in steps of which none is without a line; the estimate.
+    """The lines of a problem, and the estimate. Buffers are named by their numbers, and
+    each step has a line.
 
-    Ends with a line that is not about memory, so that none is dropped.
+    The last line is not about memory, so that none is dropped.
     """
     planned = [(i, b) for i, b in enumerate(problem.buffers) if b.offset is None]
     steps = sorted({step for _, b in planned for step in (b.start, b.end - 1)})

@@ -1,14 +1,14 @@
-"""PyTorch Inductor's allocation tree: memory split by turns in time and in space.
+"""PyTorch Inductor's allocation tree: memory split alternately in time and in space.
 
 `torch/_inductor/codegen/memory_planning.py` of torch 2.13. A pool is a tree:
 
     Temporal   nodes one after the other in time, in the same bytes
     Spatial    two nodes side by side, the right one at an aligned offset
     Block      a buffer
-    Empty      bytes that nobody has so far
+    Empty      bytes that are unused so far
 
-A block goes down to where it overlaps nothing in time; where it overlaps several nodes,
-the tree does not take it. A tree only grows to the right, and only the last pool does.
+A block descends to a node where it overlaps nothing in time. If it overlaps several
+nodes, the tree rejects it. A tree only grows to the right, and only the last pool does.
 """
 
 from bisect import bisect_right
@@ -28,7 +28,7 @@ ALIGNMENT = 64  # bytes, of every block in torch
 
 
 class PoolMode(Enum):
-    """Which pools there are; intermediates may lie in those of outputs in any case."""
+    """The pools that are made. Those of outputs may always hold intermediates."""
 
     NONE = "none"  # none that grows
     INTERMEDIATES = "intermediates"  # one for each output, and one that grows
@@ -40,7 +40,7 @@ class PoolMode(Enum):
 class Node:
     """A part of a pool: how large it is, and when it is in use."""
 
-    size: int = 0  # bytes, with those that are empty
+    size: int = 0  # bytes, including empty ones
     live: Sequence[Steps] = ()  # ascending, not touching
     end: int = 0  # bytes from the start of the pool, without empty ones at the end
     parent: "Temporal | Spatial | None" = field(default=None, repr=False)
@@ -59,7 +59,7 @@ class Block(Node):
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class Empty(Node):
-    """Bytes that nobody has so far."""
+    """Bytes that are unused so far."""
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -90,7 +90,7 @@ class Spatial(Node):
 
     @property
     def needed(self) -> int:
-        """Bytes for both."""
+        """The bytes that both need."""
         return round_up(self.left.size, self.alignment) + self.right.size
 
 
@@ -120,7 +120,7 @@ def overlap(a: Sequence[Steps], b: Sequence[Steps]) -> bool:
 
 
 class Pool:
-    """Memory of one device. `name` and the offsets of its blocks are set by `plan`."""
+    """Memory of one device. `plan_pools` sets its name, and offsets of its blocks."""
 
     def __init__(self, first: Block, can_grow: bool, alignment: int) -> None:
         self.name = ""
@@ -134,7 +134,8 @@ class Pool:
         return self.root.end
 
     def allocate(self, block: Block, is_last: bool) -> bool:
-        """Takes the block if it can; with `is_last` also by growing."""
+        """Adds the block if there is room; with `is_last`, the pool may grow. Returns
+        whether the block was added."""
         may_grow = self.can_grow and is_last
         candidates: list[tuple[Tree, bool]] = [(self.root, may_grow)]
         while candidates:
@@ -184,7 +185,7 @@ class Pool:
 
     @staticmethod
     def _overlapping(node: Temporal, block: Block) -> list[Tree]:
-        """The children that are in use together with the block, two at most."""
+        """Up to two children that are in use at the same time as the block."""
         found: list[Tree] = []
         for child in node.children:
             if overlap(child.live, block.live):
@@ -194,7 +195,7 @@ class Pool:
         return found
 
     def _put(self, block: Block, node: Temporal) -> None:
-        """Makes the block a child of the node; one of the two gets empty bytes."""
+        """Makes the block a child of the node. The smaller one gets empty bytes."""
         slot = node.size
         if isinstance(node.children[0], Empty):
             node.children.clear()
@@ -231,11 +232,11 @@ def plan_pools(
 ) -> list[Pool]:
     """The pools that hold the blocks, whose offsets are set.
 
-    Outputs come first, the smallest first, then the intermediates, the largest first;
-    of equal ones those that live longest, then in their order. An intermediate goes
-    into the first pool of its device that takes it. Pools are numbered by device, in
-    the order in which devices are first asked for memory. At a deadline, each of the
-    blocks that are left gets a pool of its own.
+    Outputs come first, by increasing size, then intermediates, by decreasing size. Of
+    blocks of equal size, those that live longest come first, then those that come first
+    in `blocks`. An intermediate goes into the first pool of its device that takes it.
+    Pools are numbered by device, in the order in which blocks first need the devices.
+    After a deadline, each remaining block gets a pool of its own.
     """
 
     def length(block: Block) -> int:
@@ -268,11 +269,12 @@ def plan_pools(
 def group_buffers(
     lines: Sequence[Line], outputs: Collection[str] = (), removed: Collection[str] = ()
 ) -> list[Block]:
-    """The blocks of a program: a buffer and those that reuse its memory are one.
+    """The blocks of a program: a buffer and those that reuse its memory form one block.
 
-    Each run of memory lines is a step, from 1 on. A block lives from the step of its
-    allocation to that of its last free; an output to the end. So does a block that is
-    never freed: torch has it live for no step, so that others may overwrite it.
+    Each run of memory lines is a step, from 1 on. A block is live from the step of its
+    allocation to the step of its last free. Outputs, and blocks that are never freed,
+    are live to the end. (In torch, a block that is never freed is live in no step, so
+    that others may overwrite it.)
     """
     groups: dict[str, _Group] = {}
     step = 0

@@ -1,4 +1,4 @@
-"""`naive`: every buffer gets bytes of its own. What reuse is measured against."""
+"""`naive`: every buffer gets bytes of its own. Reuse is measured against this."""
 
 from ..problem import Limits, Placement, Problem, peak_of
 from ..registry import strategy

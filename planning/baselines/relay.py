@@ -2,15 +2,16 @@
 
 `GraphPlanMemory` of apache/tvm 0.7 (`src/relay/backend/graph_plan_memory.cc`), on the
 graph of nnvm/graph.py: tuples, their fields, `let` and views are not nodes, but names
-for entries, and a result or an argument that is a tuple is its fields. An entry is read
-once for each time that it is an input or a result, so results are never released.
+for entries, and a tuple as a result or an argument stands for its fields. An entry is
+read once for each time that it is an input or a result, so results are never released.
 
-It differs from NNVM's planner, whose search for a free storage it has: nothing is done
-in place, outputs are served from first to last, variables (parameters and constants)
-have storages of their own, and the match range is 16.
+The planner searches for a free storage as NNVM's does, but differs otherwise: nothing
+is computed in place, outputs get storages from first to last, variables (parameters and
+constants) have storages of their own, and the match range is 16.
 
-Left out on purpose: the original finds the device of a tensor by a search from copy to
-copy, which is wrong for parameters and for several results. Here nodes say theirs.
+One part is omitted on purpose: the original finds the device of a tensor by a search
+from copy to copy, which is wrong for parameters and for several results. Here, nodes
+state their devices.
 """
 
 from collections import Counter
@@ -28,7 +29,7 @@ MATCH_RANGE = 16
 
 @dataclass(frozen=True, slots=True)
 class TokenPlan:
-    """Which storage each output of each node has, and how large storages are."""
+    """The storage of each output of each node, and the sizes of storages."""
 
     storage_ids: Sequence[Sequence[int]]  # of node and output
     sizes: Sequence[int]  # bytes, of each storage
@@ -37,12 +38,12 @@ class TokenPlan:
 def graph_plan_memory(graph: Graph) -> TokenPlan:
     """Relay's plan for the nodes in their order; parameters come first.
 
-    Sizes are exact: elements times their bytes, a bool taking one.
+    Sizes are exact: the number of elements times the bytes of one. A bool takes a byte.
 
     Raises `ValueError` for a tensor whose shape is not known.
     """
     allocator = Allocator(MATCH_RANGE)
-    shared: dict[int, int] = {}  # storages of the allocator: their numbers in the plan
+    shared: dict[int, int] = {}  # numbers in the plan, by the allocator's storage
     storages: dict[Entry, int] = {}  # of the allocator
     reads = Counter(graph.results)
     for node in graph.nodes:

@@ -1,8 +1,8 @@
-"""What other systems keep in a fast memory that is too small, to compare with
-`planning.scheduling.residency`.
+"""Spilling in other systems: the choice of values for a fast memory that is too small,
+to compare with `planning.scheduling.residency`.
 
-All are written from descriptions. What they move is counted in their favor: moved
-values need no offsets.
+All are written from descriptions. The comparison favors them: moved values need no
+offsets.
 """
 
 from collections.abc import Sequence
@@ -16,13 +16,13 @@ def banked_greedy(
     capacities: Sequence[int],
     staged: Sequence[Sequence[int]] = (),
 ) -> Sequence[int]:
-    """The bank of each buffer for all its life, in the order of `capacities` (bytes);
-    one more bank holds what fits nowhere.
+    """The bank of each buffer for its whole lifetime, by position in `capacities`
+    (bytes). One more bank holds the buffers that fit nowhere.
 
     ExecuTorch's `banked_greedy` (#21821): the largest buffer comes first, and takes the
-    lowest free offset in the fastest bank that can hold it. With the steps in which
-    each buffer is used (`staged`), what is not in the first bank needs room there in
-    these steps, since operations access no other.
+    lowest free offset in the fastest bank that can hold it. If `staged` has the steps
+    in which each buffer is used, a buffer outside of the first bank also needs room
+    there in these steps, because operations access no other bank.
     """
     banks: list[list[tuple[int, Buffer]]] = [[] for _ in capacities]
     chosen = [len(capacities)] * len(buffers)
@@ -61,11 +61,11 @@ def _lowest(buffer: Buffer, bank: Sequence[tuple[int, Buffer]]) -> int:
 
 
 def furthest_next_use(problem: ResidencyProblem, all_uses: bool = False) -> Choice:
-    """The gaps by Belady's rule: where too much is live, the value with the furthest
-    next use leaves until then.
+    """Chooses gaps by Belady's rule: where too much is live, the value with the
+    furthest next use is evicted until that use.
 
-    With `all_uses`, it leaves for all its life, as in tt-mlir (#7686). A value that a
-    step uses leaves only where no other is left.
+    With `all_uses`, it is evicted for its whole lifetime, as in tt-mlir (#7686). A
+    value that a step uses is evicted only if no other value is left.
     """
     choice = Choice(problem)
     gaps = problem.gaps

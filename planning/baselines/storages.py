@@ -1,8 +1,8 @@
-"""From storages to offsets: how planners that share whole storages are laid out.
+"""From storages to offsets: lays out the plans of planners that share whole storages.
 
 NNVM, TVM Relay and PyTorch Inductor's reuse do not give offsets: they say which buffers
-use the same storage, one after the other. Here their storages become bytes, so that
-they can be compared with the planners that give offsets.
+use the same storage, one after the other. This module lays the storages out in bytes,
+to compare these planners with others that give offsets.
 """
 
 from collections.abc import Sequence
@@ -16,8 +16,8 @@ def lay_out(problem: Problem, storage_of: Sequence[int]) -> Placement:
     `storage_of[i]` is any number that names the storage of `problem.buffers[i]`;
     buffers of one storage must not be live at the same time. Each buffer of a storage
     lies at the first offset of its alignment, so that a storage is as large as its
-    largest buffer. Buffers with a given offset are where they have to be, whatever
-    their storage, and all storages above them.
+    largest buffer. Buffers with a given offset keep it, whatever their storage, and all
+    storages lie above them.
     """
     buffers = problem.buffers
     members: dict[int, list[int]] = {}

@@ -8,7 +8,7 @@ reducing.py   reductions and products
 named.py      products as linalg's named operations
 windows.py    convolutions and reductions of windows
 indexing.py   scatter, slices at dynamic starts, and the gradient of max pooling
-gathers.py    where the elements are that gathers and scatters access
+gathers.py    the positions of elements that gathers and scatters access
 moving.py     concatenation and padding
 bodies.py     sorts, and reductions by any function of elements
 random.py     random bits

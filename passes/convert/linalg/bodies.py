@@ -4,7 +4,7 @@ A reduction becomes one `linalg.generic` that has the operation's body and compu
 results. A sort becomes loops: a bottom-up merge sort of each column.
 
     for column: for width = 1, 2, 4, ...:
-      for k: spare[k] = the first of two sorted runs of `width` elements that is left
+      for k: spare[k] = the next element of two sorted runs of `width` elements
       column = spare
 """
 
@@ -86,7 +86,7 @@ def _sort(values: Values, op: SortOp, targets: Sequence[Stored]) -> None:
             def one_place(
                 code: MlirCode, place: SSAValue, fronts: Sequence[SSAValue]
             ) -> Sequence[SSAValue]:
-                """`fronts`: what is next in each of the two runs."""
+                """`fronts`: the positions of the next elements of the two runs."""
                 into = code.add(arith.RemUIOp(place, pair))
                 start = code.add(arith.SubiOp(place, into))
                 middle, stop = (
@@ -137,7 +137,7 @@ def _sort(values: Values, op: SortOp, targets: Sequence[Stored]) -> None:
 def _on_elements(
     code: MlirCode, block: Block, args: Sequence[SSAValue]
 ) -> Sequence[SSAValue]:
-    """What a region on scalars yields for some elements."""
+    """The values that a region on scalars yields for `args`."""
     known = dict[SSAValue, SSAValue](zip(block.args, args, strict=True))
     for op in block.ops:
         if isinstance(op, YieldOp):

@@ -37,12 +37,12 @@ def is_float(element: Attribute) -> bool:
 
 
 def is_small_float(element: Attribute) -> bool:
-    """Whether this is a float of less than 32 bits, which is computed in f32."""
+    """Whether `element` is a float type of less than 32 bits, computed in f32."""
     return is_float(element) and not isinstance(element, Float32Type | Float64Type)
 
 
 def is_unsigned(element: Attribute) -> bool:
-    """Whether these are integers from 0 on; `i1` is."""
+    """Whether `element` is an unsigned integer type; `i1` is."""
     if not isinstance(element, IntegerType):
         return False
     integer = cast(AnyInteger, element)
@@ -57,14 +57,14 @@ def signless(element: Attribute) -> Attribute:
 
 
 def sum_type(element: Attribute) -> Attribute:
-    """What many elements are added up in: f64 for f32, f32 for smaller floats."""
+    """The type in which many elements are added up: f64 for f32, f32 below."""
     if isinstance(element, Float32Type):
         return f64
     return dot_type(element)
 
 
 def dot_type(element: Attribute) -> Attribute:
-    """What products are added up in: f32 for smaller floats."""
+    """The type in which products are added up: f32 for smaller floats."""
     return f32 if is_small_float(element) else signless(element)
 
 
@@ -74,7 +74,7 @@ def width(element: Attribute) -> int:
 
 
 class MlirCode:
-    """Appends operations to a block, or to whatever takes them."""
+    """Appends operations to a block or to another sink."""
 
     def __init__(self, sink: Callable[[Operation], object]):
         self.sink = sink
@@ -93,7 +93,7 @@ class MlirCode:
         self.sink(op)
 
     def constant(self, number: float | int, element: Attribute) -> SSAValue:
-        """A number in an element type; integers wrap around."""
+        """Appends a constant of an element type. Integers wrap around."""
         type = signless(element)
         if isinstance(type, IndexType):
             return self.add(arith.ConstantOp(IntegerAttr(int(number), type)))
@@ -108,12 +108,12 @@ class MlirCode:
         return self.add(arith.ConstantOp(value))
 
     def to_index(self, value: SSAValue, element: Attribute) -> SSAValue:
-        """An integer as an index."""
+        """Converts an integer to an index."""
         wide = value if width(element) == 64 else self.convert(value, element, i64)
         return self.add(arith.IndexCastOp(wide, index))
 
     def load(self, source: SSAValue, indices: Sequence[SSAValue]) -> SSAValue:
-        """An element; of unsigned memrefs too, which get signless in the end."""
+        """Loads an element as signless: unsigned memrefs become signless in the end."""
         type = signless(cast(AnyMemRef, source.type).element_type)
         return self.add(
             memref.LoadOp.create(operands=[source, *indices], result_types=[type])
@@ -130,8 +130,8 @@ class MlirCode:
         body: Callable[["MlirCode", SSAValue, Sequence[SSAValue]], Sequence[SSAValue]],
         carried: Sequence[SSAValue] = (),
     ) -> Sequence[SSAValue]:
-        """`scf.for` from 0 below `size`: `body(code, i, carried)` gives what the next
-        round carries. Returns what the last leaves."""
+        """Appends an `scf.for` over 0 to `size` - 1. `body(code, i, carried)` returns
+        the values that the next iteration carries. Returns the last of these."""
         block = Block(arg_types=[index, *(value.type for value in carried)])
         inner = MlirCode.of(block)
         results = body(inner, block.args[0], block.args[1:])
@@ -144,7 +144,7 @@ class MlirCode:
     def loops(
         self, shape: Sequence[int], body: Callable[["MlirCode", list[SSAValue]], None]
     ) -> None:
-        """Loops over all indices of a shape, in row-major order."""
+        """Appends loops over all indices of a shape, in row-major order."""
 
         def nest(code: MlirCode, indices: list[SSAValue]) -> None:
             if len(indices) == len(shape):
@@ -160,7 +160,7 @@ class MlirCode:
         nest(self, [])
 
     def when(self, condition: SSAValue, body: Callable[["MlirCode"], None]) -> None:
-        """`scf.if` without results."""
+        """Appends an `scf.if` without results."""
         block = Block()
         inner = MlirCode.of(block)
         body(inner)
@@ -170,10 +170,10 @@ class MlirCode:
     def convert(
         self, value: SSAValue, source: Attribute, target: Attribute
     ) -> SSAValue:
-        """A number in another element type.
+        """Converts a number to another element type.
 
-        Floats are rounded towards zero to integers, as StableHLO says; what is out of
-        range becomes the nearest integer there is and NaN becomes 0, as XLA does.
+        Floats are rounded toward zero to integers, as in StableHLO. Numbers out of
+        range become the nearest integer of the type, and NaN becomes 0, as in XLA.
         """
         if signless(source) == signless(target):
             return value
@@ -218,7 +218,7 @@ class MlirCode:
         low, high = limits(target)
         type = cast(IntegerType, signless(target))
         cast_ = arith.FPToUIOp if is_unsigned(target) else arith.FPToSIOp
-        # Compared with the first number above, which is a power of two.
+        # Compares with the first number above the range, which is a power of two.
         above = self.constant(high + 1, source)
         below = self.constant(low, source)
         is_high = self.add(arith.CmpfOp(value, above, "oge"))
@@ -233,7 +233,7 @@ class MlirCode:
         return self.add(arith.SelectOp(is_low, lowest, number))
 
     def invert(self, value: SSAValue) -> SSAValue:
-        """All bits of an integer."""
+        """Inverts all bits of an integer."""
         return self.add(arith.XOrIOp(value, self.constant(-1, value.type)))
 
 

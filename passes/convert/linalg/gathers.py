@@ -1,4 +1,4 @@
-"""Where the elements are that gathers and scatters access, as code on indices."""
+"""Writes the computation of the indices that gathers and scatters access."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ def gathered(
     indices: SSAValue,
     place: Sequence[SSAValue],
 ) -> list[SSAValue]:
-    """Where in an operand of a shape the element is that a result has at a place.
+    """The indices, in an operand of shape `shape`, of the result's element at `place`.
 
     indices: the memref of the index vectors.
     """
@@ -65,7 +65,7 @@ def starts_of(
     rank: int,
     to_operand: Sequence[int],
 ) -> dict[int, SSAValue]:
-    """What the index vector at a place says, by operand dimension."""
+    """The index vector at the indices `batch`, by operand dimension."""
     starts: dict[int, SSAValue] = {}
     for number, dim in enumerate(to_operand):
         at = list(batch)
@@ -81,7 +81,7 @@ def of_batch(
     vector_dim: int,
     batch: Sequence[SSAValue],
 ) -> dict[int, SSAValue]:
-    """Starts along the dimensions that operand and indices share."""
+    """The starts along the batching dimensions, which operand and indices share."""
     return {
         dim: batch[other - (other > vector_dim)]
         for dim, other in zip(operand_dims, index_dims, strict=True)
@@ -89,7 +89,7 @@ def of_batch(
 
 
 def total(code: MlirCode, start: SSAValue | None, offset: SSAValue | None) -> SSAValue:
-    """Their sum; 0 if there is neither."""
+    """The sum of `start` and `offset`; None counts as 0."""
     if start is None:
         return code.constant(0, index) if offset is None else offset
     return start if offset is None else code.add(arith.AddiOp(start, offset))

@@ -1,7 +1,8 @@
 """Writes scatter, and the gradient of max pooling, as loops over index vectors.
 
-They are in the order of the reference, because several updates may write the same
-element. Slices at dynamic starts become a `linalg.generic` that loads by index.
+The loops run in the order of the reference interpreter, because several updates may
+write the same element. A slice at dynamic starts becomes a `linalg.generic` that loads
+by index.
 """
 
 from collections.abc import Sequence
@@ -42,7 +43,7 @@ def dynamic_slice(values: Values, op: DynamicSliceOp, target: Stored) -> None:
 
 
 def slice_in_place(values: Values, op: DynamicSliceOp) -> Stored | None:
-    """The slice where it lies; None for one of elements that are repeated."""
+    """The slice as a view; None if it repeats elements or has none."""
     source, *starts = op.inputs
     return _part(values, values.store(source), starts, op.slice_sizes.get_values())
 
@@ -50,8 +51,8 @@ def slice_in_place(values: Values, op: DynamicSliceOp) -> Stored | None:
 def updated_in_place(
     values: Values, op: DynamicUpdateSliceOp, target: Stored
 ) -> Stored | None:
-    """The slice of `target` that an update replaces. The target's other elements have
-    been copied there."""
+    """Copies the old elements to `target`. Returns the slice of `target` that an update
+    replaces, as a view; None if it repeats elements or has none."""
     old, update, *starts = op.inputs
     sizes = tensor_type_of(update.type).get_shape()
     copy(values, values.store(old), target)
@@ -61,7 +62,7 @@ def updated_in_place(
 def _part(
     values: Values, source: Stored, starts: Sequence[SSAValue], sizes: Sequence[int]
 ) -> Stored | None:
-    """A slice where it lies; None for one of elements that are repeated, or of none."""
+    """A slice of `source` as a view; None if it repeats elements or has none."""
     if source.repeats or 0 in sizes:
         return None
     shape, strides = source.shape, source.layout.strides
@@ -102,7 +103,7 @@ def dynamic_update_slice(
 def _clamped(
     values: Values, starts: Sequence[Stored], shape: Sequence[int], taken: Sequence[int]
 ) -> list[SSAValue]:
-    """Where a slice begins: so that it is inside."""
+    """The starts of a slice, clamped so that the slice is in bounds."""
     code = values.code
     begins: list[SSAValue] = []
     for start, size, length in zip(starts, shape, taken, strict=True):
@@ -209,7 +210,7 @@ def select_and_scatter(values: Values, op: SelectAndScatterOp, target: Stored) -
             def one_entry(
                 code: MlirCode, number: SSAValue, best: Sequence[SSAValue]
             ) -> Sequence[SSAValue]:
-                """`best`: whether there is any, its element, and its indices."""
+                """`best`: whether one has been found, its element, and its indices."""
                 at = [
                     code.add(arith.AddiOp(c, o))
                     for c, o in zip(corner, unravel(code, number, window), strict=True)
@@ -254,7 +255,7 @@ def select_and_scatter(values: Values, op: SelectAndScatterOp, target: Stored) -
 
 
 def unravel(code: MlirCode, number: SSAValue, shape: Sequence[int]) -> list[SSAValue]:
-    """The indices of an element in row-major order."""
+    """The indices of the element `number` in row-major order."""
     indices: list[SSAValue] = []
     for size in reversed(shape):
         divisor = code.constant(size, index)
@@ -266,7 +267,7 @@ def unravel(code: MlirCode, number: SSAValue, shape: Sequence[int]) -> list[SSAV
 def _compare(
     code: MlirCode, element: Attribute, x: SSAValue, y: SSAValue, predicate: str
 ) -> SSAValue:
-    """The same of floats, or whether one is NaN."""
+    """Whether the predicate holds, or, for floats, one operand is NaN."""
     if is_float(element):
         return code.add(arith.CmpfOp(x, y, f"u{predicate}"))
     sign = "u" if is_unsigned(element) else "s"

@@ -26,7 +26,7 @@ from .code import MlirCode, index
 
 @dataclass(frozen=True)
 class Stored:
-    """A tensor that lies in a memref's buffer. Offset and strides are in elements."""
+    """A tensor in the buffer of a memref. Offset and strides are in elements."""
 
     base: SSAValue
     layout: Layout
@@ -42,8 +42,8 @@ class Stored:
 
     @staticmethod
     def of(value: SSAValue) -> "Stored":
-        """All of a memref. Of one that repeats elements, the memory that it views: MLIR
-        19 refuses strides of 0, and indexing maps can say the same."""
+        """All of a memref. If it repeats elements, the result is based on the memref
+        that it views: MLIR 19 rejects strides of 0, and indexing maps express them."""
         stored = Stored.whole(value)
         owner = value.owner
         if 0 in stored.layout.strides and isinstance(owner, memref.ReinterpretCastOp):
@@ -52,7 +52,7 @@ class Stored:
 
     @property
     def repeats(self) -> bool:
-        """Whether elements lie at several places."""
+        """Whether several indices refer to the same element."""
         pairs = zip(self.shape, self.layout.strides, strict=True)
         return any(stride == 0 and size > 1 for size, stride in pairs)
 
@@ -73,21 +73,22 @@ class Stored:
         return self.viewed(self.layout.sliced(starts, steps, tuple(shape)))
 
     def part(self, parts: Mapping[int, tuple[int, int, int]]) -> "Stored":
-        """Start, step and size along some dimensions; the others are kept whole."""
+        """The part with a start, step, and size along some dimensions, and all of the
+        others."""
         whole = [(0, 1, size) for size in self.shape]
         chosen = [parts.get(dim, all) for dim, all in enumerate(whole)]
         starts, steps, shape = zip(*chosen, strict=True) if chosen else ((), (), ())
         return self.sliced(starts, steps, shape)
 
     def once(self) -> "Stored":
-        """Without the dimensions of stride 0."""
+        """The array without its dimensions of stride 0."""
         pairs = zip(self.shape, self.layout.strides, strict=True)
         kept = [(size, stride) for size, stride in pairs if stride]
         shape, strides = zip(*kept, strict=True) if kept else ((), ())
         return self.viewed(Layout(shape, strides, self.layout.offset))
 
     def split(self, dim: int, outer: int) -> "Stored":
-        """With a dimension as two, the first of which has the size `outer`."""
+        """The array with a dimension split into two, the first of size `outer`."""
         shape, strides = [*self.shape], [*self.layout.strides]
         inner = shape[dim] // outer
         shape[dim : dim + 1] = [outer, inner]
@@ -101,7 +102,7 @@ class OperationMemory:
 
     code: MlirCode
     space: Attribute
-    """Where workspace is allocated: the memory space of the operation's results."""
+    """The memory space of the operation's results, where workspace is allocated."""
     globals: Constants
     _views: dict[tuple[SSAValue, Layout], SSAValue] = field(
         default_factory=dict[tuple[SSAValue, Layout], SSAValue]
@@ -110,10 +111,10 @@ class OperationMemory:
     _moved: dict[SSAValue, tuple[SSAValue, SSAValue]] = field(
         default_factory=dict[SSAValue, tuple[SSAValue, SSAValue]]
     )
-    """Of arrays at offsets that are computed: the memref, and the offset there."""
+    """For each view at a computed offset, the memref that it views, and the offset."""
 
     def memref_of(self, stored: Stored) -> SSAValue:
-        """The memref of an array; a view is made when it is first needed."""
+        """The memref of an array. A view is created when it is first needed."""
         if stored == Stored.whole(stored.base):
             return stored.base
         key = stored.base, stored.layout
@@ -138,8 +139,8 @@ class OperationMemory:
         return self._views[key]
 
     def moving(self, stored: Stored, dim: int, index: SSAValue) -> Stored:
-        """The part at an index along a dimension, which it lacks. Elements are not
-        repeated."""
+        """The part at an index along a dimension, without this dimension. The array
+        must not repeat elements."""
         layout = stored.layout
         shape = (*layout.shape[:dim], *layout.shape[dim + 1 :])
         strides = (*layout.strides[:dim], *layout.strides[dim + 1 :])
@@ -149,7 +150,7 @@ class OperationMemory:
         return self.moved(stored.viewed(part), offset)
 
     def moved(self, stored: Stored, by: SSAValue) -> Stored:
-        """An array that lies so many elements further on. Elements are not repeated."""
+        """The array moved by `by` elements. It must not repeat elements."""
         base, start = self._offset(stored)
         offset = self.code.add(arith.AddiOp(by, start))
         strides = tuple(stride or 1 for stride in stored.layout.strides)  # of size 1
@@ -158,7 +159,7 @@ class OperationMemory:
         return Stored.whole(view)
 
     def _offset(self, stored: Stored) -> tuple[SSAValue, SSAValue]:
-        """The memref that an array's offset counts from, and the offset."""
+        """The memref that an array's offset is relative to, and the offset."""
         if stored.base in self._moved and not stored.layout.offset:
             return self._moved[stored.base]
         own = self.code.constant(stored.layout.offset, index)
@@ -168,7 +169,7 @@ class OperationMemory:
         return base, self.code.add(arith.AddiOp(offset, own))
 
     def _at(self, base: SSAValue, offset: SSAValue, layout: Layout) -> SSAValue:
-        """The view of this shape and these strides, at an offset that is computed."""
+        """A view with the shape and strides of `layout`, at a computed offset."""
         old = cast(AnyMemRef, base.type)
         strides = StridedLayoutAttr(layout.strides, NoneAttr())
         type = MemRefType(old.element_type, layout.shape, strides, old.memory_space)
@@ -179,11 +180,11 @@ class OperationMemory:
         return self.code.add(view)
 
     def inside(self, code: MlirCode) -> "OperationMemory":
-        """The same for the body of a loop."""
+        """The views and the workspace for the body of a loop."""
         return OperationMemory(code, self.space, self.globals, _moved=self._moved)
 
     def allocate(self, element: Attribute, shape: Shape) -> Stored:
-        """Workspace, until `free`."""
+        """Allocates workspace, which `free` deallocates."""
         type = MemRefType(element, shape, memory_space=self.space)
         value = self.code.add(memref.AllocOp((), (), type, IntegerAttr(64, i64)))
         self._allocated.append(value)
@@ -195,7 +196,7 @@ class OperationMemory:
         self._allocated.clear()
 
     def extents(self, sizes: Sequence[int]) -> list[SSAValue]:
-        """Memrefs that nobody reads, each of one dimension of a size."""
+        """One-dimensional memrefs of these sizes, which nothing reads."""
         room = self.allocate(i8, (max(sizes),))
         return [self.memref_of(room.part({0: (0, 1, size)})) for size in sizes]
 

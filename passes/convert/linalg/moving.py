@@ -18,7 +18,7 @@ def concatenate(values: Values, op: ConcatenateOp, target: Stored) -> None:
 
 
 def pad(values: Values, op: PadOp, target: Stored) -> None:
-    """The number everywhere, then the elements that are not cut off over it."""
+    """Fills the target with the padding, then copies the elements not cut off."""
     if 0 in target.shape:
         return
     nest = GenericBody(values, target.shape)
@@ -50,8 +50,8 @@ def pad(values: Values, op: PadOp, target: Stored) -> None:
 
 
 def reshape(values: Values, op: ReshapeOp, target: Stored) -> None:
-    """Either side is seen in the other's shape; if strides can say neither, the
-    operand is brought in order first."""
+    """Views one side in the other's shape. If strides can express neither view, copies
+    the operand to contiguous memory first."""
     source = values.store(op.inputs[0])
     if 0 in target.shape:
         return

@@ -57,9 +57,10 @@ def matmul(
     labels: Sequence[Sequence[str]],
     total: Stored,
 ) -> bool:
-    """Adds a product of tensors to `total`, whose dimensions are in the order of its
-    labels, if it is one of matrices. `labels` are those of the operands: `b00`, `m00`,
-    `n00`, `k00` and so on (`reducing.py`)."""
+    """Adds a product of tensors to `total`, if it can be one of matrices. Returns
+    whether it did. `labels` name the dimensions of the operands: `b00`, `m00`, `n00`,
+    `k00` and so on (`reducing.py`). The dimensions of `total` are in the order of the
+    labels."""
     left, right = (
         _matrices(stored, names, parts)
         for stored, names, parts in zip(operands, labels, ("bmk", "bkn"), strict=True)
@@ -80,8 +81,8 @@ def matmul(
 
 
 def _matrices(stored: Stored, labels: Sequence[str], parts: str) -> Stored | None:
-    """The operand with one dimension for each part; without that of batches, if there
-    are none."""
+    """The operand with one dimension for each of `parts`, but no batch dimension if
+    there are no batches; None if strides cannot express it."""
     order = sorted(
         range(len(labels)), key=lambda d: (parts.index(labels[d][0]), labels[d])
     )
@@ -105,8 +106,9 @@ def convolution(
     strides: Sequence[int],
     dilations: Sequence[int],
 ) -> bool:
-    """Adds a convolution to `result`, if it has two dimensions. Image and result are
-    batch, dimensions, features; the kernel is dimensions, inputs, features."""
+    """Adds a convolution to `result`, if it has two dimensions. Returns whether it did.
+    The layout of image and result is batch, dimensions, features; that of the kernel is
+    dimensions, inputs, features."""
     if len(strides) != 2 or not _fits(result, image, kernel):
         return False
     views = [values.memory.memref_of(x) for x in (image, kernel, result)]
@@ -124,7 +126,7 @@ def convolution(
 
 
 def _fits(total: Stored, *operands: Stored) -> bool:
-    """Whether numbers of one type are added up in this very type."""
+    """Whether all have one element type, and no operand repeats elements."""
     element = signless(total.element)
     return element != i1 and all(
         signless(x.element) == element and not x.repeats for x in operands

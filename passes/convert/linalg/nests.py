@@ -45,7 +45,7 @@ SPREAD = (
     shaping.SliceOp,
     shaping.ReverseOp,
 )
-"""Views that an indexing map can say."""
+"""Views that an indexing map can express."""
 
 INLINE = (
     ElementwiseOp,
@@ -55,7 +55,7 @@ INLINE = (
     GatherOp,
     *SPREAD,
 )
-"""What is computed where it is read."""
+"""Operations that are computed where their results are read."""
 
 
 def dims(count: int) -> Exprs:
@@ -69,7 +69,7 @@ class Values:
     memory: OperationMemory
     compute: Computed
     named: bool = False
-    """Whether products are to be linalg's named operations, where they can be."""
+    """Whether products become named operations of linalg where possible."""
     stored: dict[SSAValue, Stored] = field(default_factory=dict[SSAValue, Stored])
 
     @property
@@ -77,11 +77,11 @@ class Values:
         return self.memory.code
 
     def inside(self, code: MlirCode) -> "Values":
-        """The same for the body of a loop: what it stores is stored in each round."""
+        """The values for the body of a loop, which stores its own in each iteration."""
         return replace(self, memory=self.memory.inside(code), stored=dict(self.stored))
 
     def store(self, value: SSAValue) -> Stored:
-        """Where a value lies; it is computed first if it lies nowhere yet."""
+        """The memory of a value, which is computed first if it is not stored."""
         if value not in self.stored:
             self.stored[value] = self._store(value)
         return self.stored[value]
@@ -104,14 +104,14 @@ class Values:
         layout = source.layout.viewed(op)
         if layout is not None:
             return source.viewed(layout)
-        # A reshape that strides cannot say: in order first.
+        # A reshape that strides cannot express: copied to contiguous memory first.
         ordered = self.memory.allocate(source.element, source.shape)
         copy(self, source, ordered)
         return ordered.viewed(Layout.contiguous(op.declared[0].get_shape()))
 
     def memref_of(self, stored: Stored) -> SSAValue:
         """The memref of an array, for code that loads from it by index. If elements are
-        repeated, they are spread out first."""
+        repeated, they are copied first."""
         if stored.repeats:
             spread = self.memory.allocate(stored.element, stored.shape)
             copy(self, stored, spread)
@@ -119,7 +119,7 @@ class Values:
         return self.memory.memref_of(stored)
 
     def is_inline(self, value: SSAValue) -> bool:
-        """Whether nests compute the value themselves."""
+        """Whether nests compute the value where they read it."""
         op = value.owner
         return (
             value not in self.stored
@@ -128,7 +128,7 @@ class Values:
         )
 
     def is_worth_storing(self, value: SSAValue) -> bool:
-        """Whether a value is computed once rather than wherever it is repeated."""
+        """Whether a value is computed once rather than in each repetition."""
         return self.is_inline(value) and isinstance(value.owner, ElementwiseOp)
 
 
@@ -149,8 +149,8 @@ class GenericBody:
         return dims(len(self.shape))
 
     def read(self, source: Stored, exprs: Exprs) -> SSAValue:
-        """An element of an array, as an input of the nest."""
-        # A dimension that an index alone runs along has to have that index's size.
+        """Reads an element of an array, which becomes an input of the nest."""
+        # A dimension that a single index runs along must have the size of this index.
         seen = tuple(
             self.shape[e.position] if isinstance(e, AffineDimExpr) else size
             for e, size in zip(exprs, source.shape, strict=True)
@@ -171,9 +171,9 @@ class GenericBody:
         return self._known[key]
 
     def value(self, value: SSAValue, exprs: Exprs) -> SSAValue:
-        """The element of a value at the indices that `exprs` of the nest's make.
+        """The element of a value at `exprs`, expressions of the nest's indices.
 
-        Without recursion: bodies are chains of any length.
+        The method does not recurse, because bodies may be long chains.
         """
         open = [(value, exprs)]
         while open:
@@ -195,7 +195,7 @@ class GenericBody:
         return self._known[value, exprs]
 
     def result(self, op: TensorOp, exprs: Exprs) -> SSAValue:
-        """As `value`, for an operation in any form that nests compute themselves."""
+        """The element at `exprs` of the result of `op`, which the nest computes."""
         args = [self.value(*needed) for needed in self._needed(op, exprs)]
         return self._inline(op, exprs, args)
 
@@ -262,7 +262,7 @@ class GenericBody:
         reduced: Sequence[int] = (),
     ) -> None:
         """Appends the nest. `result` makes the new element of the target from the old
-        one; the nest's indices `reduced` are those that do not appear in `exprs`."""
+        one. `reduced` are the nest's indices that do not appear in `exprs`."""
         self.finish_all([target], exprs, lambda olds: [result(olds[0])], reduced)
 
     def finish_all(
@@ -272,7 +272,7 @@ class GenericBody:
         results: Callable[[Sequence[SSAValue]], Sequence[SSAValue]],
         reduced: Sequence[int] = (),
     ) -> None:
-        """As `finish`, for targets of one shape."""
+        """Appends the nest, like `finish`, for several targets of one shape."""
         olds = [
             self.block.insert_arg(signless(target.element), len(self.block.args))
             for target in targets
@@ -282,7 +282,7 @@ class GenericBody:
             return
         memory = self.values.memory
         maps, inputs = [*self._maps], [*self._inputs]
-        # Every index needs an operand that tells its size.
+        # Every index needs an operand that determines its size.
         told = {
             e.position
             for indices in (*maps, exprs)
@@ -308,7 +308,7 @@ class GenericBody:
 
 
 def assign(values: Values, value: SSAValue, target: Stored) -> None:
-    """Stores a value that is computed, or lies, somewhere else."""
+    """Stores a value in `target`: computes it there, or copies it."""
     if values.is_inline(value):
         assert isinstance(value.owner, TensorOp)
         assign_result(values, value.owner, target)
@@ -317,7 +317,7 @@ def assign(values: Values, value: SSAValue, target: Stored) -> None:
 
 
 def assign_result(values: Values, op: TensorOp, target: Stored) -> None:
-    """Stores the result of one of `INLINE`, element by element."""
+    """Stores the result of `op`, one of `INLINE`, element by element."""
     if 0 in target.shape:
         return
     if isinstance(op, shaping.ConstantOp) and op.splat is None:
@@ -347,7 +347,7 @@ def copy(values: Values, source: Stored, target: Stored) -> None:
 
 
 def _source_indices(op: TensorOp, exprs: Exprs) -> Exprs:
-    """The operand's element that a view's element is."""
+    """The indices in the operand of the view's element at `exprs`."""
     match op:
         case shaping.BroadcastInDimOp():
             shape = tensor_type_of(op.inputs[0].type).get_shape()

@@ -159,13 +159,13 @@ class _Words:
         return self.code.add(arith.OrIOp(upper, low))
 
     def narrow(self, word: SSAValue, bits: Stored) -> SSAValue:
-        """The lower bits, as an element of what is filled."""
+        """The lower bits of a word, in the element type of `bits`."""
         return self.code.convert(word, i64, bits.element)
 
     def counter(
         self, low: SSAValue, high: SSAValue, number: SSAValue
     ) -> tuple[SSAValue, SSAValue]:
-        """The sum of 128 bits."""
+        """Adds `number` to a counter of 128 bits."""
         total = self.add(low, number)
         carry = self.code.add(arith.CmpiOp(total, low, "ult"))
         return total, self.add(high, self.code.add(arith.ExtUIOp(carry, i64)))

@@ -28,8 +28,8 @@ def accumulated(
     kept_in: Attribute,
     add_up: Callable[[Stored], None],
 ) -> None:
-    """Fills memory of the type `kept_in`, lets `add_up` combine elements into it, and
-    brings it to the target, if it is not the target's own."""
+    """Fills memory of the element type `kept_in`, lets `add_up` combine elements into
+    it, and copies it to the target, unless it is the target's own."""
     in_place = kept_in == signless(target.element)
     total = target if in_place else values.memory.allocate(kept_in, target.shape)
     values.memory.fill(total, identity(kind, target.element))
@@ -45,7 +45,7 @@ def kept_in(kind: str, element: Attribute) -> Attribute:
 def combine(
     code: MlirCode, kind: str, element: Attribute, old: SSAValue, new: SSAValue
 ) -> SSAValue:
-    """The elements combined. Sums may be in another float type than the elements."""
+    """Combines two elements. `old` may have another float type than `element`."""
     if is_float(element) and old.type != new.type:
         new = code.convert(new, element, old.type)
         element = old.type
@@ -79,13 +79,15 @@ def reduce(values: Values, op: ReduceOp, target: Stored) -> None:
 
 
 PANEL = 128
-"""Columns of a product that are computed together, while the operand's are in cache."""
+"""The number of columns of a product that are computed together, while those of the
+operand are in the cache."""
 
 
 def dot_general(values: Values, op: DotGeneralOp, target: Stored) -> None:
-    """Iterates over batch, panels of columns, rows, what is summed, and the columns of
-    a panel: so the innermost loop runs along rows of the right operand and the result.
-    Where neighbours in the right operand are summed, that loop is the innermost."""
+    """The loops are over the batch, panels of columns, rows, contracted dimensions, and
+    the columns of a panel, so that the innermost loop runs along rows of the right
+    operand and the result. If adjacent elements of the right operand are summed, the
+    loop over contracted dimensions is the innermost."""
     if 0 in target.shape:
         return
     product = _Product(op)
@@ -123,7 +125,8 @@ class _Labeled(NamedTuple):
         return _Labeled(self.memory.part({dim: (first, 1, size)}), self.labels)
 
     def split(self, label: str, count: int) -> "_Labeled":
-        """In `count` equal parts, along a new dimension labeled `p` before `label`."""
+        """Splits the dimension `label` into `count` equal parts, along a new dimension
+        labeled `p` before it."""
         dim = self.labels.index(label)
         labels = [*self.labels[:dim], "p", *self.labels[dim:]]
         return _Labeled(self.memory.split(dim, count), labels)
@@ -135,7 +138,7 @@ class _Labeled(NamedTuple):
         return _Labeled(values.memory.moving(self.memory, dim, index), labels)
 
     def nearest(self) -> str:
-        """The kind of the dimension along which neighbours lie in memory."""
+        """The kind of the dimension along which elements are closest in memory."""
         layout = self.memory.layout
         steps = [
             (abs(stride), label)
@@ -149,7 +152,7 @@ class _Labeled(NamedTuple):
 
 class _Product:
     """A product whose dimensions have labels: b00, b01, ... for batches, m00, ... for
-    rows, n00, ... for columns, k00, ... for what is summed, and p for panels."""
+    rows, n00, ... for columns, k00, ... for contracted dimensions, and p for panels."""
 
     def __init__(self, op: DotGeneralOp) -> None:
         self._op = op
@@ -166,7 +169,7 @@ class _Product:
         self.sizes |= zip(self.right_labels, right.get_shape(), strict=True)
 
     def add_up(self, values: Values, right: _Labeled, result: _Labeled) -> None:
-        """Adds the product with the right operand, or a part of its columns."""
+        """Adds the product with `right`, all or some columns of the right operand."""
         sizes = self.sizes | dict(zip(right.labels, right.memory.shape, strict=True))
         parts = "bpmnk" if right.nearest() == "k" else "bpmkn"
         order = sorted(sizes, key=lambda label: (parts.index(label[0]), label))
@@ -204,7 +207,7 @@ class _Product:
     def _pack_panels(
         self, values: Values, panels: _Labeled, sums: _Labeled, count: int
     ) -> None:
-        """Copies each panel first, so that its columns are neighbours."""
+        """Copies each panel first, so that its columns are adjacent."""
         rows = [label for label in self.right_labels if label[0] != "n"]
         labels = [*rows, *self.columns]
         sizes = {**self.sizes, self.columns[-1]: PANEL}
@@ -224,8 +227,8 @@ class _Product:
 
 
 def _labels(op: DotGeneralOp, side: int, rank: int, free: str) -> list[str]:
-    """A name for each of an operand's dimensions: b0, b1, ... for batches, k0, ... for
-    what is summed, and the others in order."""
+    """The labels of an operand's dimensions: b00, b01, ... for batches, k00, ... for
+    contracted dimensions, and the prefix `free` for the others, in order."""
     labels = {dim: f"b{n:02}" for n, dim in enumerate(op.batching[side])}
     labels |= {dim: f"k{n:02}" for n, dim in enumerate(op.contracting[side])}
     others = [dim for dim in range(rank) if dim not in labels]
@@ -234,7 +237,7 @@ def _labels(op: DotGeneralOp, side: int, rank: int, free: str) -> list[str]:
 
 
 _CONTRACT = arith.FastMathFlagsAttr([FastMathFlag.ALLOW_CONTRACT])
-"""A product and a sum may be one operation, which rounds once."""
+"""Allows a product and a sum to become one operation, which rounds once."""
 
 
 def multiply_add(
@@ -243,7 +246,7 @@ def multiply_add(
     old: SSAValue,
     factors: Sequence[SSAValue],
 ) -> SSAValue:
-    """`old` with a product of two elements of the operands added, in its own type."""
+    """Adds a product of one element of each operand to `old`, in its type."""
     element = op.declared[0].element_type
     kept = dot_type(element)
     x, y = (

@@ -73,7 +73,7 @@ FORMS: Forms = {
     e.TanhOp: {FLOAT: math.TanhOp},
     e.XorOp: {BITS: arith.XOrIOp},
 }
-"""The operations of arith and math that do the same."""
+"""The equivalent operations of arith and math, by the kind of element."""
 
 _SHIFTS: Mapping[type[e.ElementwiseOp], type[Operation]] = {
     e.ShiftLeftOp: arith.ShLIOp,
@@ -98,7 +98,7 @@ def scalar(op: TensorOp, code: MlirCode, args: Sequence[SSAValue]) -> SSAValue:
 def combined(
     kind: str, code: MlirCode, element: Attribute, old: SSAValue, new: SSAValue
 ) -> SSAValue:
-    """Two elements of one type as a reduction of this kind combines them."""
+    """Combines two elements of one type as a reduction of this kind does."""
     writer = _Writer(code)
     terms = (Term(writer, value, element) for value in (old, new))
     return writer.apply(e.COMBINERS[kind], *terms).value
@@ -106,7 +106,7 @@ def combined(
 
 @dataclass(frozen=True)
 class _Writer(Scalars[SSAValue]):
-    """Appends operations."""
+    """Appends operations of arith and math."""
 
     code: MlirCode
 

@@ -21,7 +21,7 @@ from ....dialects.tgraph.base import AnyMemRef
 
 
 def retype(module: ModuleOp, change: Callable[[Attribute], Attribute]) -> None:
-    """Gives every value, and every function and global, the type that `change` says.
+    """Replaces the type of every value, function, and global by what `change` returns.
 
     Constants get the changed element type.
     """

@@ -25,8 +25,9 @@ from .reducing import accumulated, combine, kept_in, multiply_add
 
 @dataclass(frozen=True)
 class WindowRange:
-    """Places `first + j * step` of a window whose entries `window_first + k *
-    window_step` see the operand's elements `source + j * stride + k * dilation`."""
+    """The places `first + j * step` of a window. At place j, the window's entry
+    `window_first + k * window_step` reads the operand's element `source + j * stride +
+    k * dilation`."""
 
     first: int
     step: int
@@ -40,7 +41,7 @@ class WindowRange:
 
     @property
     def reach(self) -> int:
-        """The number of the operand's elements from the first seen to the last."""
+        """The number of the operand's elements from the first one read to the last."""
         return (
             (self.count - 1) * self.stride + (self.window_count - 1) * self.dilation + 1
         )
@@ -60,7 +61,7 @@ class OperandWindow:
 
     def ranges(self) -> Iterator[WindowRange]:
         base, dilation = self.base_dilation, self.window_dilation
-        # Places this far apart meet the operand's elements at the same entries.
+        # Places this far apart read the operand with the same entries.
         step = base // gcd(self.stride, base)
         window_step = base // gcd(dilation, base)
         for phase in range(min(step, self.places)):
@@ -157,8 +158,8 @@ def _combining(
 
 
 def convolution(values: Values, op: ConvolutionOp, target: Stored) -> None:
-    """The loops are over the result's dimensions, then what is summed, then the
-    result's last dimension, along which neighbours lie in memory."""
+    """The loops are over the result's dimensions but the last, then the summed
+    dimensions, then the result's last dimension, along which elements are adjacent."""
     if 0 in target.shape:
         return
     element = op.declared[0].element_type
@@ -248,8 +249,8 @@ def convolution(values: Values, op: ConvolutionOp, target: Stored) -> None:
 
 
 def _grouped(stored: Stored, labels: list[str], label: str, groups: int) -> Stored:
-    """With the groups, if there are several, as a dimension "g" of their own: it is
-    split off another. `labels` are changed likewise."""
+    """Splits the groups, if there are several, off the dimension `label` as a dimension
+    "g". Updates `labels`."""
     if groups == 1:
         return stored
     dim = labels.index(label)
@@ -269,7 +270,7 @@ def _combinations(
 
 
 def _seen(source: Stored, ranges: Sequence[WindowRange], dims: Sequence[int]) -> Stored:
-    """The part of the operand that the ranges see, from the first element on."""
+    """The part of the operand that the ranges read."""
     parts = [(r.source, 1, r.reach) for r in ranges]
     return source.part(dict(zip(dims, parts, strict=True)))
 

@@ -27,7 +27,7 @@ from ....dialects.tgraph.base import AnyMemRef, element_bytes, has_fixed_size
 
 @dataclass(frozen=True, slots=True)
 class Memref:
-    """An allocation or an argument, and who accesses it."""
+    """An allocation or an argument, with the operations that access and free it."""
 
     root: SSAValue
     readers: Sequence[Operation]
@@ -36,8 +36,8 @@ class Memref:
 
     @staticmethod
     def of(root: SSAValue, calls: Calls) -> "Memref | None":
-        """What is done with it; None if it may also be other memory, or if what is done
-        with it is not over at the end of the operation."""
+        """The accesses of `root`; None if it is neither an allocation nor an argument,
+        if control flow forwards it, or if an access continues after its operation."""
         if not isinstance(root.owner, memref.AllocOp | Block):
             return None
         if isinstance(root.owner, Block) and not is_entry(root.owner):
@@ -46,7 +46,7 @@ class Memref:
         writers: list[Operation] = []
         frees: list[Operation] = []
         values = [root]
-        for each in values:  # grows
+        for each in values:  # the body appends
             for use in each.uses:
                 op = use.operation
                 if is_view(op) and use.index == 0:
@@ -63,12 +63,12 @@ class Memref:
 
 
 Engine: TypeAlias = tuple[str, str]
-"""What copies from one memory to another."""
+"""The names of the memories that an engine copies from and to."""
 
 
 @dataclass(eq=False, slots=True)
 class Copy:
-    """A copy that may run beside operations."""
+    """A copy that may overlap with operations."""
 
     op: memref.CopyOp
     source: Memref
@@ -81,12 +81,12 @@ class Copy:
     start: int = 0
     """The position before which it starts."""
     end: int = 0
-    """The position before which it is waited for is the next one."""
+    """The position after which its wait comes."""
     hidden: int = 0  # nanoseconds, each time that it runs
 
     @property
     def total(self) -> int:
-        """Nanoseconds, of all times that it runs."""
+        """The nanoseconds of all its runs."""
         return self.time * self.runs
 
     @property
@@ -98,8 +98,8 @@ class Copy:
 def copies_of(
     func: FuncOp, flow: ControlFlow, memories: TargetMemories
 ) -> Iterator[Copy]:
-    """The copies that may be transfers: of consecutive elements, or of rows to or from
-    them, between memories that are what they seem."""
+    """The copies that may become transfers: of consecutive elements, or between rows
+    and consecutive elements, in memories whose accesses are known."""
     known: dict[SSAValue, Memref | None] = {}
 
     def memref_of(value: SSAValue) -> Memref | None:
@@ -129,7 +129,7 @@ def copies_of(
 
 
 class _Way(NamedTuple):
-    """From one memory to another."""
+    """The copies of the target from one memory to another."""
 
     here: TargetMemory
     there: TargetMemory
@@ -158,7 +158,7 @@ class _Way(NamedTuple):
 
 
 class Transfer(NamedTuple):
-    """What copies beside operations already, from where until where."""
+    """An existing asynchronous copy, with its waits."""
 
     engine: Engine
     op: Operation
@@ -187,7 +187,7 @@ def type_of(value: SSAValue) -> AnyMemRef:
 
 
 def time_of(op: Operation) -> int:
-    """The time of an operation in which others may copy."""
+    """The nanoseconds of an operation that copies may overlap with, or 0."""
     copies = memref.CopyOp | memref.DmaWaitOp
     plain = memref.AllocOp | memref.AllocaOp | memref.DeallocOp
     if isinstance(op, copies | plain) or is_view(op) or dma_start(op):

@@ -1,6 +1,6 @@
-"""Copies that go on from one iteration of a loop to the next: double buffering.
+"""Lets copies continue from one iteration of a loop to the next: double buffering.
 
-What an iteration computes with, the one before starts to copy in:
+An iteration starts to copy in what the next one computes with:
 
     scf.for %i = 0 to 8 step 1 {
       %a = memref.alloc()
@@ -23,12 +23,12 @@ What an iteration computes with, the one before starts to copy in:
     memref.dealloc %last
 
 The last iteration is peeled, as MLIR's scf::pipelineForLoop does: as many bytes move as
-before, none of them out of bounds, and each wait has its start on every path. Where the
-bounds are not constant, all of this is in an `scf.if` that asks whether there is an
-iteration, and the last one is computed. All tags and slots follow from SSA values.
-plan-memory makes two slots of the allocation, which the loop rotates.
+before, none of them out of bounds, and each wait has its start on every path. If the
+bounds are not constant, all of this is in an `scf.if` that tests whether there is an
+iteration, and the program computes the last one. All tags and slots follow from SSA
+values. plan-memory gives the allocation two slots, which the loop rotates.
 
-What an iteration copies out, the next one waits for; the first iteration is peeled:
+An iteration waits for what the preceding one copies out; the first iteration is peeled:
 
     scf.for %i = 0 to 8 step 1 {
       %b = memref.alloc()
@@ -68,30 +68,30 @@ from .copies import Copy, Memref, time_of
 from .writing import Writer
 
 ROUNDS = 8
-"""Choices whose placement is tried."""
+"""The largest number of choices to place."""
 
 GROWTH = 4
-"""How many times as many operations a function may have, as each last iteration is
-peeled: in a nest, each loop around doubles the loops inside."""
+"""The factor by which a function's operations may increase. Each peeled iteration adds
+operations: in a nest, each outer loop doubles the inner loops."""
 
 SMALL = 512
-"""Operations that any function may grow to."""
+"""The number of operations that any function may grow to."""
 
 
 def most_operations(func: FuncOp) -> int:
-    """How many a function may have that starts copies early."""
+    """The largest number of operations that `func` may grow to."""
     return max(SMALL, GROWTH * _size(func))
 
 
 def overlap_iterations(
     func: FuncOp, copies: Sequence[Copy], fits: Callable[[FuncOp], bool], most: int
 ) -> bool:
-    """Lets iterations start copies in for the next ones, or wait for copies out of the
-    ones before, those that take most time first, if they can and the function still
-    fits. Whether any do.
+    """Lets iterations start copies for the next iterations, or wait for copies of the
+    preceding ones, if the function still fits. Copies that take the most time come
+    first. Returns whether any copy has changed.
 
-    `fits` is asked about functions in copies of the module. The function gets no more
-    than `most` operations, about.
+    `fits` is called with functions in copies of the module. The function gets no more
+    than about `most` operations.
     """
     early = _may_start_early, _start_early, "that start in the iteration before"
     late = _may_end_late, _end_late, "that end in the next iteration"
@@ -99,8 +99,8 @@ def overlap_iterations(
 
 
 Change = Callable[[scf.ForOp, Sequence[memref.CopyOp], Writer], Operation]
-"""Lets some copies of a loop's body go on in another iteration. The loop of all but one
-iteration, which is peeled."""
+"""Lets some copies of a loop's body continue in another iteration. Returns the loop of
+all iterations but the peeled one."""
 
 
 def _choose(
@@ -129,11 +129,12 @@ OTHERS = {
     "affine.for": "lower-affine makes it an scf.for",
     "scf.while": "no iteration knows whether another one follows",
 }
-"""Loops whose iterations copy for themselves only, with the reason or what helps."""
+"""Loops whose copies stay in their iteration, with the reason or a remedy."""
 
 
 def explain_other_loops(copies: Sequence[Copy]) -> None:
-    """Says which copies might go on in another iteration if their loop were another."""
+    """Emits remarks on copies that could continue in another iteration if their loop
+    were of another kind."""
     found: dict[Operation, int] = {}
     for copy in copies:
         loop = copy.block.parent_op()
@@ -151,8 +152,8 @@ def _size(op: Operation) -> int:
 
 
 def _without_growth(copies: Sequence[Copy], left: int) -> Sequence[Copy]:
-    """Copies in whose loops the last iterations, peeled, have at most so many
-    operations; the first ones if not all."""
+    """The copies in loops whose peeling adds at most `left` operations; if not all,
+    loops of the first copies take precedence."""
     loop_of = {copy: copy.block.parent_op() for copy in copies}
     loops = [loop for loop in dict.fromkeys(loop_of.values()) if loop]
     if _peeled(loops) > left:
@@ -165,8 +166,8 @@ def _without_growth(copies: Sequence[Copy], left: int) -> Sequence[Copy]:
 
 
 def _peeled(loops: Sequence[Operation]) -> int:
-    """How many operations more there are when all of these loops are peeled. Of a loop
-    around others, the last iteration has theirs, too."""
+    """The number of operations that peeling all of these loops adds. The peeled
+    iteration of an outer loop also contains the peeled ones of its inner loops."""
     sizes = {loop: _size(loop) for loop in loops}
     inside = dict.fromkeys(loops, 0)
     total = 0
@@ -182,7 +183,7 @@ def _peeled(loops: Sequence[Operation]) -> int:
 
 
 def _tried(func: FuncOp, chosen: Sequence[int], change: Change) -> FuncOp:
-    """The function in a copy of its module, with some copies changed."""
+    """The function in a copy of its module, with the chosen copies changed."""
     module: Operation = func
     while outer := module.parent_op():
         module = outer
@@ -198,7 +199,8 @@ def _may_start_early(copy: Copy) -> bool:
 
 
 def _is_in(copy: Copy) -> bool:
-    """Whether the iteration before knows what an iteration copies in."""
+    """Whether the preceding iteration can start a copy in: the target belongs to one
+    iteration, and the loop does not change the source or its address."""
     block = copy.block
     if not _is_own(copy.op.destination, copy.target, block):
         return False
@@ -215,8 +217,8 @@ def _is_in(copy: Copy) -> bool:
 
 
 def _is_counted(block: Block) -> bool:
-    """Whether a loop with this body counts its iterations, perhaps several, and these
-    compute something."""
+    """Whether `block` is the body of an `scf.for` that may have several iterations and
+    computes something."""
     loop = block.parent_op()
     if not isinstance(loop, scf.ForOp) or not isinstance(loop.lb.type, IndexType):
         return False
@@ -225,7 +227,7 @@ def _is_counted(block: Block) -> bool:
 
 
 def _is_own(value: SSAValue, memory: Memref, block: Block) -> bool:
-    """Whether each iteration allocates a memref, and frees it."""
+    """Whether each iteration allocates the memref and frees it."""
     alloc = value.owner
     is_new = isinstance(alloc, memref.AllocOp) and not alloc.dynamic_sizes
     return (
@@ -240,8 +242,8 @@ def _may_end_late(copy: Copy) -> bool:
 
 
 def _is_out(copy: Copy) -> bool:
-    """Whether nothing but the copy accesses what it copies to in the loop, and nothing
-    what it copies from afterwards."""
+    """Whether the next iteration can wait for a copy out: in the loop, nothing else
+    accesses the target, and nothing accesses the source after the copy."""
     block = copy.block
     if not _is_own(copy.op.source, copy.source, block):
         return False
@@ -258,21 +260,21 @@ def _is_out(copy: Copy) -> bool:
 
 
 def _others(copy: Copy, memory: Memref) -> Iterator[Operation | None]:
-    """The operations of a copy's block in which others access a memref; None for each
-    outside of the block."""
+    """For each other access of a memref, the operation of the copy's block that
+    contains it; None for accesses outside of the block."""
     for op in (*memory.readers, *memory.writers):
         if op is not copy.op:
             yield copy.block.find_ancestor_op_in_block(op)
 
 
 def _address(copy: memref.CopyOp) -> Sequence[Operation] | None:
-    """What an iteration computes to know the source of a copy, in order; None if that
-    depends on more than the loop's variable and what is outside."""
+    """The operations in an iteration that compute the source of a copy, in order; None
+    if they depend on more than the loop's variable and values from outside."""
     block = copy.parent
     assert block is not None
     found: dict[Operation, None] = {}
     pending: list[SSAValue] = [copy.source]
-    for value in pending:  # grows
+    for value in pending:  # the body appends
         owner = value.owner
         if owner is block and value is not block.args[0]:
             return None
@@ -288,7 +290,8 @@ def _address(copy: memref.CopyOp) -> Sequence[Operation] | None:
 def _change(
     func: FuncOp, chosen: Sequence[int], change: Change
 ) -> Sequence[tuple[Operation, int]]:
-    """Changes some copies. The loops that have them, with the number of these."""
+    """Changes the chosen copies. Returns the new loops, each with its number of
+    copies."""
     ops = list(func.walk())
     by_loop: dict[scf.ForOp, list[memref.CopyOp]] = {}
     for copy in (ops[at] for at in sorted(chosen, reverse=True)):  # inner ones first
@@ -306,7 +309,8 @@ def _change(
 def _end_late(
     loop: scf.ForOp, copies: Sequence[memref.CopyOp], writer: Writer
 ) -> Operation:
-    """The first iteration is peeled."""
+    """Lets copies end in the next iteration, and peels the first one. Returns the loop
+    of the others."""
     _let_run(loop)
     body, here = loop.body.block, InsertPoint.before(loop)
     second = _second(loop, writer)
@@ -338,8 +342,8 @@ def _end_late(
 
 
 def _let_run(loop: scf.ForOp) -> None:
-    """Puts a loop into a branch where it has an iteration, if its bounds do not say
-    that it has."""
+    """Puts a loop into an `scf.if` that tests whether it has an iteration, unless its
+    bounds show that it has one."""
     if constant_range(loop):
         return
     runs = arith.CmpiOp(loop.lb, loop.ub, "slt")
@@ -355,7 +359,7 @@ def _let_run(loop: scf.ForOp) -> None:
 
 
 def _second(loop: scf.ForOp, writer: Writer) -> SSAValue:
-    """What the loop's variable is in the second iteration, if there is one."""
+    """The loop's variable in the second iteration, if there is one."""
     if counted := constant_range(loop):
         return writer.constant(counted[1])
     second = arith.AddiOp(loop.lb, loop.step)
@@ -364,7 +368,7 @@ def _second(loop: scf.ForOp, writer: Writer) -> SSAValue:
 
 
 def _last(loop: scf.ForOp, writer: Writer) -> SSAValue:
-    """What it is in the last one of a loop that has some."""
+    """The loop's variable in the last iteration of a loop that has iterations."""
     if counted := constant_range(loop):
         return writer.constant(counted[-1])
     distance = arith.SubiOp(loop.ub, loop.lb)
@@ -379,7 +383,8 @@ def _last(loop: scf.ForOp, writer: Writer) -> SSAValue:
 
 
 def _leave(copy: Operation, tag: SSAValue, writer: Writer) -> SSAValue:
-    """Starts a copy, and does not free what it copies from, which is returned."""
+    """Replaces a copy by its start, and erases the deallocation of its source. Returns
+    the source."""
     assert isinstance(copy, memref.CopyOp)
     source = copy.source
     start = writer.start(copy, source, copy.destination, tag)
@@ -394,7 +399,7 @@ def _leave(copy: Operation, tag: SSAValue, writer: Writer) -> SSAValue:
 def _bounded(
     loop: scf.ForOp, begin: SSAValue, end: SSAValue, values: Sequence[SSAValue]
 ) -> scf.ForOp:
-    """The loop with other bounds, and other values to begin with."""
+    """The loop with other bounds and initial values."""
     made = scf.ForOp(begin, end, loop.step, values, loop.detach_region(loop.body))
     made.location = loop.location
     made.attributes = {k: v for k, v in loop.attributes.items() if k != TRIP_COUNT}
@@ -404,7 +409,8 @@ def _bounded(
 def _start_early(
     loop: scf.ForOp, copies: Sequence[memref.CopyOp], writer: Writer
 ) -> Operation:
-    """The last iteration is peeled."""
+    """Lets copies start in the preceding iteration, and peels the last one. Returns the
+    loop of the others."""
     _let_run(loop)
     body, here = loop.body.block, InsertPoint.before(loop)
     end = _last(loop, writer)
@@ -442,7 +448,7 @@ def _start_early(
 def _run_once(
     loop: scf.ForOp, arguments: Sequence[SSAValue], before: Operation
 ) -> Sequence[SSAValue]:
-    """Puts one iteration of a loop before an operation; what it yields."""
+    """Inserts one iteration of a loop before `before`. Returns the yielded values."""
     Rewriter.inline_block(loop.body.block, InsertPoint.before(before), arguments)
     loop.erase()
     terminator = before.prev_op
@@ -465,7 +471,8 @@ def _start(
     writer: Writer,
     point: InsertPoint,
 ) -> SSAValue:
-    """Starts what the iteration copies whose number this is; the new target."""
+    """Starts the copy of the iteration in which the loop's variable is `counter`.
+    Returns the new target."""
     loop, alloc = copy.parent_op(), copy.destination.owner
     assert isinstance(loop, scf.ForOp)
     mapper: dict[SSAValue, SSAValue] = {loop.body.block.args[0]: counter}
@@ -481,7 +488,7 @@ def _start(
 
 
 def _replace(copy: memref.CopyOp, target: SSAValue) -> None:
-    """What was copied is there already."""
+    """Erases a copy whose data is already in `target`."""
     address, alloc = _address(copy) or (), copy.destination.owner
     assert isinstance(alloc, memref.AllocOp)
     Rewriter.erase_op(copy)

@@ -14,7 +14,7 @@ from .copies import type_of
 
 
 class Writer:
-    """What a function's transfers share: constants, and tags, at its beginning."""
+    """Makes the transfers of a function. Constants and tags are at its beginning."""
 
     def __init__(self, func: FuncOp):
         first = func.body.blocks[0].first_op
@@ -40,7 +40,8 @@ class Writer:
     def start(
         self, copy: memref.CopyOp, source: SSAValue, target: SSAValue, tag: SSAValue
     ) -> Operation:
-        """Starts what a copy does, from a source like its own to such a target."""
+        """Makes the start of a copy from `source` to `target`, which have the types of
+        the copy's operands."""
         ends = source, self._origin(source), target, self._origin(target)
         operands = *ends, self._count(copy), tag, [self.constant(0)]
         if strides := strides_between(source, target):
@@ -65,7 +66,7 @@ class Writer:
 def _at_strides(
     operands: Sequence[SSAValue | Sequence[SSAValue]], strides: Sequence[SSAValue]
 ) -> Operation:
-    """A `memref.dma_start` with strides, which xDSL's has not."""
+    """A `memref.dma_start` with strides, which xDSL's operation does not support."""
     values: list[SSAValue] = []
     for each in operands:
         values += [each] if isinstance(each, SSAValue) else each

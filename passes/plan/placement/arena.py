@@ -1,4 +1,4 @@
-"""The arena of a memory space: what lies in it, and what in the memory of arguments."""
+"""The plan of a memory space: the buffers in its arena and in arguments' memory."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -31,7 +31,7 @@ class Pool:
     ):
         self.slots = slots
         self.allocations = allocations = [slot.allocations[0] for slot in slots]
-        """The first in each slot."""
+        """The first allocation of each slot."""
         buffers = [
             buffer_of(a.name, a.size, slot.steps, slot.alignment)
             for a, slot in zip(allocations, slots, strict=True)
@@ -50,16 +50,16 @@ class Pool:
             else b
             for a, b in zip(allocations, buffers, strict=True)
         ]
-        """The buffers with the steps in which nobody else may have their bytes, in the
-        pool of their element type if they may lie in results."""
+        """The buffers with the steps in which no other buffer may have their bytes. A
+        buffer that may lie in a result is in the pool of its element type."""
 
     @property
     def is_ordered(self) -> bool:
-        """Whether operations run in the order of the text."""
+        """Whether operations run in program order."""
         return self._order is None
 
     def spans_of(self, outputs: Sequence[Output]) -> list[Buffer]:
-        """The same of the results: when they need their memory themselves."""
+        """The results as buffers that are live while they need their own memory."""
         if not outputs:
             return []
         alone = live_steps(self._flow, [output.uses for output in outputs])
@@ -76,7 +76,7 @@ class Pool:
     def place(
         self, indices: Sequence[int], solve: Callable[[Problem], Plan]
     ) -> Offsets:
-        """Offsets of some of the buffers, which share bytes with one another."""
+        """Offsets of the buffers `indices`, which share an arena."""
         buffers = [self.buffers[i] for i in indices]
         if self._order is None:
             plan = solve(Problem(buffers))
@@ -91,8 +91,8 @@ class Pool:
         banks: Banks,
         most: int,
     ) -> Offsets:
-        """Other offsets of the same buffers, for fewer collisions in banks; the arena
-        gets no larger unless that helps, and no larger than `most` bytes."""
+        """Changes the offsets of a plan for fewer collisions in banks. The arena grows
+        only if that helps, and to at most `most` bytes."""
         buffers = [self.buffers[i] for i in indices]
         numbers: dict[SSAValue, int] = {
             allocation.alloc.memref: number
@@ -113,25 +113,25 @@ class Arena:
 
     space: Attribute
     pool: Pool
-    plan: Offsets  # of what lies in the arena
+    plan: Offsets  # of the buffers in the arena
     alignment: int  # bytes
-    memory: TargetMemory | None = None  # that the target has for the space
-    left: int | None = None  # bytes of it that arguments do not take
+    memory: TargetMemory | None = None  # the target's memory for the space
+    left: int | None = None  # bytes of it that arguments leave
     reuses: Mapping[int, tuple[Output, int]] = field(
         default_factory=dict[int, tuple[Output, int]]
     )
-    """Which of the pool lie in the memory of an argument, each with its offset."""
+    """The argument and the offset of each buffer that lies in an argument's memory."""
     bounds: Mapping[str, int] = field(default_factory=dict[str, int])
     """The largest sizes, if some are symbolic."""
     dynamic: tuple[SizeReader, Sequence[Allocation]] | None = None
-    """The sizes, and what they are of, if offsets are computed at run time."""
+    """The sizes, and the allocations, if offsets are computed at run time."""
 
     @property
     def fits(self) -> bool:
-        """Whether it takes no more of the target's memory than arguments leave."""
+        """Whether the arena fits what arguments leave of the target's memory."""
         return self.left is None or self.plan.peak <= self.left
 
     @property
     def rest(self) -> Sequence[int]:
-        """Which of the pool lie in the arena."""
+        """The numbers of the buffers in the arena."""
         return [i for i in range(len(self.pool.slots)) if i not in self.reuses]

@@ -10,11 +10,11 @@
     ...
     %arena = builtin.unrealized_conversion_cast %5 : !llvm.struct<...> to memref<256xi8>
 
-A function that others of the module call takes its arenas as arguments, whatever the
-form. Each call gets an allocation that is freed right after it. plan-memory comes to
-the caller later and plans it as any other: the callee's frame lies in the arena of the
-caller, over all that is not live during the call, and so do the frames of other calls.
-Stack frames of a program without recursion are laid out like this.
+In every form, a function that other functions of the module call takes its arenas as
+arguments. Each call gets an allocation that is freed right after it. plan-memory plans
+the caller later, and treats this allocation like any other: the callee's frame lies in
+the caller's arena, in bytes that are not live during the call, and so do the frames of
+other calls. The stack frames of a program without recursion are laid out like this.
 """
 
 from collections.abc import Sequence
@@ -54,8 +54,8 @@ from ....dialects.tgraph.base import AnyMemRef
 class ArenaForms:
     """Gives the arenas of a module's functions another form than `memref.alloc`.
 
-    form: what owns those of functions that no other calls: `argument`, `global`, or
-        `address`, the base of the target's memory.
+    form: the owner of the arenas of functions that no other calls: `argument`,
+    `global`, or `address`, the base of the target's memory.
     """
 
     def __init__(self, module: ModuleOp, form: str) -> None:
@@ -67,7 +67,7 @@ class ArenaForms:
             if isinstance(op, FuncOp) and not op.is_declaration
         }
         self._referenced: dict[FuncOp, Operation] = {}
-        """Functions that something else than a call names."""
+        """The functions that are referenced other than by a call, with a reference."""
         for op in module.walk():
             self._read(op)
 
@@ -86,7 +86,7 @@ class ArenaForms:
                 self._referenced[callee] = op
 
     def callees_first(self) -> list[FuncOp]:
-        """The functions, each after those that it calls, unless they call it too."""
+        """The functions, callees before callers. Recursion may break this order."""
         done: dict[FuncOp, None] = {}
         entered: dict[FuncOp, None] = {}
         stack = list(reversed(self._callees))
@@ -118,9 +118,9 @@ class ArenaForms:
             self._take(func, arenas)
 
     def _keeps_signature(self, func: FuncOp) -> str | None:
-        """Why a function cannot take arenas as arguments."""
+        """Why a function cannot take arenas as arguments; None if it can."""
         pending, seen = list(self._callees[func]), dict[FuncOp, None]()
-        for callee in pending:  # grows
+        for callee in pending:  # the body appends
             if callee is func:
                 return "the function calls itself"
             if callee not in seen:
@@ -131,7 +131,7 @@ class ArenaForms:
         return None
 
     def _take(self, func: FuncOp, arenas: Sequence[memref.AllocOp]) -> None:
-        """Lets a function take its arenas from those that call it."""
+        """Makes a function take its arenas as arguments, and its callers pass them."""
         reader = SizeReader(func)
         taken: list[memref.AllocOp] = []
         for arena in arenas:
@@ -160,7 +160,7 @@ class ArenaForms:
     def _add_size_function(
         self, func: FuncOp, arenas: Sequence[memref.AllocOp]
     ) -> FuncOp:
-        """The function that computes the bytes of arenas."""
+        """Adds the function that returns the bytes of arenas."""
         name = self._new_name(func, ARENA_SIZE, NoneAttr())
         is_static = not any(arena.dynamic_sizes for arena in arenas)
         arguments = [] if is_static else list(func.function_type.inputs)
@@ -183,7 +183,7 @@ class ArenaForms:
         return made
 
     def _elsewhere(self, func: FuncOp, arena: memref.AllocOp) -> SSAValue:
-        """An arena in a global, or at an address, in place of one that is allocated."""
+        """Memory in a global, or at an address, that replaces an allocated arena."""
         type = arena.memref.type
         if DYNAMIC_INDEX in type.get_shape():
             raise LocatedError(
@@ -236,7 +236,7 @@ def _function_around(op: Operation) -> FuncOp | None:
 
 
 def _arenas(func: FuncOp) -> list[memref.AllocOp]:
-    """The arenas that a function allocates at its start, as its buffers come."""
+    """The arenas that a function allocates at its start, ordered by first buffer."""
     found: dict[memref.AllocOp, None] = {}
     for op in func.walk():
         if isinstance(op, memref.ViewOp) and isinstance(
@@ -252,7 +252,7 @@ def _alignment(arena: memref.AllocOp) -> int:
 
 
 def _replace(arena: memref.AllocOp, value: SSAValue) -> None:
-    """Puts memory of others in place of an allocation, which nobody frees then."""
+    """Replaces an allocated arena by memory of another owner. Erases deallocations."""
     for use in list(arena.memref.uses):
         if isinstance(use.operation, memref.DeallocOp):
             Rewriter.erase_op(use.operation)
@@ -275,7 +275,7 @@ def _erase_unused(value: SSAValue) -> None:
 def _size(
     arena: memref.AllocOp, block: Block, known: dict[SSAValue, SSAValue]
 ) -> SSAValue:
-    """The bytes of an arena, computed in another block, of what `known` says there."""
+    """The bytes of an arena, computed in another block, where `known` has values."""
     if arena.dynamic_sizes:
         (size,) = arena.dynamic_sizes
         return _copied(size, block, known)
@@ -286,7 +286,7 @@ def _size(
 
 
 def _copied(value: SSAValue, block: Block, known: dict[SSAValue, SSAValue]) -> SSAValue:
-    """Copies what computes a value into a block."""
+    """Copies the operations that compute `value` into a block. Returns its copy."""
     pending = [value]
     while pending:
         current = pending[-1]
@@ -308,7 +308,7 @@ def _lend(
     alignments: Sequence[int],
     sizes: FuncOp,
 ) -> None:
-    """Allocates the arenas that a callee takes, for its call alone."""
+    """Allocates the arenas that a callee takes for one call, and passes them."""
     counts: Sequence[SSAValue] = ()
     if any(DYNAMIC_INDEX in type.get_shape() for type in types):
         ask = CallOp(
@@ -327,8 +327,8 @@ def _lend(
 
 
 def _at_address(arena: memref.AllocOp, address: int) -> SSAValue:
-    """A memref of an arena's type that begins at an address: its descriptor, as MLIR's
-    conversion to LLVM has it."""
+    """A memref of an arena's type that begins at an address, made from a descriptor as
+    in MLIR's conversion to LLVM."""
     type = arena.memref.type
     pointer_type = llvm.LLVMPointerType()
     pair = llvm.LLVMArrayType(1, i64)

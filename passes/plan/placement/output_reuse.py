@@ -1,22 +1,23 @@
 """Finds memory of the caller that other buffers may use, for plan-memory.
 
-A result's is free until the result is written, a variable's between the last read of
-its old contents and the write of the new ones, a donated argument's from its last read.
+The memory of a result is free until the result is written, that of a variable between
+the last read of its old contents and the write of the new ones, and that of a donated
+argument after its last read.
 
     func.func @f(%r: memref<64xf32> {tgraph.result = 0 : i32}, ...)
       %0 = memref.reinterpret_cast %r to offset: [16], sizes: [4, 8], strides: [8, 1]
            {tgraph.buffer} : ... to memref<4x8xf32, strided<[8, 1], offset: 16>>
 
-`tgraph.buffer` says that this is a buffer of its own, as a `memref.view` of an arena is
-one. The caller expects nothing of the memory but the result, or the new contents.
+`tgraph.buffer` marks a buffer of its own, like a `memref.view` of an arena. In the end,
+the caller expects only the result, or the new contents, in the memory.
 
-A buffer of the same size may also be computed from what is there, or be what the
-result is computed from, where an operation reads and writes element by element: there
-the bytes are handed over in one step.
+If an operation reads and writes element by element, it may also compute a buffer of the
+same size from the argument in its place, or the result from such a buffer: the bytes
+are handed over in one step.
 
-A view has the element type of what it views, so only buffers of a result's element type
-can lie there; and their type gets an offset, so only those that are used by operations
-which take any strides.
+A view has the element type of the viewed memref, so only buffers with the argument's
+element type can lie there. Their types get an offset, so all operations that use them
+must accept any strides.
 """
 
 from collections.abc import Sequence
@@ -54,7 +55,7 @@ class Output:
     type: AnyMemRef
     size: int  # bytes
     uses: Uses
-    is_given: bool  # whether it holds something when the function starts
+    is_given: bool  # whether it has contents when the function starts
 
     @property
     def space(self) -> Attribute:
@@ -66,7 +67,7 @@ class Output:
 
 
 def find_outputs(func: FuncOp, flow: ControlFlow) -> list[Output]:
-    """Those whose memory is of static size and not reused yet, in order."""
+    """The arguments whose memory has a static size and is not reused yet, in order."""
     outputs: list[Output] = []
     for memory in caller_memories(func):
         argument = memory.argument
@@ -84,8 +85,8 @@ def find_outputs(func: FuncOp, flow: ControlFlow) -> list[Output]:
 def hand_overs(
     allocations: Sequence[Allocation], outputs: Sequence[Output], flow: ControlFlow
 ) -> HandOvers:
-    """Where an operation computes an allocation from an output, or an output from an
-    allocation, and may do so in the same bytes."""
+    """The steps in which an operation may compute an allocation from an output, or an
+    output from an allocation, in the same bytes."""
     buffers: dict[SSAValue, int] = {
         a.alloc.memref: n for n, a in enumerate(allocations)
     }
@@ -103,9 +104,9 @@ def hand_overs(
 
 
 def is_movable(alloc: memref.AllocOp) -> bool:
-    """Whether what uses an allocation takes another offset as well."""
+    """Whether all operations that use an allocation accept another offset."""
     values = [alloc.memref]
-    for value in values:  # grows
+    for value in values:  # the body appends
         for use in value.uses:
             op = use.operation
             if isinstance(op, memref.ReinterpretCastOp):
@@ -118,7 +119,7 @@ def is_movable(alloc: memref.AllocOp) -> bool:
 
 
 def move(allocation: Allocation, output: SSAValue, offset: int) -> None:
-    """Makes an allocation a buffer in an argument's memory, at an offset in bytes."""
+    """Moves an allocation into an argument's memory, at an offset in bytes."""
     erase_deallocs([allocation])
     alloc = allocation.alloc
     type = alloc.memref.type
@@ -127,7 +128,7 @@ def move(allocation: Allocation, output: SSAValue, offset: int) -> None:
     view.attributes[BUFFER] = UnitAttr()
     view.location = alloc.location
     pending = [(cast(Operation, alloc), view)]
-    for old, new in pending:  # grows
+    for old, new in pending:  # the body appends
         for use in list(old.results[0].uses):
             op = use.operation
             if isinstance(op, memref.ReinterpretCastOp):
@@ -144,11 +145,11 @@ def move(allocation: Allocation, output: SSAValue, offset: int) -> None:
 _ANY_STRIDES = (
     TensorOp | memref.CopyOp | memref.LoadOp | memref.StoreOp | memref.DeallocOp
 )
-"""Operations for which the layout of a memref is of no interest; linalg's, too."""
+"""Operations that accept any layout of a memref. linalg's operations do, too."""
 
 
 def _layout(type: AnyMemRef) -> Layout | None:
-    """What a type says of its layout; None if that is not static."""
+    """The layout of a type; None if it is not static."""
     strides, offset, shape = type.get_strides(), type.get_offset(), type.get_shape()
     if strides is None or offset is None or DYNAMIC_INDEX in shape:
         return None
@@ -159,7 +160,7 @@ def _layout(type: AnyMemRef) -> Layout | None:
 def _view(
     source: SSAValue, layout: Layout, type: AnyMemRef, first: int
 ) -> memref.ReinterpretCastOp:
-    """A view whose layout is meant from the element `first` of the source on."""
+    """A view of `source` with a layout relative to the element `first`."""
     layout = replace(layout, offset=layout.offset + first)
     return memref.ReinterpretCastOp(
         source,

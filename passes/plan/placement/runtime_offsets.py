@@ -5,15 +5,15 @@
     %arena = memref.alloc(%3) : memref<?xi8>
     %b = memref.view %arena[%1][%n] : memref<?xi8> to memref<?x128xf32>
 
-A plan for typical sizes says which of two buffers that are live at a time lies above
-the other. That order is kept for all sizes: a buffer starts at the largest end of those
-below it, and the arena ends with the largest of all ends. No two such buffers share a
-byte then, whatever the sizes; at the typical ones the arena is at most as large as in
-the plan.
+A plan for typical sizes determines which of two buffers that are live at once lies
+above the other. This order is kept for all sizes: a buffer starts at the largest end of
+the buffers below it, and the arena ends at the largest of all ends. No two such buffers
+then share a byte, whatever the sizes. At the typical sizes, the arena is at most as
+large as in the plan.
 
-PyTorch Inductor writes its allocation tree (`inductor-tree`) as sizes in the same way:
-side by side is a sum, one after the other in time a maximum. A tree is one such order,
-and this takes the order from any strategy; what of it a tree cannot say is kept too.
+PyTorch Inductor turns its allocation tree (`inductor-tree`) into sizes in the same way:
+side by side is a sum, one after the other in time is a maximum. A tree is one such
+order. This module takes the order from any strategy, even if no tree can express it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -38,8 +38,8 @@ def place(
     spans: Sequence[Buffer],
     offsets: Sequence[int],
 ) -> memref.AllocOp:
-    """Makes an arena of a function's allocations, which are needed for `spans` and lie
-    above one another as `offsets` say; leaves their deallocations.
+    """Replaces allocations by views of a new arena, which it returns. `spans` are their
+    live ranges, and `offsets` say which lies above another. Keeps the deallocations.
 
     Raises `LocatedError` for sizes that do not follow from arguments.
     """
@@ -49,7 +49,7 @@ def place(
     order = sorted(
         range(len(spans)), key=lambda i: (offsets[i], offsets[i] + spans[i].size, i)
     )
-    below: list[int] = []  # by position in the order: the buffers that are, as bits
+    below: list[int] = []  # by position: the buffers below, as bits
     starts: list[Size] = []
     ends: list[Size] = []
     covered = 0
@@ -93,12 +93,12 @@ def place(
 
 
 def _conflicts(spans: Sequence[Buffer]) -> Iterator[int]:
-    """For each buffer those that are live in one of its steps, as bits."""
+    """For each buffer, the others that are live in one of its steps, as bits."""
     ranges = sorted(
         (start, end, n) for n, b in enumerate(spans) for start, end in b.live
     )
     by_end = sorted(range(len(ranges)), key=lambda r: ranges[r][1])
-    begun: list[int] = []  # by range: those that are over when it starts
+    begun: list[int] = []  # by range: the ranges that are over when it starts
     over = index = 0
     for start, _, _ in ranges:
         while ranges[by_end[index]][1] <= start:

@@ -1,24 +1,25 @@
 """Finds the slots of an arena: which allocations share one, and which have several.
 
 A slot is a range of bytes that holds one allocation at a time; `planning` then gives
-each slot an offset. Most allocations have a slot of their own, and the offsets let
-those share bytes that are never live at once. Two cases need more than offsets:
+each slot an offset. Most allocations have a slot of their own, and slots that are never
+live at once share bytes through their offsets. Two cases need more than offsets:
 
-* Values that control flow hands on, as the result of an `scf.if`, are one of several
-  allocations. One slot for all of these takes the bytes of one.
+* A value that control flow forwards, such as the result of an `scf.if`, is one of
+  several allocations. One slot for all of them takes the bytes of one.
 * A loop that replaces a buffer in each iteration needs the old and the new one at once,
   though a single `memref.alloc` makes both. This one allocation needs two slots, which
   swap places in each iteration: a rotation. The age of a reference is how many
   iterations ago its memory was allocated, so ages that differ, modulo the number of
   slots, mean different slots.
 
-Times are steps, those of `analysis/control_flow.py`.
+Times are the steps of `analysis/control_flow.py`.
 
-Allocations that the same value refers to, on one path each, share a slot unless both
-are live at once, other than while the one is computed over the other
-(analysis/overwriting.py). What a loop hands on has as many slots as there are of it at
-a time. The loop carries them as bytes, and each iteration takes the next. Allocations
-on different paths of an iteration take turns in the same slots:
+Allocations that the same value refers to on different paths share a slot if they are
+never live at once, except while one is computed over the other
+(analysis/overwriting.py). An allocation that a loop forwards has as many slots as
+instances of it are live at once. The loop carries the slots as bytes, and each
+iteration takes the next one. Allocations on different paths of an iteration share these
+slots:
 
     %slot = memref.view %arena[%c0][] : memref<128xi8> to memref<64xi8>
     %slot_1 = memref.view %arena[%c64][] : memref<128xi8> to memref<64xi8>
@@ -30,7 +31,7 @@ on different paths of an iteration take turns in the same slots:
       scf.yield %new, %b, %a
     }
 
-Loops around it that hand on what it returns carry the slots as it has left them.
+Outer loops that forward the results of a loop carry the slots as the loop leaves them.
 """
 
 from bisect import bisect_left, insort
@@ -55,23 +56,22 @@ from ....analysis.references import (
 from ....planning.problem import Steps
 
 Live = Mapping[SSAValue, Sequence[Steps]]
-"""The steps in which an allocation is live, by reference to it."""
+"""The steps in which an allocation is live through each reference to it."""
 
 
 class Lives:
-    """When what lies in a slot is live: steps, by reference to it.
+    """The steps in which the contents of a slot are live through each reference.
 
-    A program may refer to one slot by many values, so ranges are kept in order, for a
-    search by halves.
+    Many values may refer to one slot, so ranges are sorted for binary search.
     """
 
     def __init__(self, live: Live):
         self.by: dict[SSAValue, Sequence[Steps]] = {}
         self._references: list[SSAValue] = []
         self._ranges: list[tuple[int, int, int]] = []
-        """Start, end, and the number of a reference that is live there, ascending."""
+        """Start, end, and the number of the live reference, ascending."""
         self._until: list[int] = []
-        """The latest end of each range and those before."""
+        """For each range, the latest end of it and of all ranges before."""
         self.add(live)
 
     def add(self, live: Live) -> None:
@@ -103,7 +103,7 @@ class Lives:
 
 @dataclass(slots=True)
 class Slot:
-    """A place for one allocation at a time."""
+    """A range of bytes for one allocation at a time."""
 
     allocations: list[Allocation]
     lives: Lives
@@ -112,11 +112,12 @@ class Slot:
 
     @property
     def steps(self) -> list[Steps]:
-        """When something in it is live."""
+        """The steps in which something in the slot is live."""
         return merged(sorted(chain.from_iterable(self.lives.by.values())))
 
     def take(self, other: "Slot", flow: ControlFlow) -> bool:
-        """Joins what lies in another slot, if the two are never live at once."""
+        """Takes the allocations of another slot, if they can share one slot. Returns
+        whether it did."""
         if not self._may_take(other, flow):
             return False
         if self.rotation:
@@ -148,15 +149,15 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Rotation:
-    """One of the slots of an allocation that a loop hands on."""
+    """One of the slots of an allocation that a loop forwards."""
 
     allocation: Allocation
-    ages: Ages  # iterations since the allocation, by reference, in which it may be live
+    ages: Ages  # by reference: iterations since the allocation
     position: int  # among the slots, when the loop begins
 
     def admits(self, other: Slot) -> bool:
-        """Whether the loop turns the other's allocations in this slot, too, or begins
-        with them as if they came from the iterations before the first."""
+        """Whether the loop rotates the allocations of `other` in this slot, too, or
+        begins with them as if they came from iterations before the first."""
         loops, count = loops_of(self.allocation.references), self.allocation.slots
         loop = loops[-1]
         if turn := other.rotation:
@@ -173,7 +174,7 @@ class Rotation:
         return known == {self.position}
 
     def together(self, other: Slot) -> "Rotation":
-        """The same with what the other slot has as well."""
+        """This rotation with the references of the other slot added."""
         if not other.rotation:
             return self
         mine, theirs = self.ages, other.rotation.ages
@@ -181,7 +182,7 @@ class Rotation:
         return replace(self, ages=both)
 
     def differ(self, one: SSAValue, another: SSAValue) -> bool:
-        """Whether two values are never in one slot."""
+        """Whether two references are never to the same slot."""
         ages = list(product(self.ages.get(one, ()), self.ages.get(another, ())))
         return bool(ages) and all((x - y) % self.allocation.slots for x, y in ages)
 
@@ -192,8 +193,8 @@ def find_slots(
     flow: ControlFlow,
     is_joined: bool,
 ) -> list[Slot]:
-    """The slots of a memory, with what lies in them; one for each allocation unless
-    `is_joined`."""
+    """The slots of a memory space, with their allocations. Allocations share slots only
+    if `is_joined`."""
     every = [uses for a in allocations for uses in a.uses_by.values()]
     ranges = iter(for_all_agents(flow, live_steps(flow, every)))
     turning: list[list[Slot]] = []
@@ -212,7 +213,7 @@ def find_slots(
             turning.append(turns)
     slots = [slot for turns in turning for slot in turns]
     holders: dict[SSAValue, set[int]] = {}
-    """By what may refer to something in a slot: the numbers of these."""
+    """For each reference, the numbers of the slots that it may refer to."""
     for number, slot in enumerate(slots):
         for allocation in slot.allocations:
             for reference in allocation.references.all:
@@ -229,7 +230,7 @@ def find_slots(
 
 
 def _take_all(group: Sequence[Slot], turns: Sequence[Slot], flow: ControlFlow) -> bool:
-    """Joins the slots of one rotation with those of another, all or none."""
+    """Merges the slots of one rotation into those of another, all or none."""
     first, *_ = turns
     return group[0].take(first, flow) and all(
         mine.take(turn, flow) for mine, turn in zip(group[1:], turns[1:], strict=True)
@@ -237,13 +238,13 @@ def _take_all(group: Sequence[Slot], turns: Sequence[Slot], flow: ControlFlow) -
 
 
 def carry(allocation: Allocation, slots: Sequence[SSAValue]) -> SSAValue:
-    """Makes the loops around an allocation carry its slots; the one to take."""
+    """Makes the loops around an allocation carry its slots. Returns the slot to use."""
     alloc, count = allocation.alloc, len(slots)
     loops = loops_around(alloc, allocation.loops)
     values = slots
     for loop in reversed(loops):
         carrying = _carrying(loop, values)
-        if loop is not loops[-1]:  # the one around goes on where this ends
+        if loop is not loops[-1]:  # the outer loop forwards its results
             _pass(carrying.parent, carrying.results[-count:])
         (block,) = (r.block for r in carrying.regions if r.is_ancestor(alloc))
         values = block.args[-count:]
@@ -255,7 +256,7 @@ def carry(allocation: Allocation, slots: Sequence[SSAValue]) -> SSAValue:
 
 
 def _carrying(loop: Loop, values: Sequence[SSAValue]) -> Loop:
-    """The loop with more values that it carries; iterations leave them as they are."""
+    """Adds values that a loop carries unchanged. Returns the new loop."""
     for region in loop.regions:
         block, last = region.block, region.block.last_op
         assert last is not None
@@ -276,7 +277,7 @@ def _carrying(loop: Loop, values: Sequence[SSAValue]) -> Loop:
 
 
 def _pass(block: Block | None, values: Sequence[SSAValue]) -> None:
-    """Lets a block of a loop end with other values, in place of its last operands."""
+    """Replaces the last operands of a block's terminator by `values`."""
     last = block.last_op if block is not None else None
     assert last is not None
     last.operands = [*last.operands[: -len(values)], *values]

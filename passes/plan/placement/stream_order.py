@@ -1,15 +1,16 @@
-"""Tells plan-memory which buffers on different streams may share bytes.
+"""Decides for plan-memory which buffers on different streams may share bytes.
 
-Two buffers may share bytes only if all accesses of the one surely are over before any
-of the other: in the order of a stream, or through what operations wait for
-(analysis/dependencies.py). Planners know lifespans in one order of steps only. So there
-are two plans, and the one with the lower peak is taken:
+Two buffers may share bytes only if all accesses of one are certain to be over before
+any access of the other: by the order of a stream, or because operations wait for others
+(analysis/dependencies.py). Planners know live ranges in one order of steps only. The
+module therefore makes two plans, and takes the one with the lower peak:
 
- * all buffers together, each live also in the steps that may run beside its accesses
-   (planning/scheduling/streams.py). Good where streams meet often, or only one is busy.
+ * all buffers together, each also live in the steps that may run beside its accesses
+   (planning/scheduling/streams.py). This is good if streams meet often, or only one is
+   busy.
  * a region for each stream, for the buffers that it accesses first, planned in its own
-   order of steps. Good where streams run side by side for long: NNVM's colours and
-   PyTorch Inductor's streams keep apart likewise.
+   order of steps. This is good if streams run side by side for long. NNVM's colors and
+   PyTorch Inductor's streams also separate buffers in this way.
 """
 
 from bisect import bisect_left, bisect_right
@@ -34,12 +35,12 @@ class Offsets:
 
 
 class StreamOrder:
-    """The order of a block's operations, where they run on streams."""
+    """The order of a block's operations that run on streams."""
 
     def __init__(self, flow: ControlFlow, block: Iterable[Operation]):
         ops = list(block)
-        self.begins = [flow.step[op] for op in ops]  # an operation's steps, by place
-        self.number: dict[int, int] = {}  # of what runs, by its place in the block
+        self.begins = [flow.step[op] for op in ops]  # the first step of each operation
+        self.number: dict[int, int] = {}  # of running operations, by place
         self.steps: list[Step] = []
         queues: dict[Queue, int] = {}
         for place, (op, waits) in enumerate(zip(ops, dependencies(ops), strict=True)):
@@ -66,14 +67,14 @@ class StreamOrder:
         return self.over[step][self.steps[step].stream]
 
     def places(self, steps: Iterable[int]) -> list[int]:
-        """The places in the block of what runs in these steps of its function."""
+        """The places in the block of the operations that run in these steps."""
         places = {bisect_right(self.begins, step) - 1 for step in steps}
         return sorted(place for place in places if place in self.number)
 
     def lifespans(
         self, buffers: Sequence[Buffer], accesses: Sequence[Sequence[int]]
     ) -> list[Buffer]:
-        """The buffers, live in the steps of what runs in which they may be needed."""
+        """The buffers, live in all steps in which any stream may need them."""
         steps = self._steps(accesses)
         in_program_order = [
             replace(b, start=min(s), end=max(s) + 1)
@@ -84,7 +85,7 @@ class StreamOrder:
     def to_the_end(
         self, buffers: Sequence[Buffer], accesses: Sequence[Sequence[int]]
     ) -> list[Buffer]:
-        """The buffers, live from their first access on for good."""
+        """The buffers, live from their first access to the end."""
         end = len(self.steps) + 1
         return [
             replace(b, start=min(s), end=end, gaps=())
@@ -100,7 +101,7 @@ class StreamOrder:
         accesses: Sequence[Sequence[int]],
         solve: Callable[[Problem], Plan],
     ) -> Offsets:
-        """Places buffers that the operations at these places in the block access."""
+        """Plans buffers, given the places of the operations that access each."""
         steps = self._steps(accesses)
         wide = Problem(self.lifespans(buffers, accesses))
         apart = self._apart(buffers, steps, solve)
@@ -117,7 +118,7 @@ class StreamOrder:
         steps: Sequence[Sequence[int]],
         solve: Callable[[Problem], Plan],
     ) -> Offsets:
-        """A region for each stream."""
+        """Plans a region for each stream."""
         regions: dict[int, dict[int, Buffer]] = {}
         for index, (buffer, accessed) in enumerate(zip(buffers, steps, strict=True)):
             home = self.steps[min(accessed)].stream
@@ -135,11 +136,11 @@ class StreamOrder:
         return Offsets(offsets, peak)
 
     def _lifespan(self, accessed: Sequence[int], home: int) -> tuple[int, int]:
-        """When a buffer is live, in steps of the stream `home`, counted from 1.
+        """The live range of a buffer, in steps of the stream `home`, counted from 1.
 
-        From the last step that is over before all accesses (or is the first of them)
-        to the first that they are over before: so, of two buffers whose lifespans do
-        not overlap, one is done with before the other is begun.
+        It lasts from the last step that is over before all accesses (or is the first of
+        them) to the first step before which they are all over. If the live ranges of
+        two buffers do not overlap, all accesses of one are over before the other's.
         """
         stream = self.streams[home]
         starts: list[int] = []

@@ -1,12 +1,12 @@
 """NNVM's memory planner (dmlc/nnvm, apache/tvm 0.6, Apache MXNet): shared storages.
 
-graph.py, dtypes.py   the graph that it sees
-plan_memory.py        operations in place, and which storage each output gets
+graph.py, dtypes.py   the graph that the planner reads
+plan_memory.py        in-place operations, and which storage each output gets
 allocator.py          which free storage a request gets
 coloring.py           reuse only within long paths
-assign.py             storages of variables and of what is assigned to them
+assign.py             storages of variables and of assigned values
 runtime_storage.py    the arrays that the graph runtime allocates for a plan
-check.py              whether a plan is sound, apart from all that
+check.py              an independent check of a plan
 strategy.py           the planner on plain buffers
 """
 

@@ -15,16 +15,16 @@ class _Storage:
 
 
 class Allocator:
-    """Storages of growing size, and those of them that are free.
+    """Storages that may grow, and the free ones among them.
 
-    A request takes a free storage of its device: the smallest that is large enough, but
-    at most `match_range` times as large; else the largest of those that are too small,
-    but not by more than that factor; it then grows. With `match_range` 0 nothing is
-    reused. Of equal storages that are large enough the one released first is taken, of
-    equal ones that are too small the one released last.
+    A request takes a free storage of its device: the smallest one that is large enough,
+    but at most `match_range` times as large; else the largest one that is too small by
+    at most this factor, which then grows. With `match_range` 0, nothing is reused. Of
+    equal storages, the request takes the one released first if they are large enough,
+    and the one released last if they are too small.
 
-    With colours, one for each node, a storage is only taken by a node of the colour of
-    the node that released it.
+    With colors, one for each node, only a node with the color of the node that released
+    a storage may take it.
     """
 
     def __init__(self, match_range: int, colors: Sequence[int] | None = None) -> None:
@@ -40,7 +40,8 @@ class Allocator:
         return sum(s.size for s in self._storages)
 
     def request(self, size: int, device: int, node: int) -> int:
-        """A storage for `size` bytes that `node` writes: at a deadline a new one."""
+        """Returns a storage for `size` bytes that `node` writes: a new one after a
+        deadline."""
         for place in self._candidates(size):
             if deadline.passed():
                 break
@@ -53,7 +54,7 @@ class Allocator:
         return len(self._storages) - 1
 
     def release(self, storage: int, node: int) -> None:
-        """Nobody reads the storage any more after `node`."""
+        """Frees a storage that no node after `node` reads."""
         if deadline.passed():
             return
         self._storages[storage].released_by = node
@@ -61,7 +62,7 @@ class Allocator:
         insort(self._free, (self._storages[storage].size, self._releases, storage))
 
     def _candidates(self, size: int) -> Iterator[int]:
-        """Places in `_free`, the best first."""
+        """Positions in `_free`, the best first."""
         if not self._match_range:
             return
         large_enough = bisect_left(self._free, (size,))

@@ -1,4 +1,4 @@
-"""Assignments to variables: their outputs, and what is assigned, in the variable."""
+"""Places the outputs of assignments, and the assigned values, in the variables."""
 
 from itertools import count
 
@@ -12,12 +12,12 @@ def decorate_memory_plan(graph: Graph, plan: StoragePlan) -> list[list[int]]:
 
     NNVM's `DecorateMemoryPlan` (apache/tvm 0.6): every variable gets a storage of its
     own, after those of the plan. The output of an assignment lies in the storage of its
-    variable; where it is simplified, what it assigns does too. Storages that are no
-    longer used leave holes.
+    variable. If the assignment is simplified, the assigned value lies there, too.
+    Unused storages leave holes in the numbers.
 
-    Raises `ValueError` if an output is not allocated, or if somebody reads a variable
-    after it was assigned but means the contents before. The original lets that happen:
-    such a reader has to be ordered before the assignment, or it has to be a copy.
+    Raises `ValueError` if an output is not allocated, or if a node reads a variable
+    after an assignment but expects the contents before it. The original allows this:
+    such a reader must be ordered before the assignment, or read a copy.
     """
     for node, ids in zip(graph.nodes, plan.storage_ids, strict=True):
         if not node.is_variable and NOT_ALLOCATED in ids:

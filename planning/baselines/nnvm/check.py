@@ -1,4 +1,4 @@
-"""Whether storages are shared soundly: runs the graph with names instead of numbers."""
+"""Checks that storages are shared soundly, by running the graph on names."""
 
 from collections.abc import Sequence
 
@@ -11,12 +11,12 @@ def find_conflict(
     storage_ids: Sequence[Sequence[int]],
     in_place: Sequence[Sequence[int]] | None = None,
 ) -> str | None:
-    """Why the storages do not work, or None if they do.
+    """Why the storages are unsound, or None if they are sound.
 
-    They do not if a node, or the reader of the results, finds that a storage holds
-    something else by then; if a storage is used by two devices; if two outputs of a
-    node share one; or, where `in_place` is given, if a node writes over another input
-    than that. Negative storages are nobody's.
+    They are unsound if a node, or the reader of the results, finds other contents in a
+    storage than it expects; if two devices use a storage; if two outputs of a node
+    share one; or, with `in_place`, if a node overwrites an input other than the one
+    given there. Negative storages are not checked.
     """
     run = _Run(graph, storage_ids, in_place)
     for n, node in enumerate(graph.nodes):
@@ -49,7 +49,7 @@ class _Run:
         self.devices: dict[int, int] = {}  # of storages
 
     def conflict(self, n: int) -> str | None:
-        """Runs a node; the conflict, if there is one."""
+        """Runs a node. Returns the conflict, or None."""
         node = self.nodes[n]
         read = {
             i: entry
@@ -78,7 +78,7 @@ class _Run:
         return None
 
     def copied(self, n: int, output: int) -> Entry | None:
-        """The input whose contents the output has, if that is known."""
+        """The input whose contents the output has; None if it is not known."""
         node = self.nodes[n]
         if node.assign:
             return node.inputs[1]

@@ -1,6 +1,6 @@
-"""Colours for nodes, so that parallel branches do not wait for each other's memory.
+"""Colors nodes, so that parallel branches do not wait for each other's memory.
 
-NNVM's `ColorNodeGroup`: long paths through the graph get a colour each.
+NNVM's `ColorNodeGroup`: each long path through the graph gets a color of its own.
 """
 
 from collections.abc import Sequence
@@ -9,10 +9,10 @@ from .graph import Graph
 
 
 def color_nodes(graph: Graph, max_colors: int) -> list[int]:
-    """A colour for each node, from 0; at most `max_colors`.
+    """Returns a color for each node, from 0; at most `max_colors` of them.
 
-    The longest path, counted in operations without a colour, gets the next colour,
-    until no operation is left or only one colour is; what remains gets the last one.
+    The longest path, counted in operations without a color, gets the next color, until
+    no operation or only one color is left. The remaining nodes get the last color.
     """
     importance = [0 if node.is_variable else 1 for node in graph.nodes]
     colors: list[int | None] = [None] * len(graph.nodes)
@@ -30,9 +30,9 @@ def color_nodes(graph: Graph, max_colors: int) -> list[int]:
 
 
 def _best_path(graph: Graph, importance: Sequence[int]) -> list[int]:
-    """The nodes of a path of the greatest sum of importance; none if that is 0.
+    """The nodes of the path with the greatest sum of importance; none if it is 0.
 
-    Of equal paths the one whose start, and then whose next node, comes last.
+    Of equal paths, the one whose start, and then whose next node, comes last.
     """
     best = [0] * len(graph.nodes)  # sum from the node to the end of its best path
     following: list[int | None] = [None] * len(graph.nodes)

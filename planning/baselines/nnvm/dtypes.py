@@ -8,7 +8,7 @@ _NAME = re.compile(r"(?:int|uint|float|bfloat)(\d+)?(?:x(\d+))?")
 
 
 class DType(NamedTuple):
-    """How wide an element is."""
+    """The width of an element."""
 
     bits: int  # of one lane
     lanes: int
@@ -21,9 +21,9 @@ class DType(NamedTuple):
 
 @cache
 def parse_dtype(name: str) -> DType:
-    """The widths that a name stands for; 32 bits where it names none.
+    """The width of the type `name`; 32 bits if the name states none.
 
-    Raises `ValueError` for a name that is none of TVM's.
+    Raises `ValueError` for a name that TVM does not have.
     """
     if name == "bool":
         return DType(1, 1)

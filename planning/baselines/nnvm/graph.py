@@ -1,4 +1,4 @@
-"""The graph that planners of shared storage see: who writes and reads which tensor.
+"""The graph that planners of shared storage read: which node writes and reads what.
 
 >>> x = Node("x", [Tensor((4, 2))], is_variable=True)
 >>> exp = Node("exp", [Tensor((4, 2))], [Entry(0)], in_place=[InPlace(0, 0)])
@@ -15,14 +15,14 @@ from .dtypes import parse_dtype
 
 
 class Tensor(NamedTuple):
-    """What an output of a node is."""
+    """The shape and the element type of an output."""
 
     shape: tuple[int, ...] | None  # None: not known
     dtype: str = "float32"  # TVM's name
 
     @property
     def elements(self) -> int:
-        """How many there are; 0 if the shape is not known."""
+        """The number of elements; 0 if the shape is not known."""
         return 0 if self.shape is None else prod(self.shape)
 
     @property
@@ -31,7 +31,7 @@ class Tensor(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """An output of a node, as it is read."""
+    """An output of a node, as another node reads it."""
 
     node: int  # its place in the graph
     output: int = 0
@@ -39,7 +39,7 @@ class Entry(NamedTuple):
 
 
 class InPlace(NamedTuple):
-    """An operation may write an output over an input."""
+    """An output that an operation may write over an input."""
 
     input: int
     output: int
@@ -56,13 +56,13 @@ class Assign(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """An operation, or a variable: a tensor that is there from the start."""
+    """An operation, or a variable: a tensor that exists from the start."""
 
     name: str
     outputs: Sequence[Tensor]
     inputs: Sequence[Entry] = ()
     is_variable: bool = False
-    in_place: Sequence[InPlace] = ()  # those preferred come first
+    in_place: Sequence[InPlace] = ()  # in order of preference
     ignored: Sequence[int] = ()  # inputs of which only the shape is read
     device: int = 0
     assign: Assign = Assign.NO
@@ -71,16 +71,16 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """Nodes in order of execution, and the entries that are read in the end."""
+    """Nodes in order of execution, and the entries that are the results."""
 
     nodes: Sequence[Node]
     results: Sequence[Entry] = ()
 
     def ordered(self) -> "Graph":
-        """The same nodes in NNVM's order of execution, without those that are not used.
+        """The graph with its nodes in NNVM's order of execution, without unused nodes.
 
-        It is a depth-first search from the results, a node's inputs from left to right
-        and then what it has to come after; the node itself last.
+        The order is that of a depth-first search from the results: a node's inputs from
+        left to right, then the nodes in `after`, then the node itself.
         """
         place: dict[int, int] = {}
         seen: set[int] = set()

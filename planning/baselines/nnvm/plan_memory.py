@@ -1,11 +1,12 @@
-"""NNVM's `PlanMemory`: operations in place, and storages that are used again.
+"""NNVM's `PlanMemory`: in-place operations, and reuse of storages.
 
 As in dmlc/nnvm and apache/tvm 0.6 (`nnvm/src/pass/plan_memory.cc`), described in
 "Training Deep Nets with Sublinear Memory Cost" (Chen et al., 2016). It differs where
-the original goes wrong:
+the original is wrong:
 
-* An operation never takes a tensor of another device in place.
-* An operation never takes in place what it does not read: others may yet read it.
+* An operation never overwrites a tensor of another device.
+* An operation never overwrites a tensor that it does not read: others may still read
+  it.
 * Auto search with match range 0 plans without reuse; the original gives no plan.
 * Sizes are those of the element types; the original's 4 bytes are an option.
 """
@@ -20,8 +21,8 @@ from .coloring import color_nodes
 from .graph import Entry, Graph, InPlace, Tensor
 
 NOT_ALLOCATED = -1
-EXTERNAL = -2  # somebody else provides the memory
-DYNAMIC = -3  # allocated when it is run
+EXTERNAL = -2  # memory that the planner does not provide
+DYNAMIC = -3  # allocated at run time
 
 NEVER_READ = -2  # in `StoragePlan.in_place`
 
@@ -30,7 +31,7 @@ NEVER_READ = -2  # in `StoragePlan.in_place`
 class Options:
     """How storages are matched. Raises `ValueError` for values out of range."""
 
-    match_range: int = 16  # reuse up to so many times too large or small; 0: no reuse
+    match_range: int = 16  # the factor up to which sizes match; 0: no reuse
     auto_search: bool = False  # try ranges 1, 2, 4, ... up to `match_range`
     num_colors: int = 1  # above 1: reuse only within long paths (see coloring.py)
     element_bytes: int | None = None  # of all types; NNVM assumes 4
@@ -43,7 +44,7 @@ class Options:
 
     @staticmethod
     def from_environment(environment: Mapping[str, str] = os.environ) -> "Options":
-        """The options as NNVM's environment variables give them.
+        """The options from NNVM's environment variables.
 
         NNVM_EXEC_MATCH_RANGE, NNVM_AUTO_SEARCH_MATCH_RANGE, NNVM_EXEC_NUM_TEMP. Raises
         `ValueError` for a value that is no number, or neither true nor false.
@@ -68,7 +69,7 @@ class Options:
 
     @property
     def match_ranges(self) -> list[int]:
-        """The ranges to be tried, in order."""
+        """The match ranges to try, in order."""
         if not self.auto_search or not self.match_range:
             return [self.match_range]
         return [1 << i for i in range(self.match_range.bit_length())]
@@ -76,10 +77,10 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class StoragePlan:
-    """Which storage each output of each node has."""
+    """The storage of each output of each node."""
 
     storage_ids: Sequence[Sequence[int]]  # of node and output; negative: see above
-    in_place: Sequence[Sequence[int]]  # the input that it overwrites; -1, NEVER_READ
+    in_place: Sequence[Sequence[int]]  # the overwritten input; -1: none; NEVER_READ
     allocated_bytes: int  # of all storages
     num_not_allocated: int  # outputs whose shape is not known
     match_range: int
@@ -93,7 +94,7 @@ def plan_memory(
     given: Mapping[Entry, int] | None = None,
     reads: Sequence[Sequence[int]] | None = None,
 ) -> StoragePlan:
-    """The plan with the fewest bytes of those that the options ask for.
+    """Returns the plan with the fewest bytes of those for the options' match ranges.
 
     `node_range`, half-open, restricts planning to some nodes. `given` says which
     entries are EXTERNAL or DYNAMIC: they are neither allocated nor released. `reads`
@@ -123,7 +124,7 @@ def plan_memory(
 
 
 def count_reads(graph: Graph) -> list[list[int]]:
-    """How often each output of each node is read; not where only its shape is."""
+    """The number of reads of each output of each node, not counting its shape."""
     reads = [[0] * len(node.outputs) for node in graph.nodes]
     for node in graph.nodes:
         for i, entry in enumerate(node.inputs):
@@ -149,7 +150,7 @@ class _Planner:
         self.reads = reads
         self.ids = [[NOT_ALLOCATED] * len(node.outputs) for node in graph.nodes]
         self.in_place = [[-1] * len(node.outputs) for node in graph.nodes]
-        self.left: dict[int, int] = {}  # reads of a storage that are still to come
+        self.left: dict[int, int] = {}  # remaining reads of a storage
         for entry, storage in given.items():
             self.ids[entry.node][entry.output] = storage
 
@@ -202,7 +203,8 @@ class _Planner:
         )
 
     def allocate_outputs(self, n: int) -> None:
-        """The largest first; of equal ones the last."""
+        """Allocates the outputs of a node, the largest first, and of equal ones the
+        last."""
         node = self.graph.nodes[n]
         wanted = [
             (tensor.elements, output)

@@ -1,8 +1,8 @@
-"""What TVM's graph runtime allocates for a plan: one array for each storage.
+"""The arrays that TVM's graph runtime allocates for a plan, one for each storage.
 
 `GraphRuntime::SetupStorage` of apache/tvm 0.7 (`src/runtime/graph/graph_runtime.cc`).
-It knows a device by its type only, and allocates holes in the numbers of storages as
-arrays of no bytes.
+It distinguishes devices only by type. For holes in the numbers of storages, it
+allocates arrays of no bytes.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -56,9 +56,9 @@ class ExportedGraph:
 def read_graph(exported: Mapping[str, Any]) -> ExportedGraph:
     """The graph in the JSON that `nnvm.compiler.build` and `relay.build` export.
 
-    Raises `ValueError` if it has other nodes than variables ("null") and compiled
-    functions ("tvm_op"), if there are other keys than TVM knows, or not those that it
-    needs, or if attributes are not of one length.
+    Raises `ValueError` for nodes other than variables ("null") and compiled functions
+    ("tvm_op"), for keys that TVM does not know, for missing keys, and for attributes
+    of different lengths.
     """
     keys = ("nodes", "arg_nodes", "node_row_ptr", "heads", "attrs")
     _check_keys("graph", exported, keys, ("metadata",))
@@ -105,9 +105,9 @@ def setup_storage(
 ) -> tuple[list[Array], list[View]]:
     """The arrays of all storages, and the views of all entries.
 
-    An array lies on the first of `devices` that has its type, else on the first of all.
-    Raises `ValueError` for entries without storage, for elements that are not of whole
-    bytes (a bool takes one), and for storages that are to lie on two types of device.
+    An array lies on the first of `devices` that has its type, or else on the first of
+    all. Raises `ValueError` for entries without storage, for elements that do not have
+    whole bytes (a bool takes one), and for storages on two types of device.
     """
     sizes: dict[int, int] = {}
     types: dict[int, int] = {}

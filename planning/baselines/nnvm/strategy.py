@@ -36,8 +36,8 @@ def _share(problem: Problem, options: Options) -> Placement:
 def _as_graph(problem: Problem) -> tuple[Graph, list[Entry]]:
     """An operation for each step, and the entry of each buffer.
 
-    An operation writes the buffers that start with its step, and reads those for which
-    it is the last; a buffer that lives in one step only is an output that nobody reads.
+    An operation writes the buffers that start in its step, and reads the buffers whose
+    last step this is. A buffer that lives for one step is an output without readers.
     """
     buffers = problem.buffers
     steps = sorted({step for b in buffers for step in (b.start, b.end - 1)})
