@@ -111,6 +111,7 @@ FUNCTIONS: dict[type[TensorOp], Callable[[Array], Array]] = {
     elementwise.RsqrtOp: lambda x: 1 / np.sqrt(x),
     elementwise.SineOp: np.sin,
     elementwise.SqrtOp: np.sqrt,
+    elementwise.TanOp: np.tan,
     elementwise.TanhOp: np.tanh,
 }
 

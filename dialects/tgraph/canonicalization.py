@@ -43,7 +43,7 @@ from .base import (
 from .bodies import ElementsOp, SortOp
 from .elements import identity, is_stored
 from .elementwise import ConvertOp, ElementwiseOp, MultiplyOp
-from .indexing import DynamicSliceOp, DynamicUpdateSliceOp
+from .indexing import DynamicSliceOp, DynamicUpdateSliceOp, GatherOp
 from .partial import is_complete
 from .reducing import ConvolutionOp, DotGeneralOp, ReduceOp, ReduceWindowOp
 from .shaping import (
@@ -387,12 +387,12 @@ def without_reshape(op: BroadcastInDimOp) -> BroadcastInDimOp | None:
 
 
 class ShapeOfSplat(RewritePattern):
-    """A view, or a dynamic slice, of a constant with one number -> a constant of its
-    shape."""
+    """A view, a dynamic slice or a gather of a constant with one number -> a constant
+    of its shape."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(
-        self, op: ViewOp | DynamicSliceOp, rewriter: PatternRewriter
+        self, op: ViewOp | DynamicSliceOp | GatherOp, rewriter: PatternRewriter
     ) -> None:
         source = op.inputs[0].owner
         if not isinstance(source, ConstantOp) or source.splat is None:

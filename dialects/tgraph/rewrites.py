@@ -33,7 +33,7 @@ REWRITES.update(
         ElementwiseOp: (FoldElementwise(), c.ElementwiseOfBroadcasts()),
         DynamicSliceOp: (c.ShapeOfSplat(), c.DynamicSliceAtConstant()),
         DynamicUpdateSliceOp: (c.UpdateOfAll(),),
-        GatherOp: (BatchOfIndices(),),
+        GatherOp: (c.ShapeOfSplat(), BatchOfIndices()),
         ScatterOp: (BatchOfIndices(),),
         ElementsOp: (c.CountPositions(),),
         SortOp: (c.SortOfUnitDimension(), c.CountPositions()),

@@ -39,6 +39,15 @@ func.func @splats_take_any_shape() -> tensor<8x4xf32> {
   func.return %2 : tensor<8x4xf32>
 }
 
+// CHECK-LABEL: func.func @rows_of_a_splat
+// CHECK-NEXT:    %0 = tgraph.constant<1.000000e+00 : f32> : tensor<3x8xf32>
+// CHECK-NEXT:    func.return %0
+func.func @rows_of_a_splat(%i: tensor<3x1xi32>) -> tensor<3x8xf32> {
+  %0 = tgraph.constant<1.0 : f32> : tensor<64x8xf32>
+  %1 = tgraph.gather %0, %i {offset_dims = array<i64: 1>, collapsed_slice_dims = array<i64: 0>, start_index_map = array<i64: 0>, index_vector_dim = 1 : i64, slice_sizes = array<i64: 1, 8>} : (tensor<64x8xf32>, tensor<3x1xi32>) -> tensor<3x8xf32>
+  func.return %1 : tensor<3x8xf32>
+}
+
 // CHECK-LABEL: func.func @full_like_needs_no_operand
 // CHECK-NEXT:    %0 = tgraph.constant<0.000000e+00 : f32> : tensor<4xf32>
 // CHECK-NEXT:    func.return %0

@@ -9,7 +9,7 @@ Functions without polynomials here (erf and erfc in f64) call the C library for 
 element.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import log, pi
 
@@ -136,7 +136,7 @@ QUARTER = pi / 2, 6.123233995736766e-17, -1.4973849048591698e-33
 """pi / 2 as a sum of three f64."""
 
 HUGE = {"float": 2.0**40, "double": 2.0**30}
-"""From this argument on, the C library computes sine and cosine."""
+"""From this argument on, the C library computes sine, cosine, and tangent."""
 
 
 def polynomial(x: Value, coefficients: Sequence[float]) -> Value:
@@ -324,16 +324,38 @@ def erfc(x: Value) -> Value:
 
 
 def sine(x: Value) -> Value:
-    return _periodic(x, "sin", 0)
+    return _keep_sign(_periodic(x, "sin", _at_quadrant), x)
 
 
 def cosine(x: Value) -> Value:
-    return _periodic(x, "cos", 1)
+    return _periodic(x, "cos", lambda n, sin, cos: _at_quadrant(n + 1, sin, cos))
 
 
-def _periodic(x: Value, name: str, quarter: int) -> Value:
-    """The sine, or with `quarter` the cosine, after reducing the argument in f64 to a
-    quarter of the period around a multiple of pi / 2."""
+def tangent(x: Value) -> Value:
+    return _keep_sign(_periodic(x, "tan", _slope_at_quadrant), x)
+
+
+def _at_quadrant(n: Value, sin: Value, cos: Value) -> Value:
+    """sin(r + n pi / 2), from the sine and the cosine of r."""
+    result = n.code.select(_is_odd(n), cos, sin)
+    return n.code.select((n & 2).compare("ne", 0), -result, result)
+
+
+def _slope_at_quadrant(n: Value, sin: Value, cos: Value) -> Value:
+    """tan(r + n pi / 2)."""
+    select, is_odd = n.code.select, _is_odd(n)
+    return select(is_odd, -cos, sin) / select(is_odd, sin, cos)
+
+
+def _is_odd(n: Value) -> Value:
+    return (n & 1).compare("ne", 0)
+
+
+def _periodic(
+    x: Value, name: str, of_parts: Callable[[Value, Value, Value], Value]
+) -> Value:
+    """A function of x = r + n pi / 2 with |r| <= pi / 4, from n, sin(r) and cos(r), in
+    f64. The C library computes it for large arguments."""
     code, form = x.code, FORMATS["double"]
     is_narrow = x.element == "float"
     wide = x.cast("fpext", "double") if is_narrow else x
@@ -341,21 +363,17 @@ def _periodic(x: Value, name: str, quarter: int) -> Value:
     n, r = shifted - form.round, wide
     for part in QUARTER[: 2 if is_narrow else 3]:
         r = code.fma(n, -part, r)
-    quadrant = shifted.cast("bitcast", "i64") + quarter
     square = r * r
-    is_odd = (quadrant & 1).compare("ne", 0)
     one = code.number(1.0, "double")
     cosines = code.fma(square * square, polynomial(square, COSINE), one - square * 0.5)
     sines = code.fma(square * r, polynomial(square, SINE), r)
-    result = code.select(is_odd, cosines, sines)
-    result = code.select((quadrant & 2).compare("ne", 0), -result, result)
+    result = of_parts(shifted.cast("bitcast", "i64"), sines, cosines)
     result = result.cast("fptrunc", "float") if is_narrow else result
     slot = code.slot(result)
     is_huge = ~x.call("fabs").compare("ole", HUGE[x.element])
     with code.when(any_lane(is_huge)):
         code.set(slot, code.each(f"{name}f" if is_narrow else name, x))
-    result = code.get(slot, x.element, x.lanes)
-    return _keep_sign(result, x) if name == "sin" else result
+    return code.get(slot, x.element, x.lanes)
 
 
 def any_lane(condition: Value) -> Value:

@@ -95,6 +95,7 @@ FUNCTIONS: Forms = {
     ops.LogOp: {FLOAT: _plain(math.natural_log)},
     ops.LogPlusOneOp: {FLOAT: _plain(math.log1p)},
     ops.SineOp: {FLOAT: _plain(math.sine)},
+    ops.TanOp: {FLOAT: _plain(math.tangent)},
     ops.TanhOp: {FLOAT: _plain(math.tanh)},
 }
 
