@@ -1,6 +1,6 @@
-"""Builds the site, strictly: `python docs/build.py [FOLDER]`, build/docs by default.
+"""Builds the site in a folder, build/docs by default: `python docs/build.py [FOLDER]`.
 
-First the pages that follow from the source are brought up to date.
+Updates the generated pages first. A warning of Sphinx is an error.
 """
 
 import subprocess

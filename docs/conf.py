@@ -1,4 +1,4 @@
-"""Sphinx's configuration: Markdown by MyST, nothing from the network."""
+"""The configuration of Sphinx: Markdown through MyST, without network access."""
 
 from pygments.lexers.special import TextLexer  # pyright: ignore[reportMissingTypeStubs]
 from sphinx.application import Sphinx
@@ -11,7 +11,7 @@ author = "the authors of tensorplan"
 html_title = f"tensorplan {version}"
 
 extensions = ["myst_parser"]
-myst_heading_anchors = 4  # `page.md#heading`, as GitHub has it
+myst_heading_anchors = 4  # `page.md#heading`, as on GitHub
 exclude_patterns = ["_build"]
 nitpicky = True
 
@@ -20,6 +20,6 @@ html_show_sphinx = False
 
 
 def setup(app: Sphinx) -> None:
-    # Pygments knows no MLIR, and takes its `%x` in a console for a prompt.
+    # Pygments has no lexer for MLIR, and its console lexer takes `%x` for a prompt.
     for language in ("console", "mlir", "output"):
         app.add_lexer(language, TextLexer)

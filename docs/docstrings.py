@@ -1,4 +1,4 @@
-"""Docstrings as Markdown."""
+"""Converts docstrings to Markdown, and builds Markdown pages and tables."""
 
 import inspect
 import re
@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 _LABEL = re.compile(r"\s*\b(Numerics|Needs|Leaves|Does not):")
-"""Starts a paragraph."""
+"""A label that starts a paragraph."""
 
 
 def from_docstring(text: str) -> str:
-    """A docstring as Markdown: indented paragraphs are code, the others text."""
+    """A docstring as Markdown; indented paragraphs become blocks of code."""
     paragraphs = re.split(r"\n\s*\n", inspect.cleandoc(text))
     parts: list[str] = []
     for is_code, group in groupby(paragraphs, lambda p: p.startswith("    ")):
@@ -22,13 +22,13 @@ def from_docstring(text: str) -> str:
 
 
 def fenced(code: str) -> str:
-    """A block of code; the language is that which it looks like."""
+    """A fenced block of code, whose language is `mlir` if it looks like IR."""
     is_ir = re.search(r"^\s*(func\.func|memref\.|tgraph\.|%\w+ =|scf\.)", code, re.M)
     return f"```{'mlir' if is_ir else 'text'}\n{code}\n```"
 
 
 def escaped(text: str) -> str:
-    """Text that Markdown takes as it is; what is between backticks stays code."""
+    """Text with Markdown's characters escaped, except between backticks."""
     pieces = re.split(r"(``[^`]+``|`[^`]+`)", text)
     return "".join(p if p.startswith("`") else _escaped(p) for p in pieces)
 
@@ -48,7 +48,7 @@ def _cell(text: str) -> str:
 
 
 def code(text: str) -> str:
-    """Text as code in a line; nothing if there is none."""
+    """Text as inline code; empty text stays empty."""
     return f"`{text}`" if text else ""
 
 

@@ -4,8 +4,8 @@ its page.
 python docs/drawings.py    # writes pictures/frontier.svg, and, with chromedriver,
                            # pictures/plan-view.png
 
-`generate.py` writes the drawing of the plan. The screenshot says of which drawing it
-is, so that a test finds it out of date without a browser.
+`generate.py` writes the drawing of the plan. The screenshot has the digest of that
+drawing, so a test can tell that it is out of date without a browser.
 """
 
 import sys
@@ -28,7 +28,7 @@ DRAWING = ROOT / "docs" / "pictures" / "train_deep.svg"
 CURVE = ROOT / "docs" / "pictures" / "frontier.svg"
 SCREENSHOT = ROOT / "docs" / "pictures" / "plan-view.png"
 JAX = "0.10.2"
-"""The version whose program is drawn; another one writes another program."""
+"""The version whose program is drawn; other versions export other programs."""
 KEY = b"Drawing"
 SHOWN = "%hidden_3"
 CLEAR = """
@@ -40,7 +40,7 @@ search.blur();
 
 
 def train_deep() -> tensorplan.Model:
-    """The example's program. Takes jax."""
+    """The program of the example. Needs JAX."""
     sys.path.insert(0, str(ROOT / "examples"))
     example: Any = import_module("train_deep")
     return example.model()
@@ -71,7 +71,7 @@ def digest() -> bytes:
 
 
 def labeled(png: bytes) -> bytes:
-    """The bitmap with the drawing's digest as a text, before the chunk that ends it."""
+    """The PNG file with the drawing's digest in a text chunk before the last chunk."""
     text = b"tEXt" + KEY + b"\0" + digest()
     chunk = pack(">I", len(text) - 4) + text + pack(">I", crc32(text))
     return png[:-12] + chunk + png[-12:]

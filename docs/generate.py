@@ -1,7 +1,7 @@
-"""Writes what follows from the source: references, lists of errors, a drawing.
+"""Writes the generated files: reference pages, lists of errors, and a drawing.
 
 python docs/generate.py           # writes the files that are out of date
-python docs/generate.py --check   # names them, and exits with 1 if there are any
+python docs/generate.py --check   # lists these files; exits with 1 if there are any
 """
 
 import sys
@@ -18,7 +18,7 @@ ROOT = DOCS.parent
 
 
 def pages() -> Mapping[Path, str]:
-    """The generated pages, by file."""
+    """The text of each generated file."""
     reference = DOCS / "reference"
     return {
         reference / "passes.md": ir.passes(),

@@ -1,4 +1,4 @@
-"""The pages on interfaces: commands, strategies and Python, from what defines them."""
+"""The reference pages on commands, strategies, the plan as JSON, and Python."""
 
 import argparse
 import inspect
@@ -54,7 +54,7 @@ def commands() -> str:
 
 
 def _command(parser: argparse.ArgumentParser) -> str:
-    # argparse has no public way to walk over what a parser knows.
+    # argparse has no public way to list the arguments of a parser.
     parts = [f"## {parser.prog}", _text(parser.description or "")]
     for group in vars(parser)["_action_groups"]:
         actions = cast("list[argparse.Action]", vars(group)["_group_actions"])
@@ -67,7 +67,7 @@ def _command(parser: argparse.ArgumentParser) -> str:
 
 
 def _text(text: str) -> str:
-    """A text of a parser as Markdown: its indented lines are code."""
+    """Help text of a parser as Markdown; its indented lines become code."""
     text = text.replace(":\n  ", ":\n\n  ")
     return from_docstring("\n" + re.sub(r"^  ", "    ", text, flags=re.M))
 
@@ -166,7 +166,7 @@ PUBLIC = {
     "tensorplan.dialects.memory": ("ViewLike", "DestinationStyle", "Elementwise"),
     "tensorplan.dialects.diagnostics": ("LocatedError",),
 }
-"""What other programs may rely on, by module."""
+"""The names on which other programs may rely, by module."""
 
 
 def python() -> str:
@@ -186,7 +186,7 @@ def python() -> str:
 
 
 def _class(cls: type) -> Iterator[str]:
-    """A class; its fields, if it is made of these; its public methods."""
+    """A class: its docstring, its fields if it has any, and its public methods."""
     yield f"### {cls.__name__}"
     yield from_docstring(cls.__doc__ or "")
     if fields := _fields(cls):
@@ -204,7 +204,7 @@ def _class(cls: type) -> Iterator[str]:
 
 
 def _fields(cls: type) -> str:
-    """The fields of a dataclass or a named tuple as they stand in the source."""
+    """The fields of a dataclass or a named tuple, as written in the source."""
     source = inspect.getsource(cls) if "__annotations__" in vars(cls) else ""
     fields = re.findall(r"^    [a-z]\w*: .*(?:\n(?!    [\w@]).+)*", source, re.M)
     return inspect.cleandoc("\n" + "\n".join(fields))

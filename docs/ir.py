@@ -1,4 +1,4 @@
-"""The pages on IR: passes and the dialect, from docstrings and definitions."""
+"""The reference pages on passes and the dialect, from docstrings and definitions."""
 
 import ast
 import inspect
@@ -84,7 +84,7 @@ def dialect() -> str:
 
 
 def _attributes(module: ModuleType) -> Iterator[tuple[str, str]]:
-    """The names of attributes that are constants of a module, with what is below."""
+    """The attribute names that are constants of a module, with their docstrings."""
     body = ast.parse(inspect.getsource(module)).body
     for statement, below in pairwise(body):
         match statement, below:

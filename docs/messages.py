@@ -1,13 +1,13 @@
 """The messages of all errors, collected from the source, for the pages in docs/errors/.
 
-A page says in a comment which files its list is made of; `pages` brings it up to date:
+A comment in a page names the source files of its list; `pages` updates the list:
 
     <!-- messages: passes/tgraph/devices/placement.py passes/tgraph/gradients/*.py -->
     ...
     <!-- end of messages -->
 
-A pattern stands for the files that no page names by themselves. Where a message has a
-value in it, the list has `…`.
+A pattern matches only the files that no page names individually. In a list, `…` stands
+for a value in a message.
 """
 
 import ast
@@ -37,16 +37,16 @@ ERRORS = {
     "missing",  # of support/extras.py
     "raise_error",  # of xDSL's parser
 }
-"""What is called with a message for the user."""
+"""The names of functions and classes that are called with a message for the user."""
 
 _ONE_OF = "…, expected one of …"
-"""Of `choices.one_of`."""
+"""The text that `choices.one_of` adds."""
 
 _LIST = re.compile(r"(<!-- messages: (.*?) -->\n).*?(<!-- end of messages -->)", re.S)
 
 
 def by_file() -> Mapping[str, list[str]]:
-    """The messages in each source file that has some, by its path."""
+    """The messages of each source file that has any, by path."""
     found: dict[str, list[str]] = {}
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*.py")):
@@ -58,7 +58,7 @@ def by_file() -> Mapping[str, list[str]]:
 
 
 def pages() -> Mapping[Path, str]:
-    """The pages with their lists as the source has them now."""
+    """The pages, with lists that match the current source."""
     texts = {page: page.read_text() for page in sorted(PAGES.glob("*.md"))}
     messages = by_file()
     named = {pattern for text in texts.values() for pattern in _patterns(text)}
@@ -74,7 +74,7 @@ def pages() -> Mapping[Path, str]:
 
 
 def listed() -> list[str]:
-    """The files of all lists."""
+    """The source files of all lists."""
     patterns = [_patterns(page.read_text()) for page in sorted(PAGES.glob("*.md"))]
     named = {pattern for of_page in patterns for pattern in of_page}
     return [file for of_page in patterns for file in _files(of_page, named)]
@@ -119,7 +119,7 @@ def _messages(node: ast.AST) -> Iterator[str]:
 
 
 def _texts(node: ast.expr) -> list[str]:
-    """What an expression may say; nothing if that can't be seen in the source."""
+    """The possible texts of an expression; empty if the source does not show them."""
     match node:
         case ast.Constant(value=str(text)):
             return [text]

@@ -1,10 +1,10 @@
-// A training step of a three-layer perceptron on two devices, with its own gradient:
+// A training step of a three-layer perceptron on two devices, with explicit gradients:
 //
 //   plan-opt examples/mlp_train_two_devices.mlir -p plan-pipeline
 //
-// The first two layers are on cpu:0, the last one and the loss on cpu:1. Only two tensors
-// cross: the activations between them, and back, their gradient. The weights are updated
-// in place.
+// The first two layers are on cpu:0, the last layer and the loss on cpu:1. Only two tensors
+// move between the devices: the activations forward, and their gradient back. The weights
+// are updated in place.
 !batch = tensor<32x8xf32>
 !hidden = tensor<32x16xf32>
 !classes = tensor<32x4xf32>

@@ -1,9 +1,9 @@
-"""A compiler for an accelerator: a network in, commands with addresses out.
+"""A compiler for an accelerator: translates a network to commands with addresses.
 
 python examples/npu_compiler.py
 
-Its own part is a dialect, a way to write networks, and the commands. tensorplan decides
-the order, what is computed in place, and all addresses.
+The compiler itself has a dialect, a way to write networks, and the commands. tensorplan
+decides the order, which operations run in place, and all addresses.
 """
 
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ BATCH = 16
 
 
 class Command(irdl.IRDLOperation):
-    """The last operand is written: a tensor that the result becomes, or a memref."""
+    """The last operand is the destination: a memref, or a tensor tied to the result."""
 
     args = irdl.var_operand_def()
     res = irdl.var_result_def()
@@ -52,7 +52,7 @@ class AddOp(Command):
 
 
 class Network:
-    """Writes a function on tensors, one operation after the other."""
+    """Builds a function on tensors, one operation after the other."""
 
     def __init__(self, *shapes: tuple[int, ...]):
         types = [TensorType(f32, shape) for shape in shapes]
@@ -67,7 +67,7 @@ class Network:
 
 
 def commands(func: FuncOp) -> Iterator[str]:
-    """The planned function as text: a memref is `name` or an offset in the arena."""
+    """The planned function as text; a memref is a name or `@` and an arena offset."""
     names: dict[SSAValue, str] = {a: a.name_hint or "out" for a in func.args}
     for op in func.body.block.ops:
         match op:

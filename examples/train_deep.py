@@ -1,4 +1,4 @@
-"""A training step of a residual network with momentum, in JAX: the README shows it.
+"""A training step of a residual network in JAX, with momentum; the README shows it.
 
 python examples/train_deep.py plan.html
 """
@@ -34,7 +34,7 @@ def step(params: Any, momentum: Any, images: Any, labels: Any) -> Any:
 
 
 def model() -> tensorplan.Model:
-    """The step as a program; arrays are given to its runs."""
+    """The program of `step`; callers pass arrays to each run."""
 
     def array(*shape: int) -> Any:
         return jax.ShapeDtypeStruct(shape, jnp.float32)

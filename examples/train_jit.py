@@ -1,4 +1,4 @@
-"""Trains a small network in JAX with `tensorplan.jit`; the state stays in its arrays.
+"""Trains a small network in JAX with `tensorplan.jit`; updates its state in place.
 
 python examples/train_jit.py
 """
