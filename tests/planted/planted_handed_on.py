@@ -79,7 +79,7 @@ def a_slot_that_is_too_small(type: str) -> str:
 
 
 def in_two_loops(started: str = "%t0, %t1", passed: str = "%end#1, %end#2") -> str:
-    """An outer loop carries the buffer that the last iteration of an inner loop wrote."""
+    """An outer loop carries the buffer that an inner loop's last iteration wrote."""
     types = f"{M}, {BYTES}, {BYTES}"
     values = [f"%s0 = {started[:3]}", f"%s1 = {started[5:]}"]
     return program(
