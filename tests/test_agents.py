@@ -1,4 +1,4 @@
-"""Several agents that run one text, and barriers between them."""
+"""Several agents that run the same program, and barriers between them."""
 
 from modules import parse
 from xdsl.dialects import func

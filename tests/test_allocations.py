@@ -1,6 +1,6 @@
-"""Which allocations plan-memory can place, and where they are accessed.
+"""Which allocations plan-memory can place, and in which steps programs access them.
 
-Steps count from the first line of a body; `!` marks those that overwrite all of a
+Steps count from the first line of a body. `!` marks steps that overwrite all of a
 buffer and read nothing of it.
 """
 

@@ -1,4 +1,4 @@
-"""The allocators: alignment, refusals, reports, threads, and random histories."""
+"""Allocators: alignment, refusals, reports, threads, and random histories."""
 
 import contextlib
 import dataclasses
@@ -402,7 +402,8 @@ def test_threads(make: Callable[[], Allocator[Any]]) -> None:
 
 
 class Histories(RuleBasedStateMachine):
-    """Any allocations and frees: no overlap, exact sums, all coalesces at the end."""
+    """Random allocations and frees: blocks never overlap, statistics are exact, and in
+    the end all blocks coalesce."""
 
     most = 0
     """The largest request, in bytes."""

@@ -1,4 +1,4 @@
-"""Arenas of the caller, in globals, and at addresses: values, bytes, and faults."""
+"""Arenas of the caller, in globals, and at fixed addresses: values, bytes, faults."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Assigns: whatever order they come in, variables hold the right values afterwards."""
+"""Variables hold the right values, whatever the order of assigns."""
 
 from collections.abc import Sequence
 

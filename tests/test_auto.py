@@ -1,4 +1,4 @@
-"""`auto`: sound, never worse than the greedy planners, right about what is optimal."""
+"""`auto` is sound, never worse than greedy planners, and right about optimality."""
 
 import itertools
 import random

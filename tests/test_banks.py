@@ -1,7 +1,7 @@
-"""Memories with banks: what operations read together lies in different ones.
+"""Memories with banks: plan-memory places operands of an operation in different banks.
 
-The simulator reads operands element by element and looks in which bank each is; the
-planner counts periods and runs.
+The simulator reads operands element by element and finds the bank of each element. The
+planner computes collisions from periods and runs instead.
 """
 
 from random import Random

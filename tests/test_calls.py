@@ -1,4 +1,4 @@
-"""Buffers given to functions: over after the call, if the function shows it."""
+"""Buffers passed to functions: the live range ends at the call if the callee allows."""
 
 import re
 from cProfile import Profile

@@ -1,4 +1,4 @@
-"""`checkpoint_policy`: what JAX keeps under the policy is what the plan keeps."""
+"""`checkpoint_policy`: JAX saves the same values as the plan."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""tgraph-coalesce-loops: values bit for bit, bytes, and what is left alone."""
+"""tgraph-coalesce-loops: equal bits, bytes saved, and loops that are left alone."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,8 +1,8 @@
-"""Programs on streams: any order that the streams may run in gives the same values.
+"""Programs on streams compute the same values in every order that the streams permit.
 
-A level-3 program is shuffled: its steps are put in a random order in which each still
-comes after those of its stream and those that it waits for. Run so, in the planned
-arenas, it has to compute what the original program does.
+A test shuffles the steps of a level 3 program: each step still follows earlier steps of
+its stream and the steps that it waits for. Run in this order, in the planned arenas,
+the program must compute what the original program computes.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Completion, in the shells that are there: what a TAB makes of a command line."""
+"""Completion of command lines by TAB, in each installed shell."""
 
 import re
 import shutil

@@ -1,7 +1,7 @@
-"""The harness of the conformance vectors reads what it has not seen.
+"""The harness of the conformance vectors reads vectors that it has not seen.
 
-Vectors of the same schema as the suite's, with other names, orders, texts and sizes.
-What they expect follows from the rules; a wrong expectation has to fail.
+They have the schema of the suite's vectors, with other names, orders, texts and sizes.
+Their expectations follow from the rules; a wrong expectation must fail.
 """
 
 import json

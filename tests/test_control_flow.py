@@ -1,4 +1,4 @@
-"""The graph of a function's steps, and where its memrefs go."""
+"""The control flow graph of a function's steps, and the flow of its memrefs."""
 
 import pytest
 import unchanged_ir

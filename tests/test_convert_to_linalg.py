@@ -1,7 +1,7 @@
-"""Level 4: what MLIR compiles has the values of the reference, for every operation.
+"""Level 4: for every operation, MLIR's compiled code computes the reference's values.
 
-The cases are those of `test_kernels.py`: collected, put into one program for many, and
-compiled once.
+The cases are those of `test_kernels.py`. Many of them are collected into one program
+and compiled together.
 """
 
 from collections.abc import Sequence
@@ -53,7 +53,7 @@ pytestmark = needs_mlir
 
 
 class Program:
-    """Operations one after the other, each on arguments of its own."""
+    """A sequence of operations, each with separate arguments."""
 
     def __init__(self) -> None:
         self.block = Block()

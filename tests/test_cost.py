@@ -1,4 +1,4 @@
-"""What operations cost, counted by hand."""
+"""The cost model of operations, compared with counts by hand."""
 
 import pytest
 from hypothesis import given

@@ -1,6 +1,6 @@
-"""Deadlines: searches end with what they have, within the time that they were given.
+"""Searches respect their deadlines and return the best result found so far.
 
-The clock is that of the processor's time for this process, whatever else runs.
+Deadlines count this process's CPU time, so other processes do not matter.
 """
 
 import gc

@@ -1,4 +1,4 @@
-"""Programs after MLIR's own deallocation: their buffers are planned."""
+"""Programs after MLIR's own deallocation passes: their buffers are planned."""
 
 import subprocess
 

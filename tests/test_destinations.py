@@ -1,5 +1,6 @@
-"""Operations of other dialects on tensors, in destination style: linalg's, and one with
-our traits. Their order, their bytes, and the values of random programs."""
+"""Destination-style operations of other dialects on tensors: linalg, and a dialect with
+tensorplan's traits. Tests check order, bytes, and values of random programs.
+"""
 
 from collections.abc import Sequence
 from typing import Any, cast

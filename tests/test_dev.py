@@ -1,6 +1,7 @@
-"""dev.py says what there is, and what it runs is there; its installations are whole.
+"""dev.py lists its commands, the commands that it runs exist, and its installations are
+complete.
 
-It makes an environment only in the CI.
+The tests create an environment only in CI.
 """
 
 import importlib.util

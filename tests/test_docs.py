@@ -1,4 +1,4 @@
-"""The documentation does what it says: its commands, programs, links and references.
+"""The documentation is true: its commands, programs, links and references work.
 
 README.md, CONTRIBUTING.md and every page in docs/ are run (support/documentation.py).
 """

@@ -1,4 +1,4 @@
-"""Orders of blocks: as xDSL says, which takes longer to."""
+"""Dominance of blocks, compared with xDSL's slower analysis."""
 
 from random import Random
 

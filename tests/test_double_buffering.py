@@ -1,4 +1,4 @@
-"""Copies that go on in the next iteration: the same bytes, in two slots."""
+"""Copies that overlap the next iteration: equal bytes, in two slots."""
 
 from random import Random
 

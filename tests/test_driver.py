@@ -1,4 +1,4 @@
-"""The driver: pipelines are taken apart, and what passes leave is checked."""
+"""The driver: it flattens pipelines, and checks the output of passes."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Symbolic sizes: JAX's values in every mode, arenas next to those of exact plans."""
+"""Symbolic sizes: JAX's values in every mode, and arenas close to exact plans."""
 
 import re
 from collections.abc import Callable, Mapping

@@ -1,7 +1,7 @@
-"""Edge cases of what frontends read, against JAX, SciPy, NumPy and ml_dtypes.
+"""Edge cases of imported programs, compared with JAX, SciPy, NumPy and ml_dtypes.
 
-Each program has many functions of one type of elements. Its arguments have no elements,
-or zeros of both signs, denormals, the largest numbers, infinities, and NaN.
+Each program has many functions of one element type. Its arguments have no elements, or
+zeros of both signs, denormals, the largest numbers, infinities, and NaN.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Elements have the sizes and alignments of LLVM, to which memrefs are lowered."""
+"""Elements have the sizes and alignments that LLVM gives to lowered memrefs."""
 
 import subprocess
 

@@ -1,4 +1,4 @@
-"""Operations of a dialect of other people: views, destinations, results in place."""
+"""Operations of another dialect: views, destinations, and in-place results."""
 
 from typing import ClassVar
 
@@ -68,7 +68,7 @@ class ReversedOp(IRDLOperation):
 
 @irdl_op_definition
 class ScanOp(IRDLOperation):
-    """Running sums: each element is made of several."""
+    """Prefix sums: each element depends on several elements."""
 
     name = "npu.scan"
     T: ClassVar = base(MemRefType)
@@ -92,7 +92,7 @@ class AddOp(IRDLOperation):
 
 @irdl_op_definition
 class OddOp(IRDLOperation):
-    """Says nothing about memory."""
+    """An operation without any memory traits."""
 
     name = "npu.odd"
     source = operand_def(base(MemRefType))

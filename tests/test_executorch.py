@@ -1,5 +1,6 @@
-"""ExecuTorch's memory planning pass with our planner: on specs as it gives them, and,
-where it is installed, on its own programs."""
+"""ExecuTorch's memory planning pass with our planner: on specs in ExecuTorch's format,
+and on its own programs if it is installed.
+"""
 
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -15,7 +16,7 @@ GRAPH = Object(graph=Object(nodes=[]))
 
 @dataclass(eq=False)
 class Spec:
-    """What the planner reads and writes of a `TensorSpec`."""
+    """The attributes of a `TensorSpec` that the planner reads and writes."""
 
     size: int
     lifetime: list[int]

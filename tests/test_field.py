@@ -1,4 +1,4 @@
-"""The field's planners: on small problems, the offsets that their rules give."""
+"""Planners of the field: on small problems, they return the offsets of their rules."""
 
 from random import Random
 

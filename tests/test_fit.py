@@ -1,4 +1,4 @@
-"""`tgraph-fit`: what fits in the least time is kept, whatever was asked before."""
+"""`tgraph-fit` chooses the fastest version that fits, whatever was asked before."""
 
 import re
 from pathlib import Path

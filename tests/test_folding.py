@@ -1,6 +1,6 @@
-"""`canonicalize` on elementwise operations: the same bits as without it.
+"""`canonicalize` on elementwise operations preserves all bits.
 
-Not rule by rule: all operations, with all numbers that are special to some.
+The tests do not follow rules: they apply all operations to all special numbers.
 """
 
 from itertools import pairwise, product

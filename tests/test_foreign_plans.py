@@ -1,4 +1,4 @@
-"""Plans of other compilers: what is read, what is proved, and what is refuted."""
+"""Plans of other compilers: which are read, which proved, and which refuted."""
 
 import json
 import pickle

@@ -1,4 +1,4 @@
-"""Reading: forms told apart, places, constants bit by bit, errors."""
+"""Frontends: formats are recognized, locations kept, constants exact, errors clear."""
 
 import math
 import sys

@@ -1,4 +1,4 @@
-"""`frontier`: each point is the plan that its budget makes, on a curve that falls."""
+"""`frontier`: each point is the plan of its budget, on a decreasing curve."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""tgraph-fuse-into-loops: values, bytes, and what is left alone."""
+"""tgraph-fuse-into-loops: values, bytes, and operations that are left alone."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""tgraph-fuse-updates-into-scan: values bit for bit, bytes, and what is left alone."""
+"""tgraph-fuse-updates-into-scan: equal bits, bytes, and loops left alone."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Groups that read elements where indices say: gathers of which nothing is stored."""
+"""Groups that read elements at indices: fused gathers store no result."""
 
 import numpy as np
 import pytest

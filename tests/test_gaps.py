@@ -1,4 +1,4 @@
-"""Gaps between placed buffers: those that a search through all of them finds."""
+"""Gaps between placed buffers, compared with a search through all gaps."""
 
 import random
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""What XLA does on a GPU: asynchronous operations, scratch memory, parallel kernels."""
+"""XLA's plans for GPUs: asynchronous operations, scratch memory, parallel kernels."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""`tgraph-gradient`: what it does around the rules; recomputing; training."""
+"""`tgraph-gradient`: refusals, remarks, rematerialization, and training."""
 
 import logging
 from pathlib import Path

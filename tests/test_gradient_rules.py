@@ -1,4 +1,4 @@
-"""The rules of `tgraph-gradient`: against central differences, and against JAX."""
+"""The rules of `tgraph-gradient`, compared with central differences and JAX."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Where a package's docstring lists its modules, it names all, and no others."""
+"""A package's docstring that lists its modules names all of them, and no others."""
 
 import ast
 import re

@@ -1,6 +1,6 @@
-"""Buffers that loops and branches hand on: how many slots they get, and what they hold.
+"""Buffers that loops and branches forward: the number of slots, and their contents.
 
-Each program has buffers of 64 bytes: an arena of 128 bytes has two slots.
+Each program has buffers of 64 bytes, so an arena of 128 bytes has two slots.
 """
 
 import logging

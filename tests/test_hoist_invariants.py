@@ -1,4 +1,4 @@
-"""`tgraph-hoist-invariants` changes no value, and arenas grow by next to nothing."""
+"""`tgraph-hoist-invariants` preserves values and barely enlarges arenas."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""`tgraph-hoist-transposes` changes no value, and nothing is stored to be copied."""
+"""`tgraph-hoist-transposes` preserves values and stores no additional copy."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""`canonicalize` on gathers and scatters at indices that count: the same values."""
+"""`canonicalize` preserves values of gathers and scatters at iota indices."""
 
 import numpy as np
 import pytest

@@ -1,5 +1,5 @@
-"""The reader of Inductor's code, with what PyTorch 2.11 wrote for an H200, and with
-small programs in the same form. That for CPUs is in `test_foreign_plans.py`, too.
+"""The reader of Inductor's code: on code of PyTorch 2.11 for an H200, and on small
+programs in the same form. `test_foreign_plans.py` also tests code for CPUs.
 """
 
 import ast

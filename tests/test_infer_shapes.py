@@ -1,4 +1,4 @@
-"""tgraph-infer-shapes: what was erased comes back, whatever the operation."""
+"""tgraph-infer-shapes recovers erased types, for every operation."""
 
 import logging
 import random

@@ -1,4 +1,4 @@
-"""Simplification, scale folding and precomputing: values, and what they leave."""
+"""Passes for inference: simplified norms, folded scales, precomputed values."""
 
 from collections import Counter
 from functools import cache

@@ -1,7 +1,7 @@
-"""Calls that are interrupted anywhere: the next are right, and callers' arrays stay.
+"""Calls interrupted at any point: later calls are right, callers' arrays are intact.
 
-Python runs the handlers of signals, such as what raises `KeyboardInterrupt`, where a
-function begins and after each call. A profile function is called there, too.
+Python runs signal handlers, which raise `KeyboardInterrupt`, at the start of functions
+and after calls. The tests use a profile function, which Python calls at these points.
 """
 
 import sys

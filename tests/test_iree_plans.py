@@ -1,4 +1,4 @@
-"""Plans of IREE: what is read from its dumps, what is proved, and what is refuted."""
+"""IREE's plans: what is read from its dumps, what is proved, and what is refuted."""
 
 import re
 from collections.abc import Sequence

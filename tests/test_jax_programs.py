@@ -1,7 +1,8 @@
-"""Programs of many kinds from JAX: its values, in no more memory than XLA takes.
+"""JAX programs of many kinds: JAX's values, in no more memory than XLA needs.
 
-Nobody tuned a pass for these: transformers, mixtures of experts, generators, recurrent
-and graph networks, quantised ones, iterations, detection, second derivatives.
+No pass was tuned for these programs: transformers, mixtures of experts, generators,
+recurrent and graph networks, quantized networks, iterations, detection, and second
+derivatives.
 """
 
 # Programs are lambdas, and `jax` is whatever importorskip gives.

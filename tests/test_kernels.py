@@ -1,4 +1,4 @@
-"""Every kernel against the reference: random shapes, attributes and memory layouts."""
+"""Every kernel against the reference: random shapes, attributes and layouts."""
 
 from collections.abc import Callable, Sequence
 from math import prod

@@ -1,4 +1,4 @@
-"""NumPy kernels of rows and columns: sums by BLAS, extremes, groups of many tiles."""
+"""NumPy kernels on rows and columns: sums by BLAS, extremes, tiled groups."""
 
 from collections.abc import Sequence
 

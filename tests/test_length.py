@@ -1,4 +1,4 @@
-"""Nothing recurses over the length of a program; time grows in proportion to it."""
+"""No recursion over the length of a program, and time proportional to it."""
 
 import sys
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""At the limits: huge sizes, odd names, hostile files, paths to no files, time."""
+"""Limits: huge sizes, odd names, hostile files, missing files, time."""
 
 import json
 import os
@@ -292,7 +292,7 @@ def test_names_in_csv_cannot_either(tmp_path: Path) -> None:
 
 
 class Trap:
-    """What a pickle of this is read as shows that it was read."""
+    """Creates a folder when its pickle is read."""
 
     def __reduce__(self) -> tuple[object, tuple[str]]:
         return os.mkdir, ("/tmp/tensorplan-was-here",)

@@ -1,7 +1,7 @@
 """Level 4: every operation of the dialect converts, and has the reference's values.
 
-Those with one result and no region are in `test_kernels.py`, whose cases
-`test_convert_to_linalg.py` runs. Here are the others, and the count of them all.
+Operations with one result and no region are cases of `test_kernels.py`, which
+`test_convert_to_linalg.py` runs. This file tests the others, and that none is missing.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What planning does grows with the program, not with its square."""
+"""The work of planning grows linearly with the program, not quadratically."""
 
 import sys
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Runs lit_tests/, one case for each file, so that `pytest` is the whole suite."""
+"""Runs lit_tests/, with one case per file, so that `pytest` runs the whole suite."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Which steps a buffer is live in: as the definition says, on random graphs."""
+"""The steps in which buffers are live, compared with the definition on graphs."""
 
 from random import Random
 

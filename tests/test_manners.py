@@ -1,4 +1,4 @@
-"""The tools' manners: help, versions, colours, suggestions, and how they end."""
+"""Tools: help, versions, colors, suggestions, and how they end."""
 
 import os
 import re
@@ -203,7 +203,7 @@ class TestColours:
 
 
 class TestEnds:
-    """A program that waits for its input is interrupted; nothing is written."""
+    """Interrupts a tool that waits for its input; it must write nothing."""
 
     def test_ctrl_c(self, tmp_path: Path):
         out = tmp_path / "out.mlir"

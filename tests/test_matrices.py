@@ -1,4 +1,4 @@
-"""Linear algebra: kernels against the reference, and what LAPACK fails on."""
+"""Linear algebra: kernels compared with the reference, and failures of LAPACK."""
 
 from collections.abc import Callable
 from functools import cache

@@ -1,5 +1,6 @@
-"""What programs written for minimalloc call: Deeploy its command, snax-mlir and others
-its Python modules."""
+"""Interfaces of minimalloc that other programs call: Deeploy its command, snax-mlir and
+others its Python modules.
+"""
 
 import csv
 import os

@@ -1,8 +1,8 @@
-"""Programs that mlir-opt made of linalg on tensors (tests/mlir), planned.
+"""Plans programs that mlir-opt bufferized from linalg on tensors (tests/mlir).
 
-Each is planned and checked; its arena takes no more than upstream's best fit would give
-the same allocations; every version of MLIR that is installed takes it back, and it
-prints natively what it printed before. So does what that version itself bufferizes.
+The arena of each plan is no larger than best fit in upstream's style would need. Every
+installed version of MLIR accepts the plan, and it prints the same output natively as
+the original. The same holds for programs that this version itself bufferizes.
 """
 
 import json

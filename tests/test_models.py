@@ -1,4 +1,4 @@
-"""Whole models, as JAX exported them: values, second steps, bytes, and the IR."""
+"""Whole models exported by JAX: values, second steps, bytes, and the IR."""
 
 import random
 import shutil

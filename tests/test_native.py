@@ -1,4 +1,4 @@
-"""Native code: values, special values, layouts, sums, the cache, and runs of calls."""
+"""Native code: values, special values, layouts, sums, the cache, and tapes of calls."""
 
 import math
 import os

@@ -1,5 +1,4 @@
-"""Native code for elements that do not lie side by side, against JAX: with gaps, in
-reversed order, and looked up in columns."""
+"""Native code for strided, reversed and gathered elements, compared with JAX."""
 
 from collections.abc import Callable
 from typing import Any

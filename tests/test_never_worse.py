@@ -1,4 +1,4 @@
-"""Passes that lower the peak never raise it, each by itself and all together."""
+"""Passes that lower the peak never raise it, alone or together."""
 
 import pytest
 from hypothesis import given, settings

@@ -1,4 +1,4 @@
-"""NNVM's planner beyond what the original shows: soundness, refusals, plain buffers."""
+"""NNVM's planner beyond the original's vectors: soundness, refusals, buffers."""
 
 import dataclasses
 import itertools

@@ -1,4 +1,4 @@
-"""Values moved to another device and back: the same bits, and the bytes as reckoned."""
+"""Values offloaded to another device and back: equal bits, and predicted bytes."""
 
 import json
 from collections.abc import Sequence

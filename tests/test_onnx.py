@@ -1,4 +1,4 @@
-"""ONNX models: values as onnxruntime has them, operations, sizes, errors."""
+"""ONNX models: onnxruntime's values, operations, sizes, errors."""
 
 import sys
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What onnxruntime's optimizers fuse has the values that onnxruntime computes."""
+"""Operations that onnxruntime's optimizers fuse have onnxruntime's values."""
 
 from collections.abc import Sequence
 from typing import Any

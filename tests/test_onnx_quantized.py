@@ -1,4 +1,4 @@
-"""Quantized ONNX models have onnxruntime's values, bit for bit where it is exact."""
+"""Quantized ONNX models: onnxruntime's values, equal where it is exact."""
 
 from pathlib import Path
 from typing import Any

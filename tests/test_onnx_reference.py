@@ -1,7 +1,7 @@
-"""ONNX models whose values are those of ONNX's own reference evaluator.
+"""ONNX models compared with ONNX's own reference evaluator.
 
-They are operations that ONNX defines by others, and those for which onnxruntime has no
-kernel or does not follow the specification.
+They have operations that ONNX defines by other operations, and operations for which
+onnxruntime has no kernel or violates the specification.
 """
 
 from collections.abc import Sequence

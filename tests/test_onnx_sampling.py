@@ -1,4 +1,4 @@
-"""ONNX's operations that read at computed places, and on places that windows read."""
+"""ONNX operations that read at computed positions: sampling, regions, offsets."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""ONNX's backend tests: which cases pass, and why the others are refused, is known."""
+"""ONNX's backend tests: which cases pass, and why the others are refused."""
 
 import json
 from functools import cache

@@ -1,4 +1,4 @@
-"""Adam over 20 variables: updated where they lie, without a temporary."""
+"""Adam with 20 variables updates all of them in place, without temporaries."""
 
 import numpy as np
 from modules import parse, run

@@ -1,4 +1,4 @@
-"""Copies beside operations: the same bytes, whenever they copy, and no more memory."""
+"""Copies that overlap operations: equal bytes, whenever they copy; no more memory."""
 
 from cProfile import Profile
 from random import Random

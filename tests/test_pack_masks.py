@@ -1,4 +1,4 @@
-"""`tgraph-pack-masks`: values bit for bit, bytes, and what is left alone."""
+"""`tgraph-pack-masks`: equal bits, bytes, and masks that are left alone."""
 
 from collections.abc import Sequence
 from random import Random

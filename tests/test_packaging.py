@@ -1,4 +1,4 @@
-"""The checkout is the package: a wheel holds it and nothing else, and tools find it."""
+"""The checkout is the package: a wheel has all of it and nothing else."""
 
 import re
 import shutil

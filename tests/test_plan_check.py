@@ -1,6 +1,6 @@
 """What plan-check proves and refuses, rule by rule, on IR written by hand.
 
-Each body stands in a function with two memrefs from outside, an arena of 256 bytes with
+Each body is in a function with two memrefs from outside, an arena of 256 bytes with
 alignment 64, and buffers of 64 bytes: %a and %b at 0, %c at 64, %d at 32 to 96.
 """
 

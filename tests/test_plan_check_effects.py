@@ -1,4 +1,4 @@
-"""What plan-check takes operations and calls to do, and what it tells of them."""
+"""The effects of operations and calls that plan-check assumes, and its remarks."""
 
 from collections.abc import Callable
 

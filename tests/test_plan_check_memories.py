@@ -1,4 +1,4 @@
-"""Which memories plan-check takes for arenas, and which views for buffers in them."""
+"""Which memories plan-check treats as arenas, and which views as buffers in them."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""What an operation may write over what it reads, in plan-check, rule by rule."""
+"""Which operands an operation may overwrite, in plan-check, rule by rule."""
 
 import pytest
 from plan_checks import refused, unproved

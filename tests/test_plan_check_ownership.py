@@ -1,4 +1,4 @@
-"""Frees, writes and waits on all paths of a function, in plan-check, rule by rule."""
+"""Frees, writes and waits on all paths of a function, in plan-check."""
 
 import pytest
 from plan_checks import places, pools, refused, unproved

@@ -1,4 +1,4 @@
-"""Between which numbers plan-check finds an index to lie."""
+"""The ranges of indices that plan-check finds."""
 
 import pytest
 from plan_checks import value, with_numbers

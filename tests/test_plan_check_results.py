@@ -1,7 +1,7 @@
-"""What plan-check proves and refuses of buffers in the memory of arguments: results,
-variables, and what is donated.
+"""What plan-check proves and refuses about buffers in the memory of arguments: results,
+variables, and donated arguments.
 
-%r is a result of 64 bytes, %q one of 32. A buffer %x lies in %r's bytes 32 to 64.
+%r is a result of 64 bytes, %q one of 32. A buffer %x has the bytes 32 to 64 of %r.
 """
 
 import pytest

@@ -1,7 +1,7 @@
-"""What plan-check proves for all sizes, what it only says, and what it refuses.
+"""What plan-check proves for all sizes, what it only remarks on, and what it refuses.
 
-Each body stands in a function of the sizes n and m. %na is n * 64, the bytes of %x; %ma
-is m * 64, those of %y. Typical sizes are 64.
+Each body is in a function with the sizes n and m. %na is n * 64, the bytes of %x; %ma
+is m * 64, the bytes of %y. Typical sizes are 64.
 """
 
 import pytest

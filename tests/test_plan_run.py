@@ -1,4 +1,4 @@
-"""plan-run: values, state over steps, comparison, reports and errors."""
+"""plan-run: values, state over several steps, comparison, reports and errors."""
 
 import json
 from collections import Counter

@@ -1,4 +1,4 @@
-"""plan-solve and its CSV: what is read, what is written, and what is refused."""
+"""plan-solve and its CSV: what it reads, writes and refuses."""
 
 import csv
 import io

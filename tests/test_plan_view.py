@@ -1,4 +1,4 @@
-"""plan-view: what is read and refused, what each picture says, and the page as used."""
+"""plan-view: what it reads and refuses, its pictures, and its page in a browser."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Planning: strategies are sound and deterministic, and the bounds are right."""
+"""Planning strategies are sound and deterministic, and bounds are right."""
 
 import itertools
 

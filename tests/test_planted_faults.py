@@ -1,9 +1,9 @@
-"""Faults planted into the planner are caught: by plan-check, and by a sanitized run.
+"""plan-check and sanitized runs catch faults that are planted into the planner.
 
-Each fault makes plan-memory believe something wrong about buffers. On random programs,
-`plan-check` must refuse the plan at least once, and so must a sanitized run, if it is
-let through. What nobody refuses must give the reference interpreter's values; without a
-fault nothing is refused.
+Each fault makes plan-memory assume something wrong about buffers. On random programs,
+`plan-check` must refuse the plan at least once, and so must a sanitized run of a plan
+that was not checked. Plans that neither refuses must compute the reference
+interpreter's values. Without a fault, neither refuses anything.
 """
 
 import dataclasses

@@ -1,4 +1,4 @@
-"""What buffers and problems say of themselves, against the plainest way to find it."""
+"""Properties of buffers and problems, compared with their plainest definition."""
 
 import re
 from dataclasses import replace

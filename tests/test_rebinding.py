@@ -1,4 +1,4 @@
-"""New arrays in each call: bound in one native call, or by Python where it refuses."""
+"""New arrays in each call, bound by one native call, or by Python if that refuses."""
 
 import weakref
 from array import array

@@ -1,4 +1,4 @@
-"""Calls that follow arguments: the right values, nothing made anew, nothing kept."""
+"""Compiled calls follow new arguments: right values, nothing rebuilt or kept."""
 
 import gc
 import weakref

@@ -1,4 +1,4 @@
-"""Orders with repetitions: possible, within the budget, and cheap."""
+"""Schedules with rematerialization: valid, within the budget, and cheap."""
 
 from collections.abc import Iterator, Sequence
 from itertools import chain, combinations, product

@@ -1,5 +1,4 @@
-"""tgraph-rematerialize-scan-residuals: values bit for bit, bytes, and what is left
-alone."""
+"""tgraph-rematerialize-scan-residuals: equal bits, bytes, and loops left alone."""
 
 from collections.abc import Sequence
 from pathlib import Path

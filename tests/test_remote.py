@@ -1,4 +1,4 @@
-"""Devices in other processes: the same values, and nothing hangs when one is lost."""
+"""Devices in other processes: equal values, and no hang when a process is lost."""
 
 import gc
 import os

@@ -1,4 +1,4 @@
-"""Core first and repair: sound plans under a capacity, the same ones when compiled."""
+"""Core first and repair: sound plans under a capacity, also in compiled code."""
 
 import random
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Unrolled loops and the iterations after them become one loop."""
+"""An unrolled loop and its remainder iterations become one loop."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path

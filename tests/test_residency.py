@@ -1,4 +1,4 @@
-"""What is away when: as cheap as it gets, proved by other searches."""
+"""Which values to evict and when: minimal cost, proved by other searches."""
 
 from dataclasses import replace
 from itertools import combinations, pairwise

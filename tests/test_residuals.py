@@ -1,5 +1,6 @@
-"""What is kept for the backward pass: the choice with the fewest bytes, and no other
-values for it."""
+"""Values kept for the backward pass: the choice with the fewest bytes, which changes no
+values.
+"""
 
 from collections.abc import Sequence
 from itertools import chain, combinations

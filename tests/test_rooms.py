@@ -1,4 +1,4 @@
-"""Which folder imports which: the contract in pyproject.toml fails where it should."""
+"""The contract on imports between folders (pyproject.toml) fails where it should."""
 
 import os
 import shutil

@@ -1,5 +1,6 @@
-"""Programs in files: they compute the same, start without the IR, and bad files are
-errors."""
+"""Saved programs compute the same values and start without the IR; damaged files are
+errors.
+"""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Orders of tasks: possible, never worse than the given one, and optimal if so said."""
+"""Orders of tasks: valid, never worse than the given order, rightly called optimal."""
 
 from collections.abc import Iterator, Sequence
 from importlib import import_module

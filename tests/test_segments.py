@@ -1,4 +1,4 @@
-"""What a trace of PyTorch's allocator would take with other allocators."""
+"""The memory that a trace of PyTorch's allocator would take in other allocators."""
 
 import json
 import pickle

@@ -1,4 +1,4 @@
-"""`tgraph-sink-concatenations` changes no value, and concatenations are not stored."""
+"""`tgraph-sink-concatenations` preserves values; nothing stores concatenations."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""`tgraph-sink-reshapes` changes no value, and brings operations together."""
+"""`tgraph-sink-reshapes` preserves values and makes operations adjacent."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Groups that read slices at dynamic starts where they lie: values, and no copies."""
+"""Groups that read slices at dynamic starts in place: values, and no copies."""
 
 from collections.abc import Callable
 from pathlib import Path

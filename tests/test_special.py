@@ -1,4 +1,4 @@
-"""Special functions by formulas: within what is promised of SciPy's values."""
+"""Special functions by formulas: close to SciPy's values, as promised."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What does not fit a memory moves to a slower one: the same bytes, and within it."""
+"""plan-spill moves buffers that exceed a memory to a slower one: equal bytes."""
 
 import importlib
 import json

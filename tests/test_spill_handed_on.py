@@ -1,4 +1,4 @@
-"""What branches and loops hand on moves to a slower memory, as other buffers do."""
+"""plan-spill moves buffers that branches and loops forward."""
 
 import re
 from random import Random

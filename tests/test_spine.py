@@ -1,4 +1,4 @@
-"""Parts that few buffers hold together: they are split, and searched in pieces."""
+"""Problems that few buffers connect are split, and solved in pieces."""
 
 import random
 from itertools import accumulate, pairwise

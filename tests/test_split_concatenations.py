@@ -1,4 +1,4 @@
-"""Concatenations that become updates of the old contents: values and bytes."""
+"""Concatenations that become updates of old contents: values and bytes."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""tgraph-split-updates: values bit for bit, and what is left alone."""
+"""tgraph-split-updates: equal bits, and updates that are left alone."""
 
 from pathlib import Path
 

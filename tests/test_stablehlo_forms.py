@@ -1,4 +1,4 @@
-"""Forms of StableHLO's operations that JAX seldom writes, with the values of XLA.
+"""Forms of StableHLO operations that JAX seldom writes, compared with XLA's values.
 
 Each program runs in the reference interpreter, and planned: with native code and with
 NumPy.

@@ -1,7 +1,7 @@
 """Loops, branches, sorting, random numbers, special functions: JAX's values.
 
 Each program runs in the reference interpreter, and planned: with native code and with
-NumPy, watched by the sanitizer.
+NumPy in a sanitized run.
 """
 
 # Programs are lambdas, and `jax` is whatever importorskip gives.

@@ -1,4 +1,4 @@
-"""Programs that are given memory stage by stage, and give it back."""
+"""Programs that get memory for each stage and return it."""
 
 from collections.abc import Iterator
 from itertools import pairwise

@@ -1,9 +1,9 @@
-"""What MLIR's static-memory-planner is tested on, planned in as many bytes or fewer.
+"""Programs of the tests of MLIR's static-memory-planner, planned in no more bytes.
 
-Each program is one of its published tests, told anew: which buffers of which bytes are
-allocated, and where they are freed. Every buffer is also written after its allocation
-and read before its deallocation, as upstream assumes. `upstream` is the smaller arena
-of its algorithms, or None where it skips an allocation or stops with an error.
+Each program is one of its published tests, rewritten: it allocates buffers of the same
+sizes and frees them at the same places. Every buffer is also written after its
+allocation and read before its deallocation, as upstream assumes. `upstream` is the
+smaller arena of its algorithms, or None if it skips an allocation or reports an error.
 """
 
 import logging

@@ -1,9 +1,9 @@
-"""What analysis/storage predicts is what the finished plan needs, to the byte.
+"""analysis/storage predicts exactly the bytes that the finished plan needs.
 
-The lower bound of a plan (`tensorplan.report`) is read back from its IR, where nothing
-is known of what made it; it is predicted for plans with `reuse-outputs=false`. The
-arenas are predicted as the default sequence makes them, with and without workspaces.
-`dev.py fuzz tensor` and `models` check the same of other programs.
+The lower bound of a plan (`tensorplan.report`) is computed from its IR, independently
+of the prediction, for plans with `reuse-outputs=false`. Arenas are predicted for the
+default sequence, with and without workspaces. `dev.py fuzz tensor` and `models` check
+the same on other programs.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Plans for several streams: sharing only between what is ordered anyway."""
+"""Plans for several streams: only ordered operations share memory."""
 
 import pytest
 from hypothesis import given

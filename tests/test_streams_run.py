@@ -1,4 +1,4 @@
-"""Streams and devices in threads: the same values whatever the timing, and no hanging.
+"""Streams and devices in threads: equal values for any timing, and no deadlocks.
 
 The reference is the same planned program in one thread, which other tests compare with
 the interpreter.

@@ -1,5 +1,6 @@
-"""Described memories: what a file and an attribute say, what is planned for them, and
-which plans plan-check refuses."""
+"""Target memories, described in a file or an attribute: the descriptions, the plans for
+them, and the plans that plan-check refuses.
+"""
 
 import json
 from pathlib import Path

@@ -1,6 +1,6 @@
-"""Operations divided between threads: the same values, and threads that behave.
+"""Operations divided among threads: equal values, and well-behaved threads.
 
-Small programs are divided, too, as the tests lower the time from which that pays.
+The tests lower the time from which division pays, so small programs are divided, too.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""LiteRT models: integers are those of its reference kernels, bit for bit."""
+"""LiteRT models: integers are those of LiteRT's reference kernels, bit for bit."""
 
 import re
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
-"""Plans for TensorFlow Lite Micro: offsets, what else is in a file, and bad files.
+"""Plans for TensorFlow Lite Micro: offsets, other contents of files, and damaged files.
 
-`tests/foreign/tflm/record.py` says what is in the files.
+`tests/foreign/tflm/record.py` describes the files.
 """
 
 import struct

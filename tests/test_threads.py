@@ -1,4 +1,4 @@
-"""Programs that several threads call, make and clone at the same time."""
+"""Programs that several threads call, create and clone at the same time."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence

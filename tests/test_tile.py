@@ -1,4 +1,4 @@
-"""tgraph-tile: values bit for bit, never more bytes, and what it gains."""
+"""tgraph-tile: equal bits, never more bytes, and the bytes that it saves."""
 
 from collections.abc import Sequence
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""Loops over tiles: values, for every operation that they can begin with."""
+"""Loops over tiles: values, with every possible operation as the seed."""
 
 from collections.abc import Callable
 from dataclasses import replace

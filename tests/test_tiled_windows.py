@@ -1,5 +1,6 @@
-"""Loops over tiles of rows, through windows: what convolutions, pooling and residual
-branches compute, bit by bit, and the memory and FLOPs that they need."""
+"""Loops over tiles of rows, through windows: convolutions, pooling, residual branches
+with equal bits, and the memory and FLOPs that they need.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -40,7 +41,7 @@ COLUMNS, FEATURES = 3, 2
 
 
 class _Images:
-    """A program on images, whose numbers are so small that every sum is exact."""
+    """A program on images with integers so small that every sum is exact."""
 
     def __init__(self, draw: st.DrawFn):
         self.draw = draw

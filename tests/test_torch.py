@@ -1,4 +1,4 @@
-"""PyTorch modules: values as PyTorch has them, training, buffers, sizes, errors."""
+"""PyTorch modules: PyTorch's values, training, buffers, sizes, errors."""
 
 # pyright: reportMissingImports=false
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # PyTorch's own
 
 
 class Functions(nn.Module):
-    """All of some functions, of the same arguments."""
+    """A module that returns the results of several functions of the same arguments."""
 
     def __init__(self, functions: Sequence[Callable[..., Any]]):
         super().__init__()

@@ -1,4 +1,4 @@
-"""`checkpoint_policy` for PyTorch: PyTorch saves what the plan keeps."""
+"""`checkpoint_policy` for PyTorch: PyTorch saves the same values as the plan."""
 
 # pyright: reportMissingImports=false
 

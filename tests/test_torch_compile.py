@@ -1,4 +1,4 @@
-"""`torch.compile(backend=...)`: values and gradients as PyTorch has them."""
+"""`torch.compile(backend=...)`: PyTorch's values and gradients."""
 
 # pyright: reportMissingImports=false
 
@@ -263,7 +263,7 @@ def test_what_a_graph_returns() -> None:
 
 
 class Cache(nn.Module):
-    """Writes a row of a buffer, and changes its inputs."""
+    """Writes a row of a buffer, and modifies its inputs."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -323,7 +323,7 @@ def test_caches_are_updated_in_place() -> None:
 
 
 class Classifier(nn.Module):
-    """Has weights that are folded, packed, and read as they are."""
+    """Has weights that are folded, weights that are packed, and unchanged weights."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,8 +1,8 @@
-"""Transfers in programs that run: their values, whenever the copy is made.
+"""Programs with transfers compute the same values, whenever transfers copy.
 
-The executor copies where a transfer starts. Here it also copies where the wait is: in a
-sound plan nobody sees a difference. The reference is the program without spilling,
-which other tests compare with the interpreter.
+The executor copies where a transfer starts. The tests also copy at the wait: in a sound
+plan this makes no difference. The reference is the program without spilling, which
+other tests compare with the interpreter.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Copies into another order of dimensions, in blocks: against NumPy's."""
+"""Copies to another order of dimensions, in blocks, compared with NumPy."""
 
 from itertools import permutations
 

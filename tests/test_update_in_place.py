@@ -1,4 +1,4 @@
-"""Groups that end with an update of a slice: values, no copies, and what is refused."""
+"""Groups that end with an update of a slice: values, no copies, and refusals."""
 
 from collections.abc import Callable
 from pathlib import Path

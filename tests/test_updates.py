@@ -1,4 +1,4 @@
-"""Parts of variables computed in place: values, copies, and bytes as reckoned."""
+"""Parts of variables updated in place: values, copies, and predicted bytes."""
 
 import pytest
 from levels import READY, REST, inputs, modelled_bytes

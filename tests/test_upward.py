@@ -1,4 +1,4 @@
-"""Upward branch and bound: right about what fits, for buffers of every kind."""
+"""Upward branch and bound decides exactly what fits, for buffers of every kind."""
 
 import itertools
 import random

@@ -1,4 +1,4 @@
-"""What `validate` accepts and refuses, reason by reason."""
+"""What `validate` accepts and refuses, for each reason."""
 
 from random import Random
 

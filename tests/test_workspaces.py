@@ -1,4 +1,4 @@
-"""What kernels take while they run is planned: nothing comes on top, values stay."""
+"""Kernel workspaces are planned: runs need no more memory, and values are equal."""
 
 import subprocess
 import sys

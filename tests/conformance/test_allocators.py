@@ -1,7 +1,7 @@
-"""BFC against TensorFlow's, and buddy, slab and slab-buddy against XDL's.
+"""BFC compared with TensorFlow's, and buddy, slab and slab-buddy with XDL's.
 
-Where the original's state is unsound, or it lets pass what we refuse, the rest of the
-vector is only checked for soundness.
+Where the original's state is unsound, or where it accepts what tensorplan refuses, the
+test checks only soundness for the rest of the vector.
 """
 
 import itertools

@@ -1,4 +1,4 @@
-"""Device placement and inference against NNVM's PlaceDevice and TVM Relay's passes."""
+"""Device placement and inference, compared with NNVM's PlaceDevice and TVM Relay."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -60,7 +60,8 @@ def test_place_device(vector: Json) -> None:
 
 
 def translated(error: str) -> str:
-    """Our message for one of the original's; any for one that is not known here."""
+    """A pattern of tensorplan's message for an error of the original; matches any
+    message if the error is unknown."""
     for pattern, message in MESSAGES.items():
         if found := re.search(pattern, error):
             return re.escape(message.format(*found.groups()))
@@ -68,7 +69,7 @@ def translated(error: str) -> str:
 
 
 class Placed:
-    """The devices of nodes, and the copies: of which output, to which device."""
+    """The device of each node, and the copies: an output and its target device."""
 
     def __init__(self) -> None:
         self.devices: dict[str, str] = {}
@@ -98,9 +99,9 @@ class Placed:
 
 
 class NnvmGraph:
-    """A vector's graph as tgraph: each operation is a fusion of nothing in particular.
+    """A vector's graph as tgraph. Each operation is a fusion with an arbitrary body.
 
-    A mutated input is a variable, and what mutates it computes into it.
+    A mutated input is a variable, to which the mutating operation assigns its result.
     """
 
     def __init__(self, vector: Json):
@@ -336,7 +337,7 @@ def parameters_of(order: Sequence[Value], plan: Json) -> set[str]:
 
 
 class Builder:
-    """A program of operations on tensors, with devices here and there."""
+    """A program of operations on tensors, some of which have devices."""
 
     def __init__(self) -> None:
         self.block = Block()

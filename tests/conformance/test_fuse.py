@@ -1,4 +1,4 @@
-"""Groups of fused operations against NNVM's and TVM Relay's."""
+"""Groups of fused operations, compared with NNVM's and TVM Relay's."""
 
 import ast
 import re
@@ -192,9 +192,10 @@ UPSTREAM = {
 
 
 class RelayProgram:
-    """Statements in Python's syntax; all tensors of one shape. Names are parameters.
+    """A program from statements in Python's syntax, whose tensors have the same shape.
+    Unassigned names are parameters.
 
-    Raises `NotImplementedError` for what is not in that form.
+    Raises `NotImplementedError` for other forms.
     """
 
     def __init__(self, text: str):

@@ -1,4 +1,4 @@
-"""PyTorch Inductor's reuse and allocation tree against the original."""
+"""PyTorch Inductor's reuse and allocation tree, compared with the original."""
 
 import ast
 import re
@@ -237,7 +237,7 @@ def tree_of(node: Tree) -> Json:
 
 
 class Wrapper:
-    """The code that torch wrote: each line, with sizes in place of symbols."""
+    """The lines of code that torch wrote, with sizes instead of symbols."""
 
     def __init__(self, code: Sequence[str], symbols: Mapping[str, int]) -> None:
         self.names = {**symbols, "max": max, "align": lambda n: -(-n // 64) * 64}

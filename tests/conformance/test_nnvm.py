@@ -1,6 +1,6 @@
-"""NNVM's planner, colouring, assignments and runtime storages against the original.
+"""NNVM's planner, coloring, assignments and runtime storages, against the original.
 
-Where the original's plan is unsound (`find_conflict`), ours has to be another one.
+Where the original's plan is unsound (`find_conflict`), ours must differ.
 """
 
 import dataclasses

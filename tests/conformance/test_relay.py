@@ -1,6 +1,6 @@
-"""TVM Relay's planner against the original.
+"""TVM Relay's planner compared with the original.
 
-A parameter is on the device of who reads it; the original finds another one.
+A parameter is on the device of its readers; the original finds another device.
 """
 
 from collections.abc import Mapping
