@@ -40,7 +40,7 @@ MIB = 1 << 20
 
 
 def small_bfc(clock: Callable[[], int] | None = None, **options: Any) -> BFC:
-    """16 MiB in separate regions."""
+    """A BFC allocator with 16 MiB in separate regions."""
     return BFC(Regions(FakeMemory(), 16 * MIB), clock=clock, **options)
 
 

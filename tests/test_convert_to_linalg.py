@@ -74,7 +74,7 @@ class Program:
         self.results += 1
 
     def add(self, case: Case, overwritten: int | None = None) -> None:
-        """Appends an operation, whose result takes over an input if asked to."""
+        """Appends an operation; its result overwrites the input `overwritten`."""
         op = case.operation(on_memrefs=True)
         operands = [
             self.argument(value.type, x)
@@ -107,7 +107,7 @@ class Program:
 def check_cases(
     chosen: Sequence[Case], tools: Tools | None = None, named: bool = False
 ) -> ModuleOp:
-    """Returns the module of level 4."""
+    """Compares all cases with the reference; returns the level 4 module."""
     program = Program()
     wanted: list[Array] = []
     for case in chosen:

@@ -41,7 +41,7 @@ def own_clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def hard_graph(count: int = 400) -> TaskGraph:
-    """Wide enough for searches to take as long as they may."""
+    """A graph so wide that searches take all their time."""
     random = Random(2)
     tasks: list[Task] = []
     for index in range(count):

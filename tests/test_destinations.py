@@ -68,8 +68,8 @@ def after(text: str, *passes: ModulePass) -> ModuleOp:
 
 
 def scheduled(*lines: str) -> tuple[MemoryGraph, Sequence[str]]:
-    """What a function of these operations stores once it is scheduled; the names of its
-    values in order."""
+    """The memory graph of a function of these operations after scheduling, and the
+    names of its values in order."""
     text = (
         f"func.func @main(%a: {WIDE}, %n: f32) -> ({T}, {T}, f32) {{\n"
         f"  %w = tensor.empty() : {WIDE}\n  %s = tensor.empty() : {T}\n"
@@ -181,7 +181,7 @@ Choice = tuple[
 
 
 def program(choices: Sequence[Choice], given: Array) -> tuple[str, Sequence[Array]]:
-    """A function of these operations, and what it returns for an argument."""
+    """A function of these operations, and its results for the argument `given`."""
     lines: list[str] = []
     values = [given]
     for number, (kind, *operands) in enumerate(choices, 1):
@@ -220,7 +220,7 @@ def program(choices: Sequence[Choice], given: Array) -> tuple[str, Sequence[Arra
 
 
 def computed(module: ModuleOp, given: Array) -> Sequence[Array]:
-    """What a function on memrefs leaves in its results. New memory holds NaN."""
+    """The results of a function on memrefs. New memory is filled with NaN."""
     [function] = module.ops
     assert isinstance(function, FuncOp)
     first, number, *results = function.args

@@ -86,7 +86,7 @@ def test_the_oldest_are_those_of_the_project():
 
 @pytest.fixture
 def dev(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """dev.py in a checkout of its own, whose environment is empty."""
+    """dev.py in a separate checkout with an empty environment."""
     for name in ("dev.py", "pyproject.toml"):
         shutil.copy(ROOT / name, tmp_path)
     module = load(tmp_path / "dev.py")

@@ -229,4 +229,4 @@ HARD = Problem(
         )
     ]
 )
-"""Largest first does not reach the lower bound."""
+"""A problem on which largest-first misses the lower bound."""

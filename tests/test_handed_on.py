@@ -32,7 +32,8 @@ def free(name: str) -> str:
 
 
 def step(source: str, target: str) -> str:
-    """What depends on how often it ran, and can't be computed in place."""
+    """An operation that can't run in place, and whose result depends on the trip
+    count."""
     return lines(each(source, target, read=TURN), add(target, "x", target))
 
 

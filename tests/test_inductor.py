@@ -49,7 +49,7 @@ def two_branches() -> Sequence[Node]:
 
 @pytest.fixture
 def fakes(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """PyTorch's modules that are asked, with what they have."""
+    """Fakes of the modules of PyTorch that the order imports."""
 
     def reorder(nodes: Any, methods: Any = (list,)) -> Any:
         return [[node.out.name for node in method(nodes)] for method in methods]

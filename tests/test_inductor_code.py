@@ -63,7 +63,8 @@ def test_code_for_a_gpu(
 
 
 def planted(text: str, steps: list[Step], kept: set[str]) -> Iterator[str]:
-    """Without a step whose results are used, and with two steps in the other order."""
+    """Yields the code without a step whose results are used, and with two steps
+    swapped."""
     lines = text.splitlines(keepends=True)
     used = kept | {value.name for step in steps for value in step.reads}
     places = [int(step.location.rpartition(":")[2]) - 1 for step in steps]

@@ -24,7 +24,7 @@ DISPATCH = re.compile(
 )
 AFTER = "IR Dump After"
 PLACE = re.compile(r" loc\(.*\)$", re.MULTILINE)
-"""Of an operation: most of the text, and of the time that it takes to read."""
+"""The location of an operation: most of the text and of the time to parse it."""
 
 
 def text_of(program: str) -> str:
