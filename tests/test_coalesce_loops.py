@@ -56,7 +56,8 @@ def thrice(x: Any, w: Any, b: Any) -> Any:
 
 
 def stacked(x: Any, w: Any, b: Any) -> Any:
-    """Stacks the input and the index of each layer in one tensor."""
+    """Stacks the input of each layer, multiplied by the index of the layer in its
+    block."""
 
     def each(x: Any, row: Any) -> Any:
         n, w, b = row

@@ -67,7 +67,7 @@ def _are_close(x: Array, y: Array, rtol: float) -> Array:
 
 
 def _log_gamma(x: float) -> float:
-    """SciPy's function, which returns infinity for the smallest numbers, corrected."""
+    """The log gamma of `x`. (SciPy's is infinite for the smallest numbers.)"""
     try:
         return math.lgamma(x)
     except (OverflowError, ValueError):  # the latter at a pole

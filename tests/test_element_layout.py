@@ -53,7 +53,7 @@ def native_output(text: str, result: str, *passes: str) -> str:
 
 
 def address(base: str, type: str, *indices: int) -> str:
-    """The offset of a part of a type in LLVM's layout."""
+    """Lines that print the offset of a part of a type in LLVM's layout."""
     at = ", ".join(map(str, indices))
     return f"""
       %p{base} = llvm.getelementptr %null[{at}] : (!llvm.ptr) -> !llvm.ptr, {type}

@@ -204,7 +204,7 @@ def test_deep_nesting_is_planned_or_refused(
 
 
 def branches(depth: int) -> str:
-    """StableHLO, which another reader reads."""
+    """Nested branches as StableHLO, which has a separate reader."""
     t = "tensor<4xf32>"
     opened = "".join(f'%r{n} = "stablehlo.if"(%c) ({{\n' for n in range(depth))
     closed = "".join(
@@ -442,7 +442,7 @@ def test_two_outputs_cannot_go_to_one_file(program: Path) -> None:
 
 
 def hard_problem(count: int = 300) -> Problem:
-    """Dense enough for searches to take as long as they may."""
+    """A problem so dense that searches take all their time."""
     random = Random(1)
     buffers: list[Buffer] = []
     for n in range(count):

@@ -34,13 +34,14 @@ TENSORS_ONLY = {
     structure.YieldOp,
     shaping.SizeOp,
 }
-"""What level 2 has none of."""
+"""Operations that level 2 does not have."""
 
 WITHOUT_UPSTREAM_FORM = {
     *(elementwise.ComplexOp, elementwise.ImagOp, elementwise.RealOp),
     *(*matrices.MATRIX_OPS, *spectral.SPECTRAL_OPS),
 }
-"""What `convert-tgraph-to-linalg` refuses (`test_matrices.py`, `test_complex.py`)."""
+"""Operations that `convert-tgraph-to-linalg` refuses (`test_matrices.py`,
+`test_complex.py`)."""
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((3, 5, 2)).astype(np.float32)

@@ -31,7 +31,7 @@ def results(
     tmp_path_factory: pytest.TempPathFactory,
     served_tools: Path,
 ) -> dict[str, Result]:
-    """What one run of lit says of the files that this session was asked to test."""
+    """The results of one run of lit on the files that this session tests."""
     selected = [
         str(LIT_TESTS / cast(Path, item.callspec.params["file"]))
         for item in request.session.items

@@ -31,7 +31,7 @@ Run: TypeAlias = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def run(served_tools: Path) -> Run:
-    """Runs a tool with its arguments, and environment variables by keyword."""
+    """Runs a tool with arguments, and with environment variables as keywords."""
 
     def run(tool: str, *args: str, **env: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

@@ -21,7 +21,7 @@ TYPES = [bool, "i1", ml_dtypes.bfloat16, "f4", "c8"]
 
 
 def check(function: Callable[..., Any], *arrays: Any) -> None:
-    """That values are JAX's, all computed by native code."""
+    """Asserts that native code computes all values, and that they are JAX's."""
     run = tensorplan.compile(tensorplan.plan(tensorplan.from_jax(function, *arrays)))
     assert isinstance(run, Executable)
     assert not run.fallbacks

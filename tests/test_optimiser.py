@@ -12,7 +12,7 @@ COUNT = 20
 
 
 def adam() -> str:
-    """One step for variables of several sizes, each with two moments."""
+    """One step of Adam for variables of several sizes, each with two moments."""
     lines: list[str] = []
     arguments: list[str] = []
     for i in range(COUNT):

@@ -78,7 +78,7 @@ def carried() -> str:
 
 
 def replacing(*lines: str, at: str = "%zero") -> list[str]:
-    """In each iteration %b takes the place of %k."""
+    """Lines of a loop body in which %b replaces %k."""
     given = [A, copy("x", "a"), carried(), view("b", at), *lines]
     return [*given, f"scf.yield %b : {BUFFER}", "}", copy("r", "y")]
 
@@ -1151,7 +1151,7 @@ def test_streams_of_other_devices_are_others() -> None:
 
 
 RANGES = [(0, 64), (16, 16), (32, 64), (64, 16), (96, 32), (0, 128), (112, 16)]
-"""Offsets and sizes in bytes."""
+"""Offsets and sizes of buffers in bytes."""
 
 
 @pytest.mark.parametrize("first", range(len(RANGES)))

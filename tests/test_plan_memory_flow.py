@@ -182,7 +182,7 @@ def test_a_short_life_is_refused() -> None:
 
 
 def replaced(*lines: str) -> str:
-    """In each iteration %new takes the place of %old."""
+    """A loop in which %new replaces %old in each iteration."""
     body = "\n".join(lines)
     return f"""func.func @f(%n: index, %c: i1, %in: {TYPE}, %out: {TYPE}) {{
     %zero = arith.constant 0 : index

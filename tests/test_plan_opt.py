@@ -34,7 +34,7 @@ func.func @f(%a: tensor<4xf32>) -> tensor<4xf32> {
 
 @pytest.fixture
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The name of a file in the current folder."""
+    """The name of a file with a program in the current folder."""
     monkeypatch.chdir(tmp_path)
     Path("program.mlir").write_text(PROGRAM)
     return "program.mlir"

@@ -42,7 +42,7 @@ each_kind = pytest.mark.parametrize(
 
 
 def remarks(text: str, caplog: pytest.LogCaptureFixture) -> list[str]:
-    """Of plan-check, that it could not check or prove something."""
+    """The remarks of plan-check that it could not check or prove something."""
     caplog.clear()
     with caplog.at_level(logging.INFO, REMARKS.name):
         check_plan(parsed(text))
@@ -114,7 +114,7 @@ Key = tuple[str, str, bool, str | None]
 
 
 def disagreement(kind: Kind, ran: dict[Key, Behavior]) -> str | None:
-    """What is wrong with what is declared of a kind."""
+    """The difference between a kind's declaration and its runs; None if they agree."""
     modes = kind.modes or (None,)
     sound = ran[kind.family, kind.name, False, modes[0]]
     for mode in modes:
@@ -127,7 +127,7 @@ def disagreement(kind: Kind, ran: dict[Key, Behavior]) -> str | None:
 
 
 PLANS, TRIES = 100, 4
-"""Random programs, and how often each is rewritten; some find nothing to change."""
+"""The number of random programs, and of rewrites of each; some change nothing."""
 
 
 @pytest.mark.thorough

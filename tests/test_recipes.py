@@ -22,7 +22,7 @@ WHERE = re.compile(r"# in (\S+?)(?:, after: (.*))?\n((?:.|\n)*)")
 
 
 def recipes() -> Mapping[str, Sequence[re.Match[str]]]:
-    """The steps of each recipe that shows an example, by its heading."""
+    """The steps of each recipe with an example, by heading."""
     page = ROOT / "CONTRIBUTING.md"
     headings = {
         page.read_text().count("\n", 0, match.start()) + 1: match[1]

@@ -85,7 +85,7 @@ def arrays_for(run: CallableProgram) -> list[Array]:
 
 
 def called(run: CallableProgram, arrays: list[Array]) -> list[Array]:
-    """Results for copies, twice: for arrays elsewhere as well."""
+    """Calls `run` twice on copies of arrays, which have different addresses."""
     results = [run(*[x.copy() for x in arrays]) for _ in range(2)]
     for first, second in zip(*results, strict=True):
         np.testing.assert_array_equal(first, second)

@@ -15,7 +15,7 @@ LANES = (128, 96, 64)
 
 
 def chain(pieces: int) -> list[Buffer]:
-    """Rectangles end to end, over lanes of long buffers: the optimum has no gap."""
+    """Rectangles in sequence above long buffers: the optimum has no gap."""
     buffers = [
         Buffer(f"{n}.{b.id}", b.size, b.start + 60 * n, b.end + 60 * n)
         for n in range(pieces)

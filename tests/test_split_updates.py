@@ -21,7 +21,7 @@ END = "  func.return\n"
 
 
 def updates(text: str) -> int:
-    """The assigns after the pass, with values compared."""
+    """Runs the pass, compares values, and returns the number of assigns."""
     module = parse(text)
     changed = run(module, TGraphSplitUpdates())
     arrays = inputs(module)

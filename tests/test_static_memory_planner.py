@@ -67,7 +67,7 @@ def if_(condition: str, then: str, other: str = "") -> str:
 
 
 def choice(name: str, condition: str, a: str, b: str) -> str:
-    """`scf.if` with a buffer as its result."""
+    """An `scf.if` that returns a buffer."""
     return (
         f"%{name} = scf.if %{condition} -> (T) {{\nscf.yield %{a} : T\n}} else {{\n"
         f"scf.yield %{b} : T\n}}"
@@ -168,7 +168,7 @@ by_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
 
 def left(module: ModuleOp) -> int:
-    """How many allocations are not planned."""
+    """The number of allocations that are not planned."""
     return sum(
         isinstance(op, memref.AllocOp)
         and not any(isinstance(u.operation, memref.ViewOp) for u in op.memref.uses)

@@ -114,7 +114,7 @@ func.func @main(%r: {M}, %a: {M}, %n: index, %tag: memref<2xi32>) {{
 
 
 def offsets(start: str, wait: str) -> dict[str, int]:
-    """The bytes at which the buffers that are planned lie, by name."""
+    """The offsets in bytes of the planned buffers, by name."""
     ctx = permissive(tensorplan.context())
     ctx.load_dialect(NPU)
     text = PROGRAM.format(M=M, start=start, wait=wait)

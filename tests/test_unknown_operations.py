@@ -138,7 +138,7 @@ def test_so_is_one_of_another_package(
 
 @pytest.fixture
 def softsign(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Gives the operation of another package a formula."""
+    """Adds a formula for the operation of another package."""
     monkeypatch.setitem(FORMULAS, SoftsignOp, {})
     formula(SoftsignOp, FLOAT)(lambda x: x / (1 + abs(x)))
 

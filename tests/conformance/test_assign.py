@@ -83,7 +83,7 @@ class _Program:
         self.module = ModuleOp([FuncOp("main", types, Region(self.block))])
 
     def nobody_reads_old(self, assign: str) -> bool:
-        """Whether the variable is read by no operation but the assign at all."""
+        """Whether no operation except the assign reads the variable."""
         variable = self.nodes[assign]["inputs"][0][0]
         return (
             not any(
@@ -129,7 +129,7 @@ class _Program:
     def _emit(
         self, pattern: str, inputs: Sequence[SSAValue], shape: Sequence[int]
     ) -> SSAValue:
-        """An operation of that pattern."""
+        """An operation with the given fusion pattern."""
         match pattern:
             case "elemwise" | "broadcast":
                 values = [self._fit(value, shape) for value in inputs]
@@ -151,7 +151,7 @@ class _Program:
                 return self._contract(inputs, shape)
 
     def _contract(self, inputs: Sequence[SSAValue], shape: Sequence[int]) -> SSAValue:
-        """A product of which each element needs all of a row and a column."""
+        """A product, each element of which depends on a whole row and column."""
         first, last = inputs[0], inputs[-1]
         none = ints(())
         dims = {

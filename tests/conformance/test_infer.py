@@ -113,7 +113,7 @@ class Program:
 
 
 def sizes(type: AnyTensor) -> list[int]:
-    """As NNVM writes them: nothing if a size is unknown."""
+    """The sizes as NNVM writes them: empty if a size is unknown."""
     shape = list(type.get_shape())
     return [] if UNKNOWN in shape else shape
 
