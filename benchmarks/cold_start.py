@@ -1,12 +1,12 @@
-"""From the start of a process to a program's first result.
+"""CPU time from the start of a process to the first result of a program.
 
     python benchmarks/cold_start.py tests/models/*.mlir
     python benchmarks/cold_start.py --rounds 9 MODEL.mlir   # with less noise
 
-Seconds of CPU time, medians of rounds that alternate between the columns: from the
-program's text with an empty cache of plans and compiled code, with a filled one, and
-from a file that `tensorplan.save` has written, without a cache. The last column has the
-time of the first call in it that steady calls take, too.
+The table shows seconds, as medians of rounds that alternate between the columns:
+`text` compiles the program's text with an empty cache of plans and compiled code,
+`cached` with a filled cache, and `file` loads what `tensorplan.save` has written,
+without a cache. Each time includes one call. `KiB` is the size of the saved file.
 """
 
 import argparse
@@ -34,7 +34,7 @@ run(*[np.ones(slot.shape, slot.dtype) for slot in run.inputs])
 
 
 def seconds(program: str, path: Path, cache: Path) -> float:
-    """CPU time of a process that makes a program and calls it once."""
+    """The CPU time of a process that evaluates `program` and calls the result once."""
     before = getrusage(RUSAGE_CHILDREN)
     subprocess.run(
         [sys.executable, "-c", CALL.format(program), str(path)],
@@ -46,7 +46,7 @@ def seconds(program: str, path: Path, cache: Path) -> float:
 
 
 def measure(model: Path, folder: Path, rounds: int) -> tuple[Sequence[float], int]:
-    """The figures of the columns, and the size of the file in bytes."""
+    """The seconds of each column, and the size of the saved file in bytes."""
     saved = folder / f"{model.stem}.plan"
     tensorplan.save(tensorplan.compile(tensorplan.read(model)), saved)
     filled = folder / "filled"

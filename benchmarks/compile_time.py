@@ -3,16 +3,16 @@
     python benchmarks/compile_time.py tests/models/*.mlir
     python benchmarks/compile_time.py --layers 1 13 63 --vit 12 --repeat 3
 
-For each file: reading, each pass of plan-pipeline, verification, and their sum, over
-`--repeat` runs: the least, and the spread, (most - least) / least: the noise of
-the machine. All times are of the process's CPU. The first run, in which Python loads
-jaxlib and the passes, is not counted.
+A table for each file shows the CPU time of reading, of each pass of plan-pipeline, of
+verification, and their sum. Each is the minimum over `--repeat` runs, with the spread,
+(maximum - minimum) / minimum, which shows the noise of the machine. The first run, in
+which Python loads jaxlib and the passes, is not counted.
 
-Then a table of the files, and of training steps of so many transformer blocks
-(`--layers`) or blocks of a vision transformer (`--vit`), beside XLA: seconds of CPU,
-the least of rounds that alternate, and the spread of each. `plan` is from text to the
-planned module, `program` from text to what can be called, kernels included, with no
-compiled kernel in any cache; XLA's time has its code generation in it.
+A second table compares with XLA: the files, and training steps of the given numbers of
+transformer blocks (`--layers`) or blocks of a vision transformer (`--vit`). It shows
+CPU seconds, as minima of alternating rounds, and their spread. `plan` goes from text to
+the planned module. `program` goes from text to an executable program, with all kernels
+compiled anew. XLA's time includes its code generation.
 """
 
 import argparse
@@ -46,7 +46,8 @@ HELP_BAR = 0.4  # s of CPU
 
 
 def compile_once(source: Source) -> tuple[dict[str, float], int, ModuleOp]:
-    """Seconds by stage, in order, the number of StableHLO operations, and the plan."""
+    """The seconds of each stage, in order; the number of StableHLO operations; and the
+    planned module."""
     ctx = Context()
     for name, factory in (xdsl_dialects() | get_all_dialects()).items():
         ctx.register_dialect(name, factory)
@@ -77,7 +78,7 @@ def print_table(file: str, repeat: int) -> None:
 
 
 def program_seconds(text: str) -> float:
-    """From text to what can be called, without what earlier runs have compiled."""
+    """CPU seconds from text to an executable program, with all caches empty."""
     primitives.described.cache_clear()
     with (
         TemporaryDirectory() as folder,
@@ -100,7 +101,7 @@ def xla_seconds(text: str) -> float:
 
 
 def print_beside_xla(sources: Sequence[Source], repeat: int) -> None:
-    """A line for each program: CPU seconds, ours and XLA's."""
+    """Prints a line for each program: the CPU seconds of tensorplan and of XLA."""
     columns = ("plan", "program", "XLA")
     print(f"\n{'CPU seconds':24} {'operations':>10}", end="")
     print(*(f"{name:>9} spread" for name in columns), " ms/op  /XLA")
@@ -111,7 +112,7 @@ def print_beside_xla(sources: Sequence[Source], repeat: int) -> None:
         for number in range(repeat + 1):
             plan = sum(compile_once(source)[0].values())
             seconds = plan, program_seconds(text), xla_seconds(text)
-            rounds += [seconds] * (number > 0)  # the first loads Python's modules
+            rounds += [seconds] * (number > 0)  # the first round imports modules
         least, most = (list(map(f, zip(*rounds, strict=True))) for f in (min, max))
         print(f"{Path(source.name).stem:24} {ops:10}", end="")
         for low, high in zip(least, most, strict=True):
@@ -121,14 +122,14 @@ def print_beside_xla(sources: Sequence[Source], repeat: int) -> None:
 
 
 def training_step(make: Callable[..., Model], layers: int) -> Source:
-    """A step of so many transformer blocks, as text of StableHLO."""
+    """The training step of a model with `layers` blocks, as StableHLO text."""
     model = make(layers=layers)
     text = jax.jit(model.function).lower(*model.arguments).as_text()
     return Source(f"{make.__name__}, {layers} blocks", text.encode())
 
 
 def help_seconds() -> float:
-    """CPU seconds of one `plan-opt --help`, children's user and system time."""
+    """The user and system time of one `plan-opt --help` process, in seconds."""
     before = os.times()
     subprocess.run(
         [sys.executable, "-m", "tensorplan.tools.plan_opt", "--help"],

@@ -1,13 +1,13 @@
-"""Calls as people make them: with new arrays each time, beside the same ones and JAX.
+"""CPU time of calls with the same arrays and with new arrays, compared with `jax.jit`.
 
     python benchmarks/everyday.py               # microseconds of CPU time per call
     python benchmarks/everyday.py --rounds 40   # with less noise
 
-Each figure is the median of rounds that alternate between all columns; after it, half
-of the distance between the quartiles. `same` passes the arrays of the last call, `one
-fresh` another array for the first argument, `all fresh` others for all of them. JAX
-takes the same NumPy arrays as `all fresh`, with jax.jit. In the last row the results of
-a call are the arguments of the next.
+Each figure is the median of rounds that alternate between all columns, followed by half
+of the interquartile range. `same` passes the same arrays in every call. `one fresh`
+passes a different array as the first argument, and `all fresh` different arrays as all
+arguments. `jax` passes the NumPy arrays of `all fresh` to jax.jit. In the last row, the
+results of a call are arguments of the next.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from itertools import cycle
 from time import process_time
 from typing import Any, NamedTuple
 
-# Before NumPy and JAX are loaded: they read these when they start.
+# NumPy and JAX read these variables when they are imported.
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TENSORPLAN_THREADS"):
     os.environ[variable] = "1"
 os.environ["NPROC"] = "1"  # JAX's threads
@@ -38,7 +38,7 @@ Arrays = Sequence[Array]
 RANDOM = np.random.default_rng(0)
 COLUMNS = ("same", "one fresh", "all fresh", "jax")
 SECONDS = 0.02
-"""That a round of one column takes, about."""
+"""The approximate duration of one round of one column."""
 
 
 def floats(*shape: int) -> Array:
@@ -85,7 +85,7 @@ STEP = (floats(64, 256), floats(64, 256), *(floats(256, 256) / 16 for _ in range
 
 
 def columns(program: Callable[..., Any], arrays: Arrays) -> list[Callable[[], object]]:
-    """What each column calls."""
+    """The function that each column calls, in the order of `COLUMNS`."""
     run = tensorplan.compile(tensorplan.from_jax(program, *arrays))
     jitted = jax.jit(program)
     sets = cycle([[x.copy() for x in arrays] for _ in range(3)])
@@ -98,7 +98,7 @@ def columns(program: Callable[..., Any], arrays: Arrays) -> list[Callable[[], ob
 
 
 def fed_back() -> list[Callable[[], object]]:
-    """Steps whose results are their next arguments, ours and JAX's."""
+    """Training steps of tensorplan and JAX that pass new weights to the next call."""
     run = tensorplan.compile(tensorplan.from_jax(sgd, *STEP))
     jitted = jax.jit(sgd)
     ours, theirs = list(STEP[2:]), list(STEP[2:])
@@ -113,7 +113,7 @@ def fed_back() -> list[Callable[[], object]]:
 
 
 class Time(NamedTuple):
-    """In microseconds; `noise` is half of the distance between the quartiles."""
+    """Microseconds of a call; `noise` is half of the interquartile range."""
 
     median: float
     noise: float
@@ -123,7 +123,7 @@ class Time(NamedTuple):
 
 
 def measured(calls: Sequence[Callable[[], object]], rounds: int) -> list[Time]:
-    """How long calls take, in rounds that alternate between them."""
+    """Measures each of `calls`, in rounds that alternate between them."""
     times: list[list[float]] = [[] for _ in calls]
     often: list[int] = []
     for call in calls:

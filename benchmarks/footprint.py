@@ -1,12 +1,12 @@
-"""Memory of training steps: planned and reported bytes, and growth of the process.
+"""Memory of training steps: planned bytes, XLA's bytes, and growth of the process.
 
     python benchmarks/footprint.py
     python benchmarks/footprint.py vit_step --runs 9
     python benchmarks/footprint.py --write docs/footprint.md
 
-The steps are those of `models.py`, all of them at the sizes in `STEPS`. A process of
-its own compiles the step, and takes the growth of its resident memory over the first
-call, up to the peak that the kernel counts (Linux).
+The steps are models of `models.py`, at the sizes in `STEPS`; without arguments, all are
+measured. A fresh process compiles each step and measures by how much its resident
+memory grows over the first call, up to the peak that the Linux kernel reports.
 """
 
 import argparse
@@ -68,7 +68,7 @@ docs/footprint.md` measures everything and writes this page, here with XLA of ja
 
 
 class Growth(NamedTuple):
-    """Of a process over a call, in bytes, in several processes."""
+    """By how many bytes a process grows over a call; one figure for each process."""
 
     runs: Sequence[int]
 
@@ -78,7 +78,7 @@ class Growth(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A step in the table; bytes."""
+    """A row of the table; all figures are bytes."""
 
     name: str
     arena: int
@@ -135,7 +135,7 @@ def _measured(who: str, name: str) -> int:
     return int(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
 
 
-# In the process of its own
+# In the fresh process
 
 
 def growth(who: str, model: Model) -> int:
@@ -145,7 +145,7 @@ def growth(who: str, model: Model) -> int:
     copied = jnp.array if who == "xla" else np.array
     arguments = [copied(array) for array in model.arguments]
     donated = sum(array.nbytes for array in arguments[: model.state])
-    Path("/proc/self/clear_refs").write_text("5")  # the peak is from now on
+    Path("/proc/self/clear_refs").write_text("5")  # resets VmHWM, the peak
     before = _resident("VmRSS")
     results = call(arguments)
     after = _resident("VmHWM")

@@ -1,21 +1,21 @@
-"""What the plans of other compilers lose, by cause, and what ours take.
+"""Memory that the plans of other compilers waste, by cause, compared with our plans.
 
     python benchmarks/foreign_plans.py xla              # the models in jax_models/
-    python benchmarks/foreign_plans.py executorch       # those of small_networks.py
+    python benchmarks/foreign_plans.py executorch       # models of small_networks.py
     python benchmarks/foreign_plans.py litert
     python benchmarks/foreign_plans.py inductor
     python benchmarks/foreign_plans.py iree             # the models in jax_models/
     python benchmarks/foreign_plans.py xla --dumps DIR  # DIR/mlp, ...: from a GPU
 
-    pip install executorch==1.5.1 torchao               # each besides tensorplan, torch
+    pip install executorch==1.5.1 torchao               # each with tensorplan, torch
     pip install litert-torch==0.10.0 ai-edge-litert==2.3.0
     pip install iree-base-compiler==3.13.0rc20261016    # iree-compile, on the PATH
 
-Compiles each model for the CPU, audits the plan, and prints the bytes of all its
-memories, and what of these is scratch memory of kernels only, or lost: by placement, by
-order, by copies, and by the program, compared with our plan. All but the first column
-add up to what our plan takes less. Arguments and results count, and parameters do where
-the other plan has them. Names choose models; `--json FILE` writes the figures.
+Compiles each model for the CPU and audits the plan. `bytes` is the sum of all memories
+of the plan. The other columns divide its difference from our plan by cause: scratch
+memory of kernels, placement, order of operations, copies, and the program itself.
+Arguments and results count. Parameters count where the other plan contains them. Names
+select models; `--json FILE` writes the figures.
 """
 
 import argparse
@@ -41,7 +41,7 @@ COLUMNS = ("bytes", "scratch", "placement", "order", "copies", "program")
 
 
 class Planned(NamedTuple):
-    """The other compiler's plan, and the bytes of ours."""
+    """The plan of the other compiler, and the total bytes of our plan."""
 
     plan: ForeignPlan
     ours: int
@@ -50,7 +50,7 @@ class Planned(NamedTuple):
 def xla(
     names: Sequence[str], dumps: Path | None = None
 ) -> Iterator[tuple[str, Planned]]:
-    """The state is donated. With `dumps`, those of another machine are read."""
+    """XLA for the CPU, with donated state. With `dumps`, reads existing dumps."""
     jax: Any = import_module("jax")
     models: Any = import_module("models").MODELS
     for name in names or models:
@@ -71,7 +71,7 @@ def xla(
 
 
 def iree(names: Sequence[str]) -> Iterator[tuple[str, Planned]]:
-    """For the CPU. Nothing is donated, as IREE leaves arguments as they are."""
+    """IREE for the CPU. It never overwrites arguments, so nothing is donated."""
     jax: Any = import_module("jax")
     models: Any = import_module("models").MODELS
     for name in names or models:
@@ -100,7 +100,7 @@ IREE = """iree-compile - --iree-input-type=stablehlo --iree-hal-target-device=lo
 
 
 def executorch(names: Sequence[str]) -> Iterator[tuple[str, Planned]]:
-    """Portable operators, and ExecuTorch's own greedy planner."""
+    """ExecuTorch with portable operators and its default planner."""
     torch, exir = import_module("torch"), import_module("executorch.exir")
     checks = exir.EdgeCompileConfig(_check_ir_validity=False)
 
@@ -115,7 +115,7 @@ def executorch(names: Sequence[str]) -> Iterator[tuple[str, Planned]]:
 
 
 def litert(names: Sequence[str]) -> Iterator[tuple[str, Planned]]:
-    """The interpreter without delegates."""
+    """LiteRT's interpreter without delegates."""
     converter: Any = import_module("litert_torch")
     runtime: Any = import_module("ai_edge_litert.interpreter")
     write: Any = import_module("tensorplan.frontends.plans.litert").write_addresses
@@ -136,7 +136,7 @@ def litert(names: Sequence[str]) -> Iterator[tuple[str, Planned]]:
 
 
 def inductor(names: Sequence[str]) -> Iterator[tuple[str, Planned]]:
-    """With pools; its kernels are not compiled."""
+    """Inductor with memory pools. Its kernels are not compiled."""
     torch: Any = import_module("torch")
     config: Any = import_module("torch._inductor.config")
     utilities: Any = import_module("torch._inductor.utils")
@@ -169,7 +169,7 @@ def _networks(
             )
             with TemporaryDirectory() as folder:
                 yield name, Planned(read(compile(module, inputs, Path(folder))), ours)
-        except Exception as error:  # whatever a framework raises: the row says so
+        except Exception as error:  # frameworks raise anything; report it
             print(f"{name:18}{type(error).__name__}: {error}".splitlines()[0])
 
 

@@ -1,12 +1,12 @@
 """ExecuTorch with its own planners and with ours: bytes of its arenas, and values.
 
-    pip install executorch==1.5.1 torch torchao    # besides tensorplan
+    pip install executorch==1.5.1 torch torchao    # and tensorplan
     python -W ignore benchmarks/in_executorch.py
 
-Portable operators, no backend; inputs and outputs are in the arena, as by default. The
-lower bound is the largest sum of live bytes. The values of each program are compared
-with PyTorch's, in ExecuTorch's runtime: `wrong` if they are off by more than 1e-4. The
-exit code is 1 if those with our plan are.
+Programs use portable operators and no backend. As is ExecuTorch's default, the arena
+contains inputs and outputs. ExecuTorch's runtime runs each program: `wrong` follows the
+bytes if a value differs from PyTorch's by more than 1e-4. The exit code is 1 if values
+with our plan are wrong.
 """
 
 import sys
@@ -25,7 +25,7 @@ runtime: Any = import_module("executorch.extension.pybindings.portable_lib")
 
 
 def measured(program: Any, inputs: Any, expected: Any, algorithm: Any) -> str:
-    """The bytes, and whether the values are wrong."""
+    """The planned bytes, followed by `wrong` if the values differ from `expected`."""
     checks = exir.EdgeCompileConfig(_check_ir_validity=False)
     config = exir.ExecutorchBackendConfig(
         memory_planning_pass=passes.MemoryPlanningPass(algorithm)

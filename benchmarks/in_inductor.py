@@ -1,11 +1,11 @@
-"""Inductor's peaks in its own orders and in ours: bytes, by its own estimate.
+"""Peak memory of Inductor's graphs in its own orders and in ours, as it estimates them.
 
     python -W ignore benchmarks/in_inductor.py              # some of small_networks.py
     python -W ignore benchmarks/in_inductor.py inception
 
-For each graph (inference; forward and backward pass of training): the order that it
-starts with, the best of the three that Inductor tries, and ours. Nothing is run, and
-kernels are not compiled.
+A row for each graph (inference, forward pass, backward pass) has the peak in bytes of
+the initial order, of the best order among the three that Inductor tries, and of our
+order. Kernels are neither compiled nor run.
 """
 
 import sys
@@ -28,12 +28,12 @@ leaves: Any = import_module("torch.utils._pytree").tree_leaves
 NAMES = "unet", "gpt2_block", "gpt2", "bert_block", "inception", "densenet_block"
 
 Peaks = Mapping[str, int]
-"""By method."""
+"""The peak in bytes of each method that orders a graph."""
 
 
 @contextmanager
 def recorded() -> Generator[list[dict[str, int]]]:
-    """The peaks of each graph that is compiled."""
+    """Collects the peaks of each graph that Inductor compiles inside the context."""
     found: list[dict[str, int]] = []
 
     class Result(memory.PeakMemoryResult):

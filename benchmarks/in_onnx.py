@@ -1,4 +1,4 @@
-"""The programs of `runtime.py` as ONNX models, and ONNX Runtime. No gradients."""
+"""The programs of `runtime.py` as ONNX models, without gradients, for ONNX Runtime."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -18,8 +18,8 @@ OPSET, IR_VERSION = 20, 9
 
 
 class Graph:
-    """A model under construction: `graph("Add", x, y)` is the name of a sum. Arrays
-    become initialisers."""
+    """An ONNX model under construction. `graph("Add", x, y)` adds a node and returns
+    the name of its result. Operands that are arrays become initializers."""
 
     def __init__(self, inputs: Sequence[Array]):
         self._inputs = inputs
@@ -116,7 +116,7 @@ def linear(g: Graph, x: Name, weights: Array, bias: Array) -> Name:
 def attention(
     g: Graph, q: Name, k: Name, v: Name, mask: Array | Name | None = None
 ) -> Name:
-    """Each is of (batch, length, heads, width); the mask is added to the scores."""
+    """Attention on tensors (batch, length, heads, width); `mask` is added to scores."""
     q, v = (g("Transpose", x, perm=[0, 2, 1, 3]) for x in (q, v))
     scores = g("MatMul", q, g("Transpose", k, perm=[0, 2, 3, 1]))
     scores = g("Mul", scores, number(0.125))  # heads are 64 wide
@@ -128,7 +128,7 @@ def attention(
 def mixed(
     g: Graph, p: Sequence[Array], x: Name, length: int, mask: Array | Name | None
 ) -> Name:
-    """A block's attention, with the products before and after."""
+    """The attention of a block, with the linear layers before and after it."""
     width = p[0].shape[0]
     apart = g("Reshape", linear(g, x, p[2], p[3]), ints(1, length, 3, width // 64, 64))
     q, k, v = (g("Gather", apart, np.int64(n), axis=2) for n in range(3))
@@ -201,7 +201,7 @@ def lstm(g: Graph, p: Sequence[Array], x: Name) -> Name:
 
 
 class Layers:
-    """Convolutions by the next weights each."""
+    """Convolutions: each call takes the next weights and bias of `p`."""
 
     def __init__(self, g: Graph, p: Sequence[Array]):
         self._g = g
@@ -297,13 +297,13 @@ ON_IMAGES: Mapping[str, Callable[..., Name]] = {
     "resnet18": resnet18,
     "unet": unet,
 }
-"""Of images with channels outside."""
+"""Networks on images, which ONNX expects in NCHW layout."""
 
 
 def exported(
     name: str, arrays: Sequence[Array], parameters: Sequence[int]
 ) -> tuple[bytes, Sequence[Array]] | None:
-    """The program as a model, and its inputs; None if it is not written here."""
+    """The serialized model of a program, and its inputs; None for unknown names."""
     inputs = [a for n, a in enumerate(arrays) if n not in parameters]
     own = [arrays[n] for n in parameters]
     if name in ON_IMAGES:
@@ -321,7 +321,7 @@ def exported(
 
 
 def session(model: bytes) -> Callable[[Sequence[Array]], Sequence[Array]]:
-    """ONNX Runtime's results for inputs, with all of its optimizations."""
+    """A function that runs `model` in ONNX Runtime with all optimizations."""
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
     options.intra_op_num_threads = int(os.environ["OMP_NUM_THREADS"])

@@ -1,6 +1,6 @@
-"""StableHLO text compiled and run by jaxlib's CPU client, for comparisons.
+"""Compiles and runs StableHLO text with jaxlib's CPU client, for comparisons.
 
-JAX compiles StableHLO text through its internals only, which have no types.
+Only untyped internals of JAX compile StableHLO text.
 """
 
 import os
@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")  # no notes of XLA's in tables
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")  # keeps XLA's log out of tables
 
 
 def compiled(text: str, settings: Mapping[str, str] | None = None) -> Any:
-    """The program, with XLA's default settings but for `settings`; `called` runs it."""
+    """The compiled program; `settings` override XLA's defaults. `called` runs it."""
     bridge: Any = import_module("jax._src.xla_bridge")
     lib: Any = import_module("jax._src.lib")
     mlir: Any = import_module("jax._src.interpreters.mlir")
@@ -29,6 +29,6 @@ def compiled(text: str, settings: Mapping[str, str] | None = None) -> Any:
 
 
 def called(executable: Any, arguments: Sequence[Any]) -> list[Any]:
-    """The results of `@main` for JAX's arrays, as such."""
+    """The results of `@main`. Arguments and results are JAX arrays."""
     results = executable.execute_sharded(arguments)
     return [shards[0] for shards in results.disassemble_into_single_device_arrays()]

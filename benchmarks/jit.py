@@ -1,21 +1,21 @@
-"""`tensorplan.jit` beside `jax.jit`: values, CPU time per call, bytes.
+"""`tensorplan.jit` compared with `jax.jit`: values, CPU time per call, bytes.
 
     python benchmarks/jit.py                 # ten models
-    python benchmarks/jit.py gru unet_step   # others of models.py
+    python benchmarks/jit.py gru unet_step   # other models of models.py
 
-The values are those of the first call; shown is the largest difference in units of
-1e-6, by the largest magnitude of its array. Calls have the same inputs, and the state
-that the last one has returned; a time is the median of rounds that alternate between
-the two, in one thread. The bytes are those besides arguments and results: of the
-arenas, with the workspaces of kernels, and what XLA reports as temporary, without those
-of its kernels. The exit code is 1 if a value is off by more than 2e-4.
+`off` is the largest difference between the values of the first call, relative to the
+largest magnitude in the array, in units of 1e-6. All calls have the same inputs; each
+receives the state that the previous call returned. A time, in microseconds, is the
+median of rounds that alternate between both, in one thread. Bytes exclude arguments and
+results. Ours are the arenas, with kernel workspaces; XLA's are its temporary buffer,
+without kernel workspaces. The exit code is 1 if a difference exceeds 2e-4.
 """
 
 import sys
 from typing import Any
 
 # isort: split
-import everyday  # first: it sets what NumPy and JAX read when they start
+import everyday  # first: it sets variables that NumPy and JAX read on import
 
 # isort: split
 import numpy as np
@@ -59,7 +59,8 @@ def compare(name: str) -> bool:
 
 
 class Steps:
-    """Calls of a function whose first results are its next first arguments."""
+    """A function whose first `state` results are the first arguments of its next call.
+    `first` holds the results of the first call."""
 
     def __init__(self, jitted: Any, arguments: Any, state: int):
         self._jitted = jitted

@@ -1,4 +1,4 @@
-"""Small functions in JAX, to measure fused kernels, and the sizes to do it with."""
+"""Small JAX functions that measure fused kernels, and the sizes to run them at."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ def column_sums(x: Any) -> Any:
 class Program:
     function: Callable[..., Any]
     shapes: Sequence[Sequence[tuple[int, ...]]]
-    """The arguments' shapes, for each size."""
+    """For each size, the shapes of the arguments."""
 
 
 LINES = (1 << 10, 1 << 14, 1 << 18, 1 << 20)

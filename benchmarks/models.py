@@ -1,9 +1,9 @@
-"""Models in JAX, as flat functions of arrays, to measure whole programs.
+"""JAX models by name, as flat functions of arrays, to measure whole programs.
 
 In `jax_models/`:
 
-base.py            what a model is, its random parameters, steps of optimizers
-dense.py           multi-layer perceptrons, chains of rows, optimizers alone
+base.py            the class of models, random parameters, optimizer steps
+dense.py           multi-layer perceptrons, norms with GELUs, an optimizer alone
 convolutional.py   LeNet, ResNet, MobileNetV2, U-Net
 transformers.py    GPT-2, BERT, ViT and their blocks
 recurrent.py       LSTM, GRU, linear recurrences

@@ -1,11 +1,11 @@
-"""Single operations that people run, beside jax.jit, each at three sizes.
+"""CPU time of common operations and loops at several sizes, compared with `jax.jit`.
 
     python benchmarks/operations.py                 # all, in some minutes
-    python benchmarks/operations.py cumsum top_k    # those whose names have these words
+    python benchmarks/operations.py cumsum top_k    # names that contain these words
 
-Microseconds of CPU time per call, in one thread for both: the median of rounds that
-alternate between the two, and half of the distance between the quartiles. Each is given
-the same arrays in every call, in its own form (NumPy's, JAX's).
+The table shows microseconds of CPU time per call, in one thread: the median of rounds
+that alternate between both, and half of the interquartile range. Every call has the
+same arguments: NumPy arrays for tensorplan, arrays on the device for JAX.
 """
 
 import argparse
@@ -23,7 +23,7 @@ lax: Any = jax.lax
 
 @dataclass(frozen=True)
 class Case:
-    """A function, and for each size its arguments."""
+    """A function; `make` returns its arguments for each of `sizes`."""
 
     function: (
         Callable[[Array], Array]
@@ -53,7 +53,7 @@ def loop(count: int) -> Callable[[Array], Array]:
 
 
 def products(x: Array, y: Array) -> Array:
-    """100 products, one after the other, in a loop."""
+    """A loop of 100 matrix products, each of which reads the previous one."""
 
     def step(_: Array, z: Array) -> Array:
         return z @ y
@@ -62,7 +62,7 @@ def products(x: Array, y: Array) -> Array:
 
 
 def updates(x: Array) -> Array:
-    """Each element from the last one."""
+    """A loop that computes each element from the previous one."""
 
     def step(i: Array, x: Array) -> Array:
         return x.at[i].set(x[i - 1] * 0.5 + 1)
@@ -71,7 +71,7 @@ def updates(x: Array) -> Array:
 
 
 def newton(x: Array) -> Array:
-    """A square root, until nothing changes."""
+    """A square root by Newton's method, iterated until it converges."""
 
     def differ(roots: Arrays) -> Array:
         return abs(roots[0] - roots[1]) > 1e-6 * roots[1]
@@ -83,7 +83,7 @@ def newton(x: Array) -> Array:
 
 
 def collatz(n: Array) -> Array:
-    """The steps to 1, for all numbers below n."""
+    """The total number of Collatz steps to 1 from all positive numbers below `n`."""
 
     def halved(number: Array) -> Array:
         return number // 2
@@ -105,7 +105,7 @@ def collatz(n: Array) -> Array:
 
 
 def distances(x: Array, y: Array) -> Array:
-    """Edit distances, element by element in two loops (dynamic time warping)."""
+    """Dynamic time warping: two nested loops that compute one element at a time."""
 
     def row(i: Array, table: Array) -> Array:
         def cell(j: Array, table: Array) -> Array:
@@ -120,7 +120,7 @@ def distances(x: Array, y: Array) -> Array:
 
 
 def averages(x: Array) -> Array:
-    """Of the rows so far, the last ones most."""
+    """The exponential moving averages of the rows of `x`."""
 
     def step(mean: Array, row: Array) -> tuple[Array, Array]:
         mean = 0.9 * mean + 0.1 * row
@@ -142,7 +142,7 @@ def lstm(x: Array, w: Array, u: Array) -> Array:
 
 
 def eigenvalue(x: Array, y: Array) -> Array:
-    """The largest, by power iteration until it stays the same."""
+    """The largest eigenvalue of `x`, by power iteration until it converges."""
 
     def step(state: Arrays) -> Arrays:
         _, value, y = state
@@ -157,7 +157,7 @@ def eigenvalue(x: Array, y: Array) -> Array:
 
 
 def tiles(x: Array, w: Array) -> Array:
-    """A chain of products in tiles of 32 rows, summed up."""
+    """A loop over tiles of 32 rows that applies a chain of products and sums it up."""
 
     def step(i: Array, total: Array) -> Array:
         tile = lax.dynamic_slice_in_dim(x, 32 * i, 32)
@@ -169,14 +169,14 @@ def tiles(x: Array, w: Array) -> Array:
 
 
 def chain(x: Array, y: Array) -> Array:
-    """Ten products, one after the other."""
+    """Ten matrix products, each of which reads the previous one."""
     for _ in range(10):
         x = x @ y
     return x
 
 
 def largest(x: Array) -> Array:
-    """Pooling by 3x3 windows, two apart, padded."""
+    """Padded max pooling with 3x3 windows and strides of 2."""
     window, steps = (1, 3, 3, 1), (1, 2, 2, 1)
     padding = ((0, 0), (1, 1), (1, 1), (0, 0))
     return lax.reduce_window(x, -float("inf"), lax.max, window, steps, padding)
@@ -329,7 +329,7 @@ CASES: Mapping[str, Case] = {
 
 
 def calls(case: Case, size: int) -> list[Callable[[], object]]:
-    """Ours and JAX's."""
+    """The functions that call tensorplan and JAX, in this order."""
     arrays = case.make(size)
     run = tensorplan.compile(tensorplan.from_jax(case.function, *arrays))
     jitted, on_device = jax.jit(case.function), [jnp.asarray(x) for x in arrays]

@@ -1,13 +1,14 @@
-"""Bytes that models need besides arguments and results: ours, and those of others.
+"""Bytes that models need besides arguments and results, here and in other compilers.
 
     python benchmarks/peak.py tests/models/*.mlir
     python benchmarks/peak.py *.mlir --high --write docs/peak.md
     python benchmarks/peak.py *.mlir --peers xla,iree,tvm --record
 
-Ours is the arena of `plan-pipeline`. What others need is in `benchmarks/peers.csv`;
-`--peers` measures it anew there for those named, which have to be installed, each with
-the settings that `benchmarks/peers/` lists, where it also says what is counted. With
-`--record` that is all, so that it works in an environment without tensorplan.
+Our figure is the arena of `plan-pipeline`. `benchmarks/peers.csv` records the figures
+of other compilers. `--peers` measures the named compilers again, which must be
+installed, and updates that file. The modules in `benchmarks/peers/` list the settings
+of each compiler and say what is counted. `--record` stops after that, so it works
+without tensorplan.
 """
 
 import argparse
@@ -74,12 +75,12 @@ six more, with the memory that the processes take.
 
 
 class Ours(NamedTuple):
-    """What a model needs here, in bytes."""
+    """The memory of a model in tensorplan, in bytes."""
 
     arena: int
     lower_bound: int
     unshared: int
-    recomputed: float  # a part of its FLOPs
+    recomputed: float  # share of the model's FLOPs
 
 
 def ours(file: Path, **options: Any) -> Ours:
@@ -97,15 +98,15 @@ def ours(file: Path, **options: Any) -> Ours:
 
 
 class Line(NamedTuple):
-    """A model in the table."""
+    """A row of the table."""
 
     model: str
     low: Ours
     kernels: int
-    """Bytes that the scratch memory of this machine's adds to the arena of `low`."""
+    """Bytes that scratch memory of this machine's kernels adds to `low.arena`."""
     high: Ours | None
     peers: list[int | None]
-    """In the order of `PEERS`."""
+    """Bytes of other compilers, in the order of `PEERS`; None if not measured."""
 
     def cells(self) -> Iterator[str]:
         arenas = self.low.arena, self.high.arena if self.high else None

@@ -1,4 +1,4 @@
-"""Figures of models relative to ours, as a picture: a row of marks for each model."""
+"""An SVG chart of memory relative to ours, with a row of marks for each model."""
 
 from collections.abc import Iterator, Sequence
 from math import ceil, floor, log2
@@ -29,14 +29,14 @@ SHAPES = (
     "M-2 -6H2V-2H6V2H2V6H-2V2H-6V-2H-2Z",
     "M-6 -2H6V2H-6Z",
 )
-"""A mark of its own for each column, so that colours need not be told apart."""
+"""The mark of each column. Readers need not distinguish colors."""
 
 Figures = tuple[str, int, Sequence[int | None]]
-"""A model, the bytes that others are compared with, and theirs."""
+"""A model, our bytes, and the bytes of each other compiler."""
 
 
 def chart(base: str, names: Sequence[str], models: Sequence[Figures]) -> str:
-    """SVG: the columns `names` relative to `base`, on a scale of doublings."""
+    """Draws the columns `names` relative to `base` on a logarithmic scale, as SVG."""
     ratios = [n / own for _, own, others in models for n in others if n]
     first, last = floor(log2(min(ratios))), ceil(log2(max(ratios)))
     step = (WIDTH - LEFT - RIGHT) / (last - first)
@@ -68,7 +68,7 @@ def chart(base: str, names: Sequence[str], models: Sequence[Figures]) -> str:
         for column, count in enumerate(others):
             if count is not None:
                 title = f"{model}, {names[column]}: {count:,} bytes"
-                lane = y + LANE * (column - len(names) // 2)  # none hides another
+                lane = y + LANE * (column - len(names) // 2)  # marks do not overlap
                 lines.append(_mark(column, place(count / own), lane, title))
     return "\n".join([*lines, "</svg>", ""])
 

@@ -5,8 +5,8 @@
     python benchmarks/planning.py --minimalloc ../minimalloc   # a checkout, built there
 
 CSV files are in minimalloc's format; `--sizes` adds synthetic sets (synthetic.py).
-Strategies whose time is quadratic in the number of buffers do without large sets. The
-limits are CPU seconds, so what else the machine does changes no peak.
+Strategies whose time is quadratic in the number of buffers skip large sets. Limits are
+CPU seconds, so other load on the machine does not change peaks.
 """
 
 import argparse
@@ -18,7 +18,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-time.monotonic = time.process_time  # before the deadlines read it
+time.monotonic = time.process_time  # before deadlines bind it
 
 from synthetic import KINDS
 
@@ -88,7 +88,7 @@ stop after {limit:g} s.
 
 
 def beside_minimalloc(folder: Path, limits: Limits) -> str:
-    """A section with a row for each of the challenging cases in its repository."""
+    """A section with a row for each challenging case of minimalloc in `folder`."""
     rows = [
         ["case", "buffers", "minimalloc", "auto, same capacity", "auto, no capacity"],
         ["---", *4 * ["--:"]],

@@ -1,13 +1,13 @@
-"""Networks that onnxruntime has quantized: the bytes of their arenas, and their values.
+"""Networks quantized by onnxruntime: bytes of their arenas, values, and CPU time.
 
     python benchmarks/quantized.py              # MobileNetV2, keywords, a block of BERT
     python benchmarks/quantized.py mobilenet
 
-For each way of quantizing, the arena, what it is of the float model's, planned as usual
-and without tiles, the largest difference from onnxruntime's values by the largest
-value, and the CPU milliseconds of a run, ours and onnxruntime's, in turns, on one
-thread. onnxruntime computes signed activations in integers
-(`session.qdqisint8allowed`).
+A row for each way of quantizing shows the bytes of the arena; its share of the float
+model's arena, planned as usual and without tiles; the largest difference from
+onnxruntime's values, relative to the largest value; and the CPU milliseconds of a run
+in tensorplan and onnxruntime, which alternate on one thread. The session option
+`session.qdqisint8allowed` makes onnxruntime compute signed activations in integers.
 """
 
 import argparse
@@ -43,7 +43,7 @@ def session(data: bytes) -> Any:
 
 
 def milliseconds(*runs: Callable[[], Any]) -> list[float]:
-    """The least CPU time of each, in turns."""
+    """The minimum CPU milliseconds of each of `runs`, which alternate."""
     times: list[list[float]] = [[] for _ in runs]
     for _ in range(ROUNDS):
         for run, found in zip(runs, times, strict=True):
@@ -54,7 +54,8 @@ def milliseconds(*runs: Callable[[], Any]) -> list[float]:
 
 
 def measured(data: bytes, x: Any) -> tuple[int, float, list[float]]:
-    """The arena's bytes, the difference, and the times."""
+    """The bytes of the arena, the largest relative difference from onnxruntime's
+    values, and the milliseconds of tensorplan and onnxruntime."""
     planned = tensorplan.plan(tensorplan.from_onnx(data))
     run, peer = tensorplan.compile(planned, threads=1), session(data)
     ours, theirs = partial(run, x), partial(peer.run, None, {"x": x})

@@ -1,29 +1,30 @@
-"""Time of compiled programs against other systems on the same processor: `jax.jit`,
-and where they are installed PyTorch (eager and `torch.compile`) and ONNX Runtime.
+"""Run time of compiled programs, compared with JAX, PyTorch and ONNX Runtime.
 
     python benchmarks/runtime.py                     # all programs, one thread each
-    python benchmarks/runtime.py gelu mlp_step       # some
+    python benchmarks/runtime.py gelu mlp_step       # selected programs
     python benchmarks/runtime.py models --only native,jax   # whole models
     python benchmarks/runtime.py dispatch            # 1,000 operations of 64 elements
     python benchmarks/runtime.py streams             # two chains of matrix products
-    python benchmarks/runtime.py --only native,ort   # those candidates
+    python benchmarks/runtime.py --only native,ort   # selected candidates
     python benchmarks/runtime.py model.mlir          # StableHLO from a file
     python benchmarks/runtime.py tests/models/onnx/*.onnx   # ONNX, inputs in *.npz
     python benchmarks/runtime.py --threads 0 resnet18   # with all cores
 
-Each round lets every candidate run once, in random order, for some milliseconds; a
-candidate's time is the median over the rounds, and its noise the distance between the
-quartiles over that. With one thread it is the processor's, with more the clock's.
-Ratios below 1 mean that tensorplan is faster; of several programs the last lines have
-the geometric means and the worst. `native` is tensorplan with the extra `fast`, `numpy`
-without; `packed` is `native` with weights as parameters, as PyTorch freezes them and
-ONNX Runtime has them as initialisers; `onnx` is tensorplan with ONNX Runtime's model.
+In each round, every candidate runs once for some milliseconds, in random order. The
+table shows the median over the rounds, and as noise the interquartile range divided by
+the median. Times are CPU time with one thread, and wall time with more. A ratio below 1
+means that tensorplan is faster. After several programs, the last lines show the
+geometric means and the worst ratios.
 
-Each call has other arrays than the last as inputs; weights that it does not change are
-the same, and state is what the last call has made of it.
+The candidates are `native`, tensorplan with the extra `fast`; `numpy`, without it;
+`packed`, `native` with weights as parameters, as PyTorch freezes them and ONNX Runtime
+stores them in initializers; `onnx`, tensorplan with the model for ONNX Runtime; `jax`
+(`jax.jit`); and if installed, `torch` (eager), `compile` (`torch.compile`) and `ort`
+(ONNX Runtime). Inputs differ between calls. Weights that a call does not change stay
+the same, and state comes from the previous call.
 
-With several threads libraries disturb one another in one process: OpenMP's threads spin
-on for a while after each run. Use `--only`, one after the other.
+With several threads, libraries in one process disturb each other, because OpenMP's
+threads spin for a while after each run. Measure each one alone, with `--only`.
 """
 
 import argparse
@@ -51,10 +52,10 @@ _parser.add_argument(
 OPTIONS = _parser.parse_args()
 ONLY: list[str] = OPTIONS.only.split(",") if OPTIONS.only else []
 
-# Before NumPy and JAX are loaded: they read these when they start.
+# NumPy and JAX read these variables when they are imported.
 for variable in (
     *("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"),
-    *("TENSORPLAN_THREADS", "NPROC"),  # NPROC is what XLA's runtime goes by
+    *("TENSORPLAN_THREADS", "NPROC"),  # XLA's runtime reads NPROC
 ):
     os.environ[variable] = str(OPTIONS.threads or os.cpu_count())
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -78,10 +79,10 @@ jnp: Any = jax.numpy
 _clock = process_time if OPTIONS.threads == 1 else perf_counter
 
 SLICE = 2e-3
-"""Seconds that a candidate runs at a time."""
+"""Seconds that a candidate runs in each round."""
 
 Runs = dict[str, Callable[[int], None]]
-"""Ways to run a program, each a given number of times."""
+"""For each candidate, a function that runs the program a given number of times."""
 
 
 def candidates(name: str, model: Model) -> Runs:
@@ -128,7 +129,7 @@ def candidates(name: str, model: Model) -> Runs:
 
 
 def optional(module: str) -> Any:
-    """A module, or None where what it needs is not installed."""
+    """Imports `module`; None if one of its dependencies is not installed."""
     try:
         return import_module(module)
     except ImportError:
@@ -138,8 +139,8 @@ def optional(module: str) -> Any:
 def from_onnx(
     model: bytes, inputs: Sequence[Any], expected: Sequence[Any] | None = None
 ) -> Runs:
-    """A model read by tensorplan, and in ONNX Runtime; by whose results it is checked,
-    and these by what is expected."""
+    """An ONNX model in tensorplan and in ONNX Runtime. Checks ONNX Runtime's results
+    against `expected`, and tensorplan's against ONNX Runtime's."""
     session = import_module("in_onnx").session(model)
     check(session(inputs), expected or session(inputs))
     runs: Runs = {}
@@ -164,7 +165,7 @@ def repeat(step: Callable[[], object], times: int) -> None:
 
 
 def check(got: Sequence[Any], expected: Sequence[Any]) -> None:
-    """Compares values; a dimension of size 1 may be elsewhere."""
+    """Asserts that values are close. Shapes may differ in dimensions of size 1."""
     for values, want in zip(got, expected, strict=True):
         scale = np.max(np.abs(want), initial=1e-6)
         have: Any = np.reshape(values, np.shape(want))
@@ -174,7 +175,8 @@ def check(got: Sequence[Any], expected: Sequence[Any]) -> None:
 def fresh(
     arguments: Sequence[Any], inputs: Sequence[int], copied: Callable[[Any], Any]
 ) -> Iterator[list[Any]]:
-    """Lists of arguments, each with other inputs than the last, and all else shared."""
+    """Yields lists of arguments: `inputs` differ from the previous list's, the other
+    arguments are shared."""
     shared = [copied(a) for a in arguments]
     others = [{n: copied(arguments[n]) for n in inputs} for _ in range(3)]
     return cycle([[o.get(n, a) for n, a in enumerate(shared)] for o in others])
@@ -202,8 +204,8 @@ def compared(
     inputs: Sequence[int],
     jax_run: Callable[[Sequence[Any]], Sequence[Any]],
 ) -> tuple[Runs, Sequence[Any]]:
-    """A planned program, native and with NumPy, and what JAX made of it; the results
-    of the first run. `inputs` are the arguments that each call has others of."""
+    """A planned program with native code and with NumPy, and `jax_run`; and the results
+    of the first run in JAX. The arguments `inputs` differ between calls."""
     expected = [np.array(x) for x in jax_run([jnp.array(a) for a in arguments])]
     runs: Runs = {}
     for name in filter(is_wanted, ("native", "numpy")):
@@ -228,8 +230,8 @@ def compared(
 
 
 def from_file(path: Path) -> Runs:
-    """An ONNX model with the inputs beside it, or StableHLO text with arguments that
-    keep variances and labels in range."""
+    """An ONNX model with inputs from the `.npz` file next to it, or StableHLO text with
+    random arguments: variances are positive and labels are from 0 to 9."""
     if path.suffix == ".onnx":
         arrays = np.load(path.with_suffix(".npz"))
         inputs = [x for name, x in arrays.items() if name.startswith("input")]
@@ -251,7 +253,7 @@ def from_file(path: Path) -> Runs:
 def measure(
     runs: Mapping[str, Callable[[int], None]], rounds: int
 ) -> dict[str, list[float]]:
-    """Seconds of one run of each candidate, in each round."""
+    """For each candidate, the seconds of one run in each round."""
     times: dict[str, int] = {}
     for name, run in runs.items():
         run(2)
@@ -268,7 +270,7 @@ def measure(
 
 
 _ratios: dict[str, dict[str, float]] = {}
-"""By candidates, "native/jax", and by programs."""
+"""Ratios by pair of candidates, such as "native/jax", and by program."""
 
 
 def report(title: str, measured: Mapping[str, Sequence[float]]) -> None:
@@ -289,7 +291,7 @@ def report(title: str, measured: Mapping[str, Sequence[float]]) -> None:
 
 
 def summarize() -> None:
-    """Prints what the ratios of all programs come to."""
+    """Prints the geometric mean and the maximum of each ratio over all programs."""
     for pair, ratios in _ratios.items():
         if len(ratios) > 1:
             worst = max(ratios, key=lambda title: ratios[title])
@@ -301,7 +303,7 @@ def summarize() -> None:
 
 
 def dispatch(rounds: int) -> None:
-    """The cost of an operation in a program of many small ones, not fused."""
+    """Prints the cost of an operation in a program of 1,000 small unfused ones."""
     from xdsl.parser import Parser
 
     count, type = 1000, "memref<64xf32>"
@@ -331,7 +333,7 @@ def dispatch(rounds: int) -> None:
 
 
 def streams(rounds: int) -> None:
-    """Two independent chains of matrix products, on one stream or two."""
+    """Measures two independent chains of matrix products on one and two streams."""
 
     def function(x: Any, y: Any, *weights: Any) -> Any:
         for w in weights:

@@ -1,8 +1,8 @@
-"""Small networks in PyTorch, which mobile frameworks are measured with.
+"""Small PyTorch networks, on which other compilers' planners are compared with ours.
 
-Seven are those of the tests; an inception network, a block of DenseNet, and a program
-of two conditions have many values that are live at a time. A transformer without
-attention and a keyword net of separable convolutions have few.
+Some are models of the tests. An inception network, a block of DenseNet, and a program
+with two conditions have many values that are live at the same time. An MLP and a
+keyword-spotting network of separable convolutions have few.
 """
 
 import sys
@@ -51,7 +51,7 @@ class Dense(torch.nn.Module):
 
 
 class Branches(torch.nn.Module):
-    """The results of two conditions are live at a time."""
+    """Two conditions whose results are live at the same time."""
 
     def forward(self, x: Any, p: Any, q: Any) -> Any:
         def one(x: Any) -> Any:
@@ -64,7 +64,7 @@ class Branches(torch.nn.Module):
 
 
 def keywords(width: int = 32) -> Any:
-    """Convolutions of each channel alone and of each point alone, for spectrograms."""
+    """Keyword spotting on spectrograms, with depthwise and pointwise convolutions."""
     Conv, relu = torch.nn.Conv2d, torch.nn.ReLU
     layers = [Conv(1, width, (10, 4), stride=2, padding=(4, 1)), relu()]
     for _ in range(4):
@@ -75,7 +75,7 @@ def keywords(width: int = 32) -> Any:
 
 
 def models() -> Mapping[str, Callable[[], Any]]:
-    """A module and its example inputs by name, with the same weights each time."""
+    """Functions by name that return a module and its example inputs."""
     found = {name: lambda name=name: shared.make(name) for name in shared.MODELS}
     sound, row = torch.randn(1, 1, 49, 10), torch.randn(16, 64)
     image, yes, no = torch.randn(1, 16, 16, 16), torch.tensor(True), torch.tensor(False)

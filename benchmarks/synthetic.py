@@ -1,12 +1,13 @@
-"""Buffer sets of any size that look like those of real programs, from a seed.
+"""Generates sets of buffers that resemble those of programs, from a size and a seed.
 
     python benchmarks/synthetic.py training 10000 > train_10k.csv
 
-`training`: activations live until their mirrored backward operation, temporaries of an
-operation each, gradients of weights until the end. `inference`: short lives, residual
-connections over some operations, a few buffers for long. `dag`: an arbitrary program,
-lives Pareto-distributed, sizes log-normal. `tile`: a rectangle of steps and bytes, cut
-up at random, so that some plan has no gap anywhere. Sizes are multiples of 64 bytes.
+`training`: activations live until their mirrored backward operation, temporaries for
+one operation, gradients of weights until the end. `inference`: most live ranges are
+short, residual connections span some operations, and a few buffers live long. `dag`:
+an arbitrary program, with Pareto-distributed live ranges and log-normal sizes. `tile`:
+a rectangle of steps and bytes is cut up at random, so some plan has no gap. Sizes are
+multiples of 64 bytes.
 """
 
 import argparse
@@ -37,13 +38,13 @@ def training(count: int, seed: int = 0) -> list[Buffer]:
             (activation, backward - 1, backward + 1),
             (random.choice((1, 3, 9)) * width // 4, backward, end),
         ]
-    while len(lives) < count:  # scalars, such as of the loss
+    while len(lives) < count:  # scalars, such as the loss
         lives.append((64, layers, layers + 1))
     return _buffers(lives[:count])
 
 
 def inference(count: int, seed: int = 0) -> list[Buffer]:
-    """A chain of operations, most results read by the next one or two."""
+    """A chain of operations. The next one or two read most results."""
     random = Random(f"inference {count} {seed}")
     lives: list[tuple[int, int, int]] = []
     pixels = 64 * KIB  # bytes of each channel
@@ -63,7 +64,7 @@ def inference(count: int, seed: int = 0) -> list[Buffer]:
 
 
 def dag(count: int, seed: int = 0) -> list[Buffer]:
-    """No structure: each step makes some buffers, mostly small and read soon."""
+    """Each step defines one to three buffers, most of them small and short-lived."""
     random = Random(f"dag {count} {seed}")
     lives: list[tuple[int, int, int]] = []
     step = 0
@@ -77,7 +78,7 @@ def dag(count: int, seed: int = 0) -> list[Buffer]:
 
 
 def tile(count: int, seed: int = 0) -> list[Buffer]:
-    """The tiles of a rectangle: the larger one is, the sooner it is cut in two."""
+    """The tiles of a rectangle. Larger tiles tend to be cut in two first."""
     random = Random(f"tile {count} {seed}")
     queue: list[tuple[float, tuple[int, int, int, int]]] = []
 

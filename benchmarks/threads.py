@@ -1,15 +1,16 @@
-"""Two threads against one, and against JAX: milliseconds of wall time of a call.
+"""Wall time of calls with one thread and with several, compared with JAX.
 
     python benchmarks/threads.py                  # all programs
-    python benchmarks/threads.py softmax resnet   # some
+    python benchmarks/threads.py softmax resnet   # names that contain these words
     python benchmarks/threads.py --threads 8
 
-JAX reads its number of threads when it starts, so each number has a process of its own
-for both, and the rounds alternate between all four. A figure is the fastest of a
-candidate's calls (other programs on the machine only make calls longer; the second
-figure is the median, so far from the first where the machine is busy). `speed-up` is
-one thread against several; below 1 in the last column tensorplan is faster than JAX.
-Before each call the process sleeps, as one that serves does.
+JAX reads its number of threads when it starts, so one process per number of threads
+runs both tensorplan and JAX. Rounds alternate between all four candidates. A figure is
+the minimum over a candidate's calls, in milliseconds, with the median in parentheses.
+(Other programs on the machine can only lengthen calls; on a busy machine the median is
+much larger than the minimum.) `speed-up` is the time of one thread divided by the time
+of several. If the last column is below 1, tensorplan is faster than JAX. The process
+sleeps before each call, as an idle server does.
 """
 
 import argparse
@@ -25,11 +26,12 @@ from typing import Any
 import numpy as np
 
 PAUSE = 0.01
-"""Seconds of sleep before each call, the first of which after that is not timed."""
+"""Seconds of sleep before each measurement. An untimed call follows the sleep."""
 
 
 def programs() -> dict[str, Callable[[], Any]]:
-    """What makes the function, its arguments, and which of these are parameters."""
+    """By name, functions that return a JAX function, its arguments, and the indices of
+    the arguments that are parameters."""
     from jax_models.base import Model
     from jax_models.convolutional import resnet18
     from jax_models.dense import mlp_step
@@ -88,7 +90,7 @@ def programs() -> dict[str, Callable[[], Any]]:
 
 
 def serve() -> None:
-    """Makes the programs that it is told, and times calls of them."""
+    """Compiles the programs that standard input names, and times calls on request."""
     import tensorplan
 
     jax: Any = import_module("jax")
@@ -124,7 +126,7 @@ def serve() -> None:
 
 
 class Server:
-    """A process with so many threads."""
+    """A process in which tensorplan and JAX use `threads` threads."""
 
     def __init__(self, threads: int):
         number = str(threads)

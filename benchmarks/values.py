@@ -1,13 +1,13 @@
-"""The values of whole models in every way of running them, against XLA's.
+"""Compares the values of whole models with XLA's, in every way to run them.
 
     python benchmarks/values.py tests/models/*.mlir
 
-Each StableHLO model is planned and run with native code and with NumPy only, as it is,
-with its operations split over two devices (the first half of them on one), and with 2
-and 4 streams, in one thread and in a thread per device and stream. The oracle is
-jaxlib's CPU client on the same text and the same random inputs. Shown are the largest
-errors by a result's largest magnitude, in units of 1e-6. The exit code is 1 if a result
-is off by more than rtol 2e-4 (and 2e-4 of its largest magnitude).
+Plans each StableHLO model for one device, for two devices (the first half of the
+operations on one), and for 2 and 4 streams, and runs it with native code and with NumPy
+only. Two devices run in one thread and concurrently, streams always concurrently. The
+oracle is jaxlib's CPU client on the same text and random inputs. The table shows the
+largest error relative to a result's largest magnitude, in units of 1e-6. The exit code
+is 1 if a result is off by more than rtol 2e-4 (and 2e-4 of its largest magnitude).
 """
 
 import argparse
@@ -32,7 +32,7 @@ from tensorplan.support.slots import Input
 
 TOLERANCE = 2e-4
 WAYS: dict[str, tuple[dict[str, Any], bool, bool]] = {
-    # options of the plan, whether on two devices, whether they run at the same time
+    # options of `plan`, whether on two devices, whether to run concurrently
     "one device": ({}, False, False),
     "two devices": ({}, True, False),
     "two, concurrent": ({}, True, True),
@@ -42,14 +42,15 @@ WAYS: dict[str, tuple[dict[str, Any], bool, bool]] = {
 
 
 def xla_values(text: str, arguments: Sequence[Array]) -> list[Array]:
-    """The results of `@main`. The arguments stay as they are."""
+    """The results of `@main`, computed by XLA. Leaves `arguments` intact."""
     put = import_module("jax").device_put
     results = called(compiled(text), [put(np.array(a)) for a in arguments])
     return [np.array(result) for result in results]
 
 
 def random_array(value: Input, rng: np.random.Generator) -> Array:
-    """Small positive floats, as second moments have to be; integers from 0 to 9."""
+    """Random values: floats from 0 to 0.1, as second moments must not be negative;
+    integers from 0 to 9; or booleans."""
     if np.issubdtype(value.dtype, np.floating):
         array = rng.random(value.shape, np.float32) * 0.1
         return array.astype(value.dtype)
@@ -59,7 +60,7 @@ def random_array(value: Input, rng: np.random.Generator) -> Array:
 
 
 def split(module: ModuleOp) -> ModuleOp:
-    """The first half of the operations on `cpu:0`, the others on `cpu:1`."""
+    """A copy with the first half of the operations on `cpu:0`, the rest on `cpu:1`."""
     module = module.clone()
     for _, body in tensor_functions(module):
         ops = [op for op in body.ops if isinstance(op, TensorOp)]
@@ -70,7 +71,8 @@ def split(module: ModuleOp) -> ModuleOp:
 
 
 def error(got: Sequence[Array], want: Sequence[Array]) -> tuple[float, bool]:
-    """The largest error by the largest magnitude, and whether all is near enough."""
+    """The largest error relative to the largest magnitude of its result, and whether
+    all values are within `TOLERANCE`."""
     worst, near = 0.0, True
     for a, b in zip(got, want, strict=True):
         if not b.size:

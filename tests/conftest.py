@@ -1,14 +1,15 @@
-"""How hypothesis draws examples: the same in every run, unless asked otherwise.
+"""Settings of Hypothesis, the garbage collector and pytest for all tests.
 
-Without the thorough tests, it draws fewer. `HYPOTHESIS_PROFILE=dev` takes few
-examples, `nightly` many and new ones. And Ctrl-C works in its tests, also where a shell
-has started them in the background.
+Hypothesis draws the same examples in every run, and fewer without the thorough tests.
+`HYPOTHESIS_PROFILE=dev` draws few random examples, `nightly` many. Ctrl-C also stops
+tests that a shell has started in the background.
 
-Python's collector looks for garbage seldom, and only in what the tests themselves make:
-they make IR, which is many live objects in cycles, beside a hundred thousand of JAX's.
+Python's garbage collector runs seldom and ignores objects that exist before the tests
+start. Tests create IR, which consists of many live objects in cycles, and importing JAX
+creates a hundred thousand more.
 
-The checkout is the package, which is imported as `tensorplan`: to pytest its root is a
-plain folder, or `__init__.py` would be imported a second time, by the folder's name.
+The checkout is the package, imported as `tensorplan`. pytest collects its root as a
+plain folder, so it does not import `__init__.py` again under the folder's name.
 """
 
 import gc
@@ -29,19 +30,19 @@ settings.register_profile("ci", max_examples=40, derandomize=True, deadline=None
 settings.register_profile("dev", max_examples=20, deadline=None)
 settings.register_profile("nightly", max_examples=10_000, deadline=None)
 
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as shells have it for `... &`
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's default for `... &`
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
 def _plans_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a test compiles is planned by it: another may have changed the planner."""
+    """Disables cached plans, as another test may have changed the planner."""
     monkeypatch.setattr("tensorplan.passes.plan.cached.LEAST", inf)
 
 
 @pytest.fixture(scope="session")
 def served_tools() -> Iterator[Path]:
-    """A folder of commands that start fast; see `tool_server`."""
+    """The folder of the commands that `tool_server` runs without import time."""
     with tool_server.serving() as commands:
         yield commands
 

@@ -1,4 +1,4 @@
-"""Several agents that run one text, and barriers between them."""
+"""Several agents that run the same program, and barriers between them."""
 
 from modules import parse
 from xdsl.dialects import func
@@ -22,7 +22,7 @@ class BarrierOp(IRDLOperation):
 
 
 def live(text: str) -> list[list[Steps]]:
-    """The ranges of the buffers; each call of @sync is a barrier."""
+    """The live ranges of the buffers. Each call of @sync is a barrier."""
     module = parse(f"""
     func.func private @sync()
     func.func @main(%a: {M}, %c: i1, %d: i1) {{

@@ -1,6 +1,6 @@
-"""Which allocations plan-memory can place, and where they are accessed.
+"""Which allocations plan-memory can place, and in which steps programs access them.
 
-Steps count from the first line of a body; `!` marks those that overwrite all of a
+Steps count from the first line of a body. `!` marks steps that overwrite all of a
 buffer and read nothing of it.
 """
 
@@ -19,7 +19,7 @@ M, MM = "memref<8xf32>", "memref<8xf32>, memref<8xf32>"
 
 
 def function(*lines: str) -> FuncOp:
-    """The last line is followed by a return, unless it is one."""
+    """A function of these lines, with a return at the end."""
     end = [] if lines[-1].startswith("func.return") else ["func.return"]
     arguments = f"%n: index, %p: i1, %f: f32, %x: {M}, %y: {M}, %all: memref<9x{M}>, "
     arguments += "%z: memref<?xf32>, %stored: memref<index>, %wide: i64"
@@ -40,7 +40,8 @@ def copy(source: str, target: str) -> str:
 
 
 def reverse(source: str, target: str) -> str:
-    """Reads elements after it has written others: not over the source."""
+    """An operation that can't run in place, as it reads elements after writing
+    others."""
     dims = "{dimensions = array<i64: 0>}"
     return f"tgraph.reverse %{source} outs(%{target}) {dims} : {M}"
 
@@ -280,7 +281,7 @@ def test_placed(
 
 
 def each(*lines: str, starts: str = "%k = %x", types: str = M) -> list[str]:
-    """A loop, with what it is given and hands on."""
+    """A loop, with its initial values and the types that it carries."""
     count = types.count("memref")
     names = ", ".join(f"%r{number}" for number in range(count))
     return [f"{names} = {FOR} iter_args({starts}) -> ({types}) {{", *lines, "}"]

@@ -1,4 +1,4 @@
-"""The allocators: alignment, refusals, reports, threads, and random histories."""
+"""Allocators: alignment, refusals, reports, threads, and random histories."""
 
 import contextlib
 import dataclasses
@@ -40,7 +40,7 @@ MIB = 1 << 20
 
 
 def small_bfc(clock: Callable[[], int] | None = None, **options: Any) -> BFC:
-    """16 MiB in separate regions."""
+    """A BFC allocator with 16 MiB in separate regions."""
     return BFC(Regions(FakeMemory(), 16 * MIB), clock=clock, **options)
 
 
@@ -402,7 +402,8 @@ def test_threads(make: Callable[[], Allocator[Any]]) -> None:
 
 
 class Histories(RuleBasedStateMachine):
-    """Any allocations and frees: no overlap, exact sums, all coalesces at the end."""
+    """Random allocations and frees: blocks never overlap, statistics are exact, and in
+    the end all blocks coalesce."""
 
     most = 0
     """The largest request, in bytes."""

@@ -1,4 +1,4 @@
-"""Every public function raises the errors that its docstring names, and no others."""
+"""Public functions raise the errors that their docstrings name, and no others."""
 
 import re
 import sys

@@ -1,4 +1,4 @@
-"""Arenas of the caller, in globals, and at addresses: values, bytes, and faults."""
+"""Arenas of the caller, in globals, and at fixed addresses: values, bytes, faults."""
 
 import json
 import re
@@ -68,7 +68,7 @@ func.func @root(%x: {M}, %r: {M}) {{
 
 
 def bytes_of(module: ModuleOp, name: str) -> int:
-    """Of a function's only arena."""
+    """The size in bytes of the only arena of a function."""
     (func,) = (
         op for op in module.ops if isinstance(op, FuncOp) and op.sym_name.data == name
     )
@@ -87,7 +87,7 @@ def test_frames_of_callees_lie_over_each_other(form: str) -> None:
 
 
 FEW = ("line_07", "flow_07", "flow_16")
-"""Programs of every kind, each in all forms; the others have one form each."""
+"""Programs that run in all forms of arenas; the others run in one form each."""
 
 
 def programs_and_forms() -> list[Any]:
@@ -129,11 +129,11 @@ func.func @main() {{
   func.return
 }}""",
 }
-"""What provides the arena of @root, and runs it."""
+"""A caller for each form, which provides the arena of @root and runs it."""
 
 
 def program(text: str, base: int = BASE) -> ModuleOp:
-    """The module of a target whose only memory starts at an address."""
+    """The module on a target whose only memory starts at address `base`."""
     module = parse_module(text, "test.mlir", tensorplan.context())
     ram = {"capacity": 1 << 16, "base": base, "alignment": 64, "space": ""}
     memory = {
@@ -146,7 +146,8 @@ def program(text: str, base: int = BASE) -> ModuleOp:
 
 
 def text_of(module: ModuleOp, more: str) -> str:
-    """A module with more functions, for mlir-runner, which does not know DLTI."""
+    """The text of a module with more functions, without DLTI, which mlir-runner
+    lacks."""
     del module.attributes[TARGET]
     for op in list(program(more).body.block.ops):
         op.detach()
@@ -395,7 +396,7 @@ def test_a_frame_that_is_passed_twice_is_refused() -> None:
 
 
 def at_addresses(root: int, leaf: int) -> str:
-    """@root and @leaf, which it calls, each with an arena at an address of its own."""
+    """@root and its callee @leaf, with arenas at the given addresses."""
     declared = PAIR.replace(LEAF, f"func.func private @leaf({M}, {M})")
     module = run(program(declared, root), FORMS["address"])
     callee = run(program(LEAF, leaf), FORMS["address"])
@@ -503,7 +504,7 @@ def test_a_constant_global_that_is_no_arena_may_be_viewed() -> None:
 
 
 def memory_at(name: str, address: int, type: str, offset: int = 0) -> str:
-    """A memref at an address, so many elements on."""
+    """A memref `offset` elements after an address."""
     return f"""
       %{name}_at = arith.constant {address} : i64
       %{name}_offset = arith.constant {offset} : i64

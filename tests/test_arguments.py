@@ -1,4 +1,4 @@
-"""Arrays in and out without copies, donations, and runs that allocate nothing."""
+"""Arguments and results without copies, donation, and runs without allocations."""
 
 import gc
 import tracemalloc
@@ -50,7 +50,7 @@ def floats(*values: float) -> Array:
 
 
 class Snapshot:
-    """Gives a new array each time."""
+    """Converts to a new array each time."""
 
     def __init__(self, *values: float):
         self.values = values

@@ -1,4 +1,4 @@
-"""Assigns: whatever order they come in, variables hold the right values afterwards."""
+"""Variables hold the right values, whatever the order of assigns."""
 
 from collections.abc import Sequence
 
@@ -191,7 +191,7 @@ CHAIN = """
   %w = tgraph.dynamic_update_slice %u, %n, %1 : (!t, tensor<2xf32>, tensor<i32>) -> !t
   tgraph.assign %a, %w : !t
 """
-"""Two updates of overlapping parts."""
+"""Two consecutive updates of overlapping parts."""
 
 
 def test_a_chain_of_updates_runs_in_the_variable() -> None:

@@ -1,4 +1,4 @@
-"""`auto`: sound, never worse than the greedy planners, right about what is optimal."""
+"""`auto` is sound, never worse than greedy planners, and right about optimality."""
 
 import itertools
 import random
@@ -40,7 +40,7 @@ needs_numba = pytest.mark.skipif(find_spec("numba") is None, reason="needs numba
 
 @st.composite
 def plain_buffers(draw: st.DrawFn, max_size: int = 7) -> list[Buffer]:
-    """One alignment, no gaps, no given offsets, sizes that do not divide each other."""
+    """Buffers with one alignment, and without gaps or given offsets."""
     alignment = draw(st.sampled_from([1, 1, 4]))
     largest = draw(st.sampled_from([3, 12, 100]))
     return [
@@ -57,7 +57,7 @@ def plain_buffers(draw: st.DrawFn, max_size: int = 7) -> list[Buffer]:
 
 @st.composite
 def any_buffers(draw: st.DrawFn) -> list[Buffer]:
-    """Also with gaps, several alignments and a given offset."""
+    """Buffers that may have gaps, several alignments and a given offset."""
     buffers = draw(plain_buffers())
     changed: list[Buffer] = []
     for b in buffers:
@@ -75,7 +75,8 @@ def any_buffers(draw: st.DrawFn) -> list[Buffer]:
 
 
 def minimum(buffers: list[Buffer]) -> int:
-    """By brute force: some order of first-fit placement gives an optimal plan."""
+    """The minimum peak, by brute force: first fit in some order gives an optimal
+    plan."""
     orders = itertools.permutations(range(len(buffers)))
     gaps = Gaps(buffers)
     return min(peak_of(buffers, gaps.place(order)) for order in orders)
@@ -279,7 +280,7 @@ def test_one_pass_prepares_no_search_and_finds_the_bound_once(
 
 @pytest.fixture
 def on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a new process on a machine that has compiled all kernels."""
+    """Simulates a new process on a machine that has compiled all kernels."""
     monkeypatch.setattr(kernels, "_is_on_disk", lambda _: True)
     monkeypatch.setattr(kernels, "_asked", Counter())
     monkeypatch.setattr(kernels, "_loaded", set())

@@ -1,7 +1,7 @@
-"""Memories with banks: what operations read together lies in different ones.
+"""Memories with banks: plan-memory places operands of an operation in different banks.
 
-The simulator reads operands element by element and looks in which bank each is; the
-planner counts periods and runs.
+The simulator reads operands element by element and finds the bank of each element. The
+planner computes collisions from periods and runs instead.
 """
 
 from random import Random
@@ -27,7 +27,7 @@ BLOCKS = '"capacity" = 1024 : i64, "alignment" = 8 : i64, "banks" = 4 : i64'
 
 
 def simulated(banks: Banks, pair: Together, first: int, second: int) -> int:
-    """Cycles in which two reads want the same bank."""
+    """The number of cycles in which two reads access the same bank."""
     count = 0
     for n in range(pair.elements):
         addresses = (
@@ -89,7 +89,7 @@ def test_moves_never_overlap_and_never_collide_more(seed: int) -> None:
 
 
 def program(memory: str, before: int = 0) -> ModuleOp:
-    """%a and %b are read together; `before` bytes are needed before them."""
+    """A program that reads %a and %b together, and needs `before` bytes before that."""
     large = f'memref<{before}xi8, "L1">'
     return parsed(f"""
 module attributes {{dlti.target_system_spec = #dlti.target_system_spec<

@@ -1,7 +1,7 @@
-"""BFC does what TensorFlow's allocator does, until that falls into a defect of its own.
+"""BFC behaves as TensorFlow's allocator, until the latter reaches a defect.
 
-Both get the same requests. After each, the chunks, the regions, the queue of stamped
-chunks and the calls of the sub-allocator are the same.
+Both get the same requests. After each request, the chunks, the regions, the queue of
+stamped chunks and the calls of the sub-allocator must be equal.
 """
 
 import itertools
@@ -26,7 +26,7 @@ LIMIT = 16 << 10
 
 
 class Pair:
-    """An allocator and the statement of its rules, over memory of the same kind."""
+    """BFC and the reimplementation of TensorFlow's allocator, over equal memories."""
 
     def __init__(
         self, *, is_timed: bool, collects: bool = False, coalesces: bool = True
@@ -78,7 +78,7 @@ class Pair:
 
 
 class Histories(RuleBasedStateMachine):
-    """Begins anew where TensorFlow's allocator has fallen into a defect."""
+    """Random histories, which restart when TensorFlow's allocator reaches a defect."""
 
     def __init__(self) -> None:
         super().__init__()

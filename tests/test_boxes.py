@@ -1,4 +1,4 @@
-"""Buffers that fill a rectangle of steps and bytes together are planned as one."""
+"""Buffers that together fill a rectangle of steps and bytes are planned as one."""
 
 from itertools import accumulate, combinations
 from random import Random

@@ -1,4 +1,4 @@
-"""Plans on disk: what is found there, what is not, and that it is proved again."""
+"""Plans cached on disk: which plans are found, and that they are proved again."""
 
 import os
 import re

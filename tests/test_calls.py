@@ -1,4 +1,4 @@
-"""Buffers given to functions: over after the call, if the function shows it."""
+"""Buffers passed to functions: the live range ends at the call if the callee allows."""
 
 import re
 from cProfile import Profile
@@ -124,7 +124,7 @@ def planned(text: str) -> ModuleOp:
 
 
 def arena_bytes(module: ModuleOp) -> int:
-    """Of the first function."""
+    """The size in bytes of the arena of the first function."""
     found = re.search(r"%arena = memref.alloc.*memref<(\d+)xi8>", str(module))
     assert found
     return int(found[1])
@@ -163,7 +163,8 @@ def test_a_function_that_frees_its_argument_owns_it() -> None:
 
 
 def calling(name: str, other: str, keeps: bool) -> str:
-    """A function that calls another one, and stores what it is given, or does not."""
+    """A function that calls another function, and stores its argument if it `keeps`
+    it."""
     last = f"memref.store %p, %all[%c0] : memref<1x{M}>" if keeps else ""
     return f"""
 func.func private @{name}(%p: {M}) {{

@@ -1,4 +1,4 @@
-"""`checkpoint_policy`: what JAX keeps under the policy is what the plan keeps."""
+"""`checkpoint_policy`: JAX saves the same values as the plan."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ ad_checkpoint = pytest.importorskip("jax.ad_checkpoint")
 checkpoint_name = ad_checkpoint.checkpoint_name
 
 ROW = 128 * 64 * 4
-"""Bytes of a value of one layer."""
+"""The size in bytes of one value of a layer."""
 
 
 def loss(weights: list[Any], x: Any) -> Any:
@@ -55,7 +55,8 @@ def arena(planned: ModuleOp) -> int:
 
 
 def arena_with_jaxs_recomputation(fn: Any) -> int:
-    """The bytes with no recomputation but that of `fn`: `cse` would merge it."""
+    """The bytes of a plan with `fn`'s own rematerialization only, which `cse` would
+    merge."""
     module = gradient(fn)
     left_out = (UnplannedCommonSubexpressionElimination, TGraphRematerialize)
     passes = [p for p in PlanPipeline().passes() if not isinstance(p, left_out)]

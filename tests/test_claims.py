@@ -1,4 +1,4 @@
-"""What is said of an operation in the way: fewer bytes are possible, or why not."""
+"""Explanations of operations at the peak: fewer bytes are possible, or why not."""
 
 import pytest
 from modules import parse

@@ -1,5 +1,6 @@
-"""`tgraph-fuse` compares clipped values instead, and changes no mask: NaN, infinities
-and both zeros included."""
+"""`tgraph-fuse` compares clipped values instead of the originals, without changing any
+mask, even for NaN, infinities and both zeros.
+"""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""tgraph-coalesce-loops: values bit for bit, bytes, and what is left alone."""
+"""tgraph-coalesce-loops: equal bits, bytes saved, and loops that are left alone."""
 
 from collections.abc import Callable
 from typing import Any
@@ -31,7 +31,7 @@ def layer(x: Any, row: Any) -> Any:
 
 
 def nested(outside: bool, inside: bool) -> Forward:
-    """Layers in blocks of 4, each maybe in reverse."""
+    """Two nested loops over layers in blocks of 4, each possibly in reverse."""
 
     def forward(x: Any, w: Any, b: Any) -> Any:
         def block(x: Any, rows: Any) -> Any:
@@ -44,7 +44,7 @@ def nested(outside: bool, inside: bool) -> Forward:
 
 
 def thrice(x: Any, w: Any, b: Any) -> Any:
-    """Layers in blocks in blocks."""
+    """Three nested loops: layers in blocks of blocks."""
 
     def block(x: Any, rows: Any) -> Any:
         return scan(layer, x, rows)
@@ -56,7 +56,8 @@ def thrice(x: Any, w: Any, b: Any) -> Any:
 
 
 def stacked(x: Any, w: Any, b: Any) -> Any:
-    """What all layers begin with, in one tensor, and how they are numbered."""
+    """Stacks the input of each layer, multiplied by the index of the layer in its
+    block."""
 
     def each(x: Any, row: Any) -> Any:
         n, w, b = row
@@ -69,7 +70,7 @@ def stacked(x: Any, w: Any, b: Any) -> Any:
 
 
 def normalized(x: Any, w: Any, b: Any) -> Any:
-    """Something else is done after each block."""
+    """Loops that cannot merge: another operation follows each block."""
 
     def block(x: Any, rows: Any) -> Any:
         x, _ = scan(layer, x, rows)
@@ -79,7 +80,7 @@ def normalized(x: Any, w: Any, b: Any) -> Any:
 
 
 def begun_anew(x: Any, w: Any, b: Any) -> Any:
-    """Each block begins with the same, and only the last one counts."""
+    """Each block starts from the same value, so only the last block matters."""
 
     def block(y: Any, rows: Any) -> Any:
         return scan(layer, x, rows)[0] + 0 * y[:, :1], None
@@ -115,7 +116,7 @@ COUNTS = {
     "normalized": (normalized, 4),
     "begun anew": (begun_anew, 4),
 }
-"""Networks, and the loops that their forward and backward passes are."""
+"""Networks, and the numbers of loops of their forward and backward passes."""
 
 
 @pytest.mark.thorough

@@ -1,8 +1,8 @@
-"""Programs on streams: any order that the streams may run in gives the same values.
+"""Programs on streams compute the same values in every order that the streams permit.
 
-A level-3 program is shuffled: its steps are put in a random order in which each still
-comes after those of its stream and those that it waits for. Run so, in the planned
-arenas, it has to compute what the original program does.
+A test shuffles the steps of a level 3 program: each step still follows earlier steps of
+its stream and the steps that it waits for. Run in this order, in the planned arenas,
+the program must compute what the original program computes.
 """
 
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ MODES = ["critical-path", "nnvm"]
 
 
 def run(module: ModuleOp, *passes: ModulePass) -> ModuleOp:
-    """The module after the passes; the original stays as it is."""
+    """Runs `passes` on a copy of `module` and returns it."""
     copy = module.clone()
     driver.run(tensorplan.context(), copy, passes)
     return copy
@@ -77,7 +77,7 @@ def block_of(module: ModuleOp) -> Block:
 
 
 def directly_before(ops: Sequence[Operation]) -> list[set[int]]:
-    """For each operation, the earlier ones that it comes right after."""
+    """For each operation, its direct predecessors."""
     before = [set(waits) for waits in dependencies(ops)]
     latest: dict[object, int] = {}
     for index, op in enumerate(ops):
@@ -90,7 +90,7 @@ def directly_before(ops: Sequence[Operation]) -> list[set[int]]:
 
 
 def shuffle(module: ModuleOp, random: Random) -> None:
-    """Puts the operations into another order in which they may run."""
+    """Reorders the operations at random, as the streams permit."""
     block = block_of(module)
     ops = list(block.ops)
     end = [op for op in ops if not op.results and not runs(op)]  # dealloc, return
@@ -106,7 +106,7 @@ def shuffle(module: ModuleOp, random: Random) -> None:
 
 
 def is_right(planned: ModuleOp, original: ModuleOp) -> bool:
-    """Whether the values are those of the original, but for the order of sums."""
+    """Whether the values equal those of the original up to the order of sums."""
     want = run_reference(original, inputs(original))
     got = Executable(planned)(*inputs(original))
     return all(
@@ -130,7 +130,7 @@ def test_any_order_gives_the_same_values(
 
 
 def spread(module: ModuleOp, random: Random) -> None:
-    """Puts every operation on one of two devices."""
+    """Places every operation on one of two devices."""
     for op in block_of(module).ops:
         if isinstance(op, TensorOp):
             op.attributes[DEVICE] = StringAttr(random.choice(["cpu:0", "cpu:1"]))
@@ -198,7 +198,7 @@ def test_a_plan_for_program_order_is_refused_for_streams() -> None:
 
 
 def makespan(module: ModuleOp) -> int:
-    """When the last operation ends, if each starts as soon as its stream can."""
+    """The end of the last operation if each starts as early as its stream permits."""
     ops = list(block_of(module).ops)
     ends: list[int] = []
     for op, before in zip(ops, directly_before(ops), strict=True):

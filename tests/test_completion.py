@@ -1,4 +1,4 @@
-"""Completion, in the shells that are there: what a TAB makes of a command line."""
+"""Completion of command lines by TAB, in each installed shell."""
 
 import re
 import shutil
@@ -34,7 +34,7 @@ def script(tool: str, shell: str) -> str:
 
 @pytest.fixture(scope="module", params=STARTS)
 def shell(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory):
-    """A shell's name, and the file that it reads."""
+    """The name of a shell, and its startup file."""
     if not shutil.which(request.param):
         pytest.skip(f"{request.param} is not installed")
     file = tmp_path_factory.mktemp("completion") / f"completion.{request.param}"

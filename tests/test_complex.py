@@ -1,4 +1,4 @@
-"""Complex numbers, and Fourier transforms: kernels against the reference and NumPy."""
+"""Complex numbers and Fourier transforms: kernels compared with oracles."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`tgraph-concatenate-in-place` computes operands where they are concatenated."""
+"""`tgraph-concatenate-in-place` computes operands in the memory of the result."""
 
 from typing import Any
 

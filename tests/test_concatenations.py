@@ -1,4 +1,4 @@
-"""Concatenations in place: values, and the bytes that the model reckons with."""
+"""Concatenations in place: values, and the bytes that the model predicts."""
 
 import numpy as np
 from hypothesis import given, settings

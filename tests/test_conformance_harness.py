@@ -1,7 +1,7 @@
-"""The harness of the conformance vectors reads what it has not seen.
+"""The harness of the conformance vectors reads vectors that it has not seen.
 
-Vectors of the same schema as the suite's, with other names, orders, texts and sizes.
-What they expect follows from the rules; a wrong expectation has to fail.
+They have the schema of the suite's vectors, with other names, orders, texts and sizes.
+Their expectations follow from the rules; a wrong expectation must fail.
 """
 
 import json
@@ -58,7 +58,8 @@ def bfc(program: str, **expected: Any) -> Json:
 
 
 def renamed(vector: Json, number: int) -> Json:
-    """With another name for each node or buffer, in another order where none counts."""
+    """A vector with other names of nodes and buffers, reordered where order does not
+    matter."""
     text = json.dumps(vector)
     for name in {node["name"] for node in vector["graph"]["nodes"]}:
         text = re.sub(rf'"{name}"', f'"{name}_{number}"', text)
@@ -95,7 +96,8 @@ BFC = [
 
 
 def others() -> list[Json]:
-    """The suite's, changed in what must not matter, or refused."""
+    """The vectors of the suite, with irrelevant changes, or changes that must be
+    refused."""
     pools = own("inductor_memory_planning_pools")
     for vector in pools[:3]:
         vector["blocks"] = [{**block, "device": "cpu"} for block in vector["blocks"]]
@@ -114,7 +116,7 @@ def others() -> list[Json]:
 
 
 def empty_pool() -> Json:
-    """Nothing is in the only storage, which has no address."""
+    """A vector whose only storage is empty and has no address."""
     vector = own("graph_runtime_setup_storage")[0]
     attributes = vector["graph_json"]["attrs"]
     attributes["shape"][1] = [[0] for _ in attributes["shape"][1]]
@@ -128,7 +130,7 @@ def empty_pool() -> Json:
 
 
 def run(folder: Path, vectors: list[Json]) -> Mapping[str, int]:
-    """How many tests passed, failed, were skipped."""
+    """The numbers of tests that passed, failed, and were skipped."""
     folder.mkdir()
     for number, vector in enumerate(vectors):
         vector["name"] = f"held_back_{number}"

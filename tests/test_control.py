@@ -1,4 +1,4 @@
-"""Numbers, loops and branches between operations on memrefs, in the executor."""
+"""Scalars, loops and branches between operations on memrefs, in the executor."""
 
 import numpy as np
 import pytest

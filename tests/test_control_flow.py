@@ -1,4 +1,4 @@
-"""The graph of a function's steps, and where its memrefs go."""
+"""The control flow graph of a function's steps, and the flow of its memrefs."""
 
 import pytest
 import unchanged_ir
@@ -10,7 +10,7 @@ M = "memref<8xf32>"
 
 
 def function(*lines: str) -> FuncOp:
-    """The last line is followed by a return, unless it is one."""
+    """A function of these lines, with a return at the end."""
     end = [] if lines[-1].startswith("func.return") else ["func.return"]
     head = f"func.func @f(%n: index, %p: i1, %x: {M}, %y: {M}) {{"
     return unchanged_ir.function("\n".join((head, *lines, *end, "}")))

@@ -1,4 +1,4 @@
-"""convert-stablehlo-to-tgraph: the values are JAX's, and what it leaves is level 1."""
+"""convert-stablehlo-to-tgraph: values are JAX's, and the output is level 1."""
 
 # Programs are lambdas, and `jax` is whatever importorskip gives.
 # pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false

@@ -1,7 +1,7 @@
-"""Level 4: what MLIR compiles has the values of the reference, for every operation.
+"""Level 4: for every operation, MLIR's compiled code computes the reference's values.
 
-The cases are those of `test_kernels.py`: collected, put into one program for many, and
-compiled once.
+The cases are those of `test_kernels.py`. Many of them are collected into one program
+and compiled together.
 """
 
 from collections.abc import Sequence
@@ -53,7 +53,7 @@ pytestmark = needs_mlir
 
 
 class Program:
-    """Operations one after the other, each on arguments of its own."""
+    """A sequence of operations, each with separate arguments."""
 
     def __init__(self) -> None:
         self.block = Block()
@@ -74,7 +74,7 @@ class Program:
         self.results += 1
 
     def add(self, case: Case, overwritten: int | None = None) -> None:
-        """Appends an operation, whose result takes over an input if asked to."""
+        """Appends an operation; its result overwrites the input `overwritten`."""
         op = case.operation(on_memrefs=True)
         operands = [
             self.argument(value.type, x)
@@ -107,7 +107,7 @@ class Program:
 def check_cases(
     chosen: Sequence[Case], tools: Tools | None = None, named: bool = False
 ) -> ModuleOp:
-    """Returns the module of level 4."""
+    """Compares all cases with the reference; returns the level 4 module."""
     program = Program()
     wanted: list[Array] = []
     for case in chosen:

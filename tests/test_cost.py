@@ -1,4 +1,4 @@
-"""What operations cost, counted by hand."""
+"""The cost model of operations, compared with counts by hand."""
 
 import pytest
 from hypothesis import given
@@ -481,7 +481,7 @@ def test_a_loop_costs_its_iterations_on_every_level(trips: int) -> None:
 
 
 def parallel(end: str) -> str:
-    """Over 3 iterations and some more."""
+    """A parallel loop over 3 iterations and a remainder."""
     types = ", ".join(6 * ["index"])
     return f"""
       "scf.parallel"(%2, %2, %9, {end}, %3, %2) <{{

@@ -1,6 +1,6 @@
-"""Deadlines: searches end with what they have, within the time that they were given.
+"""Searches respect their deadlines and return the best result found so far.
 
-The clock is that of the processor's time for this process, whatever else runs.
+Deadlines count this process's CPU time, so other processes do not matter.
 """
 
 import gc
@@ -41,7 +41,7 @@ def own_clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def hard_graph(count: int = 400) -> TaskGraph:
-    """Wide enough for searches to take as long as they may."""
+    """A graph so wide that searches take all their time."""
     random = Random(2)
     tasks: list[Task] = []
     for index in range(count):

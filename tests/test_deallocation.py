@@ -1,4 +1,4 @@
-"""Programs after MLIR's own deallocation: their buffers are planned."""
+"""Programs after MLIR's own deallocation passes: their buffers are planned."""
 
 import subprocess
 
@@ -46,7 +46,7 @@ def planned(text: str) -> ModuleOp:
 def shapes(
     module: ModuleOp, op_type: type[memref.AllocOp | memref.ViewOp]
 ) -> list[str]:
-    """The types of what such operations make."""
+    """The types of the results of all operations of a class."""
     ops = (op for op in module.walk() if isinstance(op, op_type))
     return [str(op.results[0].type) for op in ops]
 

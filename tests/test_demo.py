@@ -1,4 +1,4 @@
-"""`dev.py demo`: what a newcomer sees first, without any extra."""
+"""`dev.py demo`, the first command of a newcomer, works without extras."""
 
 import subprocess
 import sys

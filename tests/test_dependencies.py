@@ -1,7 +1,7 @@
-"""Which operations wait for which: by values, and by the memory that they access.
+"""Which operations wait for which: because of values, or of memory that both access.
 
 Each line of a body is an operation; `0<2` says that operation 2 waits for operation 0.
-Of versions of a memory, only the last counts: the others follow.
+Among versions of a memory, only the last one counts: it implies the others.
 """
 
 import pytest

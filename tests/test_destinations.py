@@ -1,5 +1,6 @@
-"""Operations of other dialects on tensors, in destination style: linalg's, and one with
-our traits. Their order, their bytes, and the values of random programs."""
+"""Destination-style operations of other dialects on tensors: linalg, and a dialect with
+tensorplan's traits. Tests check order, bytes, and values of random programs.
+"""
 
 from collections.abc import Sequence
 from typing import Any, cast
@@ -67,8 +68,8 @@ def after(text: str, *passes: ModulePass) -> ModuleOp:
 
 
 def scheduled(*lines: str) -> tuple[MemoryGraph, Sequence[str]]:
-    """What a function of these operations stores once it is scheduled; the names of its
-    values in order."""
+    """The memory graph of a function of these operations after scheduling, and the
+    names of its values in order."""
     text = (
         f"func.func @main(%a: {WIDE}, %n: f32) -> ({T}, {T}, f32) {{\n"
         f"  %w = tensor.empty() : {WIDE}\n  %s = tensor.empty() : {T}\n"
@@ -180,7 +181,7 @@ Choice = tuple[
 
 
 def program(choices: Sequence[Choice], given: Array) -> tuple[str, Sequence[Array]]:
-    """A function of these operations, and what it returns for an argument."""
+    """A function of these operations, and its results for the argument `given`."""
     lines: list[str] = []
     values = [given]
     for number, (kind, *operands) in enumerate(choices, 1):
@@ -219,7 +220,7 @@ def program(choices: Sequence[Choice], given: Array) -> tuple[str, Sequence[Arra
 
 
 def computed(module: ModuleOp, given: Array) -> Sequence[Array]:
-    """What a function on memrefs leaves in its results. New memory holds NaN."""
+    """The results of a function on memrefs. New memory is filled with NaN."""
     [function] = module.ops
     assert isinstance(function, FuncOp)
     first, number, *results = function.args

@@ -1,6 +1,7 @@
-"""dev.py says what there is, and what it runs is there; its installations are whole.
+"""dev.py lists its commands, the commands that it runs exist, and its installations are
+complete.
 
-It makes an environment only in the CI.
+The tests create an environment only in CI.
 """
 
 import importlib.util
@@ -85,7 +86,7 @@ def test_the_oldest_are_those_of_the_project():
 
 @pytest.fixture
 def dev(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """dev.py in a checkout of its own, whose environment is empty."""
+    """dev.py in a separate checkout with an empty environment."""
     for name in ("dev.py", "pyproject.toml"):
         shutil.copy(ROOT / name, tmp_path)
     module = load(tmp_path / "dev.py")

@@ -37,7 +37,7 @@ DEVICES = ("cpu:0", "cpu:1", "cpu:2")
 GROUPS = ("first=cpu:0", "second=cpu:1", "third=cpu:2")
 
 placements = st.lists(st.sampled_from([None, None, *DEVICES]), min_size=1, max_size=40)
-"""A device, or none, for one operation after the other; repeated as needed."""
+"""A device or None for each operation, repeated cyclically."""
 
 
 def body(module: ModuleOp) -> Block:
@@ -76,7 +76,8 @@ def run(module: ModuleOp, *passes: ModulePass) -> ModuleOp:
 
 
 def assert_sound(module: ModuleOp) -> None:
-    """All is placed; one copy for a value and target, after it, and none back."""
+    """Asserts that everything is placed, with one copy for each value and target,
+    directly after the value, and no copies back."""
     block = body(module)
     for value in (*block.args, *(r for op in block.ops for r in op.results)):
         assert device_of(value.type) if is_tensor(value.type) else True

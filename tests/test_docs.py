@@ -1,4 +1,4 @@
-"""The documentation does what it says: its commands, programs, links and references.
+"""The documentation is true: its commands, programs, links and references work.
 
 README.md, CONTRIBUTING.md and every page in docs/ are run (support/documentation.py).
 """
@@ -53,7 +53,7 @@ def is_run(page: Path, *, slow: bool = False) -> bool:
 
 @pytest.fixture(autouse=True)
 def strategies_stay() -> Iterator[None]:
-    """What a page registers is gone after it."""
+    """Removes strategies that a page registers."""
     before = dict(STRATEGIES)
     yield
     STRATEGIES.clear()
@@ -188,7 +188,7 @@ def without_code(page: Path) -> str:
 
 
 def anchors(page: Path) -> set[str]:
-    """What GitHub and MyST call the headings."""
+    """The anchors that GitHub and MyST give the headings of a page."""
     found: list[str] = []
     for title in re.findall(r"^#+ (.+)$", without_code(page), re.M):
         plain = re.sub(r"\\(.)", r"\1", re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", title))

@@ -1,4 +1,4 @@
-"""Orders of blocks: as xDSL says, which takes longer to."""
+"""Dominance of blocks, compared with xDSL's slower analysis."""
 
 from random import Random
 
@@ -11,7 +11,7 @@ from tensorplan.dialects.dominance import Dominance, in_order
 
 
 def graph(random: Random, count: int) -> Region:
-    """Blocks that each lead to some of them."""
+    """Blocks with random successors."""
     blocks = [Block() for _ in range(count)]
     for block in blocks:
         chosen = random.choices(blocks, k=random.randrange(3))

@@ -1,4 +1,4 @@
-"""Copies that go on in the next iteration: the same bytes, in two slots."""
+"""Copies that overlap the next iteration: equal bytes, in two slots."""
 
 from random import Random
 
@@ -87,7 +87,7 @@ def test_where_there_is_room_for_two() -> None:
 
 
 def is_early(start: memref.DmaStartOp) -> bool:
-    """Whether an iteration starts it for the next one."""
+    """Whether an iteration starts this transfer for the next one."""
     loop = start.parent_op()
     return isinstance(loop, scf.ForOp) and bool(loop.iter_args)
 
@@ -237,7 +237,8 @@ def counted(name: str) -> ModuleOp:
 
 
 def bytes_of(module: ModuleOp, is_late: bool = False) -> list[dict[int, list[object]]]:
-    """What is in the arguments after as many iterations as each of the bounds say."""
+    """The final contents of the arguments, for each of several numbers of
+    iterations."""
     return [
         run_memrefs(
             function_of(module), 0, 10**5, is_late, {"lo": low, "n": high, "by": by}
@@ -358,7 +359,7 @@ def test_a_wait_for_a_copy_out_that_is_missing_is_told(
 
 
 def loops_of_copies(random: Random) -> str:
-    """Loops within loops, whose iterations copy parts to buffers and from them."""
+    """Nested loops whose iterations copy parts into buffers and back."""
     names = iter(f"n{number}" for number in range(1000))
     sources = ["x", "w"]
 
@@ -399,8 +400,8 @@ def loops_of_copies(random: Random) -> str:
 
 
 def assert_same_bytes(random: Random) -> int:
-    """The values of a random program, with copies at the start or at the wait; how many
-    copies loops start early."""
+    """Compares a random program with copies at the start and at the wait; returns the
+    number of copies that loops start early."""
     module = on(loops_of_copies(random), TILE * random.randrange(6, 12))
     hidden = run(module, PlanOverlapCopies())
     before = run_memrefs(function_of(module), 0, 10**5)
@@ -465,7 +466,7 @@ def test_random_loops(random: Random) -> None:
 
 
 def nest(depth: int) -> str:
-    """Loops one in another, each of which copies a tile for itself, too."""
+    """Nested loops, each of which also copies a tile."""
     text = BODY
     for at in range(depth):
         i = f"%i{at}"

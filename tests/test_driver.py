@@ -1,4 +1,4 @@
-"""The driver: pipelines are taken apart, and what passes leave is checked."""
+"""The driver: it flattens pipelines, and checks the output of passes."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -265,7 +265,8 @@ func.func @f(%a: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<4xf32> {
 
 
 def _break(what: str, func: FuncOp) -> None:
-    """Leaves one operation invalid, by a change to it or to one around or within."""
+    """Makes one operation invalid, by a change to it, its parent or a nested
+    operation."""
     negate, fusion, reverse, end = func.body.block.ops
     add, absolute, inner_end = fusion.regions[0].block.ops
     match what:
@@ -332,7 +333,7 @@ def test_a_pass_that_breaks_one_operation_is_caught(what: str) -> None:
 
 
 def _plant(op: Operation) -> Iterator[None]:
-    """Plants one fault after the other in an operation; each is undone by the next."""
+    """Plants faults in an operation, one at a time, and undoes each before the next."""
     for named in (op.properties, op.attributes):
         for name, value in list(named.items()):
             del named[name]

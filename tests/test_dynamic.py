@@ -1,4 +1,4 @@
-"""Symbolic sizes: JAX's values in every mode, arenas next to those of exact plans."""
+"""Symbolic sizes: JAX's values in every mode, and arenas close to exact plans."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -129,7 +129,7 @@ def _expect(
 
 @cache
 def made(case: str) -> tuple[Callable[..., Any], list[Any]]:
-    """The same function each time, which JAX compiles once for each size."""
+    """A cached function, so that JAX compiles it once for each size."""
     return CASES[case]()
 
 
@@ -375,7 +375,7 @@ func.func @main(
   func.return
 }
 """
-"""Right up to n = 64; then %a reaches into %b."""
+"""Sound up to n = 64; for larger n, %a overlaps %b."""
 
 
 def test_a_planted_overlap_is_found_when_it_matters(caplog: pytest.LogCaptureFixture):

@@ -1,7 +1,7 @@
-"""Edge cases of what frontends read, against JAX, SciPy, NumPy and ml_dtypes.
+"""Edge cases of imported programs, compared with JAX, SciPy, NumPy and ml_dtypes.
 
-Each program has many functions of one type of elements. Its arguments have no elements,
-or zeros of both signs, denormals, the largest numbers, infinities, and NaN.
+Each program has many functions of one element type. Its arguments have no elements, or
+zeros of both signs, denormals, the largest numbers, infinities, and NaN.
 """
 
 import math
@@ -26,7 +26,7 @@ Functions = Mapping[str, Callable[..., Any]]
 
 
 def computed(functions: Functions, *arrays: Array) -> list[Array]:
-    """Of one program, planned and compiled."""
+    """The results of one program of all functions, planned and compiled."""
     with jax.enable_x64(True):
         model = tensorplan.from_jax(
             lambda *xs: [function(*xs) for function in functions.values()], *arrays
@@ -51,7 +51,7 @@ def check(functions: Functions, want: list[Array], *arrays: Array, rtol: float) 
 
 
 def _are_close(x: Array, y: Array, rtol: float) -> Array:
-    """Complex numbers by their parts, relative to their size."""
+    """Compares complex numbers by their parts, relative to their magnitude."""
     assert (x.dtype, x.shape) == (y.dtype, y.shape)
     if not rtol:
         return (x == y) | ((x != x) & (y != y))
@@ -67,7 +67,7 @@ def _are_close(x: Array, y: Array, rtol: float) -> Array:
 
 
 def _log_gamma(x: float) -> float:
-    """SciPy's of the least numbers is infinite."""
+    """The log gamma of `x`. (SciPy's is infinite for the smallest numbers.)"""
     try:
         return math.lgamma(x)
     except (OverflowError, ValueError):  # the latter at a pole

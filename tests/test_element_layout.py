@@ -1,4 +1,4 @@
-"""Elements have the sizes and alignments of LLVM, to which memrefs are lowered."""
+"""Elements have the sizes and alignments that LLVM gives to lowered memrefs."""
 
 import subprocess
 
@@ -15,7 +15,7 @@ from tensorplan.dialects.tgraph.base import element_alignment, element_bytes
 from tensorplan.passes.plan.memory import PlanMemory
 
 X86_64 = "e-m:e-i64:64-i128:128-f80:128-n8:16:32:64-S128"
-"""LLVM's data layout there."""
+"""LLVM's data layout of x86-64."""
 
 IN_LLVM = {  # each element type, and what MLIR lowers it to
     **{f"i{n}": f"i{n}" for n in (1, 7, 8, 17, 24, 32, 33, 40, 48, 64, 65, 128, 257)},
@@ -43,7 +43,7 @@ def type_of(text: str) -> Attribute:
 
 
 def native_output(text: str, result: str, *passes: str) -> str:
-    """What a program in MLIR prints."""
+    """The output of an MLIR program that runs natively."""
     tools = TOOLS[0]
     lowered = subprocess.run(
         [tools.opt, *passes], input=text, capture_output=True, text=True, check=True
@@ -53,7 +53,7 @@ def native_output(text: str, result: str, *passes: str) -> str:
 
 
 def address(base: str, type: str, *indices: int) -> str:
-    """The offset of a part of a type that LLVM lays out."""
+    """Lines that print the offset of a part of a type in LLVM's layout."""
     at = ", ".join(map(str, indices))
     return f"""
       %p{base} = llvm.getelementptr %null[{at}] : (!llvm.ptr) -> !llvm.ptr, {type}

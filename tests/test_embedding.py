@@ -1,4 +1,4 @@
-"""Operations of a dialect of other people: views, destinations, results in place."""
+"""Operations of another dialect: views, destinations, and in-place results."""
 
 from typing import ClassVar
 
@@ -68,7 +68,7 @@ class ReversedOp(IRDLOperation):
 
 @irdl_op_definition
 class ScanOp(IRDLOperation):
-    """Running sums: each element is made of several."""
+    """Prefix sums: each element depends on several elements."""
 
     name = "npu.scan"
     T: ClassVar = base(MemRefType)
@@ -92,7 +92,7 @@ class AddOp(IRDLOperation):
 
 @irdl_op_definition
 class OddOp(IRDLOperation):
-    """Says nothing about memory."""
+    """An operation without any memory traits."""
 
     name = "npu.odd"
     source = operand_def(base(MemRefType))
@@ -210,7 +210,7 @@ def test_results_take_over_what_the_trait_allows():
 
 @st.composite
 def programs(draw: st.DrawFn) -> str:
-    """Operations on buffers that were written before, or on views of these."""
+    """Programs whose operations read written buffers, or views of these."""
     lines: list[str] = []
     live = ["%a"]
     for n in range(draw(st.integers(1, 10))):
@@ -237,7 +237,7 @@ def programs(draw: st.DrawFn) -> str:
 
 
 def run(module: ModuleOp) -> np.ndarray:
-    """What the function leaves in %r; every read of a freed memory raises KeyError."""
+    """The final contents of %r. Reads of freed memory raise KeyError."""
     (func,) = (op for op in module.walk() if isinstance(op, FuncOp))
     memory: dict[SSAValue, np.ndarray] = {
         arg: np.arange(16, dtype=np.float32) % 5 for arg in func.body.block.args

@@ -1,4 +1,4 @@
-"""`canonicalize` exchanges the operands of products whose result is transposed."""
+"""`canonicalize` swaps the operands of a product whose result is transposed."""
 
 from itertools import permutations
 

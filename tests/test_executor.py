@@ -113,7 +113,7 @@ def test_no_step_is_made_again_for_arguments_in_new_memory(
 
 
 class Interface:
-    """Only `__array_interface__`."""
+    """An object with `__array_interface__` only."""
 
     def __init__(self, array: Array):
         self.array = array  # keeps the memory

@@ -1,5 +1,6 @@
-"""ExecuTorch's memory planning pass with our planner: on specs as it gives them, and,
-where it is installed, on its own programs."""
+"""ExecuTorch's memory planning pass with our planner: on specs in ExecuTorch's format,
+and on its own programs if it is installed.
+"""
 
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -15,7 +16,7 @@ GRAPH = Object(graph=Object(nodes=[]))
 
 @dataclass(eq=False)
 class Spec:
-    """What the planner reads and writes of a `TensorSpec`."""
+    """The attributes of a `TensorSpec` that the planner reads and writes."""
 
     size: int
     lifetime: list[int]
@@ -65,7 +66,7 @@ class BankPlacementError(Exception):
 
 @pytest.fixture(autouse=True)
 def modules(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The two things that come from ExecuTorch."""
+    """Fakes of the two names that the planner imports from ExecuTorch."""
     there = Object(
         get_node_tensor_specs=lambda node: node.specs,
         BankPlacementError=BankPlacementError,
@@ -75,7 +76,7 @@ def modules(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def check_apart(specs: list[Spec]) -> None:
-    """The lifetimes include their last step."""
+    """Asserts that specs are disjoint. Lifetimes include their last step."""
     for a, b in combinations(specs, 2):
         if a.mem_id == b.mem_id and a.lifetime[0] <= b.lifetime[1]:
             assert b.lifetime[0] > a.lifetime[1] or (
@@ -123,7 +124,7 @@ def test_storage_bases_that_do_not_fit(base: Spec, message: str) -> None:
 
 
 def branch(*specs: Spec) -> Any:
-    """A branch, planned on its own."""
+    """A branch, which is planned separately."""
     sizes = plan(16, specs, GRAPH)
     nodes = [Object(specs=list(specs), all_input_nodes=[])]
     return Object(graph=Object(nodes=nodes), meta={"non_const_buffer_sizes": sizes})

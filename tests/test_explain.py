@@ -1,5 +1,6 @@
-"""`explain`: what it says of programs whose peaks are known, and that what it says
-would help does help when it is done."""
+"""`explain`: its statements about programs with known peaks are right, and what it
+suggests lowers the peak.
+"""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""The field's planners: on small problems, the offsets that their rules give."""
+"""Planners of the field: on small problems, they return the offsets of their rules."""
 
 from random import Random
 
@@ -229,4 +229,4 @@ HARD = Problem(
         )
     ]
 )
-"""Largest first does not reach the lower bound."""
+"""A problem on which largest-first misses the lower bound."""

@@ -1,4 +1,4 @@
-"""`tgraph-fit`: what fits in the least time is kept, whatever was asked before."""
+"""`tgraph-fit` chooses the fastest version that fits, whatever was asked before."""
 
 import re
 from pathlib import Path
@@ -77,7 +77,8 @@ def test_loops_have_the_largest_tiles_that_the_budget_allows() -> None:
 
 
 def network(random: Random) -> str:
-    """Layers by rows, each of one of the last values; perhaps a sum or its gradient."""
+    """Random layers on rows, each of a recent value; possibly a sum, or its
+    gradient."""
     rows, first = random.choice([4, 16, 32]), random.choice([8, 32])
     values, weights, lines = [("%x", first)], list[str](), list[str]()
 
@@ -113,7 +114,8 @@ def network(random: Random) -> str:
 
 
 def least_is_the_same(text: str) -> None:
-    """Just the budgets below the least are missed, and for all of them it is named."""
+    """Asserts that exactly the budgets below the minimum are missed, and that their
+    errors name the minimum."""
     passes, context = PlanPipeline(budget=1).passes(), tensorplan.context()
     at, fit = next((i, p) for i, p in enumerate(passes) if isinstance(p, TGraphFit))
     module = parse(text)

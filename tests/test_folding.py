@@ -1,6 +1,6 @@
-"""`canonicalize` on elementwise operations: the same bits as without it.
+"""`canonicalize` on elementwise operations preserves all bits.
 
-Not rule by rule: all operations, with all numbers that are special to some.
+The tests do not follow rules: they apply all operations to all special numbers.
 """
 
 from itertools import pairwise, product
@@ -34,7 +34,7 @@ pytest.importorskip("ml_dtypes")
 
 
 def special(dtype: DType) -> Array:
-    """Numbers with which some operation has a result of its own."""
+    """Numbers that are special to some operation."""
     if dtype.kind == "b":
         return np.array([False, True])
     if is_float(dtype):
@@ -65,7 +65,7 @@ class Program:
         ]
 
     def check(self, ulps: int = 0) -> None:
-        """Canonicalized, it has the same bits as results, or nearly."""
+        """Asserts that canonicalization preserves the results, up to `ulps`."""
         self.block.add_op(ReturnOp(*self.results))
         types = [value.type for value in self.results]
         main = FuncOp("main", FunctionType.from_lists([self.type], types))

@@ -1,4 +1,4 @@
-"""Plans of other compilers: what is read, what is proved, and what is refuted."""
+"""Plans of other compilers: which are read, which proved, and which refuted."""
 
 import json
 import pickle
@@ -48,7 +48,7 @@ VALUE = re.compile(r" value: <\d+ (\S+) .*@\d+> (\(size=(\d+),offset=(\d+)\))")
 
 
 def texts(program: str) -> tuple[str, str, str]:
-    """HLO, buffer assignment and live ranges."""
+    """The texts of HLO, buffer assignment and live ranges of a program."""
     folder = FOLDER if (FOLDER / f"jit_{program}.txt").exists() else GPU
     stem = folder / f"jit_{program}"
     ends = ("", "-buffer-assignment", "-live-range")
@@ -81,7 +81,8 @@ def test_the_fault_of_issue_49176_is_in_the_dump() -> None:
 
 
 def live_ranges(text: str) -> dict[str, tuple[int, int]]:
-    """XLA's own: from the step that writes a value to the last one that reads it."""
+    """XLA's live ranges: from the step that writes a value to the last one that reads
+    it."""
     found = re.findall(r"^    (\S+?)(\{[\d,]*\}):(\d+)-(\d+)$", text, re.MULTILINE)
     return {
         name + (index if index != "{}" else ""): (int(begin), int(end))
@@ -129,7 +130,7 @@ def test_each_planted_overlap_is_found(program: str, least: int) -> None:
 
 
 def assignment_mates(assignment: str, name: str) -> Sequence[str]:
-    """The values that have exactly a value's bytes already."""
+    """The values that already have exactly the bytes of the value `name`."""
     rows = [
         (memory, match[2], match[1])
         for memory in re.split(r"^allocation ", assignment, flags=re.MULTILINE)[1:]
@@ -337,7 +338,7 @@ def test_pictures_of_what_is_not_refuted_have_no_overlaps(program: str) -> None:
 
 
 def snapshot(*events: tuple[str, int, int], blocks: Sequence[object] = ()) -> bytes:
-    """Of one device with one segment of 256 bytes at address 1024."""
+    """A snapshot of one device with one segment of 256 bytes at address 1024."""
     stack = [
         {"filename": "/x/site-packages/torch/nn/linear.py", "name": "f", "line": 1},
         {"filename": "train.py", "name": "forward", "line": 7},
@@ -479,7 +480,7 @@ TFLITE = FOLDER.parent / "litert" / "net.tflite"
 
 
 def inductor_code(folder: Path, old: str = "", new: str = "") -> Path:
-    """What Inductor of PyTorch 2.13 wrote for such a module, with pools."""
+    """The code that Inductor of PyTorch 2.13 wrote for such a module, with pools."""
     text = (FOLDER.parent / "inductor" / "net.txt").read_text()
     assert old in text
     path = folder / "net.output_code.py"

@@ -1,4 +1,4 @@
-"""Uses of memory after it is freed: errors if they are sure, remarks if on one path."""
+"""Uses of freed memory: errors if certain, remarks if on one path only."""
 
 import re
 from random import Random

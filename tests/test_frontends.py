@@ -1,4 +1,4 @@
-"""Reading: forms told apart, places, constants bit by bit, errors."""
+"""Frontends: formats are recognized, locations kept, constants exact, errors clear."""
 
 import math
 import sys
@@ -236,7 +236,8 @@ def level_0(data: str | bytes) -> ModuleOp:
 
 
 def shown(module: ModuleOp) -> str:
-    """The text, with `%0, %1, ...` for all values, without functions' attributes."""
+    """The text of a module with values `%0, %1, ...`, without attributes of
+    functions."""
     for op in module.walk():
         op.properties.pop("arg_attrs", None)
         op.properties.pop("res_attrs", None)

@@ -1,4 +1,4 @@
-"""`frontier`: each point is the plan that its budget makes, on a curve that falls."""
+"""`frontier`: each point is the plan of its budget, on a decreasing curve."""
 
 import json
 import subprocess
@@ -25,7 +25,7 @@ DOT += "rhs_contracting_dimensions = array<i64: 0>"
 
 
 def chain(layers: int) -> str:
-    """A network's loss and the gradient by its input: each layer's values are kept."""
+    """A loss and the gradient of its input; the values of each layer are saved."""
     matrix = "tensor<64x64xf32>"
     lines = [f"func.func @main(%x: {matrix}, %w: {matrix}) -> {matrix} {{"]
     lines += [f"  %h0 = tgraph.abs %x : {matrix}"]

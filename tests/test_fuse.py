@@ -1,4 +1,4 @@
-"""tgraph-fuse and the kernels of groups: values, bytes, the forms that are found."""
+"""tgraph-fuse and kernels of groups: values, bytes, and the forms of groups."""
 
 from collections.abc import Sequence, Set
 from pathlib import Path

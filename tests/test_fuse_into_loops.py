@@ -1,4 +1,4 @@
-"""tgraph-fuse-into-loops: values, bytes, and what is left alone."""
+"""tgraph-fuse-into-loops: values, bytes, and operations that are left alone."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -41,7 +41,7 @@ READ = TEXT.replace(f"  {END}", f"{ROW}  {END}").replace(
 
 
 def after(text: str) -> ModuleOp:
-    """The module after the pass, with its values compared."""
+    """Runs the pass, compares values, and returns the module."""
     module = parse(text)
     changed = run(module, TGraphFuseIntoLoops())
     arrays = inputs(module)
@@ -95,7 +95,7 @@ def test_left_alone(old: str, new: str) -> None:
 def rows_of_a_scan(
     rows: Sequence[Any], length: int, unroll: int, reverse: bool
 ) -> tuple[ModuleOp, ModuleOp]:
-    """A scan of which these are read, before and after the pass."""
+    """A scan with the given readers, before and after the pass."""
 
     def read(x: Any, w: Any) -> Any:
         def step(h: Any, _: None) -> Any:

@@ -1,4 +1,4 @@
-"""tgraph-fuse-updates-into-scan: values bit for bit, bytes, and what is left alone."""
+"""tgraph-fuse-updates-into-scan: equal bits, bytes, and loops left alone."""
 
 import re
 from pathlib import Path
@@ -38,13 +38,13 @@ def total(name: str, value: str) -> str:
 
 
 def scaled(value: str) -> str:
-    """The rate, which follows from all elements of a tensor."""
+    """A learning rate that depends on all elements of a tensor."""
     by = "  %lr1 = tgraph.multiply %lr, %sum : tensor<f32>\n"
     return total("sum", value) + by + RATE + "1"
 
 
 def after(text: str) -> ModuleOp:
-    """The module after the pass, with its values compared."""
+    """Runs the pass, compares values, and returns the module."""
     module = parse(text)
     changed = run(module, TGraphFuseUpdatesIntoScan())
     arrays = inputs(module)

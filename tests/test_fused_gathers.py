@@ -1,4 +1,4 @@
-"""Groups that read elements where indices say: gathers of which nothing is stored."""
+"""Groups that read elements at indices: fused gathers store no result."""
 
 import numpy as np
 import pytest
@@ -14,8 +14,8 @@ from tensorplan.runtime.backends.mlir.executable import Tools
 from tensorplan.runtime.executor import Executable
 
 Case = tuple[str, str, str, str, str]
-"""The types of the operand, the indices and the result, what the gather is, and the
-dimensions that are reduced, if any are."""
+"""The types of the operand, the indices and the result; the attributes of the gather;
+and the reduced dimensions, if any."""
 
 
 def how(offset: str, collapsed: str, map: str, dim: int, sizes: str, more: str = ""):
@@ -122,7 +122,7 @@ func.func @main(%x: tensor<{x}>, %i: tensor<{i}>, %z: tensor<{y}>)
 
 
 def arguments(name: str) -> list[np.ndarray]:
-    """Indices also lie outside of what they are for: they are clamped."""
+    """Random arguments, with indices out of bounds, which are clamped."""
     x, i, z = inputs(parse(program(name)))
     info = np.iinfo(i.dtype)
     rng = np.random.default_rng(0)

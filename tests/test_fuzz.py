@@ -1,7 +1,7 @@
-"""A slice of the fuzz suite (tests/fuzz), the same in every run, and what it has found.
+"""A reproducible part of the fuzz suite (tests/fuzz), and regressions that it found.
 
-`fuzz/regressions/` has an input for each bug that was found, named by its target; text
-says in its first line what the cause was, `passes-...` also which passes it took.
+`fuzz/regressions/` has an input for each bug, named by its target. The first line of a
+text says what the cause was, and in `passes-...` also which passes ran.
 """
 
 import os

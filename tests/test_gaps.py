@@ -1,4 +1,4 @@
-"""Gaps between placed buffers: those that a search through all of them finds."""
+"""Gaps between placed buffers, compared with a search through all gaps."""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ CHOICES = (LOWEST, SMALLEST, TOPMOST)
 
 @st.composite
 def any_buffers(draw: st.DrawFn) -> list[Buffer]:
-    """With gaps and alignments, in the order in which they are placed."""
+    """Buffers with gaps and alignments, in the order of placement."""
     buffers: list[Buffer] = []
     for i in range(draw(st.integers(1, 25))):
         start = draw(st.integers(0, 20))
@@ -34,7 +34,7 @@ def any_buffers(draw: st.DrawFn) -> list[Buffer]:
 
 
 def one_by_one(buffers: Sequence[Buffer], choice: int) -> list[int]:
-    """What `Gaps.place` has to find, by looking at all pairs of buffers."""
+    """The expected results of `Gaps.place`, from all pairs of buffers."""
     offsets: list[int] = []
     for buffer in buffers:
         taken = sorted(
@@ -51,7 +51,7 @@ def one_by_one(buffers: Sequence[Buffer], choice: int) -> list[int]:
 def _gaps(
     taken: Sequence[tuple[int, int]], buffer: Buffer
 ) -> Iterator[tuple[int, float]]:
-    """Offsets where the buffer fits, and the bytes that are free from there on."""
+    """The offsets where the buffer fits, and the free bytes from there on."""
     offset = 0
     for low, high in taken:
         if low - offset >= buffer.size:

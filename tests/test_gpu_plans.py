@@ -1,4 +1,4 @@
-"""What XLA does on a GPU: asynchronous operations, scratch memory, parallel kernels."""
+"""XLA's plans for GPUs: asynchronous operations, scratch memory, parallel kernels."""
 
 from collections.abc import Mapping
 
@@ -69,7 +69,8 @@ ENTRY %main (x: s32[16]) -> s32[16] {{
 
 
 def read(text: str, places: Mapping[str, int], sizes: Mapping[str, int] = {}) -> Audit:
-    """The values `places` of one memory; the argument and the host have their own."""
+    """The audit of a program with the values `places` in one memory. The argument and
+    the host have separate memories."""
     values = "".join(
         f" value: <1 {name} @0> (size={sizes.get(name, SIZE)},offset={at}): {A}\n"
         for name, at in places.items()

@@ -1,4 +1,4 @@
-"""`tgraph-gradient`: what it does around the rules; recomputing; training."""
+"""`tgraph-gradient`: refusals, remarks, rematerialization, and training."""
 
 import logging
 from pathlib import Path
@@ -117,7 +117,7 @@ func.func @main(%x: tensor<f64>, %y: tensor<f64>) -> tensor<f64> {
 
 
 def layers(count: int, marked: str = "") -> ModuleOp:
-    """Layers of a product and a chain of elementwise operations on 64 x 64."""
+    """Layers of a product and a chain of elementwise operations, at 64 x 64."""
     t, s = "tensor<64x64xf32>", "tensor<f32>"
     product = "lhs_contracting_dimensions = array<i64: 1>, " + (
         "rhs_contracting_dimensions = array<i64: 0>"

@@ -1,4 +1,4 @@
-"""The rules of `tgraph-gradient`: against central differences, and against JAX."""
+"""The rules of `tgraph-gradient`, compared with central differences and JAX."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -31,7 +31,8 @@ from tensorplan.passes.tgraph.gradients.site import RULES
 
 
 def check_differences(module: ModuleOp, arrays: Sequence[Array], count: int) -> None:
-    """The gradients of the first `count` results, in f64, along a random direction."""
+    """Checks gradients of the first `count` results in f64, along a random
+    direction."""
     rng = np.random.default_rng(1)
     differentiated = run(module, TGraphGradient(of=tuple(range(count))))
     slots = signature(module).inputs
@@ -312,7 +313,7 @@ PROGRAMS: dict[str, tuple[str, str]] = {
 
 
 def module_of(arguments: str, body: str) -> ModuleOp:
-    """A function that returns the sines of `%r`, so that second derivatives show."""
+    """A function that returns the sine of `%r`, so second derivatives are not zero."""
     *_, type = body.rsplit("-> " if "-> " in body.splitlines()[-1] else " : ", 1)
     return parse(
         f"func.func @main({arguments}) -> {type} {{\n{body}\n"

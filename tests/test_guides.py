@@ -1,4 +1,4 @@
-"""Where a package's docstring lists its modules, it names all, and no others."""
+"""A package's docstring that lists its modules names all of them, and no others."""
 
 import ast
 import re
@@ -15,7 +15,7 @@ FOLDERS = sorted(init.parent.name for init in ROOT.glob("*/__init__.py"))
 
 FILE = r"[\w*]+(?:\.py|/)"
 ENTRY = re.compile(rf"^{FILE}(?:, {FILE})*(?=  | *$)", re.M)
-"""At the start of a line of a guide: `name.py   what it is`."""
+"""The file names at the start of a line of a guide: `name.py   description`."""
 
 
 def guide(init: Path) -> str:
@@ -31,7 +31,8 @@ GUIDES = [
 
 
 def parts(package: Path) -> set[str]:
-    """Its modules and packages, but for passes, which `--list-passes` lists."""
+    """The modules and packages of `package`, except passes, which `--list-passes`
+    lists."""
     passes = [
         Path(getfile(get_pass())).resolve() for get_pass in get_all_passes().values()
     ]

@@ -1,6 +1,6 @@
-"""Buffers that loops and branches hand on: how many slots they get, and what they hold.
+"""Buffers that loops and branches forward: the number of slots, and their contents.
 
-Each program has buffers of 64 bytes: an arena of 128 bytes has two slots.
+Each program has buffers of 64 bytes, so an arena of 128 bytes has two slots.
 """
 
 import logging
@@ -32,7 +32,8 @@ def free(name: str) -> str:
 
 
 def step(source: str, target: str) -> str:
-    """What depends on how often it ran, and can't be computed in place."""
+    """An operation that can't run in place, and whose result depends on the trip
+    count."""
     return lines(each(source, target, read=TURN), add(target, "x", target))
 
 

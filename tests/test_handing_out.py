@@ -1,4 +1,4 @@
-"""Large results are handed out without a copy, and nothing changes them later."""
+"""Large results are returned without a copy, and later calls do not change them."""
 
 import gc
 from collections.abc import Callable
@@ -68,7 +68,7 @@ PARTS: dict[str, Callable[[Any], Any]] = {
 
 
 class _Shown:
-    """Shows an array's memory, and keeps it."""
+    """Exposes the memory of an array and keeps it alive."""
 
     def __init__(self, array: Array):
         self.array = array

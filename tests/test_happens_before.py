@@ -1,7 +1,7 @@
-"""Which operations plan-check takes to be surely over before which, on streams.
+"""Which operations on streams end before others start, according to plan-check.
 
-In each body, those with a stream count from 0, in their order. All other orderings than
-the listed ones must not follow: plan-check would let them share memory.
+In each body, operations with a stream are numbered in order. Orderings that are not
+listed must not follow, as plan-check would let their buffers share memory.
 """
 
 from itertools import combinations
@@ -14,7 +14,7 @@ from tensorplan.dialects.tgraph.base import STREAM
 
 M, BYTES = "memref<8xf32>", "memref<64xi8>"
 BUFFERS = ("b1", "b2")
-"""What counts as a memory of its own, whatever it is a view of."""
+"""Views that count as separate memories."""
 
 
 def on(stream: int) -> str:

@@ -1,4 +1,4 @@
-"""`tgraph-hoist-invariants` changes no value, and arenas grow by next to nothing."""
+"""`tgraph-hoist-invariants` preserves values and barely enlarges arenas."""
 
 import numpy as np
 import pytest
@@ -47,8 +47,8 @@ func.func @main(%a: M, %b: M, %x: M) -> M {{
 
 @st.composite
 def loops(draw: st.DrawFn) -> str:
-    """A loop that computes with what changes in each iteration and with what does
-    not."""
+    """A loop that computes with values that change in each iteration and with invariant
+    values."""
     values = ["%c", "%d", "%half", "%v0"]
     lines: list[str] = []
     for number in range(1, draw(st.integers(1, 8)) + 1):

@@ -1,4 +1,4 @@
-"""`tgraph-hoist-transposes` changes no value, and nothing is stored to be copied."""
+"""`tgraph-hoist-transposes` preserves values and stores no additional copy."""
 
 import numpy as np
 import pytest
@@ -38,8 +38,8 @@ def array(numbers: list[int]) -> str:
 
 @st.composite
 def transposes(draw: st.DrawFn) -> str:
-    """Operations of arguments, broadcasts, indices and numbers, perhaps reshaped, and
-    transposed."""
+    """Operations on arguments, broadcasts, indices and constants, possibly reshaped,
+    and transposed."""
     old = draw(st.lists(st.sampled_from([1, 2, 3, 4]), min_size=1, max_size=4))
     middle = list(old)
     if draw(st.booleans()):

@@ -1,4 +1,4 @@
-"""`canonicalize` on gathers and scatters at indices that count: the same values."""
+"""`canonicalize` preserves values of gathers and scatters at iota indices."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ ENTRIES = {
 
 
 def program(entries: list[str], shape: list[int], int: str, kind: str) -> str:
-    """A gather and a scatter of single elements at index vectors of some entries."""
+    """A gather and a scatter of single elements at index vectors with these entries."""
     dims = ", ".join(map(str, range(len(entries))))
     ones = ", ".join("1" for _ in entries)
     x = f"tensor<{'x'.join(map(str, shape))}xf32>"

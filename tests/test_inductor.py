@@ -1,5 +1,6 @@
-"""Our order as one of Inductor's: of nodes as it gives them, and, where PyTorch is
-installed, in what it compiles."""
+"""Our order in Inductor: on nodes in Inductor's format and, if PyTorch is installed, in
+programs that Inductor compiles.
+"""
 
 import sys
 from collections.abc import Sequence
@@ -27,7 +28,7 @@ class Buffer:
 
 @dataclass(eq=False)
 class Node:
-    """What is read of a `BaseSchedulerNode`."""
+    """The attributes of a `BaseSchedulerNode` that the order reads."""
 
     out: Buffer
     reads: Sequence["Node"] = ()
@@ -48,7 +49,7 @@ def two_branches() -> Sequence[Node]:
 
 @pytest.fixture
 def fakes(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """PyTorch's modules that are asked, with what they have."""
+    """Fakes of the modules of PyTorch that the order imports."""
 
     def reorder(nodes: Any, methods: Any = (list,)) -> Any:
         return [[node.out.name for node in method(nodes)] for method in methods]

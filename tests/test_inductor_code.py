@@ -1,5 +1,5 @@
-"""The reader of Inductor's code, with what PyTorch 2.11 wrote for an H200, and with
-small programs in the same form. That for CPUs is in `test_foreign_plans.py`, too.
+"""The reader of Inductor's code: on code of PyTorch 2.11 for an H200, and on small
+programs in the same form. `test_foreign_plans.py` also tests code for CPUs.
 """
 
 import ast
@@ -63,7 +63,8 @@ def test_code_for_a_gpu(
 
 
 def planted(text: str, steps: list[Step], kept: set[str]) -> Iterator[str]:
-    """Without a step whose results are used, and with two steps in the other order."""
+    """Yields the code without a step whose results are used, and with two steps
+    swapped."""
     lines = text.splitlines(keepends=True)
     used = kept | {value.name for step in steps for value in step.reads}
     places = [int(step.location.rpartition(":")[2]) - 1 for step in steps]

@@ -1,4 +1,4 @@
-"""tgraph-infer-shapes: what was erased comes back, whatever the operation."""
+"""tgraph-infer-shapes recovers erased types, for every operation."""
 
 import logging
 import random
@@ -62,7 +62,7 @@ def values(module: ModuleOp) -> list[SSAValue]:
 def erase(module: ModuleOp, change: Callable[[SSAValue], AnyTensor]) -> ModuleOp:
     """A copy in which each value has the type that `change` says.
 
-    A variable keeps its type, as what is read from and assigned to it.
+    Variables keep their types, as do values read from or assigned to them.
     """
     copy = module.clone()
     for value in values(copy):

@@ -1,4 +1,4 @@
-"""Simplification, scale folding and precomputing: values, and what they leave."""
+"""Passes for inference: simplified norms, folded scales, precomputed values."""
 
 from collections import Counter
 from functools import cache
@@ -61,7 +61,7 @@ def count(module: ModuleOp) -> Counter[str]:
 
 
 def arguments(module: ModuleOp, seed: int = 0) -> list[Array]:
-    """Positive numbers, for variances."""
+    """Random positive arguments, as some are variances."""
     rng = np.random.default_rng(seed)
     return [
         (np.abs(rng.standard_normal(i.shape)) * 0.5 + 0.1).astype(i.dtype)
@@ -72,7 +72,7 @@ def arguments(module: ModuleOp, seed: int = 0) -> list[Array]:
 def run_split(
     module: ModuleOp, split: ModuleOp, inputs: list[Array], *, planned: bool
 ) -> list[Array]:
-    """Runs `@precompute`, then `@main` with what is left and what came out."""
+    """Runs `@precompute`, then `@main` with the remaining arguments and its results."""
     functions = {f.sym_name.data: f for f, _ in tensor_functions(split)}
     names = [a.name_hint for a in main(module).body.block.args]
     by_name = dict(zip(names, inputs, strict=True))
@@ -100,7 +100,8 @@ def run_split(
 
 
 def check(text: str, *, kept: dict[str, int]) -> ModuleOp:
-    """The values stay, planned or not; `@main` keeps these numbers of operations."""
+    """Asserts that values stay equal, planned or not, and that `@main` keeps these
+    numbers of operations."""
     module = parse(text)
     inputs = arguments(module)
     want = run_reference(module, inputs)

@@ -33,7 +33,8 @@ PROCESSORS = {
     "AVX-512": (64, 32, False),
     "AVX-512 VNNI": (64, 32, True),
 }
-"""The bytes of a register, their number, and whether four products are added up."""
+"""Bytes of a register, number of registers, and whether an instruction adds up four
+products."""
 
 TYPES = list(product(("ui8", "i8"), repeat=2))
 
@@ -50,7 +51,7 @@ TYPES = list(product(("ui8", "i8"), repeat=2))
     ],
 )
 def processor(request: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kernels are made for such a processor."""
+    """Makes native code for such a processor."""
     size, count, has_four = PROCESSORS[request.param]
     monkeypatch.setattr(dot_products, "registers", lambda: (size, count))
     if has_four and not dot_products.adds_four.__wrapped__():
@@ -59,7 +60,7 @@ def processor(request: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def numbers(kind: str, shape: Sequence[int]) -> Any:
-    """The largest among them, so that sums in 16 bits would not do."""
+    """Random integers including the largest ones, whose sums exceed 16 bits."""
     info = np.iinfo(kind.replace("i", "int"))
     x = RNG.integers(info.min, info.max, shape, info.dtype, endpoint=True)
     x[RNG.random(shape) < 0.5] = info.max
@@ -84,7 +85,7 @@ def parsed(text: str, kinds: Any) -> Any:
 def computed(
     op: Any, inputs: Sequence[Any], out: Any, constant: bool, threads: int = 1
 ) -> Scratch:
-    """By native code; the scratch memory that it takes."""
+    """The result of native code, and the bytes of its scratch memory."""
     scratch = Scratch("cpu:0", threads)
     if constant:
         memory = inputs[1].base if inputs[1].base is not None else inputs[1]

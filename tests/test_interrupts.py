@@ -1,7 +1,7 @@
-"""Calls that are interrupted anywhere: the next are right, and callers' arrays stay.
+"""Calls interrupted at any point: later calls are right, callers' arrays are intact.
 
-Python runs the handlers of signals, such as what raises `KeyboardInterrupt`, where a
-function begins and after each call. A profile function is called there, too.
+Python runs signal handlers, which raise `KeyboardInterrupt`, at the start of functions
+and after calls. The tests use a profile function, which Python calls at these points.
 """
 
 import sys
@@ -62,14 +62,15 @@ def right(got: Sequence[Array], x: Array, y: Array, p: Array, v: Array) -> bool:
 
 
 def is_at_an_end(frame: FrameType | None) -> bool:
-    """Whether an object goes, of which Python ignores what is raised."""
+    """Whether an object is being deleted, during which Python ignores exceptions."""
     while frame and frame.f_code.co_name != "__del__":
         frame = frame.f_back
     return frame is not None
 
 
 def interrupted(call: Callable[[], object], number: int) -> bool:
-    """Whether a call is interrupted, at its event `number`, before it ends."""
+    """Interrupts a call at its event `number`; returns False if the call ends
+    before."""
     left = number
 
     def interrupt(frame: FrameType, event: str, argument: object) -> None:

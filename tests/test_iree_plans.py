@@ -1,4 +1,4 @@
-"""Plans of IREE: what is read from its dumps, what is proved, and what is refuted."""
+"""IREE's plans: what is read from its dumps, what is proved, and what is refuted."""
 
 import re
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ DISPATCH = re.compile(
 )
 AFTER = "IR Dump After"
 PLACE = re.compile(r" loc\(.*\)$", re.MULTILINE)
-"""Of an operation: most of the text, and of the time that it takes to read."""
+"""The location of an operation: most of the text and of the time to parse it."""
 
 
 def text_of(program: str) -> str:

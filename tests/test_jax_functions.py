@@ -1,4 +1,4 @@
-"""Public functions of JAX: some of those that the suite has, and its page."""
+"""Public functions of JAX: a sample of the suite, and its page."""
 
 import pytest
 

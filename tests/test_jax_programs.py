@@ -1,7 +1,8 @@
-"""Programs of many kinds from JAX: its values, in no more memory than XLA takes.
+"""JAX programs of many kinds: JAX's values, in no more memory than XLA needs.
 
-Nobody tuned a pass for these: transformers, mixtures of experts, generators, recurrent
-and graph networks, quantised ones, iterations, detection, second derivatives.
+No pass was tuned for these programs: transformers, mixtures of experts, generators,
+recurrent and graph networks, quantized networks, iterations, detection, and second
+derivatives.
 """
 
 # Programs are lambdas, and `jax` is whatever importorskip gives.
@@ -28,7 +29,7 @@ Tree: TypeAlias = Any
 RNG = np.random.default_rng(0)
 NHWC = ("NHWC", "HWIO", "NHWC")
 PROGRAMS: dict[str, tuple[Callable[..., Any], Sequence[Tree], Sequence[int]]] = {}
-"""The function, its arguments, and which of them are donated."""
+"""By name: a function, its arguments, and the indices of donated arguments."""
 
 
 def floats(*shape: int) -> Any:
@@ -81,7 +82,7 @@ def layer_norm(x: Any, scale_and_shift: Any) -> Any:
 
 
 def vision(p: Tree, images: Any, key: Any = None) -> Any:
-    """Logits; with dropout where there is a key."""
+    """Logits, with dropout if there is a key."""
     batch = len(images)
     x = images.reshape(batch, 2, 8, 2, 8, 3).transpose(0, 1, 3, 2, 4, 5)
     x = x.reshape(batch, 4, -1) @ p["patch"]
@@ -169,7 +170,7 @@ def decoding_step(
 
 @program(floats(2, 16, 16), floats(2, 16, 16), floats(2, 16, 16))
 def attention_in_blocks(q: Any, k: Any, v: Any) -> Any:
-    """A softmax whose rows are never stored (flash attention)."""
+    """Attention in blocks, which never stores rows of the softmax (flash attention)."""
 
     def step(carried: Any, block: Any) -> Any:
         largest, total, out = carried
@@ -259,7 +260,7 @@ def half_precision(x: Any, w: Any) -> Any:
 
 
 def gated(xs: Any, of_x: Any, of_state: Any, bias: Any) -> Any:
-    """A GRU's states."""
+    """The states of a GRU."""
 
     def step(h: Any, x: Any) -> Any:
         a, c = jnp.split(x @ of_x + bias, 3, -1), jnp.split(h @ of_state, 3, -1)
@@ -299,7 +300,7 @@ def inverse_by_newton(a: Any) -> Any:
 
 @program(floats(30, 4), floats(30))
 def boxes_that_do_not_overlap(boxes: Any, scores: Any) -> Any:
-    """Detection's non-maximum suppression."""
+    """Non-maximum suppression, as in object detection."""
     order = jnp.argsort(-scores)
     low, size = boxes[order, :2], jnp.abs(boxes[order, 2:])
     high, area = low + size, jnp.prod(size, -1)
@@ -322,7 +323,7 @@ EDGES = integers(0, 40, (80, 2))
 
 
 def messages(x: Any, edges: Any, w: Any) -> Any:
-    """A layer of a graph network: the mean over neighbours."""
+    """A layer of a graph network: the mean over neighbors."""
     sums = jnp.zeros_like(x @ w).at[edges[:, 1]].add((x @ w)[edges[:, 0]])
     degree = jnp.zeros(len(x)).at[edges[:, 1]].add(1.0)
     return jax.nn.relu(sums / jnp.maximum(degree, 1)[:, None])
@@ -380,7 +381,8 @@ def test_values_are_those_of_jax_in_no_more_memory(name: str) -> None:
 
 
 def assert_close(x: Any, y: Any, tolerance: float) -> None:
-    """Integers are equal, floats but for a part of the largest."""
+    """Asserts that integers are equal, and floats up to a part of the largest
+    magnitude."""
     if y.dtype.kind in "biu":
         np.testing.assert_array_equal(x, y)
         return

@@ -1,4 +1,4 @@
-"""`tensorplan.jit`: trees, caching, state in place, and JAX's transformations."""
+"""`tensorplan.jit`: pytrees, caching, state in place, and JAX's transformations."""
 
 import copy
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Every kernel against the reference: random shapes, attributes and memory layouts."""
+"""Every kernel against the reference: random shapes, attributes and layouts."""
 
 from collections.abc import Callable, Sequence
 from math import prod
@@ -49,7 +49,7 @@ Rng = np.random.Generator
 
 @pytest.fixture(autouse=True, params=["numpy", "native"])
 def native(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every test runs with NumPy's kernels and with native code."""
+    """Runs every test with NumPy's kernels and with native code."""
     if request.param == "numpy":
         monkeypatch.setattr(llvm, "is_available", lambda: False)
     elif not llvm.is_available():
@@ -57,7 +57,8 @@ def native(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def run(op: TensorOp, inputs: Sequence[Array], out: Array) -> None:
-    """Runs the calls twice: they must not depend on what was in `out` and scratch."""
+    """Runs the calls twice: they must not depend on old contents of `out` and
+    scratch."""
     scratch = Scratch("cpu:0")
     compile_call(op, inputs, [out], scratch)
     calls = compile_call(op, inputs, [out], scratch)
@@ -92,7 +93,7 @@ def check(
     result: TensorType[Attribute] | None = None,
     region: Callable[[], Region] | None = None,
 ) -> None:
-    """The kernel, in every way of using it, gives what the reference gives."""
+    """Asserts that the kernel returns the reference's values in every way to use it."""
     types = [tensor(x.shape, x.dtype.name) for x in inputs]
     regions = [region() if region else None for _ in range(2)]
     op = operation(cls, types, properties or {}, result, region=regions[0])
@@ -260,7 +261,7 @@ def test_types_without_a_meaning_are_refused() -> None:
 def random_fusion(
     rng: Rng, shape: Sequence[int], count: int
 ) -> tuple[list[TensorType[Attribute]], Callable[[], Region]]:
-    """Inputs and a body of `count` operations, of all kinds of leaves."""
+    """Inputs and a body of `count` operations, with all kinds of operands."""
     seed = int(rng.integers(1 << 30))
     rank = len(shape)
     dims = sorted(
@@ -589,7 +590,7 @@ def test_convolution(seed: int) -> None:
 
 
 def recorded_sums(monkeypatch: pytest.MonkeyPatch) -> Sequence[object]:
-    """What the convolutions that follow become as loop nests."""
+    """Records the loop nests of the following convolutions."""
     found: list[object] = []
     as_sum = stencils.as_sum
 

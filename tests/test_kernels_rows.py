@@ -1,4 +1,4 @@
-"""NumPy kernels of rows and columns: sums by BLAS, extremes, groups of many tiles."""
+"""NumPy kernels on rows and columns: sums by BLAS, extremes, tiled groups."""
 
 from collections.abc import Sequence
 
@@ -31,7 +31,7 @@ def computed(function: np.ufunc, x: Array, axes: Sequence[int], out: Array) -> A
 def layouts(
     rng: np.random.Generator, shape: Sequence[int], dtype: DType
 ) -> list[Array]:
-    """The same shape in memory of several kinds."""
+    """Arrays of the same shape in several memory layouts."""
     x = (rng.standard_normal(shape) + 0.25).astype(dtype)
     wide = np.zeros((*shape[:-1], 2 * shape[-1]), dtype)
     return [

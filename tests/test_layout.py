@@ -1,4 +1,4 @@
-"""Layouts of views against NumPy's own strides."""
+"""Layouts of views, compared with NumPy's strides."""
 
 import numpy as np
 from hypothesis import given

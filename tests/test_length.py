@@ -1,4 +1,4 @@
-"""Nothing recurses over the length of a program; time grows in proportion to it."""
+"""No recursion over the length of a program, and time proportional to it."""
 
 import sys
 from collections.abc import Callable
@@ -19,11 +19,11 @@ from tensorplan.runtime.executor import Executable
 
 T = "tensor<16xf32>"
 LONG = 1050
-"""More than Python's stack takes."""
+"""More operations than Python's stack has frames."""
 
 
 def stored(count: int) -> str:
-    """A chain, every other value of which is stored."""
+    """A chain in which every other value is stored."""
     ops = ["tanh %{} : {}", "reverse %{} {{dimensions = array<i64: 0>}} : {}"]
     lines = [f"  %{n + 1} = tgraph.{ops[n % 2].format(n, T)}\n" for n in range(count)]
     body = f"{''.join(lines)}  func.return %{count} : {T}\n"
@@ -31,14 +31,14 @@ def stored(count: int) -> str:
 
 
 def elementwise(count: int) -> str:
-    """A chain that may become groups."""
+    """A chain that can be fused into groups."""
     lines = [f"  %v{n + 1} = tgraph.tanh %v{n} : {T}\n" for n in range(count)]
     body = f"{''.join(lines)}  func.return %v{count} : {T}\n"
     return f"func.func @main(%v0: {T}) -> {T} {{\n{body}}}"
 
 
 def group(count: int) -> str:
-    """One group, each operation of which reads the two before."""
+    """One group in which each operation reads the two previous results."""
     lines = [
         f"    %v{n + 1} = tgraph.maximum %v{n}, %v{max(0, n - 1)} : {T}\n"
         for n in range(count)
@@ -60,7 +60,7 @@ def loss(count: int) -> str:
 
 
 def check(module: ModuleOp, *, native: bool) -> ModuleOp:
-    """The plan, which has the values of the reference."""
+    """Plans a module, compares values with the reference, and returns the plan."""
     x = np.linspace(-1, 1, 16, dtype=np.float32)
     (want,) = run_reference(module, [x])
     workspaces = "native" if native else "numpy"
@@ -100,7 +100,8 @@ def _frames() -> list[object]:
 
 
 def nested(depth: int) -> str:
-    """Loops within loops; each writes a buffer before the next, and reads it after."""
+    """Nested loops; each writes a buffer before the next loop, and reads it after
+    it."""
     m = "memref<16xf32>"
     body = f"memref.copy %x, %y : {m} to {m}\n"
     for n in range(depth):

@@ -1,4 +1,4 @@
-"""At the limits: huge sizes, odd names, hostile files, paths to no files, time."""
+"""Limits: huge sizes, odd names, hostile files, missing files, time."""
 
 import json
 import os
@@ -204,7 +204,7 @@ def test_deep_nesting_is_planned_or_refused(
 
 
 def branches(depth: int) -> str:
-    """StableHLO, which another reader reads."""
+    """Nested branches as StableHLO, which has a separate reader."""
     t = "tensor<4xf32>"
     opened = "".join(f'%r{n} = "stablehlo.if"(%c) ({{\n' for n in range(depth))
     closed = "".join(
@@ -292,7 +292,7 @@ def test_names_in_csv_cannot_either(tmp_path: Path) -> None:
 
 
 class Trap:
-    """What a pickle of this is read as shows that it was read."""
+    """Creates a folder when its pickle is read."""
 
     def __reduce__(self) -> tuple[object, tuple[str]]:
         return os.mkdir, ("/tmp/tensorplan-was-here",)
@@ -442,7 +442,7 @@ def test_two_outputs_cannot_go_to_one_file(program: Path) -> None:
 
 
 def hard_problem(count: int = 300) -> Problem:
-    """Dense enough for searches to take as long as they may."""
+    """A problem so dense that searches take all their time."""
     random = Random(1)
     buffers: list[Buffer] = []
     for n in range(count):

@@ -1,7 +1,7 @@
 """Level 4: every operation of the dialect converts, and has the reference's values.
 
-Those with one result and no region are in `test_kernels.py`, whose cases
-`test_convert_to_linalg.py` runs. Here are the others, and the count of them all.
+Operations with one result and no region are cases of `test_kernels.py`, which
+`test_convert_to_linalg.py` runs. This file tests the others, and that none is missing.
 """
 
 from collections.abc import Sequence
@@ -34,13 +34,14 @@ TENSORS_ONLY = {
     structure.YieldOp,
     shaping.SizeOp,
 }
-"""What level 2 has none of."""
+"""Operations that level 2 does not have."""
 
 WITHOUT_UPSTREAM_FORM = {
     *(elementwise.ComplexOp, elementwise.ImagOp, elementwise.RealOp),
     *(*matrices.MATRIX_OPS, *spectral.SPECTRAL_OPS),
 }
-"""What `convert-tgraph-to-linalg` refuses (`test_matrices.py`, `test_complex.py`)."""
+"""Operations that `convert-tgraph-to-linalg` refuses (`test_matrices.py`,
+`test_complex.py`)."""
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((3, 5, 2)).astype(np.float32)

@@ -1,4 +1,4 @@
-"""What linalg's operations say of memory: from their maps, iterators and payload."""
+"""Effects of linalg operations on memory, from their maps, iterators and bodies."""
 
 import pytest
 from plan_checks import operations

@@ -1,4 +1,4 @@
-"""What planning does grows with the program, not with its square."""
+"""The work of planning grows linearly with the program, not quadratically."""
 
 import sys
 from collections.abc import Callable
@@ -34,7 +34,7 @@ def function(body: str, name: str = "f") -> str:
 
 
 def replaced_in_loops(count: int) -> str:
-    """Each loop hands on a buffer that it replaces."""
+    """Consecutive loops, each of which replaces the buffer that it carries."""
 
     def loop(i: int) -> str:
         return (
@@ -49,14 +49,14 @@ def replaced_in_loops(count: int) -> str:
 
 
 def replaced_in_loops_of_a_loop(count: int) -> str:
-    """The same in each iteration of another loop."""
+    """Consecutive loops that replace buffers, in the body of another loop."""
     body = replaced_in_loops(count).removeprefix(function("").split("func.return")[0])
     body = body.removesuffix("func.return\n}\n")
     return function(f"scf.for %i = %n to %n step %n {{\n{body}}}\n")
 
 
 def replaced_in_blocks(count: int) -> str:
-    """Each block replaces the buffer that the one before hands on."""
+    """Blocks, each of which replaces the buffer that its predecessor forwards."""
     start = f"{alloc('a0')}{copy('x', 'a0')}cf.br ^b0(%a0 : {M})\n"
     blocks = "".join(
         f"^b{i}(%b{i}: {M}):\n{alloc(f'a{i + 1}')}{copy(f'b{i}', f'a{i + 1}')}"
@@ -68,7 +68,7 @@ def replaced_in_blocks(count: int) -> str:
 
 
 def chosen_in_blocks(count: int) -> str:
-    """One of two blocks allocates what both hand on, again and again."""
+    """A chain of branches, whose sides allocate a buffer and forward it to its free."""
 
     def choice(i: int) -> str:
         sides = "".join(
@@ -87,7 +87,7 @@ def chosen_in_blocks(count: int) -> str:
 
 
 def calls_in_a_row(count: int) -> str:
-    """Each function calls the next with a buffer of its own."""
+    """A chain of functions, each of which passes a local buffer to the next."""
 
     def of(i: int) -> str:
         types = f"({M}, {M}, i1, index) -> ()"
@@ -115,7 +115,7 @@ PROGRAMS = (
 
 
 def lines_run(work: Callable[[], object]) -> int:
-    """The lines of tensorplan that some work runs."""
+    """The number of lines of tensorplan that `work` executes."""
     count = 0
 
     def trace(frame: FrameType, event: str, _: object) -> Any:

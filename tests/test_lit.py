@@ -1,4 +1,4 @@
-"""Runs lit_tests/, one case for each file, so that `pytest` is the whole suite."""
+"""Runs lit_tests/, with one case per file, so that `pytest` runs the whole suite."""
 
 import json
 import os
@@ -31,7 +31,7 @@ def results(
     tmp_path_factory: pytest.TempPathFactory,
     served_tools: Path,
 ) -> dict[str, Result]:
-    """What one run of lit says of the files that this session was asked to test."""
+    """The results of one run of lit on the files that this session tests."""
     selected = [
         str(LIT_TESTS / cast(Path, item.callspec.params["file"]))
         for item in request.session.items

@@ -1,4 +1,4 @@
-"""Which steps a buffer is live in: as the definition says, on random graphs."""
+"""The steps in which buffers are live, compared with the definition on graphs."""
 
 from random import Random
 
@@ -12,7 +12,7 @@ from tensorplan.planning.problem import Steps
 
 
 def flow_of(lengths: list[int], edges: list[tuple[int, int]]) -> ControlFlow:
-    """Nodes of so many steps each, and what may come next."""
+    """A control flow of nodes with `lengths` steps, and the edges between them."""
     flow = ControlFlow(FuncOp("f", ((), ())))
     flow.nodes, flow.node_of = [], []
     for number, length in enumerate(lengths):
@@ -25,8 +25,8 @@ def flow_of(lengths: list[int], edges: list[tuple[int, int]]) -> ControlFlow:
 
 
 def by_definition(flow: ControlFlow, uses: Uses) -> list[Steps]:
-    """Accessed before on some path, and again on some path, in one life; step by step
-    until nothing changes."""
+    """The steps in one live range that follow an access on some path and precede
+    another one on some path, by iteration to a fixed point."""
     steps = range(len(flow.node_of))
     after = {
         step: [step + 1]
@@ -59,7 +59,7 @@ def runs(steps: list[int]) -> list[Steps]:
 
 
 def random_uses(random: Random, flow: ControlFlow) -> Uses:
-    """Nothing is accessed before it is allocated in the same node."""
+    """Random uses of buffers, never before an allocation in the same node."""
     steps = range(len(flow.node_of))
     allocated = random.choice(steps)
     node = flow.node_of[allocated]

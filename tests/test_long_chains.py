@@ -1,4 +1,4 @@
-"""Long chains of values that control flow hands on: the work grows with their count."""
+"""Long chains of forwarded buffers: the work grows linearly with their length."""
 
 from collections.abc import Callable
 from cProfile import Profile
@@ -18,7 +18,8 @@ def copy(source: str, target: str, type: str = M) -> str:
 
 
 def program(link: Callable[[int], str], count: int, free: str) -> str:
-    """Links that make %v1 of %v0, %v2 of %v1 and so on, of one allocation."""
+    """A program that computes %v1 from %v0, %v2 from %v1 and so on, from one
+    allocation."""
     return f"""func.func @f(%n: index, %c: i1, %x: {M}, %y: {M}) {{
   %zero = arith.constant 0 : index
   %one = arith.constant 1 : index
@@ -86,7 +87,7 @@ CHAINS = {
 
 
 def calls(text: str) -> int:
-    """The calls of functions of plan-memory, with plan-check."""
+    """The number of function calls of plan-memory and plan-check."""
     module, profile = parsed(text), Profile()
     profile.runcall(PlanMemory().apply, tensorplan.context(), module)
     return sum(entry.callcount for entry in profile.getstats())

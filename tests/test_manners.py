@@ -1,4 +1,4 @@
-"""The tools' manners: help, versions, colours, suggestions, and how they end."""
+"""Tools: help, versions, colors, suggestions, and how they end."""
 
 import os
 import re
@@ -31,7 +31,7 @@ Run: TypeAlias = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def run(served_tools: Path) -> Run:
-    """Runs a tool with its arguments, and environment variables by keyword."""
+    """Runs a tool with arguments, and with environment variables as keywords."""
 
     def run(tool: str, *args: str, **env: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -203,7 +203,7 @@ class TestColours:
 
 
 class TestEnds:
-    """A program that waits for its input is interrupted; nothing is written."""
+    """Interrupts a tool that waits for its input; it must write nothing."""
 
     def test_ctrl_c(self, tmp_path: Path):
         out = tmp_path / "out.mlir"

@@ -1,4 +1,4 @@
-"""Linear algebra: kernels against the reference, and what LAPACK fails on."""
+"""Linear algebra: kernels compared with the reference, and failures of LAPACK."""
 
 from collections.abc import Callable
 from functools import cache
@@ -37,8 +37,8 @@ def numbers(shape: tuple[int, ...], element: str) -> Array:
 
 
 def program(op: str, attributes: str, operands: str, results: str, element: str) -> str:
-    """One operation. `E` stands for the element, `R` for that of its parts, and `C` for
-    complex numbers of these."""
+    """A program of one operation. `E` is replaced by the element type, `R` by the type
+    of its real parts, and `C` by the complex type of these."""
     part = element.removeprefix("complex<").removesuffix(">")
     types = [f"tensor<{t}>" for t in operands.split()]
     made = [f"tensor<{t}>" for t in results.split()]

@@ -1,5 +1,6 @@
-"""What programs written for minimalloc call: Deeploy its command, snax-mlir and others
-its Python modules."""
+"""Interfaces of minimalloc that other programs call: Deeploy its command, snax-mlir and
+others its Python modules.
+"""
 
 import csv
 import os
@@ -27,7 +28,7 @@ TILING_CODEGEN_L1_0_output_ref,0,2,8192
 TILING_CODEGEN_L1_0_buffer_0,0,1,512
 TILING_CODEGEN_L1_1_output_ref,1,2,8192
 """
-"""A file as Deeploy's `Tiler.minimalloc` writes it."""
+"""A file that Deeploy's `Tiler.minimalloc` wrote."""
 
 
 def run(tmp_path: Path, text: str, *flags: str) -> tuple[int, Path]:

@@ -1,4 +1,4 @@
-"""A hundred mistakes that people make with the tools: each answer says what to do."""
+"""A hundred common mistakes with the tools: each error message says what to do."""
 
 import subprocess
 from pathlib import Path

@@ -1,8 +1,8 @@
-"""Programs that mlir-opt made of linalg on tensors (tests/mlir), planned.
+"""Plans programs that mlir-opt bufferized from linalg on tensors (tests/mlir).
 
-Each is planned and checked; its arena takes no more than upstream's best fit would give
-the same allocations; every version of MLIR that is installed takes it back, and it
-prints natively what it printed before. So does what that version itself bufferizes.
+The arena of each plan is no larger than best fit in upstream's style would need. Every
+installed version of MLIR accepts the plan, and it prints the same output natively as
+the original. The same holds for programs that this version itself bufferizes.
 """
 
 import json
@@ -64,12 +64,13 @@ def printed(module: ModuleOp, is_generic: bool) -> str:
 
 
 def best_fit(func: FuncOp) -> int:
-    """Bytes of an arena as MLIR's static-memory-planner lays it out with best fit.
+    """The bytes of an arena that MLIR's static-memory-planner fills by best fit.
 
-    Of the allocations that plan-memory plans, without any sharing in functions of
-    several blocks, which upstream does not plan. They are live from the operation of
-    the function's block that allocates them to that which frees them. In this order,
-    each takes the smallest gap between those that are live, or lies above them.
+    The arena has the allocations that plan-memory plans. In functions of several
+    blocks, which upstream does not plan, they share nothing. A buffer is live from the
+    operation of the function's block that allocates it to the one that frees it. In
+    this order, each buffer takes the smallest gap between live buffers, or lies above
+    them.
     """
     step = {op: n for n, op in enumerate(op for b in func.body.blocks for op in b.ops)}
 
@@ -156,11 +157,12 @@ REFUSED = {
 """Programs that only the mlir backend runs, and the executor's reasons."""
 
 RUNS = [(3, True), (0, False), (4, False)]
-"""The numbers of iterations, and the conditions, with which @main calls @program."""
+"""The trip counts and conditions with which @main calls @program."""
 
 
 def as_entry(path: Path) -> tuple[ModuleOp, list[Array]]:
-    """@program, its last argument a result; and what @main gives it."""
+    """@program with its last argument as a result, and the arguments that @main
+    passes."""
     module = read(path)
     (func,) = (f for f in module.ops if isinstance(f, FuncOp) and is_program(f))
     result = DictionaryAttr({RESULT: IntegerAttr(0, i32)})

@@ -1,4 +1,4 @@
-"""Whole models, as JAX exported them: values, second steps, bytes, and the IR."""
+"""Whole models exported by JAX: values, second steps, bytes, and the IR."""
 
 import random
 import shutil
@@ -58,7 +58,7 @@ def planned(name: str) -> ModuleOp:
 
 @cache
 def arguments(name: str) -> list[np.ndarray]:
-    """Positive floats, for second moments and variances; labels below 10."""
+    """Random arguments: positive floats, as some are variances, and labels below 10."""
     rng = np.random.default_rng(0)
     return [
         np.asarray(np.abs(rng.standard_normal(i.shape) * 0.1), i.dtype)
@@ -70,7 +70,8 @@ def arguments(name: str) -> list[np.ndarray]:
 
 @cache
 def expected(name: str, step: int) -> list[np.ndarray]:
-    """The results of step 0 or 1; a variable's new contents are its next argument."""
+    """The results of step 0 or 1; new contents of variables are arguments of the
+    next."""
     if step == 0:
         return run_stablehlo(MODELS[name].read_text(), arguments(name))
     after = list(arguments(name))
@@ -87,7 +88,7 @@ def fresh(name: str) -> list[np.ndarray]:
 
 
 def assert_close(got: list[np.ndarray], want: list[np.ndarray]) -> None:
-    """Within 2e-4 of each result's largest magnitude."""
+    """Asserts that values are within 2e-4 of the largest magnitude of their result."""
     assert [(a.shape, a.dtype) for a in got] == [(a.shape, a.dtype) for a in want]
     for index, (a, b) in enumerate(zip(got, want, strict=True)):
         error = np.max(np.abs(a - b), initial=0.0)
@@ -139,7 +140,7 @@ def test_no_view_or_broadcast_is_stored_and_nothing_is_copied(name: str) -> None
 
 
 def starts_loop(op: TensorOp) -> bool:
-    """Whether a loop changes what the operation writes."""
+    """Whether a loop uses the memory that `op` writes."""
     users = (use.operation for use in op.outs[0].uses)
     return any(isinstance(user.parent_op(), scf.WhileOp) for user in users)
 

@@ -1,4 +1,4 @@
-"""The mutation score: which changes are mutants, and that they reach loaded code."""
+"""The mutation score: which changes are mutants, and that they are planted."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Native code: values, special values, layouts, sums, the cache, and runs of calls."""
+"""Native code: values, special values, layouts, sums, the cache, and tapes of calls."""
 
 import math
 import os
@@ -117,7 +117,8 @@ FUNCTIONS: dict[type[TensorOp], Callable[[Array], Array]] = {
 
 
 def samples() -> Array:
-    """Floats from the whole range, denser where functions bend, and special ones."""
+    """Floats from the whole range, denser where functions curve, and special
+    numbers."""
     every = np.arange(0, 2**32, 20011, dtype=np.uint64).astype(np.uint32)
     special = [0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 88.7, 88.73, -87.4, -103.9]
     parts = [
@@ -131,7 +132,8 @@ def samples() -> Array:
 
 
 def assert_special_alike(got: Array, rounded: Array) -> Array:
-    """Infinities, NaN and zeros of both signs; returns where they are."""
+    """Asserts that special numbers are equal: infinities, NaN and zeros of both signs.
+    Returns where they are."""
     zeros = rounded == 0
     is_special = ~np.isfinite(rounded) | zeros
     np.testing.assert_array_equal(got[is_special], rounded[is_special])
@@ -157,7 +159,7 @@ def test_functions_of_floats_are_accurate(cls: type[TensorOp]) -> None:
 
 
 def doubles() -> Array:
-    """The same in f64."""
+    """Samples in f64."""
     every = np.arange(0, 2**64, 2**64 // 200_003, dtype=np.uint64)
     bends = [np.linspace(-end, end, 20_001) for end in (1e-3, 1, 40, 750, 2.0**30)]
     special = [0, -0.0, np.inf, -np.inf, np.nan, 709.78, 709.79, -745.1, -745.2]
@@ -167,7 +169,7 @@ def doubles() -> Array:
 
 
 LEFT_TO_C = elementwise.ErfOp, elementwise.ErfcOp
-"""In f64."""
+"""Operations that call C's functions in f64."""
 
 
 @pytest.mark.parametrize(
@@ -245,11 +247,11 @@ EXACT: dict[type[TensorOp], tuple[int, Sequence[str]]] = {
     elementwise.SubtractOp: (2, (*FLOATS, *INTS)),
     elementwise.XorOp: (2, ("bool", *INTS)),
 }
-"""Operations of which every bit is the same as NumPy's."""
+"""Operations whose results equal NumPy's bit for bit."""
 
 
 def extremes(rng: np.random.Generator, count: int, dtype: str) -> Array:
-    """Random numbers, and those where rules differ, in random order."""
+    """Random numbers, and numbers with special rules, in random order."""
     if dtype == "bool":
         return rng.random(count) < 0.5
     if "int" in dtype:
@@ -919,8 +921,8 @@ def test_windows_that_are_no_views(
 def selecting(
     x: Array, kind: str, window: Sequence[int], strides: Sequence[int], low: int
 ) -> tuple[TensorOp, list[int]]:
-    """The gradient of pooling, with as much padding on both sides as `low` of each
-    dimension that is pooled; and how many places there are."""
+    """A gradient of pooling with padding `low` on both sides of each pooled dimension,
+    and the shape of the pooled result."""
     padding = [low if n > 1 else 0 for n in window]
     sizes = [n + 2 * more for n, more in zip(x.shape, padding, strict=True)]
     places = [(n - w) // s + 1 for n, w, s in zip(sizes, window, strides, strict=True)]
@@ -1124,7 +1126,7 @@ STARTS: dict[str, list[int]] = {
     "uint8": [0, 1, 3, 5, 255],
     "int64": [-(2**63), -1, 0, 1, 3, 5, 2**63 - 1],
 }
-"""Rows of six, and such as there are none."""
+"""Indices of six rows, including indices out of bounds."""
 
 
 @pytest.mark.parametrize("starts", STARTS)
@@ -1310,7 +1312,7 @@ for _ in range(200):
     cache.write("a.o", bytes([int(number)]) * 100_000)
     cache.write(compiled, cache.read(compiled))
 """
-"""Each file is replaced while the other process reads it: never missing, never torn."""
+"""One process replaces files while the other reads them: no file is missing or torn."""
 
 
 def test_processes_that_compile_at_once(
@@ -1620,7 +1622,7 @@ LESS = f"""{HEAD}
   store i64 %next, ptr %at
   ret i32 0
 }}"""
-"""One less."""
+"""LLVM IR of a function that decrements a number."""
 
 SOME = f"""{HEAD}
   %at = load ptr, ptr %words
@@ -1632,7 +1634,7 @@ SOME = f"""{HEAD}
   store i8 %byte, ptr %flag
   ret i32 0
 }}"""
-"""Whether a number of a type is not 0, to a flag."""
+"""LLVM IR of a function that sets a flag if a number of type TYPE is not 0."""
 
 
 @pytest.mark.parametrize("is_long", [False, True])

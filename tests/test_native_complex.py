@@ -1,4 +1,4 @@
-"""Native code for complex numbers: in all layouts, against JAX and NumPy."""
+"""Native code for complex numbers in all layouts, against JAX and NumPy."""
 
 from collections.abc import Callable
 from typing import Any

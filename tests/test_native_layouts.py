@@ -1,5 +1,4 @@
-"""Native code for elements that do not lie side by side, against JAX: with gaps, in
-reversed order, and looked up in columns."""
+"""Native code for strided, reversed and gathered elements, compared with JAX."""
 
 from collections.abc import Callable
 from typing import Any
@@ -22,7 +21,7 @@ TYPES = [bool, "i1", ml_dtypes.bfloat16, "f4", "c8"]
 
 
 def check(function: Callable[..., Any], *arrays: Any) -> None:
-    """That values are JAX's, all computed by native code."""
+    """Asserts that native code computes all values, and that they are JAX's."""
     run = tensorplan.compile(tensorplan.plan(tensorplan.from_jax(function, *arrays)))
     assert isinstance(run, Executable)
     assert not run.fallbacks

@@ -1,4 +1,4 @@
-"""NNVM's planner beyond what the original shows: soundness, refusals, plain buffers."""
+"""NNVM's planner beyond the original's vectors: soundness, refusals, buffers."""
 
 import dataclasses
 import itertools
@@ -37,7 +37,7 @@ def variable(name: str) -> Node:
 
 
 def chain(length: int, *, in_place: bool = False) -> Graph:
-    """A variable, and operations that read the one before."""
+    """A variable, and a chain of operations that each read the previous one."""
     pairs = [InPlace(0, 0)] if in_place else []
     operations = [
         Node(f"n{i}", [TEN], [Entry(i)], in_place=pairs) for i in range(length)

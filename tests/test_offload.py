@@ -1,4 +1,4 @@
-"""Values moved to another device and back: the same bits, and the bytes as reckoned."""
+"""Values offloaded to another device and back: equal bits, and predicted bytes."""
 
 import json
 from collections.abc import Sequence
@@ -55,7 +55,7 @@ def test_random_programs(program: Program, tenths: int) -> None:
 
 
 def described(module: ModuleOp, capacity: int, how: str) -> ModuleOp:
-    """The module with a target whose cpu:0 has a capacity in bytes."""
+    """The module on a target whose cpu:0 has `capacity` bytes."""
     target = parse(f"""module attributes {{
       {TARGET} = #dlti.target_system_spec<
         "cpu:0" = #dlti.target_device_spec<"capacity" = {capacity}, "alignment" = 64,
@@ -145,7 +145,7 @@ Problem = tuple[TaskGraph, list[int], list[int], int]
 
 @st.composite
 def problems(draw: st.DrawFn) -> Problem:
-    """A graph, the times of its tasks and of copies, and a budget."""
+    """A graph, the times of its tasks and of copies, and a budget in bytes."""
     random = draw(st.randoms(use_true_random=False))
     tasks: list[Task] = []
     sizes: list[int] = []
@@ -162,7 +162,7 @@ def problems(draw: st.DrawFn) -> Problem:
 
 
 def with_moves(graph: TaskGraph, moves: Sequence[Move]) -> tuple[TaskGraph, list[int]]:
-    """The graph with its copies as tasks, and where its own tasks are in it."""
+    """The graph with copies as tasks, and the positions of the original tasks."""
     sizes, tasks = list(graph.sizes), list[Task]()
     now = {value: value for value in range(len(sizes))}  # what stands for a value
     places: list[int] = []
@@ -207,7 +207,7 @@ def test_moves_are_possible_and_never_raise_the_peak(problem: Problem) -> None:
 
 
 def lowest(graph: TaskGraph) -> int:
-    """The peak with everything away whenever nobody uses it, by the definition."""
+    """The peak if every value is evicted whenever it is unused, by the definition."""
     kept = sum(size * kept for size, kept in zip(graph.sizes, graph.kept, strict=True))
     live = [*profile(graph, range(len(graph.tasks))), kept]
     for value, size in enumerate(graph.sizes):
@@ -219,7 +219,8 @@ def lowest(graph: TaskGraph) -> int:
 
 
 def layers(count: int) -> TaskGraph:
-    """Forward and backward: each backward task needs the activation of its layer."""
+    """A forward and a backward pass: each backward task reads its layer's
+    activation."""
     tasks = [Task((), (0,))]
     tasks += [Task((layer,), (layer + 1,)) for layer in range(count)]
     for layer in reversed(range(count)):

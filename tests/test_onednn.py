@@ -68,7 +68,7 @@ def dot(shapes: Sequence[Sequence[int]], batch=((), ()), contracting=((1,), (0,)
 
 
 def run(make) -> list[Call]:
-    """Calls made for a workspace that is large enough, and called."""
+    """Makes the calls with a workspace that is large enough, and runs them."""
     scratch = Scratch("cpu:0")
     made = make(scratch)
     if scratch.bytes:
@@ -80,7 +80,7 @@ def run(make) -> list[Call]:
 
 
 def compare(op, inputs: Sequence[np.ndarray], out: np.ndarray) -> None:
-    """oneDNN's result against NumPy's."""
+    """Compares oneDNN's result with NumPy's."""
     assert run(lambda s: onednn.compiled(op, inputs, out, s)) is not None
     want = np.empty_like(out)
     run(lambda s: compile_call(op, inputs, [want], s, native=False))
@@ -645,7 +645,8 @@ def test_convolutions_are_computed_as_f32(
 
 
 def check_narrow(op: Any, inputs: Sequence[np.ndarray]) -> None:
-    """Where oneDNN has more than its reference."""
+    """Compares an operation on narrow types, for which oneDNN may have no
+    instructions."""
     dtype = numpy_dtype(op.result.type.element_type)
     out = np.empty(op.result.type.get_shape(), dtype)
     made = run(lambda s: onednn.compiled(op, inputs, out, s))

@@ -1,4 +1,4 @@
-"""ONNX models: values as onnxruntime has them, operations, sizes, errors."""
+"""ONNX models: onnxruntime's values, operations, sizes, errors."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -31,14 +31,14 @@ from onnx_models import (  # noqa: E402
 )
 
 TOLERANCE: Any = {"rtol": 1e-4, "atol": 1e-5}
-"""Of values that are added up in another order."""
+"""The tolerance of sums in another order."""
 
 
 def check(
     data: bytes, inputs: Arrays, *, sizes: Mapping[str, int] | None = None
 ) -> Any:
-    """Planned and reference values against onnxruntime's, up to `TOLERANCE`; returns
-    what is imported as it is."""
+    """Compares planned and reference values with onnxruntime's, up to `TOLERANCE`;
+    returns the imported module."""
     runtime = pytest.importorskip("onnxruntime")
     options = runtime.SessionOptions()
     options.log_severity_level = 4
@@ -139,7 +139,7 @@ def conv_bn(
     kernel: Sequence[int],
     **attributes: Any,
 ) -> None:
-    """Convolution and batch normalisation, with weights named after the output."""
+    """Convolution and batch normalization, with weights named after the output."""
     weights[f"{output}.w"] = normal(*kernel) / 4
     names = [f"{output}.w"]
     for name in ("scale", "bias", "mean", "var"):
@@ -220,7 +220,8 @@ def test_a_u_net() -> None:
 
 
 def transformer_layer(causal: bool) -> tuple[list[Any], dict[str, np.ndarray]]:
-    """As exporters write it: the shapes of the heads are computed from the input's."""
+    """A transformer layer as exporters write it: the input's shape determines the
+    heads'."""
     width, heads = 16, 4
     weights = {
         "tokens": normal(50, width),

@@ -1,4 +1,4 @@
-"""ONNX's If, Loop and Scan on values computed at run time, against onnxruntime."""
+"""ONNX's If, Loop and Scan on run-time values, compared with onnxruntime."""
 
 import numpy as np
 import pytest

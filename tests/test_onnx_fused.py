@@ -1,4 +1,4 @@
-"""What onnxruntime's optimizers fuse has the values that onnxruntime computes."""
+"""Operations that onnxruntime's optimizers fuse have onnxruntime's values."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -36,8 +36,8 @@ def model_of(
     opset: int = 17,
     **attributes: Any,
 ) -> tuple[bytes, dict[str, np.ndarray]]:
-    """One operation on these inputs, which are named by their number, and the arrays of
-    those that are no parameters. None is an input that is left out."""
+    """A model of one operation whose inputs are named by their index, and the arrays of
+    the inputs that are no parameters. None is an omitted input."""
     names = ["" if array is None else f"i{k}" for k, array in enumerate(arrays)]
     named = [f"o{k}" if k in outputs else "" for k in range(max(outputs) + 1)]
     node = helper.make_node(kind, names, named, domain=domain, **attributes)
@@ -74,8 +74,8 @@ def check(
     constants: Sequence[str] = (),
     rtol: float = 2e-5,
 ) -> None:
-    """The reference and the compiled program have onnxruntime's values. `constants` are
-    the inputs that shapes depend on."""
+    """Asserts that the reference and the compiled program have onnxruntime's values.
+    Shapes depend on the inputs `constants`."""
     values = {name: inputs[name] for name in constants}
     model = tensorplan.from_onnx(data, values=values)
     given = [array for name, array in inputs.items() if name not in values]
@@ -160,7 +160,7 @@ NORMALIZED = {
     "SkipSimplifiedLayerNormalization": (0, 0, 1, 1),
     "EmbedLayerNormalization": (None, None, 2, 2, None, 1, 1),
 }
-"""Which operands are rows, parameters or tables."""
+"""Which operands are rows, parameters or tables, for each operation."""
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 10.0, 1e4])
@@ -240,7 +240,7 @@ def test_attention_with_values_of_another_size() -> None:
 
 
 def halves(*arrays: np.ndarray | None) -> list[np.ndarray | None]:
-    """Floats in 16 bits."""
+    """The arrays, with floats converted to 16 bits."""
     return [x.astype("f2") if x is not None and x.dtype == "f4" else x for x in arrays]
 
 
@@ -332,8 +332,9 @@ GROUPED = {
 def grouped(
     kind: str, short: bool = False, packed: bool = False, spare: int = 0
 ) -> tuple[list[np.ndarray | None], int]:
-    """4 heads of queries for 2 of keys and values of size 16, how many keys of each
-    sequence count, and the number of all keys. `spare`: rows of the cache beyond."""
+    """4 heads of queries and 2 of keys and values, of size 16; the number of valid
+    keys of each sequence; and the total number of keys. `spare`: unused rows of the
+    cache."""
     batch, length, past = GROUPED[kind]
     rows = [normal(batch, length, count * 16) for count in (4, 2, 2)]
     given = [np.concatenate(rows, 2), None, None] if packed else rows

@@ -1,4 +1,4 @@
-"""ONNX models of older opsets: values as onnxruntime has them; inputs as constants."""
+"""ONNX models of older opsets: onnxruntime's values, and inputs as constants."""
 
 from typing import Any
 

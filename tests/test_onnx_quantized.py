@@ -1,4 +1,4 @@
-"""Quantized ONNX models have onnxruntime's values, bit for bit where it is exact."""
+"""Quantized ONNX models: onnxruntime's values, equal where it is exact."""
 
 from pathlib import Path
 from typing import Any
@@ -28,15 +28,15 @@ def bytes_of(shape: tuple[int, ...], dtype: str = "uint8") -> np.ndarray:
 
 
 def weights_of(shape: tuple[int, ...], dtype: str = "int8") -> np.ndarray:
-    """Signed ones of 7 bits: processors without VNNI add up two products in 16 bits,
-    and onnxruntime lets these saturate."""
+    """Random weights of 7 bits: processors without VNNI add two products in 16 bits,
+    and onnxruntime lets these sums saturate."""
     found = bytes_of(shape, dtype)
     return found // 2 if dtype == "int8" else found
 
 
 def peer(data: bytes, inputs: Arrays, *, optimized: bool = True) -> Any:
     """onnxruntime's values. It computes signed activations with several readers in
-    integers only where it is told to (and on processors that are not x86)."""
+    integers only if an option says so (or on processors other than x86)."""
     options = ort.SessionOptions()
     options.log_severity_level = 3
     options.intra_op_num_threads = 1  # each thread quantizes its rows of a state
@@ -48,7 +48,7 @@ def peer(data: bytes, inputs: Arrays, *, optimized: bool = True) -> Any:
 
 
 def both(data: bytes, inputs: Arrays) -> Any:
-    """Our values: by the reference and compiled, which are the same."""
+    """Our values, which must be equal by the reference and by the compiled program."""
     model = tensorplan.from_onnx(data)
     (got,) = tensorplan.compile(model)(*inputs.values())
     arrays = [*inputs.values(), *model.parameters.values()]
@@ -68,8 +68,8 @@ def single(
     result: Any = None,
     **attributes: Any,
 ) -> bytes:
-    """A model of one operation, the names of whose inputs are letters, `_` for none.
-    Its result has elements of the type `result`, or of that of the first input."""
+    """A model of one operation. Letters name its inputs; `_` is an omitted input. The
+    result has the element type `result`, by default that of the first input."""
     domain, _, kind = name.rpartition(".")
     names = ["" if name == "_" else name for name in order.split()]
     node = helper.make_node(kind, names, ["y"], domain=domain, **attributes)
@@ -335,7 +335,8 @@ def test_lstm_ranges_leave_out_what_lies_past_the_ends(
 def between(
     nodes: list[Any], constants: Arrays, *, extra: str = "", scales: float = 0.05
 ) -> bytes:
-    """A float input in 8 bits, `x`, through nodes to `y`, and that in 8 bits."""
+    """A model that quantizes `x` to 8 bits, applies nodes, and quantizes their result
+    `y`."""
     own = {
         **{"s": scale(0.05), "z": np.array(120, "u1")},
         **{"t": scale(scales), "u": np.array(120, "u1")},

@@ -1,4 +1,4 @@
-"""ONNX's random numbers: how they are distributed, and that they go on."""
+"""ONNX's random numbers: their distribution, and new numbers in each run."""
 
 import numpy as np
 import pytest

@@ -1,7 +1,7 @@
-"""ONNX models whose values are those of ONNX's own reference evaluator.
+"""ONNX models compared with ONNX's own reference evaluator.
 
-They are operations that ONNX defines by others, and those for which onnxruntime has no
-kernel or does not follow the specification.
+They have operations that ONNX defines by other operations, and operations for which
+onnxruntime has no kernel or violates the specification.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ from onnx_models import (  # noqa: E402
 
 
 def check(data: bytes, inputs: Arrays) -> None:
-    """Planned and reference values against those of ONNX's evaluator."""
+    """Compares planned and reference values with ONNX's evaluator."""
     evaluator: Any = ReferenceEvaluator(onnx.load_model_from_string(data))
     want = evaluator.run(None, dict(inputs))
     model = tensorplan.from_onnx(data)
@@ -362,7 +362,7 @@ def test_cropping_to_a_known_shape(
 
 
 def function(name: str, nodes: Sequence[Any], **options: Any) -> Any:
-    """A function of a model's, from `a` and `b` to `c`."""
+    """A function of a model that computes `c` from `a` and `b`."""
     imports = [helper.make_opsetid("", options.pop("opset", OPSET))]
     imports.append(helper.make_opsetid("mine", 1))
     return helper.make_function(
@@ -389,7 +389,7 @@ def call(name: str, inputs: Sequence[str] = ("x",), **attributes: Any) -> Any:
 
 
 def ref(node: Any, name: str, kind: int, of: str) -> Any:
-    """The node, whose attribute is one of the function's."""
+    """The node, with an attribute that refers to an attribute of the function."""
     node.attribute.append(onnx.AttributeProto(name=name, type=kind, ref_attr_name=of))
     return node
 

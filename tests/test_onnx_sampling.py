@@ -1,4 +1,4 @@
-"""ONNX's operations that read at computed places, and on places that windows read."""
+"""ONNX operations that read at computed positions: sampling, regions, offsets."""
 
 from typing import Any
 
@@ -33,14 +33,14 @@ def model(
 
 
 def check(name: str, operands: list[Any], **options: Any) -> None:
-    """Against onnxruntime."""
+    """Compares values with onnxruntime's."""
     runtime = pytest.importorskip("onnxruntime")
     data, inputs = model(name, operands, **options)
     compare(data, inputs, runtime.InferenceSession(data).run(None, inputs))
 
 
 def check_reference(name: str, operands: list[Any], **options: Any) -> None:
-    """Against ONNX's own evaluator, for what onnxruntime lacks."""
+    """Compares with ONNX's own evaluator, where onnxruntime has no kernel."""
     data, inputs = model(name, operands, **options)
     evaluator: Any = ReferenceEvaluator(onnx.load_model_from_string(data))
     compare(data, inputs, evaluator.run(None, dict(inputs)))

@@ -16,7 +16,7 @@ X = normal(7, 4)
 
 
 def model(body: str, result: str = "float[n,m] y", more: str = "") -> bytes:
-    """Of `float[7,4] x` and further arguments."""
+    """A model with the argument `float[7,4] x` and the arguments `more`."""
     header = '<ir_version: 8, opset_import: ["": 18]>'
     text = f"{header} g (float[7,4] x{more}) => ({result}) {{ {body} }}"
     return parser.parse_model(text).SerializeToString()

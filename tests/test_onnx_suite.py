@@ -1,4 +1,4 @@
-"""ONNX's backend tests: which cases pass, and why the others are refused, is known."""
+"""ONNX's backend tests: which cases pass, and why the others are refused."""
 
 import json
 from functools import cache
@@ -12,7 +12,7 @@ from onnx_backend import Case, judge, known_refusals
 pytestmark = pytest.mark.thorough
 
 PARTS = 32
-"""So many that this file is not the last one to begin, when files run in parallel."""
+"""The number of test cases. With many, this file does not end last in parallel runs."""
 
 
 @cache

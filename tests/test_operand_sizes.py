@@ -1,5 +1,6 @@
-"""Allocations whose sizes are arguments, or are computed of them: planned, and natively
-run with sizes of 0, too."""
+"""Allocations whose sizes are arguments or are computed from arguments: their plans,
+and native runs, also with sizes of 0.
+"""
 
 import numpy as np
 import pytest

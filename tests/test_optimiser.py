@@ -1,4 +1,4 @@
-"""Adam over 20 variables: updated where they lie, without a temporary."""
+"""Adam with 20 variables updates all of them in place, without temporaries."""
 
 import numpy as np
 from modules import parse, run
@@ -12,7 +12,7 @@ COUNT = 20
 
 
 def adam() -> str:
-    """One step for variables of several sizes, each with two moments."""
+    """One step of Adam for variables of several sizes, each with two moments."""
     lines: list[str] = []
     arguments: list[str] = []
     for i in range(COUNT):

@@ -1,4 +1,4 @@
-"""Which arguments have room for other buffers, which may lie there, how it is said."""
+"""Which arguments can hold other buffers, which buffers, and the remarks."""
 
 import pytest
 from xdsl.dialects import memref

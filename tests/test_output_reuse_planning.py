@@ -1,4 +1,4 @@
-"""Buffers in results' memory: never more bytes, the same values, and who may notice."""
+"""Buffers in results' memory: no more bytes, equal values, visible only if allowed."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Copies beside operations: the same bytes, whenever they copy, and no more memory."""
+"""Copies that overlap operations: equal bytes, whenever they copy; no more memory."""
 
 from cProfile import Profile
 from random import Random
@@ -63,7 +63,7 @@ def test_no_earlier_than_it_takes() -> None:
 
 
 def part_of(shape: str, sizes: str, strides: str) -> str:
-    """A part of an argument is copied in."""
+    """A program that copies a part of an argument to fast memory."""
     zeros = ", ".join("0" for _ in sizes.split(","))
     ones = zeros.replace("0", "1")
     elements = sizes.replace(", ", "x") + "xf32"
@@ -293,7 +293,7 @@ def test_a_copy_back_waits_for_the_copy_out() -> None:
 
 
 def leaving(count: int) -> ModuleOp:
-    """So many buffers leave and return; a copy takes as long as many operations."""
+    """A program that evicts and prefetches `count` buffers; copies take long."""
     out = """
       %a{0} = memref.alloc() : !t
       linalg.exp ins(%x : !t) outs(%a{0} : !t)
@@ -316,7 +316,8 @@ def leaving(count: int) -> ModuleOp:
 def calls(
     module: ModuleOp, apply: ModulePass, of: ModuleType, name: str | None = None
 ) -> int:
-    """How many functions of a file a pass calls, all or those of a name."""
+    """The number of calls of functions of a file, of all or those with a name, by a
+    pass."""
     profile = Profile()
     profile.runcall(run, module, apply)
     return sum(
@@ -337,7 +338,7 @@ def test_the_work_for_a_copy_does_not_grow_with_the_program() -> None:
 
 
 def into_one(count: int) -> ModuleOp:
-    """So many buffers are copied to the same memory."""
+    """A program that copies `count` buffers to the same memory."""
     lines = """
       %a{0} = memref.alloc() : !t
       linalg.exp ins(%x : !t) outs(%a{0} : !t)
@@ -388,7 +389,7 @@ def test_the_wait_is_no_later_than_what_hides_the_copy() -> None:
 
 
 def asynchronous(module: ModuleOp) -> ModuleOp:
-    """The same, with copies of the target that are asynchronous."""
+    """The module on a target whose copies are asynchronous."""
     text = str(module).replace(
         '"bandwidth" = 1 : i64', '"bandwidth" = 1 : i64, "asynchronous" = true'
     )
@@ -448,7 +449,7 @@ def test_what_fitted_still_fits(seed: int) -> None:
 
 
 def hiding() -> ModuleOp:
-    """A plan with transfers both ways, and in a loop."""
+    """A plan with transfers in both directions, and in a loop."""
     _, spilled = fitted(Random(19))
     module = run(asynchronous(spilled), PlanOverlapCopies())
     starts = [op for op in module.walk() if isinstance(op, memref.DmaStartOp)]

@@ -1,4 +1,4 @@
-"""`tgraph-pack-masks`: values bit for bit, bytes, and what is left alone."""
+"""`tgraph-pack-masks`: equal bits, bytes, and masks that are left alone."""
 
 from collections.abc import Sequence
 from random import Random
@@ -33,7 +33,7 @@ ACTIVATIONS = {
 
 
 def layers(shape: Sequence[int], count: int, activation: Any) -> ModuleOp:
-    """The gradient by the input of layers whose weights stay: masks are kept."""
+    """The gradient of the input of layers with constant weights, which saves masks."""
 
     def gradient(x: Any, *weights: Any) -> Any:
         def loss(x: Any) -> Any:
@@ -48,14 +48,14 @@ def layers(shape: Sequence[int], count: int, activation: Any) -> ModuleOp:
 
 
 def split(*without: type[ModulePass]) -> tuple[Sequence[ModulePass], ...]:
-    """The default sequence ahead of the pass, and behind it."""
+    """The default sequence before the pass, and after it."""
     passes = [p for p in PlanPipeline().passes() if not isinstance(p, without)]
     at = next(n for n, p in enumerate(passes) if isinstance(p, TGraphPackMasks))
     return passes[:at], passes[at + 1 :]
 
 
 def both(module: ModuleOp, *without: type[ModulePass]) -> Sequence[ModuleOp]:
-    """Planned, without masks as bits and with them. Values are compared."""
+    """Plans a module without and with packed masks, and compares values."""
     ahead, rest = split(*without)
     ready = run(module, *ahead)
     packed = run(ready, TGraphPackMasks())

@@ -1,4 +1,4 @@
-"""The checkout is the package: a wheel holds it and nothing else, and tools find it."""
+"""The checkout is the package: a wheel has all of it and nothing else."""
 
 import re
 import shutil
@@ -15,13 +15,13 @@ from tensorplan.version import VERSION
 
 ROOT = Path(__file__).parent.parent
 BESIDE = {"benchmarks", "build", "docs", "lit_tests", "tests"}
-"""Folders of a checkout that are no part of the package."""
+"""Folders of a checkout that are not in the package."""
 
 DATA = {".css", ".html", ".js", ".json", ".mlir"}
 
 
 def package_files() -> set[str]:
-    """What a wheel should have, from the package's folder on."""
+    """The files that a wheel should have, relative to the folder of the package."""
     folders = {init.parent for init in ROOT.glob("[!.]*/**/__init__.py")}
     assert not {folder.relative_to(ROOT).parts[0] for folder in folders} & BESIDE
     files = [file for folder in folders for file in folder.iterdir()]
@@ -116,7 +116,7 @@ def test_every_factory_loads():
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
-    """Built from a checkout of another name, with leftovers of a build in it."""
+    """A wheel built from a renamed checkout that contains files of an old build."""
     # What pyproject.toml builds with; the environment of test-oldest has an older one.
     pytest.importorskip("setuptools", minversion="77")
     build = (sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation")

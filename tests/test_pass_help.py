@@ -1,4 +1,4 @@
-"""The description of a pass in a terminal: all of its text, in lines that fit."""
+"""Help texts of passes in a terminal: complete, in lines that fit."""
 
 import sys
 from inspect import cleandoc

@@ -1,7 +1,7 @@
 """Properties of the passes, on random programs.
 
-Every pass leaves IR that verifies (the driver sees to that), computes what the program
-computed before, bit for bit, does nothing when run again, and prints and parses.
+Every pass leaves IR that verifies (the driver ensures this) and that prints and parses,
+preserves the program's values bit for bit, and changes nothing when run again.
 """
 
 from io import StringIO

@@ -1,4 +1,4 @@
-"""What other compilers need: the figures in benchmarks/, their table and picture."""
+"""Memory of other compilers: the figures in benchmarks/, their table and picture."""
 
 import re
 from importlib import import_module

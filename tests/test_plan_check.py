@@ -1,6 +1,6 @@
 """What plan-check proves and refuses, rule by rule, on IR written by hand.
 
-Each body stands in a function with two memrefs from outside, an arena of 256 bytes with
+Each body is in a function with two memrefs from outside, an arena of 256 bytes with
 alignment 64, and buffers of 64 bytes: %a and %b at 0, %c at 64, %d at 32 to 96.
 """
 
@@ -78,7 +78,7 @@ def carried() -> str:
 
 
 def replacing(*lines: str, at: str = "%zero") -> list[str]:
-    """In each iteration %b takes the place of %k."""
+    """Lines of a loop body in which %b replaces %k."""
     given = [A, copy("x", "a"), carried(), view("b", at), *lines]
     return [*given, f"scf.yield %b : {BUFFER}", "}", copy("r", "y")]
 
@@ -1151,7 +1151,7 @@ def test_streams_of_other_devices_are_others() -> None:
 
 
 RANGES = [(0, 64), (16, 16), (32, 64), (64, 16), (96, 32), (0, 128), (112, 16)]
-"""Offsets and sizes in bytes."""
+"""Offsets and sizes of buffers in bytes."""
 
 
 @pytest.mark.parametrize("first", range(len(RANGES)))

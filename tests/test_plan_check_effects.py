@@ -1,4 +1,4 @@
-"""What plan-check takes operations and calls to do, and what it tells of them."""
+"""The effects of operations and calls that plan-check assumes, and its remarks."""
 
 from collections.abc import Callable
 
@@ -30,7 +30,7 @@ def neg(source: str, target: str) -> str:
 
 
 def with_call(*body: str, read: str = copy("a", "y"), beside: str = "") -> str:
-    """%a and %b are buffers of the same bytes; %b is given to what is called last."""
+    """%a and %b share bytes; the last call takes %b as argument."""
     return program(
         *(arena(), view("a"), view("b"), copy("x", "a")),
         *(f"func.call @g(%b, %z) : ({M}, {M}) -> ()", read, free()),
@@ -225,7 +225,7 @@ def test_what_is_called_waits_for_its_transfer() -> None:
 
 
 def shared(*used: str, of: str = "pool", read: str = copy("a", "y")) -> str:
-    """@f has %a in bytes 64 to 128 of the global @pool, @g uses some of a global."""
+    """@f has %a in bytes 64 to 128 of the global @pool; @g uses bytes of a global."""
     get = f"%arena = memref.get_global @{of} : {I8}"
     return program(
         *(GET, view("a", "%c64"), copy("x", "a")),
@@ -357,7 +357,7 @@ MAY_BE_UNDEFINED = {
         "linalg.generic",
     ),
 }
-"""Operations, and that of them which reads what may be undefined."""
+"""Operations, and the one among them that reads undefined contents."""
 
 
 @pytest.mark.parametrize(

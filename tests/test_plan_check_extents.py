@@ -1,4 +1,4 @@
-"""Which bytes of its buffer a memref reaches, in plan-check."""
+"""The bytes of a buffer that a memref may access, in plan-check."""
 
 import pytest
 from plan_checks import numbers, refused, unproved, value, with_numbers

@@ -1,4 +1,4 @@
-"""Which memories plan-check takes for arenas, and which views for buffers in them."""
+"""Which memories plan-check treats as arenas, and which views as buffers in them."""
 
 from collections.abc import Callable
 
@@ -25,7 +25,7 @@ HEAD = "%c0 = arith.constant 0 : index\n%c64 = arith.constant 64 : index\n"
 
 
 def pair(at: str, of: str = "arena", type: str = I8) -> str:
-    """%a and %b, of which %a is read when both are written."""
+    """Buffers %a and %b: %a is read after both are written."""
     return lines(
         *(view("a", of=of, arena=type), view("b", at, of=of, arena=type)),
         *(copy("x", "a"), copy("x", "b"), copy("a", "y")),
@@ -38,7 +38,7 @@ def called(at: str) -> str:
 
 
 def of_arena(at: str, *around: str) -> str:
-    """The arena, %a and %b inside of something."""
+    """The arena, %a and %b inside other operations."""
     first, *last = around
     return program(first, arena(), pair(at), free(), *last)
 
@@ -114,7 +114,7 @@ def test_an_arena_is_any_memory_with_views(make: Callable[[str], str]) -> None:
 
 
 def parts(second: str, then: str = "") -> str:
-    """%low and %high are halves of the arena, %a lies in one and %b in the other."""
+    """%low and %high are halves of the arena; %a lies in one and %b in the other."""
     half = "memref<128xi8>"
     return program(
         *(arena(), view("low", type=half), view("high", "%c128", half), then),

@@ -1,4 +1,4 @@
-"""What an operation may write over what it reads, in plan-check, rule by rule."""
+"""Which operands an operation may overwrite, in plan-check, rule by rule."""
 
 import pytest
 from plan_checks import refused, unproved
@@ -31,7 +31,7 @@ TWICE = "calls that pass the same memory twice: 1 (func.call)"
 
 
 def on(operation: str, *more: str, beside: str = "") -> str:
-    """%a and %b are written buffers of 16 elements, apart."""
+    """A program in which %a and %b are written, disjoint buffers of 16 elements."""
     return program(
         *(arena(alignment=4), view("a"), view("b", "%c64"), copy("x", "a")),
         *(copy("x", "b"), *more, operation, copy("a", "y"), copy("b", "z"), free()),
@@ -62,7 +62,7 @@ def neg(source: str, target: str, type: str = M, to: str | None = None) -> str:
 
 
 def parts(first: int, second: int) -> list[str]:
-    """%u to %v, two parts of %a."""
+    """An operation that reads %u and writes %v, which are parts of %a."""
     operation = neg("u", "v", strided(first), strided(second))
     return [operation, part("u", first), part("v", second)]
 
@@ -444,7 +444,7 @@ def fusion(body: list[str], target: str = "a") -> str:
 
 @pytest.fixture
 def declared(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if every fusion said that it may overwrite all that it reads."""
+    """Makes every fusion declare that it may overwrite all operands."""
     monkeypatch.setattr(operands, "overwritable", lambda op: (0, 1))
 
 

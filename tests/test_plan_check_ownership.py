@@ -1,4 +1,4 @@
-"""Frees, writes and waits on all paths of a function, in plan-check, rule by rule."""
+"""Frees, writes and waits on all paths of a function, in plan-check."""
 
 import pytest
 from plan_checks import places, pools, refused, unproved
@@ -537,7 +537,7 @@ WAITED = [form for form in FORMS if form != "unknown"]
 
 
 def transfer(form: str, *between: str, after: str = "") -> str:
-    """%a goes to %b, in a transfer that is waited for after `between`."""
+    """A transfer from %a to %b, with the lines `between` before its wait."""
     tags, start, wait = FORMS[form].tags, FORMS[form].start, FORMS[form].wait
     return program(
         *(tags, arena(), view("a"), view("b", "%c64"), view("c"), view("d", "%c64")),
@@ -574,7 +574,7 @@ UNKNOWN = ["transfers without a known wait: 1 (memref.dma_start)"]
 
 
 def with_tags(*body: str) -> str:
-    """%a and %b in an arena, of which %a is written."""
+    """A program with %a and %b in an arena, where %a is written, and with tags."""
     views = view("a"), view("b", "%c64")
     return program(DMA.tags, arena(), *views, copy("x", "a"), *body, free())
 

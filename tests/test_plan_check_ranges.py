@@ -1,4 +1,4 @@
-"""Between which numbers plan-check finds an index to lie."""
+"""The ranges of indices that plan-check finds."""
 
 import pytest
 from plan_checks import value, with_numbers
@@ -128,7 +128,7 @@ def scf_forall(first: int, end: int, step: int, names: str = "%v: index") -> str
 
 
 def scf_forall_of_three() -> str:
-    """What it is given are not the bounds of one."""
+    """A forall in three dimensions, whose operands are not the bounds of one."""
     ends = ", ".join([str(DYNAMIC)] * 3)
     return (
         '"scf.forall"(%c2, %c4, %c1) <{staticLowerBound = array<i64: 0, 0, 0>, '

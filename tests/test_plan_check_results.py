@@ -1,7 +1,7 @@
-"""What plan-check proves and refuses of buffers in the memory of arguments: results,
-variables, and what is donated.
+"""What plan-check proves and refuses about buffers in the memory of arguments: results,
+variables, and donated arguments.
 
-%r is a result of 64 bytes, %q one of 32. A buffer %x lies in %r's bytes 32 to 64.
+%r is a result of 64 bytes, %q one of 32. A buffer %x has the bytes 32 to 64 of %r.
 """
 
 import pytest
@@ -227,7 +227,7 @@ DONATED = f"{WHOLE} {{tgraph.donated}}"
 W = buffer("w", at(0, 16), WHOLE)
 R_TO_W, W_TO_R = negate("r", "w", WHOLE, WHOLE), negate("w", "r", WHOLE, WHOLE)
 OLD = [view("h", at(8), UPPER), negate("h", "b")]
-"""Reads what the caller has put into %r."""
+"""Lines that read the caller's contents of %r."""
 BACKWARDS = "memref<16xf32, strided<[-1], offset: 15>>"
 REVERSED = view("v", "offset: [15], sizes: [16], strides: [-1]", BACKWARDS)
 

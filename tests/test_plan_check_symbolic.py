@@ -1,7 +1,7 @@
-"""What plan-check proves for all sizes, what it only says, and what it refuses.
+"""What plan-check proves for all sizes, what it only remarks on, and what it refuses.
 
-Each body stands in a function of the sizes n and m. %na is n * 64, the bytes of %x; %ma
-is m * 64, those of %y. Typical sizes are 64.
+Each body is in a function with the sizes n and m. %na is n * 64, the bytes of %x; %ma
+is m * 64, the bytes of %y. Typical sizes are 64.
 """
 
 import pytest
@@ -69,7 +69,7 @@ def arena(size: str, alignment: int = 64, name: str = "arena") -> str:
 
 
 def view(name: str, offset: str, size: str = "n", of: str = "arena") -> str:
-    """Of `size` rows; or of 16 elements, if that is ''."""
+    """A view of `size` rows, or of 16 elements if `size` is ''."""
     type = ROWS if size else FIXED
     given = f"%{size}" if size else ""
     return f"%{name} = memref.view %{of}[%{offset}][{given}] : {ARENA} to {type}"
@@ -85,12 +85,12 @@ def read(*names: str, type: str = ROWS) -> list[str]:
 
 
 def both(a: str, b: str) -> list[str]:
-    """Both are written, then both read."""
+    """Lines that write both buffers, then read both."""
     return [fill(a), fill(b), *read(a, b)]
 
 
 TWO = [product("two", "na", "c4"), arena("two"), view("a", "c0")]
-"""Room for four, and one of them."""
+"""An arena for four buffers, and one buffer."""
 
 PROVED = {
     "one above the other": [*TWO, view("b", "na"), *both("a", "b")],
@@ -355,7 +355,7 @@ def test_a_bounded_plan_is_counted_for_the_largest_sizes(
 
 
 LESSER = [binary("divui", "u", "n", "c4"), binary("minui", "k", "u", "c12")]
-"""%k is 12, or something unknown that is less."""
+"""Lines that define %k: 12, or an unknown smaller number."""
 
 
 @pytest.mark.parametrize("bounds", ["", "n = 15 : i64, m = 15 : i64"])

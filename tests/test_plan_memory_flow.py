@@ -1,8 +1,8 @@
-"""plan-memory on random programs with control flow, against a memory that remembers.
+"""plan-memory on random programs with control flow, in a memory that records writes.
 
-A program is a tree of accesses, branches and loops. After planning, it is run along
-random paths: each buffer writes its own mark into its bytes of the arena, and whoever
-reads a buffer must find the mark of its last write.
+A program is a tree of accesses, branches and loops. After planning, it runs on random
+paths: each buffer writes a unique mark into its bytes of the arena, and each read of a
+buffer must find the mark of its last write.
 """
 
 from collections.abc import Iterator, Sequence
@@ -78,7 +78,7 @@ def planned(text: str) -> ModuleOp:
 
 
 class Memory:
-    """Runs a planned function; branches and counts of iterations are drawn."""
+    """Runs a planned function with random branches and numbers of iterations."""
 
     def __init__(self, random: Random):
         self.random = random
@@ -182,7 +182,7 @@ def test_a_short_life_is_refused() -> None:
 
 
 def replaced(*lines: str) -> str:
-    """In each iteration %new takes the place of %old."""
+    """A loop in which %new replaces %old in each iteration."""
     body = "\n".join(lines)
     return f"""func.func @f(%n: index, %c: i1, %in: {TYPE}, %out: {TYPE}) {{
     %zero = arith.constant 0 : index

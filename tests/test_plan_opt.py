@@ -1,4 +1,4 @@
-"""plan-opt's promises: exit codes, whole files, reproducers, quiet ends."""
+"""plan-opt: exit codes, complete files, reproducers, quiet ends."""
 
 import gc
 import logging
@@ -34,14 +34,14 @@ func.func @f(%a: tensor<4xf32>) -> tensor<4xf32> {
 
 @pytest.fixture
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The name of a file in the current folder."""
+    """The name of a file with a program in the current folder."""
     monkeypatch.chdir(tmp_path)
     Path("program.mlir").write_text(PROGRAM)
     return "program.mlir"
 
 
 class Crash(ModulePass):
-    """Has a bug."""
+    """A pass that crashes."""
 
     name = "test-crash"
 
@@ -50,7 +50,7 @@ class Crash(ModulePass):
 
 
 class Break(ModulePass):
-    """Leaves invalid IR: swaps the first two operations."""
+    """A pass that leaves invalid IR: it swaps the first two operations."""
 
     name = "test-break"
 
@@ -62,7 +62,7 @@ class Break(ModulePass):
 
 
 class Remark(ModulePass):
-    """Says something of every function."""
+    """A pass that emits a remark for every function."""
 
     name = "test-remark"
 
@@ -72,7 +72,7 @@ class Remark(ModulePass):
 
 
 class TestMain(PlanOptMain):
-    """plan-opt with the passes above."""
+    """plan-opt with these test passes."""
 
     __test__ = False
 

@@ -1,4 +1,4 @@
-"""plan-run: values, state over steps, comparison, reports and errors."""
+"""plan-run: values, state over several steps, comparison, reports and errors."""
 
 import json
 from collections import Counter
@@ -38,7 +38,7 @@ Y = np.full((2, 3), 0.5, np.float32)
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each test has a folder of its own, with a program and its inputs."""
+    """Runs each test in a new folder with a program and its inputs."""
     monkeypatch.chdir(tmp_path)
     Path("program.mlir").write_text(PROGRAM)
     np.savez("in.npz", arg0=X, arg1=Y)

@@ -1,4 +1,4 @@
-"""plan-solve and its CSV: what is read, what is written, and what is refused."""
+"""plan-solve and its CSV: what it reads, writes and refuses."""
 
 import csv
 import io
@@ -326,7 +326,7 @@ def test_programs_are_refused(
 
 
 def interrupted(problem: Problem, limits: Limits) -> Placement:
-    """A strategy during which somebody presses Ctrl-C; looks at its deadline."""
+    """A strategy that is interrupted by Ctrl-C, and that checks its deadline."""
     os.kill(os.getpid(), signal.SIGINT)
     while not deadline.passed():
         time.sleep(0.001)
@@ -415,7 +415,7 @@ def test_kept_offsets_that_collide(capsys: pytest.CaptureFixture[str]):
 
 
 def write_hard(path: str, count: int = 400) -> None:
-    """Dense enough for searches to take as long as they may."""
+    """Writes a problem so dense that searches take all their time."""
     random = Random(3)
     rows = ["id,lower,upper,size"]
     for n in range(count):

@@ -1,4 +1,4 @@
-"""plan-view: what is read and refused, what each picture says, and the page as used."""
+"""plan-view: what it reads and refuses, its pictures, and its page in a browser."""
 
 import json
 import math
@@ -116,7 +116,7 @@ def test_ir_says_names_places_and_lines():
 
 
 def planned(model: str) -> None:
-    """Plans a model: planned.mlir, report.json."""
+    """Plans a model; writes planned.mlir and report.json."""
     command = [str(MODELS / model), "-p", "plan-pipeline", "-o", "planned.mlir"]
     assert plan_opt([*command, "--report", "report.json"]) == 0
 
@@ -787,7 +787,7 @@ def show(window: Browser, plans: list[PlanView]) -> None:
 
 
 def middle(window: Browser, buffer: ShownBuffer, pool: PoolView) -> tuple[float, float]:
-    """Where a buffer is on the first map, on the page, as long as all is shown."""
+    """The position of a buffer on the first map of the page, if it is not zoomed."""
     left, top, width, height = window.run(
         "const r = document.querySelector('canvas').getBoundingClientRect();"
         "return [r.left + 76, r.top + 8, r.width - 94, r.height - 92];"

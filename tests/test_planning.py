@@ -1,4 +1,4 @@
-"""Planning: strategies are sound and deterministic, and the bounds are right."""
+"""Planning strategies are sound and deterministic, and bounds are right."""
 
 import itertools
 
@@ -40,7 +40,7 @@ def buffers(draw: st.DrawFn, max_size: int = 12) -> list[Buffer]:
 
 @st.composite
 def gaps(draw: st.DrawFn, start: int, end: int) -> list[tuple[int, int]]:
-    """Mostly none, else one."""
+    """At most one gap, mostly none."""
     if end - start < 3 or draw(st.integers(0, 3)):
         return []
     first = draw(st.integers(start + 1, end - 2))

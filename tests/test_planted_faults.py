@@ -1,9 +1,9 @@
-"""Faults planted into the planner are caught: by plan-check, and by a sanitized run.
+"""plan-check and sanitized runs catch faults that are planted into the planner.
 
-Each fault makes plan-memory believe something wrong about buffers. On random programs,
-`plan-check` must refuse the plan at least once, and so must a sanitized run, if it is
-let through. What nobody refuses must give the reference interpreter's values; without a
-fault nothing is refused.
+Each fault makes plan-memory assume something wrong about buffers. On random programs,
+`plan-check` must refuse the plan at least once, and so must a sanitized run of a plan
+that was not checked. Plans that neither refuses must compute the reference
+interpreter's values. Without a fault, neither refuses anything.
 """
 
 import dataclasses
@@ -58,7 +58,7 @@ def expected(module: ModuleOp) -> Sequence[np.ndarray]:
 
 
 def judge(module: ModuleOp, check: bool = True, reuse_outputs: bool = True) -> str:
-    """Who notices, in one program, that its plan is wrong."""
+    """Which check finds that the plan of a program is wrong."""
     with Patch.context() as patch:
         if not check:  # let the plan through, to see what the run notices
             patch.setattr(plan_memory, "check_plan", lambda module: None)
@@ -81,7 +81,7 @@ def judge(module: ModuleOp, check: bool = True, reuse_outputs: bool = True) -> s
 
 
 def with_buffers(patch: Patch, change: Callable[[Buffer], Buffer]) -> None:
-    """Lets plan-memory plan other buffers than it should."""
+    """Makes plan-memory plan changed buffers."""
 
     def changed(*args: Any) -> Buffer:
         return change(liveness.buffer_of(*args))
@@ -116,7 +116,7 @@ def views_not_followed(patch: Patch) -> None:
 
 
 def results_freed_early(patch: Patch) -> None:
-    """What is copied into a result is believed dead before that."""
+    """Live ranges of buffers that are copied to results end too early."""
     moves = allocations.moves
 
     def over(use: Use) -> Sequence[SSAValue] | None:
@@ -126,7 +126,7 @@ def results_freed_early(patch: Patch) -> None:
 
 
 def result_believed_unwritten(patch: Patch) -> None:
-    """Its memory is reused, to the step in which the function ends."""
+    """Memory of results is reused up to the end of the function."""
 
     def outputs(*args: Any) -> list[output_reuse.Output]:
         found = output_reuse.find_outputs(*args)
@@ -149,7 +149,7 @@ def result_believed_larger(patch: Patch) -> None:
 
 
 def old_contents_believed_unread(patch: Patch) -> None:
-    """What the caller has given is overwritten from the start."""
+    """Contents from the caller are overwritten from the start."""
 
     def outputs(*args: Any) -> list[output_reuse.Output]:
         found = output_reuse.find_outputs(*args)
@@ -164,7 +164,7 @@ def old_contents_believed_unread(patch: Patch) -> None:
 
 
 def anything_believed_elementwise(patch: Patch) -> None:
-    """Bytes are handed over where operations read in another order than they write."""
+    """Results overwrite operands of operations that are not elementwise."""
 
     def every(op: Operation) -> Sequence[int]:
         return range(len(op.operands) - len(destinations(op)))
@@ -202,7 +202,7 @@ func.func @main(%x: tensor<4x4xf32> {tgraph.donated}, %y: tensor<4xf32>)
   func.return %b : tensor<4xf32>
 }
 """
-"""The first product may not be written over what it is made of."""
+"""The first product must not overwrite its operands."""
 
 
 ODD = """func.func @main(%x: tensor<3x3xf32>) -> tensor<3x3xf32> {
@@ -224,7 +224,7 @@ ODD = """func.func @main(%x: tensor<3x3xf32>) -> tensor<3x3xf32> {
 
 @cache
 def random_programs() -> Sequence[ModuleOp]:
-    """Always the same ones, and two more."""
+    """Random programs from fixed seeds, and two more programs."""
     found = [parse(PRODUCTS)]
 
     @seed(0)
@@ -244,7 +244,7 @@ def random_programs() -> Sequence[ModuleOp]:
 
 
 def verdicts(check: bool = True) -> Iterator[str]:
-    """What is noticed in each program; every second one reuses outputs."""
+    """The verdict on each program; every other one reuses outputs."""
     for index, module in enumerate(random_programs()):
         yield judge(module, check, reuse_outputs=index % 2 == 0)
 

@@ -1,11 +1,11 @@
-"""No planted fault that execution shows to be unsound is accepted in silence.
+"""plan-check accepts no planted fault that execution shows to be unsound.
 
-Each kind of fault (tests/planted) is a program in which something is wrong with the
-arena: an offset, a size, a free, a path, an alias, an operation in place, a transfer,
-a stream; and its sound twin. plan-check must say something about the one, an error or a
-remark that it did not check, and must accept the other. That the one is unsound and the
-other is not, real MLIR shows: it runs both for all trip counts and conditions, in a
-memory that notices what is read, written and freed.
+Each kind of fault (tests/planted) is a program with an error in its arena (an offset, a
+size, a free, a path, an alias, an operation in place, a transfer, a stream), and a
+sound twin. For the faulty program, plan-check must print an error or a remark that it
+did not check something; it must accept the twin. MLIR shows that one is unsound and the
+other is not: it runs both natively for all trip counts and conditions, in a memory that
+detects wrong reads, writes and frees.
 """
 
 import logging
@@ -42,7 +42,7 @@ each_kind = pytest.mark.parametrize(
 
 
 def remarks(text: str, caplog: pytest.LogCaptureFixture) -> list[str]:
-    """Of plan-check, that it could not check or prove something."""
+    """The remarks of plan-check that it could not check or prove something."""
     caplog.clear()
     with caplog.at_level(logging.INFO, REMARKS.name):
         check_plan(parsed(text))
@@ -114,7 +114,7 @@ Key = tuple[str, str, bool, str | None]
 
 
 def disagreement(kind: Kind, ran: dict[Key, Behavior]) -> str | None:
-    """What is wrong with what is declared of a kind."""
+    """The difference between a kind's declaration and its runs; None if they agree."""
     modes = kind.modes or (None,)
     sound = ran[kind.family, kind.name, False, modes[0]]
     for mode in modes:
@@ -127,7 +127,7 @@ def disagreement(kind: Kind, ran: dict[Key, Behavior]) -> str | None:
 
 
 PLANS, TRIES = 100, 4
-"""Random programs, and how often each is rewritten; some find nothing to change."""
+"""The number of random programs, and of rewrites of each; some change nothing."""
 
 
 @pytest.mark.thorough

@@ -1,4 +1,4 @@
-"""Programs without a plan, served by allocators; and several programs in one pool."""
+"""Programs without a plan, served by allocators; several programs in one pool."""
 
 from functools import partial
 from pathlib import Path

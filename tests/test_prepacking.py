@@ -1,4 +1,4 @@
-"""Constants are brought to the layout of kernels once, and again when they change."""
+"""Constants are packed for kernels once, and again when they change."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""What buffers and problems say of themselves, against the plainest way to find it."""
+"""Properties of buffers and problems, compared with their plainest definition."""
 
 import re
 from dataclasses import replace
@@ -26,7 +26,8 @@ def steps(buffer: Buffer) -> set[int]:
 
 
 def bound(buffers: list[Buffer], unit: int) -> int:
-    """The largest sum of live bytes in multiples of the unit, but for the topmost."""
+    """The largest sum of live bytes, rounded to multiples of `unit` but for the
+    topmost."""
     found = max((b.offset + b.size for b in buffers if b.offset is not None), default=0)
     for step in range(14):
         live = [b.size for b in buffers if step in steps(b)]

@@ -1,4 +1,4 @@
-"""`TENSORPLAN_PROCESSOR`: kernels for processors of less than this one's features."""
+"""`TENSORPLAN_PROCESSOR` makes native code for processors with fewer features."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Traces: an event for each operation, on its device and stream, and live bytes."""
+"""Profiles: an event for each operation on its device and stream; live bytes."""
 
 import json
 from typing import Any

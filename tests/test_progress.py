@@ -1,4 +1,4 @@
-"""The progress bar: late, on terminals only, and gone in the end."""
+"""The progress bar appears late, on terminals only, and is erased in the end."""
 
 import io
 import time

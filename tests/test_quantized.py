@@ -1,4 +1,4 @@
-"""Quantized elements of StableHLO: values, and what is refused."""
+"""Quantized element types of StableHLO: values, and refusals."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""New arrays in each call: bound in one native call, or by Python where it refuses."""
+"""New arrays in each call, bound by one native call, or by Python if that refuses."""
 
 import weakref
 from array import array
@@ -62,7 +62,7 @@ def run() -> Executable:
 
 @pytest.fixture
 def total(run: Executable) -> Array:
-    """The variable of a program that has been called with several arrays."""
+    """The variable of a program after calls with several arrays."""
     total = normal()
     for _ in range(3):
         check(run, total, normal(), normal())
@@ -312,7 +312,7 @@ def test_inputs_in_memory_of_many_results() -> None:
 
 
 def in_memory(run: Executable, *inputs: Array) -> list[Array]:
-    """The results of a call that is given addresses alone."""
+    """The results of a call that gets addresses only."""
     results = [np.full(x.shape, 7, x.dtype) for x in run.results]
     run.run_at([[address(x) for x in (*inputs, *results)]])
     return results

@@ -1,7 +1,7 @@
-"""CONTRIBUTING's recipes are followed in a copy of the sources, step by step.
+"""Follows CONTRIBUTING's recipes step by step, in a copy of the sources.
 
-A recipe's blocks say where they go: `# in FILE`, or `# in FILE, after: LINE` for what
-comes after the first such line. `check.py` is the program that then runs there.
+The blocks of a recipe say where they belong: `# in FILE`, or `# in FILE, after: LINE`
+for text after the first such line. `check.py` is a program that then runs there.
 """
 
 import os
@@ -22,7 +22,7 @@ WHERE = re.compile(r"# in (\S+?)(?:, after: (.*))?\n((?:.|\n)*)")
 
 
 def recipes() -> Mapping[str, Sequence[re.Match[str]]]:
-    """The steps of each recipe that shows an example, by its heading."""
+    """The steps of each recipe with an example, by heading."""
     page = ROOT / "CONTRIBUTING.md"
     headings = {
         page.read_text().count("\n", 0, match.start()) + 1: match[1]

@@ -143,7 +143,7 @@ def _cases() -> dict[str, tuple[Callable[..., Any], list[Any]]]:
     bf16 = jnp.bfloat16
 
     def gradients(function: Callable[..., Any], *to: int) -> Callable[..., Any]:
-        """The function and its gradients, weighted by something uneven."""
+        """The function and its gradients, with uneven weights on the results."""
 
         def both(*arrays: Any) -> Any:
             def loss(*arrays: Any) -> Any:

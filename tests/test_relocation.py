@@ -1,4 +1,4 @@
-"""Calls that follow arguments: the right values, nothing made anew, nothing kept."""
+"""Compiled calls follow new arguments: right values, nothing rebuilt or kept."""
 
 import gc
 import weakref
@@ -33,7 +33,7 @@ def random_arrays(inputs: Sequence[Input], seed: int) -> list[Array]:
 
 
 def offset(array: Array) -> Array:
-    """A copy one element after where an allocator puts arrays."""
+    """A copy that starts one element after an allocator's alignment."""
     memory = np.empty(array.size + 1, array.dtype)[1:]
     memory[:] = array.reshape(-1)
     return memory.reshape(array.shape)

@@ -1,4 +1,4 @@
-"""Orders with repetitions: possible, within the budget, and cheap."""
+"""Schedules with rematerialization: valid, within the budget, and cheap."""
 
 from collections.abc import Iterator, Sequence
 from itertools import chain, combinations, product
@@ -20,7 +20,7 @@ Costs = list[int | None]
 
 @st.composite
 def problems(draw: st.DrawFn, most: int) -> tuple[TaskGraph, Costs, int]:
-    """A graph, what it costs to repeat its tasks, and a budget."""
+    """A graph, the costs of repeating its tasks, and a budget."""
     sizes: list[int] = draw(st.lists(st.integers(1, 4), max_size=1))
     tasks: list[Task] = []
     for index in range(draw(st.integers(1, most))):
@@ -57,7 +57,7 @@ def assert_possible(graph: TaskGraph, costs: Costs, order: Sequence[int]) -> Non
 
 
 def live_bytes(graph: TaskGraph, order: Sequence[int], at: int) -> int:
-    """By the definition, for one position."""
+    """The bytes that are live at a position, by the definition."""
 
     def is_read_later(value: int) -> bool:
         for index in order[at + 1 :]:
@@ -136,7 +136,7 @@ def test_more_time_allows_a_lower_peak(most: int, peak: int) -> None:
 
 
 def all_repetitions(graph: TaskGraph, costs: Costs) -> Iterator[list[int]]:
-    """All orders whose tasks run for the first time in the given order."""
+    """All orders in which first executions of tasks keep the given order."""
     count = len(graph.tasks)
     stages = [
         [
@@ -184,7 +184,8 @@ def test_the_exact_search_finds_the_fewest(
 
 
 def chain_of_layers(count: int) -> tuple[TaskGraph, Costs]:
-    """Forward and backward: each backward task needs the activation of its layer."""
+    """A forward and a backward pass: each backward task reads its layer's
+    activation."""
     tasks = [Task((), (0,))]
     tasks += [Task((layer,), (layer + 1,)) for layer in range(count)]
     for layer in reversed(range(count)):

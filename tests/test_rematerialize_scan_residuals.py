@@ -1,5 +1,4 @@
-"""tgraph-rematerialize-scan-residuals: values bit for bit, bytes, and what is left
-alone."""
+"""tgraph-rematerialize-scan-residuals: equal bits, bytes, and loops left alone."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -41,7 +40,7 @@ def loops(module: ModuleOp) -> list[WhileOp]:
 
 
 def after(text: str) -> ModuleOp:
-    """The module after the pass, with its values compared."""
+    """Runs the pass, compares values, and returns the module."""
     module = parse(text)
     changed = run(module, TGraphRematerializeScanResiduals())
     want = run_reference(module, inputs(module))
@@ -110,8 +109,8 @@ def test_gates_of_a_recurrent_network() -> None:
 
 
 def network(cell: str, form: str, trips: int, first: int) -> Any:
-    """The loss of a network with `trips` equal layers, and its gradients; the layers
-    from `first` on."""
+    """The loss of a network with `trips` equal layers, starting at layer `first`, and
+    its gradients."""
     jax = pytest.importorskip("jax")
     jnp = jax.numpy
 
@@ -167,7 +166,7 @@ LOOPS: Sequence[ModulePass] = (
 
 
 def markov(rows: Any, table: Any) -> Any:
-    """Scores of all pairs follow from the state before, a table, and maxima."""
+    """Scores of all pairs depend on the previous state, a table, and maxima."""
     jax = pytest.importorskip("jax")
 
     def step(state: Any, row: Any) -> Any:
@@ -178,7 +177,7 @@ def markov(rows: Any, table: Any) -> Any:
 
 
 def selective(rows: Any, table: Any) -> Any:
-    """How fast each state decays follows from a row of what is given, and a table."""
+    """The decay of each state depends on a row of the input and on a table."""
     jax = pytest.importorskip("jax")
 
     def step(state: Any, row: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Devices in other processes: the same values, and nothing hangs when one is lost."""
+"""Devices in other processes: equal values, and no hang when a process is lost."""
 
 import gc
 import os
@@ -54,7 +54,7 @@ def check_same(module: ModuleOp, executable: Executable, times: int = 1) -> None
 
 
 def workers(executable: Executable) -> list[int]:
-    """The processes that were started, by id, without their launchers."""
+    """The ids of the started processes, without their launchers."""
     runner = executable._runner
     assert isinstance(runner, Remote)
     group = runner._group

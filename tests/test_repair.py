@@ -1,4 +1,4 @@
-"""Core first and repair: sound plans under a capacity, the same ones when compiled."""
+"""Core first and repair: sound plans under a capacity, also in compiled code."""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ from tensorplan.planning.solver.skyline import skyline_plans
 
 
 def chain(count: int, seed: int = 0) -> Part:
-    """Short lives, of which one in twenty is long, and a heavy place in the middle."""
+    """Short live ranges, one in twenty long, and a peak in the middle."""
     chance = random.Random(seed)
     lives: list[tuple[int, int]] = []
     sizes: list[int] = []
@@ -50,7 +50,7 @@ def budget() -> SearchBudget:
 def from_nothing(
     buffers: Sequence[Buffer], capacity: int, limit: int
 ) -> Sequence[int] | None:
-    """In the order of lifetimes, which leaves something to mend."""
+    """Fits buffers in the order of live ranges, which needs repairs."""
     given = [WAITING if b.offset is None else b.offset for b in buffers]
     weights = [1] * len(buffers)
     order = range(len(buffers))
@@ -103,7 +103,7 @@ def test_compiled_repair_takes_the_same_steps(monkeypatch: pytest.MonkeyPatch) -
 
 
 def of_any_kind() -> list[Buffer]:
-    """With alignments and gaps; one offset is given, in the middle."""
+    """Buffers with alignments and gaps; one has a given offset in the middle."""
     buffers = [
         replace(
             b,

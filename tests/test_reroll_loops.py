@@ -1,4 +1,4 @@
-"""Unrolled loops and the iterations after them become one loop."""
+"""An unrolled loop and its remainder iterations become one loop."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -20,11 +20,12 @@ TEXT = (
 ).read_text()
 
 Program: TypeAlias = tuple[Callable[..., Any], Sequence[Sequence[int]]]
-"""A function of arrays, and their shapes."""
+"""A function of arrays, and the shapes of the arrays."""
 
 
 def rerolled(text: str) -> int:
-    """The rows that the loop then stacks; compares values."""
+    """Runs the pass, compares values, and returns the number of rows that the loop
+    stacks."""
     module = parse(text)
     new = run(parse(text), TGraphRerollLoops())
     rng = np.random.default_rng(0)
@@ -97,7 +98,7 @@ def test_what_is_left_alone(change: str, to: str) -> None:
 
 
 def layers(jax: Any, unroll: int, is_reversed: bool) -> Program:
-    """A step with SGD of 23 layers."""
+    """A step of SGD on 23 layers."""
 
     def loss(w, x):
         layer = lambda h, w: (jax.numpy.tanh(h @ w), None)  # noqa: E731
@@ -107,7 +108,7 @@ def layers(jax: Any, unroll: int, is_reversed: bool) -> Program:
 
 
 def network(jax: Any, unroll: int, is_reversed: bool) -> Program:
-    """The gradients of a recurrent network: two states, and a bias."""
+    """The gradients of a recurrent network with two states and a bias."""
     jnp = jax.numpy
 
     def loss(w, b, x):

@@ -1,4 +1,4 @@
-"""What is away when: as cheap as it gets, proved by other searches."""
+"""Which values to evict and when: minimal cost, proved by other searches."""
 
 from dataclasses import replace
 from itertools import combinations, pairwise
@@ -23,7 +23,7 @@ from tensorplan.planning.scheduling.residency import (
 def problem_of(
     values: list[tuple[int, list[int]]], capacity: int, direct: bool
 ) -> ResidencyProblem:
-    """Of values with their sizes and the steps of their uses."""
+    """A problem of values, each with its size and the steps of its uses."""
     steps = max((uses[-1] for _, uses in values), default=0) + 1
     live = [0] * steps
     for size, uses in values:
@@ -54,7 +54,7 @@ def problems(draw: st.DrawFn) -> ResidencyProblem:
 
 
 def with_parts(problem: ResidencyProblem, random: Random) -> ResidencyProblem:
-    """The same where some uses access parts of what is away."""
+    """The problem with some uses that access parts of an evicted value."""
     gaps = list(problem.gaps)
     for number, (gap, next) in enumerate(pairwise(problem.gaps)):
         if gap.value == next.value and gap.direct[1]:
@@ -63,7 +63,7 @@ def with_parts(problem: ResidencyProblem, random: Random) -> ResidencyProblem:
 
 
 def written_again(problem: ResidencyProblem, random: Random) -> ResidencyProblem:
-    """The same where some uses write, and others access nothing that is away."""
+    """The problem with some uses that write, and some that access no evicted value."""
     gaps: list[Gap] = []
     first: list[int] = []
     for gap in problem.gaps:
@@ -78,7 +78,7 @@ def written_again(problem: ResidencyProblem, random: Random) -> ResidencyProblem
 
 
 def is_free(problem: ResidencyProblem, away: set[int], value: int, step: int) -> bool:
-    """Whether a value's bytes are free in a step, by the definition."""
+    """Whether the bytes of a value are free in a step, by the definition."""
     gaps = [(i, g) for i, g in enumerate(problem.gaps) if g.value == value]
     if any(g.start <= step < g.end and i in away for i, g in gaps):
         return True
@@ -107,12 +107,12 @@ def cost(problem: ResidencyProblem, away: set[int]) -> int:
 
 
 def has_all(problem: ResidencyProblem, away: set[int]) -> bool:
-    """Whether no gap is without one that it needs."""
+    """Whether `away` has all gaps that its gaps need."""
     return all(away.issuperset(problem.gaps[index].needs) for index in away)
 
 
 def least(problem: ResidencyProblem) -> int | None:
-    """By trying all."""
+    """The minimum cost, by exhaustive search; None if nothing fits."""
     every = range(len(problem.gaps))
     choices = (
         set(away) for n in range(len(every) + 1) for away in combinations(every, n)
@@ -123,7 +123,7 @@ def least(problem: ResidencyProblem) -> int | None:
 
 @st.composite
 def problems_with_needs(draw: st.DrawFn) -> ResidencyProblem:
-    """Some gaps need others; what these need, too."""
+    """Problems in which some gaps need others, transitively."""
     problem = draw(problems())
     random = draw(st.randoms(use_true_random=False))
     needs: list[set[int]] = [set() for _ in problem.gaps]

@@ -1,5 +1,6 @@
-"""What is kept for the backward pass: the choice with the fewest bytes, and no other
-values for it."""
+"""Values kept for the backward pass: the choice with the fewest bytes, which changes no
+values.
+"""
 
 from collections.abc import Sequence
 from itertools import chain, combinations
@@ -77,7 +78,7 @@ CONSTANTS = {"zero": 0.0, "six": 6.0, "slope": 0.1, "half": 0.5, "one": 1.0}
 
 
 def network(activation: str, rows: int, width: int) -> str:
-    """The gradient of products, norms over the batch, and activations."""
+    """The gradient of layers of products, batch norms and activations."""
     full, row = f"tensor<{rows}x{width}xf32>", f"tensor<{width}xf32>"
     matrix = f"tensor<{width}x{width}xf32>"
     lines = [f"func.func @main(%y0: {full}, %w: {matrix}) -> {matrix} {{"]

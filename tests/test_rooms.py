@@ -1,4 +1,4 @@
-"""Which folder imports which: the contract in pyproject.toml fails where it should."""
+"""The contract on imports between folders (pyproject.toml) fails where it should."""
 
 import os
 import shutil
@@ -16,7 +16,7 @@ CHECK = "from importlinter import cli; cli.lint_imports_command()"
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A copy of the package."""
+    """A checkout with a copy of the package."""
     copy = tmp_path / "tensorplan"
     for init in (ROOT / "__init__.py", *ROOT.glob("[!.]*/**/__init__.py")):
         folder = copy / init.parent.relative_to(ROOT)

@@ -1,5 +1,6 @@
-"""Sanitized runs: sound programs are as ever, unsound ones are reported with buffer,
-operation and place."""
+"""Sanitized runs: sound programs compute the same values; errors of unsound programs
+have the buffer, the operation and the location.
+"""
 
 from collections.abc import Sequence
 

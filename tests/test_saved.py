@@ -1,5 +1,6 @@
-"""Programs in files: they compute the same, start without the IR, and bad files are
-errors."""
+"""Saved programs compute the same values and start without the IR; damaged files are
+errors.
+"""
 
 import json
 import os
@@ -84,7 +85,7 @@ def arrays_for(run: CallableProgram) -> list[Array]:
 
 
 def called(run: CallableProgram, arrays: list[Array]) -> list[Array]:
-    """Results for copies, twice: for arrays elsewhere as well."""
+    """Calls `run` twice on copies of arrays, which have different addresses."""
     results = [run(*[x.copy() for x in arrays]) for _ in range(2)]
     for first, second in zip(*results, strict=True):
         np.testing.assert_array_equal(first, second)

@@ -1,4 +1,4 @@
-"""analysis/scans: what it says of numbers in a loop is what the interpreter finds."""
+"""analysis/scans: its statements about scalars in a loop agree with the interpreter."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""tgraph-scatter-into: the same values, in fewer bytes."""
+"""tgraph-scatter-into: equal values, in fewer bytes."""
 
 from pathlib import Path
 

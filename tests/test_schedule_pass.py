@@ -1,4 +1,4 @@
-"""tgraph-schedule and tgraph-rematerialize on programs: values, and the real bytes."""
+"""tgraph-schedule and tgraph-rematerialize: values, and bytes of real plans."""
 
 import sys
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Orders of tasks: possible, never worse than the given one, and optimal if so said."""
+"""Orders of tasks: valid, never worse than the given order, rightly called optimal."""
 
 from collections.abc import Iterator, Sequence
 from importlib import import_module
@@ -27,7 +27,7 @@ from tensorplan.planning.scheduling.parts import parts, subgraph
 
 @st.composite
 def graphs(draw: st.DrawFn, most: int = 7) -> TaskGraph:
-    """Each task writes a value, or two, and reads what was given or written before."""
+    """Graphs whose tasks write one or two values and read inputs or earlier values."""
 
     def some(count: int, most: int) -> list[int]:
         return draw(st.lists(st.integers(0, count - 1), max_size=most, unique=True))
@@ -46,7 +46,7 @@ def graphs(draw: st.DrawFn, most: int = 7) -> TaskGraph:
 
 
 def orders(graph: TaskGraph, start: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
-    """All that are possible."""
+    """All valid orders that begin with `start`."""
     if len(start) == len(graph.tasks):
         yield start
     for task, before in enumerate(graph.predecessors):
@@ -62,7 +62,7 @@ def assert_possible(graph: TaskGraph, order: Sequence[int]) -> None:
 
 
 def live_bytes(graph: TaskGraph, order: Sequence[int], at: int) -> int:
-    """By the definition, for one position."""
+    """The bytes that are live at a position, by the definition."""
     done, task = set(order[:at]), graph.tasks[order[at]]
     later = set(order[at + 1 :])
     total = 0

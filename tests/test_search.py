@@ -1,4 +1,4 @@
-"""tgraph-search: never more bytes than the default, and the same values."""
+"""tgraph-search: never more bytes than the default sequence, and equal values."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a trace of PyTorch's allocator would take with other allocators."""
+"""The memory that a trace of PyTorch's allocator would take in other allocators."""
 
 import json
 import pickle
@@ -17,7 +17,7 @@ DEVICES = {"s": "device 0", "t": "device 1"}
 
 
 def values(*rows: tuple[float, int, int], memory: str = "s") -> list[LiveValue]:
-    """Of sizes in MiB and steps."""
+    """Live values from sizes in MiB, first steps and last steps."""
     regions = [Region(memory, 0, int(size * MIB)) for size, *_ in rows]
     return [
         LiveValue(Value(f"v{n}", region), lower, upper)

@@ -1,4 +1,4 @@
-"""plan-serve: what the programs of a server share, what lies where, and what fits."""
+"""plan-serve: what the programs of a server share, their layout, and what fits."""
 
 from collections.abc import Sequence
 from io import BytesIO, TextIOWrapper

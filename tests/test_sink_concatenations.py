@@ -1,4 +1,4 @@
-"""`tgraph-sink-concatenations` changes no value, and concatenations are not stored."""
+"""`tgraph-sink-concatenations` preserves values; nothing stores concatenations."""
 
 from collections.abc import Callable
 from typing import Any
@@ -25,20 +25,20 @@ X = np.random.default_rng(0).standard_normal((64, 64)).astype(np.float32)
 
 
 def rolled(x: Any) -> Any:
-    """A step of the heat equation on a torus."""
+    """One step of the heat equation on a torus."""
     around = [jnp.roll(x, by, axis) for by in (1, -1) for axis in (0, 1)]
     return x + 0.1 * (sum(around) - 4 * x)
 
 
 def rotary(x: Any) -> Any:
-    """A rotary embedding, with angles that are numbers."""
+    """A rotary embedding with constant angles."""
     half = x.shape[-1] // 2
     turned = jnp.concatenate([-x[:, half:], x[:, :half]], -1)
     return x * 0.6 + turned * 0.8
 
 
 def blurred(x: Any) -> Any:
-    """A blur with the values at the edge repeated."""
+    """A blur that repeats the values at the edges."""
     p = jnp.pad(x, 1, mode="edge")
     return p[:-2, 1:-1] + p[2:, 1:-1] + p[1:-1, :-2] + p[1:-1, 2:] + 4 * p[1:-1, 1:-1]
 
@@ -61,7 +61,7 @@ def test_nothing_is_stored(function: Callable[[Any], Any]) -> None:
 
 
 def test_what_takes_long_is_computed_once() -> None:
-    """The neighbours of a value in four directions are not four exponentials more."""
+    """The neighbors of a value in four directions are not four exponentials more."""
     planned = tensorplan.plan(tensorplan.from_jax(lambda x: rolled(jnp.tanh(x)), X))
     assert planned_bytes(planned.module) == X.nbytes
     text = str(planned.module)

@@ -1,4 +1,4 @@
-"""`tgraph-sink-reshapes` changes no value, and brings operations together."""
+"""`tgraph-sink-reshapes` preserves values and makes operations adjacent."""
 
 import math
 
@@ -22,7 +22,8 @@ def tensor(shape: list[int]) -> str:
 
 
 def check_without_an_arena(module: ModuleOp) -> None:
-    """That the plan needs none; it and the pass alone have the reference's values."""
+    """Asserts that the plan has no arena, and that values equal the reference's, with
+    the plan and with the pass alone."""
     values = inputs(module)
     (want,) = run_reference(module, values)
     planned = tensorplan.plan(module)
@@ -34,7 +35,7 @@ def check_without_an_arena(module: ModuleOp) -> None:
 
 
 def merged(draw: st.DrawFn, shape: list[int]) -> list[int]:
-    """The shape with neighbours made one, and 1s put in."""
+    """The shape with neighboring dimensions joined and 1s inserted."""
     result: list[int] = []
     for size in shape:
         match draw(st.sampled_from(["keep", "merge", "insert"])):
@@ -49,7 +50,7 @@ def merged(draw: st.DrawFn, shape: list[int]) -> list[int]:
 
 @st.composite
 def chains(draw: st.DrawFn) -> str:
-    """An elementwise operation, a reshape, and two more with a broadcast between."""
+    """An elementwise operation, a reshape, and two more with a broadcast in between."""
     fine = draw(SIZES)
     old, new = merged(draw, fine), merged(draw, fine)
     dims = [d for d in range(len(new)) if draw(st.booleans())]
@@ -120,7 +121,7 @@ func.func @main(%x: {tensor([*rows, *depth])}, %w: {tensor([k, 5])}, %r: {result
 
 
 def test_group_normalisation_stores_nothing_of_full_size() -> None:
-    """Neither the centred values nor the normalised ones, though both are reshaped."""
+    """Neither the centered values nor the normalized ones, though both are reshaped."""
     whole, groups = "tensor<4x256x8xf32>", "tensor<4x256x2x4xf32>"
     spread = (
         f"{{broadcast_dimensions = array<i64: 0, 2>}} : (tensor<4x2xf32>) -> {groups}"

@@ -1,4 +1,4 @@
-"""Groups that read slices at dynamic starts where they lie: values, and no copies."""
+"""Groups that read slices at dynamic starts in place: values, and no copies."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -32,7 +32,7 @@ def planned(function: Callable[..., Any], *arrays: Any) -> Any:
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> Mock:
-    """Called for each group on slices that is made native."""
+    """A mock that is called for each group on slices that native code computes."""
     spy = Mock(side_effect=Sliced)
     monkeypatch.setattr(slices, "Sliced", spy)
     return spy
@@ -69,7 +69,7 @@ def both(x: Any, w: Any, i: Any) -> Any:
 
 
 def expert(x: Any, w: Any, i: Any) -> Any:
-    """The slice of a slice: the outer one is copied."""
+    """A slice of a slice; the outer one is copied."""
     layer = lax.dynamic_index_in_dim(w, i, 0, False)
     return x @ lax.dynamic_index_in_dim(layer, i + 1, 0, False)
 

@@ -1,4 +1,4 @@
-"""Special functions by formulas: within what is promised of SciPy's values."""
+"""Special functions by formulas: close to SciPy's values, as promised."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ POINTS = np.array([0.3, 1, 2.5, 7, 40, 1, 1])
 
 
 def values(name: str, element: str, *arrays: Array) -> Array:
-    """Of a function of CHLO, by the reference interpreter."""
+    """The values of a CHLO function, by the reference interpreter."""
     type = f"tensor<{arrays[0].size}x{element}>"
     names = [f"%{n}" for n in range(len(arrays))]
     arguments = ", ".join(f"{n}: {type}" for n in names)

@@ -1,4 +1,4 @@
-"""What does not fit a memory moves to a slower one: the same bytes, and within it."""
+"""plan-spill moves buffers that exceed a memory to a slower one: equal bytes."""
 
 import importlib
 import json
@@ -119,7 +119,7 @@ STORE, FETCH = '"memref.copy"(%a, ', '"memref.copy"(%a_1, '
 
 
 def spilled(uses: Sequence[str], accesses: str = '"memref.copy"') -> str:
-    """What plan-spill makes of it where two buffers of three fit."""
+    """The output of plan-spill for a program of which two of three buffers fit."""
     text = LINEAR
     for place, use in zip(("FIRST", "SECOND", "THIRD"), uses, strict=True):
         text = text.replace(place, use)
@@ -179,7 +179,7 @@ def test_what_nothing_follows_from_lies_apart(
 
 
 def in_a_loop(first: str = "", last: str = "") -> str:
-    """%a is needed again when two others have been, in each iteration."""
+    """A loop that needs %a again after two other buffers, in each iteration."""
     return f"""
     !t = memref<64xf32>
     func.func @f(%n: index, %x: !t, %y: !t) {{
@@ -305,7 +305,7 @@ def _space(value: SSAValue) -> Attribute:
 
 
 def copies_in(op: Operation) -> list[tuple[str, ...]]:
-    """The memories from which and to which each copy inside goes, in order."""
+    """The source and target memories of each nested copy, in order."""
     return [
         tuple(
             str(cast(AnyMemRef, v.type).memory_space).strip('"') for v in copy.operands
@@ -319,7 +319,8 @@ OUT, BACK = ("none", "slow"), ("slow", "none")
 
 
 def in_a_loop_of(kind: str, body: str) -> str:
-    """What uses %a and %b, made before; two of three buffers fit."""
+    """A loop or branch that uses %a and %b, defined before; two of three buffers
+    fit."""
     start, end = {
         "for": ("scf.for %i = %zero to %n step %one {", "}"),
         "while": (
@@ -347,8 +348,8 @@ def in_a_loop_of(kind: str, body: str) -> str:
 
 
 def spilled_in(kind: str, body: str) -> tuple[ModuleOp, Operation]:
-    """Such a program where two buffers fit, with the values as before; and its loop or
-    branch."""
+    """The program of `in_a_loop_of` spilled so that two buffers fit, and its loop or
+    branch. Asserts that the bytes stay equal."""
     module = on(in_a_loop_of(kind, body), 4 * 256, '"memref.copy"')
     spilled = run(module, PlanSpill())
     assert peak(spilled) == 2 * 256

@@ -1,4 +1,4 @@
-"""What branches and loops hand on moves to a slower memory, as other buffers do."""
+"""plan-spill moves buffers that branches and loops forward."""
 
 import re
 from random import Random
@@ -55,7 +55,7 @@ def cast(name: str) -> str:
 
 
 def busy(name: str) -> list[str]:
-    """Two more buffers are live at once."""
+    """Lines in which two more buffers are live at once."""
     p, q = f"{name}p", f"{name}q"
     lines = [alloc(p), alloc(q), copy("z", p), copy(p, q), read(q), read(p)]
     return [*lines, free(p), free(q)]
@@ -82,7 +82,7 @@ REPLACED = loop(
     *(read("old"), *busy("l"), *seen("old"), alloc("new"), copy("z", "new")),
     *(read("new"), read("old"), free("old"), f"scf.yield %new : {M}"),
 )
-"""%old and %new are live at once, and elsewhere %old is with two others."""
+"""%old and %new are live at once, and %old also with two other buffers."""
 
 PROGRAMS = {
     "made in a branch": [*MADE, *LAST],
@@ -168,7 +168,8 @@ PROGRAMS = {
 
 
 def program(lines: list[str], buffers: int) -> ModuleOp:
-    """Of arguments and so many buffers of 64 bytes."""
+    """A program on a target whose fast memory fits the arguments and `buffers`
+    buffers."""
     text = "\n".join(lines)
     return on(
         f"""func.func @f(%n: index, %c: i1, %x: {M}, %y: {M}, %z: {M}, %u: {M}) {{

@@ -1,4 +1,4 @@
-"""Parts that few buffers hold together: they are split, and searched in pieces."""
+"""Problems that few buffers connect are split, and solved in pieces."""
 
 import random
 from itertools import accumulate, pairwise
@@ -15,7 +15,7 @@ LANES = (128, 96, 64)
 
 
 def chain(pieces: int) -> list[Buffer]:
-    """Rectangles end to end, over lanes of long buffers: the optimum has no gap."""
+    """Rectangles in sequence above long buffers: the optimum has no gap."""
     buffers = [
         Buffer(f"{n}.{b.id}", b.size, b.start + 60 * n, b.end + 60 * n)
         for n in range(pieces)

@@ -1,4 +1,4 @@
-"""Concatenations that become updates of the old contents: values and bytes."""
+"""Concatenations that become updates of old contents: values and bytes."""
 
 from collections.abc import Callable
 from typing import Any
@@ -36,7 +36,7 @@ def repeated(step: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def added(x: Any) -> Any:
-    """A stack of what is computed from columns is added."""
+    """Adds a stack of values computed from columns."""
     return x + 0.1 * jnp.stack([-x[:, 0], jnp.sin(x[:, 1]), x[:, 2]], -1)
 
 
@@ -64,7 +64,7 @@ def transposed(x: Any) -> Any:
 
 
 def summed(x: Any) -> Any:
-    """All of it is read while parts are computed."""
+    """The whole value is read while parts are computed."""
     return jnp.concatenate([x[:4] * 0.5, x[4:] + x.sum(0)])
 
 

@@ -1,4 +1,4 @@
-"""tgraph-split-updates: values bit for bit, and what is left alone."""
+"""tgraph-split-updates: equal bits, and updates that are left alone."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ END = "  func.return\n"
 
 
 def updates(text: str) -> int:
-    """The assigns after the pass, with values compared."""
+    """Runs the pass, compares values, and returns the number of assigns."""
     module = parse(text)
     changed = run(module, TGraphSplitUpdates())
     arrays = inputs(module)

@@ -1,4 +1,4 @@
-"""Forms of StableHLO's operations that JAX seldom writes, with the values of XLA.
+"""Forms of StableHLO operations that JAX seldom writes, compared with XLA's values.
 
 Each program runs in the reference interpreter, and planned: with native code and with
 NumPy.
@@ -26,7 +26,7 @@ EDGES = np.array(
 
 
 def run(text: str, *inputs: np.ndarray) -> list[np.ndarray]:
-    """The results, the same however it is run."""
+    """The results, which must be equal in all ways to run the program."""
     module = tensorplan.from_stablehlo(text).module
     planned = tensorplan.plan(module)
     want = run_reference(module, inputs)

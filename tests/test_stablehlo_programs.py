@@ -1,7 +1,7 @@
 """Loops, branches, sorting, random numbers, special functions: JAX's values.
 
 Each program runs in the reference interpreter, and planned: with native code and with
-NumPy, watched by the sanitizer.
+NumPy in a sanitized run.
 """
 
 # Programs are lambdas, and `jax` is whatever importorskip gives.
@@ -35,7 +35,7 @@ def floats(*shape: int, seed: int = 0) -> Any:
 
 
 def random(seed: int, kind: str = "threefry2x32") -> Any:
-    """A key from its bits."""
+    """A key of random numbers, from its bits."""
     return jax.random.wrap_key_data(seed, impl=kind)
 
 
@@ -48,7 +48,7 @@ KEY = np.array([1, 2], np.uint32)
 
 
 def layers(w: Any, x: Any) -> Any:
-    """Each step gives the state before it, and the sum of it."""
+    """Each step returns the previous state and its sum."""
     return lax.scan(lambda c, a: (jnp.tanh(c @ w + a), (c, c.sum())), jnp.zeros(6), x)
 
 

@@ -1,4 +1,4 @@
-"""The runner of StableHLO's own tests judges, on a folder like theirs."""
+"""The runner of StableHLO's own tests, on a folder in their format."""
 
 from pathlib import Path
 

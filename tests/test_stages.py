@@ -1,4 +1,4 @@
-"""Programs that are given memory stage by stage, and give it back."""
+"""Programs that get memory for each stage and return it."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -18,7 +18,8 @@ MATRIX = f"tensor<{SIZE}x{SIZE}xf32>"
 
 
 def chain() -> Executable:
-    """A backward pass of a chain: each step reads one input, and makes one result."""
+    """The backward pass of a chain: each step reads one input and computes one
+    result."""
     arguments = ", ".join(f"%x{n}: {MATRIX}" for n in range(COUNT))
     types = f"({MATRIX}, {MATRIX}) -> {MATRIX}"
     product = (
@@ -42,7 +43,7 @@ def chain() -> Executable:
 def provided(
     run: Executable, inputs: list[Array], results: list[Array]
 ) -> Iterator[list[int]]:
-    """Memory for each stage; what is given back has no numbers any more."""
+    """Provides memory for each stage; returned memory is filled with NaN."""
     arenas = [np.empty(size + 64, np.uint8) for size in run.arenas]
     first = [address(x) + -address(x) % 64 for x in arenas]
     for stage in run.stages:

@@ -1,9 +1,9 @@
-"""What MLIR's static-memory-planner is tested on, planned in as many bytes or fewer.
+"""Programs of the tests of MLIR's static-memory-planner, planned in no more bytes.
 
-Each program is one of its published tests, told anew: which buffers of which bytes are
-allocated, and where they are freed. Every buffer is also written after its allocation
-and read before its deallocation, as upstream assumes. `upstream` is the smaller arena
-of its algorithms, or None where it skips an allocation or stops with an error.
+Each program is one of its published tests, rewritten: it allocates buffers of the same
+sizes and frees them at the same places. Every buffer is also written after its
+allocation and read before its deallocation, as upstream assumes. `upstream` is the
+smaller arena of its algorithms, or None if it skips an allocation or reports an error.
 """
 
 import logging
@@ -67,7 +67,7 @@ def if_(condition: str, then: str, other: str = "") -> str:
 
 
 def choice(name: str, condition: str, a: str, b: str) -> str:
-    """`scf.if` with a buffer as its result."""
+    """An `scf.if` that returns a buffer."""
     return (
         f"%{name} = scf.if %{condition} -> (T) {{\nscf.yield %{a} : T\n}} else {{\n"
         f"scf.yield %{b} : T\n}}"
@@ -168,7 +168,7 @@ by_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
 
 def left(module: ModuleOp) -> int:
-    """How many allocations are not planned."""
+    """The number of allocations that are not planned."""
     return sum(
         isinstance(op, memref.AllocOp)
         and not any(isinstance(u.operation, memref.ViewOp) for u in op.memref.uses)

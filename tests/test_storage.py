@@ -1,9 +1,9 @@
-"""What analysis/storage predicts is what the finished plan needs, to the byte.
+"""analysis/storage predicts exactly the bytes that the finished plan needs.
 
-The lower bound of a plan (`tensorplan.report`) is read back from its IR, where nothing
-is known of what made it; it is predicted for plans with `reuse-outputs=false`. The
-arenas are predicted as the default sequence makes them, with and without workspaces.
-`dev.py fuzz tensor` and `models` check the same of other programs.
+The lower bound of a plan (`tensorplan.report`) is computed from its IR, independently
+of the prediction, for plans with `reuse-outputs=false`. Arenas are predicted for the
+default sequence, with and without workspaces. `dev.py fuzz tensor` and `models` check
+the same on other programs.
 """
 
 from collections.abc import Callable
@@ -83,7 +83,7 @@ func.func @main(%x: tensor<?x8xf32, #tgraph.dims<n, "cpu:0">>)
 
 
 def level_1(module: ModuleOp, random: Random) -> ModuleOp:
-    """A program after some of the passes on tensors, and placed."""
+    """A copy of the program after random passes on tensors, with devices placed."""
     driver.run(
         tensorplan.context(), module, [ConvertStablehloToTGraph(), TGraphInferShapes()]
     )
@@ -150,7 +150,7 @@ FULL, HALF, ROW = "tensor<8x16xf32>", "tensor<8x16xbf16>", "tensor<16xf32>"
 
 
 def computed(random: Random, size: int) -> str:
-    """A program of operations that groups may have, of which most read recent ones."""
+    """A program of operations that can be fused; most read recent values."""
     lines: list[str] = []
     values = {FULL: ["%x"], HALF: ["%h"], ROW: ["%r"]}
 
@@ -207,7 +207,8 @@ def test_groups_of_models_are_predicted(file: Path) -> None:
 
 
 def assert_groups_are_predicted(module: ModuleOp, fuse: TGraphFuse) -> None:
-    """What is said of groups is what is said of the fusions that they become."""
+    """Asserts that predictions for groups equal those for the fusions that they
+    become."""
     for block in tensor_blocks(module):
         erase_unused(block)
         function, grouping = fuse.choose(block)
@@ -236,7 +237,7 @@ def test_models_are_predicted(file: Path) -> None:
 
 
 def before_bufferization() -> list[list[ModulePass]]:
-    """The default sequence on tensors: up to the devices, and from there."""
+    """The default sequence on tensors: up to placement, and after it."""
     passes = list(PlanPipeline().passes())
     names = [p.name for p in passes]
     placed = names.index("tgraph-place-devices") + 1
@@ -349,7 +350,7 @@ def test_a_buffer_of_one_region_is_not_live_in_the_other() -> None:
 
 
 def _inner(block: Block) -> Operation:
-    """The operation before the last in a branch."""
+    """The operation before the terminator of a branch."""
     assert block.last_op is not None
     branch = block.last_op.operands[0].owner
     assert isinstance(branch, Operation)

@@ -1,7 +1,7 @@
 """Elements of storage types (f8, f6, f4, i4, i2): moved, converted, and computed with
 as f32 or i8.
 
-Values are those of ml_dtypes, in NumPy, which rounds after each operation.
+The expected values are those of ml_dtypes in NumPy, which rounds after each operation.
 """
 
 from pathlib import Path

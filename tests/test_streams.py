@@ -1,4 +1,4 @@
-"""Plans for several streams: sharing only between what is ordered anyway."""
+"""Plans for several streams: only ordered operations share memory."""
 
 import pytest
 from hypothesis import given
@@ -79,7 +79,7 @@ def test_sharing_needs_order(program: tuple[list[StreamStep], list[list[int]]]) 
 
 
 def _reaches(operations: list[StreamStep]) -> list[set[int]]:
-    """For each step, the steps that are surely over before it."""
+    """For each step, the steps that certainly end before it."""
     before: list[set[int]] = []
     for step, operation in enumerate(operations):
         direct = {*operation.depends_on} | {

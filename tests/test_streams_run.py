@@ -1,4 +1,4 @@
-"""Streams and devices in threads: the same values whatever the timing, and no hanging.
+"""Streams and devices in threads: equal values for any timing, and no deadlocks.
 
 The reference is the same planned program in one thread, which other tests compare with
 the interpreter.
@@ -53,7 +53,7 @@ UNARY = ["tanh", "negate", "abs", "sign"]
 
 
 def branches(size: int, count: int = 4, depth: int = 3) -> ModuleOp:
-    """Chains of matrix products, different ones, added up in the end."""
+    """Different chains of matrix products, which are added at the end."""
     lines: list[str] = []
     for branch in range(count):
         before = "x"
@@ -225,7 +225,7 @@ def test_a_plan_for_streams_needs_no_waits_of_its_own(
     apart: dict[MemoryRange, MemoryBlock] = {}
 
     def moved(view: View) -> View:
-        """The view, if each buffer had a memory of its own."""
+        """The view with a separate memory for each buffer."""
         buffer = view.buffer
         memory = apart.setdefault(buffer, copy(buffer.memory))
         return replace(view, buffer=replace(buffer, memory=memory))
@@ -249,7 +249,7 @@ def conflict(x: Step, y: Step) -> bool:
 
 
 def reached(steps: Sequence[Step], found: Sequence[Sequence[int]]) -> list[set[int]]:
-    """For each step, the steps that are over before it."""
+    """For each step, the steps that certainly end before it."""
     before: list[set[int]] = []
     for number, each in enumerate(steps):
         own = {n for n in range(number) if queue_of(steps[n]) == queue_of(each)}

@@ -1,5 +1,6 @@
-"""Described memories: what a file and an attribute say, what is planned for them, and
-which plans plan-check refuses."""
+"""Target memories, described in a file or an attribute: the descriptions, the plans for
+them, and the plans that plan-check refuses.
+"""
 
 import json
 from pathlib import Path
@@ -151,7 +152,7 @@ func.func @main(%x: !t, %y: !t) {
 
 
 def on(text: str, **properties: object) -> ModuleOp:
-    """The module, on a target with an sram of these properties."""
+    """The module on a target whose sram has these properties."""
     given = {"capacity": 1024, **properties}
     values = ", ".join(
         f'"{name}" = {json.dumps(value)}' for name, value in given.items()
@@ -272,7 +273,7 @@ OTHER = (
 
 
 def moved(store: str = STORE, later: str = "", fetch: str = FETCH) -> str:
-    """A value that is in psram while its bytes hold another one."""
+    """A value that is in psram while another value has its bytes."""
     text = MOVED.replace("STORE", store).replace("LATER", later)
     return text.replace("FETCH", fetch)
 

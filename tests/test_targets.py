@@ -1,4 +1,4 @@
-"""What `plan-opt -t` writes of a plan: JSON of its schema, and names of the model."""
+"""Output of `plan-opt -t` for a plan: JSON of its schema, and the model's names."""
 
 import json
 import re

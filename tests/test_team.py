@@ -1,6 +1,6 @@
-"""Operations divided between threads: the same values, and threads that behave.
+"""Operations divided among threads: equal values, and well-behaved threads.
 
-Small programs are divided, too, as the tests lower the time from which that pays.
+The tests lower the time from which division pays, so small programs are divided, too.
 """
 
 import os
@@ -237,7 +237,7 @@ def test_loops_saved_programs_and_arrays_that_move(tmp_path: Path) -> None:
 
 
 def count() -> int:
-    """Those of the process, whoever started them."""
+    """The number of threads of this process, whoever started them."""
     return len(os.listdir("/proc/self/task"))
 
 
@@ -271,7 +271,7 @@ def test_the_threads_sleep_between_calls() -> None:
 
 
 def output(script: str) -> str:
-    """What a process prints, which is given `TENSORPLAN_THREADS=3`."""
+    """The output of a process with `TENSORPLAN_THREADS=3`."""
     env = os.environ | {"TENSORPLAN_THREADS": "3"}
     code = f"TEXT = {ROWS!r}\n{PRELUDE}{textwrap.dedent(script)}"
     how: Any = {"env": env, "text": True, "timeout": 60, "check": True}

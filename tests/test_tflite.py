@@ -1,4 +1,4 @@
-"""LiteRT models: integers are those of its reference kernels, bit for bit."""
+"""LiteRT models: integers are those of LiteRT's reference kernels, bit for bit."""
 
 import re
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from tflite_networks import KINDS, NETWORKS, images
 
 
 def inputs_of(n: Network, *kinds: Any) -> list[Any]:
-    """All numbers of 8 bits, or a normal distribution."""
+    """Random inputs: integers of the whole range, or normally distributed floats."""
     return [
         n.rng.standard_normal(shape).astype(dtype)
         if dtype == "float32"
@@ -32,7 +32,7 @@ def inputs_of(n: Network, *kinds: Any) -> list[Any]:
 
 
 def check(data: bytes, arrays: Sequence[Any], resolver: str = "reference") -> None:
-    """The reference and the compiled program have LiteRT's values."""
+    """Asserts that the reference and the compiled program have LiteRT's values."""
     want = litert(data, arrays, resolver)
     model = tensorplan.from_tflite(data)
     given = [*arrays, *model.parameters.values()]
@@ -60,7 +60,8 @@ def run_one(
     resolver: str = "reference",
     **options: Any,
 ) -> None:
-    """One operator on inputs of these shapes, and constants behind (or before) them."""
+    """Checks one operator on inputs of these shapes, with constants after (or before)
+    them."""
     n = Network()
     quantized = dtype != "float32"
     given = [

@@ -15,8 +15,8 @@ from tflite_models import Network, litert_runs
 
 
 def check(data: bytes, *runs: Sequence[Any]) -> None:
-    """A compiled program has LiteRT's values in each of the runs, and behind them what
-    variables hold."""
+    """Asserts that a compiled program has LiteRT's values in each run, followed by the
+    contents of variables."""
     run = tensorplan.compile(tensorplan.from_tflite(data))
     for want, inputs in zip(litert_runs(data, runs), runs, strict=True):
         for own, peer in zip(run(*inputs), want, strict=False):
@@ -54,7 +54,7 @@ def test_branches_are_graphs_with_weights_of_their_own() -> None:
 
 
 def loop(n: Network, x: int, condition: str = "LESS") -> int:
-    """Doubles until ten iterations are over."""
+    """A loop that doubles a value in ten iterations."""
 
     def more(inner: Network) -> Sequence[int]:
         count, _ = inner.input([], "int32"), inner.input([3], "float32")
@@ -84,8 +84,8 @@ def test_loops() -> None:
 
 
 def counter(n: Network) -> tuple[int, int]:
-    """A variable that begins with 1, 2, 3, and to which an input is added: what it is
-    before and after."""
+    """A variable with the initial contents 1, 2, 3, to which an input is added. Returns
+    the contents before and after."""
     x = n.input([3], "float32")
 
     def first(inner: Network) -> Sequence[int]:

@@ -1,6 +1,6 @@
-"""Plans for TensorFlow Lite Micro: offsets, what else is in a file, and bad files.
+"""Plans for TensorFlow Lite Micro: offsets, other contents of files, and damaged files.
 
-`tests/foreign/tflm/record.py` says what is in the files.
+`tests/foreign/tflm/record.py` describes the files.
 """
 
 import struct
@@ -35,7 +35,7 @@ ROWS = [
     (39, 5, 6),
     (39, 6, 6),
 ]
-"""Of the tensors of `branches`: rows of 32 bytes, and first and last step, by hand."""
+"""For each tensor of `branches`: rows of 32 bytes, first step, last step; by hand."""
 
 
 def test_the_plan_is_smaller_than_the_runtimes() -> None:
@@ -67,7 +67,7 @@ def test_a_subgraph_lives_within_the_step_that_calls_it() -> None:
 
 
 def nested(levels: int, innermost: tflm._Operator) -> list[tflm._Graph]:
-    """Each subgraph runs the next one twice."""
+    """Nested subgraphs, each of which runs the next one twice."""
     calls = [tflm._Operator("", (), (), [n, n]) for n in range(1, levels)]
     return [tflm._Graph((), (), [each]) for each in (*calls, innermost)]
 
@@ -88,7 +88,7 @@ def test_a_subgraph_calls_another_one_that_is_there(called: int) -> None:
 
 
 def contents(data: bytes) -> list[object]:
-    """Everything in a model, field by field, without its plan."""
+    """All fields of a model except its plan."""
     model = root(data)
     entries = [
         (entry.text(0), bytes(model.tables(4)[entry.number(1, "I")].vector(0, "B")))

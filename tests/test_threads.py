@@ -1,4 +1,4 @@
-"""Programs that several threads call, make and clone at the same time."""
+"""Programs that several threads call, create and clone at the same time."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -77,7 +77,7 @@ def at_once(count: int, work: Callable[[int], Any]) -> list[Any]:
 def check(
     run: Callable[[int], Run], given: Callable[[int], Sequence[Array]], want: Run
 ) -> None:
-    """Every thread gets its own results, of whatever it runs."""
+    """Asserts that every thread gets the results of its own calls."""
     expected = [[x.copy() for x in want(*given(n))] for n in range(THREADS)]
 
     def wrong(n: int) -> int:

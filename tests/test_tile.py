@@ -1,4 +1,4 @@
-"""tgraph-tile: values bit for bit, never more bytes, and what it gains."""
+"""tgraph-tile: equal bits, never more bytes, and the bytes that it saves."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -37,7 +37,7 @@ from tensorplan.runtime.executor import Executable
 MODELS = Path(__file__).parent / "models"
 
 EAGER = TGraphTile(max_slowdown=100.0, reuse_outputs=False)
-"""Slices at any price: that of small operations is to be started."""
+"""Tiles at any cost. For small operations, the cost is that of starting them."""
 
 
 @settings(max_examples=examples(200))
@@ -73,7 +73,7 @@ def test_unfused_operations_are_sliced_as_well(program: Program) -> None:
 
 
 def attention(length: int) -> ModuleOp:
-    """Softmax of queries times keys, for 4 heads, times values."""
+    """Attention with 4 heads: the softmax of queries times keys, times values."""
     line, square = f"tensor<4x{length}x16xf32>", f"tensor<4x{length}x{length}xf32>"
     row = f"tensor<4x{length}xf32>"
     heads = "lhs_batching_dimensions = array<i64: 0>, "
@@ -172,7 +172,7 @@ def test_a_budget_is_met_in_the_fewest_tiles() -> None:
 
 
 def gathers(sizes: Sequence[int], *along: int) -> ModuleOp:
-    """Elements along one dimension after the other, all by the same indices."""
+    """Gathers along several dimensions, all by the same indices."""
     size, image = sizes[0], f"tensor<{'x'.join(map(str, sizes))}xf32>"
 
     def gather(value: str, dim: int) -> str:

@@ -1,4 +1,4 @@
-"""Loops over tiles: values, for every operation that they can begin with."""
+"""Loops over tiles: values, with every possible operation as the seed."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -34,11 +34,11 @@ from tensorplan.passes.tgraph.tiling.loops import Surroundings, tiled_loop
 from tensorplan.runtime.executor import Executable
 
 SEEDS = 3
-"""Loops that are written of each program."""
+"""The number of loops that are written for each program."""
 
 
 def assert_close(program: Program, level_1: ModuleOp, planned: ModuleOp) -> None:
-    """The same values but for rounding."""
+    """Asserts that values are equal up to rounding."""
     module = program.module
     want = run_reference(module, inputs(module))
     executable = Executable(planned, sanitize=True, native=False)
@@ -79,7 +79,7 @@ jnp = jax.numpy
 
 
 def normal(*shape: int, dtype: str = "float32") -> Any:
-    """Random numbers, the same in every run."""
+    """Random numbers from a fixed seed."""
     rng = np.random.default_rng(sum(shape))
     return (rng.standard_normal(shape) / 2).astype(jnp.dtype(dtype))
 
@@ -160,13 +160,13 @@ def counted(x: Any) -> Any:
 
 
 def both_ways(x: Any, w: Any) -> Any:
-    """Rows of a value are one operand of a product, all of it the other."""
+    """A product of rows of a value with the whole value."""
     a = jnp.exp(x)
     return (jnp.tanh(a @ w) @ w @ a).sum(1)
 
 
 def nearest(x: Any, codes: Any) -> Any:
-    """Operations with several results, each read by others or by nobody."""
+    """Operations with several results, some of which are unused."""
     distances = ((x[:, None] - codes) ** 2).sum(-1)
     closest, places = jax.lax.top_k(-distances, 2)
     code = codes[distances.argmin(1)]
@@ -174,8 +174,8 @@ def nearest(x: Any, codes: Any) -> Any:
 
 
 def quantized(x: Any, w: Any) -> Any:
-    """Products of bytes between a convolution without padding, which has no tiles, and
-    a product that needs all rows."""
+    """Products of 8-bit integers between an unpadded convolution, which has no tiles,
+    and a product that needs all rows."""
 
     def product(x: Any, w: Any) -> Any:
         return jax.lax.dot(x, w, preferred_element_type="int32")
@@ -227,8 +227,8 @@ CASES: dict[str, tuple[Callable[..., Any], list[Any]]] = {
 
 
 def different(block: Block) -> list[tuple[int, int, int]]:
-    """Some loops of a block that compute different operations, those with the most
-    sums first."""
+    """Some loops of a block that compute different operations; those with the most sums
+    come first."""
     ops = list(block.ops)
     found: dict[tuple[int, frozenset[Operation]], tuple[int, tuple[int, int, int]]] = {}
     for number, dim, tiles in loops_of(block):
@@ -343,7 +343,7 @@ def chain(x: Any, w: Any) -> Any:
 
 
 def bag(table: Any, ids: Any, weights: Any) -> Any:
-    """Few rows of a large table, in sums, and their gradient."""
+    """Sums of a few rows of a large table, and their gradient."""
 
     def loss(table: Any, weights: Any) -> Any:
         return (jnp.einsum("bkd,bk->bd", table[ids], weights) ** 2).sum()
@@ -352,7 +352,7 @@ def bag(table: Any, ids: Any, weights: Any) -> Any:
 
 
 def enlarged(x: Any, w: Any) -> Any:
-    """Each pixel four times, between convolutions."""
+    """An upsampling that repeats each pixel four times, between convolutions."""
     x = jnp.repeat(jnp.repeat(x, 2, 1), 2, 2)
     y = jax.lax.conv_general_dilated(
         x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
@@ -398,7 +398,7 @@ def test_a_loop_needs_the_memory_of_a_tile(
 
 
 def moments(m: Any, v: Any, w: Any, a: Any, b: Any, x: Any) -> Any:
-    """A step of Adam for a weight, and a chain of larger values."""
+    """A step of Adam on one weight, and a chain of larger values."""
     gradient = a.T @ b
     m = 0.9 * m + 0.1 * gradient
     v = 0.99 * v + 0.01 * gradient * gradient
@@ -460,7 +460,7 @@ def test_a_little_more_to_read_again_makes_no_larger_tiles() -> None:
 
 
 def filtered(up: Any, down: Any, places: Any, states: Any, source: Any, to: Any) -> Any:
-    """The sum of the squares of messages, which depend on distances."""
+    """The sum of squares of messages that depend on distances."""
     apart = places[source] - places[to]
     distances = jnp.sqrt((apart * apart).sum(-1) + 1e-3)
     near = jnp.exp(-((distances[:, None] - jnp.linspace(0, 3, 32)) ** 2))
@@ -568,7 +568,7 @@ def normalized_as_a_whole(x: Any, w: Any) -> Any:
 
 
 def quantized_images(x: Any, w: Any, u: Any) -> Any:
-    """Padded by a zero point that is computed, too."""
+    """Images padded with a computed zero point."""
 
     def convolution(x: Any, w: Any, padding: str) -> Any:
         dims = "NHWC", "HWIO", "NHWC"
@@ -618,7 +618,7 @@ def test_what_comes_behind_a_sum_is_in_no_loop_with_it() -> None:
 
 
 def kept(x: Any, w: Any) -> Any:
-    """What is quantized is a result, too."""
+    """The quantized value is also a result."""
     y = jnp.tanh(x @ w)
     scale = jnp.abs(y).max() / 127
     return jnp.round(y / scale).astype(jnp.int8), y

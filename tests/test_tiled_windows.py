@@ -1,5 +1,6 @@
-"""Loops over tiles of rows, through windows: what convolutions, pooling and residual
-branches compute, bit by bit, and the memory and FLOPs that they need."""
+"""Loops over tiles of rows, through windows: convolutions, pooling, residual branches
+with equal bits, and the memory and FLOPs that they need.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -40,7 +41,7 @@ COLUMNS, FEATURES = 3, 2
 
 
 class _Images:
-    """A program on images, whose numbers are so small that every sum is exact."""
+    """A program on images with integers so small that every sum is exact."""
 
     def __init__(self, draw: st.DrawFn):
         self.draw = draw
@@ -58,7 +59,7 @@ class _Images:
         return op.results[0]
 
     def window(self, x: SSAValue) -> tuple[dict[str, int], TensorType]:
-        """A window that moves along the rows of an image, and the type that comes."""
+        """A random window along the rows of an image, and the type of its result."""
         rows = shape_of(tensor_type_of(x.type))[1]
         stride = self.draw(st.sampled_from([1, 1, 2] if rows % 2 == 0 else [1]))
         size, apart = self.draw(st.integers(1, 4)), self.draw(st.integers(1, 2))
@@ -75,7 +76,8 @@ class _Images:
         return window, TensorType(f32, (1, rows // stride, COLUMNS, FEATURES))
 
     def padded(self, x: SSAValue, window: dict[str, int]) -> SSAValue:
-        """With the window's padding, by a number, along its rows or a transpose's."""
+        """The image with the window's padding, by a constant, along its rows or
+        transposed."""
         order = self.draw(st.sampled_from([(0, 1, 2, 3), (0, 3, 1, 2)]))
         sizes = shape_of(tensor_type_of(x.type))
         low, high = window.pop("low"), window.pop("high")
@@ -158,7 +160,8 @@ class _Images:
         self.values.append(self.add(ew.AddOp([x, other], result_types=[x.type])))
 
     def multiply(self) -> None:
-        """The features of each pixel with a matrix: rows and columns as one."""
+        """Multiplies the features of each pixel by a matrix, with rows and columns
+        joined."""
         x = self.image()
         pixels = shape_of(tensor_type_of(x.type))[1] * COLUMNS
         flat = TensorType(f32, (pixels, FEATURES))
@@ -301,7 +304,7 @@ func.func @main(
     : (SHAPE) -> tensor<f32>
   func.return %h, %i, %j : tensor<1x8x4x2xf32>, tensor<1x2xf32>, tensor<f32>
 }"""
-"""A pad that two windows read, and one that a window reads."""
+"""A pad that two windows read, and a pad that one window reads."""
 
 
 @pytest.mark.parametrize(
@@ -335,7 +338,7 @@ jnp = jax.numpy
 
 
 def convolved(x: Any, w: Any, stride: int = 1) -> Any:
-    """With one kernel for each feature where the kernel has one input feature."""
+    """A convolution, depthwise if the kernel has one input feature."""
     return jax.lax.conv_general_dilated(
         x,
         w,
@@ -347,7 +350,7 @@ def convolved(x: Any, w: Any, stride: int = 1) -> Any:
 
 
 def two_levels(x: Any, a: Any, b: Any, down: Any, up: Any, c: Any, last: Any) -> Any:
-    """A U-Net's (Ronneberger et al., 2015), with biases."""
+    """Two levels of a U-Net (Ronneberger et al., 2015), with biases."""
     skip = jnp.tanh(convolved(jnp.tanh(convolved(x, a) + 1), b) + 1)
     low = jnp.tanh(convolved(skip, down, 2))
     layout = ("NHWC", "HWIO", "NHWC")
@@ -373,7 +376,8 @@ def test_the_last_level_does_not_begin_with_the_first() -> None:
 def first_blocks(
     x: Any, first: Any, d0: Any, p0: Any, e1: Any, d1: Any, p1: Any
 ) -> Any:
-    """MobileNetV2's (Sandler et al., 2018), from 224x224x3 to 56x56x24."""
+    """The first blocks of MobileNetV2 (Sandler et al., 2018), from 224x224x3 to
+    56x56x24."""
     x = jnp.clip(convolved(x, first, 2), 0, 6)
     x = convolved(jnp.clip(convolved(x, d0), 0, 6), p0)
     x = jnp.clip(convolved(x, e1), 0, 6)
@@ -381,7 +385,7 @@ def first_blocks(
 
 
 def quantized_blocks(x: Any, *kernels: Any) -> Any:
-    """The same in 8 bits, with a zero point of -3 as padding."""
+    """The first blocks of MobileNetV2 in 8 bits, padded with a zero point of -3."""
     strides = 2, 1, 1, 1, 2, 1
     for w, stride in zip(kernels, strides, strict=True):
         edge = w.shape[0] // 2
@@ -400,7 +404,8 @@ def quantized_blocks(x: Any, *kernels: Any) -> Any:
 
 
 def residual_blocks(x: Any, first: Any, *rest: Any) -> Any:
-    """As ResNet's (He et al., 2016): pooling, and branches around two convolutions."""
+    """Blocks of ResNet (He et al., 2016): pooling, and shortcuts around two
+    convolutions."""
     x = jax.nn.relu(convolved(x, first, 2))
     window, strides = (1, 3, 3, 1), (1, 2, 2, 1)
     x = jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, window, strides, "SAME")
@@ -424,7 +429,7 @@ SHAPES = [
     (3, 3, 1, 96),
     (1, 1, 96, 24),
 ]
-"""Of the first image and the kernels of MobileNetV2's first blocks."""
+"""The shapes of the image and the kernels of MobileNetV2's first blocks."""
 
 
 MODELS: dict[str, tuple[Callable[..., Any], list[Any], int]] = {

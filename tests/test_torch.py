@@ -1,4 +1,4 @@
-"""PyTorch modules: values as PyTorch has them, training, buffers, sizes, errors."""
+"""PyTorch modules: PyTorch's values, training, buffers, sizes, errors."""
 
 # pyright: reportMissingImports=false
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # PyTorch's own
 
 
 class Functions(nn.Module):
-    """All of some functions, of the same arguments."""
+    """A module that returns the results of several functions of the same arguments."""
 
     def __init__(self, functions: Sequence[Callable[..., Any]]):
         super().__init__()
@@ -38,7 +38,7 @@ class Functions(nn.Module):
 
 
 def model_of(source: Any, inputs: Sequence[Tensor] = (), **options: Any) -> Model:
-    """The model, whose variables' memory is not the PyTorch module's."""
+    """The imported model, with variables in separate memory from the PyTorch module."""
     model = tensorplan.from_torch(source, inputs, **options)
     held = {name: array.copy() for name, array in model.parameters.items()}
     return replace(model, parameters=held)
@@ -57,7 +57,7 @@ def assert_close(have: np.ndarray, want: Any, name: str = "") -> None:
 
 
 def check(functions: Mapping[str, Callable[..., Any]], *inputs: Tensor) -> None:
-    """Reference and planned values against PyTorch's."""
+    """Compares reference and planned values with PyTorch's."""
     module = Functions(list(functions.values()))
     model = model_of(module, inputs)
     want = module(*inputs)
@@ -93,7 +93,7 @@ KERNEL = torch.linspace(-1, 1, 6 * 4 * 3 * 3).cos().reshape(6, 4, 3, 3)
 
 
 def _grown(x: Tensor) -> Tensor:
-    """By a loop that takes a value from outside."""
+    """A loop that reads a value from outside."""
     mean = x.mean()
     return torch.while_loop(
         lambda n, y: (n < 5) & (y.sum() < 100),

@@ -1,4 +1,4 @@
-"""`checkpoint_policy` for PyTorch: PyTorch saves what the plan keeps."""
+"""`checkpoint_policy` for PyTorch: PyTorch saves the same values as the plan."""
 
 # pyright: reportMissingImports=false
 
@@ -20,7 +20,7 @@ LAYERS = 4
 
 
 def residual_blocks() -> ModuleOp:
-    """The gradient of blocks `x + down(sin(up(x)))`, as from_torch writes it."""
+    """The gradient of blocks `x + down(sin(up(x)))`, as `from_torch` writes it."""
     lines: list[str] = []
     paths: dict[str, str] = {}
 
@@ -69,7 +69,7 @@ def residual_blocks() -> ModuleOp:
 
 
 def planned(module: ModuleOp, budget: str) -> ModuleOp:
-    """Rematerialization alone meets the budget: PyTorch has no tiles."""
+    """A plan that meets the budget by rematerialization only: PyTorch has no tiles."""
     passes = [
         TGraphRematerialize(budget=budget) if isinstance(p, TGraphRematerialize) else p
         for p in PlanPipeline().passes()
@@ -125,7 +125,7 @@ def test_pytorch_runs_the_code_in_less_memory() -> None:
 
 
 def _peak(torch: Any, module: Any, inputs: Any) -> int:
-    """Bytes that a step's gradients need at once."""
+    """The peak in bytes of the gradients of a step."""
     profiler = torch.profiler
     cpu = [profiler.ProfilerActivity.CPU]
     with profiler.profile(activities=cpu, profile_memory=True) as found:

@@ -1,4 +1,4 @@
-"""`torch.compile(backend=...)`: values and gradients as PyTorch has them."""
+"""`torch.compile(backend=...)`: PyTorch's values and gradients."""
 
 # pyright: reportMissingImports=false
 
@@ -33,7 +33,7 @@ def anew() -> None:
 
 
 def weighted(result: Any) -> Tensor:
-    """A loss that no norm makes constant."""
+    """A weighted loss, which no norm makes constant."""
     y = result[0] if isinstance(result, tuple) else result
     return (y * torch.linspace(-1, 1, y.numel()).reshape(y.shape)).sum()
 
@@ -148,7 +148,7 @@ def test_attention_with_a_mask_that_learns() -> None:
 
 @pytest.fixture
 def built(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The programs that are compiled, one after the other."""
+    """Records the programs that are compiled, in order."""
     made: list[Any] = []
     build = integration.Builder.__call__
 
@@ -263,7 +263,7 @@ def test_what_a_graph_returns() -> None:
 
 
 class Cache(nn.Module):
-    """Writes a row of a buffer, and changes its inputs."""
+    """Writes a row of a buffer, and modifies its inputs."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -323,7 +323,7 @@ def test_caches_are_updated_in_place() -> None:
 
 
 class Classifier(nn.Module):
-    """Has weights that are folded, packed, and read as they are."""
+    """Has weights that are folded, weights that are packed, and unchanged weights."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -531,7 +531,7 @@ def test_symbolic_sizes() -> None:
 
 
 def programs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Of each call of a program from now on, the number of arguments."""
+    """Records the number of arguments of each call of a program."""
     made: list[int] = []
     call = integration._Program.__call__
 

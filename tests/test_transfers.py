@@ -1,7 +1,7 @@
-"""What goes on after the operation that starts it keeps its memory until the wait.
+"""A transfer keeps its memory from the operation that starts it until the wait.
 
-Each form starts a transfer from %x, uses %y before it waits and %z after that: %y may
-not have bytes of %x, %z may.
+Each form starts a transfer from %x, uses %y before the wait and %z after it. %y must
+not share bytes with %x, but %z may.
 """
 
 from typing import cast
@@ -114,7 +114,7 @@ func.func @main(%r: {M}, %a: {M}, %n: index, %tag: memref<2xi32>) {{
 
 
 def offsets(start: str, wait: str) -> dict[str, int]:
-    """The bytes at which the buffers that are planned lie, by name."""
+    """The offsets in bytes of the planned buffers, by name."""
     ctx = permissive(tensorplan.context())
     ctx.load_dialect(NPU)
     text = PROGRAM.format(M=M, start=start, wait=wait)

@@ -1,8 +1,8 @@
-"""Transfers in programs that run: their values, whenever the copy is made.
+"""Programs with transfers compute the same values, whenever transfers copy.
 
-The executor copies where a transfer starts. Here it also copies where the wait is: in a
-sound plan nobody sees a difference. The reference is the program without spilling,
-which other tests compare with the interpreter.
+The executor copies where a transfer starts. The tests also copy at the wait: in a sound
+plan this makes no difference. The reference is the program without spilling, which
+other tests compare with the interpreter.
 """
 
 from collections.abc import Sequence
@@ -44,7 +44,7 @@ CAPACITIES = {
     "gpt2_scan_train": 20_000,
     "lenet_train": 400_000,
 }
-"""Models, with the bytes that their arenas may have: somewhat more than the half."""
+"""Models, with the bytes of their fast memory: little more than half of the arena."""
 
 
 @cache
@@ -58,7 +58,7 @@ def on_memrefs(name: str) -> ModuleOp:
 
 @cache
 def with_transfers(name: str) -> ModuleOp:
-    """The plan for a memory with so many bytes, and a slower one beside it."""
+    """The plan for a fast memory of `CAPACITIES[name]` bytes, and a slower memory."""
     module = on_memrefs(name).clone()
     given, _ = argument_bytes(function_of(module), StringAttr("cpu:0"), {})
     copies = '#dlti.map<"bandwidth" = 1, "asynchronous" = true>'
@@ -79,7 +79,7 @@ def starts_of(module: ModuleOp) -> Sequence[Operation]:
 
 
 def late(module: ModuleOp) -> ModuleOp:
-    """The same with each copy where the wait is, and none where it starts."""
+    """The plan with copies at the waits instead of the starts."""
     module = module.clone()
     for start in starts_of(module):
         trait = asynchronous(start)
@@ -91,7 +91,7 @@ def late(module: ModuleOp) -> ModuleOp:
 
 
 def inputs(module: ModuleOp) -> Sequence[Array]:
-    """Positive, as the optimizers' squares are."""
+    """Random positive arguments, as second moments must not be negative."""
     rng = np.random.default_rng(0)
     return [
         np.asarray(
@@ -104,7 +104,7 @@ def inputs(module: ModuleOp) -> Sequence[Array]:
 
 
 def values(module: ModuleOp, threads: int = 1, **options: Any) -> Sequence[Array]:
-    """More threads divide sums otherwise."""
+    """The results of a run; the number of threads affects the order of sums."""
     return list(Executable(module, threads=threads, **options)(*inputs(module)))
 
 
@@ -214,7 +214,7 @@ def test_mlir_moves_the_same_parts() -> None:
 
 
 def tile(row: int, column: int) -> str:
-    """One of a matrix is copied in, and out."""
+    """Copies one tile of a matrix in and out."""
     n = f"{row}_{column}"
     tile = f'memref<8x8xf32, strided<[32, 1], offset: {32 * row + column}>, "cpu:1">'
     part = f"[{row}, {column}] [8, 8] [1, 1] : !x to {tile}"

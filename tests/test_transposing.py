@@ -1,4 +1,4 @@
-"""Copies into another order of dimensions, in blocks: against NumPy's."""
+"""Copies to another order of dimensions, in blocks, compared with NumPy."""
 
 from itertools import permutations
 
@@ -17,7 +17,7 @@ RNG = np.random.default_rng(0)
 
 
 def copied(out: Array, x: Array, threads: int = 1) -> bool:
-    """Whether it pays."""
+    """Copies `x` to `out` in blocks if that pays; returns whether it does."""
     if copying := transposing.transpose(out, x):
         for function, arguments in copying.calls(threads):
             function(*arguments)

@@ -1,4 +1,4 @@
-"""`canonicalize` makes a product of elements of a contraction that sums nothing."""
+"""`canonicalize` rewrites contractions that sum nothing to elementwise products."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""An operation of the dialect that a table lacks is refused at its place."""
+"""An operation that a table of the dialect lacks is refused, with its location."""
 
 from collections.abc import Callable
 
@@ -22,7 +22,7 @@ from tensorplan.runtime.executor import Executable
 
 @irdl_op_definition
 class NextAfterOp(BinaryOp):
-    """The next number after the first operand, towards the second."""
+    """The floating-point number after the first operand, towards the second."""
 
     name = "tgraph.next_after"
 
@@ -101,7 +101,7 @@ def test_it_is_refused(
 
 @irdl_op_definition
 class SoftsignOp(UnaryOp):
-    """x / (1 + |x|), of a package that is not ours."""
+    """x / (1 + |x|), an operation of another package."""
 
     name = "mine.softsign"
 
@@ -138,7 +138,7 @@ def test_so_is_one_of_another_package(
 
 @pytest.fixture
 def softsign(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Gives the operation of another package a formula."""
+    """Adds a formula for the operation of another package."""
     monkeypatch.setitem(FORMULAS, SoftsignOp, {})
     formula(SoftsignOp, FLOAT)(lambda x: x / (1 + abs(x)))
 

@@ -1,4 +1,4 @@
-"""Loops that compute element by element are written out, for groups to compute."""
+"""Loops that compute element by element are unrolled, so that groups compute them."""
 
 from typing import Any
 

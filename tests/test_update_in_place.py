@@ -1,4 +1,4 @@
-"""Groups that end with an update of a slice: values, no copies, and what is refused."""
+"""Groups that end with an update of a slice: values, no copies, and refusals."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -51,7 +51,7 @@ def copied(module: ModuleOp) -> int:
 
 
 def rows(x: Any) -> Any:
-    """A stack that a scan writes, beside what it carries."""
+    """A scan that writes a stack besides its carried value."""
 
     def body(c: Any, r: Any) -> Any:
         c = jnp.tanh(c * 0.9 + r)
@@ -80,7 +80,8 @@ def products(x: Any, w: Any) -> Any:
 
 
 def adam(p: Any, m: Any, v: Any, g: Any) -> Any:
-    """The old rows are read where the new ones go, and these by the others."""
+    """Adam: old rows are read where new ones are written; other updates read the new
+    ones."""
 
     def body(state: Any, i: Any) -> Any:
         p, m, v = state
@@ -92,7 +93,7 @@ def adam(p: Any, m: Any, v: Any, g: Any) -> Any:
 
 
 def middle(x: Any) -> Any:
-    """Rows with gaps between them: along another dimension than the first."""
+    """Strided rows, along a dimension other than the first."""
 
     def body(i: Any, y: Any) -> Any:
         r = lax.dynamic_index_in_dim(x, i, 0, False)
@@ -112,7 +113,7 @@ def shifted(x: Any) -> Any:
 
 
 def twice(x: Any) -> Any:
-    """Two updates in a row."""
+    """Two consecutive updates."""
 
     def body(i: Any, y: Any) -> Any:
         r = lax.dynamic_index_in_dim(y, i, 0, False) * 2
@@ -123,7 +124,7 @@ def twice(x: Any) -> Any:
 
 
 def summed(x: Any) -> Any:
-    """Other readers of the old contents come after the slice is computed."""
+    """The old contents have readers after the slice is computed."""
 
     def body(i: Any, state: Any) -> Any:
         y, total = state

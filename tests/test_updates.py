@@ -1,4 +1,4 @@
-"""Parts of variables computed in place: values, copies, and bytes as reckoned."""
+"""Parts of variables updated in place: values, copies, and predicted bytes."""
 
 import pytest
 from levels import READY, REST, inputs, modelled_bytes
@@ -19,7 +19,7 @@ PART = """
     limit_indices = array<i64: 4, 8>, strides = array<i64: 1, 1>}
     : (tensor<4x8xf32>) -> tensor<2x8xf32>
 """
-"""Rows 2 and 3 of a variable."""
+"""An update of rows 2 and 3 of a variable."""
 
 PUT = """
   %u = tgraph.dynamic_update_slice %w, %n, %c2, %c0 outs(%v)
@@ -36,7 +36,7 @@ func.func @main(%v: !tgraph.variable<tensor<4x8xf32>>, %x: {type}) -> {type} {{
 
 
 def planned_with_values(module: ModuleOp) -> ModuleOp:
-    """The planned module, whose values are those of the reference interpreter."""
+    """Plans a module and compares its values with the reference interpreter."""
     ready = run(module, *READY[:1])
     planned = run(ready, *REST)
     want = run_reference(ready, inputs(ready))
@@ -126,7 +126,7 @@ OVERLAPPING = """
   %t = tgraph.dynamic_update_slice %u, %n, %c16 OUTS
     : (tensor<64xf32>, tensor<32xf32>, tensor<i32>) -> tensor<64xf32>
 """
-"""Two updates of parts that overlap."""
+"""Two updates of overlapping parts."""
 
 
 def test_a_part_that_is_read_behind_the_next_update_stays() -> None:
@@ -291,7 +291,7 @@ UPDATES = """
 
 
 def sliced(body: str) -> tuple[int, int]:
-    """The bytes before and after, with values compared."""
+    """The bytes before and after the pass; compares values."""
     module = parse(f"""
 func.func @main(%v: !tgraph.variable<tensor<64x64xf32>>, %x: tensor<8x64xf32>)
     -> tensor<8x64xf32> {{

@@ -1,4 +1,4 @@
-"""Upward branch and bound: right about what fits, for buffers of every kind."""
+"""Upward branch and bound decides exactly what fits, for buffers of every kind."""
 
 import itertools
 import random
@@ -18,7 +18,7 @@ from tensorplan.planning.solver.upward import UpwardSearch
 
 @st.composite
 def any_buffers(draw: st.DrawFn) -> list[Buffer]:
-    """With gaps and alignments; the offset of the first may be given."""
+    """Buffers with gaps and alignments; the first may have a given offset."""
     buffers: list[Buffer] = []
     largest = draw(st.sampled_from([3, 12, 40]))
     for i in range(draw(st.integers(1, 6))):
@@ -34,7 +34,7 @@ def any_buffers(draw: st.DrawFn) -> list[Buffer]:
 
 
 def minimum(buffers: list[Buffer]) -> int:
-    """By brute force: some order of first-fit placement gives an optimal plan."""
+    """The minimum peak by brute force: first fit in some order is optimal."""
     gaps = Gaps(buffers)
     orders = itertools.permutations(range(len(buffers)))
     return min(peak_of(buffers, gaps.place(order)) for order in orders)

@@ -1,4 +1,4 @@
-"""What `validate` accepts and refuses, reason by reason."""
+"""What `validate` accepts and refuses, for each reason."""
 
 from random import Random
 
@@ -54,7 +54,7 @@ def test_a_shared_byte() -> None:
 
 
 def test_beside_many() -> None:
-    """Only the neighbours count, on both sides."""
+    """Only the neighbors count, on both sides."""
     row = [Buffer(f"r{n}", 8, 0, 9) for n in range(4)]
     assert reason([*row, Buffer("b", 8, 1, 2)], 0, 8, 24, 32, 16) is None
     assert reason([*row, Buffer("b", 9, 1, 2)], 0, 8, 24, 32, 16) == (

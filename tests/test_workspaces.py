@@ -1,4 +1,4 @@
-"""What kernels take while they run is planned: nothing comes on top, values stay."""
+"""Kernel workspaces are planned: runs need no more memory, and values are equal."""
 
 import subprocess
 import sys
@@ -56,7 +56,7 @@ func.func @main(%x: memref<8x4x6xf64>, %w: memref<6x8x5xf64> {MARK},
 
 @pytest.fixture(autouse=True)
 def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kernels that a test makes known are forgotten afterwards."""
+    """Forgets kernels that a test has registered."""
     monkeypatch.setattr(workspaces, "_measures", dict(workspaces._measures))
 
 

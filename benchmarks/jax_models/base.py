@@ -1,4 +1,4 @@
-"""What a model is, its random parameters, and steps of optimizers on it."""
+"""The class of JAX models, random parameters, and optimizer steps."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,30 +10,30 @@ import numpy as np
 jax: Any = import_module("jax")
 jnp: Any = jax.numpy
 
-Array: TypeAlias = Any  # of NumPy, or traced by JAX
+Array: TypeAlias = Any  # a NumPy array, or a JAX tracer
 Arrays: TypeAlias = Sequence[Array]
 
 
 @dataclass(frozen=True)
 class Model:
-    """A function and its arguments. The first `state` of these are overwritten: the
-    first results are their new contents."""
+    """A function and its arguments. The first `state` arguments are variables: the
+    first `state` results are their new contents."""
 
     function: Callable[..., Any]
     arguments: Arrays
     state: int = 0
     parameters: Sequence[int] = ()
-    """The arguments that are the same in every run."""
+    """The indices of the arguments that are the same in every run."""
 
     @property
     def inputs(self) -> Sequence[int]:
-        """The arguments that are others in every run."""
+        """The indices of the arguments that change in every run."""
         kept = {*range(self.state), *self.parameters}
         return [n for n in range(len(self.arguments)) if n not in kept]
 
 
 class Random:
-    """Parameters, always the same ones."""
+    """Random arrays from a fixed seed."""
 
     def __init__(self) -> None:
         self._rng = np.random.default_rng(0)
@@ -42,7 +42,7 @@ class Random:
         return np.float32(scale) * self._rng.standard_normal(shape, np.float32)
 
     def weights(self, *shape: int) -> Array:
-        """Keep the magnitude of what they are multiplied with."""
+        """Weights scaled so that a product keeps the magnitude of the other operand."""
         return self.normal(*shape, scale=float(np.prod(shape[:-1])) ** -0.5)
 
     def integers(self, limit: int, *shape: int) -> Array:
@@ -53,7 +53,7 @@ class Random:
 
 
 Forward: TypeAlias = Callable[..., Array]
-"""Of the parameters, as a list, and of the inputs."""
+"""Takes the list of parameters, then the inputs."""
 
 
 def inference(forward: Forward, parameters: Arrays, *inputs: Array) -> Model:
@@ -66,7 +66,7 @@ def inference(forward: Forward, parameters: Arrays, *inputs: Array) -> Model:
 
 
 def cross_entropy(scores: Array, labels: Array) -> Array:
-    """The mean over all but the last dimension; labels are one-hot."""
+    """The mean cross-entropy over all but the last dimension. Labels are one-hot."""
     return -(labels * jax.nn.log_softmax(scores)).sum(-1).mean()
 
 
@@ -84,7 +84,8 @@ def sgd(loss: Forward, parameters: Arrays, *inputs: Array) -> Model:
 
 
 def adam(loss: Forward, parameters: Arrays, *inputs: Array) -> Model:
-    """One step of Adam. The state is parameters, means, squares, and the time."""
+    """One step of Adam. The state is the parameters, their first and second moments,
+    and the number of steps."""
     count = len(parameters)
 
     def step(*arrays: Array) -> Any:
@@ -100,8 +101,8 @@ def adam(loss: Forward, parameters: Arrays, *inputs: Array) -> Model:
             weights[n] -= 1e-3 * means[n] / (1 - 0.9**time) / scale
         return (*weights, *means, *squares, time, value)
 
-    # As after some steps: the first step is as long where a gradient is 0 but for
-    # rounding as elsewhere.
+    # The state is that after some steps, as Adam's first step is sensitive to rounding:
+    # its length does not depend on the magnitude of the gradient.
     means = [np.zeros_like(x) for x in parameters]
     squares = [np.full_like(x, 1e-4) for x in parameters]
     moments = [*means, *squares, np.float32(100)]

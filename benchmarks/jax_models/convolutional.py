@@ -21,7 +21,7 @@ NUMBERS = "NHWC", "HWIO", "NHWC"
 
 
 def _convolve(x: Array, weights: Array, stride: int = 1, groups: int = 1) -> Array:
-    """With as much padding as keeps the size."""
+    """A convolution whose padding preserves the size."""
     pad = weights.shape[0] // 2
     return jax.lax.conv_general_dilated(
         *(x, weights, (stride,) * 2, ((pad, pad),) * 2),
@@ -37,7 +37,7 @@ def _largest(x: Array, size: int, stride: int, pad: int = 0) -> Array:
 
 
 class _Parameters(list[Array]):
-    """Weights and biases of layers, in order."""
+    """Collects the weights and biases of layers, in order."""
 
     def __init__(self, random: Random):
         super().__init__()
@@ -173,7 +173,7 @@ RESNET_50 = [
     for width, count in ((64, 3), (128, 4), (256, 6), (512, 3))
     for number in range(count)
 ]
-"""Blocks: width inside, stride, and whether the shortcut is a convolution."""
+"""For each block: inner width, stride, and whether its shortcut is a convolution."""
 
 
 def resnet50_step(batch: int = 8, size: int = 64) -> Model:
@@ -220,7 +220,7 @@ MOBILENET = [
     )
     for number in range(count)
 ]
-"""Blocks: how many times wider they are inside, and their results' width and stride."""
+"""For each block: the expansion factor, the width of its result, and its stride."""
 
 
 def _mobilenet_parameters(random: Random) -> Arrays:

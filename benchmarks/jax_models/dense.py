@@ -1,4 +1,4 @@
-"""Multi-layer perceptrons, chains of norms and GELUs, and an optimizer alone."""
+"""Multi-layer perceptrons, a chain of norms and GELUs, and an optimizer alone."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -59,7 +59,7 @@ def mlp_adam(batch: int = 128, widths: Sequence[int] = WIDTHS) -> Model:
 
 
 def norm_gelu(batch: int = 64, width: int = 256, blocks: int = 10) -> Model:
-    """Layer norms and GELUs, in turn."""
+    """A chain of alternating layer norms and GELUs."""
 
     def forward(x: Array) -> Array:
         for _ in range(blocks):
@@ -71,7 +71,7 @@ def norm_gelu(batch: int = 64, width: int = 256, blocks: int = 10) -> Model:
 
 
 def adam_alone(size: int = 512, count: int = 4) -> Model:
-    """Adam's update of matrices by gradients that are given."""
+    """Adam's update of matrices, with gradients as inputs."""
     random = Random()
     matrices = [random.normal(size, size) for _ in range(2 * count)]
 

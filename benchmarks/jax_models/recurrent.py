@@ -13,7 +13,7 @@ def _lstm_parameters(random: Random, inputs: int, width: int) -> Arrays:
 
 
 def _lstm(parameters: Arrays, x: Array) -> Array:
-    """Of a sequence (time, batch, inputs), a number for each of the batch."""
+    """Maps a sequence (time, batch, inputs) to one number per batch element."""
     by_input, by_state, bias, readout = parameters
     width = by_state.shape[0]
 

@@ -30,7 +30,7 @@ def _norm_parameters(width: int) -> Arrays:
 def _block_parameters(random: Random, width: int) -> Arrays:
     parameters: list[Array] = []
     for inputs, outputs in ((1, 3), (1, 1), (1, 4), (4, 1)):
-        if outputs > inputs:  # what a norm is before
+        if outputs > inputs:  # a norm precedes this layer
             parameters += _norm_parameters(width)
         parameters.append(random.weights(inputs * width, outputs * width))
         parameters.append(np.zeros(outputs * width, np.float32))
@@ -38,11 +38,11 @@ def _block_parameters(random: Random, width: int) -> Arrays:
 
 
 BLOCK = 12
-"""Parameters of a block."""
+"""The number of parameters of a block."""
 
 
 def _attention(q: Array, k: Array, v: Array, mask: Array | None = None) -> Array:
-    """Each is of (batch, length, heads, width)."""
+    """Attention on tensors of shape (batch, length, heads, width)."""
     scores = jnp.einsum("bqhd,bkhd->bhqk", q, k) * q.shape[-1] ** -0.5
     if mask is not None:
         scores = jnp.where(mask, scores, -1e9)
@@ -88,7 +88,7 @@ def attention(
 def transformer_block(
     batch: int = 4, length: int = 128, width: int = 256, heads: int = 8
 ) -> Model:
-    """A transformer block, forward and backward: the gradients by all parameters."""
+    """The gradients of a transformer block with respect to all parameters."""
     random = Random()
     parameters = _block_parameters(random, width)
 
@@ -106,8 +106,8 @@ def transformer_block(
 def adam_step(
     layers: int, batch: int = 4, length: int = 32, width: int = 64, heads: int = 4
 ) -> Model:
-    """One step of Adam on transformer blocks, none in a loop: some 790 operations of
-    StableHLO each."""
+    """One step of Adam on transformer blocks, without loops. Each block has about 790
+    StableHLO operations."""
     random = Random()
 
     def loss(parameters: Arrays, x: Array, y: Array) -> Array:
@@ -133,7 +133,7 @@ def _gpt2_parameters(
 def gpt2(
     length: int = 64, layers: int = 12, width: int = 768, vocabulary: int = 50257
 ) -> Model:
-    """GPT-2, the small one unless told otherwise: the last token's logits."""
+    """GPT-2 (small by default), forward: the logits of the last token."""
     random = Random()
 
     def forward(parameters: Arrays, ids: Array) -> Array:
@@ -149,7 +149,7 @@ def gpt2(
 def gpt2_decode(
     length: int = 256, layers: int = 4, width: int = 512, vocabulary: int = 8192
 ) -> Model:
-    """A GPT-2's next token, with the keys and values of those before it as state."""
+    """One decoding step of GPT-2, with the cache of keys and values as state."""
     random = Random()
     heads = width // 64
 
@@ -230,7 +230,7 @@ def _bert_inputs(random: Random, batch: int, length: int, vocabulary: int) -> Ar
 def bert(
     length: int = 128, layers: int = 4, width: int = 256, vocabulary: int = 8192
 ) -> Model:
-    """A BERT: norms after the blocks' sums, and exact GELUs."""
+    """BERT, forward: post-norm blocks with exact GELUs."""
     random = Random()
     parameters = _gpt2_parameters(random, length, layers, width, vocabulary)
     return inference(_bert, parameters, *_bert_inputs(random, 1, length, vocabulary))
@@ -243,7 +243,7 @@ def bert_step(
     width: int = 256,
     vocabulary: int = 8192,
 ) -> Model:
-    """One step of Adam on a BERT that restores its own tokens."""
+    """One step of Adam on a BERT that reconstructs its input tokens."""
     random = Random()
 
     def loss(parameters: Arrays, ids: Array, is_seen: Array) -> Array:

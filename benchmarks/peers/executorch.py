@@ -1,9 +1,8 @@
-"""ExecuTorch: the memory that its planner gives a program ahead of time.
+"""Measures ExecuTorch: the bytes of the buffers that its memory planner plans.
 
-The bytes of its planned buffers, with arguments and results left out, as its options
-allow. Its planner tries its algorithms and keeps the best. Portable operators, with no
-backend: those plan for themselves. A training step is one program that overwrites its
-arguments.
+Arguments and results are excluded by options of the planner, which tries its algorithms
+and keeps the best plan. Programs use portable operators and no backend, as backends
+plan their own memory. A training step is one program that overwrites its arguments.
 """
 
 from collections.abc import Iterator
@@ -25,7 +24,7 @@ VERSION = version("executorch")
 
 
 def measure(file: Path) -> Iterator[tuple[str, int]]:
-    """The bytes that a network needs."""
+    """Yields the bytes of a network, by default and with constants folded."""
     network = network_of(file)
     if network is None:
         return
@@ -40,7 +39,7 @@ def _planned_bytes(program: Any) -> int:
     planning = passes.MemoryPlanningPass(
         alloc_graph_input=False, alloc_graph_output=False, alloc_mutable_buffers=False
     )
-    # The gradients of PyTorch's operators are outside of its core set.
+    # Gradients of PyTorch's operators are not in its core set, which checks require.
     checks = exir.EdgeCompileConfig(_check_ir_validity=False)
     executable = exir.to_edge(program, compile_config=checks).to_executorch(
         exir.ExecutorchBackendConfig(memory_planning_pass=planning)

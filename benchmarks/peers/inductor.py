@@ -1,12 +1,13 @@
-"""PyTorch Inductor for the CPU: what its code holds at once.
+"""Measures PyTorch Inductor for the CPU: the peak of the storages that its code holds.
 
-The code runs once, on zeros, and without its kernels in C++, which allocate nothing.
-The storage of a tensor counts from its allocation to its release, but for the bytes in
-it that are results; what kernels take for themselves is not seen.
+The generated code runs once, on zeros, without its C++ kernels, which allocate nothing.
+A tensor's storage counts from its allocation to its release, except for the bytes of
+results in it. Memory that library kernels allocate internally is not counted.
 
-A training step is one function, from which Inductor makes one program; or forward and
-backward are apart, as `torch.compile` has them, with what its partitioner keeps between
-them. The gradients then live until the optimiser has read them, and count.
+A training step is measured as one function, which Inductor compiles to one program, and
+as separate forward and backward programs, as `torch.compile` has them, with the values
+that its partitioner saves in between. In the second case gradients live until the
+optimizer reads them, so they count.
 """
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -36,14 +37,14 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "one pool": {"memory_planning": True, "memory_pool": "combined"},
     "frozen": {"freezing": True},
 }
-"""Of `torch._inductor.config`."""
+"""Options of `torch._inductor.config`, by name of the settings."""
 
 BUDGETS = 1.0, 0.5, 0.0
-"""`activation_memory_budget` of `torch._functorch.config`."""
+"""Values of `activation_memory_budget` in `torch._functorch.config`."""
 
 
 def measure(file: Path) -> Iterator[tuple[str, int]]:
-    """The bytes that a network needs with each of the settings."""
+    """Yields the bytes that a network needs with each of the settings."""
     network = network_of(file)
     if network is None:
         return
@@ -54,7 +55,7 @@ def measure(file: Path) -> Iterator[tuple[str, int]]:
 
 
 def whole_bytes(network: Network, settings: Mapping[str, Any]) -> int:
-    """As one program: inference, or a training step with its update."""
+    """The bytes of one program: inference, or a training step with its update."""
     if network.update:
         graph, arguments = training_graph(network)
     else:
@@ -71,7 +72,7 @@ def whole_bytes(network: Network, settings: Mapping[str, Any]) -> int:
 
 
 def halves_bytes(network: Network, budget: float) -> int:
-    """Forward and backward of a training step, without its update."""
+    """The bytes of separate forward and backward programs, without the update."""
     module, arguments = losses(network)
     graph = torch.export.export(module, arguments).module()
     with (
@@ -92,7 +93,7 @@ def halves_bytes(network: Network, budget: float) -> int:
 
 @contextmanager
 def without_kernels() -> Generator[None]:
-    """Code of Inductor runs without its kernels, which are not compiled."""
+    """Makes Inductor's code run without kernels, which are not compiled either."""
 
     def kernel(*_: Any, **__: Any) -> Callable[..., None]:
         return lambda *_: None
@@ -108,7 +109,7 @@ def without_kernels() -> Generator[None]:
 
 
 class Storages(dispatch.TorchDispatchMode):
-    """The storages that live after each operation, of what runs in it."""
+    """Records the storages that are live after each operation run in this mode."""
 
     def __init__(self) -> None:
         super().__init__()  # pyright: ignore[reportUnknownMemberType]
@@ -124,7 +125,7 @@ class Storages(dispatch.TorchDispatchMode):
         return results
 
     def most_bytes(self, arguments: Any, results: Any) -> int:
-        """At once, but for bytes of `results` and the storages of `arguments`."""
+        """The peak of live bytes, excluding `results` and storages of `arguments`."""
         outside = _storages(arguments)
         for key, result in _blocks(results):
             outside[key] = outside.get(key, 0) + result.nbytes

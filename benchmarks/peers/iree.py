@@ -1,7 +1,7 @@
-"""IREE for the CPU: the transient memory that its programs allocate.
+"""Measures IREE for the CPU: the sum of the transient allocations of a program.
 
-From the StableHLO text: the sum of the transient allocations of a program, which are
-one in a program without loops. Results are allocated apart.
+IREE reads the StableHLO text. A program without loops has one transient allocation.
+Results are separate allocations and do not count.
 """
 
 import re
@@ -35,7 +35,7 @@ VERSION = _version()
 
 
 def measure(file: Path) -> Iterator[tuple[str, int]]:
-    """The bytes that a program needs, if it compiles."""
+    """Yields the bytes of a program with each of the settings that compiles it."""
     for label, options in SETTINGS.items():
         command = [COMMAND, str(file), *OPTIONS, *options]
         process = subprocess.run(command, capture_output=True, text=True)

@@ -1,7 +1,7 @@
-"""The networks of the models in PyTorch, with the same sizes.
+"""The networks of the StableHLO models, written in PyTorch with the same sizes.
 
-What Inductor, ExecuTorch, TVM and ONNX Runtime are given, through PyTorch's own
-exporters. Written as PyTorch's users write them: from its modules, channels first.
+PyTorch's exporters pass them to Inductor, ExecuTorch, TVM and ONNX Runtime. They are
+written as PyTorch's users would: from its modules, with channels first.
 """
 
 # pyright: reportUnknownMemberType=false
@@ -149,7 +149,7 @@ class Attention(nn.Module):
 
 
 class GPT2(nn.Module):
-    """GPT-2, the small one; `recomputing` keeps only what goes into each layer."""
+    """GPT-2 small. With `recomputing`, training saves only the inputs of layers."""
 
     def __init__(self, layers: int = 12, width: int = 768, recomputing: bool = False):
         super().__init__()
@@ -199,7 +199,7 @@ class Network:
     input: Maker
     labels: Maker | None = None
     update: str = ""
-    """What a training step does with the gradients; inference without."""
+    """A key of `training.UPDATES`, or empty for inference."""
 
 
 VECTORS, DIGITS = numbers(128, 784), numbers(64, 1, 28, 28)
@@ -220,11 +220,12 @@ NETWORKS = {
     "lstm_scan_infer": Network(LSTM, SERIES),
     "lstm_scan_train": Network(LSTM, SERIES, indices(128, 32, 32), "adam"),
 }
-"""By the names of the StableHLO files."""
+"""Networks by the name of their StableHLO file."""
 
 
 def network_of(file: Path) -> Network | None:
-    """The network of a StableHLO file, if its name is known and its input as large."""
+    """The network of a StableHLO file; None if its name is unknown or no argument of
+    `@main` has the sizes of the network's input."""
     network = NETWORKS.get(file.stem)
     if network is None:
         return None

@@ -1,9 +1,9 @@
-"""ONNX Runtime for the CPU: the block that its memory pattern planner asks for.
+"""Measures ONNX Runtime for the CPU: the block that its memory pattern planner plans.
 
-From the second run on, a session takes one block for all values of static shape besides
-arguments and results, before it runs: the first extension of its arena that its log
-shows then. Memory that kernels take for themselves comes later and does not count.
-ONNX has no gradients.
+From the second run on, a session allocates one block for all values of static shape
+except arguments and results before it runs. The log shows this block as the first
+extension of the arena. Memory that kernels allocate follows and does not count. ONNX
+has no gradients.
 """
 
 import os
@@ -27,7 +27,7 @@ REQUEST = re.compile(r"Extending BFCArena .* num_bytes: (\d+) \(actual\)")
 
 
 def measure(file: Path) -> Iterator[tuple[str, int]]:
-    """The bytes that a network needs at each level of optimisation."""
+    """Yields the bytes that a network needs at each optimization level."""
     network = network_of(file)
     if network is None or network.update:
         return
@@ -47,7 +47,7 @@ def _use_own_arena() -> None:
 
 
 def _model(network: Network) -> tuple[bytes, tuple[Any, Any]]:
-    """A model, its argument and its result."""
+    """The serialized model, and its argument and result."""
     module, argument = network.make().eval(), network.input()
     program = torch.onnx.export(module, (argument,), dynamo=True, verbose=False)
     written = BytesIO()
@@ -85,7 +85,7 @@ def _planned_bytes(model: bytes, arrays: tuple[Any, Any], level: str) -> int:
 
 @contextmanager
 def _log() -> Generator[IO[bytes]]:
-    """What is written to the standard error, from C++ too."""
+    """Redirects standard error, including C++ output, to a file inside the context."""
     kept = os.dup(2)
     with TemporaryFile("w+b") as file:
         os.dup2(file.fileno(), 2)

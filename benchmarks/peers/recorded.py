@@ -1,7 +1,7 @@
-"""What other compilers need, as `peers.csv` has it: measured by the modules beside.
+"""Reads and updates `peers.csv`: the bytes that other compilers need for models.
 
-A row has the peer, its version and settings, the model and the first digits of the
-SHA-256 of its StableHLO text, and bytes.
+The other modules in this folder measure them. A row has the peer, its version and
+settings, the model, the first digits of the SHA-256 of its StableHLO text, and bytes.
 """
 
 import csv
@@ -36,7 +36,7 @@ def recorded() -> list[Row]:
 
 
 def least(rows: Sequence[Row], peer: str, file: Path) -> int | None:
-    """The bytes with the settings that need least; None if none was measured."""
+    """The minimum bytes of `peer` over its settings; None if nothing is recorded."""
     text = digits(file)
     return min(
         (r.bytes for r in rows if (r.peer, r.text) == (peer, text)), default=None
@@ -44,11 +44,10 @@ def least(rows: Sequence[Row], peer: str, file: Path) -> int | None:
 
 
 def record(peer: str, files: Sequence[Path]) -> None:
-    """Measures a peer, which has to be installed here, on `files`.
+    """Measures an installed peer on `files` and replaces its rows in `peers.csv`.
 
-    One environment can hold all: `jaxlib`, `torch`, `executorch`, `apache-tvm`,
-    `onnxruntime` and `onnxscript`; of `iree-base-compiler`, `iree-compile` is to be
-    found.
+    One environment can hold all peers: `jaxlib`, `torch`, `executorch`, `apache-tvm`,
+    `onnxruntime`, `onnxscript`, and `iree-compile` of `iree-base-compiler` on the PATH.
     """
     for file in files:
         rows = measured(peer, file)
@@ -69,7 +68,7 @@ def measured(peer: str, file: Path) -> list[Row]:
             rows.append(
                 Row(peer, module.VERSION, settings, file.stem, digits(file), count)
             )
-    except Exception as error:  # of any kind, from a compiler that can't take the model
+    except Exception as error:  # compilers raise anything; report it
         reason = (str(error).splitlines() or [""])[0]
         print(f"{peer} can't take {file.stem}: {reason}", file=sys.stderr)
     return rows

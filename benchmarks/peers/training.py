@@ -1,7 +1,7 @@
 """Training steps of the networks, in PyTorch.
 
-A step is one function, whose gradients PyTorch's autograd writes out, and that
-overwrites the parameters and what the optimiser keeps.
+A step is one function with the gradients that PyTorch's autograd traces. It overwrites
+the parameters and the state of the optimizer.
 """
 
 # pyright: reportUnknownMemberType=false
@@ -17,7 +17,7 @@ make_fx: Any = import_module("torch.fx.experimental.proxy_tensor").make_fx
 
 
 class Loss(nn.Module):
-    """The mean cross-entropy of what a network gives."""
+    """The mean cross-entropy of a network's scores."""
 
     def __init__(self, network: Module):
         super().__init__()
@@ -29,7 +29,7 @@ class Loss(nn.Module):
 
 
 class Gradients(nn.Module):
-    """The loss as well as its gradients by the parameters."""
+    """The loss and its gradients with respect to the parameters."""
 
     def __init__(self, loss: Module):
         super().__init__()
@@ -41,19 +41,19 @@ class Gradients(nn.Module):
 
 
 def losses(network: Network) -> tuple[Module, tuple[Tensor, Tensor]]:
-    """A module that gives the loss, and what it takes."""
+    """A module that returns the loss of `network`, and its inputs: input and labels."""
     assert network.labels is not None
     return Loss(network.make()), (network.input(), network.labels())
 
 
 def layers_apart() -> Any:
-    """oneDNN's LSTM is one opaque operation, which can't be traced with gradients."""
+    """A context without oneDNN, whose opaque LSTM can't be traced with gradients."""
     return torch.backends.mkldnn.flags(enabled=False)
 
 
 def training_graph(network: Network) -> tuple[Module, list[Tensor]]:
-    """A training step as one graph with its gradients, and its arguments: parameters,
-    what the optimiser keeps, and buffers, all overwritten; the input; the labels."""
+    """A training step as one graph with gradients, and its arguments: the parameters,
+    optimizer state and buffers, which it overwrites; the input; the labels."""
     loss, inputs = losses(network)
     module = Gradients(loss)
     names, parameters = zip(*module.named_parameters(), strict=True)
@@ -113,7 +113,7 @@ UPDATES = {"sgd": _sgd, "momentum": _momentum, "adam": _adam}
 
 
 def exported(network: Network) -> Any:
-    """The network, or its training step, as `torch.export` gives it."""
+    """The network, or its training step, as an `ExportedProgram`."""
     if network.update:
         graph, arguments = training_graph(network)
     else:

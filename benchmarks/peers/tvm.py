@@ -1,8 +1,8 @@
-"""TVM's Relax: the storages of its memory planner.
+"""Measures TVM's Relax: the bytes of the storages that its memory planner allocates.
 
-The bytes of what `StaticPlanBlockMemory` allocates after the passes of TVM's own
-pipelines; results are none of them, and parameters are constants. The importer from
-PyTorch leaves out what a program overwrites, and with it training steps.
+`StaticPlanBlockMemory` runs after the passes of TVM's own pipelines. Results are not
+among the storages, and parameters are constants. The importer from PyTorch drops
+updates of arguments, so training steps are not measured.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ VERSION: str = tvm.__version__
 
 
 def measure(file: Path) -> Iterator[tuple[str, int]]:
-    """The bytes that a network needs, with fused operators and in place or not."""
+    """Yields the bytes that a network needs, without and with in-place operators."""
     network = network_of(file)
     if network is None or network.update:
         return

@@ -1,7 +1,7 @@
-"""XLA for the CPU, as jaxlib has it: the temporary buffer that it reports.
+"""Measures XLA for the CPU (of jaxlib): the temporary buffer that it reports.
 
-From the StableHLO text. Results and donated arguments are no part of it, nor what
-kernels take for themselves.
+XLA reads the StableHLO text. The buffer excludes results, donated arguments, and memory
+that kernels allocate.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ SETTINGS = {
 
 
 def measure(file: Path) -> Iterator[tuple[str, int]]:
-    """The bytes that a program needs in the order of each scheduler."""
+    """Yields the bytes that a program needs with each scheduler."""
     text = file.read_text()
     for label, settings in SETTINGS.items():
         statistics = compiled(text, settings).get_compiled_memory_stats()

@@ -1,6 +1,6 @@
 // RUN: plan-opt %s -p canonicalize | filecheck %s
 
-// The operands are stored in one byte an element; products are added up in i32.
+// Operands are stored with one byte per element; products are accumulated in i32.
 // CHECK-LABEL: func.func @quantised
 // CHECK-NEXT:    %0 = tgraph.transpose %w {permutation = array<i64: 1, 0>} : (tensor<3x8xi8>) -> tensor<8x3xi8>
 // CHECK-NEXT:    %1 = tgraph.dot_general %x, %0 {{.*}} : (tensor<4x8xui8>, tensor<8x3xi8>) -> tensor<4x3xi32>
@@ -22,7 +22,7 @@ func.func @half_precision(%x: tensor<1x8x8x4xbf16>, %w: tensor<3x3x4x2xbf16>) ->
   func.return %2 : tensor<1x6x6x2xf32>
 }
 
-// Someone else reads %0, so it is there anyway; %1 is rounded.
+// Another operation reads %0, so it is stored anyway; the conversion to %1 rounds.
 // CHECK-LABEL: func.func @not_narrower
 // CHECK:         %2 = tgraph.dot_general %0, %1 {{.*}} : (tensor<4x8xf32>, tensor<8x3xf32>) -> tensor<4x3xf32>
 func.func @not_narrower(%x: tensor<4x8xbf16>, %w: tensor<8x3xf64>) -> (tensor<4x3xf32>, tensor<4x8xf32>) {
@@ -33,7 +33,7 @@ func.func @not_narrower(%x: tensor<4x8xbf16>, %w: tensor<8x3xf64>) -> (tensor<4x
   func.return %2, %3 : tensor<4x3xf32>, tensor<4x8xf32>
 }
 
-// A sum of 8-bit numbers is a product with ones: with those that fit.
+// A sum of 8-bit integers is a product with ones, if the constant fits in 8 bits.
 // CHECK-LABEL: func.func @sums
 // CHECK-NEXT:    %0 = tgraph.constant<128 : i32> : tensor<8x3xi32>
 // CHECK-NEXT:    %1 = tgraph.constant<1 : i8> : tensor<8x3xi8>
@@ -48,8 +48,8 @@ func.func @sums(%x: tensor<4x8xui8>) -> (tensor<4x3xi32>, tensor<4x3xi32>) {
   func.return %3, %4 : tensor<4x3xi32>, tensor<4x3xi32>
 }
 
-// Where neither matrix lies as a library reads it, they are exchanged if the result is
-// transposed anyway: weights of attention times values, as JAX writes them.
+// If neither matrix is in a layout that libraries read, and the result is transposed
+// anyway, the operands are swapped: attention weights times values, as JAX writes them.
 // CHECK-LABEL: func.func @values
 // CHECK-NEXT:    %0 = tgraph.dot_general %p, %v {lhs_batching_dimensions = array<i64: 0>, rhs_batching_dimensions = array<i64: 1>, lhs_contracting_dimensions = array<i64: 2>, rhs_contracting_dimensions = array<i64: 0>} : {{.*}} -> tensor<2x4x5xf32>
 // CHECK-NEXT:    %1 = tgraph.transpose %0 {permutation = array<i64: 1, 0, 2>} : (tensor<2x4x5xf32>) -> tensor<4x2x5xf32>
@@ -60,7 +60,7 @@ func.func @values(%p: tensor<2x4x3xf32>, %v: tensor<3x2x5xf32>) -> tensor<4x2x5x
   func.return %1 : tensor<4x2x5xf32>
 }
 
-// Not where one of them lies so.
+// Operands are not swapped if one of them is in such a layout.
 // CHECK-LABEL: func.func @rows
 // CHECK-NEXT:    tgraph.dot_general %v, %p
 // CHECK-NEXT:    tgraph.transpose {{.*}} {permutation = array<i64: 2, 0, 1>}
@@ -70,8 +70,8 @@ func.func @rows(%p: tensor<2x4x3xf32>, %v: tensor<2x5x3xf32>) -> tensor<4x2x5xf3
   func.return %1 : tensor<4x2x5xf32>
 }
 
-// What sums nothing is a product of elements, which groups compute. Narrow operands are
-// converted first.
+// A contraction that sums nothing becomes an elementwise product, which groups can
+// fuse. Narrow operands are converted first.
 // CHECK-LABEL: func.func @outer
 // CHECK-NEXT:    %0 = tgraph.broadcast_in_dim %x {broadcast_dimensions = array<i64: 1, 0>} : (tensor<3x2xf32>) -> tensor<2x3x4xf32>
 // CHECK-NEXT:    %1 = tgraph.reshape %y : (tensor<4x1x2xbf16>) -> tensor<4x2xbf16>

@@ -1,6 +1,6 @@
 // RUN: plan-opt %s -p canonicalize | filecheck %s
 
-// A copy of a copy back home is the value itself.
+// A copy back to the original device is the value itself.
 // CHECK-LABEL: func.func @home
 // CHECK-NEXT:    func.return %a
 func.func @home(%a: tensor<4xf32, "cpu:0">) -> tensor<4xf32, "cpu:0"> {
@@ -9,7 +9,7 @@ func.func @home(%a: tensor<4xf32, "cpu:0">) -> tensor<4xf32, "cpu:0"> {
   func.return %1 : tensor<4xf32, "cpu:0">
 }
 
-// A copy to where the value is, too.
+// So is a copy to the device of the value.
 // CHECK-LABEL: func.func @nowhere
 // CHECK-NEXT:    func.return %a
 func.func @nowhere(%a: tensor<4xf32, "cpu:0">) -> tensor<4xf32, "cpu:0"> {
@@ -17,7 +17,7 @@ func.func @nowhere(%a: tensor<4xf32, "cpu:0">) -> tensor<4xf32, "cpu:0"> {
   func.return %0 : tensor<4xf32, "cpu:0">
 }
 
-// But a way over a third device may have been chosen on purpose.
+// But a copy through a third device may be intentional.
 // CHECK-LABEL: func.func @staged
 // CHECK-NEXT:    tgraph.device_copy
 // CHECK-NEXT:    tgraph.device_copy
@@ -27,7 +27,7 @@ func.func @staged(%a: tensor<4xf32, "gpu:0">) -> tensor<4xf32, "gpu:1"> {
   func.return %1 : tensor<4xf32, "gpu:1">
 }
 
-// A constant is made where it is needed.
+// A constant is created on the device that reads it.
 // CHECK-LABEL: func.func @constant
 // CHECK-NEXT:    %0 = tgraph.constant<1.000000e+00 : f32> : tensor<4xf32, "gpu:0">
 // CHECK-NEXT:    func.return %0
@@ -37,7 +37,7 @@ func.func @constant() -> tensor<4xf32, "gpu:0"> {
   func.return %1 : tensor<4xf32, "gpu:0">
 }
 
-// Operations that are to be on a device are kept, and merged only with their like.
+// Operations with a requested device are kept, and merge only with equal operations.
 // CHECK-LABEL: func.func @attributes
 // CHECK-NEXT:    %0 = tgraph.reshape %a {tgraph.device = "gpu:0"} : tensor<4xf32>
 // CHECK-NEXT:    %1 = tgraph.reshape %0 {tgraph.group = "g"} : (tensor<4xf32>) -> tensor<1x4xf32>

@@ -1,6 +1,6 @@
 // RUN: plan-opt %s -p canonicalize | filecheck %s
 
-// At constants it is a slice, which is a view; starts are clamped.
+// At constant starts, which are clamped, it becomes a slice, which is a view.
 // CHECK-LABEL: @known
 // CHECK-NEXT:    tgraph.slice %x {start_indices = array<i64: 3>, limit_indices = array<i64: 5>, strides = array<i64: 1>}
 func.func @known(%x: tensor<5xf32>) -> tensor<2xf32> {
@@ -9,7 +9,7 @@ func.func @known(%x: tensor<5xf32>) -> tensor<2xf32> {
   func.return %0 : tensor<2xf32>
 }
 
-// Rows of an unrolled scan are taken one by one, where they are all that is read.
+// Rows of an unrolled scan are sliced one by one if nothing else is read.
 // CHECK-LABEL: func.func @parts
 // CHECK:         [[A:%[a-z0-9_]+]] = tgraph.dynamic_slice %x, %i, {{.*}} {slice_sizes = array<i64: 1, 1, 8>}
 // CHECK:         [[ONE:%[a-z0-9_]+]] = tgraph.constant<1 : i32>
@@ -25,7 +25,7 @@ func.func @parts(%x: tensor<12x2x8xf32>, %i: tensor<i32>) -> (tensor<8xf32>, ten
   func.return %f, %b : tensor<8xf32>, tensor<1x8xf32>
 }
 
-// Not where the rows are read together as well, or where their place is not known.
+// They are not if the rows are also read together, or if their start is unknown.
 // CHECK-LABEL: func.func @parts_and_whole
 // CHECK:         tgraph.dynamic_slice {{.*}} {slice_sizes = array<i64: 1, 2, 8>}
 // CHECK:         tgraph.slice

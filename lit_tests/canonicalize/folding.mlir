@@ -1,7 +1,7 @@
 // REQUIRES: ml_dtypes
 // RUN: plan-opt %s -p canonicalize | filecheck %s
 
-// Also what is computed from what was computed.
+// Constants are folded through chains of operations.
 // CHECK-LABEL: func.func @numbers_are_computed
 // CHECK-NEXT:    %0 = tgraph.constant<1.000000e+01 : f32> : tensor<4xf32>
 // CHECK-NEXT:    func.return %0
@@ -13,7 +13,7 @@ func.func @numbers_are_computed() -> tensor<4xf32> {
   func.return %3 : tensor<4xf32>
 }
 
-// As a run would: i8 wraps around, bf16 is rounded, a comparison with NaN is false.
+// Folding computes as runs do: i8 wraps, bf16 rounds, comparisons with NaN are false.
 // CHECK-LABEL: func.func @as_in_a_run
 // CHECK-DAG:     tgraph.constant<-56 : i8> : tensor<i8>
 // CHECK-DAG:     tgraph.constant<1.000000e+00 : bf16> : tensor<bf16>
@@ -29,7 +29,7 @@ func.func @as_in_a_run() -> (tensor<i8>, tensor<bf16>, tensor<i1>) {
   func.return %1, %3, %5 : tensor<i8>, tensor<bf16>, tensor<i1>
 }
 
-// A constant of several numbers stays: see tgraph-precompute.
+// A constant with several numbers is not folded: see tgraph-precompute.
 // CHECK-LABEL: func.func @lists_are_left
 // CHECK:         tgraph.negate
 func.func @lists_are_left() -> tensor<2xf32> {
@@ -59,7 +59,7 @@ func.func @neutral_numbers(%i: tensor<4xi32>, %x: tensor<4xf32>, %p: tensor<4xi1
   func.return %3, %6, %7 : tensor<4xi32>, tensor<4xf32>, tensor<4xi1>
 }
 
-// -0 + 0 is 0, 0 * NaN is NaN, 1 / x is another number, NaN is not equal to itself.
+// -0 + 0 is 0, 0 * NaN is NaN, 1 / x is not x, and NaN does not equal itself.
 // CHECK-LABEL: func.func @not_with_floats
 // CHECK:         tgraph.add
 // CHECK-NEXT:    tgraph.multiply
@@ -105,7 +105,7 @@ func.func @twice_is_nothing(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
   func.return %3 : tensor<4x8xf32>
 }
 
-// By way of a type that holds all numbers of the first one.
+// A conversion through a type that holds all numbers of the source type is removed.
 // CHECK-LABEL: func.func @conversions
 // CHECK-NEXT:    %0 = tgraph.convert %i : (tensor<4xi8>) -> tensor<4xf32>
 // CHECK-NEXT:    func.return %x, %0
@@ -137,7 +137,7 @@ func.func @shapes_as_they_are(%x: tensor<4x8xf32>, %n: tensor<f32>) -> tensor<4x
   func.return %2 : tensor<4x8xf32>
 }
 
-// Of the same shape, but moved.
+// The shape stays the same, but elements move.
 // CHECK-LABEL: func.func @moved
 // CHECK-NEXT:    tgraph.pad
 // CHECK-NEXT:    tgraph.transpose
@@ -147,7 +147,7 @@ func.func @moved(%x: tensor<4x4xf32>, %n: tensor<f32>) -> tensor<4x4xf32> {
   func.return %1 : tensor<4x4xf32>
 }
 
-// An operation that asks for a device stays.
+// An operation with a requested device stays.
 // CHECK-LABEL: func.func @asked_for
 // CHECK:         tgraph.negate {{.*}} {tgraph.device = "gpu:0"}
 func.func @asked_for(%x: tensor<4xf32>) -> tensor<4xf32> {
@@ -156,7 +156,7 @@ func.func @asked_for(%x: tensor<4xf32>) -> tensor<4xf32> {
   func.return %1 : tensor<4xf32>
 }
 
-// What is not known yet may be a conversion.
+// A conversion of unknown types stays, as it may change the element type.
 // CHECK-LABEL: func.func @unknown_types
 // CHECK-NEXT:    tgraph.convert
 func.func @unknown_types(%x: tensor<?xnone>) -> tensor<?xnone> {
@@ -164,7 +164,7 @@ func.func @unknown_types(%x: tensor<?xnone>) -> tensor<?xnone> {
   func.return %0 : tensor<?xnone>
 }
 
-// An iota is at least 0 and below its size, unless its type is too narrow for that.
+// An iota is at least 0 and less than its size, unless its type is too narrow.
 // CHECK-LABEL: func.func @positions_are_ordered
 // CHECK-NEXT:    tgraph.iota
 // CHECK-NEXT:    %1 = tgraph.constant<false> : tensor<2x8xi1>

@@ -1,6 +1,6 @@
 // RUN: plan-opt %s -p canonicalize,cse --split-input-file | filecheck %s
 
-// x[arange(8), labels], as JAX writes it: no row number is below 0, and each row has
+// x[arange(8), labels], as JAX writes it: no row index is negative, and each row has
 // one index.
 // CHECK-LABEL: func.func @labels
 // CHECK-NEXT:    %0 = tgraph.broadcast_in_dim %labels {{.*}} -> tensor<8x1xi32>
@@ -22,7 +22,7 @@ func.func @labels(%x: tensor<8x100xf32>, %labels: tensor<8xi32>) -> tensor<8xf32
 
 // -----
 
-// A diagonal: one entry is left.
+// A diagonal: each index vector has one component left.
 // CHECK-LABEL: func.func @diagonal
 // CHECK:         tgraph.scatter %x, %n, %y {{.*}}inserted_window_dims = array<i64: 1>, scatter_dims_to_operand_dims = array<i64: 1>{{.*}}, input_batching_dims = array<i64: 0>, scatter_indices_batching_dims = array<i64: 0>} : (tensor<8x8xf32>, tensor<8x1xi32>, tensor<8xf32>)
 func.func @diagonal(%x: tensor<8x8xf32>, %y: tensor<8xf32>) -> tensor<8x8xf32> {
@@ -34,7 +34,7 @@ func.func @diagonal(%x: tensor<8x8xf32>, %y: tensor<8xf32>) -> tensor<8x8xf32> {
 
 // -----
 
-// Not where there are more rows than index vectors, or where slices have several rows.
+// Not if there are more rows than index vectors, or if slices have several rows.
 // CHECK-LABEL: func.func @some_rows
 // CHECK:         tgraph.gather %x, {{.*}} : (tensor<9x100xf32>, tensor<8x2xi32>)
 // CHECK:         tgraph.gather %y, {{.*}} slice_sizes = array<i64: 2, 1>} : (tensor<8x100xf32>, tensor<8x2xi32>)

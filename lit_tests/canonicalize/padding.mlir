@@ -1,6 +1,6 @@
 // RUN: plan-opt %s -p canonicalize | filecheck %s
 
-// Windows pad by themselves: nothing stores the padded image.
+// Windows have padding of their own, so the padded image is not stored.
 // CHECK-LABEL: func.func @of_zeros
 // CHECK-NEXT:    %0 = tgraph.convolution %x, %w {{.*}} padding_low = array<i64: 1, 2>, padding_high = array<i64: 1, 0>, {{.*}} : (tensor<1x8x8x4xf32>, tensor<3x3x4x2xf32>) -> tensor<1x8x8x2xf32>
 // CHECK-NEXT:    func.return %0
@@ -11,7 +11,7 @@ func.func @of_zeros(%x: tensor<1x8x8x4xf32>, %w: tensor<3x3x4x2xf32>) -> tensor<
   func.return %1 : tensor<1x8x8x2xf32>
 }
 
-// Ones are no padding of a convolution; features are none of its windows' dimensions.
+// A convolution cannot pad with ones, nor along features.
 // CHECK-LABEL: func.func @of_something_else
 // CHECK:         tgraph.pad
 // CHECK:         tgraph.convolution
@@ -27,7 +27,7 @@ func.func @of_something_else(%x: tensor<1x8x8x4xf32>, %y: tensor<1x8x8x3xf32>, %
   func.return %1, %3 : tensor<1x8x8x2xf32>, tensor<1x6x6x2xf32>
 }
 
-// A causal convolution, as PyTorch's users write it.
+// A causal convolution, as PyTorch programs write it.
 // CHECK-LABEL: func.func @cropped
 // CHECK-NEXT:    %0 = tgraph.convolution %x, %w {{.*}} padding_low = array<i64: 4>, padding_high = array<i64: 0>, {{.*}} -> tensor<1x4x16xf32>
 // CHECK-NEXT:    func.return %0
@@ -37,8 +37,8 @@ func.func @cropped(%x: tensor<1x4x16xf32>, %w: tensor<4x4x3xf32>) -> tensor<1x4x
   func.return %1 : tensor<1x4x16xf32>
 }
 
-// With a stride, each place that goes takes that much of the padding; as the gradient of
-// padding is padding with less than nothing.
+// With a stride, a cropped position removes a stride's worth of padding. The gradient
+// of padding is a pad with negative amounts.
 // CHECK-LABEL: func.func @cropped_with_a_stride
 // CHECK-NEXT:    %zero = tgraph.constant
 // CHECK-NEXT:    %0 = tgraph.convolution %x, %w {{.*}} padding_low = array<i64: 1>, padding_high = array<i64: 0>, {{.*}} -> tensor<1x4x8xf32>
@@ -54,7 +54,7 @@ func.func @cropped_with_a_stride(%x: tensor<1x4x16xf32>, %w: tensor<4x4x3xf32>) 
   func.return %1, %3 : tensor<1x4x8xf32>, tensor<1x4x7xf32>
 }
 
-// A maximum is padded with what is below all.
+// A maximum pads with the lowest value.
 // CHECK-LABEL: func.func @maxima
 // CHECK-NEXT:    %0 = tgraph.reduce_window %x {{.*}} padding_low = array<i64: 1, 0>, padding_high = array<i64: 1, 0>, {{.*}} : (tensor<8x8xf32>) -> tensor<4x7xf32>
 // CHECK-NEXT:    %zero = tgraph.constant

@@ -1,6 +1,6 @@
 // RUN: plan-opt %s -p canonicalize | filecheck %s
 
-// Positions along what is reduced need no tensor, in whatever place they come.
+// Positions along the reduced dimension need no tensor, whichever operand they are.
 // CHECK-LABEL: @reduced
 // CHECK-NEXT:    tgraph.reduce_by %x, %zero, %low {dimensions = array<i64: 1>, positions = array<i64: 0>} : (tensor<4x8xf32>, tensor<i32>, tensor<f32>) -> (tensor<4xi32>, tensor<4xf32>) {
 func.func @reduced(%x: tensor<4x8xf32>, %low: tensor<f32>, %zero: tensor<i32>) -> tensor<4xi32> {
@@ -15,7 +15,7 @@ func.func @reduced(%x: tensor<4x8xf32>, %low: tensor<f32>, %zero: tensor<i32>) -
   func.return %i : tensor<4xi32>
 }
 
-// Nor do those that a broadcast repeats.
+// Nor do broadcast positions.
 // CHECK-LABEL: @sorted
 // CHECK-NEXT:    tgraph.sort %x {count = 2 : i64, dimension = 1 : i64, positions = array<i64: 1>} : (tensor<4x8xf32>) -> (tensor<4x2xf32>, tensor<4x2xi32>) {
 func.func @sorted(%x: tensor<4x8xf32>) -> tensor<4x2xi32> {
@@ -29,7 +29,7 @@ func.func @sorted(%x: tensor<4x8xf32>) -> tensor<4x2xi32> {
   func.return %i : tensor<4x2xi32>
 }
 
-// Positions along another dimension are not those along this one.
+// Positions along another dimension are stored.
 // CHECK-LABEL: @rows
 // CHECK-NEXT:    tgraph.iota
 // CHECK-NEXT:    tgraph.sort %x, %n {dimension = 1 : i64}
@@ -43,7 +43,7 @@ func.func @rows(%x: tensor<4x8xf32>) -> tensor<4x8xi32> {
   func.return %i : tensor<4x8xi32>
 }
 
-// What has no tensor at all would have no shape.
+// If positions are the only operand, they stay, as they define the shape.
 // CHECK-LABEL: @alone
 // CHECK-NEXT:    tgraph.iota
 func.func @alone() -> tensor<8xi32> {
@@ -56,7 +56,7 @@ func.func @alone() -> tensor<8xi32> {
   func.return %i : tensor<8xi32>
 }
 
-// One element is sorted.
+// A dimension of size 1 is sorted.
 // CHECK-LABEL: @one
 // CHECK-NEXT:    %i = tgraph.iota {dimension = 1 : i64} : tensor<4x1xi32>
 // CHECK-NEXT:    func.return %x, %i
@@ -69,7 +69,7 @@ func.func @one(%x: tensor<4x1xf32>) -> (tensor<4x1xf32>, tensor<4x1xi32>) {
   func.return %v, %i : tensor<4x1xf32>, tensor<4x1xi32>
 }
 
-// None is not.
+// A sort that returns no elements stays.
 // CHECK-LABEL: @none
 // CHECK-NEXT:    tgraph.sort
 func.func @none(%x: tensor<4x1xf32>) -> tensor<4x0xf32> {

@@ -9,7 +9,7 @@ func.func @broadcasts_merge(%b: tensor<8xf32>) -> tensor<4x8xf32> {
   func.return %1 : tensor<4x8xf32>
 }
 
-// A reshape that only adds ones is part of the broadcast.
+// A reshape that only adds dimensions of size 1 is merged into the broadcast.
 // CHECK-LABEL: func.func @broadcast_of_reshape
 // CHECK-NEXT:    %0 = tgraph.broadcast_in_dim %b {broadcast_dimensions = array<i64: 2>} : (tensor<8xf32>) -> tensor<2x4x8xf32>
 // CHECK-NEXT:    func.return %0
@@ -19,7 +19,7 @@ func.func @broadcast_of_reshape(%b: tensor<8xf32>) -> tensor<2x4x8xf32> {
   func.return %1 : tensor<2x4x8xf32>
 }
 
-// But one that splits or joins dimensions is not.
+// A reshape that splits or joins dimensions is not.
 // CHECK-LABEL: func.func @broadcast_of_split
 // CHECK-NEXT:    tgraph.reshape
 // CHECK-NEXT:    tgraph.broadcast_in_dim
@@ -67,7 +67,7 @@ func.func @identities_go(%a: tensor<4x8xf32>) -> tensor<4x8xf32> {
   func.return %4 : tensor<4x8xf32>
 }
 
-// A weight gradient comes out in the layout of the weight.
+// A weight gradient is computed in the layout of the weight.
 // CHECK-LABEL: func.func @transposed_product
 // CHECK-NEXT:    %0 = tgraph.dot_general %b, %a
 // CHECK-SAME:      (tensor<16x8xf32>, tensor<16x4xf32>) -> tensor<8x4xf32>
@@ -85,7 +85,7 @@ func.func @reduction_of_ones(%a: tensor<1x8xf32>) -> tensor<8xf32> {
   func.return %0 : tensor<8xf32>
 }
 
-// Rows that are put together and taken apart again are read where they are.
+// Rows that are concatenated and sliced again are read from the operands.
 // CHECK-LABEL: func.func @rows
 // CHECK-NEXT:    [[B:%[a-z0-9_]+]] = tgraph.slice %b {start_indices = array<i64: 1, 0>, limit_indices = array<i64: 2, 4>
 // CHECK-NEXT:    func.return %a, [[B]]
@@ -97,7 +97,7 @@ func.func @rows(%a: tensor<1x4xf32>, %b: tensor<2x4xf32>) -> (tensor<1x4xf32>, t
   func.return %1, %3 : tensor<1x4xf32>, tensor<1x4xf32>
 }
 
-// Not if they are also read together: the operands could not be overwritten.
+// Not if the rows are also read together: the operands could not be overwritten.
 // CHECK-LABEL: func.func @rows_and_all
 // CHECK:         tgraph.concatenate
 // CHECK-NEXT:    tgraph.slice
@@ -108,7 +108,7 @@ func.func @rows_and_all(%a: tensor<1x4xf32>, %b: tensor<2x4xf32>) -> (tensor<1x4
   func.return %1, %2 : tensor<1x4xf32>, tensor<2x4xf32>
 }
 
-// An update of everything leaves nothing of the rest; a broadcast may be a reshape.
+// An update of all elements replaces the operand; a broadcast may be a reshape.
 // CHECK-LABEL: func.func @all
 // CHECK-NEXT:    func.return %x
 func.func @all(%x: tensor<2x4xf32>, %i: tensor<i32>) -> tensor<2x4xf32> {
@@ -119,7 +119,7 @@ func.func @all(%x: tensor<2x4xf32>, %i: tensor<i32>) -> tensor<2x4xf32> {
   func.return %3 : tensor<2x4xf32>
 }
 
-// One number of a constant's list is that number; several stay a slice.
+// A slice of one number of a constant folds to that number; other slices stay.
 // CHECK-LABEL: func.func @numbers
 // CHECK-NEXT:    %list = tgraph.constant<dense<
 // CHECK-NEXT:    %a = tgraph.constant<29 : ui32> : tensor<1x1xui32>
@@ -131,7 +131,7 @@ func.func @numbers() -> (tensor<1x1xui32>, tensor<1x2xui32>) {
   func.return %a, %b : tensor<1x1xui32>, tensor<1x2xui32>
 }
 
-// What is computed of each element is computed before it is repeated.
+// An elementwise operation moves before the broadcast of its operand.
 // CHECK-LABEL: func.func @of_repeated
 // CHECK-NEXT:    %0 = tgraph.convert %x : (tensor<64xui8>) -> tensor<64xf32>
 // CHECK-NEXT:    %1 = tgraph.broadcast_in_dim %0 {broadcast_dimensions = array<i64: 1>} : (tensor<64xf32>) -> tensor<4x64x8xf32>
@@ -151,7 +151,7 @@ func.func @of_reshaped(%x: tensor<64xf32>) -> tensor<1x64xf32> {
   func.return %1 : tensor<1x64xf32>
 }
 
-// So is what is computed of several values that are repeated alike, numbers and scalars.
+// It also moves if all operands are broadcast alike, or are scalars or splats.
 // CHECK-LABEL: func.func @of_repeated_alike
 // CHECK-NEXT:    %0 = tgraph.multiply %x, %y : tensor<64xf32>
 // CHECK-NEXT:    [[A:%[a-z0-9_]+]] = tgraph.broadcast_in_dim %a {broadcast_dimensions = array<i64>} : (tensor<f32>) -> tensor<64xf32>
@@ -167,7 +167,7 @@ func.func @of_repeated_alike(%x: tensor<64xf32>, %y: tensor<64xf32>, %a: tensor<
   func.return %4 : tensor<4x64xf32>
 }
 
-// Not along different dimensions.
+// It does not move if operands are broadcast along different dimensions.
 // CHECK-LABEL: func.func @of_repeated_otherwise
 // CHECK:         tgraph.multiply {{.*}} : tensor<64x64xf32>
 func.func @of_repeated_otherwise(%x: tensor<64xf32>, %y: tensor<64xf32>) -> tensor<64x64xf32> {
@@ -177,7 +177,7 @@ func.func @of_repeated_otherwise(%x: tensor<64xf32>, %y: tensor<64xf32>) -> tens
   func.return %2 : tensor<64x64xf32>
 }
 
-// A slice takes less of what is repeated, and a part of the rest.
+// A slice of a broadcast becomes a smaller broadcast of a slice.
 // CHECK-LABEL: func.func @slice_of_repeated
 // CHECK-NEXT:    %0 = tgraph.slice %x {start_indices = array<i64: 0, 2>, limit_indices = array<i64: 1, 7>, strides = array<i64: 1, 2>} : (tensor<1x8xf32>) -> tensor<1x3xf32>
 // CHECK-NEXT:    %1 = tgraph.broadcast_in_dim %0 {broadcast_dimensions = array<i64: 1, 2>} : (tensor<1x3xf32>) -> tensor<2x5x3xf32>

@@ -1,4 +1,4 @@
-// What nobody registered stays in its loop: it is no constant.
+// An unregistered operation stays in its loop, as it may have effects.
 // RUN: plan-opt %s --allow-unregistered-dialect -p canonicalize | filecheck %s
 
 // CHECK:      scf.for %i = %c0 to %c8 step %c1 {

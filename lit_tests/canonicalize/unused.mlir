@@ -1,7 +1,7 @@
 // RUN: plan-opt %s -p canonicalize | filecheck %s
 
-// A scan whose rows nobody reads: they are not carried, nor what only they need. What
-// only its own next value is computed from (%vt) is not carried either.
+// A scan whose rows are unused: the loop carries neither the rows nor the values that
+// only they need, nor %vt, which only its own next value depends on.
 // CHECK-LABEL: func.func @loop
 // CHECK:         tgraph.while %c0, %x, %w : (tensor<i32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<i32>, tensor<4xf32>) {
 // CHECK:         } do {
@@ -42,7 +42,7 @@ func.func @loop(%x: tensor<4xf32>, %w: tensor<4xf32>, %scale: tensor<1x4xf32>) -
   func.return %n#1 : tensor<4xf32>
 }
 
-// One carries what another one is computed from.
+// The loop carries %vx, from which the used value %vy is computed.
 // CHECK-LABEL: func.func @needed
 // CHECK:         tgraph.while %c0, %x, %x :
 // CHECK:         tgraph.assign %vx_1, %sum
@@ -71,7 +71,7 @@ func.func @needed(%x: tensor<4xf32>) -> tensor<4xf32> {
   func.return %n#2 : tensor<4xf32>
 }
 
-// A conditional returns one of two values, and the branches read one of three.
+// One of two results of a conditional is used, and branches read one of three values.
 // CHECK-LABEL: func.func @branches
 // CHECK:         %r = tgraph.if %p, %x : (tensor<i1>, tensor<4xf32>) -> tensor<4xf32> {
 // CHECK-NOT:     tgraph.exponential
@@ -91,7 +91,7 @@ func.func @branches(%p: tensor<i1>, %x: tensor<4xf32>, %y: tensor<4xf32>, %z: te
   func.return %r#1 : tensor<4xf32>
 }
 
-// Nobody reads vectors: LAPACK need not compute them.
+// LAPACK need not compute unused singular vectors and eigenvectors.
 
 // CHECK-LABEL: func.func @factors
 // CHECK-NEXT:    %s = tgraph.svd %x {wanted = array<i64: 1>} : (tensor<5x3xf32>) -> tensor<3xf32>
@@ -104,7 +104,7 @@ func.func @factors(%x: tensor<5x3xf32>, %y: tensor<4x4xf32>)
   func.return %s, %r, %w : tensor<3xf32>, tensor<4x4xcomplex<f32>>, tensor<4xcomplex<f32>>
 }
 
-// Both are one for cse, which computes all factors that somebody reads.
+// Both operations merge in cse, which then computes all used factors.
 
 // CHECK-LABEL: func.func @the_same_matrices
 // CHECK-NEXT:    %u, %s, %v = tgraph.svd %x

@@ -1,7 +1,7 @@
 // RUN: plan-opt %s -p convert-stablehlo-to-tgraph | filecheck %s
 
-// What has the size of the channels is computed at that size. Sizes that do not follow
-// from operands stay open; tgraph-infer-shapes finds them.
+// Operations on values with the size of the channels are computed at that size. Sizes
+// that do not follow from operands stay unknown; tgraph-infer-shapes finds them.
 // CHECK-LABEL: func.func @main
 // CHECK-NEXT:    %[[E:.*]] = tgraph.constant<1.000000e-03 : f32> : tensor<3xf32>
 // CHECK-NEXT:    %[[V:.*]] = tgraph.add %arg4, %[[E]] : tensor<3xf32>

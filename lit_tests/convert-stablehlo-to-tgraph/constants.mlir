@@ -1,6 +1,6 @@
 // RUN: plan-opt %s -p convert-stablehlo-to-tgraph | filecheck %s
 
-// A splat is one number at any shape, also where all elements are listed.
+// A splat becomes one number, even if all its elements are listed.
 // CHECK:      %0 = tgraph.constant<0xff800000 : f32> : tensor<f32>
 // CHECK-NEXT: %1 = tgraph.constant<1.500000e+00 : f32> : tensor<4096x4096xf32>
 // CHECK-NEXT: %2 = tgraph.constant<0 : i32> : tensor<1xi32>

@@ -1,8 +1,8 @@
 // REQUIRES: jax
 // RUN: plan-opt %s -p convert-stablehlo-to-tgraph --split-input-file | filecheck %s
 
-// The first value is carried. The second is given back as it was and the third comes
-// from outside: the loop gets both, and carries neither. The bound is made again inside.
+// The first value is carried. The second is returned unchanged and the third is from
+// outside: both become invariant operands. The bound becomes a constant in the loop.
 // CHECK-LABEL: @loop
 // CHECK:         %[[ZERO:.*]] = tgraph.constant<0 : i32> : tensor<i32>
 // CHECK:         tgraph.while %[[ZERO]], %arg0, %arg1, %arg2 :
@@ -39,7 +39,7 @@ func.func public @loop(%x: tensor<4xf32>, %w: tensor<4xf32>, %v: tensor<4xf32>) 
 
 // -----
 
-// The last branch is for all other numbers.
+// The last branch is the default.
 // CHECK-LABEL: @case
 // CHECK:         %[[ZERO:.*]] = tgraph.constant<0 : i32>
 // CHECK-NEXT:    %[[FIRST:.*]] = tgraph.compare %arg1, %[[ZERO]] {direction = "EQ"}
@@ -67,7 +67,7 @@ func.func public @case(%x: tensor<4xf32>, %n: tensor<i32>) -> tensor<4xf32> {
 
 // -----
 
-// A composite is what it is composed of.
+// A composite is replaced by its decomposition.
 // CHECK-LABEL: @composite
 // CHECK-NEXT:    tgraph.negate %arg0 : tensor<4xf32>
 // CHECK-NEXT:    func.return

@@ -1,6 +1,6 @@
 // RUN: plan-opt %s -p convert-stablehlo-to-tgraph | filecheck %s
 
-// Most operations keep their names; a square is a product; a barrier is nothing.
+// Most operations keep their names; a square becomes a product; barriers are erased.
 // CHECK-LABEL: @names
 // CHECK-NEXT:    %0 = tgraph.add %arg0, %arg1 : tensor<4xf32>
 // CHECK-NEXT:    %1 = tgraph.multiply %0, %0 : tensor<4xf32>
@@ -17,7 +17,7 @@
   "func.return"(%3, %4) : (tensor<4xi32>, tensor<4xi1>) -> ()
 }) : () -> ()
 
-// Scalar predicates and bounds are broadcast: tgraph has one shape for all operands.
+// Scalar predicates and bounds are broadcast: all operands have one shape in tgraph.
 // CHECK-LABEL: @scalars
 // CHECK-NEXT:    %0 = tgraph.compare %arg0, %arg1 {direction = "LT"} : (tensor<f32>, tensor<f32>) -> tensor<i1>
 // CHECK-NEXT:    %1 = tgraph.broadcast_in_dim %0 {broadcast_dimensions = array<i64>} : (tensor<i1>) -> tensor<4xi1>

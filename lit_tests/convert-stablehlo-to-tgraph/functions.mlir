@@ -1,8 +1,8 @@
 // RUN: plan-opt %s -p convert-stablehlo-to-tgraph | filecheck %s
 
-// Donated arguments become variables: the first for result 1, the second, which names no
-// result, for the first one of its type that is left. What is left of the results is
-// returned. Calls are inlined, each time anew.
+// Donated arguments become variables: the first one for result 1; the second, without a
+// named result, for the first remaining result of its type. The function returns the
+// other results. Each call is inlined.
 // CHECK:      builtin.module @step {
 // CHECK-NEXT:   func.func public @main(%arg0: !tgraph.variable<tensor<4xf32>> {tgraph.result = 1 : i32}, %arg1: !tgraph.variable<tensor<4xf32>> {tgraph.result = 2 : i32}, %arg2: tensor<f32>) -> (tensor<f32> {tgraph.name = "loss"}) {
 // CHECK-NEXT:     %0 = tgraph.read %arg0 : tensor<4xf32>

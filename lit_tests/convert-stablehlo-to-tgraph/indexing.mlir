@@ -1,7 +1,7 @@
 // RUN: plan-opt %s -p convert-stablehlo-to-tgraph | filecheck %s
 
 // CHECK:      %0 = tgraph.gather %arg0, %arg1 {offset_dims = array<i64: 1>, collapsed_slice_dims = array<i64: 0>, start_index_map = array<i64: 0>, index_vector_dim = 1 : i64, slice_sizes = array<i64: 1, 4>} : (tensor<9x4xf32>, tensor<3x1xi32>) -> tensor<3x4xf32>
-// An update that the body returns as it is replaces.
+// A body that returns the update means replacement.
 // CHECK-NEXT: %1 = tgraph.scatter %arg0, %arg1, %0 {kind = "replace", update_window_dims = array<i64: 1>, inserted_window_dims = array<i64: 0>, scatter_dims_to_operand_dims = array<i64: 0>, index_vector_dim = 1 : i64} : (tensor<9x4xf32>, tensor<3x1xi32>, tensor<3x4xf32>) -> tensor<9x4xf32>
 // CHECK-NEXT: %2 = tgraph.scatter %1, %arg1, %0 {kind = "add",
 "func.func"() <{function_type = (tensor<9x4xf32>, tensor<3x1xi32>) -> (), sym_name = "main"}> ({

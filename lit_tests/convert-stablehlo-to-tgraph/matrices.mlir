@@ -1,7 +1,7 @@
 // REQUIRES: jax
 // RUN: plan-opt %s -p convert-stablehlo-to-tgraph | filecheck %s
 
-// What a routine says about its success is 0: a matrix that it fails on is NaN.
+// The routine's status becomes 0: matrices on which it fails become NaN.
 // CHECK-LABEL: @lapack
 // CHECK: %0 = tgraph.cholesky %arg0 : tensor<2x4x4xf32>
 // CHECK: %1 = tgraph.constant<0 : i32> : tensor<2xi32>
@@ -12,7 +12,7 @@ func.func public @lapack(%a: tensor<2x4x4xf32>, %b: tensor<2x3x4xf32>) -> (tenso
   func.return %1, %0#1 : tensor<2x3x4xf32>, tensor<2xi32>
 }
 
-// Complex numbers have no constants: these are made of their parts.
+// tgraph has no complex constants: they are composed of their parts.
 // CHECK-LABEL: @complex
 // CHECK:      %[[RE:.*]] = tgraph.constant<1.000000e+00 : f32> : tensor<8xf32>
 // CHECK-NEXT: %[[IM:.*]] = tgraph.constant<-2.000000e+00 : f32> : tensor<8xf32>
@@ -26,7 +26,7 @@ func.func public @complex(%x: tensor<8xcomplex<f32>>) -> tensor<8xcomplex<f32>> 
   func.return %1 : tensor<8xcomplex<f32>>
 }
 
-// The conjugate is made of the parts, that of real numbers is nothing.
+// A conjugate is composed of parts; the conjugate of real numbers is a no-op.
 // CHECK-LABEL: @conjugates
 // CHECK:      %[[RE:.*]] = tgraph.real %arg0
 // CHECK-NEXT: %[[IM:.*]] = tgraph.imag %arg0

@@ -1,7 +1,7 @@
 // REQUIRES: jax
 // RUN: plan-opt %s -p convert-stablehlo-to-tgraph | filecheck %s
 
-// The form that JAX prints, which only jaxlib reads.
+// The pretty form that JAX prints, which only jaxlib can parse.
 // CHECK:      func.func public @main(%arg0: tensor<2x3xf32>) -> (tensor<2xf32> {tgraph.name = "result"}) {
 // CHECK-NEXT:   %0 = tgraph.constant<0.000000e+00 : f32> : tensor<f32>
 // CHECK-NEXT:   %1 = tgraph.reduce %arg0 {kind = "add", dimensions = array<i64: 1>} : (tensor<2x3xf32>) -> tensor<2xf32>

@@ -2,7 +2,7 @@
 
 // CHECK-LABEL: @dot
 // CHECK-NEXT:    %0 = tgraph.dot_general %arg0, %arg1 {lhs_batching_dimensions = array<i64: 0>, rhs_batching_dimensions = array<i64: 1>, lhs_contracting_dimensions = array<i64: 2>, rhs_contracting_dimensions = array<i64: 0>} : (tensor<2x3x4xf16>, tensor<4x2x5xf16>) -> tensor<2x3x5xf16>
-// Sums in a wider type are those of the wider operands.
+// If the result type is wider, the operands are converted to it.
 // CHECK-NEXT:    %1 = tgraph.convert %arg0 : (tensor<2x3x4xf16>) -> tensor<2x3x4xf32>
 // CHECK-NEXT:    %2 = tgraph.convert %arg1 : (tensor<4x2x5xf16>) -> tensor<4x2x5xf32>
 // CHECK-NEXT:    %3 = tgraph.dot_general %1, %2
@@ -14,7 +14,7 @@
   "func.return"() : () -> ()
 }) : () -> ()
 
-// A window reversed in one dimension reverses the kernel there.
+// A window reversed in one dimension becomes a kernel reversed in it.
 // CHECK-LABEL: @convolution
 // CHECK-NEXT:    %0 = tgraph.reverse %arg1 {dimensions = array<i64: 3>} : tensor<6x4x3x2xf32>
 // CHECK-NEXT:    %1 = tgraph.convolution %arg0, %0 {dim_labels = "b01f_oi01->bf01", window_strides = array<i64: 2, 1>, padding_low = array<i64: 1, 0>, padding_high = array<i64: 2, 3>, lhs_dilation = array<i64: 1, 1>, rhs_dilation = array<i64: 1, 2>, feature_group_count = 2 : i64} : (tensor<2x9x8x8xf32>, tensor<6x4x3x2xf32>) -> tensor<2x6x5x9xf32>

@@ -1,6 +1,6 @@
 // RUN: plan-opt %s -p convert-stablehlo-to-tgraph | filecheck %s
 
-// The identity of the kind, here of maximum, needs no operation; another value does.
+// An initial value that is the identity needs no operation; other values do.
 // CHECK-LABEL: @reduce
 // CHECK:         %1 = tgraph.reduce %arg0 {kind = "maximum", dimensions = array<i64: 0>} : (tensor<8x4xf32>) -> tensor<4xf32>
 // CHECK-NEXT:    %2 = tgraph.reduce %arg0 {kind = "add", dimensions = array<i64: 1>} : (tensor<8x4xf32>) -> tensor<8xf32>
@@ -22,7 +22,7 @@
   "func.return"() : () -> ()
 }) : () -> ()
 
-// Pooling and its gradient; the initial value may come through a broadcast.
+// Pooling and its gradient; the initial value may be a broadcast.
 // CHECK-LABEL: @windows
 // CHECK:         tgraph.reduce_window %arg0 {kind = "add", window_dimensions = array<i64: 2, 2>, window_strides = array<i64: 2, 1>, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 1>, base_dilations = array<i64: 1, 1>, window_dilations = array<i64: 1, 1>} : (tensor<8x4xf32>) -> tensor<4x4xf32>
 // CHECK-NEXT:    tgraph.select_and_scatter %arg0, %arg1 {kind = "maximum", window_dimensions = array<i64: 2, 2>, window_strides = array<i64: 2, 2>, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>} : (tensor<8x4xf32>, tensor<4x2xf32>) -> tensor<8x4xf32>

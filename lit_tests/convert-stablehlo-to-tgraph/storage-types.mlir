@@ -1,8 +1,8 @@
 // RUN: plan-opt %s -p convert-stablehlo-to-tgraph,canonicalize | filecheck %s
 
-// Each operation on f8 computes in f32 and rounds its result. What moves elements takes
-// them as they are, and so does a contraction, once canonicalize has removed conversions
-// that lose nothing.
+// Operations on f8 compute in f32 and round the result. Operations that move elements
+// stay on f8, and so does a contraction after canonicalize has removed lossless
+// conversions.
 // CHECK-LABEL: @main
 // CHECK:       %[[X:.*]] = tgraph.convert %arg0 : (tensor<4x4xf8E4M3FN>) -> tensor<4x4xf32>
 // CHECK:       %[[SUM:.*]] = tgraph.add %[[X]], %{{.*}} : tensor<4x4xf32>
@@ -17,7 +17,7 @@ func.func @main(%x: tensor<4x4xf8E4M3FN>) -> tensor<4x4xf8E4M3FN> {
   func.return %2 : tensor<4x4xf8E4M3FN>
 }
 
-// A float beyond the range of i4 becomes its limit.
+// A float beyond the range of i4 is clamped to its limit.
 // CHECK-LABEL: @limited
 // CHECK-DAG:   tgraph.constant<-8.000000e+00 : f32>
 // CHECK-DAG:   tgraph.constant<7.000000e+00 : f32>

@@ -1,7 +1,7 @@
 // RUN: plan-opt %s -p convert-stablehlo-to-tgraph,canonicalize | filecheck %s
 
-// As jax.export writes it: the symbol n is computed from a size, which is 2*n + 1
-// therefore; the second argument's is asserted to be n. What is required beside stays.
+// The form of jax.export: the symbol n is computed from a size, which thus is 2*n + 1;
+// the second argument's size is asserted to be n. Other requirements stay.
 // CHECK:      func.func public @main(%arg0: tensor<?xf32, #tgraph.dims<2*n + 1>>, %arg1: tensor<?xf32, #tgraph.dims<n>>) -> (tensor<?x3xf32, #tgraph.dims<n>>, tensor<i32>)
 // CHECK-SAME: attributes {tgraph.requires = #tgraph.dims<n - 8>}
 // CHECK-NEXT:   %0 = tgraph.broadcast_in_dim %arg1 {broadcast_dimensions = array<i64: 0>} : (tensor<?xf32, #tgraph.dims<n>>) -> tensor<?x3xf32, #tgraph.dims<n>>

@@ -1,6 +1,6 @@
 // RUN: not plan-opt %s -p convert-stablehlo-to-tgraph 2>&1 | filecheck %s
 
-// One error names all that stands in the way, in regions and called functions too.
+// One error lists all unsupported operations, also in regions and called functions.
 // CHECK-NOT:  Traceback
 // CHECK:      unsupported.mlir:17:10: error: stablehlo.custom_call @spell is not supported
 // CHECK:      unsupported.mlir:20:8: note: stablehlo.custom_call @magic is not supported

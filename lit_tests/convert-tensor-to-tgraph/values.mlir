@@ -1,6 +1,6 @@
 // RUN: plan-opt %s -p convert-tensor-to-tgraph | filecheck %s
 
-// Offsets that are values stay, and so do scalars.
+// Dynamic offsets and scalars stay.
 // CHECK-LABEL: @dynamic
 // CHECK:         %c = arith.constant 1.000000e+00 : f32
 // CHECK:         tensor.extract_slice

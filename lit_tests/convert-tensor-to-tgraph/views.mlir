@@ -1,7 +1,7 @@
 // RUN: plan-opt %s -p convert-tensor-to-tgraph | filecheck %s
 // RUN: plan-opt %s -p convert-tensor-to-tgraph,tgraph-bufferize | filecheck %s --check-prefix BUFFER
 
-// Views of tensors take no memory; a slice may leave out dimensions of one element.
+// Views of tensors take no memory; a slice may drop dimensions of size 1.
 // CHECK-LABEL: func.func @views
 // CHECK-NEXT:  %row = tgraph.slice %x {start_indices = array<i64: 2, 0>, limit_indices = array<i64: 3, 7>, strides = array<i64: 1, 2>} : (tensor<4x8xf32>) -> tensor<1x4xf32>
 // CHECK-NEXT:  %row_1 = tgraph.reshape %row : (tensor<1x4xf32>) -> tensor<4xf32>
@@ -20,7 +20,7 @@ func.func @views(%x: tensor<4x8xf32>) -> tensor<2x2xf32> {
   func.return %wide : tensor<2x2xf32>
 }
 
-// Constants become globals, except for single numbers, which are filled in.
+// Constants become globals, except splats, which become fills.
 // CHECK-LABEL:  @constants
 // CHECK:          tgraph.constant<dense<[1.000000e+00, 2.000000e+00]> : tensor<2xf32>> : tensor<2xf32>
 // CHECK:          tgraph.constant<0.000000e+00 : f32> : tensor<512xf32>

@@ -1,6 +1,6 @@
 // RUN: plan-opt %s -p convert-tgraph-to-linalg | filecheck %s
 
-// All results come from one linalg.generic, which starts from the initial values.
+// One linalg.generic computes all results, starting from the initial values.
 // CHECK-LABEL: func.func @argmax
 // CHECK-COUNT-2: linalg.generic {{.*}}iterator_types = ["parallel"]}
 // CHECK:         linalg.generic {{.*}}iterator_types = ["parallel", "reduction"]} ins(%x, %n : {{.*}}) outs(%v, %i :
@@ -34,7 +34,7 @@ func.func @sort(%x: memref<4x8xf32>, %r: memref<4x8xf32>) {
   func.return
 }
 
-// A loop over blocks of four words; the last of the six numbers ends within a block.
+// A loop over blocks of four words; the last of six numbers ends within a block.
 // CHECK-LABEL: func.func @bits
 // CHECK:       scf.for
 // CHECK:         scf.if
@@ -44,7 +44,7 @@ func.func @bits(%s: memref<2xui64>, %t: memref<2xui64>, %b: memref<2x3xui32>) {
   func.return
 }
 
-// Strides of 0 become indexing maps: MLIR 19 does not take them in types.
+// Strides of 0 become indexing maps, as MLIR 19 rejects them in types.
 // CHECK-LABEL: func.func @repeated
 // CHECK-NOT:   memref.reinterpret_cast
 // CHECK:       linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d1)>

@@ -1,7 +1,7 @@
 // RUN: plan-opt %s -p convert-tgraph-to-linalg | filecheck %s
 
-// A loop group is one linalg.generic. The broadcast and the constant cost nothing: the
-// one is an indexing map, the other is made in the body.
+// An elementwise group is one linalg.generic. The broadcast becomes an indexing map and
+// the constant is in the body, so neither is stored.
 // CHECK-LABEL: func.func @loop
 // CHECK:       linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d1)>, affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%b, %a :
 // CHECK-SAME:  outs(%r :
@@ -22,7 +22,7 @@ func.func @loop(%a: memref<4x8xf32>, %b: memref<8xf32>, %r: memref<4x8xf32>) {
   func.return
 }
 
-// A contraction keeps its sums in the result, which the epilogue then overwrites: no
+// A contraction accumulates in the result, which the epilogue then overwrites: no
 // workspace.
 // CHECK-LABEL: func.func @contraction
 // CHECK-NOT:   memref.alloc
@@ -40,7 +40,7 @@ func.func @contraction(%a: memref<4x4xf32>, %r: memref<4x4xf32>) {
   func.return
 }
 
-// Rows: what is reduced is kept for each row, in workspace; nothing of full size is.
+// Groups on rows keep reductions of a row in workspace; no full-size value is stored.
 // CHECK-LABEL: func.func @rows
 // CHECK:       %[[MAX:.*]] = memref.alloc() {alignment = 64 : i64} : memref<4xf32>
 // CHECK:       linalg.generic {{.*}}"reduction"]} ins(%a :

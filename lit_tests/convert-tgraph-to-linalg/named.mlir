@@ -1,6 +1,6 @@
 // RUN: plan-opt %s -p 'convert-tgraph-to-linalg{named=true}' | filecheck %s
 
-// The right operand is transposed: linalg.matmul on a view of it.
+// The right operand is transposed: linalg.matmul reads a transposed view.
 // CHECK-LABEL: func.func @matmul
 // CHECK:       linalg.fill
 // CHECK:       %[[B:.*]] = memref.reinterpret_cast %b to offset: [0], sizes: [5, 6], strides: [1, 5]
@@ -10,7 +10,7 @@ func.func @matmul(%a: memref<4x5xf32>, %b: memref<6x5xf32>, %r: memref<4x6xf32>)
   func.return
 }
 
-// Two batch dimensions are seen as one.
+// Two batch dimensions are collapsed to one.
 // CHECK-LABEL: func.func @batch
 // CHECK:       linalg.batch_matmul ins(%{{.*}} : memref<6x4x5xf32>, memref<6x5x7xf32>) outs(%{{.*}} : memref<6x4x7xf32>)
 func.func @batch(%a: memref<2x3x4x5xf32>, %b: memref<2x3x5x7xf32>, %r: memref<2x3x4x7xf32>) {
@@ -18,7 +18,7 @@ func.func @batch(%a: memref<2x3x4x5xf32>, %b: memref<2x3x5x7xf32>, %r: memref<2x
   func.return
 }
 
-// Of floats of 16 bits, sums are kept in f32: no named operation adds in another type.
+// 16-bit floats accumulate in f32, which no named operation does.
 // CHECK-LABEL: func.func @small
 // CHECK:       linalg.generic {{.*}}iterator_types = ["parallel", "reduction", "parallel"]}
 func.func @small(%a: memref<4x5xf16>, %b: memref<5x6xf16>, %r: memref<4x6xf16>) {
@@ -26,7 +26,7 @@ func.func @small(%a: memref<4x5xf16>, %b: memref<5x6xf16>, %r: memref<4x6xf16>) 
   func.return
 }
 
-// Whatever the order of dimensions.
+// Convolutions become named operations for any order of dimensions.
 // CHECK-LABEL: func.func @convolution
 // CHECK:       memref.reinterpret_cast %x to offset: [0], sizes: [1, 8, 8, 3], strides: [192, 8, 1, 64]
 // CHECK:       linalg.conv_2d_nhwc_hwcf {strides = dense<2> : tensor<2xi64>, dilations = dense<1> : tensor<2xi64>}

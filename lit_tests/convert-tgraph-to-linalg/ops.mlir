@@ -8,7 +8,7 @@ func.func @transpose(%a: memref<2x3xf32>, %r: memref<3x2xf32>) {
   func.return
 }
 
-// Sums of floats are kept in f64; the loops are over what is reduced, too.
+// Float sums accumulate in f64; the loops include the reduced dimension.
 // CHECK-LABEL: func.func @sum
 // CHECK:       %[[SUM:.*]] = memref.alloc() {alignment = 64 : i64} : memref<3xf64>
 // CHECK:       linalg.fill ins(%{{.*}} : f64) outs(%[[SUM]] : memref<3xf64>)
@@ -22,9 +22,9 @@ func.func @sum(%a: memref<2x3xf32>, %r: memref<3xf32>) {
   func.return
 }
 
-// The windows at the two ends see two elements, all others three: three nests on views
-// of operand and result, instead of a padded copy of the operand. (A memref of two
-// bytes, which nobody reads, says how long the window is.)
+// Windows at both ends cover two elements, all others three: three loop nests on views
+// of operand and result replace a padded copy of the operand. (An unused memref of two
+// bytes defines the size of the window.)
 // CHECK-LABEL: func.func @window
 // CHECK-DAG:   memref.reinterpret_cast %a to offset: [0], sizes: [2], strides: [1]
 // CHECK-DAG:   memref.reinterpret_cast %r to offset: [1], sizes: [6], strides: [1]
@@ -46,8 +46,8 @@ func.func @concatenate(%a: memref<2xf32>, %b: memref<3xf32>, %r: memref<5xf32>) 
   func.return
 }
 
-// A gather loads at clamped indices inside a linalg.generic; a scatter is a loop, as
-// several updates may meet at one place, and leaves out what is not inside.
+// A gather loads at clamped indices inside a linalg.generic. A scatter is a loop, as
+// updates may overlap, and it skips updates that are out of bounds.
 // CHECK-LABEL: func.func @gather
 // CHECK:       linalg.generic
 // CHECK:         arith.maxsi
@@ -58,7 +58,7 @@ func.func @gather(%a: memref<9x4xf32>, %i: memref<3xi32>, %r: memref<3x4xf32>) {
   func.return
 }
 
-// The operand is not copied where the result already lies in its memory.
+// The operand is not copied if the result is in its memory.
 // CHECK-LABEL: func.func @scatter
 // CHECK-NOT:   linalg
 // CHECK:       scf.for
@@ -71,7 +71,7 @@ func.func @scatter(%a: memref<9x4xf32>, %i: memref<3xi32>, %u: memref<3x4xf32>) 
   func.return
 }
 
-// Unsigned integers become signless; the operations know the sign.
+// Unsigned integers become signless; the operations imply the sign.
 // CHECK-LABEL: func.func @unsigned
 // CHECK-SAME:  memref<4xi8>
 // CHECK:       arith.divui
@@ -80,8 +80,8 @@ func.func @unsigned(%a: memref<4xui8>, %r: memref<4xui8>) {
   func.return
 }
 
-// Integer division is defined everywhere: x / 0 is -1, and the smallest integer by -1
-// is itself.
+// Integer division is total: x / 0 is -1, and the smallest integer divided by -1 is
+// itself.
 // CHECK-LABEL: func.func @divide
 // CHECK:       %[[ZERO:.*]] = arith.cmpi eq
 // CHECK:       %[[SAFE:.*]] = arith.select

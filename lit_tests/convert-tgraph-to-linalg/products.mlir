@@ -1,7 +1,7 @@
 // RUN: plan-opt %s -p convert-tgraph-to-linalg | filecheck %s
 
-// 300 columns are two panels of 128, in one nest, and 44 columns more. The innermost
-// loop runs along the rows of the right operand.
+// 300 columns are two panels of 128, in one nest, and a panel of 44. The innermost loop
+// runs along the rows of the right operand.
 // CHECK-LABEL: func.func @columns
 // CHECK:       %[[RIGHT:.*]] = memref.reinterpret_cast %b to offset: [0], sizes: [8, 2, 128], strides: [300, 128, 1]
 // CHECK:       %[[OUT:.*]] = memref.reinterpret_cast %r to offset: [0], sizes: [4, 2, 128], strides: [300, 128, 1]
@@ -14,7 +14,7 @@ func.func @columns(%a: memref<4x8xf32>, %b: memref<8x300xf32>, %r: memref<4x300x
   func.return
 }
 
-// Of a transposed operand, one panel at a time is brought in order.
+// A transposed operand is packed one panel at a time.
 // CHECK-LABEL: func.func @transposed
 // CHECK:       %[[PACKED:.*]] = memref.alloc() {alignment = 64 : i64} : memref<8x128xf32>
 // CHECK:       scf.for
@@ -27,8 +27,8 @@ func.func @transposed(%a: memref<4x8xf32>, %b: memref<256x8xf32>, %r: memref<4x2
   func.return
 }
 
-// What follows a product reads an operand that lies in the result's memory: the sums
-// cannot lie there, too.
+// The epilogue reads an operand in the memory of the result, so the product can't
+// accumulate there.
 // CHECK-LABEL: func.func @in_place
 // CHECK:       %[[SUMS:.*]] = memref.alloc() {alignment = 64 : i64} : memref<4x4xf32>
 // CHECK:       linalg.generic {{.*}} ins(%a, %a : {{.*}} outs(%[[SUMS]] :

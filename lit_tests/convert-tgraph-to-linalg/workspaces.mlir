@@ -1,12 +1,12 @@
 // RUN: plan-opt %s -p convert-tgraph-to-linalg | filecheck %s
 // RUN: plan-opt %s -p plan-memory,convert-tgraph-to-linalg | filecheck %s --check-prefix=PLANNED
 
-// Upstream operations have no use for our kernels' workspace.
+// Upstream operations need no workspace of our kernels.
 // CHECK-LABEL: func.func @f
 // CHECK-NOT:   xi8
 // CHECK:       linalg.generic
 
-// The arena keeps its size: offsets are fixed by then.
+// The arena keeps its size, as offsets are already fixed.
 // PLANNED-LABEL: func.func @f
 // PLANNED:       %arena = memref.alloc() {alignment = 64 : i64} : memref<{{.*}}xi8, "cpu:0">
 // PLANNED-NOT:   to memref<256xi8

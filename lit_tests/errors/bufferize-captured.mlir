@@ -1,6 +1,6 @@
 // RUN: not plan-opt %s -p tgraph-bufferize 2>&1 | filecheck %s
 
-// A region that reads a tensor from outside by index.
+// A region that reads a tensor from outside at an index.
 // CHECK-NOT: Traceback
 // CHECK:     bufferize-captured.mlir:9:8: error: linalg.generic cannot be bufferized: its region uses tensors from outside
 func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {

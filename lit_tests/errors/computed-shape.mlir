@@ -1,6 +1,6 @@
 // RUN: not plan-opt %s -p convert-stablehlo-to-tgraph 2>&1 | filecheck %s
 
-// A shape that is data, not computed from sizes.
+// A shape that is data instead of being computed from sizes.
 // CHECK-NOT: Traceback
 // CHECK:     computed-shape.mlir:8:8: error: stablehlo.dynamic_iota with a shape that is not computed from sizes is not supported
 "func.func"() <{function_type = (tensor<1xi32>) -> tensor<?xf32>, sym_name = "main"}> ({

@@ -1,6 +1,6 @@
 // RUN: not plan-opt %s -p tgraph-infer-devices 2>&1 | filecheck %s
 
-// Nothing crosses from %1 to %3: both places are shown.
+// No copy lies between %1 and %3: the error shows both places.
 func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
   %0 = tgraph.device_copy %x {tgraph.device = "cpu:0"} : (tensor<4xf32>) -> tensor<4xf32>
   %1 = tgraph.negate %0 : tensor<4xf32>

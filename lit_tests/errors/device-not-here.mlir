@@ -1,4 +1,4 @@
-// Whoever names a device that is not here: it is planned for, and not run.
+// Devices that this host lacks: programs are planned for them, but can't run.
 // RUN: not plan-run %s --entry attribute 2>&1 | filecheck %s --check-prefix=ATTRIBUTE
 // RUN: not plan-run %s --entry attribute --backend=mlir 2>&1 | filecheck %s --check-prefix=ATTRIBUTE
 // RUN: not plan-run %s --entry annotation 2>&1 | filecheck %s --check-prefix=ANNOTATION

@@ -1,6 +1,6 @@
 // RUN: not plan-opt %s -p tgraph-place-devices 2>&1 | filecheck %s
 
-// Computing in place into memory of another device.
+// An operation that writes in place to memory of another device.
 func.func @f(%w: !tgraph.variable<tensor<4xf32>> {tgraph.device = "cpu:0"}, %v: tensor<4xf32>) {
   %0 = tgraph.negate %v outs(%w) {tgraph.device = "gpu:0"} : (tensor<4xf32>) -> tensor<4xf32>
   func.return

@@ -6,7 +6,7 @@ func.func @f(%x: tensor<2x?xf32>, %y: tensor<?x3xf32>) {
   func.return
 }
 
-// Both types, and where the one that the user did not write comes from.
+// The error has both types, and the origin of the inferred one.
 // CHECK-NOT: Traceback
 // CHECK:     infer-shapes-conflict.mlir:4:8: error: tgraph.dot_general: the result has type tensor<2x3xf32>, expected size 2 along dimension 1, like dimension 1 of operand 1 of type tensor<2x2xf32>
 // CHECK:     infer-shapes-conflict.mlir:5:8: note: the type of result 0 was inferred by tgraph.add

@@ -1,4 +1,4 @@
-// What has no plan is not written as one, and is not left silently.
+// A program without a plan is never written as a plan, and the error says why.
 
 // RUN: not plan-opt %s -t c-header 2>&1 | filecheck %s
 // RUN: not plan-opt %s -t json 2>&1 | filecheck %s

@@ -1,6 +1,6 @@
 // RUN: not plan-opt %s 2>&1 | filecheck %s
 
-// A string that is not closed, which xDSL's own lexer takes for ever to refuse.
+// An unterminated string, which xDSL's own lexer takes forever to reject.
 "test.op"() {name = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
 } : () -> ()
 

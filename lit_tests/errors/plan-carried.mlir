@@ -1,6 +1,6 @@
 // RUN: not plan-opt %s -p plan-check 2>&1 | filecheck %s
 
-// %v is the %b of the iteration before, in the same bytes.
+// %v is %b of the previous iteration, which has the same bytes.
 func.func @f(%n: index, %in: memref<16xf32>) {
   %arena = memref.alloc() {alignment = 64 : i64} : memref<64xi8>
   %c0 = arith.constant 0 : index

@@ -1,7 +1,7 @@
 // RUN: not plan-opt %s -p plan-pipeline 2>&1 | filecheck %s
 
-// A program that comes with a plan is checked as it came: cse makes one view of two
-// buffers that lie at the same place.
+// The plan of an input is checked unchanged: cse would merge the views of two buffers
+// at the same place.
 
 // CHECK: {{.*}}plan-equal-views.mlir:[[#]]:3: error: tgraph.add uses buffer %a, whose bytes [0, 64) now belong to buffer %b
 func.func @main(%x: memref<16xf32>, %r: memref<16xf32> {tgraph.result = 0 : i32}) {

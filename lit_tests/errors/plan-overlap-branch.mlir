@@ -1,6 +1,6 @@
 // RUN: not plan-opt %s -p plan-check 2>&1 | filecheck %s
 
-// Only if %c is true, %b takes the bytes of %a.
+// %b overwrites the bytes of %a only if %c is true.
 func.func @f(%c: i1, %in: memref<16xf32>, %out: memref<16xf32>) {
   %arena = memref.alloc() {alignment = 64 : i64} : memref<64xi8>
   %c0 = arith.constant 0 : index

@@ -1,6 +1,6 @@
 // RUN: not plan-opt %s -p plan-check 2>&1 | filecheck %s
 
-// In the first iteration %a is read before %b takes its bytes; in the second it is not.
+// The first iteration reads %a before %b overwrites it; the second reads it after.
 func.func @f(%n: index, %in: memref<16xf32>, %out: memref<16xf32>) {
   %arena = memref.alloc() {alignment = 64 : i64} : memref<64xi8>
   %c0 = arith.constant 0 : index

@@ -1,6 +1,6 @@
 // RUN: not plan-opt %s -p plan-check 2>&1 | filecheck %s
 
-// In program order %b comes after %a; but the streams do not wait for each other.
+// In program order %b follows %a, but nothing orders the streams.
 func.func @f(%in: memref<16xf32>, %out: memref<16xf32>, %other: memref<16xf32>) {
   %arena = memref.alloc() {alignment = 64 : i64} : memref<64xi8>
   %c0 = arith.constant 0 : index

@@ -1,6 +1,6 @@
 // RUN: not plan-opt %s -p plan-check 2>&1 | filecheck %s
 
-// Wrong already for typical sizes (n = 64): %b starts within %a.
+// Unsound for typical sizes (n = 64): %b starts within %a.
 // CHECK-NOT: Traceback
 // CHECK:     plan-symbolic-overlap.mlir:20:3: error: tgraph.add uses buffer %a, whose bytes [64, 256) now belong to buffer %b
 

@@ -1,6 +1,6 @@
 // RUN: not plan-opt %s -p plan-check 2>&1 | filecheck %s
 
-// A workspace over what its operation reads.
+// A workspace that overlaps an operand of its operation.
 func.func @f(%a: memref<16xf32, "cpu:0">, %r: memref<16xf32, "cpu:0">) {
   %arena = memref.alloc() {alignment = 64 : i64} : memref<64xi8, "cpu:0">
   %c0 = arith.constant 0 : index

@@ -1,5 +1,5 @@
-// The option is the pass; what a file says is printed as DLTI attributes, which mlir-opt
-// reads, and planned for.
+// The option --target-memory runs this pass. The contents of the file become DLTI
+// attributes, which mlir-opt reads, and plans respect them.
 // RUN: plan-opt %s -p 'plan-attach-target{file="%S/Inputs/cortex-m.toml"}' | filecheck %s
 // RUN: plan-opt %s --target-memory %S/Inputs/cortex-m.toml -p plan-memory | filecheck %s --check-prefixes=CHECK,PLANNED
 
@@ -9,7 +9,7 @@
 // CHECK-SAME: "psram" = #dlti.target_device_spec<"capacity" = 8388608 : i64, "base" = 2415919104 : i64>
 module attributes {dlti.target_system_spec = #dlti.target_system_spec<"cpu" = #dlti.target_device_spec<"L1_cache_size_in_bytes" = 32768 : i64>>} {
   func.func @main(%x: memref<24xf32, "sram">, %y: memref<24xf32, "sram">) {
-    // The alignment is the memory's, 32 bytes, and not 64.
+    // The alignment is that of the memory, 32 bytes, instead of 64.
     // PLANNED: memref.alloc() {alignment = 32 : i64} : memref<192xi8, "sram">
     // PLANNED: arith.constant 96 : index
     %a = memref.alloc() : memref<24xf32, "sram">

@@ -1,8 +1,8 @@
-// A sound plan passes unchanged; faults are in errors/plan-*.mlir.
+// A sound plan passes unchanged; faulty plans are in errors/plan-*.mlir.
 // RUN: plan-opt %s -p plan-check | filecheck %s
 
-// Two buffers share bytes one after the other; a view keeps the second alive; the
-// last may lie anywhere above.
+// %x and %y share bytes one after the other; a view keeps %y live; %z may lie anywhere
+// above.
 // CHECK-LABEL: func.func @sound
 // CHECK-COUNT-3: memref.view
 func.func @sound(%a: memref<16xf32>, %b: memref<4xf32>) {
@@ -22,7 +22,7 @@ func.func @sound(%a: memref<16xf32>, %b: memref<4xf32>) {
   func.return
 }
 
-// One view for two lives (as `cse` leaves it), and another buffer there in between.
+// One view with two live ranges (as `cse` leaves it), and another buffer in between.
 // CHECK-LABEL: func.func @two_lives
 // CHECK-COUNT-2: memref.view
 func.func @two_lives(%a: memref<16xf32>) {
@@ -39,7 +39,7 @@ func.func @two_lives(%a: memref<16xf32>) {
   func.return
 }
 
-// What a group yields as it is may be where it was: nothing changes.
+// A group may yield a value unchanged in the same memory.
 // CHECK-LABEL: func.func @yielded
 func.func @yielded(%v: memref<12xi32, "cpu:0"> {tgraph.variable}) {
   tgraph.fusion(%x = %v) outs(%v) : memref<12xi32, "cpu:0"> {

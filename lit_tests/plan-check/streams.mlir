@@ -1,6 +1,6 @@
 // RUN: plan-opt %s -p plan-check | filecheck %s
 
-// %b may have the bytes of %a: its stream waits for %out, after the last reader of %a.
+// %b may share bytes with %a: its stream waits for %out, after the last read of %a.
 // CHECK-LABEL: func.func @f
 func.func @f(%in: memref<16xf32>, %out: memref<16xf32>, %other: memref<16xf32>) {
   %arena = memref.alloc() {alignment = 64 : i64} : memref<64xi8>

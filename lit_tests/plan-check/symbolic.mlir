@@ -1,7 +1,7 @@
 // RUN: plan-opt %s -p plan-check 2>&1 | filecheck %s
 
-// Right for n = 64, and for all up to that, but %b starts at 256 whatever the size: this
-// is said here, and an error at run time for larger sizes.
+// Sound for n = 64 and below, but %b starts at 256 for all sizes: plan-check emits a
+// remark here, and larger sizes are an error at run time.
 // CHECK: remark: not proved for all sizes, so the runtime checks those of each call: tgraph.add uses buffer %a, whose bytes may now belong to buffer %b
 
 func.func @main(%x: memref<?xf32> {tgraph.dims = #tgraph.dims<n>},

@@ -1,6 +1,6 @@
 // RUN: plan-opt %s -p plan-in-place --split-input-file 2>&1 | filecheck %s
 
-// A chain of elementwise operations needs one memory: freed after its last reader.
+// A chain of elementwise operations needs one buffer, freed after its last reader.
 // CHECK-LABEL: @chain
 // CHECK: [[X:%.+]] = memref.alloc()
 // CHECK-NEXT: tgraph.negate %a outs([[X]])
@@ -25,7 +25,7 @@ func.func @chain(%a: memref<8xf32>, %r: memref<8xf32>) {
 
 // -----
 
-// What is read again is kept; then the other operand is taken.
+// An operand that is read again is kept, so the result overwrites the other operand.
 // CHECK-LABEL: @second
 // CHECK: tgraph.add [[X:%.+]], [[Y:%.+]] outs([[Y]])
 // CHECK: tgraph.add [[X]], [[Y]] outs(%r)
@@ -45,7 +45,7 @@ func.func @second(%a: memref<8xf32>, %r: memref<8xf32>) {
 
 // -----
 
-// A view of the operand is read later: its memory is still needed.
+// A view of the operand is read later, so its memory is still needed.
 // CHECK-LABEL: @view
 // CHECK: tgraph.negate [[X:%x]] outs([[Y:%y]])
 func.func @view(%a: memref<8xf32>, %r: memref<4xf32>, %s: memref<8xf32>) {
@@ -63,7 +63,7 @@ func.func @view(%a: memref<8xf32>, %r: memref<4xf32>, %s: memref<8xf32>) {
 
 // -----
 
-// In an iteration, the allocation of a loop; what is from outside is read again.
+// In a loop, the result overwrites a local buffer; %x from outside is read again.
 // CHECK-LABEL: @loop
 // CHECK: tgraph.tanh [[X:%x]] outs([[Y:%y]])
 // CHECK-NEXT: tgraph.negate [[Y]] outs([[Y]])
@@ -89,7 +89,7 @@ func.func @loop(%a: memref<8xf32>, %r: memref<8xf32>, %n: index) {
 
 // -----
 
-// A product reads each element many times; types must be equal.
+// A product reads each element several times; a conversion changes the type.
 // CHECK-LABEL: @not_elementwise
 // CHECK: tgraph.dot_general [[X:%x]], [[X]] outs([[Y:%y]])
 // CHECK: tgraph.convert [[Y]] outs([[Z:%z]])
@@ -109,7 +109,7 @@ func.func @not_elementwise(%a: memref<4x4xf32>, %r: memref<4x4xf16>) {
 
 // -----
 
-// Types are equal, sizes are not.
+// The types are equal, but the sizes are not.
 // CHECK-LABEL: @sizes
 // CHECK: tgraph.negate [[X:%x]] outs([[Y:%y]])
 func.func @sizes(%a: memref<?xf32>, %r: memref<?xf32>, %n: index, %m: index) {
@@ -142,7 +142,7 @@ func.func @transposed(%a: memref<4x4xf32>, %r: memref<4x4xf32>) {
 
 // -----
 
-// linalg's elementwise operations as well; a transposition reads other elements than it
+// linalg's elementwise operations, too; a transposition reads other elements than it
 // writes.
 // CHECK-LABEL: @linalg
 // CHECK:      linalg.exp ins(%a : {{.*}}) outs([[X:%.+]] :

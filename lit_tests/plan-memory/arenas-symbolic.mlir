@@ -1,4 +1,4 @@
-// Arenas whose size follows from the arguments.
+// Arenas whose size depends on the arguments.
 // RUN: plan-opt %s -p 'plan-memory{arena=argument}' | filecheck %s --check-prefix=ARGUMENT
 // RUN: not plan-opt %s -p 'plan-memory{arena=global}' 2>&1 | filecheck %s --check-prefix=GLOBAL
 // RUN: plan-opt %s -p 'plan-memory{arena=global bounds="arg0_0<=16"}' | filecheck %s --check-prefix=BOUNDED
@@ -8,7 +8,7 @@
 // GLOBAL:      error: the arena of @alone has a symbolic size, expected a static one for arena=global: give bounds
 // BOUNDED:     sym_name = "alone_arena", type = memref<64xi8>
 
-// It is computed from the same arguments; who calls asks for it.
+// The size is computed from the same arguments; callers ask for it.
 // ARGUMENT-LABEL: func.func private @rows(
 // ARGUMENT-SAME:      %arena: memref<?xi8> {tgraph.arena = 64 : i64})
 // ARGUMENT-LABEL: func.func private @rows_arena_size(%x: memref<?xf32>, %r: memref<?xf32>) -> index {

@@ -1,10 +1,10 @@
-// Who owns the arenas, and where those of callees lie.
+// Who owns arenas, and where the arenas of callees lie.
 // RUN: plan-opt %s -p 'plan-memory{arena=argument}' --split-input-file --allow-unregistered-dialect 2>/dev/null | filecheck %s --check-prefix=ARGUMENT
 // RUN: plan-opt %s -p 'plan-memory{arena=global}' --split-input-file --allow-unregistered-dialect 2>/dev/null | filecheck %s --check-prefix=GLOBAL
 // RUN: plan-opt %s --target-memory %S/arenas.toml -p 'plan-memory{arena=address}' --split-input-file --allow-unregistered-dialect 2>/dev/null | filecheck %s --check-prefix=ADDRESS
 // RUN: plan-opt %s -p 'plan-memory{arena=argument}' --split-input-file --allow-unregistered-dialect 2>&1 >/dev/null | filecheck %s --check-prefix=REMARK
 
-// The frame of @leaf lies in the arena of @main, over what is not live in the call.
+// The frame of @leaf is in the arena of @main, over buffers that are dead at the call.
 // ARGUMENT:      func.func private @leaf(
 // ARGUMENT-SAME:     %arena: memref<128xi8> {tgraph.arena = 64 : i64})
 // ARGUMENT-NOT:    memref.alloc
@@ -73,8 +73,8 @@ func.func @spaces(%x: memref<32xf32>, %r: memref<16xf32>) {
 
 // -----
 
-// A frame is needed once at a time only, so that of a recursive function is allocated;
-// in a parallel loop each iteration allocates that of its call.
+// A frame serves one call at a time, so a recursive function allocates its own; in a
+// parallel loop, each iteration allocates the frame of its call.
 // ARGUMENT-LABEL: func.func private @again(%x: memref<16xf32>, %c: i1) {
 // ARGUMENT-NEXT:    memref.alloc() {alignment = 64 : i64} : memref<64xi8>
 // ARGUMENT-LABEL: func.func private @taken(
@@ -118,7 +118,7 @@ func.func @root(%x: memref<16xf32>, %c: i1, %n: index) {
 
 // -----
 
-// Functions of a module within have theirs, and one whose address is taken keeps its type.
+// Functions in nested modules have arenas; one whose address is taken keeps its type.
 // ARGUMENT-LABEL: builtin.module @inner
 // ARGUMENT:         func.func @within(
 // ARGUMENT-SAME:        %arena: memref<64xi8> {tgraph.arena = 64 : i64})

@@ -1,11 +1,11 @@
-// Programs that several cores run at once, as snax-mlir makes them: one core copies, the
-// other computes, and both wait for each other at barriers.
+// Programs that several cores run at once, as snax-mlir generates them: one core
+// copies, the other computes, and both wait for each other at barriers.
 // RUN: plan-opt %s -p plan-memory --allow-unregistered-dialect --split-input-file 2>/dev/null | filecheck %s
 // RUN: plan-opt %s -p plan-memory --allow-unregistered-dialect --split-input-file 2>&1 >/dev/null | filecheck %s --check-prefix=REMARK
 // RUN: plan-opt %s --target-memory %S/arenas.toml -p 'plan-memory{arena=address}' --allow-unregistered-dialect --split-input-file 2>/dev/null | filecheck %s --check-prefix=ADDRESS
 
-// While the first product is computed, %d is copied: it may not lie in the memory of %a or
-// %b, though their last use comes before it in the text. %e may.
+// %d is copied during the first product, so it must not lie in the memory of %a or %b,
+// though their last use precedes it in the text. %e may.
 // CHECK-LABEL: func.func @layers
 // CHECK:         %arena = memref.alloc() {alignment = 64 : i64} : memref<256xi8, "L1">
 // CHECK:         %a = memref.view %arena[%c0][]
@@ -37,8 +37,8 @@ func.func @layers(%x: memref<8x8xi8, "L3">, %w: memref<8x8xi8, "L3">, %r: memref
 
 // -----
 
-// Each core has its branch, with barriers inside: what one writes the other reads, so that
-// %c is read in the text before anything writes it. All are live all the time.
+// Each core has a branch with barriers inside. One branch reads %c, which the other
+// writes later in the text. All buffers are live in the whole program.
 // CHECK-LABEL: func.func @cores
 // CHECK:         %arena = memref.alloc() {alignment = 64 : i64} : memref<192xi8, "L1">
 // REMARK:      plan-check: reads of memory that may not be written yet: 2 (memref.copy, linalg.generic)

@@ -1,7 +1,7 @@
 // RUN: plan-opt %s -p 'plan-memory{bounds="n<=128"}' | filecheck %s
 
-// With bounds, the arena is that of the largest sizes: static, at constant offsets. Only
-// the shapes of the views depend on the call; the bound stays, for who calls.
+// With bounds, the arena is that of the largest sizes, static, with constant offsets.
+// Only the shapes of views depend on the call; the bounds stay for callers.
 // CHECK:      func.func @main
 // CHECK-SAME: attributes {tgraph.bounds = {n = 128 : i64}}
 // CHECK:      %[[ARENA:.*]] = memref.alloc() {alignment = 64 : i64} : memref<33284xi8>

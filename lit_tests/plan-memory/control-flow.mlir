@@ -1,6 +1,6 @@
 // RUN: plan-opt %s -p 'plan-memory{strategy=greedy-by-size}' --split-input-file 2>/dev/null | filecheck %s
 
-// Buffers of different branches share bytes; so does %b, in the branch that never reads it.
+// Buffers of different branches share bytes; so does %b, which one branch never reads.
 // CHECK-LABEL: func.func @branches
 // CHECK-NEXT:    memref.alloc() {alignment = 64 : i64} : memref<128xi8>
 // CHECK:         scf.if
@@ -31,8 +31,8 @@ func.func @branches(%c: i1, %in: memref<16xf32>, %out: memref<16xf32>) {
 
 // -----
 
-// %a is read in every iteration, so it is live in all of the loop; what is allocated in
-// the loop is live within an iteration, where %y follows %x.
+// Every iteration reads %a, so it is live in the whole loop. Buffers allocated in the
+// loop are live within an iteration, where %y follows %x.
 // CHECK-LABEL: func.func @loop
 // CHECK:         memref<128xi8>
 // CHECK:         %a = memref.view %arena[%[[A:.*]]][]
@@ -60,7 +60,7 @@ func.func @loop(%n: index, %in: memref<16xf32>, %out: memref<16xf32>) {
 
 // -----
 
-// A loop that carries no memrefs; its state lies in buffers from outside.
+// A loop that carries no memrefs; its state is in buffers from outside.
 // CHECK-LABEL: func.func @while
 // CHECK:         memref<68xi8>
 // CHECK:         scf.while
@@ -84,8 +84,8 @@ func.func @while(%in: memref<f32>, %out: memref<f32>, %limit: f32) {
 
 // -----
 
-// What one dealloc may free is planned together, through a select, a branch and the
-// base of a view; an argument is not freed by its function.
+// All buffers that one dealloc may free are planned together, through a select, a
+// branch and the base of a view; a function does not free its argument.
 // CHECK-LABEL: func.func @freed_together
 // CHECK-NOT:     memref.dealloc %{{[^a]}}
 // CHECK:         memref.dealloc %arena
@@ -111,7 +111,7 @@ func.func @freed_together(%c: i1, %in: memref<16xf32>, %out: memref<16xf32>) {
 
 // -----
 
-// Blocks: %x is over where ^right begins. The arena is freed at every end.
+// Blocks: the live range of %x ends before ^right. Every exit frees the arena.
 // CHECK-LABEL: func.func @blocks
 // CHECK:         memref<64xi8>
 // CHECK-COUNT-2: memref.dealloc %arena
@@ -133,8 +133,8 @@ func.func @blocks(%c: i1, %in: memref<16xf32>, %out: memref<16xf32>) {
 
 // -----
 
-// The last block of the text goes back: %x is live in all of it, and there is no room
-// for %z in its bytes.
+// The last block of the text jumps back: %x is live in all of it, so %z can't share its
+// bytes.
 // CHECK-LABEL: func.func @back
 // CHECK:         memref<128xi8>
 // CHECK:         %x = memref.view %arena[%[[X:.*]]][]
@@ -157,8 +157,8 @@ func.func @back(%c: i1, %in: memref<16xf32>, %out: memref<16xf32>) {
 
 // -----
 
-// What a call does with %x is not known, but it is over before %x is freed. An i1 takes
-// a byte, an index eight.
+// The call has unknown effects on %x, but ends before %x is freed. An i1 takes one
+// byte, an index eight.
 // CHECK-LABEL: func.func @call
 // CHECK:         memref<{{[0-9]+}}xi8>
 // CHECK-NOT:     memref.dealloc %x

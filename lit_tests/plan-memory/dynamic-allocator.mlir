@@ -1,6 +1,6 @@
 // RUN: plan-opt %s -p 'plan-memory{dynamic=allocator}' 2>&1 | filecheck %s
 
-// Left to the device's allocator, with a remark; what has a static size is planned.
+// The device's allocator keeps dynamic sizes, with a remark; static ones are planned.
 // CHECK:      remark: memref.alloc is not planned: memref<?x64xf32> has a dynamic size
 // CHECK:      remark: memref.alloc is not planned: memref<?xf32> has a dynamic size
 // CHECK:      %arena = memref.alloc() {alignment = 64 : i64} : memref<4xi8>

@@ -1,8 +1,8 @@
 // RUN: plan-opt %s -p plan-memory --allow-unregistered-dialect 2>/dev/null | filecheck %s
 // RUN: plan-opt %s -p plan-memory --allow-unregistered-dialect 2>&1 >/dev/null | filecheck %s --check-prefix=REMARK
 
-// A layout of a dialect that nobody registered (snax-mlir's) stays as it is. Where its
-// elements lie is unknown, so what has it is not planned; the rest is.
+// A layout of an unregistered dialect (snax-mlir's) stays. It does not say where
+// elements are, so buffers with it are not planned; all others are.
 
 // CHECK:      func.func @main(%x: memref<16x16xi8, #tsl.tsl<[2, 8] -> (128, 8), [2, 8] -> (64, 1)>, "L1">)
 // CHECK-NEXT:   %arena = memref.alloc() {alignment = 64 : i64} : memref<256xi8, "L1">

@@ -1,4 +1,4 @@
-// What mlir-opt bufferizes is planned by the same pass, and mlir-opt takes it back.
+// The pass also plans programs bufferized by mlir-opt, and mlir-opt accepts the result.
 // REQUIRES: mlir-opt
 // RUN: mlir-opt %s --one-shot-bufferize="bufferize-function-boundaries function-boundary-type-conversion=identity-layout-map" --buffer-deallocation-pipeline --canonicalize | plan-opt - -p plan-memory --print-op-generic | mlir-opt | filecheck %s
 

@@ -1,9 +1,9 @@
-// Buffers that loops and branches hand on.
+// Buffers that loops and branches forward.
 // RUN: plan-opt %s -p plan-memory --split-input-file 2>/dev/null | filecheck %s
 // RUN: plan-opt %s -p plan-memory --split-input-file 2>&1 >/dev/null | filecheck %s --check-prefix=REMARK --allow-empty
 // REMARK-NOT: not
 
-// %old is read while %new is written: two slots, in one of which %first lies.
+// %old is read while %new is written: two slots, one of which holds %first.
 // CHECK-LABEL: func.func @ping_pong
 // CHECK-NEXT:    %arena = memref.alloc() {alignment = 64 : i64} : memref<128xi8>
 // CHECK:         %first = memref.view %arena[%[[FIRST:.*]]][] : memref<128xi8> to memref<16xf32>
@@ -34,7 +34,7 @@ func.func @ping_pong(%n: index, %in: memref<16xf32>, %out: memref<16xf32>) {
 
 // -----
 
-// %old is dead when %new is written: one slot for all.
+// %old is dead when %new is written: one slot for both.
 // CHECK-LABEL: func.func @one_slot
 // CHECK-NEXT:    %arena = memref.alloc() {alignment = 64 : i64} : memref<64xi8>
 // CHECK:         scf.for {{.*}} iter_args(%old = %first) -> (memref<16xf32>)
@@ -58,7 +58,7 @@ func.func @one_slot(%n: index, %in: memref<16xf32>, %out: memref<16xf32>) {
 
 // -----
 
-// %new is computed over %old, element by element: one slot for all.
+// %new is computed in place over %old, element by element: one slot for both.
 // CHECK-LABEL: func.func @over_the_one_before
 // CHECK-NEXT:    %arena = memref.alloc() {alignment = 64 : i64} : memref<64xi8>
 // CHECK:         %first = memref.view %arena[%[[AT:.*]]][]
@@ -83,7 +83,7 @@ func.func @over_the_one_before(%n: index, %in: memref<16xf32>, %out: memref<16xf
 
 // -----
 
-// The same on one path.
+// %b is computed in place over %a on one path: one slot for both.
 // CHECK-LABEL: func.func @over_the_other_path
 // CHECK-NEXT:    %arena = memref.alloc() {alignment = 64 : i64} : memref<4096xi8>
 // CHECK:         %a = memref.view %arena[%c0]
@@ -106,7 +106,7 @@ func.func @over_the_other_path(%c: i1, %in: memref<1024xf32>, %out: memref<1024x
 
 // -----
 
-// Nothing is in either of them before the choice.
+// Neither buffer has contents before the select: one slot for both.
 // CHECK-LABEL: func.func @one_of_two
 // CHECK-NEXT:    %arena = memref.alloc() {alignment = 64 : i64} : memref<64xi8>
 func.func @one_of_two(%c: i1, %in: memref<16xf32>, %out: memref<16xf32>) {
@@ -122,7 +122,7 @@ func.func @one_of_two(%c: i1, %in: memref<16xf32>, %out: memref<16xf32>) {
 
 // -----
 
-// What the loop chooses in one iteration is in one of them in the next.
+// The next iteration may read the buffer that this one selects and writes: two slots.
 // CHECK-LABEL: func.func @one_of_two_again
 // CHECK-NEXT:    %arena = memref.alloc() {alignment = 64 : i64} : memref<128xi8>
 func.func @one_of_two_again(%c: memref<?xi1>, %n: index, %in: memref<16xf32>, %out: memref<16xf32>) {
@@ -143,7 +143,7 @@ func.func @one_of_two_again(%c: memref<?xi1>, %n: index, %in: memref<16xf32>, %o
 
 // -----
 
-// Freed on one path, which allocates another.
+// One path frees the buffer and allocates another one.
 // CHECK-LABEL: func.func @one_path
 // CHECK-NEXT:    %arena = memref.alloc() {alignment = 64 : i64} : memref<4096xi8>
 // CHECK:         %a = memref.view %arena[%c0]
@@ -167,7 +167,7 @@ func.func @one_path(%c: i1, %in: memref<1024xf32>, %out: memref<1024xf32>) {
 
 // -----
 
-// Each block allocates what it passes on.
+// Each block allocates the buffer that it forwards.
 // CHECK-LABEL: func.func @blocks
 // CHECK-NEXT:    %arena = memref.alloc() {alignment = 64 : i64} : memref<64xi8>
 func.func @blocks(%c: i1, %in: memref<16xf32>, %out: memref<16xf32>) {

@@ -4,11 +4,11 @@
 // RUN: plan-opt %s -p 'plan-memory{strategy=inductor-reuse}' 2>/dev/null | filecheck %s --check-prefix=EXACT
 // RUN: plan-opt %s -p 'plan-memory{strategy=inductor-tree}' 2>/dev/null | filecheck %s --check-prefix=EXACT
 
-// A match range of 16 lets %half take all of %large, so %again needs more bytes.
+// With a match range of 16, %half takes all of %large, so %again needs more bytes.
 // SHARED:      %half = memref.view %arena[%c0][] : memref<2048xi8, "cpu:0">
 // SHARED:      %again = memref.view %arena[%c1024][] : memref<2048xi8, "cpu:0">
 
-// The others leave the place of %large to %again.
+// The other strategies leave the place of %large to %again.
 // EXACT:       %half = memref.view %arena[%c1024][] : memref<1536xi8, "cpu:0">
 // EXACT:       %again = memref.view %arena[%c0][] : memref<1536xi8, "cpu:0">
 func.func @main(%a: memref<256xf32, "cpu:0">, %s: memref<128xf32, "cpu:0">) {

@@ -1,8 +1,8 @@
 // RUN: plan-opt %s -p plan-memory 2>&1 | filecheck %s
 
-// What MLIR 22 prints and xDSL refuses: properties that it does not know, operands in
-// another form; attributes and a dialect that it lacks. Only what touches memory is
-// worth a remark, one for each name.
+// Text of MLIR 22 that xDSL rejects: unknown properties, another form of operands,
+// attributes and a dialect that it lacks. Only operations that touch memory get a
+// remark, one for each name.
 
 // CHECK: newer-mlir.mlir:19:5: remark: memref.atomic_rmw does not match the definition in xDSL ({{.*}}), 2 times: its effects on memrefs are unknown
 

@@ -1,9 +1,9 @@
 // RUN: plan-opt %s -p 'plan-memory{hints="n=128"}' 2>&1 | filecheck %s
 
-// Without bounds, offsets are computed from the sizes, in the order in which a plan for
-// typical ones puts the buffers: %a (256 * n bytes) at the bottom, above it %b (4 * n,
-// rounded up to the alignment), and %c above both, as it is live beside both. The arena
-// ends where the last one does. Proved for all n: there is no remark.
+// Without bounds, offsets are computed from sizes, in the order in which a plan for
+// typical sizes places buffers: %a (256 * n bytes) at the bottom, %b (4 * n, rounded up
+// to the alignment) above it, and %c above both, as all are live at once. The arena
+// ends with the last buffer. The plan is proved for all n: there is no remark.
 // CHECK-NOT:  remark
 // CHECK:      %n = memref.dim %x, %c0
 // CHECK-NEXT: %c256 = arith.constant 256 : index

@@ -1,5 +1,5 @@
-// Sizes that are arguments, or computed of them, are computed in front of the arena. What
-// is less than 1 there counts as 1, since sizes are not negative.
+// Sizes that are arguments or computed from them are computed before the arena. Values
+// less than 1 count as 1 there, as sizes are not negative.
 // RUN: plan-opt %s -p plan-memory,plan-check 2>&1 | filecheck %s
 
 // CHECK:      1 arena, 3 buffers checked

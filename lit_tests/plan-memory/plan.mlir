@@ -1,7 +1,7 @@
 // RUN: plan-opt %s -p 'plan-memory{strategy=greedy-by-size}' --split-input-file 2>/dev/null | filecheck %s
 // RUN: plan-opt %s -p 'plan-memory{strategy=naive alignment=16}' --split-input-file 2>/dev/null | filecheck %s --check-prefix=NAIVE
 
-// The third buffer takes the place of the first.
+// The third buffer reuses the bytes of the first.
 // CHECK-LABEL: func.func @reuse
 // CHECK-NEXT:    %arena = memref.alloc() {alignment = 64 : i64} : memref<2048xi8, "cpu:0">
 // CHECK-NEXT:    %c0 = arith.constant 0 : index
@@ -33,7 +33,7 @@ func.func @reuse(%a: memref<256xf32, "cpu:0">) {
 
 // -----
 
-// A view keeps its buffer alive: %y must not take the bytes of %x.
+// A view keeps its buffer live: %y must not share bytes with %x.
 // CHECK-LABEL: func.func @views
 // CHECK-NEXT:    memref.alloc() {alignment = 64 : i64} : memref<128xi8>
 // CHECK-DAG:     %x = memref.view %arena[%[[X:.*]]][]
@@ -54,7 +54,7 @@ func.func @views(%a: memref<16xf32>) {
 
 // -----
 
-// An arena for each memory space; an allocation's own alignment is kept.
+// Each memory space has an arena; an allocation's own alignment is kept.
 // CHECK-LABEL: func.func @spaces
 // CHECK:         memref.alloc() {alignment = 64 : i64} : memref<64xi8, "cpu:0">
 // CHECK:         memref.alloc() {alignment = 256 : i64} : memref<320xi8, "gpu:0">
@@ -74,7 +74,7 @@ func.func @spaces(%a: memref<16xf32, "cpu:0">) {
 
 // -----
 
-// Planned already: nothing to do.
+// The program is planned already, so nothing changes.
 // CHECK-LABEL: func.func @planned
 // CHECK-NEXT:    %arena = memref.alloc() {alignment = 64 : i64} : memref<64xi8>
 // CHECK-NOT:     memref.alloc

@@ -1,4 +1,4 @@
-// What can't be planned stays, and a remark says why.
+// Allocations that can't be planned stay, and a remark says why.
 // RUN: plan-opt %s -p plan-memory --allow-unregistered-dialect 2>/dev/null | filecheck %s
 // RUN: plan-opt %s -p plan-memory --allow-unregistered-dialect 2>&1 >/dev/null | filecheck %s --check-prefix=REMARK
 
@@ -16,7 +16,7 @@ func.func @dynamic(%size: memref<index>) {
   memref.dealloc %x : memref<?xf32>
   func.return
 }
-// Only if %c is true is %n sure to be a size.
+// %n is certain to be a size only if %c is true.
 // REMARK-NEXT: remark: memref.alloc is not planned: the size of memref<?xf32> does not follow from the shapes of the arguments
 func.func @perhaps(%n: index, %c: i1) {
   scf.if %c {
@@ -50,7 +50,7 @@ func.func @concurrent(%n: index) {
   }) : (index, index, index) -> ()
   func.return
 }
-// %y may be handed on for any number of iterations, %z is freed together with %y.
+// %y may be carried for any number of iterations; one dealloc frees %y or %z.
 // REMARK-NEXT: remark: memref.alloc is not planned: it is still live when the next iteration allocates it again
 // REMARK-NEXT: remark: memref.alloc is not planned: its dealloc may also free memory that is not planned
 func.func @carried(%n: index, %in: memref<4xf32>) {

@@ -1,11 +1,11 @@
-// Buffers lie in the memory of results that are not written yet, of variables between the
-// old contents and the new ones, and of arguments that are donated.
+// Buffers lie in results before these are written, in variables between the last read
+// of old contents and the write of new ones, and in donated arguments.
 // RUN: plan-opt %s -p plan-memory | filecheck %s
 // RUN: plan-opt %s -p 'plan-memory{reuse-outputs=false}' | filecheck %s --check-prefix=ALONE
 // ALONE-NOT: tgraph.buffer
 
-// %x is over before %r is written, so it lies there; %y is read when %r is written.
-// A view of %x counts from the start of %r, as MLIR has it.
+// The live range of %x ends before %r is written, so %x lies in %r; %y is read at that
+// write. Offsets of views of %x are relative to %r, as in MLIR.
 // CHECK-LABEL: func.func @before
 // CHECK:      %arena = memref.alloc() {alignment = 64 : i64} : memref<64xi8>
 // CHECK-NEXT: %x = memref.reinterpret_cast %r to offset: [0], sizes: [16], strides: [1] {tgraph.buffer} : memref<64xf32> to memref<16xf32>
@@ -29,8 +29,8 @@ func.func @before(%a: memref<16xf32>, %r: memref<64xf32> {tgraph.result = 0 : i3
   func.return
 }
 
-// Side by side in one result, which is larger: the second has an offset in its type,
-// and what is a view of it, too. No arena is left.
+// Two buffers side by side in a larger result: the second has an offset in its type,
+// and so do its views. No arena is left.
 // CHECK-LABEL: func.func @offsets
 // CHECK-NOT:  memref.alloc
 // CHECK:      %x = memref.reinterpret_cast %r to offset: [0]
@@ -49,9 +49,9 @@ func.func @offsets(%a: memref<16xf32>, %b: memref<16xf32>, %r: memref<64xf32> {t
   func.return
 }
 
-// Not reused: by elements of another type, to what is needed in the last step, to what
-// is larger; what the loop has written, the next iteration must not overwrite; a variable
-// that is not written holds what the caller put there.
+// No memory is reused for elements of another type, for buffers needed in the last
+// step, or for larger buffers. The next iteration must not overwrite what the loop has
+// written. A variable that is not written keeps the caller's contents.
 // CHECK-LABEL: func.func @alone
 // CHECK-NOT:   tgraph.buffer
 // CHECK:       func.return
@@ -70,9 +70,9 @@ func.func @alone(%a: memref<16xf32>, %n: index, %v: memref<64xf32> {tgraph.varia
   func.return
 }
 
-// %x is computed from what the caller put into %v, and %v's new contents from %x, each
-// element in its place: it lies there. %y lies where %r is computed from it, and %z in %d
-// once that is read.
+// %x is computed elementwise from the old contents of %v, and the new contents from %x,
+// so %x lies in %v. %y lies in the memory of %r, which is computed from it, and %z in
+// %d after its last read.
 // CHECK-LABEL: func.func @in_place
 // CHECK-NOT:   memref.alloc
 // CHECK:       %x = memref.reinterpret_cast %v to offset: [0], sizes: [64], strides: [1] {tgraph.buffer}

@@ -1,7 +1,7 @@
 // RUN: plan-opt %s -p plan-memory | filecheck %s
 
-// In program order %b could take the bytes of %a. But nothing says that the streams run
-// so; %c, in the stream of %a, can.
+// In program order %b could reuse the bytes of %a, but nothing orders the streams; %c,
+// in the stream of %a, can reuse them.
 // CHECK-LABEL: func.func @f
 // CHECK-NEXT:    %arena = memref.alloc() {alignment = 64 : i64} : memref<128xi8>
 // CHECK-DAG:     %a = memref.view %arena[%[[A:.*]]][]

@@ -1,4 +1,4 @@
-// A tile of the last iteration is shorter. Its slot has the bytes of a whole one.
+// The tile of the last iteration is shorter. Its slot has the bytes of a whole tile.
 // RUN: plan-opt %s -p plan-memory,plan-check 2>&1 | filecheck %s
 
 // CHECK:      1 arena, 2 buffers checked

@@ -1,4 +1,4 @@
-// Transfers, as mlir-opt prints them, are known until their waits: %b does not take the
+// Transfers, as mlir-opt prints them, last until their waits: %b does not reuse the
 // bytes of %a before.
 // RUN: plan-opt %s -p plan-memory,plan-check 2>&1 | filecheck %s
 

@@ -1,8 +1,8 @@
 // RUN: plan-opt %s -p plan-memory,plan-check | filecheck %s
 
-// An iteration starts the transfer of what the next one computes with. The transfer has
-// its slot across the end of the iteration, until the wait: two slots take turns, and
-// what is there before the loop lies in the one that is taken last.
+// An iteration starts the transfer of the next one's data. The transfer keeps its slot
+// across the end of the iteration, until the wait: two slots rotate, and the data from
+// before the loop is in the slot that is written last.
 
 // CHECK: %arena = memref.alloc() {alignment = 64 : i64} : memref<512xi8, "sram">
 // CHECK: %first = memref.view %arena[%[[ZERO:.*]]][]

@@ -1,5 +1,5 @@
-// What upstream's static-memory-planner is tested on, as far as other files do not show
-// it: branches that free, aliases over several hops, loops.
+// Tests of upstream's static-memory-planner that other files do not cover: branches
+// that free, aliases over several operations, loops.
 // RUN: plan-opt %s -p plan-memory --split-input-file 2>/dev/null | filecheck %s
 
 // Static and dynamic sizes in one function.
@@ -18,7 +18,7 @@ func.func @static_and_dynamic(%size: memref<index>, %in: memref<16xf32>) {
 
 // -----
 
-// Freed in both branches; in one, three deep. After, %y takes its bytes.
+// Both branches free the buffer, one of them three levels deep. %y reuses its bytes.
 // CHECK-LABEL: func.func @freed_in_branches
 // CHECK:         memref<64xi8>
 // CHECK-NOT:     memref.dealloc %x
@@ -47,8 +47,8 @@ func.func @freed_in_branches(%c: i1, %in: memref<16xf32>, %out: memref<16xf32>) 
 
 // -----
 
-// From a select through two branches: %x and %y are freed by the dealloc of %w, so they
-// are live, apart from each other and from %z, until there.
+// A select through two branches: the dealloc of %w frees %x and %y, so until then they
+// are live, disjoint from each other and from %z.
 // CHECK-LABEL: func.func @hops
 // CHECK:         memref<192xi8>
 // CHECK-NOT:     memref.dealloc %w
@@ -82,7 +82,7 @@ func.func @hops(%c: i1, %in: memref<16xf32>, %out: memref<16xf32>) {
 
 // -----
 
-// Freed by nobody: live until the function ends. (Upstream asks for a dealloc.)
+// Never freed: live until the function ends. (Upstream requires a dealloc.)
 // CHECK-LABEL: func.func @never_freed
 // CHECK:         memref<64xi8>
 // CHECK:         memref.dealloc %arena
@@ -95,7 +95,7 @@ func.func @never_freed(%in: memref<16xf32>, %out: memref<16xf32>) {
 
 // -----
 
-// Handed on by a loop, which frees nothing: two slots, which the iterations take in turns.
+// Forwarded by a loop that frees nothing: two slots, which rotate.
 // CHECK-LABEL: func.func @replaced_without_dealloc
 // CHECK-NEXT:    %arena = memref.alloc() {alignment = 64 : i64} : memref<128xi8>
 // CHECK:         scf.for

@@ -1,7 +1,7 @@
 // RUN: plan-opt %s -p plan-memory 2>&1 | filecheck %s
 
-// What MLIR allows and xDSL refuses: a `?` in the type of a cast to known sizes, and an
-// affine map that multiplies by a symbol. Neither keeps the file from being planned.
+// IR that MLIR allows and xDSL rejects: a `?` in the type of a cast to known sizes, and
+// an affine map that multiplies by a symbol. The file is planned anyway.
 
 #semi = affine_map<(d0, d1)[s0] -> (d1 * s0 + d0 floordiv s0 + d1 mod s0)>
 

@@ -1,6 +1,6 @@
 // RUN: plan-opt %s | filecheck %s
 
-// Transfers of affine, as mlir-opt prints them.
+// Transfers of the affine dialect, as mlir-opt prints them.
 // CHECK-LABEL:   func.func @affine
 // CHECK:         "affine.dma_start"(%x, %i, %far, %i, %tag, %c0, %n) {src_map = affine_map<(d0) -> ((d0 + 1), d0)>, dst_map = affine_map<(d0) -> (d0)>, tag_map = affine_map<(d0) -> (d0)>} :
 // CHECK:         "affine.dma_wait"(%tag, %c0, %n) {tag_map = affine_map<(d0) -> (d0)>} :

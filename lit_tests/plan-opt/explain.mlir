@@ -2,7 +2,7 @@
 // RUN: plan-opt %s --explain=json | filecheck %s --check-prefix JSON
 // RUN: plan-opt %s --explain -p 'plan-pipeline{reuse-outputs=false}' | filecheck %s --check-prefix REUSE
 
-// Level 2, so only what concerns memrefs is tried.
+// The input is level 2, so only passes on memrefs are tried.
 func.func @f(%a: memref<64xf32>, %r: memref<64xf32> {tgraph.result = 0 : i32}) {
   %x = memref.alloc() : memref<64xf32>
   tgraph.negate %a outs(%x) : memref<64xf32>
@@ -14,7 +14,7 @@ func.func @f(%a: memref<64xf32>, %r: memref<64xf32> {tgraph.result = 0 : i32}) {
   func.return
 }
 
-// What there is without output reuse: both at the second operation.
+// The explanation without output reuse: both buffers are live in the second operation.
 // REUSE:      @f: 512 B in the arena
 // REUSE-NEXT: the peak is at step {{[0-9]+}} of {{[0-9]+}}: tgraph.exponential ({{.*}}explain.mlir:10:3)
 // REUSE:      size  buffer

@@ -1,5 +1,5 @@
-// Attributes of dialects that nobody registered are printed as MLIR reads them, those
-// with nothing in their brackets, too.
+// Attributes of unregistered dialects are printed in MLIR's syntax, including those
+// with empty brackets.
 //
 // RUN: plan-opt --allow-unregistered-dialect %s | filecheck %s
 // RUN: plan-opt --allow-unregistered-dialect %s | plan-opt --allow-unregistered-dialect | filecheck %s

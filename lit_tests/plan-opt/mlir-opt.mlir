@@ -1,4 +1,4 @@
-// Pipelines as mlir-opt takes them.
+// Pipelines in mlir-opt's syntax.
 // RUN: plan-opt %s --canonicalize --plan-memory='strategy=naive alignment=256' | filecheck %s
 // RUN: plan-opt %s -p canonicalize --plan-memory='alignment=256' | filecheck %s
 // RUN: plan-opt %s --pass-pipeline='builtin.module(func.func(canonicalize, cse), plan-memory{alignment=256})' | filecheck %s

@@ -1,4 +1,4 @@
-// Spaces in a pipeline do no harm.
+// Pipelines may contain spaces.
 // RUN: plan-opt %s -p ' canonicalize , cse , tgraph-place-devices{ default = "gpu:1" }' | filecheck %s
 
 // CHECK:      func.func @f(%a: tensor<4xf32, "gpu:1">) -> tensor<4xf32, "gpu:1"> {

@@ -1,7 +1,7 @@
 // RUN: plan-opt %s -p tgraph-eliminate-assigns -o %t 2>&1 | filecheck %s
 
-// A training step has a variable for each weight: what is said of all, at one place, is said
-// once, and how often.
+// A training step has a variable for each weight. A remark that applies to all of them
+// at one location is printed once, with the number of variables.
 
 func.func @f(%a: !tgraph.variable<tensor<4xf32>>, %b: !tgraph.variable<tensor<4xf32>>, %c: !tgraph.variable<tensor<4xf32>>, %x: tensor<4xf32>) {
   %0 = tgraph.negate %x : tensor<4xf32>

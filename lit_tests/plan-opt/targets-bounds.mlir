@@ -1,4 +1,4 @@
-// Of symbolic sizes, the plan that other tools get is that for the largest.
+// With symbolic sizes, other tools get the plan for the largest sizes.
 // RUN: plan-opt %s -p 'plan-pipeline{bounds="n<=8"}' -t c-header | filecheck %s
 // RUN: plan-opt %s -p 'plan-pipeline{bounds="n<=8"}' -t json | filecheck %s --check-prefix=JSON
 // RUN: not plan-opt %s -p plan-pipeline -t json 2>&1 | filecheck %s --check-prefix=NONE

@@ -1,4 +1,4 @@
-// What lies in memory of the caller's, and which arguments are overwritten.
+// Buffers in the caller's memory, and arguments that are overwritten.
 // RUN: plan-opt %s -p plan-pipeline -t c-header | filecheck %s --check-prefix=HEADER
 // RUN: plan-opt %s -p plan-pipeline -t json | filecheck %s --check-prefix=JSON
 

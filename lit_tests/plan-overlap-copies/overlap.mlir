@@ -4,14 +4,14 @@
 
 // REMARK: :[[#]]:1: remark: 2 of 2 asynchronous copies run beside operations, which hide an estimated {{[0-9]+}} of 3372 ns: {{[0-9]+}} of 32768 bytes
 
-// The source of the copy out is freed after the wait; there is no room for it beside %d.
+// The source of the copy out is freed after the wait; it does not fit beside %d.
 // CHECK:      linalg.add ins(%a, %x
 // CHECK-NEXT: "memref.dma_start"(%a, %c0, %c0, [[AWAY:%a_[0-9]+]], %c0, %c0, %c4096, [[OUT:%tag[_0-9]*]], %c0)
 // CHECK:      linalg.matmul
 // CHECK-NEXT: "memref.dma_wait"([[OUT]], %c0, %c4096)
 // CHECK-NEXT: memref.dealloc %a
 // CHECK-NEXT: %d = memref.alloc()
-// The target of the copy back is allocated once %b and %c are dead.
+// The target of the copy back is allocated when %b and %c are dead.
 // CHECK-NEXT: linalg.mul
 // CHECK-NEXT: [[BACK:%a_[0-9]+]] = memref.alloc()
 // CHECK-NEXT: "memref.dma_start"([[AWAY]], %c0, %c0, [[BACK]], %c0, %c0, %c4096, [[IN:%tag[_0-9]*]], %c0)

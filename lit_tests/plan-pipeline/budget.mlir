@@ -5,16 +5,16 @@
 // RUN: not plan-opt %s -p 'plan-pipeline{budget=some}' 2>&1 | filecheck %s --check-prefix=SIZE
 // RUN: not plan-opt %s -p 'tgraph-rematerialize{budget=0}' 2>&1 | filecheck %s --check-prefix=ZERO
 
-// 61 is prime: only single rows could be computed in tiles.
+// 61 is prime, so tiles can only be single rows.
 // CHECK: memref.alloc() {alignment = 64 : i64} : memref<29796xi8, "cpu:0">
 // CHECK: tgraph.recomputed
 // HIGH:  memref.alloc() {alignment = 64 : i64} : memref<29796xi8, "cpu:0">
 
-// The last product needs all of %a, in whatever order, but rows of the others.
+// The last product needs all of %a in any order, but only rows of its other operands.
 // ERROR:      error: the arena on cpu:0 takes 15428 bytes, 3428 more than the budget of 12000
 // ERROR:      buffers live at tgraph.dot_general ({{.*}}budget.mlir:[[#]]:8):
 // ERROR-NEXT:   14884 bytes of %a, from tgraph.exponential ({{.*}}budget.mlir:[[#]]:8)
-// What follows in the loop over tiles, and has the bytes of these, does not count.
+// Later buffers in the loop over tiles that reuse these bytes do not count.
 // ERROR-NEXT:   244 bytes from tgraph.dynamic_slice
 // ERROR-NEXT:   244 bytes of %b, from tgraph.dot_general
 // ERROR-NEXT:   4 bytes from tgraph.constant

@@ -1,5 +1,5 @@
-// What is planned stays as it is: equal views are lives of their own, that streams may
-// have, and become no common subexpression.
+// Planned IR stays unchanged: equal views are separate live ranges, which streams may
+// use, and not common subexpressions.
 // RUN: plan-opt %s -p plan-pipeline | filecheck %s
 
 // CHECK-LABEL: func.func @planned
@@ -19,7 +19,7 @@ func.func @planned(%a: memref<16xf32>) {
   func.return
 }
 
-// The same in the memory of a result, without an arena.
+// Equal views in the memory of a result, without an arena.
 // CHECK-LABEL: func.func @reused
 // CHECK-COUNT-2: memref.reinterpret_cast %r to offset: [0], sizes: [16], strides: [1] {tgraph.buffer}
 func.func @reused(%a: memref<16xf32>, %b: memref<16xf32> {tgraph.variable}, %r: memref<64xf32> {tgraph.result = 0 : i32}) {
@@ -33,7 +33,7 @@ func.func @reused(%a: memref<16xf32>, %b: memref<16xf32> {tgraph.variable}, %r: 
   func.return
 }
 
-// What is not planned is shared.
+// Equal operations without a plan are merged.
 // CHECK-LABEL: func.func @unplanned
 // CHECK-COUNT-1: memref.view
 // CHECK-NOT: memref.view

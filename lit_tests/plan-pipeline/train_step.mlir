@@ -1,4 +1,4 @@
-// A training step in small: the weight is updated in place, nothing is copied.
+// A small training step: the weight is updated in place, and nothing is copied.
 // RUN: plan-opt %s -p plan-pipeline | filecheck %s
 
 // CHECK-LABEL: func.func @main

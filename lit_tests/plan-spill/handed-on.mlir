@@ -6,7 +6,7 @@
 // REMARK-NEXT: :[[#]]:5: remark: 16384 bytes of %new are copied where scf.yield hands them on
 !t = memref<64x64xf32, "sram">
 
-// Both branches write one buffer, which leaves after them.
+// Both branches write one buffer, which is evicted after them.
 // CHECK-LABEL: func.func @together
 func.func @together(%c: i1, %x: !t, %y: !t) {
   // CHECK:      %a = memref.alloc() : [[SRAM:memref<64x64xf32, "sram">]]
@@ -44,8 +44,8 @@ func.func @together(%c: i1, %x: !t, %y: !t) {
   func.return
 }
 
-// Two slots, which the loop would rotate, have no room. The product can't be computed over
-// what it reads: it is copied there.
+// There is no room for the two slots that the loop would rotate. The product can't be
+// computed in place over its operand, so its result is copied there.
 // CHECK-LABEL: func.func @apart
 func.func @apart(%x: !t, %y: !t) {
   %c0 = arith.constant 0 : index

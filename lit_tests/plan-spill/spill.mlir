@@ -5,7 +5,7 @@
 
 // ALONE: error: the arena in sram takes 65536 bytes, expected at most 49152
 
-// Not to rom, to which copies are faster: it is smaller.
+// Buffers do not move to rom, although copies to it are faster: it is smaller.
 // REMARK:      :[[#]]:8: remark: 16384 bytes of %a are in psram between linalg.add ({{.*}}:[[#]]:3) and linalg.add ({{.*}}:[[#]]:3)
 // REMARK-NEXT: :[[#]]:8: remark: 16384 bytes of %p are in psram between linalg.exp ({{.*}}:[[#]]:3) and linalg.matmul ({{.*}}:[[#]]:3)
 // REMARK-NEXT: :[[#]]:8: remark: 16384 bytes of %s are in psram between scf.for ({{.*}}:[[#]]:3) and linalg.exp ({{.*}}:[[#]]:3)
@@ -21,7 +21,7 @@ func.func @copied(%x: !t, %y: !t) {
   %a = memref.alloc() : !t
   linalg.exp ins(%x : !t) outs(%a : !t)
   %b = memref.alloc() : !t
-  // While %b, %c and %d are live, %a is in psram.
+  // %a is in psram while %b, %c and %d are live.
   // CHECK:      linalg.add ins(%a, %x
   // CHECK-NEXT: "memref.copy"(%a, [[AWAY:%a_[0-9]+]]) : ([[SRAM]], memref<64x64xf32, "psram">) -> ()
   // CHECK-NEXT: memref.dealloc %a : [[SRAM]]
@@ -46,7 +46,7 @@ func.func @copied(%x: !t, %y: !t) {
   func.return
 }
 
-// The product may read what is in psram, and nothing comes back.
+// The product may read operands in psram, so nothing is copied back.
 // CHECK-LABEL: func.func @read_there
 func.func @read_there(%x: !t, %y: !t) {
   %p = memref.alloc() : !t
@@ -66,7 +66,7 @@ func.func @read_there(%x: !t, %y: !t) {
   func.return
 }
 
-// What a loop writes leaves after it, and a view is made again where it is needed.
+// A value written by a loop is evicted after it; its view is recreated where needed.
 // CHECK-LABEL: func.func @in_a_loop
 func.func @in_a_loop(%x: !t, %y: !t) {
   %c0 = arith.constant 0 : index
@@ -94,7 +94,7 @@ func.func @in_a_loop(%x: !t, %y: !t) {
   func.return
 }
 
-// What the loop only reads is stored once, and comes back in each iteration.
+// A value that the loop only reads is evicted once, and prefetched in each iteration.
 // CHECK-LABEL: func.func @weights
 func.func @weights(%x: !t, %y: !t) {
   %c0 = arith.constant 0 : index

@@ -13,7 +13,7 @@ func.func @f(%a: memref<4xf32, "cpu:0">, %r: memref<2xf32, strided<[2]>, "cpu:0"
   func.return
 }
 
-// Transfers become copies where they start: of the memrefs, or of as many elements.
+// Transfers become copies at their start: of whole memrefs, or of as many elements.
 // DMA-LABEL: func.func @transfers
 // DMA-NOT:   alloca
 // DMA:       "memref.copy"(%a, %far) : (memref<4x2xf32>, memref<4x2xf32>) -> ()
@@ -44,7 +44,7 @@ func.func @transfers(%a: memref<4x2xf32, "sram">, %far: memref<4x2xf32, "psram">
   func.return
 }
 
-// The tensors in a fusion have no device either.
+// Tensors in a fusion lose their device, too.
 // DMA-LABEL: func.func @fusion
 // DMA-NOT:   "sram"
 func.func @fusion(%x: memref<4xf32, "sram">, %y: memref<4xf32, "sram">) {

@@ -18,7 +18,7 @@ func.func @f(%a: memref<4x4xf32, "cpu:0">) {
   func.return
 }
 
-// %x and %z share their bytes: %x is over when %z begins.
+// %x and %z share bytes: the live range of %x ends before that of %z starts.
 // CHECK:      ir.mlir: cpu:0: 128 B, lower bound 128 B, 3 buffers
 // CHECK-NEXT: 128 B arena + 64 B input = 192 B
 // CHECK-NEXT: 120 B |........bbbbbbbbbbbbbbbb........|
@@ -30,7 +30,7 @@ func.func @f(%a: memref<4x4xf32, "cpu:0">) {
 // CHECK-NEXT:   b  %y  64 B, 4x4xf32, steps [7, 9), memref.copy, {{.*}}ir.mlir:14:3
 // CHECK-NOT:  {{.}}
 
-// The page knows the lines of a buffer: its definition, then its accesses.
+// The page has the lines of a buffer: first its definition, then its accesses.
 // HTML: <script id="data" type="application/json">
 // HTML-SAME: ["%y",64,64,[[7,9]],"4x4xf32","temporary","memref.copy","{{[^"]*}}ir.mlir:14:3",[7,10,11],[{{[0-9,]+}}],
 // HTML-SAME: "in use","is not in place: %x is read by memref.copy while it writes"]

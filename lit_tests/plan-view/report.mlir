@@ -1,7 +1,7 @@
 // RUN: plan-opt %s -p plan-pipeline --report %t.json -o /dev/null
 // RUN: plan-view %t.json | filecheck %s
 
-// A report knows the places in the program that was planned.
+// A report has source locations in the planned program.
 // CHECK: cpu:0: 128 B, lower bound 128 B, 2 buffers
 // CHECK:   a  %1  64 B, 4x4xf32, steps [3, 8), tgraph.dot_general, {{.*}}report.mlir:9:8
 // CHECK:   b  %2  64 B, 4x4xf32, steps [6, 8), tgraph.dot_general, {{.*}}report.mlir:10:8

@@ -1,6 +1,6 @@
 // RUN: plan-view %s --ascii | filecheck %s
 
-// Symbolic sizes count as in the report, and the title says what.
+// Symbolic sizes have the values of the report, and the title names them.
 // CHECK:      symbolic.mlir, plan-pipeline, n = 64: cpu:0: {{.*}} B, lower bound
 func.func @main(%x: tensor<?xf32, #tgraph.dims<n>>) -> tensor<f32> {
   %0 = tgraph.exponential %x : tensor<?xf32, #tgraph.dims<n>>

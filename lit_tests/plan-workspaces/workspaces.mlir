@@ -1,8 +1,8 @@
 // RUN: plan-opt %s -p 'plan-workspaces{kernels=numpy}' --split-input-file | filecheck %s
 // RUN: plan-opt %s -p 'plan-workspaces{kernels=numpy},plan-memory' --split-input-file | filecheck %s --check-prefix=PLAN
 
-// BLAS takes matrices: both operands are copied, side by side. Its only step is the
-// product's; negate needs nothing.
+// BLAS takes matrices, so both operands are copied side by side. The copies are live in
+// the product's step only; negate needs no workspace.
 // CHECK-LABEL: func.func @product
 // CHECK:      tgraph.negate %x outs(%0) : memref<8x4x6xf64, "cpu:0">
 // CHECK-NEXT: %workspace = memref.alloc() : memref<[[SIZE:\d+]]xi8, "cpu:0">
@@ -10,7 +10,7 @@
 // CHECK-NEXT: memref.dealloc %workspace : memref<[[SIZE]]xi8, "cpu:0">
 // CHECK-NEXT: memref.dealloc %0
 
-// Planned, it is a buffer as any other, next to what the product reads.
+// plan-memory plans the workspace like a buffer, disjoint from the product's operands.
 // PLAN-LABEL: func.func @product
 // PLAN:      %0 = memref.view %arena[%c[[SIZE:\d+]]][] : {{.*}} to memref<8x4x6xf64, "cpu:0">
 // PLAN:      %workspace = memref.view %arena[%c0][] : {{.*}} to memref<[[SIZE]]xi8, "cpu:0">
@@ -26,7 +26,7 @@ func.func @product(%x: memref<8x4x6xf64, "cpu:0">, %w: memref<6x8x5xf64, "cpu:0"
 
 // -----
 
-// Matrices that lie as BLAS wants them need nothing.
+// Matrices in a layout that BLAS accepts need no workspace.
 // CHECK-LABEL: func.func @as_it_is
 // CHECK-NOT:   workspace
 // PLAN-LABEL:  func.func @as_it_is
@@ -37,14 +37,14 @@ func.func @as_it_is(%x: memref<4x8xf64>, %w: memref<8x5xf64>, %y: memref<4x5xf64
 
 // -----
 
-// In a loop the workspace belongs to the iteration.
+// In a loop, a workspace is live within the iteration.
 // CHECK-LABEL: func.func @loop
 // CHECK:       } do {
 // CHECK-NEXT:    %workspace = memref.alloc()
 // CHECK-NEXT:    tgraph.dot_general {{.*}} workspace(%workspace
 // CHECK-NEXT:    memref.dealloc %workspace
 
-// The second product has it where the first had its own: neither is live twice.
+// The second product's workspace reuses the bytes of the first: both are short-lived.
 // PLAN-LABEL:  func.func @loop
 // PLAN:         %workspace = memref.view %arena[%c0][]
 // PLAN-NEXT:    tgraph.dot_general
@@ -64,7 +64,7 @@ func.func @loop(%x: memref<8x4x6xf64>, %w: memref<6x8x5xf64>, %y: memref<4x5xf64
 
 // -----
 
-// Whoever has given a workspace knows better; what has arenas is planned.
+// A given workspace is kept; functions with arenas are already planned.
 // CHECK-LABEL: func.func @given
 // CHECK-NOT:   memref.alloc
 // CHECK:       tgraph.dot_general %x, %w outs(%y) workspace(%s : memref<64xi8>)

@@ -1,7 +1,7 @@
 // RUN: plan-opt %s -p 'plan-memory{hints="n=128"},specialize-sizes{sizes="n=3"}' | filecheck %s
 
-// The plan with offsets in terms of n becomes a static one: 3 * 256 bytes of %a, then
-// one alignment's worth for 3 * 4 bytes of %b, then %c. No arithmetic is left.
+// A plan with offsets that depend on n becomes static: 3 * 256 bytes for %a, then one
+// unit of alignment for the 3 * 4 bytes of %b, then %c. No arithmetic is left.
 // CHECK:      func.func @main(%x: memref<3x64xf32>, %r: memref<3x64xf32> {tgraph.result = 0 : i32}) {
 // CHECK-NOT:  memref.dim
 // CHECK:      memref.alloc() {alignment = 64 : i64} : memref<836xi8>

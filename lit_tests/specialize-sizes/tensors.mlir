@@ -1,6 +1,6 @@
 // RUN: plan-opt %s -p 'specialize-sizes{sizes="n=4,m=3"}' | filecheck %s
 
-// At level 1 names are in types, in sizes as elements, and in arrays of sizes.
+// At level 1, names of sizes occur in types, as scalars, and in arrays of sizes.
 // CHECK:      func.func @main(%x: tensor<4x7xf32>, %v: !tgraph.variable<tensor<12xf32, "cpu:0">>) -> (tensor<4xf32>, tensor<i32>) {
 // CHECK-NEXT:   %0 = tgraph.slice %x {start_indices = array<i64: 0, 6>, limit_indices = array<i64: 4, 7>, strides = array<i64: 1, 1>} : (tensor<4x7xf32>) -> tensor<4x1xf32>
 // CHECK-NEXT:   %1 = tgraph.reshape %0 : (tensor<4x1xf32>) -> tensor<4xf32>

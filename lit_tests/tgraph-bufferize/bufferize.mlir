@@ -1,7 +1,7 @@
 // RUN: plan-opt %s -p tgraph-bufferize --split-input-file 2>/dev/null | filecheck %s
 
-// A result is computed into its argument; what is in between is allocated and freed
-// after its last use; an operand that dies gives its buffer to the result.
+// A result is computed into its argument; temporaries are allocated and freed after
+// their last use; a result overwrites an operand that is dead after it.
 // CHECK-LABEL: func.func @chain(
 // CHECK-SAME:    %a: memref<4x4xf32, "cpu:0">, %[[R:[0-9]+]]: memref<4x4xf32, "cpu:0"> {tgraph.result = 0 : i32}) {
 // CHECK-NEXT:    %x = memref.alloc() : memref<4x4xf32, "cpu:0">
@@ -19,7 +19,7 @@ func.func @chain(%a: tensor<4x4xf32, "cpu:0">) -> tensor<4x4xf32, "cpu:0"> {
 
 // -----
 
-// An operand that is read once more keeps its buffer.
+// An operand with a later reader keeps its buffer.
 // CHECK-LABEL: func.func @read_again
 // CHECK:         tgraph.exponential %a outs(%x)
 // CHECK-NEXT:    %y = memref.alloc()
@@ -36,7 +36,7 @@ func.func @read_again(%a: tensor<4xf32, "cpu:0">) -> tensor<4xf32, "cpu:0"> {
 
 // -----
 
-// Views cost nothing: no allocation at all.
+// Views allocate nothing.
 // CHECK-LABEL: func.func @views
 // CHECK-NEXT:    %s = memref.reinterpret_cast %a to offset: [9], sizes: [3, 2], strides: [8, 2] : memref<4x8xf32, "cpu:0"> to memref<3x2xf32, strided<[8, 2], offset: 9>, "cpu:0">
 // CHECK-NEXT:    tgraph.negate %s outs(%{{.*}})
@@ -65,7 +65,7 @@ func.func @broadcast(%a: tensor<8xf32, "cpu:0">) -> tensor<8xf32, "cpu:0"> {
 
 // -----
 
-// No strides can say the reshape of a transpose: it is stored once.
+// No strides can express the reshape of a transpose, so it is stored once.
 // CHECK-LABEL: func.func @reshaped_transpose
 // CHECK-NEXT:    %f = memref.alloc() : memref<32xf32, "cpu:0">
 // CHECK-NEXT:    %t = memref.reinterpret_cast %a
@@ -81,7 +81,7 @@ func.func @reshaped_transpose(%a: tensor<4x8xf32, "cpu:0">) -> tensor<32xf32, "c
 
 // -----
 
-// A reshape that is no view is stored in the result, if it is returned.
+// A returned reshape that is not a view is stored in the result.
 // CHECK-LABEL: func.func @returned_transpose
 // CHECK-SAME:    %[[R:[0-9]+]]: memref<32xf32, "cpu:0"> {tgraph.result = 0 : i32})
 // CHECK-NEXT:    %t = memref.reinterpret_cast %a
@@ -96,8 +96,8 @@ func.func @returned_transpose(%a: tensor<4x8xf32, "cpu:0">) -> tensor<32xf32, "c
 
 // -----
 
-// A returned view of a computed value is copied where it is made, and read in the result:
-// the value's memory ends there.
+// A returned view of a computed value is copied to the result at its definition, and
+// later reads use the result: the live range of the value ends there.
 // CHECK-LABEL: func.func @returned_view
 // CHECK-SAME:    %[[S:[0-9]+]]: memref<4x2xf32, "cpu:0"> {tgraph.result = 0 : i32}
 // CHECK-SAME:    %[[T:[0-9]+]]: memref<2x4xf32, "cpu:0"> {tgraph.result = 1 : i32}
@@ -120,7 +120,7 @@ func.func @returned_view(%a: tensor<4x8xf32, "cpu:0">) -> (tensor<4x2xf32, "cpu:
 
 // -----
 
-// What is reshaped and returned is computed straight into the result.
+// A reshaped value that is returned is computed directly into the result.
 // CHECK-LABEL: func.func @reshaped_result
 // CHECK-SAME:    %[[R:[0-9]+]]: memref<32xf32, "cpu:0"> {tgraph.result = 0 : i32})
 // CHECK-NEXT:    %[[V:.*]] = memref.reinterpret_cast %[[R]] to offset: [0], sizes: [4, 8], strides: [8, 1]
@@ -134,7 +134,7 @@ func.func @reshaped_result(%a: tensor<4x8xf32, "cpu:0">) -> tensor<32xf32, "cpu:
 
 // -----
 
-// The variable is written in place; result 0 is its contents, the sum is result 1.
+// The variable is updated in place; result 0 is its contents, result 1 the sum.
 // CHECK-LABEL: func.func @update(
 // CHECK-SAME:    %v: memref<4xf32, "cpu:0"> {tgraph.result = 0 : i32, tgraph.variable}
 // CHECK-SAME:    {tgraph.result = 1 : i32})
@@ -150,7 +150,7 @@ func.func @update(%v: !tgraph.variable<tensor<4xf32, "cpu:0">> {tgraph.result = 
 
 // -----
 
-// A swap saves what would be lost, once.
+// A swap saves one of the old contents.
 // CHECK-LABEL: func.func @swap
 // CHECK-NEXT:    %x = memref.alloc()
 // CHECK-NEXT:    "memref.copy"(%a, %x)
@@ -167,7 +167,7 @@ func.func @swap(%a: !tgraph.variable<tensor<4xf32, "cpu:0">>, %b: !tgraph.variab
 
 // -----
 
-// What is saved is saved once, whoever reads it, and as late as it can be.
+// Old contents are saved once for all their readers, as late as possible.
 // CHECK-LABEL: func.func @saved_late
 // CHECK-NEXT:    %n = memref.alloc()
 // CHECK-NEXT:    tgraph.exponential %v outs(%n)
@@ -194,7 +194,7 @@ func.func @saved_late(%v: !tgraph.variable<tensor<4xf32, "cpu:0">>) -> (tensor<4
 
 // -----
 
-// Old contents that are returned are saved where they are returned.
+// Returned old contents are saved directly in the result.
 // CHECK-LABEL: func.func @saved_result(
 // CHECK-SAME:    %[[R:[0-9]+]]: memref<4xf32, "cpu:0"> {tgraph.result = 0 : i32})
 // CHECK-NEXT:    "memref.copy"(%v, %[[R]])
@@ -208,8 +208,8 @@ func.func @saved_result(%v: !tgraph.variable<tensor<4xf32, "cpu:0">>, %g: tensor
 
 // -----
 
-// Attributes stay; a copy is on the stream of what it serves, a dealloc on that of the
-// last reader.
+// Attributes stay; a copy is on the stream of the operation that needs it, a dealloc on
+// the stream of the last reader.
 // CHECK-LABEL: func.func @streams
 // CHECK:         tgraph.exponential %a outs(%x) {my.note = "kept", tgraph.stream = 1 : i32}
 // CHECK-NEXT:    tgraph.reduce %x
@@ -224,7 +224,7 @@ func.func @streams(%v: !tgraph.variable<tensor<4xf32, "cpu:0">>, %a: tensor<4xf3
 
 // -----
 
-// Small constants are globals, one for each distinct value; large ones are filled in.
+// Small constants become globals, one for each distinct value; large ones are fills.
 // CHECK:         "memref.global"() <{sym_name = "constant_0"
 // CHECK-SAME:      initial_value = dense<[1, 2]> : tensor<2xi32>
 // CHECK-NOT:     memref.global
@@ -245,7 +245,7 @@ func.func @constants() -> (tensor<2xi32, "cpu:0">, tensor<f32, "cpu:0">) {
 
 // -----
 
-// A copy between devices is a memref.copy between memory spaces.
+// A copy between devices becomes a memref.copy between memory spaces.
 // CHECK-LABEL: func.func @device_copy
 // CHECK-NEXT:    "memref.copy"(%a, %{{.*}}) : (memref<4xf32, "cpu:0">, memref<4xf32, "gpu:0">) -> ()
 func.func @device_copy(%a: tensor<4xf32, "cpu:0">) -> tensor<4xf32, "gpu:0"> {
@@ -255,7 +255,7 @@ func.func @device_copy(%a: tensor<4xf32, "cpu:0">) -> tensor<4xf32, "gpu:0"> {
 
 // -----
 
-// An argument that is returned, and a value that is returned twice, are copied.
+// A returned argument is copied, and so is a value that is returned twice.
 // CHECK-LABEL: func.func @copies
 // CHECK:         tgraph.negate %a outs(%[[X:.*]])
 // CHECK-NEXT:    "memref.copy"(%a, %{{.*}})

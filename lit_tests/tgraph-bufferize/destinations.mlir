@@ -1,7 +1,7 @@
 // RUN: plan-opt %s -p tgraph-bufferize | filecheck %s
 
-// Operations of other dialects in destination style: a result that starts from a value
-// is computed in its place, straight into the function's result; scalars stay.
+// Destination-style operations of other dialects: a result is computed in place over
+// its destination, directly into the function's result; scalars stay.
 // CHECK-LABEL: func.func @accumulate
 // CHECK-SAME:      (%a: memref<8x8xf32>, %n: f32, %0: memref<8x8xf32> {tgraph.result = 0 : i32}) -> f32 {
 // CHECK-NEXT:    %two = arith.addf %n, %n : f32
@@ -16,8 +16,8 @@ func.func @accumulate(%a: tensor<8x8xf32>, %n: f32) -> (tensor<8x8xf32>, f32) {
   func.return %r, %two : tensor<8x8xf32>, f32
 }
 
-// What is still read is copied; what is not, is overwritten element by element. Nothing
-// of %c is read, and nothing of it is copied.
+// A destination with a later reader is copied; a dead one is overwritten elementwise.
+// %c is not read, so it is not copied.
 // CHECK-LABEL: func.func @in_place
 // CHECK-NEXT:    %x = memref.alloc() : memref<8x8xf32>
 // CHECK-NEXT:    linalg.add ins(%a, %b : {{.*}}) outs(%x : memref<8x8xf32>)
@@ -35,7 +35,7 @@ func.func @in_place(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>, %c: tensor<8x8xf32
   func.return %r : tensor<8x8xf32>
 }
 
-// An empty tensor that is read is memory with no contents.
+// An empty tensor that is read becomes memory with undefined contents.
 // CHECK-LABEL: func.func @empty
 // CHECK-NEXT:    %e = memref.alloc() : memref<4xf32>
 // CHECK-NEXT:    linalg.exp ins(%e : memref<4xf32>) outs(%0 : memref<4xf32>)
@@ -45,7 +45,7 @@ func.func @empty() -> tensor<4xf32> {
   func.return %r : tensor<4xf32>
 }
 
-// Two results, each in its destination.
+// Two results, each computed in its destination.
 // CHECK-LABEL: func.func @two
 // CHECK:         outs(%0, %1 : memref<4xf32>, memref<4xf32>) {
 func.func @two(%a: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {

@@ -1,7 +1,7 @@
 // RUN: plan-opt %s -p tgraph-bufferize | filecheck %s
 
-// Both operands are computed straight into their parts of the result, which is there
-// from the first one on; nothing is left of the concatenation.
+// Both operands are computed directly into their parts of the result, which is live
+// from the first one on; the concatenation is erased.
 // CHECK-LABEL: func.func @computed
 // CHECK:         [[C:%[a-z0-9_]+]] = memref.alloc() : memref<8x8xf32, "cpu:0">
 // CHECK-NEXT:    [[A:%[a-z0-9_]+]] = memref.reinterpret_cast [[C]] to offset: [0], sizes: [4, 8], strides: [8, 1]
@@ -19,7 +19,7 @@ func.func @computed(%x: tensor<4x8xf32, "cpu:0">) -> tensor<8xf32, "cpu:0"> {
   func.return %r : tensor<8xf32, "cpu:0">
 }
 
-// An argument lies elsewhere, and is copied; the same value twice is computed once.
+// An argument is copied; a value that occurs twice is computed once, and copied.
 // CHECK-LABEL: func.func @copied
 // CHECK:         tgraph.exponential %x outs([[A:%[a-z0-9_]+]])
 // CHECK:         "memref.copy"(%x

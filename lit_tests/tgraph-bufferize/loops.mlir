@@ -1,7 +1,7 @@
 // RUN: plan-opt %s -p 'tgraph-place-devices{default="cpu:0"},tgraph-eliminate-assigns,tgraph-bufferize' --split-input-file | filecheck %s
 
-// The loop runs in the result's memory, from the start: nothing is copied but what it
-// starts from, and each iteration's value is computed over the last one's.
+// The loop runs in the memory of the result: only the initial value is copied, and each
+// iteration overwrites the previous value in place.
 // CHECK-LABEL: @in_place
 // CHECK-SAME:    (%[[X:.*]]: memref<4xf32, "cpu:0">, %[[W:.*]]: memref<4xf32, "cpu:0">, %[[R:.*]]: memref<4xf32, "cpu:0"> {tgraph.result
 // CHECK:         "memref.copy"(%[[X]], %[[R]])
@@ -35,8 +35,8 @@ func.func @in_place(%x: tensor<4xf32>, %w: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
-// A donated argument is what the loop runs in: nobody reads its old contents afterwards.
-// The constant that the other carried value starts from is written where it is carried.
+// The loop runs in a donated argument, whose old contents have no later reader. The
+// constant that the other carried value starts from is written into its buffer.
 // CHECK-LABEL: @donated
 // CHECK-SAME:    (%[[V:.*]]: memref<4xf32, "cpu:0"> {tgraph.variable}, %[[R:.*]]: memref<4xf32, "cpu:0"> {tgraph.result
 // CHECK:         tgraph.constant<0.000000e+00 : f32> outs(%[[R]])
@@ -69,7 +69,7 @@ func.func @donated(%v: !tgraph.variable<tensor<4xf32>>) -> tensor<4xf32> {
 
 // -----
 
-// Both branches compute into the same buffer.
+// Both branches write the same buffer.
 // CHECK-LABEL: @branch
 // CHECK-SAME:    %[[X:[a-z]+]]: memref<4xf32, "cpu:0">, %[[R:[0-9]+]]: memref<4xf32, "cpu:0"> {tgraph.result
 // CHECK-NEXT:    %[[P:.*]] = memref.load %{{.*}}[] : memref<i1, "cpu:0">
@@ -92,8 +92,8 @@ func.func @branch(%p: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
-// One branch passes on %a, which the other does not read and nobody reads later: the result
-// lies there.
+// One branch yields %a, which the other does not read and which is dead afterwards: the
+// result is in its memory.
 // CHECK-LABEL: @branch_hands_on
 // CHECK-SAME:    %[[X:[a-z]+]]: memref<4xf32, "cpu:0">
 // CHECK-NEXT:    %[[A:.*]] = memref.alloc()
@@ -121,8 +121,8 @@ func.func @branch_hands_on(%p: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
-// The other branch may read %a, until it computes the result in its place: the last
-// operation works element by element.
+// The other branch may read %a until it overwrites it with the result, as its last
+// operation is elementwise.
 // CHECK-LABEL: @branch_reads_before
 // CHECK:         tgraph.sine %{{.*}} outs(%[[A:.*]])
 // CHECK:         scf.if
@@ -150,7 +150,7 @@ func.func @branch_reads_before(%p: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf3
 
 // -----
 
-// An operation that reads a view of %a may not: other elements than it writes.
+// It may not if it reads a view of %a, whose elements differ from those it writes.
 // CHECK-LABEL: @branch_reads_a_view
 // CHECK:         tgraph.sine %{{.*}} outs(%[[A:.*]])
 // CHECK:         scf.if
@@ -174,8 +174,8 @@ func.func @branch_reads_a_view(%p: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf3
 
 // -----
 
-// Two results never share what both branches could pass on, nor is overwritten what the
-// other branch reads.
+// Two results never share a buffer that both branches could yield, and no branch
+// overwrites a value that it yields as another result.
 // CHECK-LABEL: @branch_hands_on_twice
 // CHECK:         %[[A:.*]] = memref.alloc()
 // CHECK:         scf.if
@@ -202,8 +202,8 @@ func.func @branch_hands_on_twice(%p: tensor<i1>, %x: tensor<4xf32>) -> (tensor<4
 
 // -----
 
-// Both branches compute into the variable; its old contents, which one of them reads, are
-// saved before.
+// Both branches compute into the variable; its old contents, which one of them reads,
+// are saved before.
 // CHECK-LABEL: @branch_into_variable
 // CHECK-SAME:    %[[X:[a-z]+]]: memref<4xf32, "cpu:0">, %[[V:[a-z]+]]: memref<4xf32, "cpu:0"> {tgraph.variable}
 // CHECK-NEXT:    %[[OLD:.*]] = memref.alloc()
@@ -230,8 +230,8 @@ func.func @branch_into_variable(%p: tensor<i1>, %x: tensor<4xf32>, %v: !tgraph.v
 
 // -----
 
-// The variable lies in the memory of the result, which has another shape: what is copied
-// to it goes to a view.
+// The variable lies in the memory of the result, which has another shape: copies to it
+// write a view.
 // CHECK-LABEL: @reshaped_result
 // CHECK-SAME:    %[[X:[a-z]+]]: memref<2x4xf32, "cpu:0">, {{.*}}, %[[R:[0-9]+]]: memref<1x2x4xf32, "cpu:0"> {tgraph.result
 // CHECK:         %[[V:.*]] = memref.reinterpret_cast %[[R]] to offset: [0], sizes: [2, 4]

@@ -1,6 +1,6 @@
 // RUN: plan-opt %s -p tgraph-channels-last | filecheck %s
 
-// All that follows a convolution keeps its order, to the reduction at the end.
+// Everything after a convolution keeps channels last, up to the final reduction.
 // CHECK-LABEL: func.func @network
 // CHECK-NEXT:    %[[X:.*]] = tgraph.transpose %x {permutation = array<i64: 0, 2, 3, 1>}
 // CHECK-NEXT:    %{{.*}} = tgraph.convolution %[[X]], %w {dim_labels = "b01f_oi01->b01f"{{.*}} -> tensor<1x8x8x4xf32>
@@ -32,7 +32,7 @@ func.func @network(%x: tensor<1x3x8x8xf32>, %w: tensor<4x3x3x3xf32>, %b: tensor<
   func.return %means : tensor<6xf32>
 }
 
-// Features, rows and columns become one dimension in the order that they had.
+// Features, rows and columns are flattened in their original order.
 // CHECK-LABEL: func.func @flattened
 // CHECK:         %[[Y:.*]] = tgraph.convolution {{.*}}"b01f_oi01->b01f"
 // CHECK-NEXT:    %[[BACK:.*]] = tgraph.transpose %[[Y]] {permutation = array<i64: 0, 3, 1, 2>}

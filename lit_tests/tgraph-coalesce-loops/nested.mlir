@@ -1,6 +1,6 @@
 // RUN: plan-opt %s -p tgraph-coalesce-loops | filecheck %s
 
-// Two blocks of three rows are added up: one loop over six rows.
+// A sum over two blocks of three rows becomes one loop over six rows.
 
 !n = tensor<i32>
 !vn = !tgraph.variable<!n>

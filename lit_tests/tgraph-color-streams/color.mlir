@@ -5,8 +5,8 @@
 !t = tensor<128x128xf32, "cpu:0">
 !v = tensor<128x128xf32, "gpu:0">
 
-// Two branches side by side, the longest first; what joins them goes on in the stream
-// that it waits for. Views do not run, so they have no stream.
+// Two parallel branches, the longest first. The operation that joins them is in the
+// stream that it waits for. Views do not run, so they have no stream.
 // CHECK-LABEL: func.func @branches
 // CHECK-NEXT:    %a1 = tgraph.exponential %a {tgraph.stream = 1 : i32}
 // CHECK-NEXT:    %b1 = tgraph.dot_general %b, %b {{.*}}tgraph.stream = 0 : i32}
@@ -34,7 +34,7 @@ func.func @branches(%a: !t, %b: !t) -> !t {
 !t = tensor<128x128xf32, "cpu:0">
 !v = tensor<128x128xf32, "gpu:0">
 
-// Each device has streams of its own; a copy is on one of its target's.
+// Each device has its own streams; a copy is on a stream of its target device.
 // CHECK-LABEL: func.func @devices
 // CHECK-NEXT:    tgraph.exponential %a {tgraph.stream = 0 : i32} : tensor<128x128xf32, "cpu:0">
 // CHECK-NEXT:    tgraph.device_copy %x {tgraph.stream = 0 : i32}
@@ -50,7 +50,7 @@ func.func @devices(%a: !t) -> !v {
 
 !t = tensor<128x128xf32, "cpu:0">
 
-// The variable is written after its reader, so that is no parallel branch.
+// The write of the variable follows its reader, so it is no parallel branch.
 // CHECK-LABEL: func.func @ordered
 // CHECK:         tgraph.dot_general %w, %g {{.*}}tgraph.stream = 0 : i32}
 // CHECK-NEXT:    tgraph.negate %g outs(%v) {tgraph.stream = 0 : i32}

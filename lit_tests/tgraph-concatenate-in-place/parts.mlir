@@ -5,7 +5,7 @@
 
 // CHECK: remark: concatenations whose operands are computed in place: 1; the peak goes from 8192 to 4096 bytes
 
-// Both operands are computed straight into what a product reads.
+// Both operands are computed directly into the operand of a product.
 // CHECK-LABEL: func.func @encoding
 // CHECK:         tgraph.concatenate {{.*}} {dimension = 0 : i64, tgraph.in_place}
 func.func @encoding(%x: !x, %w: tensor<64x1xf32>) -> tensor<16x1xf32> {
@@ -16,8 +16,8 @@ func.func @encoding(%x: !x, %w: tensor<64x1xf32>) -> tensor<16x1xf32> {
   func.return %3 : tensor<16x1xf32>
 }
 
-// A U-Net keeps the small operand while it computes what is large: with the memory of
-// the concatenation, more would be live then.
+// A U-Net keeps the small operand while it computes a large one. The memory of the
+// whole concatenation would raise the peak there.
 // CHECK-LABEL: func.func @level
 // CHECK:         tgraph.concatenate {{.*}} {dimension = 0 : i64} :
 func.func @level(%x: !x, %u: tensor<64x64xf32>, %v: tensor<64x8xf32>, %w: tensor<64x1xf32>) -> tensor<16x1xf32> {
@@ -32,7 +32,7 @@ func.func @level(%x: !x, %u: tensor<64x64xf32>, %v: tensor<64x8xf32>, %w: tensor
   func.return %7 : tensor<16x1xf32>
 }
 
-// Arguments are copied in any case.
+// Arguments are always copied, so nothing is computed in place.
 // CHECK-LABEL: func.func @arguments
 // CHECK:         tgraph.concatenate {{.*}} {dimension = 0 : i64} :
 func.func @arguments(%x: !x, %y: !x, %w: tensor<64x1xf32>) -> tensor<16x1xf32> {

@@ -4,8 +4,8 @@
 
 // CHECK: remark: concatenations whose operands are computed in place: 1; the peak goes from 4096 to 0 bytes
 
-// What is stacked is computed through the reshape, or the broadcast that only reshapes:
-// elements of the result that lie apart.
+// Stacked values are computed through the reshape, or the broadcast that only reshapes:
+// into strided elements of the result.
 // CHECK-LABEL: func.func @stack
 // CHECK-NOT:     memref.alloc
 // CHECK:         %[[SINES:.*]] = memref.reinterpret_cast %{{.*}} to offset: [0], sizes: [8, 64], strides: [128, 2]

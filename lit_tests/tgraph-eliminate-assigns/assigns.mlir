@@ -1,7 +1,7 @@
 // RUN: plan-opt %s -p tgraph-eliminate-assigns 2>/dev/null | filecheck %s
 // RUN: plan-opt %s -p tgraph-eliminate-assigns 2>&1 >/dev/null | filecheck %s --check-prefix=REMARK
 
-// The update reads the old contents element by element: it may overwrite them.
+// The update reads the old contents elementwise, so it may overwrite them.
 // CHECK-LABEL: func.func @update
 // CHECK:         %n = tgraph.subtract %w, %g outs(%v) : tensor<4xf32>
 // CHECK-NEXT:    func.return %n
@@ -13,7 +13,7 @@ func.func @update(%v: !tgraph.variable<tensor<4xf32>>, %g: tensor<4xf32>) -> ten
   func.return %n : tensor<4xf32>
 }
 
-// The old contents are read after the new ones are there.
+// The old contents are read after the new contents are computed.
 // CHECK-LABEL: func.func @read_later
 // CHECK:         %n = tgraph.subtract %w, %g : tensor<4xf32>
 // CHECK:         tgraph.assign %v, %n
@@ -26,7 +26,7 @@ func.func @read_later(%v: !tgraph.variable<tensor<4xf32>>, %g: tensor<4xf32>) ->
   func.return %o : tensor<4xf32>
 }
 
-// The old contents are read in another order while the new are written.
+// The old contents are read in another order than the new contents are written.
 // CHECK-LABEL: func.func @through_a_view
 // CHECK:         tgraph.assign %v, %n
 // REMARK: remark: assign stays a copy: tgraph.add needs the old contents while it writes the new ones
@@ -38,7 +38,7 @@ func.func @through_a_view(%v: !tgraph.variable<tensor<4xf32>>) {
   func.return
 }
 
-// A product reads all of its operand for each element of the result.
+// A product reads a whole row or column of its operand for each element.
 // CHECK-LABEL: func.func @product
 // CHECK:         tgraph.assign %v, %n
 // REMARK: remark: assign stays a copy: tgraph.dot_general needs the old contents while it writes the new ones
@@ -49,7 +49,7 @@ func.func @product(%v: !tgraph.variable<tensor<4x4xf32>>, %a: tensor<4x4xf32>) {
   func.return
 }
 
-// A variable that is not read, or no longer, takes any result.
+// A variable without a later reader of its old contents can hold any result.
 // CHECK-LABEL: func.func @overwrite
 // CHECK:         tgraph.dot_general %a, %a outs(%v)
 // CHECK-NEXT:    func.return
@@ -59,7 +59,7 @@ func.func @overwrite(%v: !tgraph.variable<tensor<4x4xf32>>, %a: tensor<4x4xf32>)
   func.return
 }
 
-// A cycle: whichever is assigned first, the other's old contents have to be saved.
+// A swap is a cycle: one of the old contents must be saved.
 // CHECK-LABEL: func.func @swap
 // CHECK:         tgraph.assign %a, %y
 // CHECK-NEXT:    tgraph.assign %b, %x
@@ -72,7 +72,7 @@ func.func @swap(%a: !tgraph.variable<tensor<4xf32>>, %b: !tgraph.variable<tensor
   func.return
 }
 
-// Its own contents: nothing to do.
+// A variable is assigned its own contents: nothing to do.
 // CHECK-LABEL: func.func @unchanged
 // CHECK-NEXT:    func.return
 // REMARK: remark: assign is dropped: the variable already holds the value
@@ -82,7 +82,7 @@ func.func @unchanged(%v: !tgraph.variable<tensor<4xf32>>) {
   func.return
 }
 
-// One value for two variables is computed into the first.
+// One value for two variables is computed into the first variable.
 // CHECK-LABEL: func.func @two_variables
 // CHECK-NEXT:    %n = tgraph.negate %g outs(%a)
 // CHECK-NEXT:    tgraph.assign %b, %n
@@ -94,7 +94,7 @@ func.func @two_variables(%a: !tgraph.variable<tensor<4xf32>>, %b: !tgraph.variab
   func.return
 }
 
-// The variable is read between computing and assigning: still the old contents.
+// A read between the computation and the assign returns the old contents.
 // CHECK-LABEL: func.func @read_between
 // CHECK:         tgraph.assign %v, %n
 // REMARK: remark: assign stays a copy: func.return reads the old contents later
@@ -105,7 +105,7 @@ func.func @read_between(%v: !tgraph.variable<tensor<4xf32>>, %g: tensor<4xf32>) 
   func.return %w : tensor<4xf32>
 }
 
-// The copy comes after the last reader of the old contents: nothing has to be saved.
+// The copy moves after the last reader of the old contents, so nothing is saved.
 // CHECK-LABEL: func.func @moved
 // CHECK:         tgraph.exponential %w
 // CHECK-NEXT:    tgraph.assign %v, %n
@@ -119,7 +119,7 @@ func.func @moved(%v: !tgraph.variable<tensor<4xf32>>, %g: tensor<4xf32>) -> tens
   func.return %e : tensor<4xf32>
 }
 
-// But not after a read of the new contents.
+// The copy does not move past a read of the new contents.
 // CHECK-LABEL: func.func @not_moved
 // CHECK:         tgraph.assign %v, %n
 // CHECK-NEXT:    %x = tgraph.read %v
@@ -133,7 +133,7 @@ func.func @not_moved(%v: !tgraph.variable<tensor<4xf32>>, %g: tensor<4xf32>) -> 
   func.return %e : tensor<4xf32>
 }
 
-// A shift register in the wrong order is put right.
+// A shift register with assigns in the wrong order is reordered.
 // CHECK-LABEL: func.func @shift
 // CHECK:         tgraph.assign %c, %y
 // CHECK-NEXT:    tgraph.assign %b, %x
@@ -147,7 +147,7 @@ func.func @shift(%a: !tgraph.variable<tensor<4xf32>>, %b: !tgraph.variable<tenso
   func.return
 }
 
-// Only the last of several assigns counts, unless somebody reads what is between.
+// Only the last of several assigns counts, unless the contents in between are read.
 // CHECK-LABEL: func.func @several
 // CHECK-NEXT:    tgraph.negate %g outs(%v)
 // CHECK-NEXT:    %x = tgraph.read %v
@@ -164,7 +164,7 @@ func.func @several(%v: !tgraph.variable<tensor<4xf32>>, %g: tensor<4xf32>) {
   func.return
 }
 
-// A single number is filled in, where the assign is.
+// A splat is filled in at the assign.
 // CHECK-LABEL: func.func @reset
 // CHECK:         tgraph.multiply %w, %w
 // CHECK-NEXT:    tgraph.constant<0.000000e+00 : f32> outs(%v)
@@ -178,7 +178,7 @@ func.func @reset(%v: !tgraph.variable<tensor<4xf32>>) -> tensor<4xf32> {
   func.return %s : tensor<4xf32>
 }
 
-// A read that nobody needs keeps no assign from moving after the old contents' reader.
+// An unused read does not keep an assign from moving after the old contents' reader.
 // CHECK-LABEL: func.func @unused
 // CHECK-NEXT:    %old = tgraph.read %v
 // CHECK-NEXT:    %m = tgraph.minimum %x, %old
@@ -193,7 +193,7 @@ func.func @unused(%x: tensor<4xf32>, %v: !tgraph.variable<tensor<4xf32>>) -> ten
   func.return %m : tensor<4xf32>
 }
 
-// Nor does what only a needless assign has read.
+// Nor does a read whose only user is a redundant assign.
 // CHECK-LABEL: func.func @needless
 // CHECK-NEXT:    %old = tgraph.read %v
 // CHECK-NEXT:    %m = tgraph.minimum %x, %old
@@ -209,7 +209,7 @@ func.func @needless(%x: tensor<4xf32>, %v: !tgraph.variable<tensor<4xf32>>) -> t
   func.return %m : tensor<4xf32>
 }
 
-// What an update starts from goes into the variable, too: a chain of updates runs there.
+// The destination of an update is in the variable, too: chains of updates run there.
 // CHECK-LABEL: func.func @chain
 // CHECK:         %u = tgraph.dynamic_update_slice %w, %a, %i outs(%v)
 // CHECK-NEXT:    %n = tgraph.dynamic_update_slice %u, %a, %j outs(%v)
@@ -222,7 +222,7 @@ func.func @chain(%v: !tgraph.variable<tensor<4xf32>>, %a: tensor<2xf32>, %i: ten
   func.return
 }
 
-// Unless somebody else reads it after the update.
+// But not if another operation reads it after the update.
 // CHECK-LABEL: func.func @middle_is_read
 // CHECK:         %u = tgraph.dynamic_update_slice %w, %a, %i :
 // CHECK-NEXT:    %n = tgraph.dynamic_update_slice %u, %a, %j outs(%v)

@@ -3,12 +3,12 @@
 // RUN: plan-opt %s -p 'plan-pipeline{budget=32KiB reuse-outputs=false offload="cpu:1"}' 2>&1 | filecheck %s --check-prefix=MOVED
 // RUN: not plan-opt %s -p 'plan-pipeline{budget=20kB reuse-outputs=false offload="cpu:1"}' 2>&1 | filecheck %s --check-prefix=ERROR
 
-// What the default sequence does is enough, and nothing is said of it.
+// The default sequence meets the budget, so there is no remark.
 // ENOUGH-NOT: budget
 
-// %a cannot be computed again once its variable is overwritten, and 61 is prime: without
-// another device, only single rows meet the budget. With another device, nothing has to be
-// computed again, or take long.
+// %a can't be recomputed after its variable is overwritten, and 61 is prime: without
+// another device, only single rows meet the budget. With another device, nothing is
+// recomputed or slow.
 // AGAIN: remark: loops over tiles of 8192 bytes meets the budget of 32768 bytes with 30340 (+{{.*}}% estimated time); also tried: larger groups 44708, fusion and order 44708, tiles 44708, cheap recomputation 44708, {{.*}}, recomputation 44708
 
 // MOVED: remark: copies to cpu:1 meets the budget of 32768 bytes with 29796 (+{{.*}}% estimated time); also tried: {{.*}}, recomputation 44708

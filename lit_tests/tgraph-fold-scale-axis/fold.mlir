@@ -4,7 +4,7 @@
 !y = tensor<4x16xf32>
 !w = tensor<8x16xf32>
 
-// The scale passes the bias, which it scales too, on its way to the weight.
+// The scale moves past the bias, which it scales too, into the weight.
 // CHECK-LABEL: func.func @result
 // CHECK-NEXT:    %[[S:.*]] = tgraph.broadcast_in_dim %s {broadcast_dimensions = array<i64: 1>} : (tensor<16xf32>) -> tensor<8x16xf32>
 // CHECK-NEXT:    %[[W:.*]] = tgraph.multiply %w, %[[S]] : tensor<8x16xf32>
@@ -22,7 +22,7 @@ func.func @result(%x: !x, %w: !w {tgraph.parameter}, %b: tensor<16xf32> {tgraph.
   func.return %4 : !y
 }
 
-// A scale along the input features goes into the other side of the weight.
+// A scale along the input features is folded into the other dimension of the weight.
 // CHECK-LABEL: func.func @operand
 // CHECK-NEXT:    %[[S:.*]] = tgraph.broadcast_in_dim %s {broadcast_dimensions = array<i64: 0>} : (tensor<8xf32>) -> tensor<8x16xf32>
 // CHECK-NEXT:    %[[W:.*]] = tgraph.divide %w, %[[S]] : tensor<8x16xf32>
@@ -35,8 +35,8 @@ func.func @operand(%x: !x, %w: !w {tgraph.parameter}, %s: tensor<8xf32> {tgraph.
   func.return %2 : !y
 }
 
-// Along the batch there is nothing in the weight to scale; and a weight that is no
-// parameter would have to be scaled in every run.
+// A scale along the batch can't be folded into a weight; a weight that is no parameter
+// would have to be scaled in every run.
 // CHECK-LABEL: func.func @stay
 // CHECK-NEXT:    tgraph.dot_general
 // CHECK-NEXT:    tgraph.broadcast_in_dim
@@ -55,7 +55,7 @@ func.func @stay(%x: !x, %w: !w {tgraph.parameter}, %s: tensor<4xf32> {tgraph.par
   func.return %2, %5 : !y, !y
 }
 
-// A reader that is dead does not keep the product.
+// A dead reader of the product does not prevent folding.
 // CHECK-LABEL: func.func @dead
 // CHECK:         tgraph.multiply %w
 // CHECK-NEXT:    %[[Y:.*]] = tgraph.dot_general

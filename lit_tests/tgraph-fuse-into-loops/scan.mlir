@@ -7,9 +7,9 @@
 !s = tensor<6x4x8xf32>
 !vs = !tgraph.variable<!s>
 
-// Six states are stacked, the last first, and nobody reads more of them than a row at a
-// time: each iteration puts a row of %y, and adds to %total. The last state is no row of
-// what the loop stacks; what depends on it stays behind the loop.
+// Six states are stacked, the last first, and every reader needs one row at a time:
+// each iteration writes a row of %y and accumulates %total. The last state is not a row
+// of the stack; operations that depend on it stay after the loop.
 // CHECK:       remark: 3 operations that read what the loop stacks are moved into it
 // CHECK-LABEL: func.func @main
 // CHECK-NOT:     tensor<6x4x8xf32>

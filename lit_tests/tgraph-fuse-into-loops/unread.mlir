@@ -8,8 +8,8 @@
 !s = tensor<3x4xf32>
 !vs = !tgraph.variable<!s>
 
-// Nobody reads what the third loop carries. So it needs no stack of the second loop,
-// which then needs none of the first.
+// The value that the third loop carries is unused, so that loop does not need the stack
+// of the second one, which then does not need the stack of the first.
 // CHECK-LABEL: func.func @chain
 // CHECK-NOT:     tensor<3x4xf32>
 // CHECK:         func.return

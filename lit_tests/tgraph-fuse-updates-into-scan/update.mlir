@@ -1,20 +1,20 @@
 // RUN: plan-opt %s -p tgraph-fuse-updates-into-scan 2>&1 | filecheck %s
 // RUN: plan-opt %s -p plan-pipeline 2>/dev/null | filecheck %s --check-prefix=PLANNED
 
-// Iteration i of the loop makes row 8 - i of a gradient, from that row of the weights. The
-// update of the weights, and of what is averaged for it, needs a row at a time: so it is
-// done in the loop, which carries both variables and stacks no gradient.
+// Iteration i of the loop computes row 8 - i of a gradient from the same row of
+// weights. The updates of the weights and of their moving average need one row at a
+// time, so the loop does them: it carries both variables and stacks no gradient.
 // CHECK:       remark: 1 of 1 values that the loop stacks update variables row by row, which saves 2304 bytes
 // CHECK-LABEL: func.func @momentum
 // CHECK:         %w = tgraph.read %vw
 // CHECK:         %m = tgraph.read %vm
-// The rate follows from a number that is there before the loop.
+// The learning rate is computed from a scalar defined before the loop.
 // CHECK:         %rate = tgraph.negate
 // CHECK-NOT:     tgraph.multiply
 // CHECK:         [[N:%[a-z0-9_]+]], [[M:%[a-z0-9_]+]], [[W:%[a-z0-9_]+]] = tgraph.while %zero, %m, %w, %x, %rate
 // CHECK:         } do {
 // CHECK-NEXT:    ^bb{{[01]}}(%i_1: {{.*}}, [[VM:%[a-z0-9_]+]]: !tgraph.variable<tensor<9x8x8xf32>>, [[VW:%[a-z0-9_]+]]: !tgraph.variable<tensor<9x8x8xf32>>, %xs_1: tensor<8x8xf32>, [[R:%[a-z0-9_]+]]: tensor<f32>):
-// The row of the weights is read where it will be written, so no copy of them is needed.
+// The row of weights is read where it is then written, so the weights are not copied.
 // CHECK:           [[ROWS:%[a-z0-9_]+]] = tgraph.read [[VW]]
 // CHECK-NEXT:      %row = tgraph.dynamic_slice [[ROWS]], %at, %c0, %c0
 // CHECK:           %g = tgraph.dot_general
@@ -35,7 +35,7 @@
 // CHECK-NEXT:    tgraph.assign %vw, [[W]]
 // CHECK-NEXT:    func.return
 
-// All of it is done in the caller's memory: no tensor of nine rows is stored.
+// All updates are in the caller's memory: no tensor of nine rows is stored.
 // PLANNED-NOT:   memref<9x8x8xf32, "cpu:0">{{$}}
 // PLANNED:       scf.while
 // PLANNED:       tgraph.dynamic_update_slice {{.*}} outs(%vm)

@@ -1,7 +1,7 @@
 // RUN: plan-opt %s -p tgraph-fuse | filecheck %s
 
-// A constant of several numbers is not copied in the shape of what it is broadcast to,
-// but broadcast to it.
+// A constant with several numbers keeps its shape and is broadcast in the group,
+// instead of being stored in the larger shape.
 // CHECK-LABEL: func.func @offsets
 // CHECK-NEXT:    %[[C:.*]] = tgraph.constant<dense<[1, 9]> : tensor<2xui8>> : tensor<2xui8>
 // CHECK-NEXT:    tgraph.fusion({{.*}} = %x, %[[B:.*]] = %[[C]])

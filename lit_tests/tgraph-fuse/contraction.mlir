@@ -1,6 +1,6 @@
 // RUN: plan-opt %s -p tgraph-fuse | filecheck %s
 
-// What follows a product element by element is done in its result.
+// Elementwise operations after a product are computed in place in its result.
 // CHECK-LABEL: func.func @dense_relu
 // CHECK-NEXT:    %r = tgraph.fusion(%[[B:.*]] = %b, %[[X:.*]] = %x, %[[W:.*]] = %w)
 // CHECK-NEXT:      tgraph.broadcast_in_dim %[[B]]
@@ -18,7 +18,7 @@ func.func @dense_relu(%x: tensor<4x8xf32>, %w: tensor<8x5xf32>, %b: tensor<5xf32
   func.return %r : tensor<4x5xf32>
 }
 
-// One contraction only, and none of what it reads: the operand %e is stored.
+// A group has one contraction and none of its operands' operations: %e is stored.
 // CHECK-LABEL: func.func @two_products
 // CHECK-NEXT:    %e = tgraph.exponential
 // CHECK-NEXT:    %q = tgraph.dot_general
@@ -33,7 +33,7 @@ func.func @two_products(%x: tensor<4x4xf32>, %w: tensor<4x4xf32>) -> tensor<4x4x
   func.return %s : tensor<4x4xf32>
 }
 
-// The new contents are computed over the old ones, part by part: no gradient is stored.
+// New contents are computed over old ones, block by block: no gradient is stored.
 // CHECK-LABEL: func.func @update
 // CHECK:         %n = tgraph.fusion
 // CHECK-NEXT:      %{{.*}} = tgraph.dot_general

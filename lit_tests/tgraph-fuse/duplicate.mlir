@@ -1,7 +1,7 @@
 // RUN: plan-opt %s -p tgraph-fuse | filecheck %s
 // RUN: plan-opt %s -p 'tgraph-fuse{duplicate=false}' | filecheck %s --check-prefix KEPT
 
-// The centred values are cheaper to compute twice than to keep for the second reader.
+// Computing the centered values twice is cheaper than storing them for both readers.
 func.func @normalized(%x: tensor<64x32xf32>) -> tensor<64x32xf32> {
   %total = tgraph.reduce %x {kind = "add", dimensions = array<i64: 0>} : (tensor<64x32xf32>) -> tensor<32xf32>
   %mean = tgraph.broadcast_in_dim %total {broadcast_dimensions = array<i64: 1>} : (tensor<32xf32>) -> tensor<64x32xf32>
@@ -25,7 +25,7 @@ func.func @normalized(%x: tensor<64x32xf32>) -> tensor<64x32xf32> {
 // KEPT: tgraph.subtract
 // KEPT-NOT: tgraph.subtract
 
-// A mask is computed of indices alone, so each of its readers does that for itself.
+// A mask depends on indices only, so each of its readers computes it.
 func.func @mask(%x: tensor<4x64xf32>, %y: tensor<2x4x64xf32>) -> (tensor<4xf32>, tensor<2x4xf32>) {
   %zero = tgraph.constant<0.0 : f32> : tensor<4x64xf32>
   %row = tgraph.iota {dimension = 0} : tensor<4x64xi32>

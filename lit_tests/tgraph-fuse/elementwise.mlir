@@ -1,6 +1,6 @@
 // RUN: plan-opt %s -p tgraph-fuse | filecheck %s
 
-// Broadcasts and constants are taken in; nothing of the chain is stored.
+// Broadcasts and constants are fused, too; nothing in the chain is stored.
 // CHECK-LABEL: func.func @bias_relu
 // CHECK-NEXT:    %relu = tgraph.fusion(%[[B:.*]] = %b, %[[A:.*]] = %a) : (tensor<8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32> {
 // CHECK-NEXT:      %zero = tgraph.constant<0.000000e+00 : f32> : tensor<4x8xf32>
@@ -18,7 +18,7 @@ func.func @bias_relu(%a: tensor<4x8xf32>, %b: tensor<8xf32>) -> tensor<4x8xf32> 
   func.return %relu : tensor<4x8xf32>
 }
 
-// A value with users in two groups is stored once, and computed once.
+// A value with users in two groups is computed and stored once.
 // CHECK-LABEL: func.func @shared
 // CHECK-NEXT:    %e = tgraph.exponential %a
 // CHECK-NEXT:    tgraph.fusion(%{{.*}} = %e)
@@ -33,7 +33,7 @@ func.func @shared(%a: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>) {
   func.return %x, %y : tensor<4x8xf32>, tensor<4x8xf32>
 }
 
-// A diamond within one group is fused whole.
+// A diamond within one group is fused completely.
 // CHECK-LABEL: func.func @diamond
 // CHECK-NEXT:    tgraph.fusion
 // CHECK-NEXT:      tgraph.negate
@@ -62,7 +62,7 @@ func.func @broadcast_of_two_groups(%a: tensor<4x8xf32>, %b: tensor<8xf32>) -> (t
   func.return %1, %2 : tensor<4x8xf32>, tensor<4x8xf32>
 }
 
-// What stands alone stays as it is.
+// A single operation stays unchanged.
 // CHECK-LABEL: func.func @alone
 // CHECK-NEXT:    %0 = tgraph.negate %a : tensor<4xf32>
 func.func @alone(%a: tensor<4xf32>) -> tensor<4xf32> {
@@ -70,7 +70,7 @@ func.func @alone(%a: tensor<4xf32>) -> tensor<4xf32> {
   func.return %0 : tensor<4xf32>
 }
 
-// A value computed at a smaller shape is not computed again for every element.
+// A value computed at a smaller shape is not recomputed for every element.
 // CHECK-LABEL: func.func @small_operand
 // CHECK-NEXT:    %e = tgraph.exponential %b : tensor<8xf32>
 // CHECK-NEXT:    tgraph.fusion(%{{.*}} = %e, %{{.*}} = %a)
@@ -83,8 +83,8 @@ func.func @small_operand(%a: tensor<64x8xf32>, %b: tensor<8xf32>) -> tensor<64x8
   func.return %1 : tensor<64x8xf32>
 }
 
-// Operations of different streams (devices, groups) are not computed together; a group
-// keeps the attribute of its members.
+// Operations on different streams, devices or groups are not fused; a fusion keeps the
+// attribute of its members.
 // CHECK-LABEL: func.func @streams
 // CHECK-NEXT:    %0 = tgraph.negate %a {tgraph.stream = 0 : i32}
 // CHECK-NEXT:    %{{.*}} = tgraph.fusion(%{{.*}} = %0) {tgraph.stream = 1 : i32}

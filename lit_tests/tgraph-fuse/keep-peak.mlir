@@ -1,8 +1,8 @@
 // RUN: plan-opt %s -p tgraph-fuse | filecheck %s
 // RUN: plan-opt %s -p tgraph-fuse{keep-peak=false} | filecheck %s --check-prefix=ANY
 
-// Fused with the last add, the first would keep %p and %q alive while %big is made,
-// where the program holds the most already. So %s is stored, and only the rest is fused.
+// Fused with the last add, the first add would keep %p and %q live while %big, the
+// peak, is computed. So %s is stored, and only the rest is fused.
 // CHECK-LABEL: func.func @sum_before_the_peak
 // CHECK:         %s = tgraph.add %p, %q
 // CHECK:         %big = tgraph.concatenate

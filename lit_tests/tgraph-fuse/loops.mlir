@@ -1,8 +1,8 @@
 // RUN: plan-opt %s -p tgraph-fuse | filecheck %s
 // RUN: plan-opt %s -p tgraph-fuse -o %t && plan-opt %t -p tgraph-fuse | diff %t -
 
-// While the loop runs, its group needs no memory besides the variable. %p and %q may
-// therefore live across it instead of their sum, and a second run sees the same loop.
+// While the loop runs, its group needs no memory besides the variable. So %p and %q may
+// live across it instead of their sum; a second run of the pass changes nothing.
 // CHECK-LABEL: func.func @sum_before_a_loop
 // CHECK-NOT:     tgraph.add %p, %q
 // CHECK:         tgraph.while

@@ -1,6 +1,6 @@
 // RUN: plan-opt %s -p 'tgraph-fuse{mode=none}' | filecheck %s
 
-// The gradient of a relu: only %y is needed after it was computed.
+// The gradient of a relu: only %y is live after it is computed.
 // CHECK-LABEL: func.func @relu
 // CHECK: tgraph.compare %y, %zero {direction = "GT"}
 func.func @relu(%a: tensor<4xf32>, %g: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
@@ -12,8 +12,8 @@ func.func @relu(%a: tensor<4xf32>, %g: tensor<4xf32>) -> (tensor<4xf32>, tensor<
   func.return %y, %d : tensor<4xf32>, tensor<4xf32>
 }
 
-// Operands in the other order, an equal constant of its own, the opposite question,
-// and minimum.
+// Swapped operands, an equal but separate constant, the inverse comparison, and
+// minimum.
 // CHECK-LABEL: func.func @forms
 // CHECK: tgraph.compare %one_1, %y {direction = "GE"}
 // CHECK: tgraph.compare %z, %b {direction = "GE"}
@@ -29,8 +29,8 @@ func.func @forms(%a: tensor<4xf32>, %b: tensor<4xf32>) -> (tensor<4xf32>, tensor
   func.return %y, %m, %z, %n : tensor<4xf32>, tensor<4xi1>, tensor<4xf32>, tensor<4xi1>
 }
 
-// Not: a comparison with another bound, one that the result does not answer (where
-// they are equal), one that comes first, and where the value is kept anyhow.
+// Unchanged: another bound, a comparison that differs from the result if both are
+// equal, a comparison before the maximum, and a value that is stored anyway.
 // CHECK-LABEL: func.func @kept
 // CHECK: tgraph.compare %x0, %two {direction = "GT"}
 // CHECK: tgraph.compare %x1, %one {direction = "GE"}

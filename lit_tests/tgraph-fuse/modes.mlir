@@ -3,8 +3,8 @@
 // RUN: plan-opt %s -p tgraph-fuse{mode=none} | filecheck %s --check-prefix=NONE
 // RUN: plan-opt %s -p tgraph-fuse{max-depth=2} | filecheck %s --check-prefix=DEPTH
 
-// %a has two readers with one input each, which meet: both modes see the diamond. The
-// reader %t of %e has two inputs, which NNVM's second phase does not look at.
+// %a has two readers with one operand each, which join: both modes find the diamond.
+// The reader %t of %e has two operands, which NNVM's second phase does not consider.
 // RELAY-LABEL: func.func @diamonds
 // RELAY-NEXT:    %t = tgraph.fusion
 // NNVM-LABEL:  func.func @diamonds

@@ -1,7 +1,7 @@
 // RUN: plan-opt %s -p tgraph-fuse | filecheck %s
 
-// The product is stored in 8 bits: its group does not end with the conversion
-// that only the sum reads.
+// The product is stored in 8 bits: its group does not include the conversion to 32
+// bits, which only the sum reads.
 
 // CHECK: tgraph.fusion
 // CHECK:   tgraph.dot_general

@@ -1,6 +1,6 @@
 // RUN: plan-opt %s -p tgraph-fuse | filecheck %s
 
-// Softmax: two reductions over rows, and all that is between, in one group.
+// Softmax: two reductions over rows and all operations in between form one group.
 // CHECK-LABEL: func.func @softmax
 // CHECK-NEXT:    %y = tgraph.fusion(%[[X:.*]] = %x) : tensor<4x8xf32> {
 // CHECK-NEXT:      tgraph.reduce %[[X]] {kind = "maximum"
@@ -23,7 +23,7 @@ func.func @softmax(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
   func.return %y : tensor<4x8xf32>
 }
 
-// Numbers of rows may be computed on too, here at shape 4x1; %g is a leaf.
+// One number per row may be used in operations, here at shape 4x1; %g is an operand.
 // CHECK-LABEL: func.func @rms_norm
 // CHECK-NEXT:    tgraph.fusion(%{{.*}} = %x, %{{.*}} = %g)
 // CHECK-COUNT-8: tgraph
@@ -42,7 +42,7 @@ func.func @rms_norm(%x: tensor<4x8xf32>, %g: tensor<8xf32>) -> tensor<4x8xf32> {
   func.return %y : tensor<4x8xf32>
 }
 
-// Columns are not rows: a sum over the first dimension ends a group.
+// Groups are over rows, not columns: a sum over the first dimension ends a group.
 // CHECK-LABEL: func.func @columns
 // CHECK-NEXT:    %s = tgraph.fusion(%{{.*}} = %x)
 // CHECK-NEXT:      tgraph.exponential
@@ -58,7 +58,7 @@ func.func @columns(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
   func.return %y : tensor<4x8xf32>
 }
 
-// A row of 2^17 elements is too long to be kept at hand: the group ends with its sum.
+// A row of 2^17 elements is too long for the cache: the group ends with its sum.
 // CHECK-LABEL: func.func @long_row
 // CHECK:         %s = tgraph.fusion
 // CHECK:         tgraph.reduce

@@ -1,7 +1,7 @@
 // RUN: plan-opt %s -p tgraph-fuse | filecheck %s
 // RUN: plan-opt %s -p tgraph-fuse -o %t && plan-opt %t -p tgraph-fuse | diff %t -
 
-// The weights of a layer are read where they lie in those of all layers.
+// The weights of a layer are read in place in the stacked weights of all layers.
 // CHECK-LABEL: func.func @layer
 // CHECK-NOT:     tgraph.dynamic_slice
 // CHECK:         tgraph.fusion
@@ -30,7 +30,7 @@ func.func @small(%x: tensor<64xf32>, %b: tensor<12x64xf32>, %i: tensor<i32>) -> 
   func.return %a : tensor<64xf32>
 }
 
-// So is a slice of what is then updated: the update takes place in its memory.
+// So is a slice of a value that is then updated in place.
 // CHECK-LABEL: func.func @updated
 // CHECK:         tgraph.dynamic_slice
 // CHECK-NOT:     tgraph.fusion
@@ -44,7 +44,7 @@ func.func @updated(%x: tensor<12x1024xf32>, %i: tensor<i32>) -> tensor<12x1024xf
   func.return %u : tensor<12x1024xf32>
 }
 
-// And a slice on another device, or of columns.
+// So is a slice on another device, or a slice of columns.
 // CHECK-LABEL: func.func @elsewhere
 // CHECK:         tgraph.dynamic_slice
 // CHECK:         tgraph.dynamic_slice

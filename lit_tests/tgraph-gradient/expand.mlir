@@ -1,7 +1,7 @@
 // RUN: plan-opt %s -p tgraph-gradient | filecheck %s
 // RUN: plan-opt %s -p plan-pipeline | filecheck %s --check-prefix=PLAN
 
-// Only what lies on the way is written; the sum of two paths comes as soon as it can.
+// Only necessary gradients are computed; two paths are summed as early as possible.
 // CHECK-LABEL: func.func @square
 // CHECK-NEXT:    %y = tgraph.multiply %x, %x : tensor<f32>
 // CHECK-NEXT:    %c = tgraph.exponential %z : tensor<f32>
@@ -17,7 +17,7 @@ func.func @square(%x: tensor<f32>, %z: tensor<f32>) -> (tensor<f32>, tensor<f32>
   func.return %c, %g : tensor<f32>, tensor<f32>
 }
 
-// A gradient that nobody reads is not written.
+// An unused gradient is not computed.
 // CHECK-LABEL: func.func @unused
 // CHECK-NEXT:    %y = tgraph.exponential %x
 // CHECK-NEXT:    func.return
@@ -27,8 +27,8 @@ func.func @unused(%x: tensor<f32>) -> tensor<f32> {
   func.return %y : tensor<f32>
 }
 
-// The gradient with respect to a weight has the weight's layout: no transpose.
-// A broadcast bias gets a sum.
+// The gradient with respect to a weight has the layout of the weight: no transpose. The
+// gradient of a broadcast bias is a sum.
 // CHECK-LABEL: func.func @layer
 // CHECK:         %gx = tgraph.dot_general %d, %w {lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 1>} : (tensor<2x3xf32>, tensor<4x3xf32>) -> tensor<2x4xf32>
 // CHECK-NEXT:    %gw = tgraph.dot_general %x, %d {lhs_contracting_dimensions = array<i64: 0>, rhs_contracting_dimensions = array<i64: 0>} : (tensor<2x4xf32>, tensor<2x3xf32>) -> tensor<4x3xf32>

@@ -2,7 +2,7 @@
 // RUN: plan-opt %s -p 'tgraph-gradient{mirror=cheap},cse' | filecheck %s --check-prefix=CHEAP
 // RUN: plan-opt %s -p 'tgraph-gradient{mirror=none},cse' | filecheck %s --check-prefix=NONE
 
-// By default what says so is computed again (%b, from %a); the product never is.
+// By default, operations marked for it are recomputed (%b from %a); products never are.
 // CHECK-LABEL: func.func @main
 // CHECK:         %p = tgraph.dot_general
 // CHECK-NEXT:    %a = tgraph.tanh %p

@@ -1,7 +1,7 @@
 // RUN: plan-opt %s -p 'tgraph-gradient{wrt=v,0}' | filecheck %s
 // RUN: plan-opt %s -p 'tgraph-gradient{of=1 function=other}' | filecheck %s --check-prefix=HEAD
 
-// The gradients become further results; a variable's is that of its first contents.
+// Gradients become more results; a variable's gradient is that of its old contents.
 // CHECK-LABEL: func.func @main
 // CHECK-SAME:    %x: tensor<f32>, %n: tensor<i32>, %v: !tgraph.variable<tensor<f32>>) -> (tensor<f32>, tensor<f32>, tensor<f32>)
 // CHECK:         tgraph.assign %v, %y
@@ -16,7 +16,7 @@ func.func @main(%x: tensor<f32>, %n: tensor<i32>, %v: !tgraph.variable<tensor<f3
   func.return %y : tensor<f32>
 }
 
-// What is no scalar gets a head gradient; only arguments of float type have gradients.
+// A result that is no scalar has a head gradient; only float arguments have gradients.
 // HEAD-LABEL: func.func @other
 // HEAD-SAME:    %x: tensor<4xf32>, %n: tensor<i32>, %head: tensor<4xf32>) -> (tensor<i32>, tensor<4xf32>, tensor<4xf32>)
 // HEAD:         %[[G:.*]] = tgraph.multiply %head, %y : tensor<4xf32>

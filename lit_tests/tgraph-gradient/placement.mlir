@@ -1,8 +1,8 @@
 // RUN: plan-opt %s -p tgraph-gradient | filecheck %s
 // RUN: plan-opt %s -p tgraph-gradient,tgraph-place-devices | filecheck %s --check-prefix=PLACED
 
-// Backward operations are where their forward operations are, also where these follow
-// their operands (%b). So one tensor crosses on the way there, and one on the way back.
+// Backward operations are on the device of their forward operations, even if these
+// follow their operands (%b). Thus one tensor crosses forward, and one backward.
 // CHECK-LABEL: func.func @main
 // CHECK:         tgraph.constant<1.000000e+00 : f32> {tgraph.device = "gpu:1"} : tensor<f32>
 // CHECK:         tgraph.broadcast_in_dim {{.*}}tgraph.device = "gpu:1"
@@ -25,7 +25,7 @@ func.func @main(%x: tensor<4xf32>, %w: tensor<4xf32>, %u: tensor<4xf32>) -> tens
   func.return %gx : tensor<4xf32>
 }
 
-// After placement the gradient crosses where the value did.
+// After placement, the gradient crosses where the value does.
 // CHECK-LABEL: func.func @placed
 // CHECK:         %[[S:.*]] = tgraph.multiply %head, %{{.*}} : tensor<4xf32, "gpu:1">
 // CHECK-NEXT:    %g = tgraph.device_copy %[[S]] : (tensor<4xf32, "gpu:1">) -> tensor<4xf32, "gpu:0">
@@ -36,7 +36,7 @@ func.func @placed(%x: tensor<4xf32, "gpu:0">, %head: tensor<4xf32, "gpu:1">) -> 
   func.return %g : tensor<4xf32, "gpu:0">
 }
 
-// An annotation is about the operation that makes the value, and about its gradient.
+// An annotation places the operation that defines the value, and its gradient.
 // CHECK-LABEL: func.func @annotated
 // CHECK:         %g = tgraph.multiply %head, %{{.*}} {tgraph.device = "gpu:1"} : tensor<4xf32>
 func.func @annotated(%x: tensor<4xf32>, %head: tensor<4xf32>) -> tensor<4xf32> {

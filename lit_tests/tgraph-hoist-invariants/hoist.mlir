@@ -7,8 +7,8 @@
 !vv = !tgraph.variable<!v>
 !m = tensor<64x64xf32>
 
-// Both operations, and the constant that they read, leave the loop. The sum of squares
-// and the vector that the loop carries stay.
+// Both operations and their constant operand are hoisted. The sum of squares and the
+// vector that the loop carries stay.
 // CHECK-LABEL: func.func @scaled
 // CHECK:         [[D:%.+]] = tgraph.constant<5.000000e-01 : f32>
 // CHECK-NEXT:    [[S:%.+]] = tgraph.multiply %a, [[D]] : tensor<64x64xf32>
@@ -43,8 +43,8 @@ func.func @scaled(%a: !m, %v: !v) -> !v {
   func.return %0#1 : !v
 }
 
-// The two matrices are not live at the same time: outside of the loop both would be, for
-// 100 % more bytes.
+// The two matrices are not live at the same time in the loop: hoisted, both would be,
+// which needs 100 % more bytes.
 // CHECK-LABEL: func.func @in_turn
 // CHECK-NOT:     tgraph.exponential
 // CHECK:         } do {
@@ -81,8 +81,8 @@ func.func @in_turn(%a: !m, %v: !v) -> !v {
   func.return %0#1 : !v
 }
 
-// What is assigned is computed straight into the variable: before the loop it would have
-// to be copied there.
+// The assigned value is computed directly into the variable; before the loop, it would
+// be copied there.
 // CHECK-LABEL: func.func @assigned
 // GROWS-LABEL: func.func @assigned
 // CHECK:         } do {
@@ -109,7 +109,7 @@ func.func @assigned(%w: !v, %v: !v) -> !v {
   func.return %0#1 : !v
 }
 
-// An operation leaves both loops.
+// An operation is hoisted out of both loops.
 // CHECK-LABEL: func.func @nested
 // CHECK:         tgraph.tanh %a : tensor<64x64xf32>
 // CHECK:         tgraph.while

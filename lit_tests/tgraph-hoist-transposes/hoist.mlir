@@ -1,6 +1,6 @@
 // RUN: plan-opt %s -p tgraph-hoist-transposes | filecheck %s
 
-// A transpose of what is returned becomes a view of what it is computed from.
+// A transpose of a result moves to the operands, where it is a view.
 // CHECK-LABEL: func.func @result
 // CHECK-NEXT:    %[[X:.*]] = tgraph.transpose %x {permutation = array<i64: 1, 0>} : (tensor<4x8xf32>) -> tensor<8x4xf32>
 // CHECK-NEXT:    %[[B:.*]] = tgraph.broadcast_in_dim %b {broadcast_dimensions = array<i64: 0>} : (tensor<8xf32>) -> tensor<8x4xf32>
@@ -15,7 +15,7 @@ func.func @result(%x: tensor<4x8xf32>, %b: tensor<8xf32>) -> tensor<8x4xf32> {
   func.return %3 : tensor<8x4xf32>
 }
 
-// Patches: what is computed is reshaped and transposed, and no strides can say the result.
+// Patches: no strides can express the result, which is reshaped and transposed.
 // CHECK-LABEL: func.func @patches
 // CHECK-NEXT:    %[[V:.*]] = tgraph.reshape %x : (tensor<4x8xf32>) -> tensor<2x2x2x4xf32>
 // CHECK-NEXT:    %[[X:.*]] = tgraph.transpose %[[V]] {permutation = array<i64: 0, 2, 1, 3>}
@@ -30,7 +30,7 @@ func.func @patches(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
   func.return %3 : tensor<4x8xf32>
 }
 
-// Two operations with transposes between meet in the last order.
+// Two operations with transposes in between both use the last order.
 // CHECK-LABEL: func.func @chain
 // CHECK-NEXT:    tgraph.transpose %x {permutation = array<i64: 1, 2, 0>}
 // CHECK-NEXT:    tgraph.negate
@@ -44,7 +44,7 @@ func.func @chain(%x: tensor<2x3x4xf32>) -> tensor<3x4x2xf32> {
   func.return %3 : tensor<3x4x2xf32>
 }
 
-// A contraction reads a view as it is. Others read what is computed here.
+// A contraction reads a view in place. Other operations read the value computed here.
 // CHECK-LABEL: func.func @stays
 // CHECK-NEXT:    %0 = tgraph.negate %x : tensor<4x8xf32>
 // CHECK-NEXT:    %1 = tgraph.transpose %0

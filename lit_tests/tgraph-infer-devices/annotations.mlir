@@ -1,7 +1,7 @@
 // RUN: plan-opt %s -p 'tgraph-infer-devices{fallback="cpu:0"}' | filecheck %s
 
-// Relay's test_redundant_annotation: %add is annotated twice alike, its readers are on
-// the fallback. Relay makes a copy for each; one is enough.
+// Relay's test_redundant_annotation: %add has two equal annotations, and its readers
+// are on the fallback. Relay makes two copies; one is enough.
 // CHECK-LABEL: func.func @redundant
 // CHECK-SAME:    (%x: tensor<3xf32, "gpu:0">, %y: tensor<3xf32, "gpu:0">, %z: tensor<3xf32, "cpu:0">)
 // CHECK-NEXT:    %add = tgraph.add %x, %y : tensor<3xf32, "gpu:0">
@@ -18,7 +18,7 @@ func.func @redundant(%x: tensor<3xf32>, %y: tensor<3xf32>, %z: tensor<3xf32>) ->
   func.return %sub1, %sub2 : tensor<3xf32>, tensor<3xf32>
 }
 
-// test_annotate_all: no copies, and still on gpu:0 (Relay loses the annotation).
+// test_annotate_all: no copies, and all on gpu:0 (Relay loses the annotation).
 // CHECK-LABEL: func.func @all_alike
 // CHECK-NEXT:    tgraph.add %x, %y : tensor<3xf32, "gpu:0">
 // CHECK-NEXT:    tgraph.subtract %add, %y : tensor<3xf32, "gpu:0">
@@ -31,7 +31,7 @@ func.func @all_alike(%x: tensor<3xf32>, %y: tensor<3xf32>) -> tensor<3xf32> {
   func.return %s : tensor<3xf32>
 }
 
-// What is not annotated does not follow what is, not even by an argument in common.
+// An operation without annotation does not follow one that shares its operand.
 // CHECK-LABEL: func.func @argument_in_common
 // CHECK-SAME:    (%x: tensor<3xf32, "gpu:0">)
 // CHECK-NEXT:    %[[X:.*]] = tgraph.device_copy %x : (tensor<3xf32, "gpu:0">) -> tensor<3xf32, "cpu:0">
@@ -44,7 +44,7 @@ func.func @argument_in_common(%x: tensor<3xf32>) -> (tensor<3xf32>, tensor<3xf32
   func.return %a, %b : tensor<3xf32>, tensor<3xf32>
 }
 
-// A written copy is followed, whatever the fallback.
+// Explicit copies place operations, whatever the fallback.
 // CHECK-LABEL: func.func @written_copy
 // CHECK-NEXT:    %n = tgraph.negate %x : tensor<3xf32, "gpu:0">
 // CHECK-NEXT:    %far = tgraph.device_copy %n : (tensor<3xf32, "gpu:0">) -> tensor<3xf32, "gpu:1">

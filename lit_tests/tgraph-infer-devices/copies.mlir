@@ -1,8 +1,8 @@
 // RUN: plan-opt %s -p tgraph-infer-devices | filecheck %s
 
-// The example in Relay's source: each copy says where the operation after it is, and
-// the one before it is where another copy or attribute says. %x and %y are on cpu:0 with
-// their reader (Relay puts parameters on the target of the last copy).
+// The example in Relay's source: each copy places the operation after it; another copy
+// or attribute places the one before it. %x and %y are on cpu:0 with their reader
+// (Relay puts parameters on the target of the last copy).
 // CHECK-LABEL: func.func @relay_example
 // CHECK-SAME:    (%x: tensor<4xf32, "cpu:0">, %y: tensor<4xf32, "cpu:0">) -> tensor<4xf32, "cpu:8">
 // CHECK-NEXT:    %add = tgraph.add %x, %y : tensor<4xf32, "cpu:0">
@@ -27,8 +27,8 @@ func.func @relay_example(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32, 
   func.return %exp : tensor<4xf32, "cpu:8">
 }
 
-// Two results on two devices; %side is no ancestor of a copy, and is still on cpu:0, by
-// what it has in common with %e. (Relay: on the last copy's target.)
+// Two results on two devices. No copy depends on %side, which is on cpu:0 as it shares
+// an operand with %e. (Relay: the target of the last copy.)
 // CHECK-LABEL: func.func @two_results
 // CHECK-SAME:    -> (tensor<4xf32, "gpu:0">, tensor<4xf32, "cpu:0">)
 // CHECK-NEXT:    %e = tgraph.exponential %a : tensor<4xf32, "cpu:0">
@@ -43,7 +43,7 @@ func.func @two_results(%a: tensor<4xf32> {tgraph.device = "cpu:0"}) -> (tensor<4
   func.return %back, %side : tensor<4xf32>, tensor<4xf32>
 }
 
-// From a reader back to what it reads: both are on gpu:0, since %far is.
+// From a reader back to its operands: both are on gpu:0, as %far is.
 // CHECK-LABEL: func.func @back_to_operands
 // CHECK-SAME:    (%a: tensor<4xf32, "cpu:0">, %b: tensor<4xf32, "gpu:0">)
 // CHECK-NEXT:    %far = tgraph.device_copy %a
@@ -56,8 +56,8 @@ func.func @back_to_operands(%a: tensor<4xf32> {tgraph.device = "cpu:0"}, %b: ten
   func.return %s : tensor<4xf32>
 }
 
-// An argument and a constant that both sides read: on the device of the first, with a
-// copy for the other. (Relay has no copy.)
+// An argument and a constant that both sides read are on the device of the first
+// reader, with a copy for the other one. (Relay has no copy.)
 // CHECK-LABEL: func.func @read_on_both_sides
 // CHECK-SAME:    (%a: tensor<4xf32, "cpu:0">)
 // CHECK-NEXT:    %[[A:.*]] = tgraph.device_copy %a
@@ -76,7 +76,7 @@ func.func @read_on_both_sides(%a: tensor<4xf32>) -> tensor<4xf32> {
   func.return %y : tensor<4xf32>
 }
 
-// A variable is where its contents are read; what is assigned to it comes there.
+// A variable is on the device of its readers; assigned values are copied there.
 // CHECK-LABEL: func.func @variable
 // CHECK-SAME:    (%v: !tgraph.variable<tensor<4xf32, "cpu:0">>)
 // CHECK:         %far = tgraph.device_copy %n
@@ -92,7 +92,7 @@ func.func @variable(%v: !tgraph.variable<tensor<4xf32>>) {
   func.return
 }
 
-// Nothing names a device: nothing is done.
+// Without any named device, nothing changes.
 // CHECK-LABEL: func.func @untouched
 // CHECK-NEXT:    tgraph.negate %a : tensor<4xf32>
 func.func @untouched(%a: tensor<4xf32>) -> tensor<4xf32> {

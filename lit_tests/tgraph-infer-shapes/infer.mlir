@@ -1,8 +1,8 @@
 // RUN: plan-opt %s -p tgraph-infer-shapes 2>%t.err | filecheck %s
 // RUN: filecheck %s --check-prefix REMARK --input-file %t.err
 
-// Forwards through the product, backwards to the weight and the bias, whose element
-// type is found too; then the constant, which could have any size.
+// Types propagate forward through the product, backward to the weight and the bias,
+// whose element type is found too, and then to the constant, which could have any size.
 // CHECK-LABEL: func.func @layer
 // CHECK-SAME:    (%x: tensor<4x8xf32>, %w: tensor<8x16xf32>, %b: tensor<4x16xf32>) -> tensor<4x16xf32>
 // CHECK-NEXT:    tgraph.dot_general
@@ -19,7 +19,7 @@ func.func @layer(%x: tensor<4x8xf32>, %w: tensor<?x16xf32>, %b: tensor<?x?xnone>
   func.return %r : tensor<?x?xf32>
 }
 
-// A variable is what is assigned to it; the device stays.
+// A variable has the type of the assigned value; the device stays.
 // CHECK-LABEL: func.func @state
 // CHECK-SAME:    (%v: !tgraph.variable<tensor<2x3xf32, "cpu:0">>, %x: tensor<2x3xf32, "cpu:0">)
 // CHECK-NEXT:    tgraph.read %v : tensor<2x3xf32, "cpu:0">
@@ -30,7 +30,7 @@ func.func @state(%v: !tgraph.variable<tensor<?x3xf32, "cpu:0">>, %x: tensor<2x?x
   func.return
 }
 
-// What does not follow stays as it is, and is counted.
+// Types that can't be inferred stay, and are counted.
 // REMARK:      infer.mlir:[[# @LINE + 6]]:1: remark: 2 types stay unknown in @unknown:
 // REMARK-SAME: argument 0 of type tensor<?x8xf32>, tgraph.transpose of type tensor<8x?xf32>
 // REMARK-NOT:  remark

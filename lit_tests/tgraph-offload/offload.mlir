@@ -17,8 +17,8 @@
 func.func @main(%x: tensor<64x64xf32>, %w: tensor<64x64xf32>) -> tensor<64x64xf32> {
   // CHECK: %a = tgraph.exponential
   %a = tgraph.exponential %x : tensor<64x64xf32>
-  // Two products of 32 KiB each leave no room for %a, so it is gone before the first
-  // that does not read it.
+  // Two products of 32 KiB each leave no room for %a, so it is evicted before the first
+  // one that does not read it.
   // CHECK-NEXT: %b = tgraph.dot_general %a, %w
   // CHECK-NEXT: [[AWAY:%[0-9]+]] = tgraph.device_copy %a : (tensor<64x64xf32, "cpu:0">) -> tensor<64x64xf32, "cpu:1">
   %b = tgraph.dot_general %a, %w {lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 0>} : tensor<64x64xf32>
@@ -26,7 +26,7 @@ func.func @main(%x: tensor<64x64xf32>, %w: tensor<64x64xf32>) -> tensor<64x64xf3
   // CHECK: %d = tgraph.dot_general
   %d = tgraph.dot_general %c, %w {lhs_contracting_dimensions = array<i64: 1>, rhs_contracting_dimensions = array<i64: 0>} : tensor<64x64xf32>
   // CHECK-NEXT: [[BACK:%a_[0-9]+]] = tgraph.device_copy [[AWAY]] : (tensor<64x64xf32, "cpu:1">) -> tensor<64x64xf32, "cpu:0">
-  // A view of %a is made again, of what came back.
+  // The view of %a is recreated from the prefetched copy.
   // CHECK-NEXT: [[VIEW:%[a-z0-9_]+]] = tgraph.transpose [[BACK]]
   // CHECK-NEXT: %e = tgraph.multiply %d, [[VIEW]]
   %t = tgraph.transpose %a {permutation = array<i64: 1, 0>} : tensor<64x64xf32>

@@ -1,10 +1,10 @@
 // REQUIRES: ortools
-// The budget is the memory's capacity, less the bytes of arguments and results there.
+// The budget is the capacity of the memory minus its arguments and results.
 // RUN: plan-opt %s -p 'tgraph-offload{reuse-outputs=false}' 2>&1 | filecheck %s
 // RUN: plan-opt %s -p 'tgraph-offload{reuse-outputs=false exact=true}' 2>&1 | filecheck %s
 
-// %p and %q are both idle while %c is computed, and one of them has to go: to the memory
-// with the faster copies. %q has half of the bytes.
+// %p and %q are both idle while %c is computed, and one must be evicted, to the memory
+// with the faster copies. %q is half as large.
 // CHECK:      remark: offloaded 8192 bytes of tgraph.logistic to psram
 // CHECK-LABEL: func.func @main
 // CHECK:      [[AWAY:%[0-9]+]] = tgraph.device_copy %q : (tensor<32x64xf32, "sram">) -> tensor<32x64xf32, "psram">

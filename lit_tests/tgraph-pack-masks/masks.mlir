@@ -1,7 +1,7 @@
 // RUN: plan-opt %s -p 'tgraph-place-devices{default="cpu:0"},tgraph-fuse,tgraph-schedule,tgraph-pack-masks' | filecheck %s
 
-// Two masks are kept across the peak: eight elements along the first dimension take a byte.
-// The third one follows from %h2.
+// Two masks are live at the peak: eight elements along the first dimension are packed
+// in a byte. The third one is recomputed from %h2.
 !x = tensor<8x64x64xf32>
 !m = tensor<8x64x64xi1>
 !w = tensor<64x64xf32>
@@ -11,7 +11,7 @@
 // CHECK:         tgraph.reduce
 // CHECK-NOT:     tgraph.reduce
 
-// What reads a mask computes it in its own group.
+// Readers of a mask unpack it in their own groups.
 // CHECK:         tgraph.shift_right_logical
 // CHECK:         tgraph.convert {{.*}} : (tensor<8x64x64xui8, "cpu:0">) -> tensor<8x64x64xi1, "cpu:0">
 // CHECK:         tgraph.select

@@ -1,7 +1,7 @@
 // RUN: plan-opt %s -p tgraph-place-devices | filecheck %s
 
-// Written copies count like made ones: the second %far is the first one, which comes
-// directly after %e; the copy back home is %e itself.
+// Explicit copies count like inserted ones: the second %far is the first one, which is
+// directly after %e; the copy back to %e's device is %e itself.
 // CHECK-LABEL: func.func @shared_and_hoisted
 // CHECK-NEXT:    %e = tgraph.exponential %a : tensor<4xf32, "cpu:0">
 // CHECK-NEXT:    %far = tgraph.device_copy %e : (tensor<4xf32, "cpu:0">) -> tensor<4xf32, "gpu:0">
@@ -20,7 +20,7 @@ func.func @shared_and_hoisted(%a: tensor<4xf32>) -> (tensor<4xf32, "gpu:0">, ten
   func.return %x, %y : tensor<4xf32, "gpu:0">, tensor<4xf32>
 }
 
-// Two targets: two copies, in the order of their first reads.
+// Two targets: two copies, in the order of their first readers.
 // CHECK-LABEL: func.func @two_targets
 // CHECK-NEXT:    %[[G1:.*]] = tgraph.device_copy %a {{.*}} -> tensor<4xf32, "gpu:1">
 // CHECK-NEXT:    %[[G0:.*]] = tgraph.device_copy %a {{.*}} -> tensor<4xf32, "gpu:0">
@@ -34,7 +34,7 @@ func.func @two_targets(%a: tensor<4xf32> {tgraph.device = "cpu:0"}) -> (tensor<4
   func.return %0, %1, %2 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
 }
 
-// A copy says nothing of where its operand is: %0 is where %a is, by its other reader.
+// A copy does not place its operand: %0 is where %a is, because of %a's other reader.
 // CHECK-LABEL: func.func @copies_are_borders
 // CHECK-NEXT:    %0 = tgraph.negate %a : tensor<4xf32, "cpu:0">
 // CHECK-NEXT:    %1 = tgraph.device_copy %0
@@ -46,7 +46,7 @@ func.func @copies_are_borders(%a: tensor<4xf32>) -> (tensor<4xf32, "gpu:0">, ten
   func.return %1, %2 : tensor<4xf32, "gpu:0">, tensor<4xf32>
 }
 
-// What neither scan reaches follows its neighbours: %1 follows %a, %0 and %b follow %1.
+// Values that neither scan places follow neighbors: %1 follows %a, %0 and %b follow %1.
 // CHECK-LABEL: func.func @neighbours
 // CHECK-SAME:    (%a: tensor<4xf32, "gpu:0">, %b: tensor<4xf32, "gpu:0">)
 // CHECK-NEXT:    %0 = tgraph.negate %b : tensor<4xf32, "gpu:0">
@@ -59,7 +59,7 @@ func.func @neighbours(%a: tensor<4xf32>, %b: tensor<4xf32>) -> (tensor<4xf32>, t
   func.return %1, %2 : tensor<4xf32>, tensor<4xf32>
 }
 
-// An annotated value is computed there.
+// An annotated value is computed on the device of its annotation.
 // CHECK-LABEL: func.func @annotated
 // CHECK-SAME:    (%a: tensor<4xf32, "gpu:0">) -> tensor<4xf32, "gpu:0">
 // CHECK-NEXT:    %0 = tgraph.negate %a : tensor<4xf32, "gpu:0">
@@ -70,7 +70,7 @@ func.func @annotated(%a: tensor<4xf32>) -> tensor<4xf32> {
   func.return %1 : tensor<4xf32>
 }
 
-// What makes a value is where the last placed user is, as in NNVM; then its operands.
+// An operation follows its last placed user, as in NNVM, then its operands.
 // CHECK-LABEL: func.func @last_user
 // CHECK-SAME:    (%a: tensor<4xf32, "gpu:0">)
 // CHECK-NEXT:    %x = tgraph.floor %a : tensor<4xf32, "gpu:0">

@@ -1,7 +1,7 @@
 // RUN: plan-opt %s -p 'tgraph-place-devices{groups="dev1=cpu:0","dev2=gpu:0" devices="cpu:0","gpu:0"}' | filecheck %s
 
-// NNVM's test_place_device: one copy of %cast serves three reads; %add1 and %cast are
-// where %x is, %add3 where its first operand is.
+// NNVM's test_place_device: one copy of %cast serves three reads; %add1 and %cast
+// follow %x, and %add3 follows its first operand.
 // CHECK-LABEL: func.func @nnvm_test
 // CHECK-SAME:    (%x: tensor<4xf32, "cpu:0">) -> tensor<4xf32, "gpu:0">
 // CHECK-NEXT:    %add1 = tgraph.add %x, %x : tensor<4xf32, "cpu:0">
@@ -20,7 +20,7 @@ func.func @nnvm_test(%x: tensor<4xf32> {tgraph.group = "dev1"}) -> tensor<4xf32>
   func.return %add3 : tensor<4xf32>
 }
 
-// a * b on one device, + c on another: %c goes to its reader, so only %m is copied.
+// a * b on one device, + c on another: %c is on its reader's device; only %m is copied.
 // CHECK-LABEL: func.func @ab_plus_c
 // CHECK-SAME:    (%a: tensor<4xf32, "cpu:0">, %b: tensor<4xf32, "cpu:0">, %c: tensor<4xf32, "gpu:0">) -> tensor<4xf32, "gpu:0">
 // CHECK-NEXT:    %m = tgraph.multiply %a, %b : tensor<4xf32, "cpu:0">
@@ -33,8 +33,8 @@ func.func @ab_plus_c(%a: tensor<4xf32>, %b: tensor<4xf32>, %c: tensor<4xf32>) ->
   func.return %n : tensor<4xf32>
 }
 
-// The same with arguments bound to one device beforehand, as MXNet does: %c is copied
-// too.
+// The same with all arguments bound to one device in advance, as MXNet does: %c is
+// copied too.
 // CHECK-LABEL: func.func @ab_plus_bound_c
 // CHECK-NEXT:    %[[C:.*]] = tgraph.device_copy %c : (tensor<4xf32, "cpu:0">) -> tensor<4xf32, "gpu:0">
 // CHECK-NEXT:    %m = tgraph.multiply %a, %b : tensor<4xf32, "cpu:0">
@@ -46,9 +46,9 @@ func.func @ab_plus_bound_c(%a: tensor<4xf32> {tgraph.group = "dev1"}, %b: tensor
   func.return %n : tensor<4xf32>
 }
 
-// With its backward pass, whose operations have the attributes of their forward
-// operations. The head gradient %g is where it is read; what comes of it is copied to the
-// other device once, for both products; %c's gradient needs no copy.
+// With a backward pass, whose operations have the attributes of forward operations. The
+// head gradient %g is on the device of its reader; %gn is copied to the other device
+// once, for both products; the gradient of %c needs no copy.
 // CHECK-LABEL: func.func @ab_plus_c_and_gradients
 // CHECK-SAME:    %g: tensor<4xf32, "gpu:0">
 // CHECK-NEXT:    %m = tgraph.multiply %a, %b : tensor<4xf32, "cpu:0">
@@ -69,7 +69,7 @@ func.func @ab_plus_c_and_gradients(%a: tensor<4xf32>, %b: tensor<4xf32>, %c: ten
   func.return %n, %ga, %gb, %gn : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
 }
 
-// A device goes before a group, which then need not be known.
+// A device takes precedence over a group, which may then be unknown.
 // CHECK-LABEL: func.func @device_before_group
 // CHECK-NEXT:    tgraph.negate %a : tensor<4xf32, "gpu:0">
 func.func @device_before_group(%a: tensor<4xf32>) -> tensor<4xf32> {

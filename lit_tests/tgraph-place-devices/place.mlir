@@ -1,7 +1,7 @@
 // RUN: plan-opt %s -p 'tgraph-place-devices{default="cpu:0"}' | filecheck %s
 
-// One copy for a value and a target, after the value's definition; a result goes where
-// its attribute says; a constant is made where it is used.
+// One copy for each value and target, after the definition of the value; an attribute
+// places a result; a constant is created where it is used.
 // CHECK-LABEL: func.func @two_devices
 // CHECK-SAME:    (%a: tensor<4xf32, "cpu:0">, %b: tensor<4xf32, "gpu:0">) -> tensor<4xf32, "cpu:0">
 // CHECK-NEXT:    %c = tgraph.constant<1.000000e+00 : f32> : tensor<4xf32, "gpu:0">
@@ -21,7 +21,7 @@ func.func @two_devices(%a: tensor<4xf32>, %b: tensor<4xf32> {tgraph.device = "gp
   func.return %z : tensor<4xf32>
 }
 
-// A variable stays where it is: the new value is copied to it.
+// A variable keeps its device: the new value is copied to it.
 // CHECK-LABEL: func.func @variable
 // CHECK:         %r = tgraph.read %v : tensor<4xf32, "gpu:1">
 // CHECK-NEXT:    %[[HERE:.*]] = tgraph.device_copy %r : (tensor<4xf32, "gpu:1">) -> tensor<4xf32, "cpu:0">
@@ -35,7 +35,7 @@ func.func @variable(%v: !tgraph.variable<tensor<4xf32>> {tgraph.device = "gpu:1"
   func.return
 }
 
-// Nothing says where: the default. A fusion's body is where the fusion is.
+// Without any annotation, the default. A fusion's body is on the fusion's device.
 // CHECK-LABEL: func.func @default
 // CHECK-NEXT:    %0 = tgraph.fusion(%x = %a) : tensor<4xf32, "cpu:0"> {
 // CHECK-NEXT:      %1 = tgraph.negate %x : tensor<4xf32, "cpu:0">

@@ -1,6 +1,6 @@
 // RUN: plan-opt %s -p 'tgraph-place-devices{default="cpu:0"}' | filecheck %s
 
-// A variable is where the first access says that names a device; the others follow.
+// The first access that names a device places a variable; the others follow.
 // CHECK-LABEL: func.func @named_by_an_access
 // CHECK-SAME:    (%v: !tgraph.variable<tensor<4xf32, "gpu:0">>)
 // CHECK-NEXT:    %r = tgraph.read %v : tensor<4xf32, "gpu:0">
@@ -13,7 +13,7 @@ func.func @named_by_an_access(%v: !tgraph.variable<tensor<4xf32>>) {
   func.return
 }
 
-// None does: it is where its contents are needed.
+// No access names a device: the variable is on the device of its contents' reader.
 // CHECK-LABEL: func.func @where_it_is_needed
 // CHECK-SAME:    (%v: !tgraph.variable<tensor<4xf32, "gpu:1">>)
 // CHECK-NEXT:    %r = tgraph.read %v : tensor<4xf32, "gpu:1">
@@ -24,7 +24,7 @@ func.func @where_it_is_needed(%v: !tgraph.variable<tensor<4xf32>>) -> tensor<4xf
   func.return %n : tensor<4xf32>
 }
 
-// An operation that computes into a variable runs where that is; its operands come there.
+// An operation that writes a variable is on its device; operands are copied there.
 // CHECK-LABEL: func.func @destination
 // CHECK-NEXT:    %[[A:.*]] = tgraph.device_copy %a : (tensor<4xf32, "cpu:0">) -> tensor<4xf32, "gpu:0">
 // CHECK-NEXT:    %n = tgraph.negate %[[A]] outs(%v) : tensor<4xf32, "gpu:0">

@@ -2,10 +2,10 @@
 
 // CHECK-LABEL: func.func @main
 
-// A number is computed as one number, however large the tensor is.
+// A splat is computed as one number, however large the tensor is.
 // CHECK-NEXT:    tgraph.constant<4.000000e+00 : f32> : tensor<1024xf32>
 
-// A mask of 16 bytes is small enough, with all that it is made of; one of 100 is not.
+// A mask of 16 bytes, with all its operands, is small enough; one of 100 bytes is not.
 // CHECK-NEXT:    tgraph.constant<dense<{{\[}}[true, false, false, false], [true, true, false, false], [true, true, true, false], [true, true, true, true]]> : tensor<4x4xi1>>
 // CHECK-NEXT:    tgraph.iota
 // CHECK-NEXT:    tgraph.iota

@@ -1,7 +1,7 @@
 // RUN: plan-opt %s -p tgraph-simplify-inference,tgraph-fold-scale-axis,tgraph-precompute,cse,tgraph-fuse | filecheck %s
 
-// Together: the scale is in the weight, the shift in one sum, and all of their making
-// is done once.
+// All passes together: the scale is in the weight, the shift in one sum, and both are
+// computed once.
 // CHECK-LABEL: func.func @precompute
 // CHECK-SAME:    -> (tensor<8xf32>, tensor<3x3x4x8xf32>)
 // CHECK:         tgraph.sqrt

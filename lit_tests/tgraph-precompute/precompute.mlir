@@ -9,7 +9,7 @@
 // CHECK-NEXT:    %v = tgraph.multiply %w, %s : tensor<8x8xf32>
 // CHECK-NEXT:    func.return %v
 
-// %w and %s are gone, %b stays: its broadcast is larger than itself, and done here.
+// %w and %s are gone; %b stays, as its broadcast is larger, and is broadcast here.
 // CHECK-LABEL: func.func @main
 // CHECK-SAME:    (%x: tensor<4x8xf32>, %b: tensor<8xf32> {tgraph.parameter}, %v: tensor<8x8xf32> {tgraph.parameter, tgraph.precomputed = 0 : i32})
 // CHECK-NEXT:    tgraph.dot_general %x, %v

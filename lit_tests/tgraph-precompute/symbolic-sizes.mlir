@@ -1,7 +1,7 @@
 // RUN: plan-opt %s -p tgraph-precompute | filecheck %s
 
-// The size n is an input's, so @precompute does not know it: what has that size is
-// computed in each run, though it depends on the parameter alone.
+// The size n comes from an input, so @precompute does not know it: values of that size
+// are computed in each run, even if they depend on the parameter only.
 
 // CHECK-LABEL: func.func @precompute
 // CHECK-NEXT:    tgraph.exponential

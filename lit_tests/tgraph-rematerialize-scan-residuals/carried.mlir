@@ -1,8 +1,8 @@
 // RUN: plan-opt %s -p tgraph-rematerialize-scan-residuals | filecheck %s
 
-// %y is what the next iteration begins with, so rows of it are rows of %x, one later; and
-// row i of %w need not be stacked. The second loop goes backward: it carries the row of
-// %x that it has read before, and reads %w.
+// The next iteration starts with %y, so rows of %y are rows of %x, one later, and rows
+// of %w need not be stacked. The second loop runs backward: it carries the row of %x
+// that it has read before, and reads %w.
 // CHECK-LABEL: func.func @carried
 // CHECK:         [[L:%[a-z0-9_]+]], [[LAST:%[a-z0-9_]+]], [[X:%[a-z0-9_]+]] = tgraph.while
 // CHECK:         tgraph.while {{.*}}, [[LAST]], [[X]], %w :

@@ -1,7 +1,7 @@
 // RUN: plan-opt %s -p tgraph-rematerialize-scan-residuals | filecheck %s
 
-// 1 - y follows from y, which is stacked as well: only y is, and the second loop
-// computes the rest from its rows.
+// 1 - y depends on y, which is stacked as well. Only y is stacked, and the second loop
+// recomputes the rest from its rows.
 // CHECK-LABEL: func.func @derived
 // CHECK:         [[L:%[a-z0-9_]+]], [[S:%[a-z0-9_]+]] = tgraph.while
 // CHECK:           tgraph.tanh

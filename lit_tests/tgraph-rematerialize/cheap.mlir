@@ -3,7 +3,7 @@
 // RUN: plan-opt %s -p 'tgraph-rematerialize{max-slowdown=0}' | filecheck %s --check-prefix=NOTHING
 // RUN: plan-opt %s -p plan-pipeline | filecheck %s --check-prefix=PLANNED
 
-// Without a budget, what takes less than a fiftieth of the time is computed twice.
+// Without a budget, values that take less than a fiftieth of the time are recomputed.
 // CHECK-LABEL: func.func @late_reader
 // CHECK-NEXT:    %a = tgraph.abs %x : tensor<256x256xf32>
 // CHECK-NEXT:    %b = tgraph.dot_general %a, %w
@@ -12,7 +12,7 @@
 // CHECK-NEXT:    %d = tgraph.dot_general %c, %[[A]]
 // REMARK: remark: recomputed operations: 1, with 65536 FLOPs, 0.07 % of the function's 100728832
 
-// The default sequence does so, too: two values live at once, not three.
+// The default sequence recomputes them, too: two values live at once instead of three.
 // PLANNED-LABEL: func.func @late_reader
 // PLANNED:         memref.alloc() {alignment = 64 : i64} : memref<524288xi8, "cpu:0">
 

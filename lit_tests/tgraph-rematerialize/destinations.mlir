@@ -1,7 +1,7 @@
 // RUN: plan-opt %s -p 'tgraph-rematerialize{budget=150KiB},tgraph-bufferize,plan-memory' | filecheck %s
 
-// %x is computed again for its second reader, in the bytes that %y had; products are
-// not, because their time is not known.
+// %x is recomputed for its second reader, in the bytes of %y; products are not, because
+// their time is not known.
 // CHECK:      %arena = memref.alloc() {alignment = 64 : i64} : memref<131072xi8>
 // CHECK:      linalg.add ins(%a, %c : {{.*}}) outs(%x : {{.*}})
 // CHECK:      linalg.sub

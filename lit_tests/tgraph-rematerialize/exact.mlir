@@ -2,8 +2,8 @@
 // RUN: plan-opt %s -p 'tgraph-rematerialize{budget=12KiB exact=true}' 2>%t.err | filecheck %s
 // RUN: filecheck %s --check-prefix=REMARK --input-file %t.err
 
-// Both %p and %q are idle while the products run, and one of them has to go: %q is the
-// cheaper one to compute again.
+// Both %p and %q are idle while the products run, and one of them must be dropped: %q
+// is cheaper to recompute.
 // CHECK-LABEL: func.func @fewest
 // CHECK-NEXT:    %p = tgraph.dot_general %x, %w
 // CHECK-NEXT:    %q = tgraph.exponential %x

@@ -2,7 +2,7 @@
 // RUN: filecheck %s --check-prefix=REMARK --input-file %t.err
 // RUN: plan-opt %s -p 'tgraph-eliminate-assigns,tgraph-rematerialize{budget=600KiB}' | filecheck %s
 
-// The peak is inside of the loop, and so is what is computed again.
+// The peak is in the loop, and so is the recomputed operation.
 // CHECK-LABEL: func.func @in_the_body
 // CHECK:         %a = tgraph.abs %v : tensor<256x256xf32>
 // CHECK-NEXT:    %b = tgraph.dot_general %a, %m_1
@@ -35,7 +35,7 @@ func.func @in_the_body(%x: tensor<256x256xf32>, %w: tensor<256x256xf32>) -> tens
   func.return %y : tensor<256x256xf32>
 }
 
-// To lower one of two loops at the peak would gain nothing yet.
+// Lowering one of two loops at the peak would not lower the peak.
 // CHECK-LABEL: func.func @in_two_bodies
 // CHECK:         tgraph.recomputed
 // CHECK:         tgraph.while

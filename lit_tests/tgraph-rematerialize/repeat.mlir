@@ -3,8 +3,8 @@
 // RUN: plan-opt %s -p 'tgraph-rematerialize{budget=32KiB}, plan-pipeline' | filecheck %s --check-prefix=PLANNED
 // RUN: plan-opt %s -p 'tgraph-rematerialize{budget=1MiB}' | filecheck %s --check-prefix=ENOUGH
 
-// %a is 16 KiB, needed first and last: so it is computed twice rather than kept while
-// %b and %c are both live.
+// %a has 16 KiB and is needed first and last, so it is computed twice instead of being
+// kept while %b and %c are both live.
 // CHECK-LABEL: func.func @late_reader
 // CHECK-NEXT:    %a = tgraph.exponential %x : tensor<64x64xf32>
 // CHECK-NEXT:    %b = tgraph.dot_general %a, %w
@@ -15,13 +15,13 @@
 // REMARK: remark: recomputed operations: 1, with 81920 FLOPs, 4.95 % of the function's 1654784
 // REMARK: remark: the peak goes from 49152 to 32768 bytes
 
-// cse and fusion leave the repetition alone, down to the arena.
+// cse and fusion keep the repeated operation, down to the arena.
 // PLANNED-LABEL: func.func @late_reader
 // PLANNED:         memref.alloc() {alignment = 64 : i64} : memref<32768xi8, "cpu:0">
 // PLANNED:         tgraph.exponential
 // PLANNED:         tgraph.exponential {{.*}}tgraph.recomputed
 
-// Where there is room nothing is repeated.
+// Nothing is repeated if the budget suffices.
 // ENOUGH-NOT: recomputed
 func.func @late_reader(%x: tensor<64x64xf32>, %w: tensor<64x64xf32>) -> tensor<64x64xf32> {
   %a = tgraph.exponential %x : tensor<64x64xf32>
@@ -31,8 +31,8 @@ func.func @late_reader(%x: tensor<64x64xf32>, %w: tensor<64x64xf32>) -> tensor<6
   func.return %d : tensor<64x64xf32>
 }
 
-// What is read through a view is repeated with the view. The product could be repeated
-// too, but the exponential is what takes little time.
+// A value that is read through a view is repeated with the view. The product could be
+// repeated, too, but the exponential is cheap.
 // CHECK-LABEL: func.func @through_a_view
 // CHECK:         %a = tgraph.exponential %x
 // CHECK:         %v = tgraph.transpose %a
@@ -49,7 +49,7 @@ func.func @through_a_view(%x: tensor<64x64xf32>, %w: tensor<64x64xf32>) -> tenso
   func.return %d : tensor<64x64xf32>
 }
 
-// %a reads a variable that is written before %a is needed again: it has to be kept.
+// %a reads a variable that is written before %a's last use, so %a must be kept.
 // CHECK-LABEL: func.func @variable
 // CHECK-NOT:     recomputed
 // REMARK: the peak goes from 49152 to 49152 bytes, 16384 above the budget

@@ -8,8 +8,8 @@
 !vw = !tgraph.variable<!w>
 !all = tensor<11x4xf32>
 
-// An iteration computes two layers, and the last of 11 layers comes after the loop: all
-// are iterations of one loop, which reads and stacks one row in each.
+// An iteration computes two layers, and the last of 11 layers follows the loop: all
+// become iterations of one loop, which reads and stacks one row in each.
 // CHECK:       remark: iterations after the loop are iterations of it: 1
 // CHECK-LABEL: func.func @main
 // CHECK-SAME:    (%w: tensor<11x4xf32>

@@ -1,14 +1,14 @@
 // RUN: plan-opt %s -p tgraph-scatter-into | filecheck %s
 // RUN: plan-opt %s -p plan-pipeline 2>/dev/null | filecheck %s --check-prefix=PLANNED
 
-// One number in each row of %e is changed, instead of adding a tensor with one number in
-// each row.
+// The scatter adds to one number in each row of %e, instead of adding a tensor with one
+// nonzero number in each row.
 // CHECK-LABEL: func.func @gradient
 // CHECK:         %e = tgraph.exponential %x
 // CHECK-NEXT:    %g = tgraph.scatter %e, %at, %less {kind = "add"
 // CHECK-NEXT:    tgraph.reduce %g
 
-// So it is done in place.
+// The scatter runs in place.
 // PLANNED-LABEL: func.func @gradient
 // PLANNED:         tgraph.exponential %x outs(%e)
 // PLANNED:         tgraph.scatter %e, %at, %less outs(%e)
@@ -21,7 +21,7 @@ func.func @gradient(%x: tensor<4x16xf32>, %at: tensor<4x1xi32>, %less: tensor<4x
   func.return %r : tensor<16xf32>
 }
 
-// Others that read the scattered tensor have it to themselves.
+// Other readers of the scattered tensor keep a separate one.
 // CHECK-LABEL: func.func @read_elsewhere
 // CHECK:         %s = tgraph.scatter %zeros
 // CHECK:         tgraph.reduce %s
@@ -37,8 +37,8 @@ func.func @read_elsewhere(%x: tensor<4x16xf32>, %at: tensor<4x1xi32>, %less: ten
   func.return %r, %g : tensor<4xf32>, tensor<4x16xf32>
 }
 
-// Left alone: into ones, what is read again, and what may be hit twice, for which the sum
-// would be rounded differently.
+// Left alone: a scatter into ones, an operand that is read again, and indices that may
+// repeat, for which the sum would be rounded differently.
 // CHECK-LABEL: func.func @others
 // CHECK:         tgraph.add
 // CHECK:         tgraph.add
@@ -58,7 +58,7 @@ func.func @others(%x: tensor<4x16xf32>, %at: tensor<4x1xi32>, %less: tensor<4xf3
   func.return %a, %b, %c, %f : tensor<4x16xf32>, tensor<4x16xf32>, tensor<4x16xf32>, tensor<4x16xf32>
 }
 
-// A row is added to in place, rather than adding a tensor with one row.
+// A row is added in place, instead of adding a tensor with one nonzero row.
 // CHECK-LABEL: func.func @row
 // CHECK:         %e = tgraph.exponential %x
 // CHECK-NEXT:    [[OLD:%[a-z0-9_]+]] = tgraph.dynamic_slice %e, %i, %c {slice_sizes = array<i64: 1, 16>}
@@ -75,7 +75,7 @@ func.func @row(%x: tensor<4x16xf32>, %u: tensor<1x16xf32>, %i: tensor<i32>) -> t
   func.return %g : tensor<4x16xf32>
 }
 
-// The gradient of a diagonal: each number is of another row.
+// The gradient of a diagonal: each index has a different row.
 // CHECK-LABEL: func.func @diagonal
 // CHECK:         %g = tgraph.scatter %e, %at, %u
 // CHECK-NEXT:    func.return %g
@@ -91,7 +91,7 @@ func.func @diagonal(%x: tensor<8x8xf32>, %u: tensor<4xf32>) -> tensor<8x8xf32> {
   func.return %g : tensor<8x8xf32>
 }
 
-// Rows that are given may be the same.
+// Rows that are arguments may be equal.
 // CHECK-LABEL: func.func @given
 // CHECK:         tgraph.scatter %zeros, %at, %u
 // CHECK-NEXT:    tgraph.add
@@ -103,7 +103,7 @@ func.func @given(%x: tensor<8x8xf32>, %u: tensor<4xf32>, %at: tensor<4x2xi32>) -
   func.return %g : tensor<8x8xf32>
 }
 
-// A loop that adds to other rows of zeros in each iteration stacks them.
+// A loop that adds to a different row of zeros in each iteration stacks rows.
 // CHECK-LABEL: func.func @stacked
 // CHECK:         tgraph.dynamic_update_slice %old, %v_1, %n_1, %c
 // CHECK-NEXT:    tgraph.add %n_1, %one

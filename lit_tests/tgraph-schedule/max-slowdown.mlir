@@ -2,8 +2,8 @@
 // RUN: plan-opt %s -p 'tgraph-schedule{max-slowdown=0.5}' | filecheck %s --check-prefixes=CHECK,LOW
 // RUN: plan-opt %s -p 'tgraph-schedule{max-slowdown=0.1}' | filecheck %s --check-prefixes=CHECK,FAST
 
-// With %a before %p, cpu:0 has one matrix at a time. But cpu:1 waits for %p: it takes an
-// estimated 35 % longer.
+// With %a before %p, one matrix at a time is live on cpu:0. But cpu:1 waits for %p,
+// which takes an estimated 35 % longer.
 
 !host = tensor<128x128xf32, "cpu:0">
 !other = tensor<128x128xf32, "cpu:1">

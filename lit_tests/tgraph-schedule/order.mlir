@@ -1,8 +1,8 @@
 // RUN: plan-opt %s -p tgraph-schedule | filecheck %s
 // RUN: plan-opt %s -p 'tgraph-schedule{effort=0.0}' | filecheck %s
 
-// Each square is wide and its sum narrow: one after the other, only one square is live.
-// The constant, a view of nothing, goes before its reader.
+// Each square is wide and its sum narrow: in sequence, only one square is live. The
+// constant, a view without memory, is scheduled before its reader.
 // CHECK-LABEL: func.func @two_chains
 // CHECK-NEXT:    %p = tgraph.dot_general %a, %a
 // CHECK-NEXT:    %s = tgraph.reduce %p
@@ -22,8 +22,8 @@ func.func @two_chains(%a: tensor<64x64xf32>, %b: tensor<64x64xf32>) -> tensor<64
   func.return %r : tensor<64xf32>
 }
 
-// Views cost nothing, and an operand may be overwritten: with both counted, the given
-// order has the lowest peak there is, and stays.
+// Views cost nothing, and an operand may be overwritten. With both counted, the given
+// order has the minimum peak, and stays.
 // CHECK-LABEL: func.func @nothing_to_gain
 // CHECK-NEXT:    %p = tgraph.exponential %a
 // CHECK-NEXT:    %v = tgraph.transpose %p
@@ -37,8 +37,8 @@ func.func @nothing_to_gain(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>) -> tensor<8
   func.return %r : tensor<8x8xf32>
 }
 
-// The update of each weight comes as soon as its gradient is there, but not before the
-// last reader of the old weight.
+// Each weight is updated as soon as its gradient is computed, but not before the last
+// reader of the old weight.
 // CHECK-LABEL: func.func @updates
 // CHECK-DAG:     %r = tgraph.dot_general %x, %old
 // CHECK-DAG:     %g = tgraph.dot_general %x, %x
@@ -54,7 +54,7 @@ func.func @updates(%w: !tgraph.variable<tensor<8x8xf32>>, %v: !tgraph.variable<t
   func.return %r : tensor<8x8xf32>
 }
 
-// The streams say what runs when; the order in the text is not for saving memory.
+// With streams, the order in the text does not determine memory, so it stays.
 // CHECK-LABEL: func.func @streams
 // CHECK-NEXT:    %p = tgraph.dot_general %a, %a
 // CHECK-NEXT:    %q = tgraph.dot_general %b, %b
@@ -67,7 +67,7 @@ func.func @streams(%a: tensor<64x64xf32>, %b: tensor<64x64xf32>) -> tensor<64xf3
   func.return %u : tensor<64xf32>
 }
 
-// A view that nothing reads stays, behind what is reordered.
+// An unused view stays, after the reordered operations.
 // CHECK-LABEL: func.func @unread_view
 // CHECK-NEXT:    %p = tgraph.dot_general %a, %a
 // CHECK-NEXT:    %s = tgraph.reduce %p

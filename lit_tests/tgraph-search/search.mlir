@@ -3,10 +3,10 @@
 // RUN: not plan-opt %s -p 'plan-pipeline{time-limit=1.5}' 2>&1 | filecheck %s --check-prefix=LOW
 // RUN: not plan-opt %s -p 'tgraph-search{time-limit=-1}' 2>&1 | filecheck %s --check-prefix=LESS
 
-// %b can be computed again, where the last operation reads it, for little.
+// Recomputing %b for the last operation is cheap.
 // CHECK: remark: of {{[0-9]+}} candidates, {{.*}} takes the fewest bytes: {{[0-9]+}} instead of {{[0-9]+}}; {{[0-9]+}} of {{[0-9]+}} FLOPs are recomputed
 
-// The default is tried whatever the limit is.
+// The default is tried whatever the limit.
 // NOW: remark: of 1 candidates, the default takes the fewest bytes
 
 // LOW: time-limit is 1.5, which requires effort=high or a budget

@@ -3,8 +3,8 @@
 !x = tensor<8x4x16xf32>
 !c = tensor<16xf32>
 
-// Four operations of full size become two; all else is of the size of the channels,
-// also the square root, which was written after the broadcast.
+// Four full-size operations become two; all others have the size of the channels, even
+// the square root, which followed the broadcast.
 // CHECK-LABEL: func.func @batch_norm
 // CHECK-NEXT:    %[[EPS:.*]] = tgraph.constant<1.000000e-05 : f32> : tensor<16xf32>
 // CHECK-NEXT:    %[[V:.*]] = tgraph.add %var, %[[EPS]] : tensor<16xf32>
@@ -36,7 +36,7 @@ func.func @batch_norm(%x: !x, %gamma: !c {tgraph.parameter}, %beta: !c {tgraph.p
   func.return %3 : !x
 }
 
-// Statistics that are no parameters belong to a training step, which stays as it is.
+// Statistics that are no parameters belong to a training step, which stays.
 // CHECK-LABEL: func.func @training
 // CHECK-NEXT:    tgraph.broadcast_in_dim
 // CHECK-NEXT:    tgraph.subtract
@@ -49,7 +49,7 @@ func.func @training(%x: !x, %mean: !c) -> !x {
   func.return %1 : !x
 }
 
-// A value in the middle that is read elsewhere is not computed twice.
+// An intermediate value with another reader is not computed twice.
 // CHECK-LABEL: func.func @two_users
 // CHECK:         tgraph.multiply
 // CHECK-NEXT:    tgraph.multiply
@@ -61,7 +61,7 @@ func.func @two_users(%x: !x, %s: !c {tgraph.parameter}) -> (!x, !x) {
   func.return %0, %1 : !x, !x
 }
 
-// Dropout of rate 0: nothing is dropped, and the rest is scaled by 1.
+// Dropout with rate 0 drops nothing and scales by 1.
 // CHECK-LABEL: func.func @dropout
 // CHECK-NEXT:    func.return %x
 func.func @dropout(%x: !x) -> !x {
@@ -73,7 +73,7 @@ func.func @dropout(%x: !x) -> !x {
   func.return %1 : !x
 }
 
-// A reader that is dead does not cut the chain.
+// A dead reader does not break the chain.
 // CHECK-LABEL: func.func @dead
 // CHECK:         %[[S:.*]] = tgraph.multiply %a, %b : tensor<16xf32>
 // CHECK-NEXT:    %[[T:.*]] = tgraph.broadcast_in_dim %[[S]]

@@ -5,8 +5,8 @@
 !s = tensor<6x8xf32>
 !vs = !tgraph.variable<!s>
 
-// Each iteration writes the row of its number. Row i + 1 is outside in the last one, so
-// that scatter, which then does nothing, is left. What is added is added to the old row.
+// Each iteration writes row i. Row i + 1 is out of bounds in the last iteration, where
+// that scatter does nothing, so it stays. An added row is first added to the old one.
 // CHECK-LABEL: func.func @rows
 // CHECK:         [[I:%.+]] = tgraph.reshape {{.*}} : (tensor<1xi32>) -> tensor<i32>
 // CHECK:         [[A:%.+]] = tgraph.dynamic_update_slice {{.*}}, [[I]], {{.*}} tensor<1x8xf32>
@@ -40,7 +40,7 @@ func.func @rows(%given: tensor<8xf32>, %s: !s) -> !s {
   func.return %0#1 : !s
 }
 
-// An index of two numbers: an element of row 5 - i.
+// An index with two components: an element of row 5 - i.
 // CHECK-LABEL: func.func @elements
 // CHECK-NOT:     tgraph.scatter
 // CHECK:         tgraph.dynamic_update_slice {{.*}} (tensor<6x8xf32>, tensor<1x1xf32>, tensor<i32>, tensor<i32>)
@@ -71,8 +71,8 @@ func.func @elements(%given: tensor<f32>, %s: !s) -> !s {
   func.return %0#1 : !s
 }
 
-// The tensor has one row. Behind the first iteration, the scatter does nothing, and an
-// update would overwrite that row.
+// The tensor has one row. After the first iteration the scatter does nothing, but an
+// update would overwrite the row.
 // CHECK-LABEL: func.func @one_row
 // CHECK-NOT:     tgraph.dynamic_update_slice
 // CHECK:         tgraph.scatter
@@ -99,8 +99,8 @@ func.func @one_row(%given: tensor<8xf32>, %s: tensor<1x8xf32>) -> tensor<1x8xf32
   func.return %0#1 : tensor<1x8xf32>
 }
 
-// The start is constant, and within the tensor: no loop has to show that. What is added
-// is added to the old slice first. Nothing is done to what is partly outside, or zeros.
+// A constant start within bounds needs no loop. Added values are first added to the old
+// slice. Scatters partly out of bounds, or into zeros, stay.
 // CHECK-LABEL: func.func @constant
 // CHECK:         [[OLD:%.+]] = tgraph.slice %s {start_indices = array<i64: 1, 2>, limit_indices = array<i64: 5, 8>
 // CHECK-NEXT:    [[SUM:%.+]] = tgraph.add [[OLD]], %x : tensor<4x6xf32>

@@ -5,7 +5,7 @@
 // CHECK:      remark: concatenations moved after elementwise operations: 1; the peak goes from 2048 to 0 bytes
 // CHECK-NEXT: {{.*}}remark: concatenations moved after elementwise operations: 1; the peak goes from 5888 to 0 bytes
 
-// Rows that are rolled by one: each part of the sum has one source, and lies in the
+// Rows rolled by one: each part of the sum has one source, and is computed in the
 // result.
 // CHECK-LABEL: func.func @roll
 // CHECK-DAG:     [[LAST:%[a-z0-9_]+]] = tgraph.slice %x {start_indices = array<i64: 7, 0>
@@ -24,8 +24,8 @@ func.func @roll(%x: !x, %y: !x) -> !x {
   func.return %3 : !x
 }
 
-// The gradient of x[1:] - x[:-1], which is padded on either side: what the pads share is
-// computed for each of them, which takes less time than to store it. Padding is a number.
+// The gradient of x[1:] - x[:-1], padded on both sides. The operand that both pads
+// share is recomputed, which is faster than storing it. Padding is a scalar.
 // CHECK-LABEL: func.func @differences
 // CHECK-NOT:     tgraph.pad
 // CHECK:         tgraph.constant<0.000000e+00 : f32> : tensor<1x64xf32>
@@ -44,7 +44,7 @@ func.func @differences(%x: !x) -> !x {
   func.return %7 : !x
 }
 
-// Parts in two dimensions: the first row is all padding, the others begin with some.
+// Parts in two dimensions: the first row is all padding, the others start with padding.
 // CHECK-LABEL: func.func @corner
 // CHECK:         [[A:%[a-z0-9_]+]] = tgraph.fusion{{.*}} -> tensor<1x641xf32> {
 // CHECK:         [[B:%[a-z0-9_]+]] = tgraph.fusion{{.*}} -> tensor<800x1xf32> {

@@ -6,7 +6,7 @@
 
 // CHECK-NOT: remark
 
-// A product reads the concatenation, too: it is stored in any case.
+// A product also reads the concatenation, so it is stored anyway.
 // CHECK-LABEL: func.func @product
 // CHECK:         tgraph.concatenate %x, %r {dimension = 0 : i64}
 // CHECK-NEXT:    tgraph.dot_general
@@ -18,7 +18,7 @@ func.func @product(%x: !x, %r: !r, %w: tensor<64x64xf32>) -> (!y, !y) {
   func.return %1, %2 : !y, !y
 }
 
-// Padding between elements is not one part, nor is what a negative pad takes away.
+// Interior padding is not one part, nor is cropping by a negative pad.
 // CHECK-LABEL: func.func @between
 // CHECK:         tgraph.pad
 // CHECK-NEXT:    tgraph.tanh

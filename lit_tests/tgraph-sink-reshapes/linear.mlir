@@ -1,7 +1,7 @@
 // RUN: plan-opt %s -p tgraph-sink-reshapes | filecheck %s
 
-// A linear layer as PyTorch has it: the product is flat, what follows is not. Bias and
-// relu go to the product, whose group they can join.
+// A linear layer in PyTorch: the product is flat, later values are not. Bias and relu
+// move to the product, into whose group they can be fused.
 // CHECK-LABEL: func.func @linear
 // CHECK:         %product = tgraph.dot_general
 // CHECK-NEXT:    %[[BIAS:.*]] = tgraph.broadcast_in_dim %b {broadcast_dimensions = array<i64: 1>} : (tensor<16xf32>) -> tensor<32x16xf32>
@@ -20,7 +20,7 @@ func.func @linear(%x: tensor<32x8xf32>, %w: tensor<8x16xf32>, %b: tensor<16xf32>
   func.return %y : tensor<4x8x16xf32>
 }
 
-// A dimension that becomes two: what is broadcast along it is reshaped first.
+// A dimension is split: an operand broadcast along it is reshaped first.
 // CHECK-LABEL: func.func @group_norm
 // CHECK:         %n = tgraph.multiply
 // CHECK-NEXT:    %[[SCALE:.*]] = tgraph.reshape %scale : (tensor<8xf32>) -> tensor<2x4xf32>
@@ -35,7 +35,7 @@ func.func @group_norm(%x: tensor<3x5x2x4xf32>, %r: tensor<3x5x2x4xf32>, %scale: 
   func.return %y : tensor<3x5x8xf32>
 }
 
-// Along half of a dimension nothing can be broadcast.
+// Nothing can be broadcast along half of a dimension.
 // CHECK-LABEL: func.func @positions
 // CHECK:         tgraph.reshape %n
 // CHECK:         tgraph.add
@@ -48,7 +48,7 @@ func.func @positions(%x: tensor<32x16xf32>, %p: tensor<8x16xf32>) -> tensor<4x8x
   func.return %y : tensor<4x8x16xf32>
 }
 
-// A reduction can be fused with what it sums as it is.
+// A reduction can be fused with its operand without the reshape.
 // CHECK-LABEL: func.func @sum
 // CHECK:         tgraph.reshape %n
 // CHECK-NEXT:    tgraph.exponential
@@ -61,8 +61,8 @@ func.func @sum(%x: tensor<32x16xf32>) -> tensor<4xf32> {
   func.return %y : tensor<4xf32>
 }
 
-// The mean of a row, as ONNX keeps its dimension: what repeats it reads it as it is, so
-// that the row is one group.
+// As in ONNX, the mean of a row keeps a dimension of size 1. Its broadcast reads the
+// flat mean, so the row is one group.
 // CHECK-LABEL: func.func @centered
 // CHECK:         %mean = tgraph.divide %{{.*}}, %{{.*}} : tensor<3x5xf32>
 // CHECK-NEXT:    tgraph.broadcast_in_dim %mean {broadcast_dimensions = array<i64: 0, 1>} : (tensor<3x5xf32>) -> tensor<3x5x8xf32>
@@ -77,7 +77,7 @@ func.func @centered(%x: tensor<3x5x8xf32>) -> tensor<3x5x8xf32> {
   func.return %y : tensor<3x5x8xf32>
 }
 
-// A product of rows that were joined before, and come apart behind: both reshapes go.
+// Rows are joined before a product and split after it: both reshapes are removed.
 // CHECK-LABEL: func.func @rows
 // CHECK-NEXT:    %product = tgraph.dot_general %x, %w {{.*}}lhs_contracting_dimensions = array<i64: 2>{{.*}} -> tensor<4x8x16xf32>
 // CHECK-NEXT:    %[[BIAS:.*]] = tgraph.broadcast_in_dim %b {broadcast_dimensions = array<i64: 2>}
@@ -94,7 +94,7 @@ func.func @rows(%x: tensor<4x8x8xf32>, %w: tensor<8x16xf32>, %b: tensor<16xf32>,
   func.return %y : tensor<4x8x16xf32>
 }
 
-// Rows whose elements are split, too: heads of attention become one dimension first.
+// Rows with split elements: heads of attention are joined to one dimension first.
 // CHECK-LABEL: func.func @heads
 // CHECK-NEXT:    %flat = tgraph.reshape %x : (tensor<4x8x2x4xf32>) -> tensor<4x8x8xf32>
 // CHECK-NEXT:    %product = tgraph.dot_general %flat, %w {{.*}} -> tensor<4x8x16xf32>
@@ -106,7 +106,7 @@ func.func @heads(%x: tensor<4x8x2x4xf32>, %w: tensor<8x16xf32>) -> tensor<4x8x16
   func.return %whole : tensor<4x8x16xf32>
 }
 
-// A row that is put together from several ones is no row of before.
+// A row that joins several rows is not a row of the original.
 // CHECK-LABEL: func.func @images
 // CHECK:         tgraph.dot_general %flat, %w
 func.func @images(%x: tensor<4x8x8xf32>, %w: tensor<64x16xf32>) -> tensor<4x16xf32> {
@@ -115,8 +115,8 @@ func.func @images(%x: tensor<4x8x8xf32>, %w: tensor<64x16xf32>) -> tensor<4x16xf
   func.return %product : tensor<4x16xf32>
 }
 
-// What is stacked is computed with the dimension of size 1, unless what it is computed
-// from could then not be fused with it.
+// Stacked values are computed with the dimension of size 1, unless this prevents fusion
+// with their operands.
 // CHECK-LABEL: func.func @stacked
 // CHECK-NEXT:    [[X:%.+]] = tgraph.reshape %x : (tensor<8xf32>) -> tensor<8x1xf32>
 // CHECK-NEXT:    [[SINE:%.+]] = tgraph.sine [[X]] : tensor<8x1xf32>
@@ -136,7 +136,7 @@ func.func @stacked(%x: tensor<8xf32>, %y: tensor<8x4xf32>) -> tensor<8x2xf32> {
   func.return %6 : tensor<8x2xf32>
 }
 
-// What is repeated is reduced before the repetitions are joined: nothing is copied.
+// Broadcast values are reduced before the reshape, so nothing is copied.
 // CHECK-LABEL: func.func @repeated
 // CHECK:         %wide = tgraph.broadcast_in_dim %x
 // CHECK-NEXT:    %most = tgraph.reduce %wide {kind = "maximum", dimensions = array<i64: 1, 2>} : (tensor<8x2x4xf32>) -> tensor<8xf32>

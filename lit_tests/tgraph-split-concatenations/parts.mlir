@@ -1,7 +1,7 @@
 // RUN: plan-opt %s -p tgraph-split-concatenations | filecheck %s
 // RUN: plan-opt %s -p tgraph-split-concatenations -o %t && plan-opt %t -p tgraph-split-concatenations | diff %t -
 
-// Each part replaces the old one before the next is computed.
+// Each part replaces the old part before the next one is computed.
 // CHECK-LABEL: func.func @parts
 // CHECK:         [[OLD:%.+]] = tgraph.read %v
 // CHECK-NEXT:    [[A:%.+]] = tgraph.slice [[OLD]] {start_indices = array<i64: 0, 0>
@@ -21,7 +21,7 @@ func.func @parts(%v: !tgraph.variable<tensor<8x4xf32>>, %g: tensor<2x4xf32>, %h:
   func.return
 }
 
-// The first part waits until the second has read what it replaces.
+// The first part waits until the second has read the old part that it replaces.
 // CHECK-LABEL: func.func @rotation
 // CHECK:         [[X:%.+]] = tgraph.add
 // CHECK-NEXT:    [[Y:%.+]] = tgraph.subtract
@@ -38,7 +38,7 @@ func.func @rotation(%v: !tgraph.variable<tensor<2x64xf32>>) {
   func.return
 }
 
-// A part that stays needs no update.
+// An unchanged part needs no update.
 // CHECK-LABEL: func.func @stays
 // CHECK-COUNT-1: tgraph.dynamic_update_slice
 // CHECK-NOT:     tgraph.dynamic_update_slice
@@ -52,8 +52,8 @@ func.func @stays(%v: !tgraph.variable<tensor<2x64xf32>>) {
   func.return
 }
 
-// Not if parts move, if nothing is made from the old contents, or if somebody reads all
-// of them after each part is made.
+// Not if parts move, if no part depends on the old contents, or if all old contents are
+// read after each part is computed.
 // CHECK-LABEL: func.func @moves
 // CHECK:         tgraph.concatenate
 // CHECK-LABEL: func.func @new

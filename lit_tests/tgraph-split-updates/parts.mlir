@@ -4,8 +4,8 @@
 !w = tensor<5x8xf32>
 !v = !tgraph.variable<!w>
 
-// The rows of a gradient are computed one after the other, the last first. Each row of the
-// weights is updated before the next is needed, and that is read from the variable.
+// The rows of a gradient are computed in sequence, the last first. Each row of weights
+// is updated before the next one is needed, which is read from the variable.
 // CHECK:       remark: the update of 1 variables is done in 5 parts
 // CHECK-LABEL: func.func @sgd
 // CHECK:         %g4 = tgraph.multiply %x, %x

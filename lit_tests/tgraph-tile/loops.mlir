@@ -1,8 +1,8 @@
 // RUN: plan-opt %s -p 'tgraph-tile{tile-bytes=65536}' | filecheck %s
 // RUN: plan-opt %s -p 'tgraph-tile{tile-bytes=0 max-slowdown=1.0}' | filecheck %s --check-prefix=SLICES
 
-// A chain that ends in a sum: its rows are independent but for that. A loop computes some
-// at a time, and adds up what they sum to.
+// A chain that ends in a sum: its rows are otherwise independent. A loop computes some
+// rows at a time and accumulates their sum.
 // CHECK-LABEL: func.func @sum
 // CHECK:         [[X:%[a-z0-9_]+]] = tgraph.reshape %x : (tensor<4096x64xf32>) -> tensor<[[#TILES:]]x[[#ROWS:]]x64xf32>
 // CHECK:         tgraph.while {{.*}}, [[X]], %w {tgraph.tiles = [[#TILES]] : i32}
@@ -15,7 +15,7 @@
 // CHECK-NOT:     tensor<4096x64xf32>
 // CHECK:         return
 
-// Slices can't be cut through the sum.
+// Slices can't be used across the sum.
 // SLICES-LABEL: func.func @sum
 // SLICES-NOT:     tgraph.while
 // SLICES:         return
@@ -28,7 +28,7 @@ func.func @sum(%x: tensor<4096x64xf32>, %w: tensor<64x64xf32>) -> tensor<f32> {
   func.return %4 : tensor<f32>
 }
 
-// What is summed over in bf16 is added up in f32, and rounded once.
+// Sums of bf16 accumulate in f32, and are rounded once.
 // CHECK-LABEL: func.func @narrow
 // CHECK:         tgraph.while {{.*}} -> (tensor<i32>, tensor<64xf32>)
 // CHECK:         tgraph.convert {{.*}} : (tensor<64xf32>) -> tensor<64xbf16>

@@ -2,8 +2,8 @@
 // RUN: plan-opt %s -p 'tgraph-tile{max-slowdown=0.0}' | filecheck %s --check-prefix=NONE
 
 // The middle is wide and both ends are narrow: half of it at a time needs half of the
-// memory. Rows of the result need the same rows of %a, and all of %b and %c. The second
-// half is computed when the first one is done, and both straight into the result.
+// memory. Rows of the result need the same rows of %a, and all of %b and %c. The halves
+// are computed in sequence, directly into the result.
 // CHECK-LABEL: func.func @middle
 // CHECK-NEXT:    [[A0:%[a-z0-9_]+]] = tgraph.slice %a {start_indices = array<i64: 0, 0>, limit_indices = array<i64: 32, 16>
 // CHECK-NEXT:    [[P0:%[a-z0-9_]+]] = tgraph.dot_general [[A0]], %b
@@ -17,7 +17,7 @@
 // CHECK-NEXT:    [[R:%[a-z0-9_]+]] = tgraph.concatenate [[R0]], [[R1]] {dimension = 0 : i64, tgraph.in_place}
 // CHECK-NEXT:    func.return [[R]]
 
-// Nothing may take longer: all stays as it is.
+// No slowdown is allowed, so nothing changes.
 // NONE-LABEL: func.func @middle
 // NONE-NOT:      tgraph.slice
 func.func @middle(%a: tensor<64x16xf32>, %b: tensor<16x512xf32>, %c: tensor<512x16xf32>) -> tensor<64x16xf32> {
@@ -27,8 +27,8 @@ func.func @middle(%a: tensor<64x16xf32>, %b: tensor<16x512xf32>, %c: tensor<512x
   func.return %r : tensor<64x16xf32>
 }
 
-// All rows are summed up, so no row of the middle can go before the sum is done; and
-// columns would cut the sum of %r.
+// All rows are summed, so no row of the middle can be freed before the sum ends; tiles
+// of columns would cut the sum of %r.
 // CHECK-LABEL: func.func @no_dimension_in_common
 // CHECK-NOT:     tgraph.slice
 // CHECK:         func.return
@@ -39,9 +39,9 @@ func.func @no_dimension_in_common(%a: tensor<64x16xf32>, %b: tensor<16x512xf32>)
   func.return %r : tensor<f32>
 }
 
-// The group's body and the numbers in it are cut as well, and what is viewed in between
-// is viewed tile by tile. Along columns, each tile reads all of %a; along rows it
-// would be all of %b, which is more.
+// The body of the group and its constants are tiled as well, and views in between are
+// created for each tile. Tiles of columns read all of %a; tiles of rows would read all
+// of %b, which is larger.
 // CHECK-LABEL: func.func @groups
 // CHECK:         tgraph.fusion({{.*}}) : (tensor<64x16xf32>, tensor<16x256xf32>, tensor<256xf32>) -> tensor<64x256xf32>
 // CHECK:           tgraph.constant<0.000000e+00 : f32> : tensor<64x256xf32>

@@ -1,8 +1,8 @@
 // RUN: plan-opt %s -p 'tgraph-tile{max-slowdown=1.0 tiles=2 reuse-outputs=false}' | filecheck %s
 // RUN: plan-opt %s -p 'tgraph-tile{max-slowdown=1.0 tiles=2 reuse-outputs=false},tgraph-bufferize' | filecheck %s --check-prefix=BUF
 
-// A gradient that two variables are updated with: half of it at a time, each half at once
-// put into its rows of both. The second half reads the rows that are not written yet.
+// A gradient that updates two variables: half of it at a time, which immediately
+// updates rows of both. The second half reads the rows that are not yet written.
 // CHECK-LABEL: func.func @update
 // CHECK:         [[G0:%[a-z0-9_]+]] = tgraph.dot_general {{.*}} -> tensor<32x64xf32, "cpu:0">
 // CHECK-NEXT:    [[R0:%[a-z0-9_]+]] = tgraph.slice [[M:%[a-z0-9_]+]] {start_indices = array<i64: 0, 0>

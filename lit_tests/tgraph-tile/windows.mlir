@@ -1,17 +1,17 @@
 // RUN: plan-opt %s -p 'tgraph-tile{tile-bytes=65536}' | filecheck %s
 
-// Convolutions with padding, by rows. The first tile and the last, which have the padding,
-// are in front of the loop and behind it.
+// Padded convolutions, in tiles of rows. The first and the last tile, which have the
+// padding, are before and after the loop.
 // CHECK-LABEL: func.func @windows
 
-// The first tile computes as many rows more as later convolutions reach ahead: two rows of
-// the last one's result need five of the second's, six of the first's and seven of %x.
+// The first tile has the additional rows that later convolutions need: two rows of the
+// last result need five of the second's, six of the first's and seven of %x.
 // CHECK:         tgraph.slice %x {start_indices = array<i64: 0, 0, 0, 0>, {{.*}} -> tensor<1x7x64x16xf32>
 // CHECK:         padding_low = array<i64: 1, 1>, padding_high = array<i64: 0, 1>, {{.*}} -> tensor<1x6x64x16xf32>
 // CHECK:         padding_low = array<i64: 1, 1>, padding_high = array<i64: 0, 1>, {{.*}} -> tensor<1x5x64x16xf32>
 // CHECK:         padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 1>, {{.*}} -> tensor<1x2x32x16xf32>
 
-// An iteration reads the rows that the one before has kept, and keeps its own last ones.
+// An iteration reads the rows that the previous one saved, and saves its own last rows.
 // CHECK:         tgraph.while {{.*}} {tgraph.tiles = 16 : i32}
 // CHECK:           tgraph.constant<14 : i32>
 // CHECK:           tgraph.dynamic_slice {{.*}} -> tensor<1x6x64x16xf32>
@@ -23,7 +23,7 @@
 // CHECK:           tgraph.convolution [[ROWS]], {{.*}} padding_low = array<i64: 0, 1>, padding_high = array<i64: 0, 1>, {{.*}} -> tensor<1x4x64x16xf32>
 // CHECK:           tgraph.dynamic_update_slice {{.*}} outs(
 
-// The last tile has what is left.
+// The last tile has the remaining rows.
 // CHECK:         tgraph.slice %x {start_indices = array<i64: 0, 61, 0, 0>, {{.*}} -> tensor<1x3x64x16xf32>
 // CHECK:         padding_low = array<i64: 0, 1>, padding_high = array<i64: 1, 1>, {{.*}} -> tensor<1x2x64x16xf32>
 // CHECK:         padding_low = array<i64: 0, 1>, padding_high = array<i64: 1, 1>, {{.*}} -> tensor<1x3x64x16xf32>
@@ -39,8 +39,8 @@ func.func @windows(%x: tensor<1x64x64x16xf32>, %w: tensor<3x3x16x16xf32>) -> ten
   func.return %4 : tensor<1x32x32x16xf32>
 }
 
-// A pad by any number that windows alone read is part of them. Each tile pads its own rows:
-// at the sides, and the first and the last tile at the top and at the bottom, too.
+// A pad by any number is part of its windows if only windows read it. Each tile pads
+// its rows at the sides; the first and the last tile pad the top and the bottom, too.
 // CHECK-LABEL: func.func @padded
 // CHECK-NOT:     tensor<1x66x66x16xf32>
 

@@ -7,8 +7,8 @@
 !r = tensor<2xui32>
 !vr = !tgraph.variable<!r>
 
-// A loop that computes element by element, as the rounds of Threefry: the numbers that
-// each round takes from the lists, which change places, are constants.
+// An elementwise loop, such as the rounds of Threefry: the numbers that each round
+// takes from rotating lists become constants.
 // CHECK:       remark: the loop is written out: 3 iterations
 // CHECK-LABEL: func.func @rounds
 // CHECK-NOT:     tgraph.while
@@ -49,7 +49,7 @@ func.func @rounds(%x: !x) -> !x {
   func.return %0#1 : !x
 }
 
-// 130 iterations of 2 operations are more than a group has: the loop stays.
+// 130 iterations of 2 operations exceed the limit of a group, so the loop stays.
 // CHECK-LABEL: func.func @many
 // CHECK:         tgraph.while
 func.func @many(%x: !x) -> !x {
@@ -74,7 +74,7 @@ func.func @many(%x: !x) -> !x {
   func.return %0#1 : !x
 }
 
-// A value of another shape would have to be stored between two groups: the loop stays.
+// A value of another shape would be stored between two groups, so the loop stays.
 // CHECK-LABEL: func.func @rows
 // CHECK:         tgraph.while
 func.func @rows(%x: !x, %row: tensor<8xui32>) -> !x {

@@ -7,8 +7,8 @@
 !w = tensor<2x4xf32>
 !vw = !tgraph.variable<!w>
 
-// Two layers of three are in the loop: all three are written out, each with its row. What
-// the loop stacks is put together with what the third layer adds.
+// Two of three layers are in the loop: all three are unrolled, each with its row. The
+// rows that the loop stacks are concatenated with the row of the third layer.
 // CHECK:       remark: the loop is written out: 2 iterations
 // CHECK-LABEL: func.func @remainder
 // CHECK-NOT:     tgraph.while

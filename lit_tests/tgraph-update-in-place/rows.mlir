@@ -1,7 +1,7 @@
 // RUN: plan-opt %s -p tgraph-update-in-place | filecheck %s
 // RUN: plan-opt %s -p tgraph-update-in-place -o %t && plan-opt %t -p tgraph-update-in-place | diff %t -
 
-// The group reads the old row, and writes the new one, where they lie.
+// The group reads the old row and writes the new one in place.
 // CHECK-LABEL: func.func @row
 // CHECK:         [[OLD:%.+]] = tgraph.read %v
 // CHECK-NEXT:    tgraph.fusion([[G:%.+]] = %g, [[WHOLE:%.+]] = [[OLD]], [[START:%.+]] = %i) outs(%v)
@@ -20,7 +20,7 @@ func.func @row(%v: !tgraph.variable<tensor<12x1024xf32>>, %g: tensor<1x1024xf32>
   func.return
 }
 
-// What reads the new row takes it from the variable.
+// Readers of the new row read it from the variable.
 // CHECK-LABEL: func.func @reader
 // CHECK:         [[NEW:%.+]] = tgraph.fusion({{.*}}) outs(%v)
 // CHECK:           tgraph.dynamic_update_slice
@@ -39,7 +39,7 @@ func.func @reader(%v: !tgraph.variable<tensor<12x1024xf32>>, %g: tensor<1024xf32
   func.return %t : tensor<1024xf32>
 }
 
-// A row that is more than a group's is copied.
+// A row with users other than its update is copied.
 // CHECK-LABEL: func.func @returned
 // CHECK:         tgraph.dynamic_update_slice {{.*}} outs(%v)
 func.func @returned(%v: !tgraph.variable<tensor<12x1024xf32>>, %g: tensor<1x1024xf32>, %i: tensor<i32>) -> tensor<1x1024xf32> {
@@ -50,7 +50,7 @@ func.func @returned(%v: !tgraph.variable<tensor<12x1024xf32>>, %g: tensor<1x1024
   func.return %a : tensor<1x1024xf32>
 }
 
-// So is one that is computed before somebody reads the old contents.
+// So is a row that is computed before a later reader of the old contents.
 // CHECK-LABEL: func.func @read
 // CHECK:         tgraph.exponential
 // CHECK:         tgraph.reduce
@@ -64,7 +64,7 @@ func.func @read(%v: !tgraph.variable<tensor<12x1024xf32>>, %g: tensor<1x1024xf32
   func.return %r : tensor<12xf32>
 }
 
-// And a small one, and a column.
+// So are a small row and a column.
 // CHECK-LABEL: func.func @small
 // CHECK-NOT:     tgraph.fusion
 // CHECK:         func.return

@@ -1,6 +1,6 @@
 // RUN: plan-opt %s | plan-opt | filecheck %s
 
-// Properties that have their default are not printed.
+// Properties with default values are not printed.
 // CHECK-LABEL: @matrices
 func.func @matrices(%x: tensor<2x3x3xf32>, %b: tensor<2x3x4xf32>) -> tensor<2x3x4xf32> {
   // CHECK-NEXT: %l = tgraph.cholesky %x : tensor<2x3x3xf32>

@@ -1,4 +1,4 @@
-// Every operation prints and parses, in custom and in generic form.
+// Every operation prints and parses in custom and in generic form.
 // RUN: plan-opt %s | plan-opt - | filecheck %s
 // RUN: plan-opt %s --print-op-generic | plan-opt - | filecheck %s
 
@@ -24,7 +24,7 @@ func.func @unplaced(%a: tensor<4xf32> {tgraph.group = "g"}) {
   func.return
 }
 
-// A constant with one number stays one number, infinities and NaN as their bits.
+// A splat stays one number; infinities and NaN are printed as bits.
 // CHECK-LABEL: func.func @constants
 func.func @constants() {
   // CHECK-NEXT: tgraph.constant<1.000000e+00 : f32> : tensor<1024x1024x1024xf32>
@@ -81,7 +81,7 @@ func.func @fusion(%a: tensor<4x8xf32>, %b: tensor<8xf32>) {
   func.return
 }
 
-// On memrefs an operation writes its destination; strided ones are read as they lie.
+// On memrefs, an operation writes its destination; strided operands are read in place.
 // CHECK-LABEL: func.func @memrefs
 func.func @memrefs(%a: memref<4x8xf32>, %t: memref<4x8xf32, strided<[1, 4]>>) {
   // CHECK-NEXT: tgraph.add %a, %t outs(%a) : (memref<4x8xf32>, memref<4x8xf32, strided<[1, 4]>>) -> memref<4x8xf32>

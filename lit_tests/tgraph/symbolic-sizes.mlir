@@ -1,7 +1,7 @@
 // RUN: plan-opt %s | plan-opt | filecheck %s
 
-// Sizes are polynomials in normal form, so equal ones are written alike; `?` is a size
-// that is not known yet; the device comes last.
+// Sizes are polynomials in normal form, so equal sizes print alike. `?` is an unknown
+// size. The device comes last.
 // CHECK:      func.func @f(%a: tensor<?x4xf32, #tgraph.dims<2*n + 1>>, %b: tensor<?x?xf32, #tgraph.dims<m*n - 3, ?>>, %c: tensor<?xf32, #tgraph.dims<n, "cpu:0">>, %d: tensor<?x?xf32, #tgraph.dims<64*floordiv(n + 63, 64), max(3, n - 8)>>) {
 func.func @f(%a: tensor<?x4xf32, #tgraph.dims<1 + n + n>>,
              %b: tensor<?x?xf32, #tgraph.dims<n*(m + 1) - n - 3, ?>>,

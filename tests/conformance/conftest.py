@@ -1,11 +1,12 @@
-"""Vectors: what the original systems did, read from the JSON files of a folder.
+"""Fixtures for vectors: JSON records of what the original systems did.
 
     pytest tests/conformance                  the suite's own vectors
-    pytest tests/conformance --vectors DIR    those in DIR, of the same schema
+    pytest tests/conformance --vectors DIR    vectors in DIR, of the same schema
 
-A test marked `@pytest.mark.vectors(mechanism)` runs on each vector of that mechanism,
-in whatever file it is; without any it is skipped. It takes `vector`. No test knows a
-vector by its name: where we do not do as the original did, the test finds that out.
+A test marked `@pytest.mark.vectors(mechanism)` has the parameter `vector` and runs on
+each vector of that mechanism in any file of the folder. Without vectors it is skipped.
+Tests never select vectors by name: a test derives from the vector's contents whether
+tensorplan deliberately differs from the original.
 """
 
 import json
@@ -41,14 +42,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture
 def vectors(request: pytest.FixtureRequest) -> Mapping[str, Mapping[str, Any]]:
-    """All by name, the suite's own too: one may refer to another."""
+    """All vectors by name, including the suite's own, to which others may refer."""
     folder = request.config.getoption("vectors", default=None) or OWN_VECTORS
     return {v["name"]: v for v in [*read(OWN_VECTORS), *read(folder)]}
 
 
 @cache
 def read(folder: Path) -> list[Mapping[str, Any]]:
-    """All vectors in the files of the folder, in order of file names."""
+    """All vectors in the JSON files of `folder`, in the order of file names."""
     if not folder.is_dir():
         raise pytest.UsageError(f"--vectors: {folder} is no folder")
     files = sorted(folder.glob("*.json"))

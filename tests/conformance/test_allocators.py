@@ -1,7 +1,7 @@
-"""BFC against TensorFlow's, and buddy, slab and slab-buddy against XDL's.
+"""BFC compared with TensorFlow's, and buddy, slab and slab-buddy with XDL's.
 
-Where the original's state is unsound, or it lets pass what we refuse, the rest of the
-vector is only checked for soundness.
+Where the original's state is unsound, or where it accepts what tensorplan refuses, the
+test checks only soundness for the rest of the vector.
 """
 
 import itertools
@@ -30,7 +30,7 @@ Json = Mapping[str, Any]
 
 
 def address_of(allocator: Allocator[Any], size: int, **options: Any) -> int | None:
-    """None, as in the vectors, for nothing and for out of memory."""
+    """The address of a block; None, as in the vectors, for 0 bytes or out of memory."""
     try:
         address = allocator.allocate(size, **options)
     except OutOfMemoryError:
@@ -52,7 +52,7 @@ def sub_calls_of(memory: FakeMemory) -> list[dict[str, Any]]:
 
 
 def dump_of(allocator: BFC) -> Json:
-    """As the vectors have it."""
+    """The state of the allocator in the format of the vectors."""
     dump = allocator.dump()
     statistics = dump.statistics
     chunks: list[Json] = []
@@ -102,9 +102,10 @@ def check_dump(allocator: BFC, expected: Json) -> None:
 
 @pytest.mark.vectors("tf_bfc")
 def test_bfc(vector: Json) -> None:
-    """We do as the original did, up to a defect of it.
+    """tensorplan's BFC must behave as the original up to a defect of the latter.
 
-    Where that is, the statement of its rules says, which has to do as it in any case.
+    The reimplementation of the original finds the defect; it must always behave as the
+    original.
     """
     coalescing = {"coalescing": True, "non_coalescing": False}
     if "steps" not in vector:
@@ -126,7 +127,7 @@ def test_bfc(vector: Json) -> None:
 
 
 class Pair:
-    """Our allocator and the statement of the original's rules, over fake memory."""
+    """Our allocator and a reimplementation of the original, over fake memory."""
 
     def __init__(self, vector: Json, **changes: Any) -> None:
         config = vector["config"]
@@ -161,7 +162,7 @@ class Pair:
         self.addresses: dict[str, tuple[int | None, int | None]] = {}  # ours, theirs
 
     def do(self, step: Json) -> None:
-        """One step, or the refusal of it where the vector has one."""
+        """Runs one step, and checks that it is refused if the vector says so."""
         if is_refused(step):
             with pytest.raises(ValueError, match="expected"):
                 self._do(step)
@@ -224,7 +225,8 @@ def check_bfc(pair: Pair, step: Json) -> None:
 
 
 def check_program(vector: Json, expected: Json, **changes: Any) -> None:
-    """What a program in words says of the offsets and the state on the way."""
+    """Checks the offsets and intermediate states of a program that is described in
+    words."""
     pair = Pair(vector, **changes)
     statements = read(vector)
     asked = dict(expected)
@@ -308,7 +310,8 @@ def xdl_of(config: Json) -> tuple[Allocator[Any], FakeMemory]:
 
 
 def run_xdl(vector: Json) -> None:
-    """Up to a step that the original should have refused; it is refused here."""
+    """Runs a vector up to a step that the original should have refused, and which is
+    refused here."""
     if "fatal" in vector:  # the set-up itself
         with pytest.raises(ValueError, match="expected"):
             xdl_of(vector["config"])

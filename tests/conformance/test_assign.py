@@ -1,8 +1,9 @@
-"""Which assigns are eliminated, against the marking of NNVM's GraphCompile.
+"""Elimination of assigns, compared with the marking of NNVM's GraphCompile.
 
-NNVM looks at the number of readers and the pattern of what is assigned, we at who can
-still see the old contents. So we eliminate more, and keep a copy where NNVM's program
-goes wrong; anything else has to agree.
+NNVM considers the number of readers and the pattern of the assigned value, tensorplan
+whether an operation can still read the old contents. tensorplan thus eliminates more
+assigns, and keeps a copy where NNVM's program is wrong. In all other cases both must
+agree.
 """
 
 from collections.abc import Mapping, Sequence
@@ -48,7 +49,7 @@ def test_marking(vector: Json) -> None:
 
 
 def goes_wrong(compiled: Mapping[str, Json], assign: str) -> bool:
-    """Whether NNVM's program reads the variable when it is overwritten already."""
+    """Whether NNVM's program reads the variable after overwriting it."""
     nodes = list(compiled.values())
     variable, value = (source for source, _, *_ in compiled[assign]["inputs"])
     return any(
@@ -58,7 +59,7 @@ def goes_wrong(compiled: Mapping[str, Json], assign: str) -> bool:
 
 
 class _Program:
-    """A vector's graph on level 1: an assignment's output is what it assigns."""
+    """A vector's graph at level 1. The output of an assign is the assigned value."""
 
     def __init__(self, vector: Json):
         self.block = Block()
@@ -82,7 +83,7 @@ class _Program:
         self.module = ModuleOp([FuncOp("main", types, Region(self.block))])
 
     def nobody_reads_old(self, assign: str) -> bool:
-        """Whether the variable is read by no operation but the assign at all."""
+        """Whether no operation except the assign reads the variable."""
         variable = self.nodes[assign]["inputs"][0][0]
         return (
             not any(
@@ -128,7 +129,7 @@ class _Program:
     def _emit(
         self, pattern: str, inputs: Sequence[SSAValue], shape: Sequence[int]
     ) -> SSAValue:
-        """An operation of that pattern."""
+        """An operation with the given fusion pattern."""
         match pattern:
             case "elemwise" | "broadcast":
                 values = [self._fit(value, shape) for value in inputs]
@@ -150,7 +151,7 @@ class _Program:
                 return self._contract(inputs, shape)
 
     def _contract(self, inputs: Sequence[SSAValue], shape: Sequence[int]) -> SSAValue:
-        """A product of which each element needs all of a row and a column."""
+        """A product, each element of which depends on a whole row and column."""
         first, last = inputs[0], inputs[-1]
         none = ints(())
         dims = {

@@ -1,4 +1,4 @@
-"""Device placement and inference against NNVM's PlaceDevice and TVM Relay's passes."""
+"""Device placement and inference, compared with NNVM's PlaceDevice and TVM Relay."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -60,7 +60,8 @@ def test_place_device(vector: Json) -> None:
 
 
 def translated(error: str) -> str:
-    """Our message for one of the original's; any for one that is not known here."""
+    """A pattern of tensorplan's message for an error of the original; matches any
+    message if the error is unknown."""
     for pattern, message in MESSAGES.items():
         if found := re.search(pattern, error):
             return re.escape(message.format(*found.groups()))
@@ -68,7 +69,7 @@ def translated(error: str) -> str:
 
 
 class Placed:
-    """The devices of nodes, and the copies: of which output, to which device."""
+    """The device of each node, and the copies: an output and its target device."""
 
     def __init__(self) -> None:
         self.devices: dict[str, str] = {}
@@ -98,9 +99,9 @@ class Placed:
 
 
 class NnvmGraph:
-    """A vector's graph as tgraph: each operation is a fusion of nothing in particular.
+    """A vector's graph as tgraph. Each operation is a fusion with an arbitrary body.
 
-    A mutated input is a variable, and what mutates it computes into it.
+    A mutated input is a variable, to which the mutating operation assigns its result.
     """
 
     def __init__(self, vector: Json):
@@ -124,7 +125,7 @@ class NnvmGraph:
         self.groups = config["device_assign_map"]
 
     def before(self, name: str) -> Iterator[str]:
-        """A node after all that it needs, in the order of execution."""
+        """A node after all nodes that it depends on, in the order of execution."""
         node = self.nodes[name]
         inputs = (entry[0] for entry in node.get("inputs", ()))
         for needed in (*inputs, *node.get("control_deps", ())):
@@ -142,7 +143,7 @@ class NnvmGraph:
         return {}
 
     def place(self) -> Placed:
-        """What our pass makes of it."""
+        """The placement by tensorplan's pass."""
         block = Block()
         values: dict[Entry, SSAValue] = {}
         reads: dict[str, SSAValue] = {}  # present contents
@@ -208,7 +209,8 @@ class NnvmGraph:
         return placed
 
     def left_over(self) -> bool:
-        """Whether the original's scans leave some nodes without a device, not all."""
+        """Whether the original's scans place some nodes and leave others without a
+        device."""
         known = {name for name in self.order if self.attributes(name)}
         for name in self.order:
             if any(e[0] in known for e in self.nodes[name].get("inputs", ())):
@@ -222,7 +224,7 @@ class NnvmGraph:
 def operation(
     inputs: Sequence[SSAValue], results: int = 1, outs: Sequence[SSAValue] = ()
 ) -> FusionOp:
-    """Some operation of so many inputs and results."""
+    """An arbitrary operation with these inputs and numbers of results."""
     block = Block(arg_types=[TENSOR] * len(inputs))
     constant = ConstantOp(FloatAttr(0.0, f32), TENSOR)
     block.add_ops([constant, YieldOp(*[constant.result] * results)])
@@ -244,7 +246,7 @@ def program(
 
 
 def output_of(name: str, nodes: Iterable[str]) -> Entry:
-    """`name` or `name.index`."""
+    """Parses an output: `name` or `name.index`."""
     if name in nodes:
         return name, 0
     node, _, output = name.rpartition(".")
@@ -330,13 +332,13 @@ def test_collect_device_info(vector: Json, vectors: Mapping[str, Json]) -> None:
 
 
 def parameters_of(order: Sequence[Value], plan: Json) -> set[str]:
-    """The names of parameters: their storages come first."""
+    """The names of parameters, whose storages come first."""
     count = sum(not value.op for value in order)
     return {name for name, tensor in plan.items() if tensor["storage_id"][0] < count}
 
 
 class Builder:
-    """A program of operations on tensors, with devices here and there."""
+    """A program of operations on tensors, some of which have devices."""
 
     def __init__(self) -> None:
         self.block = Block()
@@ -351,7 +353,7 @@ class Builder:
     def add(
         self, name: str, inputs: Sequence[str], annotation: int | None = None
     ) -> None:
-        """An operation; what it reads that is not there yet is a parameter."""
+        """Adds an operation. Operands that are not yet defined become parameters."""
         op = operation([self.parameter(i) for i in inputs])
         self._put(name, op)
         if annotation is not None:
@@ -375,7 +377,8 @@ class Builder:
     def inferred(
         self, fallback: str | None = None
     ) -> tuple[dict[str, SSAValue], Sequence[SSAValue]]:
-        """After our pass, all values by name, those of new copies too; the results."""
+        """Runs the pass; returns all values by name, including new copies, and the
+        results."""
         block = self.block
         used = {operand for op in block.ops for operand in op.operands}
         results = [value for value in self.values.values() if value not in used]
@@ -392,5 +395,5 @@ class Builder:
 
 
 def hint(name: str) -> str:
-    """The name as IR can have it."""
+    """The name as a valid name in IR."""
     return f"v{name.lstrip('%')}x"

@@ -1,4 +1,4 @@
-"""Groups of fused operations against NNVM's and TVM Relay's."""
+"""Groups of fused operations, compared with NNVM's and TVM Relay's."""
 
 import ast
 import re
@@ -93,7 +93,7 @@ def test_nnvm_groups(vector: Json) -> None:
 
 
 def compiled(graph: NNVMGraph, groups: nnvm.FusedGroups) -> list[Json]:
-    """The fused graph: one function for each group, named by what it computes."""
+    """The fused graph: one function for each group, named after its operations."""
     members: dict[int, list[int]] = {}
     for index, root in enumerate(groups.roots):
         members.setdefault(root, []).append(index)
@@ -188,13 +188,14 @@ UPSTREAM = {
         p = max_pool(x); concatenate((upsampling(p), x)) + 1""",
     "test_tuple_root": "(upsampling(pool(x)), x)",
 }
-"""The programs of the original's tests, which vectors describe less formally."""
+"""Programs of the original's tests that vectors describe informally."""
 
 
 class RelayProgram:
-    """Statements in Python's syntax; all tensors of one shape. Names are parameters.
+    """A program from statements in Python's syntax, whose tensors have the same shape.
+    Unassigned names are parameters.
 
-    Raises `NotImplementedError` for what is not in that form.
+    Raises `NotImplementedError` for other forms.
     """
 
     def __init__(self, text: str):
@@ -247,7 +248,8 @@ class RelayProgram:
                 )
 
     def functions(self, groups: Sequence[int]) -> list[Json]:
-        """Each group's operations, and how many values it reads from outside."""
+        """The operations of each group, and the number of values that it reads from
+        outside."""
         result: list[Json] = []
         for group in sorted(set(groups)):
             members = [n for n, root in enumerate(groups) if root == group]

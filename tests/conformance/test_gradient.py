@@ -1,12 +1,13 @@
-"""`tgraph-gradient` against NNVM's Gradient pass.
+"""`tgraph-gradient` compared with NNVM's Gradient pass.
 
-What a vector's gradient graph computes, we compute, from the same heads, with no more
-operations. The operations of the vectors have the meanings in `FORWARD` and `EXPECTED`:
-`split2` gives its operand twice (its gradient is the sum), `nograd` is one without a
-rule, `stop` one whose gradient is zero, `fwd` one whose gradient reads the head only.
+From the same heads, tensorplan's gradient graph must compute the same values as a
+vector's, with no more operations. `FORWARD` and `EXPECTED` define the operations of the
+vectors: `split2` returns its operand twice (its gradient is the sum), `nograd` has no
+rule, `stop` has a zero gradient, and the gradient of `fwd` reads only the head.
 
-Where the original refuses what is not reachable, ours are zeros, with a remark; where
-it forgets all but the last of a value's heads, ours are summed.
+The original refuses inputs that the heads do not depend on; tensorplan returns zeros,
+with a remark. If a value has several heads, the original uses only the last one;
+tensorplan sums them.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""PyTorch Inductor's reuse and allocation tree against the original."""
+"""PyTorch Inductor's reuse and allocation tree, compared with the original."""
 
 import ast
 import re
@@ -199,7 +199,7 @@ def code_of(line: Line) -> str:
 
 
 def places(pools: Sequence[Pool]) -> dict[str, tuple[str, int]]:
-    """Pool and offset of every name."""
+    """The pool and the offset of each name."""
     return {
         name: (pool.name, block.offset)
         for pool in pools
@@ -237,7 +237,7 @@ def tree_of(node: Tree) -> Json:
 
 
 class Wrapper:
-    """The code that torch wrote: each line, with sizes in place of symbols."""
+    """The lines of code that torch wrote, with sizes instead of symbols."""
 
     def __init__(self, code: Sequence[str], symbols: Mapping[str, int]) -> None:
         self.names = {**symbols, "max": max, "align": lambda n: -(-n // 64) * 64}
@@ -256,9 +256,9 @@ class Wrapper:
                         self.places[found[1]] = self.places[found[2]]
 
     def pool_lines(self) -> list[Line]:
-        """Before pools were planned; a buffer is freed after its last use.
+        """The lines before pools were planned. A buffer is freed after its last use.
 
-        A line `new = old; # reuse` is within an operation, which both are part of.
+        A line `new = old; # reuse` belongs to an operation that uses both.
         """
         sizes: dict[str, int] = {}
         newest: dict[str, str] = {}  # name of the memory of a buffer, by its first name
@@ -290,10 +290,10 @@ class Wrapper:
         return lines
 
     def lines(self, may_reuse: bool) -> list[Line]:
-        """Before reuse was planned.
+        """The lines before reuse was planned.
 
-        A fused kernel that gets the new buffer first computes in place; any other reuse
-        was planned.
+        A fused kernel that takes the new buffer first computes in place; all other
+        reuse was planned.
         """
         lines: list[Line] = []
         sizes: dict[str, tuple[int, str]] = {}
@@ -316,7 +316,7 @@ class Wrapper:
         return lines
 
     def events(self) -> list[Sequence[object]]:
-        """What it does, a reuse after the free that makes it possible."""
+        """The events of the code, with a reuse after the free that permits it."""
         events: list[Sequence[object]] = []
         for number, text in enumerate(self.code):
             event = self._event(text)
@@ -341,7 +341,7 @@ class Wrapper:
         return re.fullmatch(r"s\d+ = \w+", text) is not None
 
     def _call(self, text: str) -> Sequence[Any]:
-        """What is assigned, the function, and its arguments, of `name = function()`."""
+        """The assigned name, the function and the arguments of `name = function()`."""
         match ast.parse(text.strip() if not text.startswith("return") else "0").body:
             case [
                 ast.Assign([ast.Name(name)], ast.Call(ast.Name(function), arguments))

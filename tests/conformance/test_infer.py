@@ -1,9 +1,9 @@
-"""NNVM's InferShape and InferType against tgraph-infer-shapes.
+"""tgraph-infer-shapes compared with NNVM's InferShape and InferType.
 
-A node is an `exponential` of its input, or of the sum of its inputs; one with shapes of
-its own is a `reshape` instead, one with an element type a `convert`. What NNVM does not
-know has `?` and `none` here. tgraph's values have known ranks: a node of unknown shape
-gets the rank of the nodes that it is computed with, else 1.
+A node becomes an `exponential` of its input, or of the sum of its inputs; a node with
+given shapes becomes a `reshape`, one with a given element type a `convert`. Sizes and
+types that NNVM does not know are `?` and `none`. tgraph's values have known ranks: a
+node of unknown shape gets the rank of nodes that it is computed with, or 1.
 """
 
 import re
@@ -26,11 +26,11 @@ from tensorplan.passes.tgraph.infer_shapes import TGraphInferShapes
 Json = Mapping[str, Any]
 
 ELEMENTS = ("f32", "f64", "f16", "ui8", "i32", "i8", "i64")
-"""Element types by NNVM's type codes."""
+"""Element types, indexed by NNVM's type codes."""
 
 
 class Program:
-    """The text of a graph: the value `%name_ok` is output k of a node."""
+    """The text of a graph. The value `%name_ok` is output `k` of the node `name`."""
 
     def __init__(self, graph: Json):
         self.nodes: Sequence[Json] = graph["nodes"]
@@ -113,7 +113,7 @@ class Program:
 
 
 def sizes(type: AnyTensor) -> list[int]:
-    """As NNVM writes them: nothing if a size is unknown."""
+    """The sizes as NNVM writes them: empty if a size is unknown."""
     shape = list(type.get_shape())
     return [] if UNKNOWN in shape else shape
 

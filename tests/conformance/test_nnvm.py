@@ -1,6 +1,6 @@
-"""NNVM's planner, colouring, assignments and runtime storages against the original.
+"""NNVM's planner, coloring, assignments and runtime storages, against the original.
 
-Where the original's plan is unsound (`find_conflict`), ours has to be another one.
+Where the original's plan is unsound (`find_conflict`), ours must differ.
 """
 
 import dataclasses
@@ -63,7 +63,8 @@ def graph_of(spec: Json, devices: Mapping[str, int]) -> Graph:
 
 
 def outputs_of(node: Json, inputs: list[Tensor]) -> list[Tensor]:
-    """What is not said is as in the first input; NNVM's rank 0 is an unknown shape."""
+    """The outputs of a node; omitted properties are those of the first input. NNVM's
+    rank 0 is an unknown shape."""
     like = inputs[0] if inputs else Tensor(None)
     if node["op"] is None:
         dtype = DTYPES[int(node.get("attrs", {}).get("dtype", 0))]
@@ -74,7 +75,7 @@ def outputs_of(node: Json, inputs: list[Tensor]) -> list[Tensor]:
 
 
 def entry_of(name: str, place: Mapping[str, int]) -> Entry:
-    """`name` or `name.index`."""
+    """Parses an entry: `name` or `name.index`."""
     if name in place:
         return Entry(place[name])
     node, _, output = name.rpartition(".")
@@ -82,7 +83,7 @@ def entry_of(name: str, place: Mapping[str, int]) -> Entry:
 
 
 def setting(vector: Json, name: str) -> list[str]:
-    """The words of the set-up lines that begin with `name`."""
+    """The words of the setup lines that start with `name`."""
     lines = [line.split() for line in vector.get("setup", [])]
     return [word for first, *rest in lines if first == name for word in rest]
 
@@ -135,7 +136,7 @@ def test_plan_memory(vector: Json) -> None:
 
 
 def is_unsound(graph: Graph, plan: Json) -> bool:
-    """Whether what the original did is wrong, or nothing."""
+    """Whether the original's plan is wrong or missing."""
     if not plan:
         return True
     of_nodes = [plan[node.name] for node in graph.nodes]
@@ -168,10 +169,10 @@ def test_decorate_memory_plan(vector: Json) -> None:
 
 
 def fused_graph_of(vector: Json) -> Graph:
-    """The graph after fusion, as the vector has it, with its assignments marked.
+    """The vector's graph after fusion, with assignments marked.
 
-    A fused node has the name, and so the output, of the operation that it ends with.
-    Nothing runs in place: compiled functions do not say that they could.
+    A fused node has the name, and thus the output, of its last operation. No operation
+    runs in place, as compiled functions do not declare that they can.
     """
     original = graph_of(vector["graph"], {})
     outputs = {node.name: node.outputs for node in original.nodes}

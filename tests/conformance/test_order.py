@@ -1,4 +1,4 @@
-"""The order that mutation imposes, against NNVM's OrderMutation."""
+"""The order that mutations impose, compared with NNVM's OrderMutation."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,6 +1,6 @@
-"""TVM Relay's planner against the original.
+"""TVM Relay's planner compared with the original.
 
-A parameter is on the device of who reads it; the original finds another one.
+A parameter is on the device of its readers; the original finds another device.
 """
 
 from collections.abc import Mapping
@@ -48,7 +48,8 @@ def test_plan_memory(vector: Json, vectors: Mapping[str, Json]) -> None:
 
 
 def check_plan(program: Program, plan: TokenPlan, expected: Json) -> None:
-    """The values that both name are where they should be; so is one for each other."""
+    """Checks the storages of values by name. A name that `program` lacks must have the
+    storage of some value."""
     order = program.order()
     place = {value: n for n, value in enumerate(order)}
     assert len(plan.sizes) == expected["num_storages"]

@@ -1,7 +1,7 @@
 """Records the dumps in this folder: `python tests/foreign/record.py`, with jaxlib.
 
-The recorded ones are of jaxlib 0.10.2 on a CPU. A later version may plan otherwise, so
-the tests read the recorded files and compile nothing.
+The recorded dumps are of jaxlib 0.10.2 on a CPU. Other versions may plan differently.
+Tests read the recorded files and compile nothing.
 """
 
 import os
@@ -16,13 +16,13 @@ ENDINGS = ("", "-buffer-assignment", "-live-range")
 
 
 def shift(x: Any) -> Any:
-    """openxla/xla issue 49176: the update is a shifted slice of what it updates."""
+    """openxla/xla issue 49176: updates an array by a shifted slice of itself."""
     base = x + 1
     return base.at[1:].set(base[:-1]).reshape((1, *base.shape))
 
 
 def windows(x: Any, source: Any, target: Any) -> Any:
-    """An update in place by another window of the same array."""
+    """Updates an array in place by another window of the same array."""
     base = x + 1
     window = jax.lax.dynamic_slice(base, (source, 0), (3, 16))
     updated = jax.lax.dynamic_update_slice(base, window * 2, (target, 0))
@@ -30,7 +30,7 @@ def windows(x: Any, source: Any, target: Any) -> Any:
 
 
 def steps(x: Any, y: Any, n: Any) -> Any:
-    """A loop around a branch, with an argument in place of a result."""
+    """A loop around a branch, whose result is in the memory of an argument."""
 
     def body(i: Any, carried: Any) -> Any:
         total, last = carried

@@ -1,10 +1,10 @@
-"""Tries many inputs, one for each seed: `python3 dev.py fuzz tensor --count 1000`.
+"""Fuzzes targets with one input per seed: `python3 dev.py fuzz tensor --count 1000`.
 
 A target is a kind of random program (tensor, memref, models; foreign, onnxruntime and
-litert, which other systems plan) or a reader that gets mutated files; `all` is all but
-litert, whose package is no dependency, and so is `nightly` (see `nightly.py`). Every
-kind of failure is printed once, with the first seed that shows it; that seed reproduces
-it. Exits with 1 if there was one.
+litert, which other systems plan) or a reader, which gets mutated files. `all` means all
+targets but litert, whose package is no dependency. `nightly` runs all of these for
+hours (see `nightly.py`). Each kind of failure is printed once, with the first seed that
+reproduces it. The exit code is 1 if anything failed.
 """
 
 import argparse

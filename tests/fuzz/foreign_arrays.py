@@ -1,12 +1,12 @@
-"""Random array programs with traps for plans in place, through ONNX Runtime and LiteRT.
+"""Random array programs that provoke in-place errors of ONNX Runtime and LiteRT.
 
     verdict = judge("litert", 17)
 
 A program adds, reshapes, transposes, slices, updates and joins small arrays of whole
-numbers, which f32 represents exactly; views of a value are changed while the value is
-still read. Its values are compared with NumPy's, in two runs, since ONNX Runtime plans
-from the second one on. LiteRT's plan is audited, too: a wrong value whose plan is not
-refuted is a failure, as is a right one whose plan is.
+numbers, which f32 represents exactly. It updates views of values that are read later.
+Values of two runs are compared with NumPy's, since ONNX Runtime plans from the second
+run on. LiteRT's plan is also audited: a wrong value is a failure if the audit does not
+refute the plan, and a right value is one if the audit refutes it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -32,12 +32,12 @@ INPUTS = 2
 
 
 class Operation(NamedTuple):
-    """One of NumPy's meaning, with the numbers of its operands."""
+    """An operation with NumPy's semantics. Operands are indices of values."""
 
     kind: str
     operands: Sequence[int]
-    shape: tuple[int, ...]  # of the result
-    numbers: Sequence[int] = ()  # a permutation, or where a window starts
+    shape: tuple[int, ...]  # shape of the result
+    numbers: Sequence[int] = ()  # a permutation, or the starts of a window
 
 
 class Program(NamedTuple):
@@ -59,14 +59,14 @@ UNARY: Mapping[str, Callable[..., Array]] = {
 
 
 def program(seed: int) -> Program:
-    """Values 0 and 1 are the inputs, of `ROWS` x `COLUMNS`; what nothing reads is a
-    result.
+    """The program of a seed. Values 0 and 1 are inputs of `ROWS` x `COLUMNS` elements.
+    Values that no operation reads are results.
     """
     random = Random(seed)
     shapes: list[tuple[int, ...]] = [(ROWS, COLUMNS)] * INPUTS
     operations: list[Operation] = []
     for _ in range(random.randint(3, 12)):
-        # Recent values more often: chains in place, which others look into.
+        # Prefers recent values: chains in place, of which other operations read parts.
         first = max(random.randrange(len(shapes)), random.randrange(len(shapes)))
         operation = _drawn(random, shapes, first)
         shapes.append(operation.shape)
@@ -98,7 +98,7 @@ def _drawn(random: Random, shapes: Sequence[tuple[int, ...]], first: int) -> Ope
             second = random.choice(same)
             name = random.choice([*BINARY])
             if first == second:
-                name = "add"  # others do not depend on what they read
+                name = "add"  # other results would not depend on x
             return Operation(name, [first, second], shape)
         case "unary":
             return Operation(random.choice([*UNARY]), [first], shape)
@@ -106,9 +106,9 @@ def _drawn(random: Random, shapes: Sequence[tuple[int, ...]], first: int) -> Ope
             return Operation(kind, [first], random.choice(SHAPES))
         case "transpose":
             return Operation(kind, [first], shape[::-1], [1, 0])
-        case "row":  # broadcast: one operand is read again and again
+        case "row":  # broadcast: rereads one operand
             return Operation(kind, [first, random.choice(same)], shape)
-        case "update":  # rows of one value, elsewhere in another
+        case "update":  # rows of one value, written into another
             count = random.randint(1, shape[0])
             starts = [random.randint(0, shape[0] - count) for _ in range(2)]
             return Operation(
@@ -121,7 +121,7 @@ def _drawn(random: Random, shapes: Sequence[tuple[int, ...]], first: int) -> Ope
 
 
 def values(drawn: Program, arrays: Sequence[Array]) -> Sequence[Array]:
-    """The results, by NumPy."""
+    """The results that NumPy computes."""
     found = list(arrays)
     for kind, operands, shape, numbers in drawn.operations:
         x, *rest = (found[number] for number in operands)
@@ -170,11 +170,11 @@ def judge(system: str, seed: int) -> Verdict:
 
 
 Ran: TypeAlias = tuple[Sequence[Sequence[Array]], str, str]
-"""The results of two runs, the verdict of the audit, and what it found first."""
+"""The results of two runs, the audit's verdict, and its first finding."""
 
 
 def _onnxruntime(drawn: Program, arrays: Sequence[Array]) -> Ran:
-    """Its plan cannot be read."""
+    """Runs ONNX Runtime, whose plan cannot be read."""
     runtime: Any = import_module("onnxruntime")
     options = runtime.SessionOptions()
     options.log_severity_level = 3
@@ -252,7 +252,7 @@ def onnx_model(drawn: Program) -> bytes:
 
 
 def _litert(drawn: Program, arrays: Sequence[Array]) -> Ran:
-    """The interpreter without delegates."""
+    """Runs LiteRT's interpreter without delegates, and audits its plan."""
     runtime: Any = import_module("ai_edge_litert.interpreter")
     builtin = runtime.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
     content = litert_model(drawn)
@@ -276,7 +276,7 @@ def _litert(drawn: Program, arrays: Sequence[Array]) -> Ran:
 
 
 def litert_model(drawn: Program) -> bytes:
-    """The values of the program are the first tensors, in their order."""
+    """The program as a model. Its first tensors are the program's values, in order."""
     schema: Any = import_module("ai_edge_litert.schema_py_generated")
     model, graph = schema.ModelT(), schema.SubGraphT()
     model.version, model.subgraphs = 3, [graph]

@@ -1,13 +1,13 @@
-"""Random JAX programs with traps for plans in place, through XLA on a CPU.
+"""Random JAX programs that provoke in-place errors of XLA on a CPU.
 
     verdict = judge(17)
 
 The programs shift, reverse and overwrite parts of integer arrays, also in loops and
 branches. XLA's values are compared with the reference interpreter's, and its plan is
-audited. A wrong value whose plan is proved is a failure, and so are right ones, of many
-inputs, whose plan is refuted: what is read too late may be dropped by a `select`.
-Outcomes are otherwise `ok`; `found`, a wrong value of a plan that is unsound or
-suspicious; and `suspicious`, with a right one.
+audited. It is a failure if a value is wrong although the audit proves the plan, or if
+all values of many inputs are right although the audit refutes the plan (many, since a
+`select` may discard a value that is read too late). Other outcomes are `ok`; `found`, a
+wrong value of an unsound or suspicious plan; and `suspicious`, if all values are right.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,13 +27,13 @@ from tensorplan.frontends.plans.reading import plan_files, read
 ROWS, COLUMNS = 8, 16
 SPANS = ((0, 9), (-20, 20), (-3, 3))
 FEW, MANY = 1, 20
-"""How many inputs of each span are tried; a plan that is refuted, with many."""
+"""The number of inputs in each span: `MANY` if the audit refutes the plan."""
 
 Make = Callable[["_Program"], Any]
 
 
 class _Program:
-    """Draws operations on arrays of one shape; starts of windows may be arguments."""
+    """Draws operations on arrays of one shape. Arguments may be starts of windows."""
 
     def __init__(self, random: Random, values: Sequence[Any], starts: Sequence[Any]):
         import jax
@@ -50,7 +50,7 @@ class _Program:
         return self.random.choice(self.starts) + self.random.randint(0, 1)
 
     def window(self) -> tuple[int, int, int]:
-        """The rows of a window, and where two of them begin."""
+        """The number of rows of a window, and the first rows of two such windows."""
         rows = self.random.randint(1, ROWS)
         begin, other = (self.random.randint(0, ROWS - rows) for _ in range(2))
         return rows, begin, other
@@ -63,7 +63,7 @@ class _Program:
 
 
 def _shifted(p: _Program) -> Any:
-    """An update by a window of the same array or another."""
+    """Updates rows of an array by a window of the same array, or of several."""
     rows, begin, other = p.window()
     base = p.value()
     new = base[other : other + rows] * p.random.randint(1, 2)
@@ -141,7 +141,7 @@ MAKERS: Sequence[Make] = [
 
 
 def program(seed: int) -> Callable[..., Any]:
-    """A function of two arrays and two starts, with one to three results."""
+    """The function of a seed: two arrays and two starts to one to three results."""
 
     def function(x: Any, y: Any, i: Any, j: Any) -> Any:
         drawn = _Program(Random(seed), [x + 1, y * 2], [i, j])
@@ -159,14 +159,14 @@ def _arguments(seed: int, span: tuple[int, int] = (0, 9)) -> Sequence[Any]:
 
 
 def text(seed: int) -> str:
-    """The program as JAX shows it."""
+    """The program of a seed, as JAX prints it."""
     import jax
 
     return str(jax.make_jaxpr(program(seed))(*_arguments(seed)))
 
 
 def compiled(seed: int) -> tuple[Callable[[Sequence[Any]], bool], Audit]:
-    """Whether XLA's results for arguments are those of the interpreter; the audit."""
+    """A function that compares XLA with the interpreter, and the audit of the plan."""
     import jax
 
     arguments = _arguments(seed)

@@ -1,9 +1,9 @@
 """Coverage-guided fuzzing of a reader by atheris: `python tests/fuzz/guided.py csv`.
 
-Starts from the reader's corpus and keeps what reaches new code. Each kind of failure is
-printed once, and its input kept in the folder given by --failures; with --corpus, what
-reached new code is there for the next run. Takes atheris (Linux only); the same readers
-run without it, and without coverage, by `python tests/fuzz`.
+Starts from the reader's corpus and keeps inputs that reach new code. Each kind of
+failure is printed once; --failures names the folder for its input. --corpus names the
+folder that keeps inputs for the next run. Needs atheris (Linux only). `python
+tests/fuzz` runs the same readers without atheris and coverage.
 """
 
 import argparse
@@ -20,14 +20,14 @@ sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "suppor
 
 from limits import limit_memory
 
-atheris: Any = import_module("atheris")  # its types say little
+atheris: Any = import_module("atheris")  # has few types
 
 LONGEST = 20_000  # bytes of an input
 _OF_OTHERS = ("numpy.lib._format_impl", "xdsl.parser", "xdsl.utils", "zipfile")
 
 
 def _folder(name: str) -> Path:
-    return Path(name).resolve()  # before a reader goes to another folder
+    return Path(name).resolve()  # before a reader changes the folder
 
 
 def main() -> None:
@@ -44,7 +44,7 @@ def main() -> None:
         from judging import judge_bytes
         from readers import corpus, mutated
 
-        for data in corpus(options.reader):  # what is imported on first use
+        for data in corpus(options.reader):  # imports lazy modules
             judge_bytes(options.reader, 0, data)
     failures: Path = options.failures
     failures.mkdir(parents=True, exist_ok=True)

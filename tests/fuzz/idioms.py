@@ -1,8 +1,8 @@
-"""What programs on tensors have for a reason, and random operations hardly ever make.
+"""Idioms of tensor programs that independent random operations rarely form.
 
-Each writes several operations that a pass looks for, or nearly: ReLU and its mask, a
-sum with what is scattered into zeros, loops that stack rows and loops that read them,
-an update of a variable by what was stacked.
+Each idiom writes operations that match the pattern of a pass, or almost match: ReLU and
+its mask, a sum with a scatter into zeros, loops that stack rows and loops that read
+them, an update of a variable by stacked rows.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def filled(b: Builder, element: Attribute, shape: Shape, value: int) -> SSAValue
 
 
 def mask(b: Builder) -> None:
-    """What is clipped is compared with the bound as well, before or afterwards."""
+    """Clips a value, and compares the same value with the bound before or after."""
     x = b.value(lambda v: tensor_type_of(v.type).element_type in (f32, f64, i32))
     x = b.emit(ew.NegateOp, [x])
     type = tensor_type_of(x.type)
@@ -64,12 +64,12 @@ def mask(b: Builder) -> None:
     b.emit(ew.CompareOp, b.pick([[x, bound], [bound, x]]), {**how})
     if not is_first:
         b.emit(clip, pair)
-    if b.random.random() < 0.7:  # nobody else looks at it
+    if b.random.random() < 0.7:  # no other users
         b.values.remove(x)
 
 
 def scattered_sum(b: Builder) -> None:
-    """A sum with what is scattered into zeros, sometimes at a place or two."""
+    """A sum with a scatter of one or two updates into zeros (rarely into ones)."""
     x = b.value(
         lambda v: (
             tensor_type_of(v.type).element_type in (f32, f64, i32)
@@ -101,7 +101,7 @@ def scattered_sum(b: Builder) -> None:
 
 
 def stacked_rows(b: Builder) -> None:
-    """A loop that puts rows into tensors, one that reads them, an update by them."""
+    """A loop that stacks rows in tensors, a loop that reads them, and an update."""
     if b.depth:
         return
     x = b.value(
@@ -123,22 +123,22 @@ def stacked_rows(b: Builder) -> None:
         _loop(b, rows, [b.like(x)], stacks, _read)
     if b.random.random() < 0.7:
         _update(b, variable, old.result, b.pick(stacks))
-    if b.random.random() < 0.7:  # nobody else looks at them
+    if b.random.random() < 0.7:  # no other users
         b.values = [value for value in b.values if value not in stacks]
         b.variables.remove(variable)
 
 
 class Iteration(NamedTuple):
-    """What the body of a loop starts with."""
+    """The values at the start of a loop body."""
 
     rows: int
     number: SSAValue
     state: SSAValue  # the variable
-    old: SSAValue  # what it holds
-    stacks: Sequence[SSAValue]  # variables to be written, or tensors to be read
+    old: SSAValue  # its contents
+    stacks: Sequence[SSAValue]  # variables to write, or tensors to read
 
     def row(self, b: Builder, *, is_backwards: bool) -> SSAValue:
-        """The number of this iteration's row."""
+        """The index of the row of this iteration."""
         if not is_backwards:
             return self.number
         last = filled(b, i32, (), self.rows - 1)
@@ -152,7 +152,8 @@ def _loop(
     given: Sequence[SSAValue],
     write: Callable[[Builder, Iteration], None],
 ) -> Sequence[SSAValue]:
-    """What is carried, after a loop of an iteration for each row, or nearly."""
+    """Writes a loop with one iteration for each row, rarely one less; returns the final
+    values of `carried`."""
     first = b.pick([0] * 8 + [1])
     iterations = b.pick([rows] * 8 + [rows - 1])
     start = filled(b, i32, (), first)
@@ -186,7 +187,7 @@ def _loop(
 
 
 def _compute(b: Builder) -> None:
-    """A few elementwise operations that make no large errors of small ones."""
+    """Writes a few elementwise operations that do not amplify errors."""
     for _ in range(b.random.randint(1, 3)):
         x = b.value(lambda v: tensor_type_of(v.type).element_type in (f32, f64, i32))
         if b.random.random() < 0.5:
@@ -199,7 +200,7 @@ def _compute(b: Builder) -> None:
 
 
 def _carry(b: Builder, state: SSAValue, value: SSAValue) -> None:
-    """Into the next iteration: of floats, something between 0 and 1."""
+    """Assigns the carried state; floats are mapped to values between 0 and 1."""
     if tensor_type_of(value.type).element_type != i32:
         value = b.emit(ew.LogisticOp, [value])
     b.block.add_op(structure.AssignOp(state, value))
@@ -237,7 +238,7 @@ def _read(b: Builder, iteration: Iteration) -> None:
 
 
 def _update(b: Builder, variable: SSAValue, old: SSAValue, stack: SSAValue) -> None:
-    """A variable and what was stacked, element by element."""
+    """Updates a variable elementwise by a stack of rows."""
     change = stack
     for _ in range(b.random.randint(0, 2)):
         cls = b.pick([ew.MultiplyOp, ew.SubtractOp, ew.MaximumOp])

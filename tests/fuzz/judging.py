@@ -1,9 +1,9 @@
-"""A seed in, one verdict out: the program of that seed, and what happened to it.
+"""Judges the program of a seed: runs passes, plans and executors against oracles.
 
     verdict = judge("tensor", 17)
 
-Everything that is drawn follows from the seed, so a smaller program is judged with the
-same passes, inputs and options.
+All random choices depend on the seed only, so a shrunk program is judged with the same
+passes, inputs and options.
 """
 
 import logging
@@ -81,7 +81,7 @@ from tensorplan.reporting.report import buffers
 from tensorplan.runtime.executor import Executable
 
 SECONDS = 30
-"""CPU time for one program, before it counts as one that hangs."""
+"""The CPU seconds of one program after which it counts as a hang."""
 
 RUNS: dict[str, dict[str, Any]] = {
     "a sanitized run": {"sanitize": True, "native": False},
@@ -90,11 +90,11 @@ RUNS: dict[str, dict[str, Any]] = {
 }
 
 LEVELS = ("program", "passes", "plan")
-"""After which a program's text is read again, which costs more than a run: one is drawn
-for each program."""
+"""Levels after which the printed text may be parsed again. Each program draws only one,
+as this takes longer than a run."""
 
 MODEL_SLACK = 50
-"""Of models, which add up more numbers than random programs, and no integers."""
+"""The slack of models, which add more numbers than random programs, and fractions."""
 
 logger = logging.getLogger("fuzz")
 
@@ -114,7 +114,7 @@ class Verdict:
 
 
 def generate(target: str, seed: int) -> ModuleOp:
-    """The program of a seed; programs are small as long as seeds are."""
+    """The program of a seed. Small seeds give small programs."""
     size = 2 + seed % 7 + min(seed // 500, 12)
     if target == "tensor":
         return tensor_program(Random(seed), size)
@@ -132,12 +132,12 @@ def judge(target: str, seed: int) -> Verdict:
 
 
 def judge_module(target: str, module: ModuleOp, seed: int) -> Verdict:
-    """As `judge`, of another program than the seed's own."""
+    """Judges `module` with the passes, inputs and options of `seed`."""
     return _verdict(seed, lambda: TARGETS[target](module, seed))
 
 
 def texts(target: str, seed: int) -> str:
-    """The program of a seed, and its plan."""
+    """The text of the program of a seed, and of its plan."""
     module, random = generate(target, seed), Random(seed)
     passes = [plan_memory(random) if target == "memref" else plan_pipeline(random)]
     with suppress(Refused):
@@ -146,7 +146,7 @@ def texts(target: str, seed: int) -> str:
 
 
 def judge_passes(module: ModuleOp, passes: Sequence[ModulePass]) -> Verdict:
-    """Given passes, which end with a plan, rather than those of a seed."""
+    """Judges `module` with the given passes, the last of which makes a plan."""
 
     def check() -> None:
         inputs = arguments(module, 0)
@@ -156,7 +156,7 @@ def judge_passes(module: ModuleOp, passes: Sequence[ModulePass]) -> Verdict:
 
 
 def judge_bytes(reader: str, seed: int, data: bytes) -> Verdict:
-    """What a reader makes of an input, which is that of the seed or any other."""
+    """Judges a reader on the input `data`, which need not be the input of `seed`."""
     return _verdict(seed, lambda: READERS[reader](data))
 
 
@@ -174,7 +174,7 @@ def _verdict(seed: int, check: Callable[[], None]) -> Verdict:
 
 
 def applied(module: ModuleOp, *passes: ModulePass) -> ModuleOp:
-    """The module after the passes, verified after each; the original stays."""
+    """Runs `passes` on a copy of `module`, and verifies it after each pass."""
     copy = module.clone()
     logger.info("%s", ",".join(map(str, passes)))
     with stage(",".join(p.name for p in passes), may_refuse=True):
@@ -183,7 +183,7 @@ def applied(module: ModuleOp, *passes: ModulePass) -> ModuleOp:
 
 
 def check_tensor_program(module: ModuleOp, seed: int) -> None:
-    """Passes in any order, then plans and runs, against the reference interpreter."""
+    """Compares random passes, plans and runs with the reference interpreter."""
     with stage("program"):
         driver.check(module)
         inputs = arguments(module, seed)
@@ -191,7 +191,7 @@ def check_tensor_program(module: ModuleOp, seed: int) -> None:
 
 
 def check_model(module: ModuleOp, seed: int) -> None:
-    """As a program on tensors; what XLA computes is another oracle."""
+    """Checks a model like a tensor program, with XLA as a second oracle."""
     with stage("program"):
         driver.check(module)
         converted = applied(module, ConvertStablehloToTGraph(), TGraphInferShapes())
@@ -207,15 +207,16 @@ def check_model(module: ModuleOp, seed: int) -> None:
 
 
 def _xla_loses_nans(text: str, want: list[Array]) -> bool:
-    """XLA's windows leave NaNs out on a CPU (jaxlib 0.10.2), which StableHLO keeps."""
+    """Whether XLA may drop NaNs: its windows do on CPUs (jaxlib 0.10.2), against
+    StableHLO's semantics."""
     has_nans = any(is_float(x.dtype) and np.isnan(x).any() for x in want)
     return has_nans and "stablehlo.reduce_window" in text
 
 
 def _xla_repeats_initials(module: ModuleOp) -> bool:
-    """XLA combines each part of a reduction with the initial value, where StableHLO
-    leaves the result to the implementation unless the value changes nothing, as none
-    does in a reduction by differences."""
+    """Whether a reduction has an initial value that is not the identity. XLA combines
+    it with each part of the reduction; StableHLO leaves the result undefined. No value
+    is the identity of subtraction."""
     return any(
         _numbers(initial) != {_IDENTITIES[kind]}
         for op in module.walk()
@@ -229,7 +230,7 @@ _IDENTITIES = {"stablehlo.add": 0, "stablehlo.multiply": 1, "stablehlo.subtract"
 
 
 def _numbers(value: SSAValue) -> set[object]:
-    """In a constant."""
+    """The elements of a constant; empty if `value` is not a dense constant."""
     dense = cast(Operation, value.owner).properties.get("value")
     values = isinstance(dense, DenseIntOrFPElementsAttr) and dense.get_values()
     return set(values or ())
@@ -249,7 +250,8 @@ def _check_passes(
     exact = True
     current = module
     if random.random() < 0.3:
-        # Draws for each operation: a smaller program still gets the same passes.
+        # Has a generator of its own, as it draws for each operation: a smaller program
+        # still gets the same passes.
         with suppress(Refused):
             current = _inferred(module, Random(f"sizes of {seed}"))
             compare("infer", reference(current, inputs), want)
@@ -293,7 +295,7 @@ def _check_passes(
 
 
 def _check_storage(placed: ModuleOp, kernels: str) -> None:
-    """What analysis/storage predicts is what the plan needs."""
+    """Checks that the bytes that analysis/storage predicts are those of the plan."""
     with stage("storage", may_refuse=True):
         predicted, needed = stored_bytes(placed, 16), lower_bounds(placed, 16)
         if predicted == needed and not has_streams(placed):
@@ -304,7 +306,7 @@ def _check_storage(placed: ModuleOp, kernels: str) -> None:
 
 
 def _is_same(module: ModuleOp, other: ModuleOp) -> bool:
-    """Whether both are the same but for names."""
+    """Whether the modules are equal except for names."""
     return module.is_structurally_equivalent(other)
 
 
@@ -316,7 +318,8 @@ def _is_single(value: SSAValue) -> bool:
 
 
 def _plan(planned: ModuleOp) -> set[tuple[object, ...]]:
-    """Where the buffers are. Names may change, and what nobody uses may go."""
+    """The pool, the offset and the size of each buffer. Names may change, and unused
+    buffers may be erased."""
     return {(b["pool"], b["offset"], b["size"]) for b in buffers(planned) if b["size"]}
 
 
@@ -333,7 +336,7 @@ def _check_runs(
     slack: float = 1,
     spread: Spread | None = None,
 ) -> None:
-    """Twice each: nothing may be left of the first run, but for the variables."""
+    """Compares two runs of each executor: only variables keep state between runs."""
     has_singles = any(
         _is_single(value) for op in planned.walk() for value in op.operands
     )
@@ -348,7 +351,8 @@ def _check_runs(
 
 
 def _check_saved(planned: ModuleOp, inputs: list[Array]) -> None:
-    """A file of the program gives the same bits. Random bits can't be saved."""
+    """Checks that a saved program computes the same bits. Programs with random bits
+    can't be saved."""
     if any(isinstance(op, RngBitGeneratorOp) for op in planned.walk()):
         return
     with TemporaryDirectory() as folder, stage("save"):
@@ -362,7 +366,8 @@ def _check_saved(planned: ModuleOp, inputs: list[Array]) -> None:
 
 
 def _inferred(module: ModuleOp, random: Random) -> ModuleOp:
-    """Some sizes are forgotten, and inferred again; refused if they do not follow."""
+    """Replaces some sizes by `?` and infers them again. Raises `Refused` if that is
+    impossible."""
     partial = module.clone()
     for op in operations(partial):
         if isinstance(op, TensorOp) and random.random() < 0.5 and not op.regions:
@@ -389,7 +394,7 @@ def _forget(op: TensorOp, random: Random) -> None:
 
 
 def _check_with_mlir(planned: ModuleOp) -> None:
-    """Real MLIR verifies what is left when nothing is ours."""
+    """Lowers the plan to upstream dialects and verifies it with mlir-opt."""
     assert _MLIR_OPT is not None
     module = applied(planned, ConvertTGraphToLinalg(), PlanStripMemorySpaces())
     told = subprocess.run(
@@ -404,7 +409,7 @@ def _check_with_mlir(planned: ModuleOp) -> None:
 
 
 def check_memref_program(module: ModuleOp, seed: int) -> None:
-    """A plan on a memory that remembers, along random paths."""
+    """Compares a program with its plan, byte by byte, on random paths."""
     random = Random(f"options of {seed}")
     driver.check(module)
     planned = applied(module, plan_memory(random))

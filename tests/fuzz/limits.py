@@ -1,4 +1,4 @@
-"""What one input may take: seconds, and memory."""
+"""Limits of time and memory for one input."""
 
 import resource
 import signal
@@ -8,12 +8,12 @@ from types import FrameType
 
 
 class Hang(BaseException):
-    """It took too long. No `Exception`, so that nobody on the way takes it for one."""
+    """An input took too long. Not an `Exception`, so handlers of those let it pass."""
 
 
 @contextmanager
 def time_limit(seconds: float) -> Generator[None]:
-    """Raises `Hang` in the main thread after so many seconds of CPU time."""
+    """Raises `Hang` in the main thread after `seconds` of CPU time."""
 
     def stop(signum: int, frame: FrameType | None) -> None:
         raise Hang(f"more than {seconds:g} s of CPU time")
@@ -28,6 +28,6 @@ def time_limit(seconds: float) -> Generator[None]:
 
 
 def limit_memory(gibibytes: float) -> None:
-    """Lets this process have so much address space; more is a `MemoryError`."""
+    """Limits the address space of this process; beyond it is a `MemoryError`."""
     size = int(gibibytes * 2**30)
     resource.setrlimit(resource.RLIMIT_AS, (size, size))

@@ -1,12 +1,12 @@
 """Random memref programs with control flow, and a memory to run them on.
 
     text = memref_program(Random(17), size=10)
-    run(function, seed)      what is in the outputs afterwards, byte by byte
-    frees(function, seed)    what was freed, and used after that
+    run(function, seed)      the contents of the arguments afterwards, byte by byte
+    frees(function, seed)    the memory that was freed, or used after it was freed
 
-Branches, loops and blocks hand buffers on, select between them, look at parts of them.
-What a run does is drawn, and the same for the same seed: so a program and its plan can
-be compared. Bytes that were never written are None.
+Branches, loops and blocks forward buffers, select among them, and take views of them.
+The paths of a run are drawn from its seed, so a program and its plan can be compared.
+Bytes that were never written are None.
 """
 
 import operator
@@ -41,8 +41,8 @@ class _Writer:
     def body(
         self, there: dict[str, list[str]], depth: int, size: int, keeps: bool = False
     ) -> Iterator[str]:
-        """Lines that read what is there, which is written, and write new buffers; these
-        are there afterwards if it `keeps` them."""
+        """Yields lines that read the written buffers `there`, by type, and write new
+        ones. If it `keeps` them, it adds the new buffers to `there`."""
         if not keeps:
             there = {type: list(values) for type, values in there.items()}
         freed: list[tuple[str, str]] = []
@@ -86,7 +86,7 @@ class _Writer:
         there[type].append(name)
 
     def _part(self, there, type, depth, freed) -> Iterator[str]:
-        """A part of a buffer is copied from, or to."""
+        """Copies a part of a buffer to a part of a buffer."""
         names = self.name(), self.name()
         size = self.random.randint(1, 4)
         first, step = self.random.randint(0, 3), self.random.randint(1, 1)
@@ -132,7 +132,7 @@ class _Writer:
         inside[type] += arguments
         yield from self.body(inside, depth - 1, self.random.randint(1, 4), keeps=True)
         yielded = [self.any(inside, type) for _ in names]
-        if self.random.random() < 0.5:  # the newest, and those before it
+        if self.random.random() < 0.5:  # the newest and its predecessors
             yielded = [inside[type][-1], *arguments[:-1]]
         yield f"scf.yield {', '.join(yielded)} : {types}"
         yield "}"
@@ -157,13 +157,13 @@ class _Writer:
         there[type].append(name)
 
     def _new_one(self, there, type: str) -> tuple[str, list[str]]:
-        """A buffer that nothing else knows, and the lines that write it."""
+        """A new buffer that is not added to `there`, and the lines that write it."""
         inside, freed = {**there, type: [*there[type]]}, []
         lines = list(self._new(inside, type, 0, freed))
         return inside[type][-1], lines
 
     def _either(self, there, type, depth, freed) -> Iterator[str]:
-        """One path replaces a buffer, perhaps after it has read it, or both do."""
+        """A branch in which each path may replace a buffer, and may read it first."""
         first, lines = self._new_one(there, type)
         yield from lines
         name = self.name()
@@ -181,8 +181,8 @@ class _Writer:
         there[type].append(name)
 
     def _turns(self, there, type, depth, freed) -> Iterator[str]:
-        """A loop replaces some buffers in each iteration, and reads the old ones before
-        it writes the new ones, then, or later."""
+        """A loop that replaces buffers in each iteration. It reads an old buffer
+        before, while or after it writes the new one, or never."""
         count = self.random.randint(1, 2)
         firsts: list[str] = []
         for _ in range(count):
@@ -221,7 +221,7 @@ class _Writer:
         yield "}"
 
     def blocks(self, there: dict[str, list[str]], size: int) -> Iterator[str]:
-        """A diamond whose sides hand on a buffer, in a loop of blocks."""
+        """A loop of blocks with a diamond whose sides forward a buffer."""
         type = self.random.choice(TYPES)
         kind = f"memref<{type}>"
         yield f"cf.br ^head({self.any(there, type)} : {kind})"
@@ -244,7 +244,7 @@ class _Writer:
 
 
 def memref_program(random: Random, size: int) -> str:
-    """A function `@f` with inputs `%i...` and outputs `%o...`, of each type one."""
+    """A function `@f` with one input `%i...` and one output `%o...` of each type."""
     writer = _Writer(random)
     there = {type: [f"%i{type}"] for type in TYPES}
     lines = [*writer.body(there, 2, size)]
@@ -256,7 +256,7 @@ def memref_program(random: Random, size: int) -> str:
 
 
 def function(arguments: str, lines: Sequence[str]) -> str:
-    """A function `@f` that also has a number, a condition, and two constants."""
+    """A function `@f` with the arguments %n, %c and `arguments`, and two constants."""
     return "\n".join(
         (
             f"func.func @f(%n: index, %c: i1, {arguments}) {{",
@@ -270,7 +270,7 @@ def function(arguments: str, lines: Sequence[str]) -> str:
 
 
 def caller() -> str:
-    """A function `@root` that calls `@f` twice, with buffers that are freed between."""
+    """A function `@root` that calls `@f` twice and frees buffers in between."""
     arguments = ", ".join(f"%{io}{t}: memref<{t}>" for t in TYPES for io in "io")
     types = ", ".join(f"memref<{t}>, memref<{t}>" for t in TYPES)
 
@@ -298,14 +298,14 @@ def caller() -> str:
 
 
 class _Reference(NamedTuple):
-    """A memref: its memory, and where its elements lie in it, in bytes."""
+    """A memref: its memory, and the offsets and the width of its elements in bytes."""
 
     memory: list[object]
     places: range
     width: int
 
     def parts(self) -> list[slice]:
-        """Where its bytes are, in order: one part where elements lie side by side."""
+        """The slices of its bytes, in order; one slice if elements are contiguous."""
         first, step, width = self.places.start, self.places.step, self.width
         if self.places and self.places[-1] + width > len(self.memory):
             raise IndexError(f"{self.places[-1] + width} of {len(self.memory)} bytes")
@@ -323,7 +323,7 @@ _ARITHMETIC: Mapping[type[Operation], Callable[[int, int], int]] = {
 
 
 class _Stop(Exception):
-    """Enough iterations of loops."""
+    """The limit of executed operations is reached."""
 
 
 def run(
@@ -333,10 +333,11 @@ def run(
     is_late: bool = False,
     given: Mapping[str, int] | None = None,
 ) -> dict[int, list[object]]:
-    """What the memrefs that are arguments hold at the end, by number.
+    """The final contents of the arguments that are memrefs, by argument number.
 
-    is_late: whether transfers copy when they are waited for, not when they start.
-    given: numbers that are arguments, by name: loops run as often as they say.
+    most: the number of operations after which the run stops.
+    is_late: whether transfers copy at the wait, not at the start.
+    given: the values of integer arguments by name, which then determine loop bounds.
     """
     machine = _Machine(seed, most, is_late, given is not None)
     for argument in function.body.blocks[0].args:
@@ -359,7 +360,7 @@ def run(
 def assert_same_contents(
     before: dict[int, list[object]], after: dict[int, list[object]]
 ) -> None:
-    """What was written in one run is the same in another one."""
+    """Asserts that all bytes that one run wrote are equal in another run."""
     for number, bytes in before.items():
         for x, y in zip(bytes, after[number], strict=True):
             assert x is None or x == y
@@ -370,13 +371,13 @@ class _Machine:
         self.seed = seed
         self.random = Random(seed)
         self.selected = Counter[str]()
-        """How often what has a name was selected."""
+        """The number of executions of each select, by the name of its result."""
         self.left = most
         self.is_late = is_late
         self.is_given = is_given
-        """Whether the bounds of loops are known, whatever they follow from."""
+        """Whether all bounds of loops can be computed."""
         self.under_way: dict[SSAValue, tuple[_Reference, _Reference]] = {}
-        """By tag, what is copied to where."""
+        """The source and the target of each pending transfer, by tag."""
         self.values: dict[SSAValue, object] = {}
 
     def allocate(self, value: SSAValue, mark: object = None) -> None:
@@ -389,7 +390,7 @@ class _Machine:
         self.values[value] = _Reference(memory, range(0, size, width), width)
 
     def region(self, region: Region) -> Sequence[object]:
-        """What its last operation hands on."""
+        """Runs a region; returns the operands of its terminator, or () at a return."""
         block: Block | None = region.blocks[0]
         while block is not None:
             for op in block.ops:
@@ -500,7 +501,8 @@ class _Machine:
                 pass
 
     def select(self, op: arith.SelectOp) -> SSAValue:
-        """What it selects; without other selects, the rest of a run stays the same."""
+        """The operand that `op` selects. The draw depends on the name of the result, so
+        erasing other selects changes nothing else in a run."""
         name = op.result.name_hint or ""
         self.selected[name] += 1
         draw = Random(f"{self.seed} {name} {self.selected[name]}").random()
@@ -538,14 +540,14 @@ class _Machine:
 
 
 class Frees(NamedTuple):
-    """What a run did about memory that it freed; by what makes the memory."""
+    """The memory that a run freed, identified by the value that allocates it."""
 
-    freed: set[tuple[SSAValue, Operation]]  # and by what
-    used: set[SSAValue]  # after it was freed
+    freed: set[tuple[SSAValue, Operation]]  # with the dealloc
+    used: set[SSAValue]  # accessed after its free
 
 
 def frees(function: FuncOp, seed: int) -> Frees:
-    """The same run, which watches what is freed, copied and freed again."""
+    """Runs `function` and records frees, and copies and frees of freed memory."""
     machine = _Watching(seed, 10**6, is_late=False, is_given=False)
     for argument in function.body.blocks[0].args:
         if isinstance(argument.type, MemRefType):

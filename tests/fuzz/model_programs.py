@@ -1,11 +1,11 @@
-"""Programs as JAX wrote them, mutated: StableHLO text that jaxlib still takes.
+"""Mutates programs that JAX exported, to StableHLO text that jaxlib still accepts.
 
     text = model_text(Random(17))
 
-Mutations keep the structure: a size is changed wherever it stands, an operation becomes
-another of the same type, a number or the element type another one, a line is written
-twice and read from either, donated arguments and results change places. What no longer
-verifies is undone.
+Mutations preserve the structure. They change all occurrences of a size, replace an
+operation by another of the same type, change a number or the element type, duplicate a
+line and divide its uses, and permute donated arguments and results. A mutation is
+undone if the program no longer verifies.
 """
 
 import re
@@ -25,7 +25,7 @@ LARGE_MODELS = ("mlp_train_adam", "lenet_train", "lstm_scan_train", "gpt2_scan_t
 REAL = [FOLDER / f"{name}.mlir" for name in MODELS * 3 + LARGE_MODELS]
 SMALL = sorted((Path(__file__).parent / "programs").glob("*.mlir"))
 ELEMENTS = 6_000
-"""Of the largest tensor: larger sizes are made smaller first."""
+"""The most elements of a tensor. Models with larger tensors are shrunk first."""
 
 BINARY = ("add", "subtract", "multiply", "maximum", "minimum")
 UNARY = ("tanh", "logistic", "negate", "abs", "sine", "cosine")
@@ -51,7 +51,7 @@ def model_text(random: Random) -> str:
 
 
 def is_valid(text: str) -> bool:
-    """Whether MLIR takes it; what tensorplan then makes of it is a finding."""
+    """Whether MLIR accepts `text`. tensorplan must then import it."""
     with bytecode.context() as context:
         try:
             ir.Module.parse(text, context)
@@ -62,7 +62,7 @@ def is_valid(text: str) -> bool:
 
 @cache
 def _small(model: Path) -> str:
-    """The model with sizes as small as they may be, as long as a tensor is large."""
+    """The model with sizes reduced, largest first, until no tensor is too large."""
     text = model.read_text()
     sizes = sorted({n for shape in _shapes(text) for n in shape}, reverse=True)
     for size in sizes:
@@ -81,7 +81,7 @@ def _shapes(text: str) -> list[list[int]]:
 
 
 def _resized(text: str, size: int, other: int) -> str:
-    """With another size in all types, and where numbers in brackets are that size."""
+    """Replaces `size` in all types, and equal numbers in brackets."""
     text = re.sub(rf"(?<=[<x]){size}(?=[x,])", str(other), text)
     return re.sub(rf"(?<=[\[:, ]){size}(?=[\],:])", str(other), text)
 
@@ -112,7 +112,7 @@ def _element(text: str, random: Random) -> str:
 
 
 def _twice(text: str, random: Random) -> str:
-    """A value computed twice; some of those who read it then read the second one."""
+    """Computes a value twice, and lets random uses read the copy."""
     found = list(_VALUE.finditer(text))
     line = random.choice(found)
     copy = f"{line[2]}_again"
@@ -131,7 +131,7 @@ def _twice(text: str, random: Random) -> str:
 
 
 def _donated(text: str, random: Random) -> str:
-    """An argument is donated for a result of its type, or for none, or no longer."""
+    """Donates an argument to a result of its type or to none, or removes a donation."""
     if (main := _SIGNATURE.search(text)) is None:
         return text
     if random.random() < 0.3:
@@ -156,7 +156,7 @@ def _donated(text: str, random: Random) -> str:
 
 
 def _results(text: str, random: Random) -> str:
-    """The results in another order; those that are donated keep their number."""
+    """Permutes the results, unless arguments are donated to them."""
     main = _SIGNATURE.search(text)
     if main is None or "aliasing_output" in main[1]:
         return text

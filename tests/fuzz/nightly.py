@@ -1,9 +1,9 @@
-"""Everything for some hours: `python3 dev.py fuzz nightly --minutes 240`.
+"""Fuzzes all targets for hours: `python3 dev.py fuzz nightly --minutes 240`.
 
-Each target in a process of its own, with seeds that no other day has, and the readers
-by coverage where atheris is. `--folder` gets a log for each, what failed, and the
-corpora, from which the next night goes on. A line for each sums up; exits with 1 if
-anything failed.
+Each target runs in a separate process, with seeds that differ every day. If atheris is
+installed, most readers are fuzzed with coverage. `--folder` keeps a log of each target,
+failing inputs, and the corpora, from which the next night continues. A line for each
+target summarizes the run. The exit code is 1 if anything failed.
 """
 
 import argparse
@@ -28,18 +28,18 @@ SHARES = {
     "foreign": 1,
     "onnxruntime": 1,
 } | dict.fromkeys(("cli", "bytecode"), 0.5)
-"""Of the minutes; a reader takes 1."""
+"""Relative shares of the time; other readers have 1."""
 
 
 class Line(NamedTuple):
-    """Of the table. `failed` counts inputs, or kinds where coverage guides."""
+    """A row of the table. `failed` counts inputs, or kinds of failure with coverage."""
 
     target: str
     tried: int
     refused: int
     failed: int
     minutes: float
-    ended: int  # the exit code
+    ended: int  # exit code
 
 
 def main(arguments: list[str]) -> int:
@@ -86,7 +86,7 @@ def _guided(target: str, minutes: float, folder: Path) -> list[str]:
 
 
 def _count_seeds(log: str, target: str) -> tuple[int, int, int]:
-    """Inputs, those refused, those that failed."""
+    """The numbers of inputs, of refused inputs, and of failed inputs in a log."""
     summary = re.search(rf"^{target}: (.*) in [\d.]+ min of CPU", log, re.MULTILINE)
     counts = dict.fromkeys(("ok", "refused", "failed"), 0)
     for number, name in re.findall(r"(\d+) (\w+)", summary[1] if summary else ""):

@@ -1,7 +1,7 @@
-"""What must hold of a program whatever passes do to it; a `Failure` says what did not.
+"""Properties of programs that all passes must preserve; a violation is a `Failure`.
 
-A pass may refuse a program (`LocatedError`): that is no failure, ends what is tried,
-and is counted. What a pass has made must run.
+A pass may refuse a program with a `LocatedError`. That is no failure, but ends the
+trial and is counted. The output of a pass must run.
 """
 
 import re
@@ -24,7 +24,7 @@ from tensorplan.frontends.mlir_text import parse_module
 
 
 class Failure(Exception):
-    """An oracle said no."""
+    """A property does not hold, according to `oracle`."""
 
     def __init__(self, oracle: str, message: str):
         self.oracle = oracle
@@ -33,20 +33,20 @@ class Failure(Exception):
 
     @property
     def kind(self) -> str:
-        """What the same fault has in common in programs of any size."""
+        """The part of the message that is the same for one fault in all programs."""
         head, _, rest = self.message.partition(":")
-        if head == "PlanViolation":  # which operations and bytes is chance
+        if head == "PlanViolation":  # names and numbers vary
             head += re.sub(r"\S+ \(.*?\)|%\w+|\d+", "…", rest)
         return f"{self.oracle}: {head[:90]}"
 
 
 class Refused(Exception):
-    """The program was refused with a reason."""
+    """A pass refused the program, with a reason."""
 
 
 @contextmanager
 def stage(name: str, *, may_refuse: bool = False) -> Generator[None]:
-    """Turns what is raised into a `Failure`; a located error, where one may be, into
+    """Converts exceptions to a `Failure`, and if `may_refuse`, located errors to
     `Refused`."""
     try:
         yield
@@ -67,7 +67,7 @@ def text_of(module: ModuleOp, generic: bool = False) -> str:
 
 
 def check_round_trip(module: ModuleOp, generic: bool) -> None:
-    """The text of one form is parsed to what prints the same."""
+    """Checks that the printed text can be parsed and prints the same again."""
     with stage("round trip"):
         text = text_of(module, generic)
         try:
@@ -82,7 +82,7 @@ def check_round_trip(module: ModuleOp, generic: bool) -> None:
 
 
 def arguments(module: ModuleOp, seed: int) -> list[Array]:
-    """Small integers, also as floats: sums of them are exact in any order."""
+    """Random small integers, also as floats: their sums are exact in any order."""
     random = np.random.default_rng(seed)
     return [
         random.integers(0 if i.dtype.kind in "ub" else -3, 4, i.shape).astype(i.dtype)
@@ -91,7 +91,7 @@ def arguments(module: ModuleOp, seed: int) -> list[Array]:
 
 
 def fractions(module: ModuleOp, seed: int) -> list[Array]:
-    """Floats around 0, and small integers as `arguments` has them."""
+    """Random floats around 0, and for other types the integers of `arguments`."""
     random = np.random.default_rng(seed)
     return [
         (random.standard_normal(x.shape) / 2).astype(x.dtype)
@@ -104,7 +104,7 @@ def fractions(module: ModuleOp, seed: int) -> list[Array]:
 def reference(module: ModuleOp, inputs: Sequence[Array]) -> list[Array]:
     with stage("reference"), np.errstate(all="ignore"):
         return run_reference(module, [x.copy() for x in inputs])
-    raise AssertionError  # stage raises
+    raise AssertionError  # not reached: stage raises
 
 
 def run(
@@ -116,7 +116,7 @@ def run(
 
 
 Spread: TypeAlias = Callable[[], Sequence[float]]
-"""How far apart each result may be, absolutely; only asked where that matters."""
+"""Returns the absolute tolerance of each result. Called only if values differ."""
 
 
 def compare(
@@ -128,9 +128,10 @@ def compare(
     has_singles: bool = False,
     spread: Spread | None = None,
 ) -> None:
-    """Equal bit by bit, or to the last digits, of which `slack` allows more, and where
-    that is not enough, as far apart as `spread` says; a NaN is a NaN. Where a program
-    has f32 (`has_singles`), its f64 may come from there."""
+    """Raises a `Failure` unless results are equal (all NaNs are equal). `slack` scales
+    the relative tolerance of floats; 0 requires equal bits. Values beyond it may differ
+    by `spread`. With `has_singles`, f64 has the tolerance of f32, which it may be
+    converted from."""
     if len(got) != len(want):
         raise Failure(name, f"{len(got)} results, expected {len(want)}")
     for number, (a, b) in enumerate(zip(got, want, strict=True)):
@@ -159,7 +160,7 @@ def _same(a: Array, b: Array) -> Array:
 
 
 _TOLERANCES = {2: 3e-2, 4: 2e-5, 8: 1e-11}
-"""By the bytes of a float: of the largest magnitude, if that is above 1."""
+"""Tolerances by the bytes of a float, relative to the largest magnitude above 1."""
 
 
 def _scale(b: Array) -> float:
@@ -168,7 +169,7 @@ def _scale(b: Array) -> float:
 
 
 def _near(a: Array, b: Array, tolerance: float) -> Array:
-    """Where both are finite, and not further apart; everywhere, if that is infinite."""
+    """Where both are finite and within `tolerance`; everywhere if that is infinite."""
     if tolerance == np.inf:
         return np.ones(a.shape, np.bool_)
     x, y = a.astype(np.float64), b.astype(np.float64)

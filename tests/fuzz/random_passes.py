@@ -1,4 +1,4 @@
-"""Random passes with random options, and what each of them promises."""
+"""Random passes with random options, and the properties that each promises."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -24,11 +24,11 @@ GROUPS = ("a=cpu:0", "b=cpu:1")
 
 
 class Promise(NamedTuple):
-    """A pass on tensors."""
+    """A pass on tensors, with its properties."""
 
     make: Callable[[Random], ModulePass]
-    exact: bool = True  # values stay as they are, bit by bit
-    keeps_order: bool = True  # of what is added up: else that is so of integers only
+    exact: bool = True  # values stay equal, bit by bit
+    keeps_order: bool = True  # of sums; without it, `exact` holds for integers only
     idempotent: bool = True
 
 
@@ -64,10 +64,11 @@ OPTIONS: Mapping[str, Callable[[Random], Mapping[str, Any]]] = {
     },
     "tgraph-color-streams": lambda r: {"streams": r.randint(1, 4)},
 }
-"""Random ones, by pass; the others have their defaults."""
+"""Random options by pass. Other passes have default options."""
 
 STEADY_BY_DEFAULT = {"tgraph-schedule"}
-"""List scheduling alone goes on from the order that it gets."""
+"""Passes that are idempotent with default options only: list scheduling starts from
+the given order."""
 
 
 def _promise(cls: type[OptionalPass]) -> Promise:
@@ -80,14 +81,14 @@ def _promise(cls: type[OptionalPass]) -> Promise:
 
 
 PASSES: Sequence[Promise] = [
-    # The transpose of a product is that of its operands, swapped.
+    # Rewrites the transpose of a product to a product of swapped operands.
     Promise(lambda r: CanonicalizePass(), keeps_order=False),
     Promise(lambda r: CommonSubexpressionElimination(), idempotent=False),
     Promise(lambda r: DeadCodeElimination()),
     *map(_promise, optional_passes()),
     Promise(
         lambda r: TGraphFuse("relay", r.choice([1, 2, 4]), r.random() < 0.5),
-        idempotent=False,  # what the depth has cut off is there for the next run
+        idempotent=False,  # the next run fuses what the depth limit left
     ),
 ]
 
@@ -115,6 +116,6 @@ def plan_pipeline(random: Random) -> PlanPipeline:
         reuse_outputs=random.random() < 0.8,
         workspaces=random.choice(["none", "none", "numpy", "native"]),
     )
-    if pipeline.effort == "high":  # which may search for as long as there is hope
+    if pipeline.effort == "high":  # limits its search
         return replace(pipeline, time_limit=5.0)
     return pipeline

@@ -1,9 +1,9 @@
-"""Whatever bytes a reader gets: no traceback, no hang, bounded memory.
+"""Fuzzes readers: no input may cause a traceback, a hang, or unbounded memory use.
 
-A reader is a tool in this process, given a file, or its command line. It has to end
-with 0, or with 1 or 2 and a message; 70 says that we are at fault. Inputs are those of
-`corpus`, mutated: bytes, tokens and fields are dropped, repeated, swapped, and numbers
-made extreme.
+A reader runs a tool in this process, on a file or a command line. The tool must return
+0, or 1 or 2 with a message; 70 means an internal error. Inputs are mutations of
+`corpus`: bytes, tokens and fields are dropped, repeated and swapped, and numbers become
+extreme.
 """
 
 import io
@@ -30,7 +30,7 @@ from tensorplan.tools import plan_audit, plan_opt, plan_solve, plan_view
 from tensorplan.tools.common import guard
 
 ROOT = Path(__file__).parents[2]
-LARGEST = 20_000  # bytes of a file of the corpus
+LARGEST = 20_000  # bytes of a corpus file
 
 Main = Callable[[Sequence[str]], int]
 
@@ -54,7 +54,7 @@ a,0,10,4096,64,2-4 6-7,0,
 
 
 def call(main: Main, arguments: Sequence[str]) -> None:
-    """Raises `Failure` if the tool does not end as tools should."""
+    """Runs a tool. Raises `Failure` for a wrong exit code or message."""
     with TemporaryFile("w+", errors="replace") as said, _nowhere() as nowhere:
         _call(main, arguments, said, nowhere)
 
@@ -84,7 +84,7 @@ def _call(main: Main, arguments: Sequence[str], said: TextIO, nowhere: TextIO) -
 
 
 def _reason(main: Main, arguments: Sequence[str]) -> str:
-    """Where our fault is: the tool runs once more, and lets it through."""
+    """The place of an internal error: runs the tool again, which lets it propagate."""
     try:
         with (
             _nowhere() as nowhere,
@@ -108,7 +108,7 @@ def _place(error: BaseException) -> str:
 @cache
 def _folder() -> Path:
     folder = tempfile.mkdtemp(prefix="tensorplan-fuzz-")
-    os.chdir(folder)  # where reproducers go
+    os.chdir(folder)  # tools write reproducers there
     (Path(folder) / "program.mlir").write_text(PROGRAM)
     return Path(folder)
 
@@ -154,7 +154,7 @@ def audit_inductor(data: bytes) -> None:
 
 
 def _audit(arguments: Sequence[str]) -> int:
-    """What is unsound is said on stdout."""
+    """Runs plan-audit with stdout as stderr, as it prints unsound plans on stdout."""
     with redirect_stdout(sys.stderr):
         return plan_audit.main(arguments)
 
@@ -164,7 +164,7 @@ def read_npz(data: bytes) -> None:
 
 
 def _load_inputs(arguments: Sequence[str]) -> int:
-    """What plan-run makes of its `--inputs`; without the program, hundreds a second."""
+    """Reads `--inputs` as plan-run does, without a program: hundreds per second."""
     from tensorplan.tools.arrays import load_inputs
 
     [path] = arguments
@@ -216,14 +216,14 @@ READERS: dict[str, Callable[[bytes], None]] = {
 
 @cache
 def corpus(reader: str) -> Sequence[bytes]:
-    """Well-formed inputs, always in the same order."""
+    """The well-formed inputs of a reader, in a fixed order."""
     match reader:
         case "mlir" | "plan" | "view-mlir":
             folders = ("lit_tests", "tests/mlir/programs", "tests/models", "examples")
             files = [p for f in folders for p in sorted((ROOT / f).rglob("*.mlir"))]
             whole = [p.read_bytes() for p in files if p.stat().st_size < LARGEST]
             parts = [part for data in whole for part in data.split(b"// -----")]
-            # By jaxlib: another reader.
+            # jaxlib reads these: the reader stablehlo.
             ours = [p for p in parts if b"stablehlo." not in p and b"chlo." not in p]
             if reader == "view-mlir":
                 return [p for p in ours if b"memref.view" in p]
@@ -271,7 +271,7 @@ def _archives() -> Sequence[bytes]:
     firsts = [
         *(whole, whole.astype(">f4"), whole[::2], np.asfortranarray([[1.0, 2]] * 2)),
         *(np.array([object()]), np.zeros((0, 3)), np.float64(2), np.array(["text"])),
-        np.zeros(2, [("a", "<i4"), ("b", "u1", (2,))]),  # fields, and the pad of one
+        np.zeros(2, [("a", "<i4"), ("b", "u1", (2,))]),  # fields, with padding
         np.array(["2026-01-01"], "M8[D]"),
         np.zeros(4, "V2"),  # bfloat16
     ]
@@ -318,7 +318,7 @@ _TOKEN = re.compile(rb"[\w.$#%@!]+|\s+|.", re.DOTALL)
 
 
 def mutated(reader: str, data: bytes, random: Random) -> bytes:
-    """A few changes that leave the most of an input of this reader as it is."""
+    """Applies a few random changes to an input of `reader`."""
     if reader == "onnx":
         return mutated_model(data, random)
     if reader == "npz":
@@ -337,7 +337,7 @@ def mutated_bytes(data: bytes, random: Random) -> bytes:
 
 
 def mutated_tokens(data: bytes, random: Random) -> bytes:
-    """Of tokens mostly, of bytes sometimes."""
+    """Applies random changes, mostly to tokens, sometimes to bytes."""
     tokens = _TOKEN.findall(data) or [b""]
     for _ in range(random.choice([0, 1, 1, 2, 3, 8])):
         at = random.randrange(len(tokens))

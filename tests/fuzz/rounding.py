@@ -1,9 +1,9 @@
-"""How far rounding may move the results of a program.
+"""Estimates how much rounding may change the results of a program.
 
-A program may magnify rounding without limit: m / sqrt(v), Adam's first step, is 1 or -1
-for a gradient that is 0 but for rounding. No fixed tolerance is right for them,
-so the reference interpreter runs them several times with other roundings (as CESTAC
-does, Vignes 1993), and the spread of the results is the tolerance.
+A program may amplify rounding errors without limit: m / sqrt(v), Adam's first step, is
+1 or -1 for a gradient that is 0 up to rounding. No fixed tolerance fits such programs.
+The reference interpreter therefore runs a program several times with random roundings
+(as CESTAC does, Vignes 1993), and the spread of the results is the tolerance.
 """
 
 from collections.abc import Sequence
@@ -19,8 +19,8 @@ from tensorplan.dialects.tgraph import elementwise, reducing
 from tensorplan.dialects.tgraph.reference.interpreter import evaluate, run_reference
 
 RUNS, DIGITS = 8, 4
-"""How often a program runs, and how many last digits are moved at once: others add up
-in another order, in which each sum is rounded many times."""
+"""The number of runs, and the units in the last place by which a result changes. It is
+more than one, as other orders of a sum round it many times."""
 
 _LINEAR = (elementwise.AddOp, reducing.DotGeneralOp, reducing.ConvolutionOp)
 _SUMS = (reducing.ReduceOp, reducing.ReduceWindowOp)
@@ -43,7 +43,7 @@ _EXACT = (
 def spread_by_rounding(
     module: ModuleOp, inputs: Sequence[Array], want: Sequence[Array]
 ) -> list[float]:
-    """How far apart each result may be, absolutely."""
+    """The absolute tolerance of each result: its largest distance from `want`."""
     furthest = [0.0] * len(want)
     for seed in range(RUNS):
         noise = Noise(seed)
@@ -56,10 +56,10 @@ def spread_by_rounding(
 
 
 class Noise(Interpreter.Listener):
-    """Moves what each operation rounds by some last digits, up or down.
+    """Changes each rounded result by `DIGITS` units in the last place, up or down.
 
-    The last digit is that of the largest intermediate result: a sum whose terms cancel
-    is as inexact as its terms are large.
+    The unit is that of the largest intermediate result: a sum whose terms cancel is as
+    inexact as its terms are large.
     """
 
     def __init__(self, seed: int):
@@ -81,7 +81,7 @@ class Noise(Interpreter.Listener):
 
 
 def _magnitude(op: Operation, operands: PythonValues, results: PythonValues) -> Any:
-    """How large the numbers are that each element adds up; None without rounding."""
+    """The magnitude of the terms of each element; None if `op` does not round."""
     if not (len(results) == 1 and isinstance(x := results[0], np.ndarray)):
         return None
     if not is_float(x.dtype):
@@ -96,7 +96,7 @@ def _magnitude(op: Operation, operands: PythonValues, results: PythonValues) -> 
 
 
 def _apart(a: Array, b: Array) -> float:
-    """The largest distance; infinite if a NaN or an infinity comes or goes."""
+    """The largest distance; infinite if only one value is NaN or infinite."""
     with np.errstate(invalid="ignore"):
         distances = np.abs(a.astype(np.float64) - b.astype(np.float64))
     same = (a == b) | ((a != a) & (b != b))

@@ -1,10 +1,10 @@
-"""Makes a failing program smaller, as long as it fails in the same way.
+"""Shrinks a failing program while it fails in the same way.
 
     small = shrink(module, lambda m: kind_of_failure(m) == kind)
 
-Tries, until nothing helps: an operation less, its results replaced by values of the
-same types from before; an operand replaced so; a result or an argument of the function
-less.
+Tries three kinds of change until none helps: erase an operation and replace its results
+by earlier values of the same types; replace an operand by an earlier value; drop a
+result or an argument of the function.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -20,18 +20,18 @@ from xdsl.traits import IsTerminator
 from tensorplan.passes import driver
 
 Change = Callable[[ModuleOp], bool]
-"""Changes a module in place; says whether it did."""
+"""Changes a module in place; returns whether it did."""
 
 
 def shrink(
     module: ModuleOp, fails: Callable[[ModuleOp], bool], seconds: float = 30
 ) -> ModuleOp:
-    """The smallest program that is found in so many seconds of CPU time."""
+    """The smallest failing program found within `seconds` of CPU time."""
     deadline = process_time() + seconds
     is_smaller = True
     while is_smaller:
         is_smaller = False
-        # From the back: what a change leaves out does not move what is before it.
+        # Changes go from back to front, so they keep the indices of earlier operations.
         for change in _changes(module):
             if process_time() > deadline:
                 return module
@@ -71,7 +71,7 @@ def _at(module: ModuleOp, index: int) -> Operation | None:
 
 
 def _before(op: Operation) -> list[SSAValue]:
-    """The values of the operation's block that are there before it."""
+    """The values of the block of `op` that are defined before it."""
     block = op.parent
     assert isinstance(block, Block)
     values: list[SSAValue] = list(block.args)

@@ -1,4 +1,4 @@
-"""Random programs in a memory that is too small, and what plan-spill makes of them."""
+"""Random programs that exceed their memory, and the output of plan-spill for them."""
 
 from collections.abc import Iterator
 from itertools import count
@@ -19,8 +19,8 @@ from tensorplan.passes.plan.spill import PlanSpill
 
 
 def on(text: str, capacity: int, accesses: str) -> ModuleOp:
-    """A program on a target whose memory without a name has a capacity, and a slower
-    one in which these operations read and write."""
+    """A program on a target whose default memory has `capacity` bytes. The operations
+    `accesses` can also read and write a slower memory."""
     target = parse(f"""module attributes {{
       {TARGET} = #dlti.target_system_spec<
         "fast" = #dlti.target_device_spec<"capacity" = {capacity}, "space" = "",
@@ -38,12 +38,12 @@ def function_of(module: ModuleOp) -> FuncOp:
 
 
 def written(module: ModuleOp, paths: int = 4) -> list[dict[int, list[object]]]:
-    """What is in its arguments in the end, on each of so many paths."""
+    """The final contents of the arguments, on each of `paths` random paths."""
     return [run_memrefs(function_of(module), path, 10**5) for path in range(paths)]
 
 
 def assert_same_bytes(module: ModuleOp, other: ModuleOp, paths: int = 4) -> None:
-    """Two programs write the same, whichever of so many paths they take."""
+    """Asserts that two programs write the same bytes on each of `paths` paths."""
     for before, after in zip(
         written(module, paths), written(other, paths), strict=True
     ):
@@ -54,12 +54,12 @@ WHILE = [
     "%again = scf.while (%go = %c) : (i1) -> i1 {",
     "scf.condition(%go) %go : i1\n} do {\n^body(%goes: i1):",
 ]
-"""A loop of which one region is tested before the other one is run."""
+"""The lines that start the regions of a while loop."""
 
 
 def straight_program(random: Random) -> str:
-    """Buffers that live long, written as a whole and in parts, by operations of two
-    kinds, some of them in loops and branches."""
+    """A program with long-lived buffers. memref.copy and linalg.copy write them, wholly
+    or in parts, also in loops and branches."""
     types = [f"memref<{n}xf32>" for n in (8, 32, 64)]
     there = {type: [f"%i{n}", f"%o{n}"] for n, type in enumerate(types)}
     arguments = ", ".join(
@@ -77,7 +77,7 @@ def straight_program(random: Random) -> str:
         source, target = (random.choice(there[type]) for _ in range(2))
         kinds = ["new", "new", "copy", "part", "loop", "branch", "body"]
         match random.choice(kinds):
-            case "body" if not is_inside:  # what it allocates is its own
+            case "body" if not is_inside:  # its allocations stay local
                 loop = f"scf.for {next(names)} = %zero to %n step %one {{"
                 starts = random.choice([[loop], ["scf.if %c {", "} else {"], WHILE])
                 for start in starts:
@@ -124,14 +124,14 @@ def straight_program(random: Random) -> str:
 
 
 def peak(module: ModuleOp) -> int:
-    """Of the arena of the memory without a name."""
+    """The size in bytes of the arena of the default memory."""
     planned = run(module, PlanMemory())
     return sum(p.size for p in check_plan(planned) if p.device == "" and not p.argument)
 
 
 def fitted(random: Random, *first: ModulePass) -> tuple[ModuleOp, ModuleOp]:
-    """A random program in a memory that is too small, after some passes, and what
-    plan-spill makes of it."""
+    """A random program that exceeds its memory, after the passes `first`, and the
+    output of plan-spill for it."""
     text = straight_program(random)
     accesses = '"memref.copy"' + ', "linalg.copy"' * random.randint(0, 1)
     module = run(on(text, 1 << 20, accesses), *first)

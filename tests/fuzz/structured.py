@@ -1,10 +1,10 @@
-"""Mutations of files that bytes alone would only make unreadable.
+"""Mutations of structured files, which changes of bytes only make unreadable.
 
     data = mutated_model(data, Random(17))
 
-ONNX models are mutated field by field, archives (npz) member by member with the right
-checksums, so that what is wrong is met after the decoder. Data that can't be decoded
-comes back as it is.
+ONNX models are mutated field by field, archives (npz) member by member with correct
+checksums, so errors appear after decoding. Data that can't be decoded is returned
+unchanged.
 """
 
 import io
@@ -18,7 +18,7 @@ FLOATS = (0.0, -1.0, 0.5, 1e30, float("nan"), float("inf"), -float("inf"))
 
 
 def mutated_model(data: bytes, random: Random) -> bytes:
-    """Of an ONNX model, some fields are changed, dropped, repeated or exchanged."""
+    """Changes, drops, repeats or exchanges some fields of an ONNX model."""
     import onnx
     from google.protobuf.message import DecodeError
 
@@ -29,13 +29,13 @@ def mutated_model(data: bytes, random: Random) -> bytes:
         return data
     for _ in range(random.choice([1, 1, 2, 4])):
         messages = list(_messages(model))
-        # Later ones are deeper, and more of them.
+        # Deeper messages are more numerous, so they are drawn more often.
         _change(random.choice(messages), messages, random)
     return model.SerializeToString()
 
 
 def _messages(message: Any) -> list[Any]:
-    """The message and all in it."""
+    """The message and all messages nested in it."""
     found = [message]
     for field, value in message.ListFields():
         if field.message_type is not None:
@@ -69,7 +69,7 @@ def _change(message: Any, messages: list[Any], random: Random) -> None:
 def _change_messages(
     message: Any, field: Any, messages: list[Any], random: Random
 ) -> None:
-    """Takes one of the same kind from elsewhere; or drops, repeats, exchanges."""
+    """Copies a message of the same kind from elsewhere into `field`, or drops one."""
     alike = [m for m in messages if m.DESCRIPTOR is field.message_type]
     other = type(alike[0])() if alike else None
     if other is not None:
@@ -91,7 +91,7 @@ def _change_messages(
 
 
 def _scalar(field: Any, old: Any, messages: list[Any], random: Random) -> Any:
-    """A value of the field's type: an extreme, one nearby, or another message's."""
+    """A value of the field's type: an extreme, a neighbor, or another message's."""
     kind = field.cpp_type
     if kind == field.CPPTYPE_STRING:
         taken = [
@@ -99,7 +99,7 @@ def _scalar(field: Any, old: Any, messages: list[Any], random: Random) -> Any:
             for message in messages
             for other, value in message.ListFields()
             if other.type == field.type and not other.is_repeated
-            # protobuf gives what is no UTF-8 as bytes, and does not take them
+            # protobuf returns strings that are not UTF-8 as bytes, and rejects them
             if field.type == field.TYPE_BYTES or isinstance(value, str)
         ]
         if field.type == field.TYPE_BYTES:
@@ -123,11 +123,11 @@ def _scalar(field: Any, old: Any, messages: list[Any], random: Random) -> Any:
 def mutated_archive(
     data: bytes, random: Random, of_member: Callable[[bytes, Random], bytes]
 ) -> bytes:
-    """A zip file whose members are mutated, renamed, dropped or repeated."""
+    """Mutates, renames, drops or repeats a member of a zip file."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             members = [(i.filename, archive.read(i)) for i in archive.infolist()]
-    except Exception:  # whatever zipfile makes of damaged ones
+    except Exception:  # zipfile raises anything
         return data
     at = random.randrange(len(members) or 1)
     if members:

@@ -1,10 +1,10 @@
-"""Random `tgraph` programs from a seed: level 1, of all operations and many types.
+"""Random `tgraph` programs from a seed: level 1, with all operations and many types.
 
     module = tensor_program(Random(17), size=10)
 
-What tests/support/programs.py is for hypothesis, this is for long runs: variables,
-loops and branches, devices, groups, all types of elements, sizes 0 and 1.
-Floats stay near integers of small size, so that most sums are exact in any order.
+Long runs use these programs; Hypothesis uses tests/support/programs.py. They have
+variables, loops and branches, devices, groups, all element types, and sizes 0 and 1.
+Floats stay near small integers, so most sums are exact in any order.
 """
 
 from collections.abc import Callable, Sequence
@@ -101,7 +101,7 @@ def number(value: int) -> IntegerAttr[IntegerType]:
 
 
 class Builder:
-    """Writes operations into a block; what it writes reads only what is there."""
+    """Appends random operations to a block, whose operands are values in the block."""
 
     def __init__(self, random: Random, values: Sequence[SSAValue], depth: int = 0):
         self.random = random
@@ -121,7 +121,7 @@ class Builder:
         return self.random.choice(choices)
 
     def value(self, fits: Callable[[SSAValue], bool] = lambda _: True) -> SSAValue:
-        """One of those there are, late ones more often; a constant if none fits."""
+        """A random value that fits, preferring later ones. Raises `NothingFits`."""
         found = [v for v in self.values if fits(v)]
         if not found:
             raise NothingFits
@@ -131,7 +131,7 @@ class Builder:
         return self.value(lambda v: v.type == value.type)
 
     def some(self, count: int) -> list[int]:
-        """Some of the numbers below `count`, ascending."""
+        """A random subset of the numbers below `count`, in ascending order."""
         return [n for n in range(count) if self.random.random() < 0.5]
 
     def emit(
@@ -143,7 +143,8 @@ class Builder:
         to: Sequence[Attribute] | None = None,
         regions: Sequence[Region] = (),
     ) -> SSAValue:
-        """The operation, unless its shape rule refuses it (then `NothingFits`)."""
+        """Appends an operation; returns its first result. Raises `NothingFits` if its
+        shape rule rejects the operands or its results are too large."""
 
         def make(results: Sequence[Attribute]) -> TensorOp:
             op = cls.create(
@@ -183,12 +184,12 @@ class Builder:
         return tuple(self.pick(SIZES) for _ in range(rank))
 
     def step(self) -> None:
-        """One more operation, or several that belong together."""
+        """Appends one random operation, or an idiom of several."""
         make = self.pick(STEPS)
         self.attempt(lambda: make(self))
 
     def attempt(self, make: Callable[[], None]) -> None:
-        """What is drawn may fit nothing: then there is less, or nothing more."""
+        """Runs `make`. If it raises `NothingFits`, its operations so far remain."""
         try:
             make()
         except NothingFits:
@@ -247,7 +248,7 @@ class Builder:
         self.emit(ew.ConvertOp, [x], to=[target])
 
     def in_range(self, x: SSAValue) -> SSAValue:
-        """`x` within 0 to 3 and no NaN: other floats have no one integer."""
+        """Clamps `x` to 0 to 3, and NaN to 0, so that its conversion is defined."""
         low, high = (
             self.emit(
                 shaping.FullLikeOp, [x], {"value": FloatAttr(n, cast(Any, element(x)))}
@@ -259,7 +260,7 @@ class Builder:
         return self.emit(ew.ClampOp, [low, x, high])
 
     def bitcast(self) -> None:
-        # Not of floats, whose zeros may have either sign.
+        # Excludes floats, whose zeros may have either sign.
         pairs: dict[Attribute, Attribute] = {i32: ui32, i64: ui64, i8: ui8}
         x = self.value(lambda v: element(v) in pairs)
         target = TensorType(pairs[element(x)], shape_of(x))
@@ -402,7 +403,7 @@ class Builder:
         self.one_zero(self.emit(reducing.DotGeneralOp, [a, b], how))
 
     def one_zero(self, x: SSAValue) -> None:
-        """Takes a sum that may be either of the two zeros out of the values."""
+        """Replaces a float sum, whose zero may have either sign, by its magnitude."""
         if is_float(element(x)):
             self.values.remove(x)
             self.emit(ew.AbsOp, [x])
@@ -567,7 +568,7 @@ class Builder:
         self.emit(bodies.ReduceByOp, [x, start], how, regions=[Region(block)])
 
     def sort(self) -> None:
-        # With a NaN, the order would not be one.
+        # Excludes floats: with NaNs, the comparison is no order.
         x = self.value(lambda v: element(v) in INTEGERS and len(shape_of(v)) > 0)
         y = self.value(lambda v: shape_of(v) == shape_of(x))
         scalars = [TensorType(element(v), ()) for v in (x, x, y, y)]
@@ -634,7 +635,7 @@ class Builder:
         self.emit(structure.IfOp, [condition, *inputs], to=types, regions=regions)
 
     def loop(self) -> None:
-        """Up to three iterations: a counter, what is carried, what stays."""
+        """A loop of up to three iterations: a counter, carried and invariant values."""
         if self.depth > 1:
             raise NothingFits
         count = TensorType(i32, ())
@@ -679,7 +680,7 @@ class Builder:
         self.block.add_op(structure.YieldOp(*values))
 
     def annotate(self) -> None:
-        """A device or a group for an operation, or a value wanted on a device."""
+        """Assigns a device or a group to an operation, or a device to a value."""
         if self.depth:
             raise NothingFits
         if self.random.random() < 0.3:
@@ -693,7 +694,7 @@ class Builder:
 
 
 class NothingFits(Exception):
-    """No value is there that the operation could have."""
+    """No values fit the operands of an operation."""
 
 
 STEPS: Sequence[Callable[[Builder], None]] = [
@@ -749,7 +750,7 @@ def tensor_program(random: Random, size: int) -> ModuleOp:
 
 
 def operations(module: ModuleOp) -> list[Operation]:
-    """Those of the functions' blocks, but for the terminators."""
+    """The operations in the blocks of functions, except terminators."""
     return [
         op
         for function in module.ops

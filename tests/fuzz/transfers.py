@@ -1,5 +1,5 @@
-"""Programs on a target with asynchronous copies, and what plan-overlap-copies makes of
-them."""
+"""Programs on a target with asynchronous copies, and the output of
+plan-overlap-copies."""
 
 from collections.abc import Iterator
 
@@ -19,7 +19,7 @@ from tensorplan.passes.plan.overlap_copies import PlanOverlapCopies
 
 
 def on(text: str, capacity: int, bandwidth: float = 1, of: str = "true") -> ModuleOp:
-    """A program on a target with 16 bytes or more in `fast`, and a slow memory."""
+    """A program on a target with `capacity` bytes in `fast`, and a slow memory."""
     copies = f'"bandwidth" = {bandwidth} : f64, "asynchronous" = {of}'
     target = parse(f"""module attributes {{
       {TARGET} = #dlti.target_system_spec<
@@ -33,7 +33,7 @@ def on(text: str, capacity: int, bandwidth: float = 1, of: str = "true") -> Modu
 
 
 def texts(module: ModuleOp) -> list[str]:
-    """What the operations of the function do, by the names of what they have."""
+    """Describes the operations of the function by the names of their operands."""
     found: list[str] = []
     for op in function_of(module).body.walk():
         if dma := dma_start(op):
@@ -56,7 +56,7 @@ def overlapped(module: ModuleOp) -> list[str]:
 
 
 def with_transfers_elsewhere(planned: ModuleOp) -> Iterator[ModuleOp]:
-    """Each start and each wait at each other place of its block."""
+    """Copies of a plan with one start or wait moved to another place in its block."""
     for op in planned.walk():
         if not isinstance(op, memref.DmaStartOp | memref.DmaWaitOp):
             continue
@@ -71,7 +71,7 @@ def with_transfers_elsewhere(planned: ModuleOp) -> Iterator[ModuleOp]:
 
 
 def _is_defined(op: Operation, place: Operation) -> bool:
-    """Whether all that an operation uses is there before another one."""
+    """Whether all operands of `op` are defined before `place`."""
     return all(
         not isinstance(value.owner, Operation)
         or value.owner.parent is not place.parent
@@ -81,7 +81,7 @@ def _is_defined(op: Operation, place: Operation) -> bool:
 
 
 def is_refused(planned: ModuleOp) -> bool:
-    """Whether plan-check has an error for it."""
+    """Whether plan-check rejects the plan."""
     try:
         check_plan(planned)
     except LocatedError:

@@ -1,13 +1,13 @@
-"""What mlir-opt makes of tensor programs: `programs/*.mlir` and `expected.json`, by 22.
+"""Writes tensor programs bufferized by mlir-opt 22, and their native output.
 
     python tests/mlir/mlir_programs.py
 
-writes both. Each source is linalg on tensors, written by a small builder, in what MLIR
-19 and later read. mlir-opt bufferizes it (one-shot-bufferize), adds the deallocations
-that ownership asks for, and lowers these to `memref.dealloc`. So that the tests need no
-mlir-opt, the results are kept; each second one in generic form, the others in pretty
-form, with `linalg.generic` for what xDSL can't read. `expected.json` has what each
-program prints natively, before anything is planned.
+Writes `programs/*.mlir` and `expected.json`, so that tests need no mlir-opt. A small
+builder writes sources: linalg on tensors, which MLIR 19 and later read. mlir-opt
+bufferizes them (one-shot-bufferize), adds deallocations according to ownership, and
+lowers these to `memref.dealloc`. Every other result is in generic form, the rest in
+pretty form, with `linalg.generic` for operations that xDSL can't parse. `expected.json`
+has the output of each program when it runs natively without planning.
 """
 
 import json
@@ -47,7 +47,7 @@ LIBRARIES = ",".join(
     for name in ("libmlir_runner_utils.so*", "libmlir_c_runner_utils.so*")
     for library in sorted(Path("/usr/lib").glob(f"llvm-*/lib/{name}"))[-1:]
 )
-"""What prints memrefs. Its interface is the same in all versions."""
+"""The libraries that print memrefs. Their interface is the same in all versions."""
 
 Shape = tuple[int, ...]
 
@@ -61,8 +61,8 @@ class Source:
         self.count = 0
         self.x, self.y = "%x", "%y"
         self.shapes: dict[str, Shape] = {"%x": shape, "%y": shape}
-        self.early: Sequence[str] = ()  # passes before deallocations are added
-        self.late: Sequence[str] = ()  # and after
+        self.early: Sequence[str] = ()  # passes before deallocation
+        self.late: Sequence[str] = ()  # passes after deallocation
 
     def type(self, shape: Shape) -> str:
         return f"tensor<{'x'.join(map(str, shape))}{'x' if shape else ''}f32>"
@@ -71,7 +71,7 @@ class Source:
         return self.type(self.shapes[value])
 
     def add(self, text: str, shape: Shape | None = None) -> str:
-        """A line; the value that it defines, if it has a shape."""
+        """Adds a line. With `shape`, it defines a value, which is returned."""
         if shape is None:
             self.lines.append(text)
             return ""
@@ -96,7 +96,7 @@ class Source:
         )
 
     def map(self, op: str, *values: str, into: str | None = None) -> str:
-        """An elementwise operation, into a new tensor or one that is given."""
+        """An elementwise operation, into a new tensor or `into`."""
         shape = self.shapes[values[0]]
         out = into or self.empty(shape)
         types = ", ".join(self.of(v) for v in values)
@@ -127,7 +127,7 @@ class Source:
         )
 
     def rows(self, a: str, op: str = "addf") -> str:
-        """Sums (or the like) of the rows."""
+        """Reduces rows, by sums or another operation."""
         shape = self.shapes[a][:1]
         out = self.fill(0, shape)
         return self.add(
@@ -138,7 +138,7 @@ class Source:
         )
 
     def spread(self, a: str, columns: int) -> str:
-        """A vector as columns."""
+        """Broadcasts a vector to `columns` columns."""
         shape = (*self.shapes[a], columns)
         e = self.empty(shape)
         return self.add(
@@ -172,7 +172,7 @@ class Source:
         return self.scalar(f"arith.constant {value} : index")
 
     def block(self, a: str, at: Sequence[str], shape: Shape) -> str:
-        """A part that begins at indices."""
+        """Extracts a slice that starts at the indices `at`."""
         sizes, ones = ", ".join(map(str, shape)), ", ".join("1" for _ in shape)
         return self.add(
             f"tensor.extract_slice {a}[{', '.join(at)}] [{sizes}] [{ones}] : "
@@ -191,7 +191,7 @@ class Source:
         )
 
     def reshape(self, a: str, groups: str, shape: Shape) -> str:
-        """With more dimensions, or with fewer."""
+        """Expands or collapses dimensions."""
         sizes = ", ".join(map(str, shape))
         if len(shape) > len(self.shapes[a]):
             text = f"tensor.expand_shape {a} {groups} output_shape [{sizes}]"
@@ -200,7 +200,7 @@ class Source:
         return self.add(f"{text} : {self.of(a)} into {self.type(shape)}", shape)
 
     def named(self, op: str, a: str, b: str, out: str, attributes: str = "") -> str:
-        """A named operation that adds to `out`, or the like."""
+        """A named operation that accumulates into `out`."""
         return self.add(
             f"linalg.{op} {attributes} ins({a}, {b} : {self.of(a)}, {self.of(b)}) "
             f"outs({out} : {self.of(out)}) -> {self.of(out)}",
@@ -208,7 +208,7 @@ class Source:
         )
 
     def pad(self, a: str, by: int) -> str:
-        """Zeros around the second and the third of four dimensions."""
+        """Pads the second and the third of four dimensions with zeros."""
         n, h, w, c = self.shapes[a]
         shape = (n, h + 2 * by, w + 2 * by, c)
         zero = self.scalar("arith.constant 0.0 : f32")
@@ -221,7 +221,7 @@ class Source:
         )
 
     def first(self, a: str) -> str:
-        """The first element, a number."""
+        """The first element, as a scalar."""
         zero = self.scalar("arith.constant 0 : index")
         zeros = ", ".join(zero for _ in self.shapes[a])
         return self.scalar(f"tensor.extract {a}[{zeros}] : {self.of(a)}")
@@ -239,7 +239,7 @@ class Source:
     def choose(
         self, then: Callable[[], str], other: Callable[[], str], c: str = "%c"
     ) -> str:
-        """`scf.if` with a tensor as result."""
+        """An `scf.if` that returns a tensor."""
         at = len(self.lines)
         a = then()
         self.add(f"scf.yield {a} : {self.of(a)}")
@@ -252,13 +252,13 @@ class Source:
         return result
 
     def repeat(self, init: str, body: Callable[[str], str], count: str = "%n") -> str:
-        """`scf.for` that carries a tensor."""
+        """An `scf.for` that carries a tensor."""
         return self.steps(init, lambda _, value: body(value), count)
 
     def steps(
         self, init: str, body: Callable[[str, str], str], count: str, step: int = 1
     ) -> str:
-        """The same, with a body that knows the index."""
+        """An `scf.for` that carries a tensor; `body` also takes the loop's index."""
         zero = self.scalar("arith.constant 0 : index")
         one = self.scalar(f"arith.constant {step} : index")
         index, argument = f"%i{self.count}", f"%s{self.count}"
@@ -276,7 +276,7 @@ class Source:
     def repeat_while(
         self, init: str, condition: Callable[[str], str], body: Callable[[str], str]
     ) -> str:
-        """`scf.while` that carries a tensor."""
+        """An `scf.while` that carries a tensor."""
         before, after = f"%p{self.count}", f"%q{self.count}"
         type = self.of(init)
         for name in (before, after):
@@ -295,7 +295,7 @@ class Source:
         return result
 
     def text(self, result: str) -> str:
-        """The module, for a program that writes `result` to %out."""
+        """The module with a program that writes `result` to %out."""
         tensor = self.type(self.shape)
         memref = tensor.replace("tensor", "memref")
         out = self.of(result).replace("tensor", "memref")
@@ -398,7 +398,7 @@ def straight_line(s: Source, number: int) -> str:
         case 8:  # wide and narrow
             a = s.matmul(s.matmul(x, y), s.fill(0.5, (s.shape[1], 32)))
             return s.matmul(s.map("tanh", a), s.fill(0.25, (32, s.shape[1])))
-        case 9:  # residuals
+        case 9:  # residual connections
             for _ in range(4):
                 x = s.map("add", x, s.map("tanh", s.matmul(x, y)))
             return x
@@ -433,7 +433,7 @@ def straight_line(s: Source, number: int) -> str:
             for _ in range(8):
                 x = s.map("tanh", s.matmul(x, y))
             return x
-        case 17:  # two results of the same, at different times
+        case 17:  # equal values computed at different times
             a = s.matmul(x, y)
             b = s.map("exp", s.map("negf", s.map("abs", a)))
             return s.map("sub", s.matmul(b, y), s.transpose(a))
@@ -455,16 +455,16 @@ def control_flow(s: Source, number: int) -> str:
         return s.less(s.first(v), 3.0)
 
     match number:
-        case 0:  # a branch with buffers of its own on either side
+        case 0:  # a branch with local buffers on both sides
             return s.choose(
                 lambda: s.matmul(s.map("exp", x), y),
                 lambda: s.map("tanh", s.map("negf", s.map("abs", y))),
             )
-        case 1:  # what is used after the branch, and in one side only
+        case 1:  # values used after the branch or on one side only
             a, b = s.map("exp", x), s.map("tanh", y)
             r = s.choose(lambda: s.map("negf", a), lambda: s.map("add", a, b))
             return s.map("add", r, a)
-        case 2:  # one side gives back an argument
+        case 2:  # one side returns an argument
             r = s.choose(lambda: s.map("exp", x), lambda: y)
             return s.map("tanh", s.map("negf", r))
         case 3:  # a select
@@ -476,7 +476,7 @@ def control_flow(s: Source, number: int) -> str:
                 s.map("tanh", x),
                 lambda v: s.map("add", v, s.map("tanh", s.matmul(v, y)), into=v),
             )
-        case 5:  # a loop that makes a new value in each iteration
+        case 5:  # a loop that defines a new value in each iteration
             return s.repeat(s.map("tanh", x), lambda v: s.map("tanh", s.matmul(v, y)))
         case 6:  # nested loops
             return s.repeat(
@@ -518,7 +518,7 @@ def control_flow(s: Source, number: int) -> str:
             return s.repeat(
                 s.map("tanh", a), lambda v: s.map("mul", v, s.map("tanh", a), into=v)
             )
-        case 12:  # branches in a row
+        case 12:  # consecutive branches
             for _ in range(3):
                 v = x
                 x = s.choose(lambda v=v: s.map("exp", v), lambda v=v: s.map("abs", v))
@@ -538,7 +538,7 @@ def control_flow(s: Source, number: int) -> str:
                 s.map("tanh", y), lambda v: s.map("add", v, s.matmul(v, a), into=v)
             )
             return s.map("sub", r, a)
-        case 15:  # the same as blocks
+        case 15:  # cases 15 to 17: cases 1, 7 and 10, lowered to blocks
             s.late = ("--convert-scf-to-cf", "--canonicalize")
             return control_flow(s, 1)
         case 16:
@@ -547,16 +547,16 @@ def control_flow(s: Source, number: int) -> str:
         case 17:
             s.late = ("--convert-scf-to-cf", "--canonicalize")
             return control_flow(s, 10)
-        case 18:  # loops of scalars inside, as linalg is lowered
+        case 18:  # nested scalar loops, as lowered from linalg
             s.late = ("--convert-linalg-to-loops",)
             return control_flow(s, 4)
-        case _:  # allocations moved out of their loop
+        case _:  # allocations hoisted out of their loop
             s.early = ("--buffer-loop-hoisting",)
             return control_flow(s, 4)
 
 
 def network(s: Source, number: int) -> str:
-    """Ten programs like parts of networks: windows, tiles, steps in time, training."""
+    """Ten programs like parts of networks: windows, tiles, recurrence, training."""
     x, y = s.x, s.y
     rows, columns = s.shape
     strides = (
@@ -573,10 +573,10 @@ def network(s: Source, number: int) -> str:
         return s.named("conv_2d_nhwc_hwcf", v, kernel, out, strides)
 
     match number:
-        case 0:  # two convolutions, which make the image smaller
+        case 0:  # two convolutions that shrink the image
             a = s.map("tanh", convolved(image(x), 4))
             return s.map("tanh", convolved(a, 2))
-        case 1:  # convolutions that keep its size, and a sum with what came in
+        case 1:  # padded convolutions with a residual sum
             a = s.map("tanh", convolved(s.pad(image(x), 1), 4))
             b = convolved(s.pad(a, 1), 1)
             return s.map("add", b, image(y))
@@ -600,7 +600,7 @@ def network(s: Source, number: int) -> str:
                 return s.put_block(tile, out, (i, "0"))
 
             return s.steps(s.fill(0, s.shape), rows_of, s.number(rows), 2)
-        case 5:  # in tiles of rows and columns, added up over a third loop
+        case 5:  # a product in tiles of rows and columns, accumulated over a third loop
             wide = s.number(columns)
 
             def tile(i: str, j: str) -> Callable[[str, str], str]:
@@ -623,7 +623,7 @@ def network(s: Source, number: int) -> str:
                 s.number(rows),
                 4,
             )
-        case 6:  # a recurrent network that writes each state
+        case 6:  # a recurrent network that stores each state
 
             def step(i: str, states: str) -> str:
                 old = s.block(states, ("0", "0"), (1, columns))
@@ -645,7 +645,7 @@ def network(s: Source, number: int) -> str:
             rate = s.fill(0.01, s.shape)
             new1 = s.map("sub", w1, s.map("mul", g1, rate))
             return s.map("sub", new1, s.map("mul", g2, rate))
-        case 8:  # the rows' sums, until they are large enough
+        case 8:  # sums of rows until they are large enough
 
             def larger(v: str) -> str:
                 total = s.spread(s.rows(s.map("exp", v)), columns)
@@ -695,7 +695,7 @@ def bufferized(opt: str, source: Source, text: str, is_generic: bool) -> str:
 
 
 def run_natively(tools: Tools, text: str) -> list[str]:
-    """What @main prints, without the addresses."""
+    """Runs a program natively; returns the output of @main without addresses."""
     printed = run(
         tools.runner,
         ["-e=main", "--entry-point-result=void", f"--shared-libs={LIBRARIES}"],

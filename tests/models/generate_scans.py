@@ -1,9 +1,9 @@
 """Writes the models with loops: `python tests/models/generate_scans.py` (needs JAX).
 
-gpt2_scan_train   one step of Adam on a small GPT-2, whose layers are stacked and
-                  scanned, each computed again in the backward pass; all state donated
-lstm_scan_infer   an LSTM over the steps of a sequence
-lstm_scan_train   one step of Adam on it
+gpt2_scan_train   one step of Adam on a small GPT-2 that scans over stacked layers and
+                  rematerializes each in the backward pass; all state is donated
+lstm_scan_infer   an LSTM that scans over a sequence
+lstm_scan_train   one step of Adam on this LSTM
 """
 
 from collections.abc import Callable

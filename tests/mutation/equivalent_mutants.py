@@ -1,8 +1,8 @@
-"""Mutants that behave as the original does: why no test can kill them.
+"""Equivalent mutants, which no test can kill, and the reasons why.
 
     module -> (text of the line, kind of change) -> reason
 
-Kinds are those of mutation_score.py, which says so when it finds no such mutant.
+mutation_score.py defines the kinds, and reports entries without a mutant.
 """
 
 _GUARD = "for the type checker: it is never None here"

@@ -1,14 +1,14 @@
-"""How many faults, planted in the checkers one at a time, the tests notice.
+"""Measures how many faults, planted one at a time in the checkers, the tests detect.
 
     python tests/mutation/mutation_score.py             every mutant of every module
     python tests/mutation/mutation_score.py ownership --every 5 --list
 
-A mutant is a module with one change: a comparison or a condition turned round, `and`
-for `or`, a number one off, an arithmetic operation for another, a statement or a
-negation left out. Each runs in a process of its own, forked off where all is loaded,
-which gives the module's functions the mutant's code; then the tests named in `TESTS`
-run until one fails. Mutants that survive are printed; equivalent_mutants.py has those
-that no test can kill, with the reason.
+A mutant is a module with one change: an inverted comparison or condition, `and` for
+`or`, a number off by one, another arithmetic operation, a statement or a negation left
+out. Each mutant runs in a process forked after all modules are loaded. The process
+replaces the code of the module's functions by the mutant's and runs the tests listed in
+`TESTS` until one fails. Surviving mutants are printed, except those that no test can
+kill: equivalent_mutants.py lists them with the reasons.
 """
 
 import argparse
@@ -30,7 +30,7 @@ import pytest
 from equivalent_mutants import EQUIVALENT
 
 ROOT = Path(__file__).parents[2]
-PATIENCE = 5  # times the CPU time that the tests take; a mutant that hangs is killed
+PATIENCE = 5  # limit of a mutant's CPU time, as a multiple of the tests' time
 
 _CHECK, _RESULTS, _SYMBOLIC = (
     "tests/test_plan_check.py",
@@ -124,15 +124,15 @@ ARITHMETIC = {
 
 
 class Mutant(NamedTuple):
-    module: str  # its path
+    module: str  # path
     line: int
-    text: str  # of the line
+    text: str  # text of the line
     change: str
     code: ast.Module
 
 
 def mutants(module: str) -> Iterator[Mutant]:
-    """Every module that is one change away, in the order of its text."""
+    """Yields all mutants of a module, in the order of its lines."""
     source = (ROOT / module).read_text()
     lines, tree = source.splitlines(), ast.parse(source)
     nodes = list(ast.walk(tree))
@@ -152,7 +152,7 @@ def mutants(module: str) -> Iterator[Mutant]:
 
 
 def _code(node: ast.AST, in_function: bool = False) -> Iterator[ast.AST]:
-    """What functions do: no types, no decorators, no `strict=` of `zip`."""
+    """Yields the code in functions, except types, decorators and `strict=` of `zip`."""
     for name, value in ast.iter_fields(node):
         if name in ("annotation", "returns", "decorator_list", "type_params"):
             continue
@@ -191,7 +191,7 @@ def _ways(node: ast.AST) -> Iterator[str]:
 
 
 def _is_type(node: ast.BinOp) -> bool:
-    """Whether this is a union of types, `A | B`."""
+    """Whether `node` is a union of types, `A | B`."""
     return isinstance(node.op, ast.BitOr) and all(
         isinstance(side, ast.Name | ast.Attribute | ast.BinOp | ast.Constant)
         and ast.unparse(side).rpartition(".")[2][:1].isupper()
@@ -207,7 +207,7 @@ def _change(node: ast.AST, way: str) -> None:
             node.op = ast.Or() if isinstance(op, ast.And) else ast.And()
         case ast.BoolOp():
             del node.values[int(way.split()[-1])]
-            if len(node.values) == 1:  # an operation on one value is that value
+            if len(node.values) == 1:  # one operand is left
                 node.values.append(node.values[0])
         case ast.BinOp(op=op):
             node.op = ARITHMETIC[type(op)]()
@@ -228,7 +228,7 @@ def _change(node: ast.AST, way: str) -> None:
 
 
 def plant(mutant: Mutant) -> None:
-    """Gives the functions of the loaded module the code of the mutant's."""
+    """Replaces the code of the loaded module's functions by the mutant's."""
     name = "tensorplan." + mutant.module.removesuffix(".py").replace("/", ".")
     module = sys.modules[name]
     changed = dict(vars(module))
@@ -270,15 +270,15 @@ def _functions(value: object) -> Iterator[FunctionType]:
 
 
 def killed_by(tests: Sequence[str], mutant: Mutant | None, seconds: float) -> bool:
-    """Whether a test fails. The child process has the mutant, we stay as we are."""
+    """Whether a test fails on a mutant, which is planted in a child process only."""
     child = os.fork()
     if not child:
-        signal.setitimer(signal.ITIMER_PROF, seconds)  # ends the process
+        signal.setitimer(signal.ITIMER_PROF, seconds)  # kills the process
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
         try:
             if mutant:
                 plant(mutant)
-        except Exception:  # the module cannot even be loaded
+        except Exception:  # the mutant can't be loaded
             os._exit(1)
         os._exit(run(tests))
     _, status = os.waitpid(child, 0)
@@ -306,10 +306,10 @@ class Score(NamedTuple):
 
 
 def score(module: str, tests: Sequence[str], every: int, print_all: bool) -> Score:
-    """Plants each n-th mutant of a module; prints those that survive."""
-    if run(tests):  # which loads what they need
+    """Plants each `every`-th mutant of a module and prints survivors."""
+    if run(tests):  # also loads all modules
         sys.exit(f"the tests of {module} fail without a mutant")
-    gc.freeze()  # what is there by now stays, so children need not look at it
+    gc.freeze()  # children need not collect existing objects
     start = _seconds()
     killed_by(tests, None, 3600)
     patience = 1 + PATIENCE * (_seconds() - start)
@@ -335,7 +335,7 @@ def score(module: str, tests: Sequence[str], every: int, print_all: bool) -> Sco
 
 
 def _seconds() -> float:
-    """Of CPU time that children have taken."""
+    """The CPU seconds of all child processes so far."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
 

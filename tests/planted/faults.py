@@ -1,4 +1,4 @@
-"""The table of all kinds of planted faults: importing the families fills it."""
+"""The table of all kinds of planted faults, filled by importing the families."""
 
 import planted_aliases
 import planted_frees

@@ -1,14 +1,14 @@
-"""A heap for native runs that notices what programs do to it, as text of MLIR.
+"""A heap for native runs that detects memory errors of programs, as MLIR text.
 
-mlir-opt makes `memref.alloc` and `memref.dealloc` calls of functions that a program
-may define itself. Ours give each block no more alignment than asked for, with guard
-bytes on either side. All bytes that belong to no block hold the poison. What is freed
-and not a block is counted; so are, at the end, the blocks that are left and the bytes
-outside of blocks that do not hold the poison any more.
+mlir-opt lowers `memref.alloc` and `memref.dealloc` to calls of functions that a program
+may define. These functions give each block exactly the requested alignment and guard
+bytes on both sides. All bytes outside of blocks hold a poison value. The heap counts
+frees of addresses that are no live block. At the end it counts the blocks that were
+never freed, and the bytes outside of blocks that no longer hold the poison.
 """
 
 HEAP = 1 << 16
-"""Bytes. A run takes less than a tenth: what lies beside a block is heap too."""
+"""Size in bytes. Runs use less than a tenth, so the heap also surrounds all blocks."""
 
 BLOCKS = 256
 

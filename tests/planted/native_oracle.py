@@ -1,8 +1,8 @@
-"""What programs do when MLIR runs them: the oracle for planted faults.
+"""Runs programs natively with MLIR: the oracle for planted faults.
 
 Each program is `@f(%n: index, %p: i1, %x, %y, %z: memref<16xf32>)`, which reads %x and
-writes %y and %z. All programs of a batch are one module, and one process runs each of
-them for every trip count %n, condition %p and poison, in guarded memory.
+writes %y and %z. A batch of programs is one module. One process runs each program for
+every trip count %n, condition %p and poison, in guarded memory.
 """
 
 import re
@@ -35,24 +35,24 @@ LOWER = (
 
 
 class Outcome(NamedTuple):
-    """What one run left: values, and what it did to the heap."""
+    """The result of one run: the values of %y and %z, and the state of the heap."""
 
     values: tuple[str, ...]
-    heap: tuple[int, int, int]  # bad frees, blocks left, bytes damaged
+    heap: tuple[int, int, int]  # invalid frees, blocks not freed, damaged bytes
 
 
 Behavior = Mapping[tuple[int, int, int], Outcome]
-"""By poison, trip count and condition."""
+"""The outcome for each poison, trip count and condition."""
 
 
 def without_tgraph(program: str) -> str:
-    """The functions of a program, with nothing of ours in them."""
+    """The functions of a program, lowered to upstream dialects."""
     text = text_of(lowered(parsed(program)))
     return text[text.index("{") + 1 : text.rindex("}")]
 
 
 def behaviors(programs: Sequence[str], tools: Tools) -> list[Behavior]:
-    """What each program does. Raises `RuntimeError` if a run does not end well."""
+    """Runs all programs. Raises `RuntimeError` if the process fails."""
     bodies = [_renamed(text, f"k{n}_") for n, text in enumerate(programs)]
     text = "\n".join([MEMORY, *bodies, _main(len(programs))])
     native = run(tools.opt, LOWER, text)
@@ -69,7 +69,7 @@ def behaviors(programs: Sequence[str], tools: Tools) -> list[Behavior]:
 
 
 def complaint(faulty: Behavior, sound: Behavior) -> str | None:
-    """What is wrong with a program that ought to do the same as a sound one."""
+    """Describes the first error of a program that its sound twin does not have."""
     for key, got in faulty.items():
         want = sound[key]
         if got.heap[0]:
@@ -86,7 +86,7 @@ def complaint(faulty: Behavior, sound: Behavior) -> str | None:
 
 
 def _renamed(text: str, prefix: str) -> str:
-    """With symbols of its own, and its stack in guarded memory too."""
+    """Prefixes the symbols of a program, and moves its allocas to guarded memory."""
     text = text.replace("memref.alloca(", "memref.alloc(")
     return re.sub(r"@(?!_mlir)(\w+)", rf"@{prefix}\1", text)
 

@@ -1,12 +1,12 @@
-"""Kinds of planted faults: what registers them, and the text that they are made of.
+"""Registers kinds of planted faults, and builds the text of their programs.
 
     @plant(sound="%c64", faulty="%c0")
     def overlap_in_a_loop(at: str) -> str:
         return program(loop(arena(), view("a"), view("b", at), ...))
 
-A builder gives the program for the sound value and for the faulty one. Both are
-`@f(%n: index, %p: i1, %x, %y, %z: memref<16xf32>)`, and do the same if each buffer has
-memory of its own.
+A builder returns the program for the sound value and for the faulty value. Both are
+`@f(%n: index, %p: i1, %x, %y, %z: memref<16xf32>)`, and compute the same if no buffers
+share memory.
 """
 
 from collections.abc import Callable
@@ -22,18 +22,18 @@ I8 = "memref<256xi8>"
 
 @dataclass(frozen=True)
 class Kind:
-    """A fault, and its sound twin."""
+    """A kind of fault, with a sound twin."""
 
     family: str
     name: str
     builder: Builder
     sound: Any
     faulty: Any
-    unsound: bool = True  # as execution shows
-    modes: tuple[str, ...] = ()  # lawful schedules to run instead of the program
-    is_ours: bool = False  # has operations of tgraph, to be lowered first
-    beyond: str = ""  # why this is no fault of a plan, which plan-check may not see
-    may_refuse: str = ""  # why the sound twin may be an error as well
+    unsound: bool = True  # whether a native run shows the fault
+    modes: tuple[str, ...] = ()  # legal schedules to run instead of the program
+    is_ours: bool = False  # has tgraph operations, which are lowered first
+    beyond: str = ""  # why the plan is not at fault: plan-check may accept it
+    may_refuse: str = ""  # why plan-check may also reject the sound twin
 
     def text(self, faulty: bool, mode: str | None = None) -> str:
         value = self.faulty if faulty else self.sound
@@ -56,7 +56,7 @@ def plant(sound: Any, faulty: Any, **options: Any) -> Callable[[Builder], Builde
 
 
 def program(*lines: str, beside: str = "", results: str = "return") -> str:
-    """The module with @f, and other functions and globals beside it."""
+    """A module with @f, and other functions and globals before it."""
     constants = "\n".join(
         f"  %c{n} = arith.constant {n} : index"
         for n in (0, 1, 2, 3, 4, 8, 15, 16, 32, 64, 128, 192, 256)
@@ -88,7 +88,7 @@ def copy(source: str, target: str, type: str = M, to: str | None = None) -> str:
 
 
 def each(source: str, target: str, type: str = M, op: str = "negf", **maps: str) -> str:
-    """linalg.generic, elementwise unless `read` is another map."""
+    """linalg.generic: %target = op %source; `read` is the map of %source."""
     read = maps.get("read", "(d0) -> (d0)")
     to = maps.get("to", type)
     return (
@@ -113,7 +113,7 @@ def add(a: str, b: str, target: str, type: str = M) -> str:
 
 
 def squares(*names: str) -> str:
-    """%sx is %x with 4 by 4 elements."""
+    """Expands each name, such as %x, to %sx with 4 by 4 elements."""
     return lines(
         *(
             f"%s{name} = memref.expand_shape %{name} [[0, 1]] output_shape [4, 4] : "

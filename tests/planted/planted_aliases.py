@@ -1,4 +1,4 @@
-"""A buffer is used under another name when another buffer has its bytes."""
+"""Faults in which a buffer is used through an alias after its bytes were reused."""
 
 from planted import (
     I8,
@@ -21,7 +21,8 @@ FLAT = "memref<16xf32, strided<[1], offset: ?>>"
 
 
 def late(alias: str, read: str, at: str, beside: str = "", more: str = "") -> str:
-    """%a gets another name, %b takes its bytes, the name is read."""
+    """`alias` makes an alias of %a, %b overwrites %a if `at` is %c0, then `read` reads
+    the alias."""
     return program(
         *(arena(), view("a"), view("b", at), copy("x", "a"), alias, each("x", "b")),
         *(read, copy("b", "z"), more, free()),
@@ -118,7 +119,7 @@ def strided_metadata(at: str) -> str:
 
 @plant(sound="%c64", faulty="%c0")
 def a_pointer(at: str) -> str:
-    """The address of %a is taken, and read through."""
+    """%a is read through its address."""
     return late(
         f"%address = memref.extract_aligned_pointer_as_index %a : {M} -> index\n"
         "%i64 = arith.index_cast %address : index to i64\n"
@@ -155,7 +156,7 @@ def a_descriptor(at: str) -> str:
 
 @plant(sound="%c64", faulty="%c0")
 def a_table_of_buffers(at: str) -> str:
-    """The buffer's name is stored in memory, and loaded again."""
+    """The memref is stored in memory and loaded again."""
     table = f"memref<1x{M}>"
     return late(
         f"%table = memref.alloca() : {table}\nmemref.store %a, %table[%c0] : {table}",
@@ -188,7 +189,7 @@ def what_a_call_gives_back(at: str) -> str:
 
 @plant(sound="%c64", faulty="%c0", may_refuse="offsets that only a run knows")
 def what_a_call_makes_of_the_arena(at: str) -> str:
-    """The callee makes both buffers."""
+    """The callee creates the views of both buffers."""
     return program(
         arena(),
         f"%a = func.call @g(%arena, %c0) : ({I8}, index) -> {M}",
@@ -215,7 +216,7 @@ def an_arena_from_a_call(at: str) -> str:
 
 @plant(sound="%c64", faulty="%c0")
 def a_tensor(at: str) -> str:
-    """bufferization.to_buffer gives the same memory back."""
+    """bufferization.to_buffer returns the same memory."""
     tensor = "tensor<16xf32>"
     return late(
         f'%t = "bufferization.to_tensor"(%a) <{{restrict}}> : ({M}) -> {tensor}',
@@ -231,7 +232,7 @@ def an_aligned_name(at: str) -> str:
 
 @plant(sound="%c64", faulty="%c0")
 def distinct_names(at: str) -> str:
-    """memref.distinct_objects says that they do not overlap."""
+    """memref.distinct_objects returns an alias of %a that does not overlap %x."""
     return late(
         f'%v, %w = "memref.distinct_objects"(%a, %x) : ({M}, {M}) -> ({M}, {M})',
         copy("v", "y"),
@@ -241,7 +242,7 @@ def distinct_names(at: str) -> str:
 
 @plant(sound="%c64", faulty="%c0")
 def a_view_of_a_view(at: str) -> str:
-    """A buffer of bytes, and another in it."""
+    """%a is a view of a buffer of bytes, which is a view of the arena."""
     bytes = "memref<64xi8>"
     return program(
         *(arena(), view("inner", type=bytes), view("b", at)),
@@ -252,7 +253,7 @@ def a_view_of_a_view(at: str) -> str:
 
 @plant(sound="%c32", faulty="%c0")
 def two_views_of_a_view(at: str) -> str:
-    """Of 8 elements each, in a buffer of bytes."""
+    """Two buffers of 8 elements in one buffer of bytes."""
     bytes, type = "memref<64xi8>", "memref<8xf32>"
     return program(
         *(
@@ -295,7 +296,7 @@ def a_memory_space_cast(at: str) -> str:
 
 @plant(sound="%c64", faulty="%c0")
 def captured_by_a_body(at: str) -> str:
-    """The body of a linalg.generic loads from %a itself."""
+    """The body of a linalg.generic loads from %a, which is not an operand."""
     return program(
         *(arena(), view("a"), view("b", at), copy("x", "a")),
         "linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>], iterator_types = "
@@ -337,7 +338,7 @@ def prefetched_and_read_in_a_loop(at: str) -> str:
 
 @plant(sound="%c64", faulty="%c0")
 def a_buffer_kept_in_a_global(at: str) -> str:
-    """A callee stores the name in a global, another one uses it."""
+    """A callee stores the memref in a global, and another callee reads it."""
     table = f"memref<1x{M}>"
     get = f"%c0 = arith.constant 0 : index\n%table = memref.get_global @table : {table}"
     return program(
@@ -371,7 +372,7 @@ REGION = f"%v = scf.execute_region -> {M} {{\nscf.yield %a : {M}\n}}"
 
 @plant(sound="%c64", faulty="%c0", modes=("run",))
 def what_a_scope_gives_back(at: str, mode: str) -> str:
-    """mlir-opt does not lower one that gives back a memref; what runs is a region."""
+    """Runs use scf.execute_region, as mlir-opt lowers no scope with memref results."""
     scope = (
         f'%v = "memref.alloca_scope"() ({{\n"memref.alloca_scope.return"(%a) : ({M}) '
         f"-> ()\n}}) : () -> {M}"
@@ -392,6 +393,6 @@ def what_a_branch_gives_back(at: str) -> str:
 
 @plant(sound="%c64", faulty="%c0", modes=("run",))
 def what_an_unknown_region_gives_back(at: str, mode: str) -> str:
-    """It is a branch by another name; what runs is that."""
+    """Runs use scf.execute_region instead of the unknown operation."""
     wrap = f'%v = "test.wrap"() ({{\n"test.give"(%a) : ({M}) -> ()\n}}) : () -> {M}'
     return late(REGION if mode == "run" else wrap, copy("v", "y"), at)

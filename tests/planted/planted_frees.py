@@ -1,4 +1,4 @@
-"""Arenas freed twice, too early, on some paths, or never, or what is no arena freed."""
+"""Faults of frees: twice, too early, on some paths only, never, or not of an arena."""
 
 from planted import (
     I8,
@@ -131,7 +131,7 @@ def freed_on_a_branch_before_a_use(early: bool) -> str:
 
 @plant(sound=False, faulty=True)
 def freed_at_the_end_of_an_iteration(inside: bool) -> str:
-    """And used by the next one. The sound twin has an arena in each."""
+    """The next iteration uses the arena. The sound twin frees it after the loop."""
     use = [view("a"), copy("x", "a"), copy("a", "y")]
     if inside:
         return program(
@@ -216,7 +216,7 @@ def freed_by_who_is_called_before_a_use(early: bool) -> str:
 
 @plant(sound=False, faulty=True)
 def what_is_called_frees_the_callers_buffer(early: bool) -> str:
-    """Through the view that it is given."""
+    """The callee frees the arena through a view at offset 0."""
     flat = "memref<16xf32>"
     return program(
         *(arena(), USE, f"func.call @g(%a) : ({flat}) -> ()"),
@@ -224,7 +224,7 @@ def what_is_called_frees_the_callers_buffer(early: bool) -> str:
         beside=f"func.func @g(%a: {flat}) {{\n"
         + ("memref.dealloc %a : memref<16xf32>\n" if early else "")
         + "return\n}",
-        # A view at 0 has its arena's address, so that this does free it, too early.
+        # A view at offset 0 has the address of its arena, so this frees it too early.
         results=copy("a", "z") + "\nreturn" if early else "return",
     ).replace(free() + "\nreturn", copy("a", "z") + "\n" + free() + "\nreturn")
 
@@ -267,7 +267,7 @@ def an_argument_is_freed(last: str) -> str:
 
 @plant(sound=False, faulty=True)
 def reallocated_before_a_use(early: bool) -> str:
-    """The old bytes are freed."""
+    """memref.realloc frees the old arena, and %a is read after it."""
     more = "memref<512xi8>"
     last = copy("a", "z")
     grow = f'%more = "memref.realloc"(%arena) : ({I8}) -> {more}'
@@ -277,7 +277,7 @@ def reallocated_before_a_use(early: bool) -> str:
 
 @plant(sound=False, faulty=True)
 def freed_in_one_of_many_iterations(early: bool) -> str:
-    """In the last one, the third; or after."""
+    """The second iteration frees the arena; the sound twin frees it after the loop."""
     return program(
         *(arena(), USE),
         loop(
@@ -327,7 +327,7 @@ def a_view_outlives_its_arena_as_a_result(early: bool) -> str:
 
 @plant(sound=False, faulty=True)
 def a_view_outlives_its_loop(early: bool) -> str:
-    """The arena of an iteration is freed by it, its buffer yielded."""
+    """An iteration frees its arena and yields a buffer of it."""
     part = lines(view("a"), each("x", "a"))
     if not early:
         return program(
@@ -377,7 +377,7 @@ def freed_on_a_device_twice(again: str, mode: str) -> str:
 
 @plant(sound=False, faulty=True)
 def freed_if_it_is_not_the_callers(early: bool) -> str:
-    """What a branch yields is the arena, or an argument of the function."""
+    """Frees an allocation or, if not %p, a stack buffer, as if it were the caller's."""
     bytes = "memref<64xi8>"
     gone = free("either" if early else "own", bytes)
     return program(

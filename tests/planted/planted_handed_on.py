@@ -1,5 +1,5 @@
-"""Buffers that branches and loops hand on share a slot, or take turns in several, while
-more of them are live than have room."""
+"""Faults of buffers that branches and loops forward: they share one slot or rotate
+through several slots, while more of them are live than there are slots."""
 
 from planted import M, add, arena, copy, each, free, lines, plant, program, view
 
@@ -19,7 +19,7 @@ def rotating(
     after: str = "",
     type: str = BYTES,
 ) -> str:
-    """%now is made in %s0, and is the %was of the next iteration."""
+    """A loop writes %now in slot %s0; it is %was in the next iteration."""
     types = ", ".join((M, *(type for _ in places)))
     carried = "".join(f", %s{n} = %slot{n}" for n in range(len(places)))
     return program(
@@ -79,7 +79,7 @@ def a_slot_that_is_too_small(type: str) -> str:
 
 
 def in_two_loops(started: str = "%t0, %t1", passed: str = "%end#1, %end#2") -> str:
-    """A loop hands on what another one has made in its last iteration."""
+    """An outer loop carries the buffer that an inner loop's last iteration wrote."""
     types = f"{M}, {BYTES}, {BYTES}"
     values = [f"%s0 = {started[:3]}", f"%s1 = {started[5:]}"]
     return program(
@@ -112,7 +112,7 @@ def slots_that_each_run_begins_with_in_the_wrong_order(started: str) -> str:
 
 
 def of_three(*places: str, passed: str = "%s1, %s2, %s0") -> str:
-    """Each iteration reads the two before it."""
+    """Each iteration reads the results of the two previous iterations."""
     types = ", ".join((M, M, BYTES, BYTES, BYTES))
     return program(
         *(arena(), view("first", "%c128"), view("second", "%c64")),
@@ -188,7 +188,7 @@ def slots_of_blocks_that_are_not_swapped(passed: str) -> str:
 
 
 def either(at: str, then: str, after: str = "") -> str:
-    """%r is %a, or %b, which is allocated on one path."""
+    """%r is %a, or on one path %b, which is written there."""
     return program(
         *(arena(), view("a"), copy("x", "a"), f"%r = scf.if %p -> ({M}) {{"),
         *(view("b", at), each("x", "b", read=TURN), then),
@@ -222,7 +222,7 @@ def one_slot_of_two_that_are_selected_from(at: str) -> str:
 
 
 def replacing(body: str) -> str:
-    """Each iteration computes %now over what the one before has computed."""
+    """Each iteration writes %now in the memory of the previous iteration's result."""
     return program(
         *(arena(), view("first"), copy("x", "first")),
         f"%last = scf.for %t = %c0 to %n step %c1 iter_args(%was = %first) -> ({M}) {{",
@@ -266,7 +266,7 @@ def computed_over_the_one_before_which_a_view_turns(is_over: bool) -> str:
 
 
 def chosen(at: str, *then: str) -> str:
-    """%s is %a or %b, which lies `at` some place."""
+    """%s is %a or %b, which lies at offset `at`."""
     return program(
         *(arena(), view("a"), view("b", at)),
         *(f"%s = arith.select %p, %a, %b : {M}", *then, free()),
@@ -300,7 +300,7 @@ def computed_over_the_other_path_which_is_read_later(body: str) -> str:
 
 
 def written_again(*body: str, yielded: str = "other") -> str:
-    """Each iteration writes all of %first, which %was is in the first one."""
+    """Each iteration writes all of %first, which is %was in the first iteration."""
     return program(
         *(arena(), view("first"), view("other", "%c128")),
         *(copy("x", "first"), copy("x", "other")),

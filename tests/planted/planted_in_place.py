@@ -1,4 +1,4 @@
-"""Operations whose destination lies over what they still read."""
+"""Faults of operations whose destination overlaps operands that they still read."""
 
 from planted import (
     SQUARE,
@@ -22,7 +22,7 @@ REVERSED = "(d0) -> (15 - d0)"
 
 
 def over(operation: str, at: str, first: str = "", read: str = "") -> str:
-    """%a is written, and an operation makes %b of it, in place if `at` is %c0."""
+    """Writes %a, and computes %b from it, in place if `at` is %c0."""
     return program(
         *(arena(alignment=4), view("a"), view("b", at)),
         *(first or copy("x", "a"), operation, read or copy("b", "y"), free()),
@@ -30,7 +30,7 @@ def over(operation: str, at: str, first: str = "", read: str = "") -> str:
 
 
 def itself(operation: str, target: str) -> str:
-    """Of %a and %b, where `target` is one of them, at bytes of its own."""
+    """Runs an operation that reads %a and writes `target`: %a or the disjoint %b."""
     return program(
         *(arena(), view("a"), view("b", "%c64"), copy("x", "a"), operation),
         *(copy(target, "y"), free()),
@@ -64,7 +64,7 @@ def a_first_element_for_all(target: str) -> str:
 
 @plant(sound="%c64", faulty="%c0")
 def neighbours_in_one_buffer(at: str) -> str:
-    """From elements 0 to 14 to elements 1 to 15."""
+    """Elements 1 to 15 are computed from elements 0 to 14."""
     part, to = "memref<15xf32>", "memref<15xf32, strided<[1], offset: 1>>"
     return over(
         lines(
@@ -83,7 +83,7 @@ def neighbours_in_one_buffer(at: str) -> str:
 
 @plant(sound="c", faulty="a")
 def overlapping_parts(source: str) -> str:
-    """Element i + 4 is made of element i, of the same buffer or of a copy."""
+    """Element i + 4 is computed from element i of the same buffer, or of a copy."""
     to = "memref<8xf32, strided<[1], offset: 4>>"
     return program(
         *(arena(), view("a"), view("c", "%c64"), copy("x", "a"), copy("x", "c")),
@@ -95,7 +95,7 @@ def overlapping_parts(source: str) -> str:
 
 @plant(sound="%c64", faulty="%c4")
 def one_element_apart(at: str) -> str:
-    """%b begins at the second element of %a, and is made of it."""
+    """%b starts at the second element of %a, and is computed from %a."""
     return over(each("a", "b"), at)
 
 
@@ -116,7 +116,7 @@ def a_sum_with_a_reversed_operand(target: str) -> str:
 
 @plant(sound="b", faulty="a")
 def a_sum_of_an_operand_and_its_reverse(target: str) -> str:
-    """One buffer is two operands, with two maps."""
+    """One buffer is two operands, with different maps."""
     same = "affine_map<(d0) -> (d0)>"
     return itself(
         lines(
@@ -157,7 +157,7 @@ def two_results_that_are_one(target: str) -> str:
 
 
 def on_squares(operation: str, target: str, more: str = "") -> str:
-    """Of %a and %b, of 4 by 4, and the square %sx."""
+    """`itself` on %a and %b with 4 by 4 elements; the operation may also read %sx."""
     return program(
         *(
             arena(),
@@ -257,7 +257,7 @@ def a_copy_to_the_next_elements(at: str) -> str:
 
 @plant(sound="%c64", faulty="%c0")
 def a_body_that_loads_from_the_result(at: str) -> str:
-    """It loads another element of %a, over which %b lies."""
+    """The body loads another element of %a, which %b overlaps."""
     return over(
         "linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>], iterator_types = "
         f'["parallel"]}} outs(%b : {M}) {{\n^bb0(%old: f32):\n%i = linalg.index 0 : '
@@ -280,7 +280,7 @@ def a_body_that_loads_from_its_own_result(target: str) -> str:
 
 @plant(sound="%c64", faulty="%c0")
 def elements_of_another_width(at: str) -> str:
-    """f32 to f64 over the same first byte: element i takes the bytes of 2i, 2i + 1."""
+    """f32 to f64 in place: result i overwrites the elements 2i and 2i + 1."""
     wide = "memref<16xf64>"
     return program(
         *(arena(), view("a"), view("b", at, wide), copy("x", "a")),
@@ -299,7 +299,7 @@ def elements_of_another_width(at: str) -> str:
 
 @plant(sound="b", faulty="a")
 def a_strided_layout_over_a_dense_one(target: str) -> str:
-    """Element i of the result is element i of a reversed view."""
+    """Element i of the result is computed from element i of a reversed view."""
     back = "memref<16xf32, strided<[-1], offset: 15>>"
     return itself(
         "%back = memref.reinterpret_cast %a to offset: [15], sizes: [16], "
@@ -308,7 +308,7 @@ def a_strided_layout_over_a_dense_one(target: str) -> str:
     )
 
 
-# Operations of tgraph, lowered to linalg.
+# tgraph operations, lowered to linalg.
 
 
 def ours(operation: str, target: str, type: str = M) -> str:
@@ -434,7 +434,7 @@ def tgraph_pad_over_its_operand(target: str) -> str:
 
 @plant(sound="b", faulty="a", is_ours=True)
 def tgraph_select_by_a_shifted_condition(target: str) -> str:
-    """The condition lies in the result's memory."""
+    """The condition, of i1, lies in the memory of the result, of f32."""
     flags = "memref<16xi1>"
     over = "%c0" if target == "a" else "%c64"
     return program(
@@ -458,7 +458,7 @@ def tgraph_in_a_branch(target: str) -> str:
 
 @plant(sound="x", faulty="y", is_ours=True)
 def tgraph_outside_of_arenas(source: str) -> str:
-    """The caller's memory is read while it is written. There is an arena as well."""
+    """The operation reads the caller's memory while writing it. The arena is sound."""
     return program(
         *(arena(), view("a"), copy("x", "a"), copy("x", "y"), copy("a", "z")),
         f"tgraph.reverse %{source} outs(%y) {{dimensions = array<i64: 0>}} : {M}",
@@ -468,7 +468,7 @@ def tgraph_outside_of_arenas(source: str) -> str:
 
 @plant(sound="b", faulty="a", beyond="loads and stores mean what they say")
 def a_parallel_loop_in_place(target: str) -> str:
-    """Iterations may run in any order; one after the other, they read what is new."""
+    """Iterations may run in any order; in sequence, each reads what the last stored."""
     return program(
         *(arena(), view("a"), view("b", "%c64"), copy("x", "a"), copy("x", "b")),
         parallel(
@@ -508,7 +508,7 @@ def overlapping_parts_given_to_a_call(source: str) -> str:
 
 @plant(sound="b", faulty="a")
 def an_element_that_is_written_twice(target: str) -> str:
-    """The second time from what the first wrote."""
+    """The second write computes from the result of the first."""
     pairs = "memref<8x2xf32>"
     return program(
         *(arena(), view("a"), view("b", "%c64"), copy("x", "a"), copy("x", "b")),
@@ -538,7 +538,7 @@ def dynamic_parts_that_overlap(first: str) -> str:
 
 @plant(sound="b", faulty="a")
 def carried_twice(second: str) -> str:
-    """A loop that reverses %k into %l and swaps them is given one buffer for both."""
+    """A loop reverses %k into %l and swaps them; both start as the same buffer."""
     return program(
         *(arena(), view("a"), view("b", "%c64"), copy("x", "a"), copy("x", "b")),
         f"%r:2 = scf.for %t = %c0 to %n step %c1 iter_args(%k = %a, %l = %{second}) -> "
@@ -550,7 +550,8 @@ def carried_twice(second: str) -> str:
 
 @plant(sound="b", faulty="a")
 def a_body_that_stores_into_its_operand(target: str) -> str:
-    """Into an element that is read later, or, in the sound twin, into other memory."""
+    """The body stores into an element that a later iteration reads; the sound twin,
+    into another buffer."""
     return program(
         *(arena(), view("a"), view("b", "%c64"), view("c", "%c128")),
         *(copy("x", "a"), copy("x", "b")),

@@ -1,4 +1,5 @@
-"""Bytes that are another's, or nobody's, on some path through branches and loops."""
+"""Faults on paths through branches and loops: bytes that another buffer overwrote, or
+that nothing wrote."""
 
 from planted import (
     I8,
@@ -121,7 +122,7 @@ def one_half_written_twice(second: int) -> str:
 
 @plant(sound=copy("x", "a"), faulty="")
 def stale_bytes_read_by_linalg(write: str) -> str:
-    """Nothing wrote %a, but %b, which is dead, had its bytes."""
+    """Nothing writes %a. Its bytes have the contents of the dead buffer %b."""
     return program(
         *(arena(), view("b"), each("x", "b"), copy("b", "z")),
         *(view("a"), write, each("a", "y"), free()),
@@ -130,7 +131,7 @@ def stale_bytes_read_by_linalg(write: str) -> str:
 
 @plant(sound=copy("x", "a"), faulty="")
 def stale_bytes_added_to(write: str) -> str:
-    """linalg.generic whose body reads its output."""
+    """The body of a linalg.generic reads the output %a, which nothing wrote."""
     same = "affine_map<(d0) -> (d0)>"
     return program(
         *(arena(), view("b"), each("x", "b"), copy("b", "z"), view("a"), write),
@@ -143,7 +144,7 @@ def stale_bytes_added_to(write: str) -> str:
 
 @plant(sound=True, faulty=False)
 def a_sum_without_its_zero(is_filled: bool) -> str:
-    """linalg.matmul adds to what its output holds."""
+    """linalg.matmul accumulates into an output that is not filled with zeros."""
     fill = (
         "%zero = arith.constant 0.0 : f32\n"
         f"linalg.fill ins(%zero : f32) outs(%a : {SQUARE})"
@@ -160,7 +161,7 @@ def a_sum_without_its_zero(is_filled: bool) -> str:
 
 @plant(sound="%c64", faulty="%c0")
 def kept_for_the_next_iteration(at: str) -> str:
-    """%a is read in the next iteration, in between %b has its bytes."""
+    """Each iteration reads %a, then overwrites its bytes with %b."""
     return program(
         *(arena(), view("a"), view("b", at), copy("x", "a")),
         loop(
@@ -276,7 +277,7 @@ def carried_by_a_while_to_and_fro(at: str) -> str:
 
 @plant(sound="%c64", faulty="%c0")
 def given_to_a_call_together(at: str) -> str:
-    """The callee writes one, then reads the other."""
+    """The callee writes %b, then reads %a and %b."""
     return program(
         *(arena(), view("a"), view("b", at), copy("x", "a"), copy("x", "b")),
         *(f"func.call @g(%a, %b, %x, %y) : ({M}, {M}, {M}, {M}) -> ()", free()),
@@ -287,7 +288,7 @@ def given_to_a_call_together(at: str) -> str:
 
 @plant(sound="%c64", faulty="%c0", may_refuse="offsets that only a run knows")
 def taken_by_what_is_called(at: str) -> str:
-    """The callee gets the arena, and puts a buffer over one of the caller's."""
+    """The callee places a buffer in the caller's arena, over a buffer of the caller."""
     return program(
         *(arena(), view("a"), copy("x", "a")),
         f"func.call @g(%arena, {at}, %x, %z) : ({I8}, index, {M}, {M}) -> ()",
@@ -356,7 +357,7 @@ def written_before_a_branch_that_reads(at: str) -> str:
 
 @plant(sound=False, faulty=True)
 def made_in_a_loop_and_read_in_the_next_iteration(stale: bool) -> str:
-    """The view is made anew, and holds nothing."""
+    """Each iteration creates the view anew, with undefined contents."""
     read = branch([copy("a", "y")], on="%later")
     order = (read, copy("x", "a")) if stale else (copy("x", "a"), read)
     return program(
@@ -371,7 +372,7 @@ def made_in_a_loop_and_read_in_the_next_iteration(stale: bool) -> str:
 
 @plant(sound=False, faulty=True)
 def a_result_that_is_written_on_one_path(one: bool) -> str:
-    """The second buffer's bytes are read as if it had been written."""
+    """%b is read on both paths, but written on one."""
     return program(
         *(arena(), view("a"), view("b", "%c64"), copy("x", "a")),
         branch([each("a", "b")], None if one else [copy("x", "b")]),
@@ -392,7 +393,7 @@ def used_in_an_affine_loop(at: str) -> str:
 
 @plant(sound="%c64", faulty="%c0")
 def used_in_a_loop_of_scalars(at: str) -> str:
-    """%b[15 - t] = x[t] + a[t]: what is read has been written by then."""
+    """b[15 - t] = a[t] + a[t]: from t = 8 on, a[t] has been overwritten."""
     return program(
         *(arena(), view("a"), view("b", at), copy("x", "a")),
         loop(
@@ -426,7 +427,7 @@ def blocks_in_an_execute_region(at: str) -> str:
 
 @plant(sound=4, faulty=2)
 def parts_that_overlap_and_leave_a_gap(second: int) -> str:
-    """12 elements and 12 elements are more than 16, but the last two are missing."""
+    """Two parts of 12 elements overlap, and miss the last two of 16 elements."""
     low, high = "memref<12xf32>", f"memref<12xf32, strided<[1], offset: {second}>>"
     return program(
         *(arena(), view("a")),
@@ -448,7 +449,7 @@ def one_element_written_by_a_store(first: str) -> str:
 
 @plant(sound=copy("x", "a"), faulty="")
 def every_other_element_written(first: str) -> str:
-    """By a map of the output that leaves elements out."""
+    """The map of the output skips every other element."""
     eight = "memref<8xf32>"
     return program(
         *(arena(), view("a"), first),

@@ -1,4 +1,4 @@
-"""Faults of transfers that one iteration of a loop starts, and the next one waits for.
+"""Faults of transfers that one iteration of a loop starts and the next waits for.
 
     start %x -> %a                                            the prologue
     scf.for iter_args(%cur = %a, %next = %b) {
@@ -6,9 +6,9 @@
     }
     wait; %last -> %z                                         the epilogue
 
-A transfer may copy at any time from its start to the wait: the programs that are run
-instead copy at the start, or at the wait, where what was started is in %cur. What an
-iteration computes it writes over its slot, so that each transfer matters.
+A transfer may copy at any time from its start to the wait. Native runs use programs
+that copy at the start, or at the wait, when the target is %cur. Each iteration
+overwrites its slot with its result, so every transfer affects the values.
 """
 
 import re
@@ -24,7 +24,7 @@ def begin(target: str, mode: str, source: str = "x") -> str:
 
 
 def end(target: str, mode: str, source: str = "x", tag: str = "tag") -> str:
-    """Of the transfer to a target."""
+    """The wait for the transfer from `source` to `target`."""
     return between(wait(mode).replace("%tag", f"%{tag}"), source, target)
 
 
@@ -44,7 +44,7 @@ def pipeline(
     handed_on: str = "%next, %cur",
     after: str = "",
 ) -> str:
-    """With sound ends, unless others are given."""
+    """A program with the loop `body`; prologue and epilogue are sound by default."""
     return program(
         *(_TAGS, arena(), view("a"), view("b", "%c64")),
         begin("a", mode) if prologue is None else prologue,
@@ -77,7 +77,7 @@ def a_slot_is_overwritten_while_it_is_read(target: str, mode: str) -> str:
 
 @plant(sound=True, faulty=False, modes=MODES)
 def a_tag_is_used_again_while_it_is_pending(waits_first: bool, mode: str) -> str:
-    """The wait may be over when the younger of two transfers is."""
+    """The wait may end when only the later of two transfers is complete."""
     if waits_first:
         return pipeline(mode, end("cur", mode), begin("next", mode), USE)
     return pipeline(mode, begin("next", mode), end("next", mode), USE)
@@ -113,7 +113,7 @@ def the_slot_of_the_next_iteration_is_taken(at: str, mode: str) -> str:
 
 @plant(sound="%c128", faulty="%c0", modes=MODES)
 def the_slot_of_the_prologue_is_taken(at: str, mode: str) -> str:
-    """In the iteration that waits, before it does."""
+    """Another buffer uses the slot in the iteration that waits, before the wait."""
     other = (view("c", at), each("x", "c"), copy("c", "y"))
     return pipeline(mode, *other, end("cur", mode), begin("next", mode), USE)
 
@@ -128,7 +128,7 @@ def only_some_iterations_start_a_transfer(all: bool, mode: str) -> str:
 
 
 def out(mode: str, *body: str, handed_on: str = "%next, %cur") -> str:
-    """Results that leave while the next iteration computes."""
+    """A program that copies results out while the next iteration computes."""
     return program(
         *(_TAGS, arena(), view("a"), view("b", "%c64")),
         *(each("x", "b"), begin("y", mode, "b")),
@@ -142,7 +142,7 @@ def out(mode: str, *body: str, handed_on: str = "%next, %cur") -> str:
 
 @plant(sound="%next, %cur", faulty="%cur, %next", modes=MODES)
 def a_slot_is_written_while_it_is_copied_out(handed_on: str, mode: str) -> str:
-    """The transfer of the iteration before has it."""
+    """The transfer of the previous iteration still reads the slot."""
     before = "next" if handed_on == "%next, %cur" else "cur"
     body = copy("x", "cur"), end("y", mode, before), copy("y", "z"), each("x", "cur")
     return out(mode, *body, begin("y", mode, "cur"), handed_on=handed_on)

@@ -1,6 +1,6 @@
-"""Buffers at wrong places: overlapping, past their arena, too large for their bytes.
+"""Faults of offsets: buffers that overlap, exceed their arena, or have too few bytes.
 
-The arena may be anywhere, and may be any memory.
+Arenas are in all kinds of regions and memories.
 """
 
 from planted import (
@@ -22,7 +22,7 @@ from planted import (
 
 
 def both(at: str, of: str = "arena", type: str = I8) -> str:
-    """%a and %b, live at the same time."""
+    """Buffers %a and %b that are live at the same time."""
     return lines(
         view("a", "%c0", of=of, arena=type),
         view("b", at, of=of, arena=type),
@@ -120,7 +120,7 @@ def overlap_in_an_execute_region(at: str) -> str:
 
 @plant(sound="%c64", faulty="%c0")
 def overlap_in_an_alloca_scope(at: str) -> str:
-    """Without loops in it: mlir-opt lowers those first, and takes one block only."""
+    """Has no loops: mlir-opt lowers them first, and lowers only single-block scopes."""
     return program(
         '"memref.alloca_scope"() ({',
         *(arena(), view("a"), view("b", at)),
@@ -149,7 +149,7 @@ def overlap_in_an_affine_if(at: str) -> str:
 
 @plant(sound="%c64", faulty="%c0")
 def overlap_in_a_parallel_loop(at: str) -> str:
-    """One iteration, so that nothing but the overlap is at fault."""
+    """One iteration, so the overlap is the only fault."""
     return program(parallel(arena(), both(at), free(), to="%c1"))
 
 
@@ -271,7 +271,7 @@ def overlap_through_a_subview_of_bytes(at: str) -> str:
 
 @plant(sound=128, faulty=64)
 def overlap_of_the_halves(at: int) -> str:
-    """Each half has a buffer, at its own start; the halves overlap."""
+    """%a lies in the low half of the arena, which the written high half overlaps."""
     low, high = "memref<128xi8>", f"memref<128xi8, strided<[1], offset: {at}>>"
     return program(
         arena(),
@@ -290,7 +290,7 @@ def overlap_of_the_halves(at: int) -> str:
 
 @plant(sound="%arena", faulty="%other")
 def overlap_where_arenas_are_selected(which: str) -> str:
-    """With %other, %a and %b lie in the same arena if %p."""
+    """If `which` is %other, %a and %b lie in the same arena when %p is true."""
     return program(
         *(arena(), arena("other")),
         f"%either = arith.select %p, %arena, {which} : {I8}",
@@ -330,7 +330,7 @@ def overlap_chosen_by_a_condition(at: str) -> str:
 
 @plant(sound="%c128", faulty="%c64", may_refuse="offsets that only a run knows")
 def overlap_in_one_iteration(first: str) -> str:
-    """The offset follows from the counter."""
+    """The offset depends on the induction variable."""
     return program(
         *(arena(size=512), view("a", "%c64", arena="memref<512xi8>"), copy("x", "a")),
         loop(
@@ -389,7 +389,7 @@ def below_the_start(at: str) -> str:
 
 @plant(sound=256, faulty=128)
 def past_an_arena_that_is_an_argument(size: int) -> str:
-    """The callee believes in more bytes than the caller gives."""
+    """The callee uses more bytes than the caller's arena has."""
     given = f"memref<{size}xi8>"
     return program(
         arena(size=size),
@@ -412,7 +412,7 @@ def past_an_arena_of_dynamic_size(size: str) -> str:
 
 @plant(sound="%c256", faulty="%c64")
 def past_an_arena_through_a_false_cast(size: str) -> str:
-    """The cast says 256 bytes."""
+    """A cast claims that the arena has 256 bytes."""
     return program(
         f"%bytes = memref.alloc({size}) {{alignment = 64 : i64}} : memref<?xi8>",
         f"%arena = memref.cast %bytes : memref<?xi8> to {I8}",
@@ -422,7 +422,7 @@ def past_an_arena_through_a_false_cast(size: str) -> str:
 
 @plant(sound="f32", faulty="f64")
 def a_wider_element_type(type: str) -> str:
-    """16 elements where there is place for 16 of f32."""
+    """A buffer of 16 elements has the bytes of 16 elements of f32."""
     b = f"memref<16x{type}>"
     return program(
         *(arena(), view("a", "%c64"), view("b", "%c0", b), copy("x", "a")),
@@ -480,11 +480,11 @@ def more_elements_than_bytes_at_run_time(size: str) -> str:
 
 
 SEEN = ("run",)
-"""Runs look at an address, the program that is checked does not."""
+"""The programs that run read an address; the checked program does not."""
 
 
 def address(of: str, modulo: int, mode: str) -> str:
-    """Stores %of's address modulo some alignment into %y."""
+    """Stores the address of %`of` modulo `modulo` into %y."""
     if mode == "checked":
         return ""
     return lines(
@@ -614,7 +614,7 @@ def a_dynamic_reinterpret_cast_past_its_buffer(first: str) -> str:
 
 @plant(sound=8, faulty=24, beyond="the program's own index is wrong, whatever the plan")
 def an_index_past_its_buffer(first: int) -> str:
-    """No view: the store itself."""
+    """The index of a store, not a view, exceeds the buffer."""
     return program(
         *(arena(), view("a"), view("b", "%c64"), copy("x", "a"), copy("x", "b")),
         f"%at = arith.constant {first} : index\n%one = arith.constant 77.0 : f32",
@@ -652,7 +652,7 @@ def an_affine_index_past_its_buffer(shift: int) -> str:
 
 @plant(sound=4, faulty=5)
 def a_false_cast_of_a_dynamic_shape(rows: int) -> str:
-    """Rows that are not there."""
+    """The cast claims a row that the buffer lacks."""
     square, cast = "memref<4x4xf32>", f"memref<{rows}x4xf32>"
     return program(
         *(arena(), view("a", type=square), view("b", "%c64"), copy("x", "b")),
@@ -704,7 +704,7 @@ def overlap_under_vector_stores(at: str) -> str:
 
 @plant(sound="%c1", faulty="%n")
 def a_size_that_only_a_run_knows(count: str) -> str:
-    """More than 16 elements if %n is 2 or 3."""
+    """%b has more than 16 elements if %n is 2 or 3."""
     b = "memref<?xf32>"
     return program(
         *(arena(), view("a", "%c64"), copy("x", "a")),

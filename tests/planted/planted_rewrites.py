@@ -1,8 +1,8 @@
-"""Faults planted into plans that the pipeline made: rewrites of level 3.
+"""Plants faults into plans of the pipeline, by rewriting level 3 IR.
 
-Each rewrite keeps what the program means as long as every buffer has memory of its own,
-and says whether it found something to change. So if plan-check accepts what is left,
-the program must give the values that it gave before.
+Each rewrite preserves the program's meaning if no buffers share memory, and returns
+whether it changed anything. If plan-check accepts the rewritten program, the program
+must still compute the same values.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,7 +30,7 @@ Rewrite = Callable[[FuncOp, Random], bool]
 
 
 def placed(func: FuncOp) -> list[tuple[memref.ViewOp, int]]:
-    """The buffers at constant offsets."""
+    """The buffers at constant offsets, with their offsets in bytes."""
     found: list[tuple[memref.ViewOp, int]] = []
     for op in func.walk():
         if isinstance(op, memref.ViewOp):
@@ -88,7 +88,8 @@ def two_buffers_exchanged(func: FuncOp, random: Random) -> bool:
 
 
 def an_operation_later(func: FuncOp, random: Random) -> bool:
-    """Past others that have none of its buffers: that which gets the furthest."""
+    """Moves an operation past operations that access none of its buffers: of a random
+    block, the operation that can move the furthest."""
     blocks = [b for op in func.walk() for region in op.regions for b in region.blocks]
     steps = [op for op in random.choice(blocks).ops if _is_step(op)]
     random.shuffle(steps)
@@ -102,7 +103,8 @@ def an_operation_later(func: FuncOp, random: Random) -> bool:
 
 
 def _passed(step: Operation) -> Sequence[Operation]:
-    """The operations after a step that have none of its buffers."""
+    """The operations after `step` up to the first that accesses one of its buffers, a
+    dealloc or the terminator."""
     mine, passed = _memories(step), list[Operation]()
     for op in _after(step):
         if isinstance(op, memref.DeallocOp) or _ends(op) or mine & _memories(op):
@@ -129,7 +131,7 @@ def an_arena_freed_early(func: FuncOp, random: Random) -> bool:
 
 
 def a_result_in_place_of_an_operand(func: FuncOp, random: Random) -> bool:
-    """An operation's destination becomes the memory of an operand that ends there."""
+    """Replaces an operation's destination by an operand whose last use it is."""
     found = [
         (source, target)
         for op in func.walk()
@@ -148,7 +150,7 @@ def a_result_in_place_of_an_operand(func: FuncOp, random: Random) -> bool:
 
 
 def a_lent_buffer_elsewhere(func: FuncOp, random: Random) -> bool:
-    """A buffer in a result's memory gets another offset."""
+    """Moves a buffer in the memory of a result to another offset."""
     found = [op for op in func.walk() if is_buffer(op)]
     if not found:
         return False
@@ -178,7 +180,7 @@ REWRITES: Sequence[Rewrite] = (
 
 
 def _after(op: Operation) -> list[Operation]:
-    """The operations after one in its block."""
+    """The operations after `op` in its block."""
     assert op.parent is not None
     ops = list(op.parent.ops)
     return ops[ops.index(op) + 1 :]
@@ -194,7 +196,7 @@ def _is_step(op: Operation) -> bool:
 
 
 def _memories(op: Operation) -> set[SSAValue]:
-    """The buffers, and other memory, that an operation may access."""
+    """The buffers and other memory that `op` may access."""
     return {
         _memory(value)
         for inner in op.walk()
@@ -212,7 +214,7 @@ def _memory(value: SSAValue) -> SSAValue:
 
 
 def _is_last_use(value: SSAValue, op: Operation) -> bool:
-    """Whether a buffer is made in the block of `op`, and not used after it."""
+    """Whether `value` is a buffer defined in the block of `op` and unused after it."""
     view = _memory(value)
     if not isinstance(view.owner, memref.ViewOp) or view.owner.parent is not op.parent:
         return False

@@ -1,8 +1,8 @@
-"""Buffers that share bytes while nothing orders the streams that use them.
+"""Faults of buffers that share bytes although nothing orders the streams that use them.
 
-The operations of a stream run in program order; those of others wait only for values,
-and for the memory of the buffers that they access. So the same operations in another
-lawful order are a program to run instead.
+The operations of a stream run in program order. Between streams, operations wait only
+for values, and for accesses of the same buffers. Native runs therefore also use the
+same operations in another legal order.
 """
 
 from planted import M, arena, branch, free, lines, loop, plant, program, view
@@ -11,7 +11,7 @@ MODES = ("program", "swapped")
 
 
 def on(stream: int, operation: str, *operands: str) -> str:
-    """The last operand is the result."""
+    """An operation on a stream; the last of `operands` is its destination."""
     *read, written = (f"%{operand}" for operand in operands)
     return (
         f"tgraph.{operation} {', '.join(read)} outs({written}) "
@@ -26,7 +26,7 @@ def ordered(mode: str, operations: list[str], swapped: list[int]) -> str:
 
 
 def two_chains(mode: str) -> str:
-    """%x to %y over %a, and to %z over %b, on two streams."""
+    """On two streams, computes %y from %x through %a, and %z through %b."""
     chains = [
         on(0, "negate", "x", "a"),
         on(0, "negate", "a", "y"),
@@ -98,8 +98,8 @@ def two_chains_in_both_branches(at: str, mode: str) -> str:
     may_refuse="a stream inside of a region, or several blocks",
 )
 def the_next_iteration(at: str, mode: str) -> str:
-    """In one iteration %b comes after %a on one stream. The other stream has written
-    %a for the next iteration by then, since nothing tells it to wait for %b."""
+    """In one iteration, stream 1 uses %a, then %b. By then stream 0 may have written %a
+    for the next iteration, since it does not wait for uses of %b."""
     write_a, sum_up = on(0, "negate", "x", "a"), on(1, "add", "a", "x", "c")
     take, show = on(1, "add", "x", "x", "b"), on(1, "add", "b", "c", "z")
     views = lines(arena(), view("a"), view("c", "%c128"), view("b", at))
@@ -128,7 +128,7 @@ def the_next_iteration(at: str, mode: str) -> str:
     may_refuse="a stream inside of a region, or several blocks",
 )
 def before_a_loop_and_in_it(at: str, mode: str) -> str:
-    """A stream's chain begins before the other's loop, and goes on after it."""
+    """The chain of stream 1 starts before the loop of stream 0 and ends after it."""
     first, last = on(1, "add", "x", "x", "a"), on(1, "negate", "a", "z")
     inner = loop(on(0, "negate", "x", "b"), on(0, "negate", "b", "y"))
     order = (first, inner, last) if mode == "swapped" else (first, last, inner)
@@ -137,7 +137,7 @@ def before_a_loop_and_in_it(at: str, mode: str) -> str:
 
 @plant(sound="%c64", faulty="%c0", modes=MODES, is_ours=True)
 def ordered_by_one_buffer_only(at: str, mode: str) -> str:
-    """Stream 1 waits for what stream 0 did first, but not for what it did last."""
+    """Stream 1 waits for the first operation of stream 0, but not for the last."""
     operations = [
         on(0, "negate", "x", "c"),
         on(0, "add", "x", "x", "a"),
@@ -152,7 +152,7 @@ def ordered_by_one_buffer_only(at: str, mode: str) -> str:
 
 @plant(sound="%c64", faulty="%c0", modes=MODES, is_ours=True)
 def three_streams(at: str, mode: str) -> str:
-    """0 and 1 are in order by %c; 2 is in order with neither."""
+    """%c orders streams 0 and 1; nothing orders stream 2 with either."""
     operations = [
         on(0, "negate", "x", "c"),
         on(1, "negate", "c", "a"),
@@ -166,7 +166,7 @@ def three_streams(at: str, mode: str) -> str:
 
 @plant(sound="%c64", faulty="%c0", modes=MODES, is_ours=True)
 def readers_of_one_buffer(at: str, mode: str) -> str:
-    """That two streams read the same orders nothing."""
+    """Reads of the same buffer do not order two streams."""
     operations = [
         on(0, "negate", "x", "c"),
         on(0, "add", "c", "x", "a"),

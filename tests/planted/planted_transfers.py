@@ -1,7 +1,7 @@
-"""Bytes that a transfer under way still needs are taken, read or freed.
+"""Faults of pending transfers: their bytes are reused, read or freed before the wait.
 
-A transfer may read and write at any time from its start to the wait. So there are two
-programs to run instead: the one copies all at the start, the other at the wait.
+A transfer may read and write at any time from its start to the wait. Native runs
+therefore use two programs: one copies everything at the start, the other at the wait.
 """
 
 from collections.abc import Callable
@@ -28,7 +28,7 @@ TAG = "memref<1xi32>"
 
 
 class Form(NamedTuple):
-    """How a dialect writes a transfer from %a to %b, and the wait for it."""
+    """The operations of a dialect that start a transfer from %a to %b and await it."""
 
     start: str
     wait: str
@@ -94,7 +94,7 @@ def wait(mode: str, form: str = "memref") -> str:
 
 
 def transfer(*between: str, after: str = "", mode: str, form: str = "memref") -> str:
-    """%a to %b, with something between start and wait, and after the wait."""
+    """Transfers %a to %b, with the lines `between` start and wait, and `after` them."""
     return program(
         *(
             FORMS[form].tags,
@@ -124,7 +124,7 @@ def source_taken(form: str) -> Callable[[str, str], str]:
 
 
 def target_taken(form: str) -> Callable[[str, str], str]:
-    """Another buffer is written before the wait, and read after."""
+    """Builds a program that uses another buffer at `at` between start and wait."""
 
     def build(at: str, mode: str) -> str:
         other = (view("c", at), each("x", "c"), copy("c", "z"))
@@ -162,7 +162,7 @@ for _form in FORMS:
 
 @plant(sound=False, faulty=True, modes=MODES)
 def the_source_is_written_before_the_wait(early: bool, mode: str) -> str:
-    """The buffer itself; no other is involved."""
+    """The program writes the source itself, not a buffer over it."""
     again = each("x", "a")
     rest = copy("a", "z")
     if early:
@@ -171,7 +171,7 @@ def the_source_is_written_before_the_wait(early: bool, mode: str) -> str:
 
 
 def used_too_early(use: str, early: bool, mode: str) -> str:
-    """Something uses a buffer of the transfer before the wait, or after it."""
+    """The lines `use` access a buffer of the transfer before the wait, or after it."""
     return transfer(use if early else "", mode=mode, after="" if early else use)
 
 
@@ -207,7 +207,7 @@ def the_target_is_read_in_a_loop_before_the_wait(early: bool, mode: str) -> str:
 
 @plant(sound="a", faulty="b", modes=MODES)
 def a_called_function_reads_before_the_wait(name: str, mode: str) -> str:
-    """It may read the source."""
+    """The callee reads the target; the sound twin, the source."""
     text = transfer(f"func.call @g(%{name}, %z) : ({M}, {M}) -> ()", mode=mode)
     body = copy("from", "to")
     return f"func.func @g(%from: {M}, %to: {M}) {{\n{body}\nreturn\n}}\n{text}"
@@ -239,7 +239,7 @@ def the_arena_is_freed_before_the_wait(early: bool, mode: str) -> str:
 
 @plant(sound="wait", faulty="", modes=MODES)
 def nobody_waits(given: str, mode: str) -> str:
-    """The transfer is over when the function is, at the latest."""
+    """Without a wait, the transfer may last until the function returns."""
     return program(
         *(FORMS["memref"].tags, arena(), view("a"), copy("x", "a")),
         f"%b = memref.cast %y : {M} to {M}",
@@ -269,7 +269,7 @@ def the_wait_is_for_another_tag(tag: str, mode: str) -> str:
 
 @plant(sound="other", faulty="shared", modes=MODES)
 def another_transfer_has_the_tag_by_another_name(tag: str, mode: str) -> str:
-    """It may be over first, and end the wait."""
+    """The other transfer may complete first, which ends the wait."""
     other = start(mode).replace("%a", "%x").replace("%b", "%z")
     last = wait(mode).replace("%tag", "%again")
     is_late = mode == "late" and tag == "shared"
@@ -330,7 +330,7 @@ def the_source_is_taken_in_a_branch(at: str, mode: str) -> str:
 
 @plant(sound="%c128", faulty="%c0", modes=MODES)
 def the_source_is_taken_under_another_name(at: str, mode: str) -> str:
-    """The transfer has a view of %a."""
+    """The transfer reads %a through a cast."""
     name = next(_names)
     text = transfer(view("c", at), each("x", "c"), copy("c", "z"), mode=mode)
     begin, rest = text.split(view("b", "%c64"), 1)
@@ -352,7 +352,7 @@ def region(mode: str, begin: str, end: str) -> str:
 
 @plant(sound="%c128", faulty="%c0", modes=MODES)
 def the_source_of_a_task_is_taken(at: str, mode: str) -> str:
-    """A task has no token: omp.taskwait waits for all."""
+    """A task has no token: omp.taskwait waits for all tasks."""
     end = {"checked": '"omp.taskwait"() : () -> ()', "late": copy("a", "b")}
     return program(
         *(arena(), view("a"), view("b", "%c64"), copy("x", "a"), each("x", "b")),
@@ -375,7 +375,7 @@ def the_source_of_an_unknown_region_is_taken(at: str, mode: str) -> str:
 
 @plant(sound="%c128", faulty="%c0", modes=MODES)
 def the_source_of_a_called_transfer_is_taken(at: str, mode: str) -> str:
-    """A function starts it, and returns; another one waits."""
+    """One function starts the transfer and returns; another function waits for it."""
     types = f"{M}, {M}, {TAG}"
     starts = start(mode).replace("%a", "%from").replace("%b,", "%to,")
     if mode == "early":

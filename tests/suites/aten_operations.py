@@ -1,7 +1,7 @@
-"""Calls of the core ATen operations, those that PyTorch tags as `core`.
+"""Calls of the core ATen operations: those that PyTorch tags as `core`.
 
-`torch_functions.py` runs them. An operation without arguments here is called with as
-many tensors X (or, of overloads, X and 0.5) as it asks for.
+`torch_functions.py` runs them. An operation without an entry in `_ARGUMENTS` is called
+with as many tensors X (for scalar overloads, X and 0.5) as it requires.
 """
 
 # pyright: reportMissingImports=false
@@ -123,11 +123,11 @@ _ARGUMENTS = {
     "view": "X, (3, 8)",
     "where.self": "X > 0, X, X * 2",
 }
-"""By operation, without the overload `default`."""
+"""Arguments by the name of the operation, without `.default`."""
 
 
 def _overloads() -> Iterator[Any]:
-    """Those that give tensors, but not those that write them to an argument."""
+    """Yields the core overloads that return tensors, except `out` overloads."""
     aten: Any = torch.ops.aten
     for packet in (getattr(aten, name) for name in dir(aten)):
         for name in getattr(packet, "overloads", list)():

@@ -1,4 +1,4 @@
-"""Suites whose cases are Python expressions: what they name, their page, their options.
+"""Runs suites whose cases are Python expressions, and writes their page.
 
 `jax_functions.py` and `torch_functions.py` are such suites.
 """
@@ -12,13 +12,13 @@ from verdicts import Verdict, failures, summary
 
 
 def names_in(expression: str, known: Collection[str]) -> list[str]:
-    """The known names that an expression has, in alphabetical order."""
+    """The names of `known` that the expression uses, in alphabetical order."""
     nodes = ast.walk(ast.parse(expression, mode="eval"))
     return sorted({n.id for n in nodes if isinstance(n, ast.Name) and n.id in known})
 
 
 def table(heading: str, prefix: str, verdicts: Mapping[str, Verdict]) -> str:
-    """The cases as a page. `heading` has the fields `passed` and `total`."""
+    """A table of cases and refusals, after `heading` with `passed` and `total`."""
     refused = {case: v.message for case, v in verdicts.items() if v.status != "pass"}
     rows = [f"| `{prefix}{case}` | {refused.get(case, '')} |" for case in verdicts]
     passed = len(verdicts) - len(refused)
@@ -32,7 +32,7 @@ def run(
     text: Callable[[Mapping[str, Verdict]], str],
     description: str,
 ) -> int:
-    """Judges the cases that the command line asks for; returns the exit code."""
+    """Judges the cases that the command line selects; returns the exit code."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--match", default="", help="only cases with this text")
     parser.add_argument("--write", action="store_true", help=f"write {page.name}")

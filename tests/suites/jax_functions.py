@@ -1,11 +1,11 @@
-"""128 public functions of JAX: import, planning, running, and the values that JAX has.
+"""Imports, plans and runs 128 public functions of JAX, and compares values with JAX.
 
     python tests/suites/jax_functions.py [--match TEXT] [--write]
 
-A case is an expression; the arrays that it names are the program's arguments. Values
-are compared with those of `jax.jit`, within 1e-4 and, of numbers near 0, 1e-5: both
-compute in f32. `verdicts.py` says how a case is judged. Exit code 1 if one is wrong
-or internal; otherwise `--write` writes `docs/reference/jax.md`.
+A case is an expression; the arrays that it names are the arguments of the program.
+Values may differ from `jax.jit`'s by 1e-4 relatively and 1e-5 absolutely, as both
+compute in f32. `verdicts.py` says how a case is judged. The exit code is 1 if a case is
+wrong or internal; otherwise `--write` writes `docs/reference/jax.md`.
 """
 
 import sys
@@ -190,7 +190,7 @@ random.poisson(K, 3.0, (6,))
 
 
 def page(verdicts: Mapping[str, Verdict]) -> str:
-    """The cases as a table."""
+    """The reference page with a table of all cases."""
     return table(_PAGE, "jax.", verdicts)
 
 
@@ -206,7 +206,7 @@ _PAGE = """# JAX functions
 
 
 def check(expression: str) -> Verdict:
-    """The arrays are arguments in the order of their names."""
+    """Judges an expression as a function of its arrays, which are sorted by name."""
     names = names_in(expression, ARRAYS)
     fn = eval(f"lambda {', '.join(names)}: {expression}", _modules())
     arrays = [ARRAYS[name] for name in names]

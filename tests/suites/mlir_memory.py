@@ -1,15 +1,15 @@
-"""How much of the memory that other people's MLIR programs allocate is planned.
+"""Measures which share of the allocations in MLIR programs of others is planned.
 
     python tests/suites/mlir_memory.py FOLDER... [--remarks] [--details]
 
 FOLDER holds `.mlir` files, such as MLIR's own `mlir/test/Dialect/Bufferization` and
-`mlir/test/Dialect/MemRef`. They are split where `mlir-opt --split-input-file` splits
-them. Each part is taken in three variants, which `mlir-opt` makes: as it is ("raw"),
-after `-buffer-deallocation-pipeline` ("dealloc"), and after one-shot-bufferize and
-that ("bufferized"). What `mlir-opt` refuses or what allocates nothing does not count.
-Each variant goes through `plan-memory` once.
+`mlir/test/Dialect/MemRef`. They are split like `mlir-opt --split-input-file` does.
+`mlir-opt` makes three variants of each part: unchanged ("raw"), after
+`-buffer-deallocation-pipeline` ("dealloc"), and after one-shot-bufferize and that
+pipeline ("bufferized"). Variants that `mlir-opt` rejects or that allocate nothing do
+not count. `plan-memory` runs once on each variant.
 
-An allocation is static if its type has no `?`. It is planned if it is gone afterwards.
+An allocation is static if its type has no `?`, and planned if `plan-memory` erases it.
 """
 
 import argparse
@@ -50,9 +50,9 @@ _SEPARATOR = re.compile(r"^// -----.*$", re.MULTILINE)
 
 @dataclass
 class Outcome:
-    """What became of one program."""
+    """The result of planning one program."""
 
-    static: int = 0  # allocations
+    static: int = 0  # number of allocations
     dynamic: int = 0
     planned_static: int = 0
     planned_dynamic: int = 0
@@ -83,7 +83,7 @@ class _Remarks(logging.Handler):
 def programs(
     folders: Sequence[Path], mlir_opt: str, variants: Sequence[str]
 ) -> Iterator[tuple[str, str, str]]:
-    """Variant, name and generic text of each program that allocates memory."""
+    """Yields variant, name and generic text of each program that allocates memory."""
     for folder in folders:
         for path in sorted(folder.rglob("*.mlir")):
             parts = _SEPARATOR.split(path.read_text())
@@ -95,7 +95,7 @@ def programs(
 
 
 def _lowered(part: str, mlir_opt: str, options: Sequence[str]) -> str:
-    """The part in generic form; nothing if it is not valid."""
+    """Runs mlir-opt on a part; returns generic text, or "" if it is invalid."""
     command = [mlir_opt, "--allow-unregistered-dialect", "--mlir-print-op-generic"]
     done = subprocess.run(
         [*command, *options], input=part, capture_output=True, text=True, timeout=60
@@ -104,7 +104,7 @@ def _lowered(part: str, mlir_opt: str, options: Sequence[str]) -> str:
 
 
 def judge(name: str, text: str) -> Outcome:
-    """Plans one program."""
+    """Plans one program and counts its allocations before and after."""
     outcome, listener = Outcome(), _Remarks()
     counts = Counter(re.findall(r'"memref\.alloc"\(.*-> memref<(.*)>', text))
     for type, count in counts.items():
@@ -129,7 +129,7 @@ def judge(name: str, text: str) -> Outcome:
 
 
 def _left(module: ModuleOp) -> tuple[int, int]:
-    """The allocations that are still there, of static size and others."""
+    """The numbers of static and of dynamic allocations that are not planned."""
     static = dynamic = 0
     for op in module.walk():
         if isinstance(op, memref.AllocOp) and not is_arena(op):
@@ -141,7 +141,7 @@ def _left(module: ModuleOp) -> tuple[int, int]:
 
 
 def _reason(remark: str) -> str:
-    """What a remark says, without its place and the types in it."""
+    """The text of a remark without its location, and with types and names as `_`."""
     text = re.sub(r"^\S+ remark: ", "", remark)
     return re.sub(r"(memref|vector|tensor)<\S*( \S+>)?|\d+|%\S+", "_", text)
 

@@ -1,11 +1,11 @@
-"""ONNX's backend tests, as the package has them: import, planning, running.
+"""Imports, plans and runs the backend tests of the installed package onnx.
 
     python tests/suites/onnx_backend.py [--match TEXT] [--write]
 
-`verdicts.py` says how a case (an operation's, or one of ONNX's small models) is judged.
-A case whose shapes depend on values of inputs is run with these inputs as constants
-(`from_onnx(values=...)`). `onnx_refusals.json` has the refusals that are known, by
-name, with the reason. Exit code 1 if a case is wrong or internal, or refused newly.
+`verdicts.py` says how a case (of an operation, or a small model of ONNX) is judged. If
+shapes depend on values of inputs, the case runs with these inputs as constants
+(`from_onnx(values=...)`). `onnx_refusals.json` has the reasons of known refusals by the
+name of the case. The exit code is 1 if a case is wrong, internal or newly refused.
 Otherwise `--write` writes the refusals, and `docs/reference/onnx.md`, a table of them.
 """
 
@@ -37,7 +37,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "onnx.md"
 PLACE = "onnx[^ ]*"
 
 _RANDOM = ("Bernoulli", "RandomUniformLike")
-"""Operations whose numbers are other ones in each runtime: their cases are left out."""
+"""Operations whose random numbers differ between runtimes. Their cases are skipped."""
 
 _KINDS = ("simple", "pytorch-operator", "pytorch-converted")
 
@@ -52,7 +52,7 @@ class Case(NamedTuple):
 
 def cases() -> Iterator[Case]:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # NumPy's, where a case divides by zero
+        warnings.simplefilter("ignore")  # NumPy warns of divisions by zero
         generated = node_cases.collect_testcases(None)
     for case in generated:
         model: Any = case.model
@@ -74,7 +74,7 @@ def _data(model: Any, folder: Path) -> tuple[Sequence[Any], Sequence[Any]]:
 
 
 def _values(infos: Sequence[Any], folder: Path, kind: str) -> Sequence[Any]:
-    """Those that there are files for; initializers are inputs without one."""
+    """The values that have files; inputs without a file are initializers."""
     values: list[Any] = []
     for index, info in enumerate(infos[: len(list(folder.glob(f"{kind}_*.pb")))]):
         data = (folder / f"{kind}_{index}.pb").read_bytes()
@@ -97,7 +97,7 @@ def judge(case: Case) -> Verdict:
 
 
 def _items(outputs: Sequence[Any]) -> Iterator[Any]:
-    """Tensors, and those of sequences."""
+    """Yields all tensors, including elements of sequences."""
     for value in outputs:
         if isinstance(value, list):
             yield from _items(value)
@@ -138,7 +138,7 @@ def _run(model: Any, inputs: Arrays) -> Arrays:
 
 
 def _sizes(name: str, kind: Any, value: Any) -> Iterator[tuple[str, int]]:
-    """Those that an input's type leaves open, as `from_onnx` names them."""
+    """Yields the unknown sizes of an input's type, with the names of `from_onnx`."""
     match kind.WhichOneof("value"):
         case "sequence_type":
             yield name, len(value)
@@ -156,7 +156,7 @@ def _sizes(name: str, kind: Any, value: Any) -> Iterator[tuple[str, int]]:
 
 
 def _is_operand(array: Any, *, first: bool) -> bool:
-    """Whether this input of an operation may be one that shapes depend on."""
+    """Whether shapes may depend on this input of an operation."""
     if not isinstance(array, np.ndarray) or array.ndim > 1:
         return False
     return array.dtype.kind in "iu" or not (first and array.ndim)
@@ -167,7 +167,7 @@ def known_refusals() -> Mapping[str, str]:
 
 
 def page(chosen: Sequence[Case], refusals: Mapping[str, str]) -> str:
-    """The cases of operations, as a table: which element types pass, what does not."""
+    """The reference page: for each operation, passing element types and refusals."""
     types: dict[str, set[str]] = {}
     refused: dict[str, Counter[str]] = {}
     for case in chosen:
@@ -203,7 +203,7 @@ Inputs that shapes depend on (axes, sizes) are given to `from_onnx` as `values`.
 
 
 def _operation(model: Any) -> tuple[str, str]:
-    """The operation that a case is about, and the element type of its first input."""
+    """The operation that a case tests, and the element type of its first input."""
     if len(model.graph.node) > 1:
         return "models", ""
     (node,) = model.graph.node
@@ -216,7 +216,7 @@ def _operation(model: Any) -> tuple[str, str]:
 
 
 def _short(text: str, name: str) -> str:
-    """A refusal without what the table's row says, and names of values."""
+    """A refusal without the name of the operation `name`, and without value names."""
     text = text.split("; ")[0].replace(f"operation {name} ", "")
     text = text.removeprefix("is ").removesuffix(" is not supported")
     return re.sub(r"(input|output) '[^']*'", r"an \1", text).replace("|", "\\|")

@@ -1,22 +1,22 @@
-"""StableHLO's own tests: import, planning, running.
+"""Imports, plans and runs StableHLO's own tests.
 
     python tests/suites/stablehlo.py FOLDER... [--match TEXT] [--sample N] [--write]
 
 FOLDER holds `.mlir` files of openxla/stablehlo: `stablehlo/tests/interpret`, or
-`stablehlo/testdata` (what JAX writes). A case is a function that checks values, by
-operations `check.expect_*` or custom calls of these names. The constants in it are
+`stablehlo/testdata` (exported by JAX). A case is a function that checks values by
+`check.expect_*` operations or by custom calls with these names. Its constants become
 arguments of the program, unless shapes depend on them. Each case is one of:
 
-- pass: the values are those that it checks for;
+- pass: the checked values are as expected;
 - refused: `LocatedError`, the documented answer to what is not supported;
 - wrong: other values, types or shapes;
 - internal: any other exception;
-- unread: jaxlib does not parse it (an operation of the interpreter's own, a quantized
-  type), or what it checks is not a constant. These do not count.
+- unread: jaxlib can't parse it (an operation of the interpreter dialect, a quantized
+  type), or the expected value is not a constant. These cases do not count.
 
-Floats that are to be close or almost equal differ by at most 3 units in the last place
-or, as sums in another order do, by 64 times the machine epsilon of the largest element.
-Exit code 1 if a case is wrong or internal. Otherwise `--write` writes
+Floats that must be close or almost equal may differ by 3 units in the last place or,
+like sums in another order, by 64 times the machine epsilon of the largest element. The
+exit code is 1 if a case is wrong or internal. Otherwise `--write` writes
 `docs/reference/stablehlo.md`, a table.
 """
 
@@ -54,7 +54,7 @@ _PLACE = r"\S+"
 
 
 class Check(NamedTuple):
-    """A value that is checked, by its index among the results, and how."""
+    """How a result is checked: the kind of check, its limit, and the expected value."""
 
     kind: str
     limit: float | None
@@ -64,19 +64,19 @@ class Check(NamedTuple):
 class Case(NamedTuple):
     name: str
     text: str
-    """With all constants where they were."""
+    """The program with its constants."""
 
     open_text: str
-    """With constants as arguments."""
+    """The program with arguments instead of constants."""
 
     inputs: Arrays
     checks: Sequence[Check]
     operations: Sequence[tuple[str, str]]
-    """The names of operations, and the element types of their first values."""
+    """The names of operations, and the element types of their first operands."""
 
 
 def read(folders: Sequence[Path], match: str = "") -> tuple[list[Case], dict[str, str]]:
-    """The cases, and why others, or parts of files, are not read."""
+    """All cases, and by name the reasons why cases or parts of files are unread."""
     cases: list[Case] = []
     unread: dict[str, str] = {}
     for folder in folders:
@@ -89,7 +89,7 @@ def read(folders: Sequence[Path], match: str = "") -> tuple[list[Case], dict[str
 
 
 def _with_custom_calls(part: str) -> str:
-    """Checks in the form that the tests from JAX have."""
+    """Rewrites `check` operations to custom calls, as in the tests from JAX."""
 
     def rewritten(found: re.Match[str]) -> str:
         type, expected, constant = found["type"].rstrip(","), found["expected"], ""
@@ -145,7 +145,7 @@ def _is_check(op: Any) -> bool:
 def _case(
     name: str, module: ir.Module, functions: Mapping[str, Any], function: Any
 ) -> Case:
-    """Raises `ValueError` if what is checked is not known."""
+    """The case of a function. Raises `ValueError` if an expected value is unknown."""
     block = function.regions[0].blocks[0]
     checks: list[Check] = []
     values: list[Any] = []
@@ -181,7 +181,7 @@ def _element(op: Any) -> str:
 
 
 def _returning(function: Any, values: Sequence[Any]) -> None:
-    """Has the function return the values, and nothing else."""
+    """Makes the function `@main`, and makes it return only `values`."""
     block = function.regions[0].blocks[0]
     end = block.operations[len(block.operations) - 1]
     with ir.InsertionPoint(end), end.location:
@@ -210,8 +210,8 @@ def _check(op: Any, expected: np.ndarray | None) -> Check:
 
 
 def _constant(value: Any, functions: Mapping[str, Any]) -> np.ndarray | None:
-    """The elements of a constant, maybe one that a function without arguments
-    returns."""
+    """The elements of a constant, or of a constant that a called function without
+    arguments returns; None for other values."""
     if not isinstance(value, ir.OpResult):
         return None
     op = cast(Any, value.owner)
@@ -236,7 +236,7 @@ _NAMES: Sequence[tuple[str, str]] = (
 
 
 def dtype_of(element: str) -> np.dtype[Any]:
-    """NumPy's or ml_dtypes' type for an element type's name."""
+    """The type of NumPy or ml_dtypes for the name of an element type."""
     for pattern, name in _NAMES:
         if found := re.fullmatch(pattern, element):
             name = found.expand(name).lower()
@@ -245,8 +245,8 @@ def dtype_of(element: str) -> np.dtype[Any]:
 
 
 def array_of(text: str, type: Any) -> np.ndarray:
-    """The elements of a dense attribute in an operation's text, which nothing of ours
-    reads."""
+    """The elements of the dense attribute in an operation's text, parsed without
+    tensorplan."""
     dtype = dtype_of(str(type.element_type))
     dense = re.search(r"dense<(.*?)> : ", text, re.DOTALL)
     if dense is None:
@@ -276,7 +276,7 @@ def judge(case: Case) -> Verdict:
 
 
 def _run(case: Case) -> Arrays:
-    """Shapes, or what must be a constant, may depend on the constants."""
+    """Runs a case with arguments, or if tensorplan refuses that, with constants."""
     try:
         return _compiled(case.open_text)(*case.inputs)
     except LocatedError:
@@ -328,14 +328,14 @@ def _close(have: np.ndarray, want: np.ndarray, check: Check) -> np.ndarray:
 
 
 def _rank(x: np.ndarray) -> np.ndarray:
-    """The number of each float among all of its type, as a float64."""
+    """The rank of each float among all values of its type, as a float64."""
     bits = np.ascontiguousarray(x).view(f"i{x.dtype.itemsize}").astype(np.float64)
     lowest = -(2.0 ** (8 * x.dtype.itemsize - 1))
     return np.where(bits < 0, lowest - bits, bits)
 
 
 def page(cases: Sequence[Case], judged: Mapping[str, Verdict]) -> str:
-    """What passes and what is refused, as a table by operation."""
+    """The reference page: a table of passed and refused cases by operation."""
     types: dict[str, set[str]] = {}
     refused: dict[str, Counter[str]] = {}
     for case in cases:

@@ -1,12 +1,12 @@
-"""56 modules and functions of PyTorch, and its core ATen operations: export, import,
-planning, running, and values.
+"""Plans and runs 56 modules and functions of PyTorch and its core ATen operations.
 
     python tests/suites/torch_functions.py [--match TEXT] [--write]
 
-A case is an expression; the tensors that it names are the program's arguments. Values
-are compared with PyTorch's own, within 1e-4 and, of numbers near 0, 1e-5. `verdicts.py`
-says how a case is judged. Exit code 1 if one is wrong or internal; otherwise `--write`
-writes `docs/reference/torch.md`. PyTorch is not among the development tools:
+A case is an expression; the tensors that it names are the arguments of the program.
+`torch.export` exports it.
+Values may differ from PyTorch's by 1e-4 relatively and 1e-5 absolutely. `verdicts.py`
+says how a case is judged. The exit code is 1 if a case is wrong or internal; otherwise
+`--write` writes `docs/reference/torch.md`. PyTorch is not among the development tools:
 `pip install '.[torch]'`.
 """
 
@@ -114,7 +114,7 @@ while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, x * 2), (L[0] * 0, X))[1]
 
 
 class Function(torch.nn.Module):
-    """An expression; the modules that it makes are made once, and belong to it."""
+    """An expression as a module. The modules that it creates are its submodules."""
 
     def __init__(self, expression: str, names: list[str]):
         super().__init__()
@@ -130,7 +130,7 @@ class Function(torch.nn.Module):
 
 
 def _modules_in(expression: str) -> list[str]:
-    """The calls that make modules: `nn.Name(...)`."""
+    """The calls in an expression that create modules: `nn.Name(...)`."""
     return [
         ast.unparse(node)
         for node in ast.walk(ast.parse(expression))
@@ -147,7 +147,7 @@ def _kept(expression: str) -> str:
 
 
 def page(verdicts: Mapping[str, Verdict]) -> str:
-    """The cases as two tables."""
+    """The reference page with tables of functions and of ATen calls."""
     functions = {case: v for case, v in verdicts.items() if case in CASES}
     calls = {case: v for case, v in verdicts.items() if case in CALLS}
     return table(_PAGE, "torch.", functions) + table(_CORE, "torch.", calls)
@@ -177,7 +177,7 @@ The operations that PyTorch tags as `core`, except for those that ask for sizes:
 
 
 def check(expression: str) -> Verdict:
-    """The tensors are arguments in the order of their names."""
+    """Judges an expression as a function of its tensors, which are sorted by name."""
     names = names_in(expression, TENSORS)
     tensors = tuple(TENSORS[name] for name in names)
     module = Function(expression, names).eval()
@@ -187,7 +187,7 @@ def check(expression: str) -> Verdict:
 
     def got() -> Any:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # PyTorch's own
+            warnings.simplefilter("ignore")  # PyTorch warns
             model = tensorplan.from_torch(module, tensors)
         return tensorplan.compile(model, threads=1)(*tensors)
 

@@ -1,6 +1,6 @@
-"""How the suites judge a case, and compare values.
+"""Judges the cases of suites and compares values. A case is one of:
 
-- pass: the values are those expected, within a tolerance;
+- pass: the values are as expected, within a tolerance;
 - refused: `LocatedError`, the documented answer to what is not supported;
 - wrong: other values, types or shapes;
 - internal: any other exception.
@@ -26,8 +26,8 @@ class Verdict(NamedTuple):
 def judge(
     run: Callable[[], Arrays], compared: Callable[[Arrays], Verdict], place: str
 ) -> Verdict:
-    """`compared` judges results. `place` is a pattern of the places in errors, which
-    differ between runs."""
+    """Runs a case; `compared` judges its results. `place` is a pattern of the locations
+    in error messages, which differ between runs."""
     try:
         got = run()
     except LocatedError as error:
@@ -38,7 +38,7 @@ def judge(
 
 
 def reason(message: str, place: str) -> str:
-    """An error's text without places."""
+    """The text of an error message without locations."""
     text = re.sub(rf"^{place}: (note: )?", "", message, flags=re.MULTILINE)
     return "; ".join(dict.fromkeys(text.splitlines()))
 
@@ -50,11 +50,11 @@ def compare(got: Arrays, want: Arrays, rtol: float, atol: float) -> Verdict:
         kinds = (have.dtype, have.shape), (expected.dtype, expected.shape)
         if kinds[0] != kinds[1]:
             return Verdict("wrong", f"{kinds[0]}, expected {kinds[1]}")
-        if expected.dtype.name == "bfloat16":  # as ONNX's own runner compares it
+        if expected.dtype.name == "bfloat16":  # as ONNX's test runner does
             rtol = max(rtol, 2**-6)
             have, expected = have.astype(np.float32), expected.astype(np.float32)
         if expected.size and np.issubdtype(expected.dtype, np.inexact):
-            # of sums that cancel, no more than the largest element's rounding is left
+            # sums that cancel are exact only up to the rounding of the largest element
             largest = float(np.abs(np.nan_to_num(expected, posinf=0, neginf=0)).max())
             atol = max(atol, float(np.finfo(expected.dtype).eps) * largest)
         try:
@@ -70,7 +70,7 @@ def failures(verdicts: Mapping[str, Verdict]) -> Mapping[str, Verdict]:
 
 
 def summary(verdicts: Mapping[str, Verdict], listed: Mapping[str, Verdict]) -> str:
-    """Some cases as lines, and how many there are of each status."""
+    """A line for each case in `listed`, and the number of verdicts of each status."""
     lines = [f"{name}: {status}: {text}" for name, (status, text) in listed.items()]
     counts = Counter(verdict.status for verdict in verdicts.values())
     totals = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))

@@ -1,11 +1,11 @@
-"""The little language in which vectors of BFC tell their programs.
+"""Parses the language in which vectors of BFC describe their programs.
 
     for s in 1..1023: alloc(s); record A; free all; record B
     128 x alloc(4 MiB); free first 127; deallocate_free_regions(0)
     alloc/free 4096; then 1024 times {alloc 4096, 16384; free in that order}
 
-`read` gives statements, each a list of steps as vectors have them. Sizes are in bytes
-or have a unit. What follows a size in words is not looked at.
+`read` returns a list of steps for each statement, in the format of the vectors. Sizes
+without a unit are bytes. Words after a size are ignored.
 """
 
 import re
@@ -19,7 +19,7 @@ _SIZE = r"\d+(?: ?(?:KiB|MiB|GiB))?"
 
 
 def read(vector: Mapping[str, Any]) -> list[list[Step]]:
-    """The statements of a vector's program, which may be told in the description."""
+    """The steps of each statement of the program, in `program` or `description`."""
     text = vector["program"]
     if text == "see description":
         text = vector["description"].partition(": ")[2]
@@ -28,14 +28,14 @@ def read(vector: Mapping[str, Any]) -> list[list[Step]]:
 
 
 def _split(text: str) -> list[str]:
-    """The parts between semicolons that are in no braces."""
+    """Splits `text` at semicolons outside of braces."""
     parts = re.findall(r"(?:[^;{]|\{[^}]*\})+", text)
     return [part.strip().removeprefix("then ") for part in parts]
 
 
 class _Reader:
     def __init__(self) -> None:
-        self.live: list[str] = []  # what is allocated, by name
+        self.live: list[str] = []  # the names of live allocations
         self.count = 0
 
     def steps(self, text: str) -> Iterator[Step]:
@@ -53,7 +53,8 @@ class _Reader:
             yield from self._step(text, 0)
 
     def _step(self, text: str, before: int) -> Iterator[Step]:
-        """`before` is how many were allocated when the braces began."""
+        """Yields the steps of one statement; `before` allocations were live when the
+        enclosing braces began."""
         if found := re.match(rf"alloc/free ({_SIZE})", text):
             yield from self._allocate([found[1]])
             yield from self._free(self.live[-1:])

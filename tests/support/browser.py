@@ -1,6 +1,6 @@
 """A headless Chromium, driven through chromedriver by the WebDriver protocol.
 
-Only for tests that look at pages; `available()` says whether both are installed.
+Tests of HTML pages use it. `available()` says whether both programs are installed.
 """
 
 import base64
@@ -37,7 +37,7 @@ def available() -> bool:
 
 
 class Browser:
-    """One window."""
+    """A browser window, as a WebDriver session."""
 
     def __init__(self, url: str, session: str):
         self._url = f"{url}/session/{session}"
@@ -46,14 +46,14 @@ class Browser:
         self._post("url", {"url": path.resolve().as_uri()})
 
     def run(self, script: str) -> Any:
-        """What the script returns, as JSON has it."""
+        """Runs JavaScript; returns its result, converted from JSON."""
         return self._post("execute/sync", {"script": script, "args": []})
 
     def text(self, selector: str) -> str:
         return self.run(f"return document.querySelector({selector!r}).innerText")
 
     def type(self, *keys: str) -> None:
-        """Presses and lets go; names of `KEYS`, or text."""
+        """Types each of `keys`: a name in `KEYS`, or text."""
         actions: list[Mapping[str, object]] = []
         for key in (k for name in keys for k in KEYS.get(name, name)):
             actions += [{"type": "keyDown", "value": key}]
@@ -87,7 +87,7 @@ class Browser:
         path.write_bytes(base64.b64decode(self._call("GET", "screenshot")))
 
     def log(self) -> Sequence[str]:
-        """Errors and warnings since it was last asked."""
+        """Errors and warnings on the console since the last call."""
         entries = self._post("se/log", {"type": "browser"})
         return [entry["message"] for entry in entries]
 
@@ -115,7 +115,7 @@ def _request(method: str, url: str, body: object = None) -> Any:
 
 @contextmanager
 def browser(width: int = 1400, height: int = 900) -> Iterator[Browser]:
-    """A browser that is closed after the block."""
+    """Opens a browser and closes it at the end of the block."""
     assert _DRIVER is not None
     with subprocess.Popen(
         [_DRIVER, "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL

@@ -1,21 +1,21 @@
-"""Runs what a page of Markdown shows, from top to bottom, in a folder of its own.
+"""Runs the code blocks of a Markdown page from top to bottom and checks their output.
 
-The folder has links to `examples`, `tests` and `benchmarks`.
+A page runs in a new folder with links to `examples`, `tests` and `benchmarks`.
 
-    ```console     commands after `$ `, then what they print; `...` is anything.
-                   Remarks may be left out.
-                   `$ cat FILE` writes a file that is not there: how a page has inputs.
-    ```python      in one process for the page; what it prints is in an ```output after
-    ```sh          commands without output
-    ```mlir, text, c, ...   is shown, not run
+    ```console     commands after `$ `, each followed by its output. `...` matches any
+                   text. The output may omit remarks. If FILE does not exist,
+                   `$ cat FILE` writes it with this output, so pages define inputs.
+    ```python      runs in one process per page; the next block may be its ```output
+    ```sh          commands whose output is not compared
+    ```mlir, text, c, ...   not run
 
-A comment on the line above a block says, out of the reader's sight, why the block is
-not run, or not always:
+An HTML comment on the line above a block, invisible to readers, says why the block is
+not run, or when:
 
     <!-- not run: REASON -->    <!-- needs: mlir-opt, jax -->    <!-- takes minutes -->
 
-A block that takes minutes runs with `-m slow`. What a block needs is a command or a
-Python package.
+A block that takes minutes runs with `-m slow`. `needs` lists commands and Python
+packages.
 """
 
 import io
@@ -38,11 +38,11 @@ LINKED = ("benchmarks", "examples", "tests")
 class Block(NamedTuple):
     language: str
     text: str
-    line: int  # of its first line
-    directive: str = ""  # what the comment above it says
+    line: int  # number of its first line
+    directive: str = ""  # text of the comment above it
 
     def says(self, word: str) -> str | None:
-        """What the directive says after `word:`, if it is that one."""
+        """The text after `word:`, empty if there is none; None for other directives."""
         name, _, value = self.directive.partition(":")
         return value.strip() if name == word else None
 
@@ -63,7 +63,7 @@ def blocks(page: Path) -> list[Block]:
 
 
 class Page:
-    """Runs a page's blocks, in order, in a folder; `tools` are commands of its own."""
+    """Runs the blocks of `page` in `folder`, with the folder `tools` on the PATH."""
 
     def __init__(self, page: Path, folder: Path, tools: Path):
         self.page, self.folder = page, folder
@@ -75,14 +75,14 @@ class Page:
             "PATH": os.pathsep.join(map(str, paths)),
             "COLUMNS": "80",
             "LC_ALL": "C.UTF-8",
-            # Whether there is a newer pip depends on the day.
+            # Suppresses pip's notice of new versions, which depends on the date.
             "PIP_DISABLE_PIP_VERSION_CHECK": "1",
             "TF_CPP_MIN_LOG_LEVEL": "3",  # jaxlib's log
         }
         self.names: dict[str, Any] = {"__name__": "__main__"}
 
     def run(self, slow: bool) -> None:
-        printed: str | None = None  # by the last Python
+        printed: str | None = None  # by the last Python block
         for block in blocks(self.page):
             if block.language == "output":
                 if printed is not None:
@@ -148,7 +148,7 @@ class Page:
 
 
 def commands(block: Block) -> Iterator[tuple[int, str, str]]:
-    """The line, the command and what it prints, of each command."""
+    """Yields the line number, the text and the expected output of each command."""
     lines = block.text.splitlines(keepends=True)
     starts = [n for n, line in enumerate(lines) if line.startswith("$ ")]
     assert starts, f"line {block.line}: no command"
@@ -161,5 +161,5 @@ def commands(block: Block) -> Iterator[tuple[int, str, str]]:
 
 
 def stripped(text: str) -> str:
-    """Without spaces at the ends of lines, nor empty lines at the ends."""
+    """Removes trailing spaces from lines, and empty lines at both ends."""
     return "\n".join(line.rstrip() for line in text.splitlines()).strip("\n")

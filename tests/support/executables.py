@@ -17,7 +17,8 @@ def inputs(executable: Executable) -> list[Array]:
 
 
 def run(executable: Executable, times: int = 1) -> list[Array]:
-    """The results of the last of some runs, each with the variables of the last."""
+    """Runs `executable` repeatedly on the same arrays; returns the last results.
+    Variables keep their contents from run to run."""
     arrays = inputs(executable)
     results: list[Array] = []
     for _ in range(times):
@@ -26,7 +27,7 @@ def run(executable: Executable, times: int = 1) -> list[Array]:
 
 
 def counted(module: ModuleOp) -> list[np.ndarray]:
-    """Inputs with -3, -2, -1, ..."""
+    """Inputs with the elements -3, -2, -1, ..."""
     return [
         np.arange(-3, int(np.prod(i.shape)) - 3, dtype=i.dtype).reshape(i.shape)
         for i in signature(module).inputs
@@ -39,7 +40,7 @@ def assert_same(got: list[np.ndarray], want: list[np.ndarray]) -> None:
 
 
 class Dlpack:
-    """Shows its memory by DLPack only, as other libraries' tensors do."""
+    """Exposes an array by DLPack only, as tensors of other libraries do."""
 
     def __init__(self, array: Array):
         self.array = array

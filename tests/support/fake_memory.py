@@ -1,4 +1,4 @@
-"""A sub-allocator of mere addresses, and what must hold of allocators over it."""
+"""A sub-allocator without memory, and the invariants of allocators that use it."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from tensorplan.runtime.allocators import Allocator, BFCDump
 
 
 class FakeMemory:
-    """Gives addresses one after the other, and records what is asked of it."""
+    """Returns increasing addresses and records all calls."""
 
     def __init__(
         self,
@@ -17,8 +17,8 @@ class FakeMemory:
         supports_coalescing: bool = False,
         max_alignment: int = 1 << 60,
     ):
-        """Leaves `gap` bytes between regions, which begin at multiples of `stride`;
-        has `physical` bytes in all, and gives `extra` more than it is asked for."""
+        """Regions start at multiples of `stride`, at least `gap` bytes apart, and have
+        `extra` bytes more than requested. `physical` limits the bytes in use."""
         self.supports_coalescing = supports_coalescing
         self.max_alignment = max_alignment
         self.gap, self.stride = gap, stride
@@ -49,7 +49,8 @@ class FakeMemory:
 
 
 def check_sound(allocator: Allocator[Any]) -> None:
-    """Blocks fill the regions without gap or overlap, and the sums are right."""
+    """Asserts that blocks tile the regions without gaps or overlaps, and that the
+    statistics agree with them."""
     dump = allocator.dump()
     blocks = iter(dump.blocks)
     for address, size in dump.regions:

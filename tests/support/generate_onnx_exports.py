@@ -2,9 +2,9 @@
 
     python tests/support/generate_onnx_exports.py
 
-takes torch and onnxscript, which the tests themselves do not. Weights are random, the
-widths small; each file is below 200 kB. Beside `NAME.onnx` lies `NAME.npz`, with the
-arrays `input_0`, ... and `output_0`.
+Needs torch and onnxscript, which the tests of these files do not need. Weights are
+random and widths small, so each file is below 200 kB. For each `NAME.onnx`, `NAME.npz`
+has the arrays `input_0`, ... and `output_0`.
 """
 
 # pyright: reportMissingImports=false
@@ -31,12 +31,12 @@ def main() -> None:
     for name in models.MODELS:
         module, inputs = models.make(name)
         if name in ("gpt2", "lstm"):
-            continue  # as large as their parts; unrolled
+            continue  # large, because exports unroll them
         path = FOLDER / f"{name}.onnx"
         torch.onnx.export(module, inputs, path, dynamo=True, external_data=False)
         model = onnx.load(path)
         for node in (model.graph, *model.graph.node, *model.graph.value_info):
-            node.ClearField("metadata_props")  # stacks, with places of this machine
+            node.ClearField("metadata_props")  # stack traces with local paths
             node.ClearField("doc_string")
         onnx.save(model, path)
         arrays = {f"input_{k}": np.array(x) for k, x in enumerate(inputs)}

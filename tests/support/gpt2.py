@@ -10,7 +10,7 @@ Parameters = dict[str, Any]
 
 
 def parameters(layers: int, width: int, vocabulary: int, length: int) -> Parameters:
-    """Random ones, always the same."""
+    """Random parameters from a fixed seed."""
     rng = np.random.default_rng(0)
 
     def normal(*shape: int) -> np.ndarray:
@@ -62,7 +62,7 @@ def _attention(p: Parameters, x: jax.Array, heads: int) -> jax.Array:
 
 
 def loss(p: Parameters, tokens: jax.Array, heads: int) -> jax.Array:
-    """Cross entropy of each next token."""
+    """The mean cross-entropy of the prediction of each next token."""
     x = p["tokens"][tokens] + p["places"]
     for layer in p["layers"]:
         x = x + _attention(layer, _norm(layer["norm_1"], x), heads)
@@ -76,6 +76,6 @@ def loss(p: Parameters, tokens: jax.Array, heads: int) -> jax.Array:
 def sgd_step(
     p: Parameters, tokens: jax.Array, heads: int
 ) -> tuple[Parameters, jax.Array]:
-    """The parameters after a step, and the loss before."""
+    """The parameters after one step of SGD, and the loss before it."""
     value, gradient = jax.value_and_grad(loss)(p, tokens, heads)
     return jax.tree.map(lambda w, g: w - 0.1 * g, p, gradient), value

@@ -1,4 +1,4 @@
-"""StableHLO text run by jaxlib's CPU client: what the values must be."""
+"""Runs StableHLO text with jaxlib's CPU client, the oracle for values."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ import numpy as np
 
 
 def run_stablehlo(text: str, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """The results of `@main`, in order; the arguments stay as they are."""
+    """The results of `@main`, in order. Does not modify `arguments`."""
     import jax
     from jax._src import xla_bridge
     from jax._src.interpreters import mlir
@@ -21,7 +21,7 @@ def run_stablehlo(text: str, arguments: Sequence[np.ndarray]) -> list[np.ndarray
             xla_client.CompileOptions(),
         )
     device = backend.local_devices()[0]
-    with jax.enable_x64(True):  # else an f64 would become an f32
+    with jax.enable_x64(True):  # or JAX converts f64 to f32
         donated = [jax.device_put(np.array(a), device) for a in arguments]
     results = executable.execute_sharded(donated)
     arrays = results.disassemble_into_single_device_arrays()

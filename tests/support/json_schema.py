@@ -1,7 +1,7 @@
-"""Checks JSON against a schema, as far as our schema goes.
+"""Checks JSON against a schema, with the keywords that tensorplan's schemas use.
 
 It is stricter than JSON Schema: a field that the schema does not describe is an error,
-and so is a keyword that is not known here.
+and so is an unknown keyword.
 """
 
 import re
@@ -13,7 +13,7 @@ _NOTES = {"$schema", "title", "description", "required"}
 
 
 def check(value: Any, schema: Mapping[str, Any], place: str = "$") -> None:
-    """Raises `AssertionError` that says where the value is wrong."""
+    """Raises an `AssertionError` with the path of a value that violates `schema`."""
     for keyword, rule in schema.items():
         if keyword not in _NOTES:
             assert _CHECKS[keyword](value, rule), (

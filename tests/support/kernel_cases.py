@@ -1,4 +1,4 @@
-"""The calls of `check` in `tests/test_kernels.py`, for other checks."""
+"""Records the calls of `check` in `tests/test_kernels.py`, for use in other tests."""
 
 import importlib.util
 from collections.abc import Callable, Iterator, Sequence
@@ -55,7 +55,7 @@ TESTS = [
 
 
 def arguments(test: Any) -> Iterator[dict[str, object]]:
-    """What a test is parametrized with."""
+    """Yields the arguments of each parametrization of `test`, by name."""
     axes: list[list[dict[str, object]]] = []
     for mark in getattr(test, "pytestmark", []):
         if mark.name != "parametrize":

@@ -1,4 +1,4 @@
-"""Programs ready to be planned, their bytes and values, for the tests of passes."""
+"""Predicted and planned bytes of programs, and value checks, for tests of passes."""
 
 import numpy as np
 from programs import Program
@@ -30,11 +30,11 @@ READY = (
     TGraphEliminateAssigns(),
     TGraphFuse(),
 )
-REST = (TGraphBufferize(), PlanMemory(reuse_outputs=False))  # as memory_graph reckons
+REST = (TGraphBufferize(), PlanMemory(reuse_outputs=False))  # as memory_graph assumes
 
 
 KERNELS = ("none", "numpy", "native")
-"""Whose workspaces may be planned."""
+"""The options of `plan-workspaces`: the kernels whose workspaces are planned."""
 
 
 def inputs(module: ModuleOp) -> list[np.ndarray]:
@@ -50,7 +50,7 @@ def planned_bytes(module: ModuleOp) -> int:
 
 
 def modelled_bytes(module: ModuleOp) -> int:
-    """The peak of live bytes that the passes reckon with."""
+    """The peak of live bytes, summed over devices, that `memory_graph` predicts."""
     ((_, block),) = tensor_functions(module)
     memory = memory_graph(block, 64)
     return sum(memory.peaks(range(len(memory.ops))).values())
@@ -62,13 +62,13 @@ def storage_of_program(module: ModuleOp) -> Storage:
 
 
 def stored_bytes(module: ModuleOp, alignment: int) -> dict[str | None, int]:
-    """What analysis/storage predicts of a placed program: the peak of each device."""
+    """The peak of each device that analysis/storage predicts for a placed program."""
     predicted = peaks(storage_of_program(module), alignment)
     return {device: bytes for device, bytes in predicted.items() if bytes}
 
 
 def lower_bounds(module: ModuleOp, alignment: int) -> dict[str | None, int]:
-    """What the plan of a placed program cannot do without, no output reused."""
+    """The lower bound of each device in a plan that does not reuse outputs."""
     planned = module.clone()
     passes = [
         TGraphBufferize(),
@@ -87,7 +87,8 @@ def has_streams(module: ModuleOp) -> bool:
 def predicted_arenas(
     module: ModuleOp, alignment: int, kernels: str = "none"
 ) -> dict[str | None, int]:
-    """The arenas that are predicted of a placed program without streams."""
+    """The arena of each device that `PlannedBytes` predicts for a placed program
+    without streams."""
     ((func, _),) = tensor_functions(module)
     placing = Placing(alignment=alignment, workspaces=kernels)
     predicted = PlannedBytes(placing).peaks(func)
@@ -95,8 +96,8 @@ def predicted_arenas(
 
 
 def assert_within(module: ModuleOp, alignment: int, kernels: str, bytes: int) -> None:
-    """Limits of the bytes of all arenas are told apart, what is known of kernels or
-    not."""
+    """Asserts that `PlannedBytes.within` accepts a limit of `bytes` and rejects one of
+    `bytes - 1`, also in a second call, which knows the kernels."""
     ((func, _),) = tensor_functions(module)
     planned = PlannedBytes(Placing(alignment=alignment, workspaces=kernels))
     for _ in range(2):
@@ -107,7 +108,7 @@ def assert_within(module: ModuleOp, alignment: int, kernels: str, bytes: int) ->
 def planned_arenas(
     module: ModuleOp, alignment: int, kernels: str = "none"
 ) -> dict[str | None, int]:
-    """The arenas of its finished plan, as in the default sequence."""
+    """The arena of each device after planning as in the default sequence."""
     planned = module.clone()
     passes = [
         TGraphBufferize(),

@@ -1,7 +1,7 @@
-"""Commands that people get wrong, and what the answer has to say so that they get on.
+"""Commands with common mistakes, and the text that the error message must contain.
 
-Each is `command => what the message says to do`, or what it names that is wrong where
-this is all there is to do. Files are those of `files`.
+Each line is `command => text`. The text says how to continue, or names the mistake if
+nothing more can be said. `files` writes the files that the commands read.
 """
 
 from pathlib import Path
@@ -23,7 +23,7 @@ CSV = "id,lower,upper,size\na,0,3,64\nb,1,5,128\n"
 
 
 def files(folder: Path) -> None:
-    """Writes the files that the mistakes are made with."""
+    """Writes the files that the commands read into `folder`."""
     texts = {
         "good.mlir": GOOD,
         "nobrace.mlir": GOOD.rstrip("}\n"),

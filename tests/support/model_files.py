@@ -8,7 +8,7 @@ import pytest
 
 MODELS = Path(__file__).parents[1] / "models"
 LARGE = ("gpt2_scan_train", "resnet18_infer")
-"""Their values are compared by test_models in any case."""
+"""Models marked `slow`. tests/test_models.py always compares their values."""
 
 
 def marked(names: Iterable[str]) -> list[Any]:
@@ -19,7 +19,7 @@ def marked(names: Iterable[str]) -> list[Any]:
 
 
 def model_files() -> list[Any]:
-    """Each under its model's name."""
+    """Parameters for all files, with the names of the models as ids."""
     names = sorted(path.stem for path in MODELS.glob("*.mlir"))
     return [
         pytest.param(MODELS / f"{name}.mlir", id=name, marks=parameter.marks)

@@ -1,4 +1,4 @@
-"""Modules from text, and what passes make of them."""
+"""Parses modules and runs passes on them."""
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
@@ -15,7 +15,7 @@ def parse(text: str) -> ModuleOp:
 
 
 def run(module: ModuleOp, *passes: ModulePass) -> ModuleOp:
-    """The module after the passes; the original stays as it is."""
+    """Runs `passes` on a copy of `module` and returns it."""
     copy = module.clone()
     driver.run(tensorplan.context(), copy, passes)
     return copy

@@ -1,4 +1,4 @@
-"""Programs of one operation, in either form, and random arrays for them."""
+"""Single operations on tensors or memrefs, and random arrays for them."""
 
 from collections.abc import Sequence
 
@@ -45,7 +45,7 @@ TYPES: dict[str, Attribute] = {
 
 
 def numbers(rng: Rng, shape: Sequence[int], dtype: str) -> Array:
-    """Random elements, in a random layout: any order of dimensions, gaps, reversed."""
+    """A random array in a random layout: permuted, strided or reversed dimensions."""
     order = rng.permutation(len(shape))
     steps = [int(rng.choice([1, 1, 1, 2, -1])) for _ in shape]
     size = [shape[d] * abs(steps[d]) for d in order]
@@ -76,7 +76,7 @@ def operation(
     on_memrefs: bool = False,
     region: Region | None = None,
 ) -> TensorOp:
-    """An operation on values of the given types, in either form."""
+    """A verified operation on values of `types`, on tensors or memrefs."""
 
     def form(type: TensorType[Attribute]) -> Attribute:
         return MemRefType(type.element_type, type.shape) if on_memrefs else type

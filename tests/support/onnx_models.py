@@ -23,7 +23,7 @@ def model_of(
     opset: int = OPSET,
     shapes: Mapping[str, Sequence[int | str]] | None = None,
 ) -> bytes:
-    """A model, serialized; the types of its inputs are those of the arrays."""
+    """A serialized model whose inputs have the types of the arrays in `inputs`."""
     graph = helper.make_graph(
         list(nodes),
         "g",
@@ -45,7 +45,7 @@ def model_of(
 
 
 def compare(data: bytes, inputs: Arrays, want: Any, *, rtol: float = 1e-4) -> None:
-    """Holds what a model gives, by the reference and compiled, to what is wanted."""
+    """Asserts that the interpreter and the compiled program return `want`."""
     program = tensorplan.from_onnx(data)
     arrays = [*inputs.values(), *program.parameters.values()]
     for got in (
@@ -77,7 +77,7 @@ ROWS = np.array([[-1, 0], [2, 1]])
 BYTES = np.array([0, 1, 16, 129, 255], "u1")
 
 Case = tuple[str, list[Any], dict[str, Any]]
-"""Operation, operands, attributes; arrays are inputs, those in a tuple constants."""
+"""Operation, operands, attributes. Arrays are inputs; arrays in a tuple, constants."""
 
 CASES: list[Case] = [
     *(
@@ -418,7 +418,7 @@ def label(case: Case) -> str:
 
 
 def case_model(case: Case) -> tuple[bytes, Arrays]:
-    """The model of a case, and its inputs."""
+    """The serialized model of a case, and its inputs."""
     name, operands, attributes = case
     names = ["" if v is None else f"x{i}" for i, v in enumerate(operands)]
     named = dict(zip(names, operands, strict=True))

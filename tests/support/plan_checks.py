@@ -1,6 +1,6 @@
-"""What plan-check says of programs: remarks, or its error.
+"""What plan-check reports about programs: remarks, or an error.
 
-The programs' text is made with tests/planted/planted.py.
+tests/planted/planted.py writes the programs.
 """
 
 import logging
@@ -27,7 +27,7 @@ class _Listener(logging.Handler):
 
 
 def remarks(text: str, report: bool = True) -> list[str]:
-    """What is left unproved of a sound program, then what was checked."""
+    """The remarks on a sound program: what is unproved, then what was checked."""
     listener, level = _Listener(), REMARKS.level
     REMARKS.addHandler(listener)
     REMARKS.setLevel(logging.INFO)
@@ -40,7 +40,7 @@ def remarks(text: str, report: bool = True) -> list[str]:
 
 
 def unproved(text: str) -> list[str]:
-    """What is left unproved of a sound program."""
+    """The remarks that say what is unproved about a sound program."""
     *others, _ = remarks(text)
     return others
 
@@ -50,18 +50,18 @@ def pools(text: str) -> list[PlannedPool]:
 
 
 def places(text: str) -> list[list[tuple[str, int, int]]]:
-    """The buffers of each pool: name, offset and size in bytes."""
+    """The name, the offset and the size in bytes of the buffers of each pool."""
     return [[(b.name, b.offset, b.size) for b in pool.buffers] for pool in pools(text)]
 
 
 def refused(text: str, message: str) -> None:
-    """Checks that a program is an error with a message that matches."""
+    """Asserts that plan-check rejects the program with an error matching `message`."""
     with pytest.raises(LocatedError, match=message):
         check_plan(parsed(text))
 
 
 def value(text: str, name: str = "v") -> SSAValue:
-    """The value with a name, in a function."""
+    """The result or block argument that is called `name`."""
     for op in parsed(text).walk():
         arguments = (a for region in op.regions for b in region.blocks for a in b.args)
         for each in (*op.results, *arguments):
@@ -81,5 +81,5 @@ def numbers(*body: str) -> tuple[str, str]:
 
 
 def operations(text: str, name: str) -> list[Operation]:
-    """Those whose names start so, with their region's after them."""
+    """The operations whose names start with `name`, in the order of the text."""
     return [op for op in parsed(text).walk() if name_of(op).startswith(name)]

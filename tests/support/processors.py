@@ -1,4 +1,4 @@
-"""What the processor that runs the tests has, for expectations that depend on it."""
+"""Features of the processor that runs the tests, on which expectations depend."""
 
 from tensorplan.runtime.backends.onednn import backend as onednn
 
@@ -6,8 +6,8 @@ _AVX512 = 0x20  # a bit of oneDNN's `dnnl_cpu_isa_t`
 
 
 def multiplies_packed() -> bool:
-    """Whether oneDNN multiplies matrices in layouts of its own and needs no workspace:
-    its kernels for AVX2 do neither."""
+    """Whether oneDNN multiplies matrices in packed layouts without workspaces, as its
+    AVX-512 kernels do and its AVX2 kernels do not."""
     from tensorplan.runtime.backends.onednn.library import library
 
     return onednn.is_available() and bool(

@@ -1,6 +1,7 @@
-"""Random `tgraph` programs for hypothesis: level 1, unplaced, on small f32 tensors.
+"""Random `tgraph` programs for Hypothesis: level 1, unplaced, on small f32 tensors.
 
-Every choice is drawn as an index into what there is, so that hypothesis can shrink.
+Every choice is drawn as an index into a list of choices, so that Hypothesis can shrink
+programs.
 """
 
 from collections.abc import Callable
@@ -216,12 +217,12 @@ STEPS: list[Callable[[_Builder], None]] = [
 ]
 
 CONTINUOUS = [_Builder.continuous, *STEPS[1:3], *STEPS[4:]]
-"""Without those that make much of a small difference."""
+"""`STEPS` without operations that amplify small differences."""
 
 
 @dataclass(frozen=True)
 class Program:
-    """A module that shows as IR where hypothesis reports it."""
+    """A module that Hypothesis reports as IR."""
 
     module: ModuleOp
 
@@ -236,8 +237,8 @@ def programs(
     is_continuous: bool = False,
     are_donated: bool = False,
 ) -> Program:
-    """A function `@main` of up to `max_ops` operations, to which all inputs may be
-    donated."""
+    """A function `@main` with up to `max_ops` drawn operations. All inputs are donated
+    if `are_donated`."""
     builder = _Builder(draw)
     for _ in range(draw(st.integers(1, 3))):
         shape = draw(st.sampled_from(SHAPES))

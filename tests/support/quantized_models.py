@@ -1,9 +1,9 @@
-"""MobileNetV2, a network that spots keywords, and a block of BERT, with random weights,
-and what onnxruntime's quantizer makes of them.
+"""Networks with random weights, quantized by onnxruntime: MobileNetV2, a network for
+keyword spotting, and a block of BERT.
 
     python tests/support/quantized_models.py FOLDER [--large]
 
-writes all of them as `NAME.WAY.onnx`, without `--large` as small ones.
+Writes all of them as `NAME.WAY.onnx`, in small versions without `--large`.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 
 class Network:
-    """A model that is built node by node, from one input `x`."""
+    """A model with one input `x` that is built node by node."""
 
     def __init__(self, opset: int):
         self.opset = opset
@@ -72,7 +72,7 @@ class Network:
 
 
 def mobilenet(opset: int, *, large: bool) -> onnx.ModelProto:
-    """MobileNetV2: its width is 1 for images of 224, or a fourth for images of 32."""
+    """MobileNetV2 for 224x224 images; a narrow, short one for 32x32 if not `large`."""
     n, size, share = Network(opset), 224 if large else 32, 1 if large else 4
 
     def clipped(x: str) -> str:
@@ -100,7 +100,7 @@ def mobilenet(opset: int, *, large: bool) -> onnx.ModelProto:
 
 
 def keywords(opset: int, *, large: bool) -> onnx.ModelProto:
-    """A network of separable convolutions for a second of sound (DS-CNN)."""
+    """DS-CNN: separable convolutions that spot keywords in one second of sound."""
     n, width = Network(opset), 64 if large else 16
     x = n.op("Relu", n.conv("x", 1, width, (10, 4), strides=[2, 2]))
     for _ in range(4 if large else 2):
@@ -111,7 +111,7 @@ def keywords(opset: int, *, large: bool) -> onnx.ModelProto:
 
 
 def bert(opset: int, *, large: bool) -> onnx.ModelProto:
-    """An encoder's block: attention, then two layers with an exact GELU."""
+    """An encoder block: attention, then two layers with an exact GELU."""
     n = Network(opset)
     length, size, heads = (128, 256, 4) if large else (12, 32, 2)
 
@@ -159,13 +159,13 @@ WAYS: Mapping[str, Mapping[str, Any]] = {
     "dynamic-channels": {"per_channel": True, "reduce_range": True},
     "dynamic-unsigned": UNSIGNED,
 }
-"""How models are quantized; the first five with ranges from a calibration, and with
-numbers that are signed where nothing else is said. Weights of 7 bits are what its
-documentation advises on processors without VNNI."""
+"""Options of the quantizer for each way to quantize. All but the dynamic ways calibrate
+ranges. Numbers are signed unless the options say otherwise. `reduce_range` selects
+7-bit weights, as onnxruntime's documentation advises for processors without VNNI."""
 
 
 def images(model: onnx.ModelProto, seed: int) -> np.ndarray:
-    """A random input."""
+    """A random input of `model`, from a seed."""
     dims = model.graph.input[0].type.tensor_type.shape.dim
     shape = [dim.dim_value for dim in dims]
     return np.random.default_rng(seed).standard_normal(shape).astype("f4")
@@ -173,7 +173,7 @@ def images(model: onnx.ModelProto, seed: int) -> np.ndarray:
 
 @contextmanager
 def _no_advice() -> Iterator[None]:
-    """Without the quantizer's warnings, which recommend preprocessing."""
+    """Hides the quantizer's warnings, which recommend preprocessing."""
     root = logging.getLogger()
     level = root.level
     root.setLevel(logging.ERROR)
@@ -185,7 +185,7 @@ def _no_advice() -> Iterator[None]:
 
 @_no_advice()
 def quantized(model: onnx.ModelProto, way: str, folder: Path) -> bytes:
-    """The model that onnxruntime's quantizer makes; `folder` is for its files."""
+    """The model that onnxruntime quantizes; temporary files are in `folder`."""
     from onnxruntime import quantization as q
 
     source, target = folder / "float.onnx", folder / "quantized.onnx"

@@ -1,4 +1,4 @@
-"""Buffers that are hard to place: rectangles of time and bytes cut into pieces."""
+"""Buffers that are hard to place: rectangles of time and bytes, cut into pieces."""
 
 import random
 
@@ -6,7 +6,7 @@ from tensorplan.planning import Buffer
 
 
 def rectangle(seed: int, count: int, width: int, height: int) -> list[Buffer]:
-    """A rectangle of time and bytes cut into buffers: the optimum is its height."""
+    """Cuts a rectangle of time and bytes into buffers. The optimum is `height`."""
     chance = random.Random(seed)
     tiles = [(0, width, 0, height)]
     while len(tiles) < count:
@@ -30,7 +30,7 @@ def rectangle(seed: int, count: int, width: int, height: int) -> list[Buffer]:
 
 
 def worn_rectangle() -> list[Buffer]:
-    """200 pieces, each a little smaller than it was: no search proves an optimum."""
+    """A rectangle of 200 buffers, each shrunk a little: no search proves an optimum."""
     chance = random.Random(0)
     return [
         Buffer(b.id, max(1, b.size * chance.randrange(90, 100) // 100), b.start, b.end)

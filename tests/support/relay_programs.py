@@ -1,13 +1,13 @@
-"""The little language in which vectors of TVM Relay tell their programs.
+"""Parses the language in which vectors of TVM Relay describe their programs.
 
     y2=exp(y[1]); z0=add(x[10],y2); z1..z5=exp chain; output z5; float32
     t=split(x[4,6],3,axis=1); g=t.1; e=exp(g)
     let v1=exp(x); add(v1,v1)
     a=exp(x); k=copy(a,1->2); b=exp(k)
 
-Statements are in Python's syntax, but for fields of tuples, copies between devices and
-chains. A name that nothing is assigned to is a parameter, of ten elements if nothing
-else is said. The result is what the last statement gives, or what is called so.
+Statements have Python's syntax, except for fields of tuples, copies between devices and
+chains. A name without an assignment is a parameter, by default with ten elements. The
+result is the value of the last statement, or of an `output` or `result` statement.
 """
 
 import ast
@@ -26,17 +26,17 @@ UPSTREAM = {
         copy2=copy(add,1->4); log=log(copy2); copy4=copy(log,4->8);
         subtract=subtract(copy3,copy4); exp=exp(subtract)""",
 }
-"""Programs of the original's sources that a description only names."""
+"""Programs in TVM's sources that descriptions of vectors refer to by name."""
 
 
 @dataclass(eq=False)
 class Value:
-    """What an operation or a parameter gives, in several fields perhaps."""
+    """A parameter, or the result of an operation, with one or more fields."""
 
     shape: tuple[int | None, ...]
     dtype: str = "float32"
     fields: int = 1
-    op: str = ""  # of parameters none
+    op: str = ""  # empty for parameters
     inputs: "Sequence[tuple[Value, int]]" = ()
     device: int = 0
 
@@ -49,7 +49,7 @@ class Program:
     """The values of a program by name, and its results."""
 
     visited: Sequence[str] = ()
-    """Parameters in the order of the signature, if it is known."""
+    """Names in the order in which Relay visits them, if the vector has it."""
     reshapes_in_place: bool = False
     dtype: str = "float32"
     names: dict[str, Entries] = field(default_factory=dict[str, Entries])
@@ -59,8 +59,8 @@ class Program:
 
     @property
     def folded(self) -> dict[str, bool]:
-        """The names of what is computed, and of results that are others by a new shape:
-        whether it is such a one."""
+        """Maps each name of a value, and each result that is only a reshape in place of
+        another value, to whether it is the latter."""
         seen: set[Value] = set()
         folded: dict[str, bool] = {}
         for name in sorted(self.names, key=lambda n: n not in self.parameters):
@@ -77,7 +77,7 @@ class Program:
         return [*known, *(n for n in found if n not in known)]
 
     def order(self) -> list[Value]:
-        """Parameters, then the operations in Relay's order of visits."""
+        """Parameters, then operations in Relay's order of visits (post-order)."""
         seen: dict[Value, None] = {self.names[n][0][0]: None for n in self.parameters}
 
         def visit(value: Value) -> None:
@@ -91,7 +91,7 @@ class Program:
         return list(seen)
 
     def graph(self) -> tuple[Graph, dict[Value, int]]:
-        """The graph that planners see, and where in it each value is."""
+        """The graph that planners read, and the index of the node of each value."""
         place = {value: n for n, value in enumerate(self.order())}
         nodes = [
             Node(
@@ -116,7 +116,7 @@ class Program:
             if statement.strip():
                 self._statement(statement.strip())
         while self.tuples + max(len(self.names), len(self.order())) < len(self.visited):
-            # What the words leave out is a chain.
+            # The description omits a chain of operations.
             name = next(n for n in self.visited if n not in self.names)
             self.names[name] = self.results = self._call("exp", self.results, [])
         self._spread_devices()
@@ -226,7 +226,7 @@ class Program:
         return [(value, k) for k in range(fields)]
 
     def _spread_devices(self) -> None:
-        """Those of copies reach all that is computed with them: forwards, then back."""
+        """Propagates the devices of copies to users, then back to operands."""
         order = self.order()
         for value in order:
             known = [source.device for source, _ in value.inputs if source.device]
@@ -237,9 +237,9 @@ class Program:
 
 
 def program_of(vector: Mapping[str, Any], others: Mapping[str, Any]) -> Program:
-    """The program of a vector; `others` are vectors by name, to which one may refer.
+    """The program of `vector`, which may refer to a vector of `others` by name.
 
-    Raises `ValueError` for what no graph can say.
+    Raises `ValueError` if a graph cannot represent the program.
     """
     text, expected = vector["program"], vector["expected"]
     visited: Sequence[str] = expected.get("visit_order", ())
@@ -257,7 +257,7 @@ def program_of(vector: Mapping[str, Any], others: Mapping[str, Any]) -> Program:
 
 
 def _told(description: str) -> Iterator[str]:
-    """The statements within a text, which is about operations that were fused, too."""
+    """Yields the statements in a description, which also names fused operations."""
     if found := re.search(r"(\w+) (\[[\d,]+\])", description):
         yield found[1] + found[2].replace(" ", "")
     fused = r"(\w+) ?= ?(\w+\((?:[^()]|\([^()]*\))*\))(?: and \w+ fused as (\w+))?"
@@ -266,18 +266,18 @@ def _told(description: str) -> Iterator[str]:
 
 
 class Annotated(NamedTuple):
-    """An operation of a program in which some have devices."""
+    """An operation of a program in which some operations are annotated with devices."""
 
     op: str
-    inputs: Sequence[str]  # parameters, or operations by number, as in `%0`
+    inputs: Sequence[str]  # names of parameters, or of operations (`%0`)
     device: int | None
 
 
 def annotated(vector: Mapping[str, Any]) -> dict[str, Annotated]:
-    """The operations of a vector, in order, by names.
+    """The operations of a vector by name, in order.
 
-    What reads what is in the text that the original made of it, copies and all, or in
-    the program itself; the devices are in the program.
+    If the vector has the text that Relay printed, with copies, operands are read from
+    it, otherwise from the program. The program has the devices:
 
         conv(data1,w)/2, add/1; sub1,sub2 unannotated
     """
@@ -295,9 +295,9 @@ def annotated(vector: Mapping[str, Any]) -> dict[str, Annotated]:
 
 
 def _told_operations(devices: Sequence[Sequence[str]]) -> dict[str, Annotated]:
-    """Without arguments, an operation reads all that nobody has read yet."""
+    """The operations of a program; one without arguments reads all unread results."""
     operations: dict[str, Annotated] = {}
-    last: dict[str, str] = {}  # by operation
+    last: dict[str, str] = {}  # name by operation
     unread: list[str] = []
     for op, arguments, device in devices:
         names = [n.strip() for n in arguments.strip("()").split(",")]
@@ -311,7 +311,7 @@ def _told_operations(devices: Sequence[Sequence[str]]) -> dict[str, Annotated]:
 
 def _written_operations(text: Sequence[str]) -> dict[str, Annotated]:
     operations: dict[str, Annotated] = {}
-    source: dict[str, str] = {}  # of copies
+    source: dict[str, str] = {}  # the operand of each copy
     for line in text:
         found = re.match(r"(?:(%\d+) = )?([\w.]+)\((.*?)\)(?: /\*|;|$)", line)
         if not found:

@@ -1,9 +1,9 @@
-"""How many examples a property is tried on."""
+"""The number of examples for which Hypothesis checks a property."""
 
 from hypothesis import settings
 
 
 def examples(number: int) -> int:
-    """`number` with `HYPOTHESIS_PROFILE=nightly`, else a seventh: CI has 15
-    minutes; a tenth without the thorough tests."""
+    """`number` with `HYPOTHESIS_PROFILE=nightly`. Otherwise about a twelfth, so CI ends
+    in 15 minutes, and a twentieth without the thorough tests."""
     return min(number, number * settings().max_examples // 500)

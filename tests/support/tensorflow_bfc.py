@@ -1,8 +1,8 @@
-"""The rules of TensorFlow's BFC allocator, stated once more, with its defects.
+"""A second implementation of TensorFlow's BFC allocator, with TensorFlow's defects.
 
-This is what `tensorplan.runtime.allocators.BFC` is compared with, step by step. Chunks
-are found by walking lists, as nothing here has to be fast. The queue of chunks that
-were freed with a stamp holds chunks, dead ones too, as TensorFlow's holds handles.
+Tests compare `tensorplan.runtime.allocators.BFC` with it, step by step. It searches for
+chunks in lists, as it need not be fast. The queue of chunks that were freed with a
+stamp also holds dead chunks, as TensorFlow's queue holds stale handles.
 """
 
 from dataclasses import dataclass, field
@@ -31,11 +31,11 @@ class Region:
 
 
 class TensorFlowBFC:
-    """Best fit with coalescing; each free is stamped if `is_timed`.
+    """Best fit with coalescing. If `is_timed`, each free gets a stamp.
 
-    `is_defective` is set as soon as it has forgotten a stamped chunk, has left free
-    neighbours apart, or has given a region back that a queued chunk is in (it crashes
-    then); what it does from there on is no rule for others.
+    `is_defective` is set when the allocator drops a stamped chunk from the queue,
+    leaves free neighbors unmerged, or releases a region with a queued chunk (TensorFlow
+    crashes then). From then on, other allocators need not behave the same.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class TensorFlowBFC:
         self.forced_merges = 0
         self.is_defective = False
 
-    # What callers use
+    # For callers
 
     def allocate(self, size: int, freed_before: int = 0) -> int | None:
         if size == 0:
@@ -91,7 +91,7 @@ class TensorFlowBFC:
         self.queue.append(chunk)
 
     def collect(self, size: int) -> bool:
-        """Gives regions without a used chunk back, if so many bytes can be had then."""
+        """Frees regions without used chunks if `size` bytes become available by it."""
         unused = [r for r in self.regions if not any(c.id for c in r.chunks)]
         total = sum(region.size for region in unused)
         available = self.limit - sum(region.size for region in self.regions)
@@ -108,7 +108,7 @@ class TensorFlowBFC:
     def set_safe_frontier(self, stamp: int) -> None:
         self.frontier = max(self.frontier, stamp)
 
-    # Its state
+    # State
 
     def chunks(self) -> list[Chunk]:
         return [chunk for region in self.regions for chunk in region.chunks]
@@ -152,7 +152,7 @@ class TensorFlowBFC:
         return chunk.address
 
     def _coalesce(self, chunk: Chunk, ignore_stamps: bool) -> Chunk:
-        """Merges a chunk with what follows, then with what is before it."""
+        """Merges `chunk` with its free successor, then into its free predecessor."""
         region, place = self._at(chunk.address)
 
         def is_free(place: int) -> bool:
@@ -176,7 +176,8 @@ class TensorFlowBFC:
         after.is_dead = True
 
     def _merge_queued(self, needed: int) -> bool:
-        """With `needed` bytes, merges until a chunk has them, safe or not."""
+        """Merges queued chunks that are safe, or if `needed`, any queued chunks until
+        one has `needed` bytes. Returns whether one has."""
         to_merge: list[int] = []
         waiting: list[Chunk] = []
         for chunk in self.queue:

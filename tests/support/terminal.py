@@ -1,4 +1,4 @@
-"""Commands on a terminal of their own, as a person has them."""
+"""Runs commands on a pseudo-terminal, as a user does."""
 
 import os
 import pty
@@ -15,7 +15,7 @@ import pytest
 _ESCAPES = re.compile(
     r"\x1b(\[[0-9;?]*[ -/]*[@-~]|\][^\x07]*\x07|[=>]|\(B)|[\r\x07\x08]"
 )
-"""Of colours, cursors and titles; bells."""
+"""Escape sequences for colors, cursors and titles; bells."""
 
 _CONTROLLED = """
 import fcntl, os, sys, termios
@@ -23,11 +23,11 @@ import fcntl, os, sys, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 os.execvp(sys.argv[1], sys.argv[1:])
 """
-"""Becomes a command that its terminal controls, so that Ctrl-C is a signal."""
+"""Executes a command with a controlling terminal, so that Ctrl-C sends a signal."""
 
 
 class Terminal:
-    """A command on a pseudo-terminal; `with` ends it."""
+    """A command on a pseudo-terminal, killed at the end of a `with` block."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Terminal:
         os.write(self.master, keys.encode())
 
     def wait_for(self, pattern: str, seconds: float = 60.0) -> str:
-        """What was written since the last call, up to the pattern."""
+        """Waits for `pattern`; returns the output since the last call up to it."""
         end = time.monotonic() + seconds
         while True:
             if match := re.search(pattern, self.seen):
@@ -74,7 +74,7 @@ class Terminal:
                 raise AssertionError(f"no {pattern!r} in {self.seen!r}")
 
     def wait_till_it_reads(self) -> None:
-        """Till it sleeps, as Linux shows it, for half a second."""
+        """Waits until the process has slept for half a second, according to Linux."""
         stat = Path(f"/proc/{self.process.pid}/stat")
         last, since = "", time.monotonic()
         while time.monotonic() < since + 0.5:
@@ -84,7 +84,7 @@ class Terminal:
                 last, since = now, time.monotonic()
 
     def rest(self, seconds: float = 120.0) -> tuple[int, str]:
-        """The exit code, and what was written till the end."""
+        """Waits for the end; returns the exit code and the remaining output."""
         end = time.monotonic() + seconds
         while self._read(1.0):
             if time.monotonic() > end:
@@ -92,7 +92,7 @@ class Terminal:
         return self.process.wait(), self.seen
 
     def _read(self, seconds: float) -> bool:
-        """Takes in what there is; whether there may be more."""
+        """Reads available output into `seen`; returns whether more may follow."""
         ready, _, _ = select.select([self.master], [], [], seconds)
         if not ready:
             return self.process.poll() is None

@@ -1,4 +1,4 @@
-"""LiteRT models, built operator by operator, and what LiteRT computes of them."""
+"""Builds LiteRT models operator by operator, and runs them in LiteRT."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -19,7 +19,7 @@ def _number(enumeration: Any, name: str) -> int:
 
 
 class Network:
-    """A model's main graph, or another one of it; a tensor is its number."""
+    """The main graph of a model, or another graph. Tensors are identified by index."""
 
     def __init__(self, main: "Network | None" = None) -> None:
         self.rng = np.random.default_rng(0)
@@ -33,13 +33,13 @@ class Network:
         self._graphs.append(self)
 
     def graph(self, build: "Callable[[Network], Sequence[int]]") -> int:
-        """The number of another graph, whose outputs `build` returns."""
+        """Adds a graph whose outputs `build` returns; returns the graph's index."""
         inner = Network(self)
         inner._outputs = build(inner)
         return self._graphs.index(inner)
 
     def variable(self, name: str) -> int:
-        """A tensor that stands for a variable."""
+        """The handle of a variable, as a tensor."""
         handle = self.tensor([], "resource")
         options = {"table": "VarHandleOptions", "container": "", "sharedName": name}
         return self.op("VAR_HANDLE", [], handle, **options)
@@ -75,7 +75,7 @@ class Network:
         return len(self._tensors) - 1
 
     def state(self, *arguments: Any) -> int:
-        """A tensor that is kept from run to run."""
+        """A tensor that keeps its contents from run to run."""
         number = self.tensor(*arguments)
         self._tensors[number].isVariable = True
         return number
@@ -95,7 +95,7 @@ class Network:
     def random(
         self, *shape: int, scale: Any = None, zero: Any = 0, axis: int = 0
     ) -> int:
-        """Floats, or 8-bit numbers with a scale."""
+        """A constant of random floats, or with `scale`, of random 8-bit integers."""
         if scale is None:
             return self.constant(self.rng.standard_normal(shape).astype("f4"))
         return self.constant(
@@ -103,7 +103,7 @@ class Network:
         )
 
     def packed(self, *shape: int, scale: Any, axis: int = 0) -> int:
-        """Numbers of 4 bits, two in a byte."""
+        """A constant of random 4-bit integers, two in a byte."""
         numbers = self.rng.integers(-8, 8, shape, "i1").ravel() & 15
         pairs = np.pad(numbers, (0, numbers.size % 2)).reshape(-1, 2)
         contents = pairs[:, 0] | pairs[:, 1] << 4
@@ -117,7 +117,8 @@ class Network:
         table: str = "",
         **options: Any,
     ) -> int:
-        """The first output; `table` has the options, by their names in the schema."""
+        """Adds an operator; returns its first output. `table` is the schema's table of
+        its options."""
         operator: Any = schema.OperatorT()
         if kind not in self._kinds:
             self._kinds.append(kind)
@@ -166,14 +167,14 @@ class Network:
 def litert(
     data: bytes, inputs: Sequence[Any], resolver: str = "reference"
 ) -> list[Any]:
-    """LiteRT's values, without delegates."""
+    """The results of one run in LiteRT, without delegates."""
     return litert_runs(data, [inputs], resolver)[0]
 
 
 def litert_runs(
     data: bytes, runs: Sequence[Sequence[Any]], resolver: str = "reference"
 ) -> list[list[Any]]:
-    """The same, for runs one after the other."""
+    """The results of each of several runs in one LiteRT interpreter."""
     interpreter = Interpreter(
         model_content=data, experimental_op_resolver_type=RESOLVERS[resolver]
     )

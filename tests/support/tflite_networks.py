@@ -2,7 +2,7 @@
 
     python tests/support/tflite_networks.py FOLDER
 
-writes all of them as `NAME.KIND.tflite`, of floats and of 8-bit numbers.
+Writes all of them as `NAME.KIND.tflite`, with floats and with 8-bit integers.
 """
 
 import sys
@@ -14,11 +14,11 @@ import numpy as np
 from tflite_models import Network
 
 ACTIVATED: tuple[Any, ...] = (0.0235, -128)
-"""The scale and the zero point of what lies between 0 and 6."""
+"""The scale and the zero point of values from 0 to 6."""
 
 
 class Layers:
-    """Layers on images, of floats or of 8-bit numbers; a value is a tensor's number."""
+    """Layers on images, with floats or 8-bit integers. Values are tensor indices."""
 
     def __init__(self, kind: str):
         self.net = Network()
@@ -42,7 +42,7 @@ class Layers:
         return number
 
     def _weights(self, shape: Sequence[int], axis: int, inputs: int) -> list[int]:
-        """A kernel and a bias."""
+        """The kernel and the bias of a layer, as constants."""
         channels, rng = shape[axis], self.net.rng
         spread = 2 / inputs**0.5
         if not self._is_int:
@@ -105,7 +105,7 @@ class Layers:
         return self.net.op("MEAN", [x, numbers], y, **options)
 
     def pool(self, x: int, size: int) -> int:
-        """Averages; LiteRT wants the scale of the input."""
+        """Average pooling. LiteRT requires that the result has the input's scale."""
         batch, height, width, channels = self._shapes[x]
         y = self.tensor([batch, height // size, width // size, channels], *ACTIVATED)
         sizes = ("filterHeight", "filterWidth", "strideH", "strideW")
@@ -123,7 +123,7 @@ class Layers:
     def classes(self, x: int, count: int) -> bytes:
         return self.net.model(self.softmax(self.dense(x, count)))
 
-    # for the layers of text
+    # Layers for text
 
     def transposed(self, x: int, *order: int, like: tuple[Any, ...] = (0.05, 4)) -> int:
         y = self.tensor([self._shapes[x][d] for d in order], *like)
@@ -139,7 +139,7 @@ class Layers:
         return self.net.op("BATCH_MATMUL", [a, b], y, **options)
 
     def normalized(self, x: int) -> int:
-        """As converters write layer normalization."""
+        """Layer normalization, in the form that converters write."""
         average = self.mean(x, [len(self._shapes[x]) - 1], keep=True)
         square = self.tensor(self._shapes[x], 0.2, -128)
         self.net.op("SQUARED_DIFFERENCE", [x, average], square)
@@ -159,14 +159,14 @@ class Layers:
 
 
 def hello(kind: str) -> bytes:
-    """TensorFlow Lite Micro's first example: a sine by three layers."""
+    """TensorFlow Lite Micro's first example: three layers approximate a sine."""
     n = Layers(kind)
     y = n.dense(n.input(1, 1, scale=0.024, zero=-128), 16, relu=True)
     return n.net.model(n.dense(n.dense(y, 16, relu=True), 1))
 
 
 def keywords(kind: str) -> bytes:
-    """A DS-CNN, which spots keywords in 49 frames of 10 numbers."""
+    """A DS-CNN that spots keywords in 49 frames of 10 numbers."""
     n = Layers(kind)
     y = n.conv(n.input(1, 49, 10, 1), 24, [10, 4], 2, relu=True)
     for _ in range(4):
@@ -175,7 +175,7 @@ def keywords(kind: str) -> bytes:
 
 
 def speech(kind: str) -> bytes:
-    """TensorFlow Lite Micro's example: one wide convolution of a spectrogram."""
+    """TensorFlow Lite Micro's speech example: one convolution of a spectrogram."""
     n = Layers(kind)
     x = n.reshape(n.input(1, 1960), 1, 49, 40, 1, like=(1 / 64, -1))
     y = n.conv(x, 8, [10, 8], 2, relu=True)
@@ -183,7 +183,7 @@ def speech(kind: str) -> bytes:
 
 
 def person(kind: str) -> bytes:
-    """A MobileNetV1, as TensorFlow Lite Micro's example detects persons by."""
+    """A MobileNetV1, as in TensorFlow Lite Micro's person detection example."""
     n = Layers(kind)
     y = n.conv(n.input(1, 48, 48, 1), 8, [3, 3], 2, relu=True)
     for outputs, stride in ((16, 1), (32, 2), (32, 1), (64, 2), (64, 1), (128, 2)):
@@ -192,7 +192,7 @@ def person(kind: str) -> bytes:
 
 
 def mobilenet(kind: str, size: int = 64) -> bytes:
-    """A MobileNetV2: narrow residuals, wide layers between them."""
+    """A MobileNetV2: inverted residuals with narrow ends and wide inner layers."""
     n = Layers(kind)
     y = n.depthwise(n.conv(n.input(1, size, size, 3), 16, [3, 3], 2, relu=True))
     y, channels = n.conv(y, 8, [1, 1], relu=False), 8
@@ -207,7 +207,7 @@ def mobilenet(kind: str, size: int = 64) -> bytes:
 
 
 def transformer(kind: str) -> bytes:
-    """A block of attention of 4 heads over 16 words of 32 numbers, and two layers."""
+    """A transformer block with 4 heads on 16 tokens of width 32."""
     n = Layers(kind)
     x = n.input(1, 16, 32)
     rows = n.normalized(x)
@@ -230,7 +230,7 @@ KINDS = ("float32", "int8")
 
 
 def images(data: bytes, seed: int) -> list[Any]:
-    """Random inputs of a network."""
+    """Random inputs of a serialized network, from a seed."""
     from ai_edge_litert.interpreter import Interpreter
 
     rng = np.random.default_rng(seed)

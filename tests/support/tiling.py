@@ -1,4 +1,4 @@
-"""Loops over tiles, from every operation that they can begin with."""
+"""Finds and writes loops over tiles, with every operation as their seed."""
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
@@ -10,8 +10,8 @@ from tensorplan.passes.tgraph.tiling.loops import Surroundings, TiledLoop, tiled
 
 
 def loops_of(block: Block) -> list[tuple[int, int, int]]:
-    """All that there are in a block: the seed's number, a dimension, a number of
-    tiles."""
+    """All loops over tiles in `block`: the index of the seed, a dimension, and a number
+    of tiles."""
     return [
         (number, dim, tiles)
         for number, op in enumerate(block.ops)

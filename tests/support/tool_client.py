@@ -1,9 +1,9 @@
-"""Stands for a tool that `tool_server.py` runs.
+"""Forwards a command to `tool_server.py`, which runs the tool.
 
     tool_client.py SOCKET TOOL ARGUMENT ...
 
-It starts for each command of a test, so it imports next to nothing: `socket` takes as
-long to load as Python takes to start.
+Tests start this client for each command, so it imports almost nothing: importing
+`socket` takes as long as starting Python.
 """
 
 import os

@@ -1,8 +1,8 @@
-"""Runs tools in forks of a process that has imported them: no test waits for imports.
+"""Runs tools in forks of a process that has imported them, so tests skip import time.
 
-A client (`tool_client.py`) stands for the tool: it hands over its arguments, folder,
-environment and standard files, and ends with the tool's exit code. What runs is a
-process of its own, as without the server; its modules and hash seed are the server's.
+A client (`tool_client.py`) replaces the command. It passes its arguments, folder,
+environment and standard streams to the server, and exits with the tool's exit code.
+Each tool runs in a separate process, with the modules and hash seed of the server.
 """
 
 import gc
@@ -31,7 +31,7 @@ TOOLS = {
     "plan-tflm": "tensorplan.integrations.tflm",
     "plan-view": "tensorplan.tools.plan_view",
 }
-"""The module of each tool, which has its `main`."""
+"""For each tool, the module with its function `main`."""
 
 _LOADED = (
     "tensorplan.runtime.executor",
@@ -39,14 +39,14 @@ _LOADED = (
     "tensorplan.tools.plan_run_main",
     "tensorplan.tools.views.reading",
 )
-"""What they load when they know what to do."""
+"""Modules that tools import lazily."""
 
 _CLIENT = Path(__file__).with_name("tool_client.py")
 
 
 @contextmanager
 def serving() -> Generator[Path]:
-    """Starts a server; gives a folder of commands, one for each tool."""
+    """Runs a server in the context; yields a folder with a command for each tool."""
     with TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as listener:
         path, commands = Path(folder, "socket"), Path(folder, "bin")
         commands.mkdir()
@@ -58,9 +58,9 @@ def serving() -> Generator[Path]:
         listener.listen(64)
         with subprocess.Popen(
             [sys.executable, __file__, str(listener.fileno())],
-            stdin=subprocess.PIPE,  # its end ends the server
+            stdin=subprocess.PIPE,  # the server exits when it closes
             pass_fds=[listener.fileno()],
-            start_new_session=True,  # Ctrl-C ends the tests, which end the server
+            start_new_session=True,  # Ctrl-C must reach only the tests
         ):
             listener.close()
             yield commands
@@ -74,7 +74,7 @@ def _serve(listener: socket.socket) -> None:
         import_module(module)
     for load in get_all_passes().values():
         load()
-    gc.freeze()  # what is there is no garbage of a tool's
+    gc.freeze()  # forks need not collect existing objects
     while sys.stdin not in select([listener, sys.stdin], [], [])[0]:
         connection, _ = listener.accept()
         with connection:
@@ -83,12 +83,12 @@ def _serve(listener: socket.socket) -> None:
                 connection.sendall(str(code).encode())
                 os._exit(0)
         with suppress(ChildProcessError):
-            while os.waitpid(-1, os.WNOHANG)[0]:  # those that have ended
+            while os.waitpid(-1, os.WNOHANG)[0]:  # reap processes
                 pass
 
 
 def _run(connection: socket.socket, tools: Mapping[str, Callable[[], int]]) -> int:
-    """Becomes the process that the client stands for; returns its exit code."""
+    """Runs the client's tool in this forked process; returns its exit code."""
     _, files, *_ = socket.recv_fds(connection, 1, 3)
     for number, file in enumerate(files):
         os.dup2(file, number)

@@ -1,7 +1,7 @@
-"""Small PyTorch models of the families that people export, with random weights.
+"""Small PyTorch models of the families that users export, with random weights.
 
-Each is the published architecture at reduced width; `MODELS` has a maker of the module
-and its example inputs for each.
+Each is a published architecture at reduced width. `MODELS` has functions that make the
+modules and their example inputs.
 """
 
 # pyright: reportMissingImports=false
@@ -81,7 +81,7 @@ def mobilenet(classes: int = 10) -> nn.Module:
 
 
 class UNet(nn.Module):
-    """Two levels; one way up by a transposed convolution, one by interpolation."""
+    """Two levels, upsampled by a transposed convolution and by interpolation."""
 
     def __init__(self, width: int = 8):
         super().__init__()
@@ -133,7 +133,7 @@ class GPT2Block(nn.Module):
 
 
 class MLP(nn.Module):
-    """A transformer without attention."""
+    """Residual MLP blocks: a transformer without attention."""
 
     def __init__(self, layers: int = 4, width: int = 64):
         super().__init__()
@@ -168,7 +168,7 @@ class GPT2(nn.Module):
 
 
 class Loss(nn.Module):
-    """Cross entropy of a classifier, or of each token with its successor."""
+    """The cross-entropy of a classifier, or of predicting each next token."""
 
     def __init__(self, model: nn.Module):
         super().__init__()
@@ -180,7 +180,7 @@ class Loss(nn.Module):
 
 
 class BERTBlock(nn.Module):
-    """Attention after a mask of padding, norms after the sums."""
+    """A post-norm block whose attention masks padding."""
 
     def __init__(self, width: int = 32, heads: int = 4):
         super().__init__()
@@ -205,7 +205,7 @@ class LSTM(nn.Module):
 
 
 class Cache(nn.Module):
-    """A cache of keys that each call writes one row of."""
+    """A cache of keys. Each call writes one row."""
 
     def __init__(self, length: int = 8, width: int = 4):
         super().__init__()
@@ -240,7 +240,7 @@ MODELS: dict[str, Callable[[], Made]] = {
 
 
 def make(name: str, *, train: bool = False) -> Made:
-    """The same weights and inputs each time; batch norms have seen some images."""
+    """A model with reproducible weights, inputs and batch norm statistics."""
     torch.manual_seed(0)
     module, inputs = MODELS[name]()
     for part in module.modules():

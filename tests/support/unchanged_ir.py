@@ -1,4 +1,4 @@
-"""Modules for tests that change nothing: parsed once, also for all mutants."""
+"""Cached modules for tests that do not modify them. Mutants share the cache, too."""
 
 from functools import cache
 
@@ -11,11 +11,11 @@ from tensorplan.frontends.mlir_text import parse_module
 
 @cache
 def parsed(text: str) -> ModuleOp:
-    """The module, as if it were in `test.mlir`."""
+    """The module, with source locations in `test.mlir`."""
     return parse_module(text, "test.mlir", tensorplan.context())
 
 
 def function(text: str) -> FuncOp:
-    """The module's only function."""
+    """The only function of the module."""
     (func,) = (op for op in parsed(text).ops if isinstance(op, FuncOp))
     return func

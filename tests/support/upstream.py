@@ -1,4 +1,4 @@
-"""Real MLIR, in each version that is installed, and level-4 programs for it."""
+"""Lowers programs to level 4 and runs them with each installed version of MLIR."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,7 +29,7 @@ with_each_mlir = pytest.mark.parametrize(
 
 
 def lowered(module: ModuleOp, named: bool = False) -> ModuleOp:
-    """A module of level 2 or 3 at level 4, without memory spaces."""
+    """Lowers a copy of a level 2 or 3 module to level 4, without memory spaces."""
     module = run(module, ConvertTGraphToLinalg(named), PlanStripMemorySpaces())
     assert {op.name.partition(".")[0] for op in module.walk()} <= UPSTREAM
     return module
@@ -38,6 +38,6 @@ def lowered(module: ModuleOp, named: bool = False) -> ModuleOp:
 def run_natively(
     module: ModuleOp, inputs: Sequence[Array], tools: Tools | None = None
 ) -> list[Array]:
-    """The results of a module of level 2 or 3, compiled fast."""
+    """The results of a level 2 or 3 module, compiled without optimization."""
     run = MlirExecutable(lowered(module), signature(module), tools, optimized=False)
     return run(*inputs)

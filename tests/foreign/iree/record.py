@@ -1,9 +1,9 @@
-"""Records the dumps in this folder: `python tests/foreign/iree/record.py`, with JAX,
-onnx and iree-base-compiler, whose tools are on the PATH.
+"""Records the dumps in this folder: `python tests/foreign/iree/record.py`. Needs JAX,
+onnx, and iree-base-compiler with its tools on the PATH.
 
-The recorded ones are of iree-base-compiler 3.13.0rc20261016, without the kernels, which
-the audit does not read. `shift` copies a part of a value onto another part of it;
-`step` is a step of training; `loop` has a loop around a branch; `net` comes from ONNX.
+The recorded dumps are of iree-base-compiler 3.13.0rc20261016, without kernels, which
+the audit does not read. `shift` copies a part of a value to another part of it; `step`
+is a training step; `loop` has a loop around a branch; `net` is imported from ONNX.
 """
 
 import re
@@ -31,7 +31,7 @@ BEFORE = "// -----// IR Dump Before"
 
 
 def shift(x: Any) -> Any:
-    """openxla/xla issue 49176: the update is a shifted slice of what it updates."""
+    """openxla/xla issue 49176: updates an array by a shifted slice of itself."""
     base = x + 1
     return base.at[1:].set(base[:-1]).reshape((1, *base.shape))
 

@@ -1,9 +1,9 @@
-"""Records the models in this folder: `python tests/foreign/tflm/record.py`, with
+"""Records the models in this folder: `python tests/foreign/tflm/record.py`. Needs
 ai-edge-litert 2.3, whose package has the schema of `.tflite`.
 
-`branches` is a net for which TensorFlow Lite Micro's planner takes 3,744 bytes, and
-2,496 do. `loop` has a WHILE, a variable, and another metadata. `npu` has an operator
-and a plan as Vela leaves them: all scratch memory is an operand.
+`branches` needs 2,496 bytes, but TensorFlow Lite Micro's planner takes 3,744. `loop`
+has a WHILE, a variable, and unrelated metadata. `npu` has an operator and a plan in the
+form that Vela writes: all scratch memory is an operand.
 """
 
 from importlib import import_module
@@ -21,7 +21,7 @@ OPTIONS = schema.BuiltinOptions
 
 
 class Net:
-    """One subgraph with tensors of f32 of shape 1 x n x 1 x 8."""
+    """A model with one subgraph on f32 tensors of shape 1 x n x 1 x 8."""
 
     def __init__(self, model: "Model"):
         self.model, self.graph = model, schema.SubGraphT()
@@ -110,7 +110,7 @@ def branches() -> Model:
 
 
 def loop() -> Model:
-    """`while x < 100: x = x + x`, and then a sum."""
+    """The loop `while x < 100: x = x + x`, followed by a sum."""
     model = Model()
     net, condition, body = Net(model), Net(model), Net(model)
     x, limit = net.tensor(1, 4, 1, 8), net.tensor(1)

@@ -1,11 +1,11 @@
-"""Records the dumps in this folder: `python tests/foreign/xla_gpu/record.py`, with JAX
+"""Records the dumps in this folder: `python tests/foreign/xla_gpu/record.py`. Needs JAX
 on a GPU.
 
-The recorded ones are of JAX 0.11.2 on an H200, without long paths; their lines are
-those of another script. `scan` runs two operations asynchronously; `attention` calls
+The recorded dumps are of JAX 0.11.2 on an H200, with shortened paths and with the line
+numbers of another script. `scan` runs two operations asynchronously; `attention` calls
 cuDNN, with workspaces; `transposed` is seed 20004063 of the random programs in
-`tests/fuzz/foreign_programs.py`: one result of a fusion transposes what another one
-updates in place.
+`tests/fuzz/foreign_programs.py`: one result of a fusion transposes an operand that
+another result updates in place.
 """
 
 import sys

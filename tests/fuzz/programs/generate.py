@@ -1,9 +1,9 @@
-"""Writes the small programs that the target `models` mutates, as StableHLO:
+"""Writes the small StableHLO programs that the fuzz target `models` mutates:
 `python tests/fuzz/programs/generate.py` (needs JAX).
 
-They have what the models of tests/models lack: windows and their gradients, loops in
-other forms, gathers and scatters, sorts, branches, random bits, integers, and donated
-state that is read late. Sizes differ, so that a mutation changes one dimension.
+They complement the models of tests/models: windows and their gradients, other forms of
+loops, gathers and scatters, sorts, branches, random bits, integers, and donated state
+that is read late. All sizes differ, so a mutation changes one dimension only.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ from jax import lax
 FOLDER = Path(__file__).parent
 Array: TypeAlias = Any
 PROGRAMS: dict[str, tuple[Callable[..., Any], Sequence[Any], Sequence[int]]] = {}
-"""The function, its arguments, and which of them are donated."""
+"""By name: a function, its arguments, and the indices of donated arguments."""
 
 
 def f(*shape: int) -> jax.ShapeDtypeStruct:
