@@ -8,7 +8,9 @@ bytes      time   longer  plan-pipeline{budget=...}
 Each point is the plan for a budget. The first point is fast, whatever it needs: the
 plan without tiles and recomputation. The last one has the fewest bytes that the search
 finds. Each budget in between halves the widest gap that is left. The frontier omits a
-plan that needs more bytes than another and is no faster.
+plan that needs more bytes than another and is no faster. Times are estimated from
+types, the same on every machine, or measured on this one: what a processor and its
+libraries need for a kernel depends on its shape by more than a few rates tell.
 """
 
 import json
@@ -45,7 +47,8 @@ class FrontierPoint:
     """A plan on the curve of time against bytes.
 
     bytes: of the largest arena, as it is planned.
-    time: nanoseconds that a run takes, estimated from types (analysis/cost.py).
+    time: nanoseconds that a run takes, estimated from types (analysis/cost.py), or
+        measured on this machine.
     budget: in bytes, for which plan-pipeline makes this plan.
     change: in words, what it does for that.
     """
@@ -61,21 +64,24 @@ def frontier(
     module: ModuleOp,
     pipeline: PlanPipeline | None = None,
     points: int = POINTS,
+    measure: bool = False,
 ) -> Sequence[FrontierPoint]:
     """The plans of a program than which none that is found takes less time and no more
     bytes: the fastest first, each with fewer bytes than the one before.
 
     pipeline: without a budget; what plans a copy of the module for each point.
     points: how many at most; fewer where no more are found.
+    measure: whether to run each plan for its time (runtime/measuring.py).
 
     Raises `ValueError` for bad options, and `LocatedError` for IR that can't be
-    planned, that is not on tensors any more, or whose sizes are not known.
+    planned, that is not on tensors any more, or whose sizes are not known; with
+    `measure`, also for plans that this machine can't run.
     """
     pipeline = pipeline or PlanPipeline()
     check_options(pipeline, points)
     found: list[FrontierPoint] = []
     kept: Sequence[FrontierPoint] = ()
-    for point in _points(_Planner(ctx, module, pipeline), points):
+    for point in _points(_Planner(ctx, module, pipeline, measure), points):
         found.append(point)
         kept = undominated(found)
         PROGRESS.info("frontier: point %d, %d bytes", len(kept), point.bytes)
@@ -119,13 +125,16 @@ def _points(planner: "_Planner", points: int) -> Iterator[FrontierPoint]:
 class _Planner:
     """Plans a program for one budget after the other."""
 
-    def __init__(self, ctx: Context, module: ModuleOp, pipeline: PlanPipeline):
+    def __init__(
+        self, ctx: Context, module: ModuleOp, pipeline: PlanPipeline, measure: bool
+    ):
         passes = replace(pipeline, budget=1).passes()
         at, fit = next((i, p) for i, p in enumerate(passes) if isinstance(p, TGraphFit))
         start = module.clone()
         driver.run(ctx, start, passes[:at])
-        _expect_known_tensors(start, pipeline)
+        _expect_known_tensors(start, pipeline, measure)
         self._ctx = ctx
+        self._measure, self._threads = measure, pipeline.threads
         self._lowerings = Lowerings(fit, ctx, start)
         self._rest = [p for p in passes[at + 1 :] if not isinstance(p, PlanBudget)]
 
@@ -136,10 +145,17 @@ class _Planner:
         with held_back():
             driver.run(self._ctx, planned, self._rest, verify=False)
         sizes = [pool.size for pool in check_plan(planned) if pool.argument is None]
-        return FrontierPoint(max(sizes, default=0), best.time, budget, best.what)
+        bytes, time = max(sizes, default=0), best.time
+        if self._measure and bytes <= budget:
+            from ..runtime.measuring import measured_time
+
+            time = measured_time(planned, self._threads)
+        return FrontierPoint(bytes, time, budget, best.what)
 
 
-def _expect_known_tensors(module: ModuleOp, pipeline: PlanPipeline) -> None:
+def _expect_known_tensors(
+    module: ModuleOp, pipeline: PlanPipeline, measure: bool
+) -> None:
     functions = [func for func, _ in tensor_functions(module)]
     if not functions:
         raise LocatedError(
@@ -147,7 +163,11 @@ def _expect_known_tensors(module: ModuleOp, pipeline: PlanPipeline) -> None:
             "planned"
         )
     for func in functions:
-        if not pipeline.bounds and not is_static_block(func.body.block):
+        if is_static_block(func.body.block):
+            continue
+        if measure:
+            raise LocatedError("times of symbolic sizes can't be measured", func)
+        if not pipeline.bounds:
             raise LocatedError("a frontier for symbolic sizes requires bounds", func)
 
 

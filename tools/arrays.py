@@ -1,4 +1,4 @@
-"""Inputs and outputs as NumPy arrays: npz files, random values, comparison.
+"""Inputs and outputs as NumPy arrays: npz files, comparison.
 
 In npz files, inputs are `arg0`, `arg1`, … and outputs `out0`, `out1`, … in signature
 order, or have the names of the program's arguments and of the model's results.
@@ -15,7 +15,7 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from ..dialects.diagnostics import LocatedError
-from ..dialects.dtypes import Array, is_float
+from ..dialects.dtypes import Array
 from ..dialects.tgraph.signature import Signature
 from ..support.slots import Input
 from .common import write_atomically
@@ -47,19 +47,6 @@ class Difference(NamedTuple):
     error: float
     allowed: float
     message: str
-
-
-def random_inputs(inputs: Sequence[Input], seed: int) -> list[Array]:
-    """Floats: normal, deviation 0.1; integers: 0 to 9; booleans: either."""
-    random = np.random.default_rng(seed)
-    arrays: list[Array] = []
-    for arg in inputs:
-        if is_float(arg.dtype):
-            values = random.standard_normal(arg.shape) * 0.1
-        else:
-            values = random.integers(0, 2 if arg.dtype == bool else 10, arg.shape)
-        arrays.append(np.asarray(values).astype(arg.dtype))
-    return arrays
 
 
 def fed_back(
