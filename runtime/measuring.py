@@ -20,7 +20,7 @@ from .random_inputs import random_inputs
 RUNS = 5
 """The least number of runs."""
 
-LONG_ENOUGH = 100_000_000
+LONG_ENOUGH = 300_000_000
 """Nanoseconds after which no further run starts: of a step of 1 ms on a busy machine,
 the least of so many runs is within 3 % of that of another process."""
 
