@@ -490,6 +490,7 @@ def checkpoint_policy(
 @dataclass(frozen=True, kw_only=True)
 class _FrontierOptions(PlanOptions):
     points: int = 20
+    measure: bool = False
 
 
 @_takes(_FrontierOptions)
@@ -500,17 +501,25 @@ def frontier(
     search finds.
 
     Each point has its `bytes` (of the largest planned arena), its `time` (of a run in
-    nanoseconds, estimated from types), the `change` that lowers the peak, and the
-    `budget` for which `plan`, given the same other options, returns this plan.
-    `program` stays unchanged. The search returns at most `points` points.
+    nanoseconds), the `change` that lowers the peak, and the `budget` for which `plan`,
+    given the same other options, returns this plan. `program` stays unchanged. The
+    search returns at most `points` points.
+
+    Times are estimated from types, and the same on every machine. With `measure`, each
+    plan runs on random inputs, and its time is that of its fastest run on this machine
+    with `threads` threads: CPU time for one thread, and elapsed time for several. The
+    plans stay the same, but the curve omits those that were not measured to be faster
+    than one with fewer bytes.
 
     Raises what `plan` raises, `ValueError` for a budget or fewer than two points, and
-    `LocatedError` for a program that is not on tensors, or has unknown sizes.
+    `LocatedError` for a program that is not on tensors, or has unknown sizes, or, with
+    `measure`, that this machine cannot run.
     """
     from .reporting.frontier import frontier
 
     module = _module_of(program)
-    return frontier(context(), module, _pipeline(options), options.points)
+    pipeline = _pipeline(options)
+    return frontier(context(), module, pipeline, options.points, options.measure)
 
 
 @dataclass(frozen=True, kw_only=True)

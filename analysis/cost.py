@@ -239,8 +239,16 @@ def _written(op: TensorOp, of: "_Bytes") -> int:
 
 
 def reads_part(op: Operation, value: SSAValue) -> bool:
-    """Whether an operation reads no more of an operand than what it takes from it, or
-    puts into it."""
+    """Whether an operation or group reads no more of an operand than what it takes from
+    it, or puts into it."""
+    if not isinstance(op, FusionOp):
+        return _reads_part(op, value)
+    arguments = zip(op.inputs, op.body.block.args, strict=True)
+    inside = [argument for operand, argument in arguments if operand is value]
+    return all(_reads_part(use.operation, x) for x in inside for use in x.uses)
+
+
+def _reads_part(op: Operation, value: SSAValue) -> bool:
     taken = DynamicSliceOp, GatherOp, SliceOp
     put_into = DynamicUpdateSliceOp, ScatterOp
     return isinstance(op, (*taken, *put_into)) and value is op.inputs[0]
@@ -695,7 +703,7 @@ def _bytes_of_part(op: Operation, value: SSAValue, of: _Bytes) -> int:
     """How much of an operand an operation reads."""
     if isinstance(op, DynamicUpdateSliceOp) and value is op.inputs[0]:
         return 0  # in place
-    if isinstance(op, TensorOp) and reads_part(op, value):
+    if isinstance(op, TensorOp) and _reads_part(op, value):
         return of((op.res or op.outs)[0])
     return of(value)
 

@@ -2,6 +2,7 @@
 
     python -W ignore benchmarks/activation_budgets.py         # takes minutes
     python -W ignore benchmarks/activation_budgets.py gpt2 --points 8
+    python -W ignore benchmarks/activation_budgets.py --estimated   # not measured
 
 Each step is a PyTorch module that returns a loss: forward and backward pass, in f32 and
 one thread. Inductor compiles it with budgets from 1, which keeps what its partitioner
@@ -17,7 +18,8 @@ For each point:
    Nobody sees what oneDNN and MKL allocate by themselves.
  * the CPU time of a call in milliseconds, the least of rounds that alternate between
    all points of both, and how far those of every second round are from the others'; of
-   tensorplan also how far the estimate is from what was measured.
+   tensorplan also how far the time on its curve is from that. In a round a point runs
+   several times, as the first runs find other points' data and branches in caches.
 
 After each point: the fewest bytes of the other's points that are as fast, and how many
 times these the point takes. No point of tensorplan's is above Inductor's where this is
@@ -48,6 +50,7 @@ nn = torch.nn
 
 BUDGETS = (1.0, 0.75, 0.5, 0.25, 0.0)
 TOLERANCE = 2e-4
+RUNS = 5  # in a round
 
 
 class Loss(nn.Module):
@@ -281,7 +284,7 @@ class Point(NamedTuple):
     title: str
     bytes: int
     call: Callable[[], Sequence[Any]]
-    estimate: float | None = None  # milliseconds
+    promised: float | None = None  # milliseconds, by its curve
 
 
 class Measured(NamedTuple):
@@ -294,9 +297,9 @@ class Measured(NamedTuple):
 
     @property
     def off(self) -> float | None:
-        """By how much the estimate is too long, relative to what was measured."""
-        estimate = self.point.estimate
-        return None if estimate is None else estimate / self.time - 1
+        """By how much the curve's time is too long, relative to what was measured."""
+        promised = self.point.promised
+        return None if promised is None else promised / self.time - 1
 
 
 def of_inductor(step: Any, x: Any, budget: float) -> Point:
@@ -323,14 +326,17 @@ def peak(call: Callable[[], object]) -> int:
     return max(accumulate(changes), default=0)
 
 
-def of_tensorplan(step: Any, x: Any, points: int) -> Sequence[Point]:
+def of_tensorplan(step: Any, x: Any, points: int, measure: bool) -> Sequence[Point]:
     model = tensorplan.from_torch(step, (x,), gradients=True)
     given = sum(
         slot.dtype.itemsize * math.prod(slot.shape)
         for slot in signature(model.module).results
     )
     found: list[Point] = []
-    for point in tensorplan.frontier(model, points=points, workspaces="native"):
+    curve = tensorplan.frontier(
+        model, points=points, workspaces="native", measure=measure
+    )
+    for point in curve:
         plan = tensorplan.plan(model, budget=point.budget, workspaces="native")
         run = tensorplan.compile(plan)
         arenas = sum(pool["bytes"] for pool in tensorplan.report(plan)["pools"])
@@ -341,24 +347,27 @@ def of_tensorplan(step: Any, x: Any, points: int) -> Sequence[Point]:
 
 
 def timed(calls: Sequence[Callable[[], object]], rounds: int) -> list[list[float]]:
-    """Milliseconds of each call, in each round."""
+    """Milliseconds of each call, the least in each round."""
     times: list[list[float]] = [[] for _ in calls]
     for _ in range(rounds):
         for call, taken in zip(calls, times, strict=True):
-            call()
-            start = process_time()
-            call()
-            taken.append(1e3 * (process_time() - start))
+            taken.append(min(once(call) for _ in range(RUNS)))
     return times
 
 
-def compare(name: str, points: int, rounds: int) -> bool:
+def once(call: Callable[[], object]) -> float:
+    start = process_time()
+    call()
+    return 1e3 * (process_time() - start)
+
+
+def compare(name: str, points: int, rounds: int, measure: bool) -> bool:
     """Prints the points of a step; returns whether values differ."""
     torch.manual_seed(0)
     network, x = STEPS[name]()
     step = Loss(network)
     inductor = [of_inductor(step, x, budget) for budget in BUDGETS]
-    ours = of_tensorplan(step, x, points)
+    ours = of_tensorplan(step, x, points, measure)
     times = timed([point.call for point in (*inductor, *ours)], rounds)
     measured = [
         Measured(point, min(taken), min(taken[::2]) / min(taken[1::2]) - 1)
@@ -402,13 +411,15 @@ def main() -> int:
     parser.add_argument("steps", nargs="*", metavar="STEP", default=list(STEPS))
     parser.add_argument("--points", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--estimated", action="store_true")
     options = parser.parse_args()
     if unknown := [name for name in options.steps if name not in STEPS]:
         parser.error(f"step {unknown[0]!r}, expected one of {', '.join(STEPS)}")
     if options.points < 2 or options.rounds < 2:
         parser.error("expected 2 points or more, and 2 rounds or more")
     torch.set_num_threads(1)
-    return max(compare(n, options.points, options.rounds) for n in options.steps)
+    settings = options.points, options.rounds, not options.estimated
+    return max(compare(name, *settings) for name in options.steps)
 
 
 if __name__ == "__main__":

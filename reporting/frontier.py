@@ -9,6 +9,9 @@ Each point is the plan for a budget. The first point is the plan without tiles a
 recomputation, which is fast but may need many bytes. The last point has the fewest
 bytes that the search finds. Each budget in between bisects the widest remaining gap.
 The frontier omits a plan that needs at least as many bytes as another and is no faster.
+Times are estimated from types, which gives the same times on every machine, or measured
+on this machine: the time of a kernel depends on its shape in ways that a few rates do
+not capture.
 """
 
 import json
@@ -45,7 +48,8 @@ class FrontierPoint:
     """A plan on the curve of time against bytes.
 
     bytes: of the largest arena of the finished plan.
-    time: of a run in nanoseconds, estimated from types (analysis/cost.py).
+    time: of a run in nanoseconds, estimated from types (analysis/cost.py) or measured
+        on this machine.
     budget: in bytes, for which plan-pipeline makes this plan.
     change: the changes to the program that meet the budget, in words.
     """
@@ -61,20 +65,23 @@ def frontier(
     module: ModuleOp,
     pipeline: PlanPipeline | None = None,
     points: int = POINTS,
+    measure: bool = False,
 ) -> Sequence[FrontierPoint]:
     """The Pareto-optimal plans that the search finds, by time and bytes, fastest first.
 
     pipeline: plans a copy of the module for each point; it must have no budget.
     points: the largest number of points; fewer if the search finds no more.
+    measure: whether to run each plan to measure its time (runtime/measuring.py).
 
     Raises `ValueError` for invalid options, and `LocatedError` for IR that can't be
-    planned, that is not on tensors, or whose sizes are unknown.
+    planned, that is not on tensors, or whose sizes are unknown; with `measure`, also
+    for plans that this machine can't run.
     """
     pipeline = pipeline or PlanPipeline()
     check_options(pipeline, points)
     found: list[FrontierPoint] = []
     kept: Sequence[FrontierPoint] = ()
-    for point in _points(_Planner(ctx, module, pipeline), points):
+    for point in _points(_Planner(ctx, module, pipeline, measure), points):
         found.append(point)
         kept = undominated(found)
         PROGRESS.info("frontier: point %d, %d bytes", len(kept), point.bytes)
@@ -118,13 +125,16 @@ def _points(planner: "_Planner", points: int) -> Iterator[FrontierPoint]:
 class _Planner:
     """Plans a program for one budget after another."""
 
-    def __init__(self, ctx: Context, module: ModuleOp, pipeline: PlanPipeline):
+    def __init__(
+        self, ctx: Context, module: ModuleOp, pipeline: PlanPipeline, measure: bool
+    ):
         passes = replace(pipeline, budget=1).passes()
         at, fit = next((i, p) for i, p in enumerate(passes) if isinstance(p, TGraphFit))
         start = module.clone()
         driver.run(ctx, start, passes[:at])
-        _expect_known_tensors(start, pipeline)
+        _expect_known_tensors(start, pipeline, measure)
         self._ctx = ctx
+        self._measure, self._threads = measure, pipeline.threads
         self._lowerings = Lowerings(fit, ctx, start)
         self._rest = [p for p in passes[at + 1 :] if not isinstance(p, PlanBudget)]
 
@@ -135,10 +145,17 @@ class _Planner:
         with held_back():
             driver.run(self._ctx, planned, self._rest, verify=False)
         sizes = [pool.size for pool in check_plan(planned) if pool.argument is None]
-        return FrontierPoint(max(sizes, default=0), best.time, budget, best.what)
+        bytes, time = max(sizes, default=0), best.time
+        if self._measure and bytes <= budget:
+            from ..runtime.measuring import measured_time
+
+            time = measured_time(planned, self._threads)
+        return FrontierPoint(bytes, time, budget, best.what)
 
 
-def _expect_known_tensors(module: ModuleOp, pipeline: PlanPipeline) -> None:
+def _expect_known_tensors(
+    module: ModuleOp, pipeline: PlanPipeline, measure: bool
+) -> None:
     functions = [func for func, _ in tensor_functions(module)]
     if not functions:
         raise LocatedError(
@@ -146,7 +163,11 @@ def _expect_known_tensors(module: ModuleOp, pipeline: PlanPipeline) -> None:
             "planned"
         )
     for func in functions:
-        if not pipeline.bounds and not is_static_block(func.body.block):
+        if is_static_block(func.body.block):
+            continue
+        if measure:
+            raise LocatedError("times of symbolic sizes can't be measured", func)
+        if not pipeline.bounds:
             raise LocatedError("a frontier for symbolic sizes requires bounds", func)
 
 

@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -15,6 +15,7 @@ from modules import parse
 import tensorplan
 from tensorplan.dialects.diagnostics import LocatedError
 from tensorplan.reporting.frontier import FrontierPoint
+from tensorplan.runtime import measuring
 from tensorplan.tools.plan_opt import main as plan_opt
 from tensorplan.tools.plan_view import main as plan_view
 
@@ -129,6 +130,28 @@ def test_the_same_in_every_run(tmp_path: Path) -> None:
     assert len(texts) == 1
 
 
+@pytest.mark.thorough
+def test_measured_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same plans with other times."""
+    times = iter(range(1, 9))
+    monkeypatch.setattr(measuring, "measured_time", lambda *_: next(times))
+    measured = tensorplan.frontier(parse(CHAIN), points=2, measure=True)
+    assert falls(measured)
+    pairs = zip(curve(2), measured, strict=True)
+    assert all(replace(point, time=each.time) == each for point, each in pairs)
+
+
+def test_a_measured_time_is_that_of_a_run() -> None:
+    planned = tensorplan.plan(parse(CHAIN))
+    assert 1_000 < measuring.measured_time(planned, threads=1) < 10_000_000
+
+
+def test_what_this_machine_has_not_is_not_measured() -> None:
+    placed = parse(CHAIN)
+    with pytest.raises(LocatedError, match="gpu"):
+        tensorplan.frontier(placed, points=2, measure=True, device="gpu:0")
+
+
 def test_programs_without_a_frontier() -> None:
     planned = tensorplan.plan(parse(CHAIN))
     with pytest.raises(LocatedError, match="a frontier requires a program on tensors"):
@@ -142,6 +165,8 @@ def test_programs_without_a_frontier() -> None:
     ):
         tensorplan.frontier(symbolic)
     assert tensorplan.frontier(symbolic, bounds="n<=64")
+    with pytest.raises(LocatedError, match="times of symbolic sizes"):
+        tensorplan.frontier(symbolic, bounds="n<=64", measure=True)
 
 
 @pytest.mark.parametrize(

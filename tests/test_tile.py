@@ -204,6 +204,31 @@ def test_indices_are_sliced_for_one_reader_and_whole_for_another() -> None:
     np.testing.assert_array_equal(got, x[i * i][:, i * i])
 
 
+def test_a_tile_reads_the_rows_that_it_looks_up_not_the_table() -> None:
+    """Inside of a group, too."""
+    ready = run(
+        parse("""
+    func.func @main(%table: tensor<20000x64xf32>, %i: tensor<512x1xi32>,
+                    %w: tensor<64x8xf32>) -> tensor<512x8xf32> {
+      %rows = tgraph.gather %table, %i {
+          offset_dims = array<i64: 1>, index_vector_dim = 1 : i64,
+          collapsed_slice_dims = array<i64: 0>, start_index_map = array<i64: 0>,
+          slice_sizes = array<i64: 1, 64>
+        } : (tensor<20000x64xf32>, tensor<512x1xi32>) -> tensor<512x64xf32>
+      %0 = tgraph.exponential %rows : tensor<512x64xf32>
+      %1 = tgraph.dot_general %0, %w {
+          lhs_contracting_dimensions = array<i64: 1>,
+          rhs_contracting_dimensions = array<i64: 0>
+        } : (tensor<512x64xf32>, tensor<64x8xf32>) -> tensor<512x8xf32>
+      func.return %1 : tensor<512x8xf32>
+    }"""),
+        *READY,
+    )
+    tiled = run(ready, TGraphTile(reuse_outputs=False))
+    whole, bytes = (planned_bytes(run(m, *REST)) for m in (ready, tiled))
+    assert bytes <= whole * 9 // 10
+
+
 def test_short_rows_take_time() -> None:
     """Only the last dimension can be cut: a tile would have one number of a row."""
     ready = run(gathers((4096, 8), 0, 0), *READY)

@@ -1,4 +1,4 @@
-"""Inputs and outputs of programs as NumPy arrays: npz files, random values, errors.
+"""Inputs and outputs of programs as NumPy arrays: npz files and comparison.
 
 In npz files, arrays are named `arg0`, `arg1`, ... (inputs) and `out0`, `out1`, ...
 (outputs) in signature order, or like the program's arguments and the model's results.
@@ -15,7 +15,7 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from ..dialects.diagnostics import LocatedError
-from ..dialects.dtypes import Array, is_float
+from ..dialects.dtypes import Array
 from ..dialects.tgraph.signature import Signature
 from ..support.slots import Input
 from .common import write_atomically
@@ -50,21 +50,6 @@ class Difference(NamedTuple):
     error: float
     allowed: float
     message: str
-
-
-def random_inputs(inputs: Sequence[Input], seed: int) -> list[Array]:
-    """Random arrays for `inputs`: floats from a normal distribution with standard
-    deviation 0.1, integers from 0 to 9, random booleans.
-    """
-    random = np.random.default_rng(seed)
-    arrays: list[Array] = []
-    for arg in inputs:
-        if is_float(arg.dtype):
-            values = random.standard_normal(arg.shape) * 0.1
-        else:
-            values = random.integers(0, 2 if arg.dtype == bool else 10, arg.shape)
-        arrays.append(np.asarray(values).astype(arg.dtype))
-    return arrays
 
 
 def fed_back(

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from .. import compile, from_stablehlo
 from ..dialects.tgraph.reference.interpreter import run_reference
+from ..runtime.random_inputs import random_inputs
 from . import arrays
 from .common import Source, write_atomically
 from .views import page, terminal
@@ -51,7 +52,7 @@ def _differences(program: bytes) -> Iterator[str]:
     """Errors for outputs of the plan that differ from the reference interpreter's."""
     model = from_stablehlo(program)
     run = compile(model)
-    inputs = arrays.random_inputs(run.inputs, seed=0)
+    inputs = random_inputs(run.inputs, seed=0)
     expected = run_reference(model.module, inputs)
     for index, outputs in enumerate(zip(run(*inputs), expected, strict=True)):
         found = arrays.difference(f"out{index}", *outputs, rtol=2e-4, atol=1e-8)

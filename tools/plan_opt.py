@@ -148,8 +148,8 @@ def _add_insight(parser: Parser) -> None:
         nargs="?",
         const="text",
         choices=("text", "json"),
-        help="instead of the IR, print plans that trade estimated time for memory, "
-        "and the budget for each; plan-view reads json",
+        help="instead of the IR, print plans that trade time for memory, and the "
+        "budget for each; plan-view reads json",
     )
     group.add_argument(
         "--frontier-points",
@@ -157,6 +157,11 @@ def _add_insight(parser: Parser) -> None:
         default=20,
         metavar="N",
         help="the largest number of plans (default: 20)",
+    )
+    _flag(
+        group,
+        "--frontier-measure",
+        "run each plan for its time on this machine, which is estimated otherwise",
     )
     group.add_argument(
         "--report",

@@ -247,8 +247,8 @@ class PlanOptMain(xDSLOptMain):
         from ..reporting.frontier import as_json, frontier, table
 
         self.apply_passes(module)
-        points = self.args.frontier_points
-        found = frontier(self.ctx, module, self.asked, points)
+        points, measure = self.args.frontier_points, self.args.frontier_measure
+        found = frontier(self.ctx, module, self.asked, points, measure)
         return f"{(as_json if self.args.frontier == 'json' else table)(found)}\n"
 
     def apply_passes(self, prog: ModuleOp) -> None:

@@ -79,6 +79,7 @@ def run(options: argparse.Namespace) -> int:
     from ..dialects.dtypes import Array
     from ..dialects.tgraph.signature import signature
     from ..runtime.dynamic import is_dynamic
+    from ..runtime.random_inputs import random_inputs
     from . import arrays
 
     io = signature(module, options.entry)
@@ -93,7 +94,7 @@ def run(options: argparse.Namespace) -> int:
         names = io.input_names[: len(inputs)]
         values = arrays.load_inputs(options.inputs, inputs, names)
     else:
-        values = arrays.random_inputs(inputs, options.seed)
+        values = random_inputs(inputs, options.seed)
     values += model.parameters.values()
     step, beside, pools, profile = make_step(module, options)
     results: list[Array] = []
