@@ -205,8 +205,8 @@ def cumulative(
     reverse: bool = False,
     exclusive: bool = False,
 ) -> SSAValue:
-    """The sums ("add") or products ("multiply") of the elements up to each one, which
-    may be left out itself."""
+    """The sums ("add"), products ("multiply") or the like of the elements up to each
+    one. Of sums and products, it may be left out itself."""
     shape = shape_of(x)
     if not shape[axis]:  # a window has elements
         return x

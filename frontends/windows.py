@@ -6,7 +6,7 @@ from functools import reduce
 from math import prod
 
 import numpy as np
-from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, StringAttr, i64
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, StringAttr, f64, i64
 from xdsl.ir import SSAValue
 
 from ..dialects.dtypes import Array, identity, numpy_dtype
@@ -282,7 +282,8 @@ def interpolate(b: TensorBuilder, x: SSAValue, axis: int, weights: Array) -> SSA
     element = type_of(x).element_type
     if not is_float(element) and (weights != np.rint(weights)).any():
         raise Unsupported(f"between elements of type {element}")
-    matrix = b.convert(b.constant(weights.astype(np.float32)), element)
+    precise = np.float64 if element == f64 else np.float32
+    matrix = b.convert(b.constant(weights.astype(precise)), element)
     product = b.dot(matrix, x, ([1], [axis]))
     rank = len(shape_of(x))
     return b.transpose(product, [*range(1, axis + 1), 0, *range(axis + 1, rank)])
