@@ -65,6 +65,42 @@ def test_operations(case: Case) -> None:
     check(*case_model(case))
 
 
+def test_a_program_may_end_before_what_is_refused() -> None:
+    """As a detector before it chooses among its boxes."""
+    make = helper
+    floats = TensorProto.FLOAT
+    graph = make.make_graph(
+        [
+            make.make_node("MatMul", ["x", "weight"], ["boxes"]),
+            make.make_node("Transpose", ["boxes"], ["scores"], perm=[0, 2, 1]),
+            make.make_node("Mul", ["scores", "late"], ["scaled"]),
+            make.make_node("NonMaxSuppression", ["boxes", "scaled"], ["chosen"]),
+        ],
+        "detect",
+        [
+            make.make_tensor_value_info("x", floats, [1, 4, 4]),
+            make.make_tensor_value_info("late", floats, ["n"]),
+        ],
+        [make.make_tensor_value_info("chosen", TensorProto.INT64, [None, 3])],
+        [numpy_helper.from_array(np.eye(4, dtype="f4") * 2, "weight")],
+    )
+    opsets = [make.make_opsetid("", 18)]
+    data = make.make_model(
+        graph, opset_imports=opsets, ir_version=8
+    ).SerializeToString()
+    with pytest.raises(LocatedError, match="NonMaxSuppression"):
+        tensorplan.from_onnx(data, sizes={"n": 4})
+    model = tensorplan.from_onnx(data, outputs=["scores", "boxes"])
+    x = np.arange(16, dtype="f4").reshape(1, 4, 4)
+    scores, boxes = tensorplan.compile(model)(x)
+    np.testing.assert_array_equal(boxes, 2 * x)
+    np.testing.assert_array_equal(scores, 2 * x.transpose(0, 2, 1))
+    with pytest.raises(LocatedError, match="no value 'scroes'; did you mean 'scores'"):
+        tensorplan.from_onnx(data, outputs=["scroes"])
+    with pytest.raises(TypeError, match="expected names"):
+        tensorplan.from_onnx(data, outputs="scores")
+
+
 @pytest.mark.parametrize(
     ("name", "shape"),
     [("Gather", (0,)), ("GatherElements", (0, 3)), ("GatherND", (0, 1))],
