@@ -67,25 +67,24 @@ def test_operations(case: Case) -> None:
 
 def test_a_program_may_end_before_what_is_refused() -> None:
     """As a detector before it chooses among its boxes."""
-    make = helper
     floats = TensorProto.FLOAT
-    graph = make.make_graph(
+    graph = helper.make_graph(
         [
-            make.make_node("MatMul", ["x", "weight"], ["boxes"]),
-            make.make_node("Transpose", ["boxes"], ["scores"], perm=[0, 2, 1]),
-            make.make_node("Mul", ["scores", "late"], ["scaled"]),
-            make.make_node("NonMaxSuppression", ["boxes", "scaled"], ["chosen"]),
+            helper.make_node("MatMul", ["x", "weight"], ["boxes"]),
+            helper.make_node("Transpose", ["boxes"], ["scores"], perm=[0, 2, 1]),
+            helper.make_node("Mul", ["scores", "late"], ["scaled"]),
+            helper.make_node("NonMaxSuppression", ["boxes", "scaled"], ["chosen"]),
         ],
         "detect",
         [
-            make.make_tensor_value_info("x", floats, [1, 4, 4]),
-            make.make_tensor_value_info("late", floats, ["n"]),
+            helper.make_tensor_value_info("x", floats, [1, 4, 4]),
+            helper.make_tensor_value_info("late", floats, ["n"]),
         ],
-        [make.make_tensor_value_info("chosen", TensorProto.INT64, [None, 3])],
+        [helper.make_tensor_value_info("chosen", TensorProto.INT64, [None, 3])],
         [numpy_helper.from_array(np.eye(4, dtype="f4") * 2, "weight")],
     )
-    opsets = [make.make_opsetid("", 18)]
-    data = make.make_model(
+    opsets = [helper.make_opsetid("", 18)]
+    data = helper.make_model(
         graph, opset_imports=opsets, ir_version=8
     ).SerializeToString()
     with pytest.raises(LocatedError, match="NonMaxSuppression"):
@@ -99,6 +98,24 @@ def test_a_program_may_end_before_what_is_refused() -> None:
         tensorplan.from_onnx(data, outputs=["scroes"])
     with pytest.raises(TypeError, match="expected names"):
         tensorplan.from_onnx(data, outputs="scores")
+
+
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+def test_a_nan_reaches_what_is_computed_of_it(mode: str) -> None:
+    """Edges are read once, also by windows that reach over them."""
+    scales = numpy_helper.from_array(np.array([1, 1, 2, 1.5], "f4"), "scales")
+    graph = helper.make_graph(
+        [helper.make_node("Resize", ["x", "", "scales"], ["y"], mode=mode)],
+        "resize",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 1, 8, 8])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [scales],
+    )
+    opsets = [helper.make_opsetid("", 18)]
+    data = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    x = np.arange(64, dtype="f4").reshape(1, 1, 8, 8)
+    x[0, 0, 2, 5] = np.nan
+    check(data.SerializeToString(), {"x": x})
 
 
 @pytest.mark.parametrize(
