@@ -202,6 +202,7 @@ def from_onnx(
     *,
     sizes: Mapping[str, int] | None = None,
     values: Mapping[str, Any] | None = None,
+    outputs: Sequence[str] | None = None,
     simplify: bool = True,
 ) -> Model:
     """Reads an ONNX model (opset 6 to 28) from bytes or the file of a name, and returns
@@ -210,7 +211,10 @@ def from_onnx(
     The module's arguments are the model's inputs, followed by its parameters. `sizes`
     are the sizes of the model's dynamic dimensions, and the lengths of inputs that are
     sequences. `values` are arrays for inputs that become constants, such as one that
-    shapes depend on. `simplify` is as in `from_jax`. Requires the extra `onnx`.
+    shapes depend on. `outputs` are the names of values that the program returns instead
+    of the model's outputs: those before an operation that is not supported, for
+    example. The program takes what these need. `simplify` is as in `from_jax`. Requires
+    the extra `onnx`.
 
     Raises `LocatedError` that lists all unsupported operations, and `OSError` for a
     file that cannot be read.
@@ -218,8 +222,10 @@ def from_onnx(
     from .frontends.onnx import import_model
 
     _expect_sizes(sizes)
+    if outputs is not None and (isinstance(outputs, str) or not outputs):
+        raise TypeError(f"outputs are {outputs!r}, expected names of values in a list")
     data, name = _contents(source, "onnx")
-    return _simplified(import_model(data, name, sizes, values), simplify)
+    return _simplified(import_model(data, name, sizes, values, outputs), simplify)
 
 
 def _contents(source: object, name: str) -> tuple[bytes, str]:

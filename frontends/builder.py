@@ -171,16 +171,19 @@ class TensorBuilder:
         return self.filled(number, type.element_type, base.shape_of(type))
 
     def filled(
-        self, number: float, element: Attribute, shape: Sequence[int]
+        self, number: complex, element: Attribute, shape: Sequence[int]
     ) -> SSAValue:
         """A tensor of this element type and shape whose elements all equal `number`.
 
-        Raises `Unsupported` for an integer type and a number that is no integer.
+        Raises `Unsupported` for an integer type and a number that is no integer, and
+        for a complex number and another type.
         """
         if is_complex(element):
-            part = self.filled(number, real_element(element), shape)
-            zero = self.filled(0, real_element(element), shape)
-            return self.emit(ComplexOp, part, zero)
+            part = real_element(element)
+            parts = (self.filled(x, part, shape) for x in (number.real, number.imag))
+            return self.emit(ComplexOp, *parts)
+        if isinstance(number, complex):
+            raise Unsupported(f"with {number} among elements of type {element}")
         if not isinstance(element, AnyFloat) and number != int(number):
             raise Unsupported(f"with {number} among elements of type {element}")
         value = (

@@ -206,9 +206,11 @@ def cumulative(
     reverse: bool = False,
     exclusive: bool = False,
 ) -> SSAValue:
-    """The sums ("add") or products ("multiply") of the elements up to each element.
+    """The sums ("add"), products ("multiply") or extremes of the elements up to each
+    element.
 
-    `exclusive` leaves out the element itself; `reverse` starts at the end.
+    `exclusive` leaves the element itself out of sums and products; `reverse` starts at
+    the end.
     """
     shape = shape_of(x)
     if not shape[axis]:  # a window can't be empty

@@ -1,8 +1,10 @@
 """Linear algebra for all frontends: factorizations, determinants, solvers."""
 
+from functools import partial, reduce
+from math import factorial, log
 from typing import Any
 
-from xdsl.dialects.builtin import IntegerAttr, StringAttr, TensorType, i64
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, TensorType, f64, i64
 from xdsl.ir import SSAValue
 
 from ..dialects.tgraph import elementwise as e
@@ -11,8 +13,10 @@ from ..dialects.tgraph.base import with_element
 from ..dialects.tgraph.elements import is_complex, real_element
 from ..dialects.tgraph.shaping import IotaOp
 from .builder import TensorBuilder, shape_of, type_of
-from .formulas import compare, conjugate, matmul, triangle
+from .formulas import clamp, compare, conjugate, matmul, triangle
+from .indices import take_along
 from .loops import Loop, row_of, rows_like
+from .written import magnitude
 
 
 def factored(
@@ -50,6 +54,84 @@ def parity(b: TensorBuilder, pivots: SSAValue, like: SSAValue) -> SSAValue:
     moved = compare(b, pivots, "NE", b.apply(e.AddOp, own, 1))
     signs = b.apply(e.SelectOp, moved, b.splat(-1, type_of(like)), 1)
     return b.reduce("multiply", signs, [last])
+
+
+def permutation(b: TensorBuilder, pivots: SSAValue, *, inverse: bool) -> SSAValue:
+    """The order of rows (from 0 on) after each was exchanged with its pivot (from 1
+    on); inverse, after the last exchange was the first."""
+    *batch, count = shape_of(pivots)
+    axis, counter = len(batch), TensorType(i64, [])
+    loop = Loop(b)
+    k, order = map(loop.carry, (b.splat(0, counter), b.iota(type_of(pivots), axis)))
+    body = loop.body
+    at = body.apply(e.SubtractOp, count - 1, k) if inverse else k
+    own = row_of(body, order, axis, at)
+    number = body.apply(e.SubtractOp, row_of(body, pivots, axis, at), 1)
+    number = body.reshape(number, [*batch, 1])
+    other = body.reshape(take_along(body, order, number, axis), batch)
+    is_other = compare(body, body.iota(type_of(order), axis), "EQ", number)
+    own = body.reshape(own, [*batch, 1])
+    moved = body.apply(e.SelectOp, is_other, own, order)
+    moved = row_of(body, moved, axis, at, other)
+    _, order = loop.close(
+        [body.apply(e.AddOp, k, 1), moved],
+        lambda b, values: compare(b, values[0], "LT", count),
+    )
+    return order
+
+
+def matrix_exponential(b: TensorBuilder, x: SSAValue) -> SSAValue:
+    """By scaling and squaring: each matrix is halved until its norm is at most 1, where
+    Taylor's polynomial is exact up to rounding, with Paterson's and Stockmeyer's few
+    products (1973)."""
+    *batch, _, _ = shape_of(x)
+    axis, element = len(batch), type_of(x).element_type
+    absolute = magnitude(b, x) if is_complex(element) else b.emit(e.AbsOp, x)
+    norm = b.reduce("maximum", b.reduce("add", absolute, [axis]), [axis])
+    halvings = b.apply(e.MultiplyOp, b.emit(e.LogOp, norm), 1 / log(2))
+    halvings = clamp(b, b.emit(e.CeilOp, halvings), 0, _MOST_HALVINGS)
+    two = b.splat(2, type_of(halvings))
+    scale = b.apply(e.PowerOp, two, b.emit(e.NegateOp, halvings))
+    scale = b.convert(b.reshape(scale, [*batch, 1, 1]), element)
+    result = _taylor(
+        b, b.apply(e.MultiplyOp, x, scale), 6 if real_element(element) == f64 else 4
+    )
+
+    loop = Loop(b)
+    most = b.reduce("maximum", halvings, range(axis))
+    k, most, result = map(loop.carry, (b.splat(0, type_of(most)), most, result))
+    body = loop.body
+    more = compare(body, k, "LT", body.reshape(halvings, [*batch, 1, 1]))
+    squared = body.apply(e.SelectOp, more, matmul(body, result, result), result)
+    *_, result = loop.close(
+        [body.apply(e.AddOp, k, 1), most, squared],
+        lambda b, values: compare(b, values[0], "LT", values[1]),
+    )
+    return result
+
+
+_MOST_HALVINGS = 1100
+"""Of numbers of 64 bits; a matrix with infinity has no exponential."""
+
+
+def _taylor(b: TensorBuilder, x: SSAValue, block: int) -> SSAValue:
+    """The exponential's polynomial of degree 3 * block."""
+    powers = [identity(b, x), x]
+    while len(powers) <= block:
+        powers.append(matmul(b, powers[-1], x))
+
+    def part(first: int, count: int) -> SSAValue:
+        terms = [
+            b.apply(e.MultiplyOp, power, 1 / factorial(first + n))
+            for n, power in enumerate(powers[:count])
+        ]
+        return reduce(partial(b.apply, e.AddOp), terms)
+
+    result = part(2 * block, block + 1)
+    for first in (block, 0):
+        product = matmul(b, powers[block], result)
+        result = b.apply(e.AddOp, product, part(first, block))
+    return result
 
 
 def determinant(b: TensorBuilder, packed: SSAValue, pivots: SSAValue) -> SSAValue:

@@ -1,9 +1,9 @@
 """Special functions as formulas of simpler operations: gamma, zeta, Bessel.
 
 `log_gamma` and `digamma` use Lanczos' approximation (g = 7, nine terms), `zeta` uses
-the Euler-Maclaurin sum as in Cephes, and `bessel_i1e` uses Chebyshev polynomials, all
-as in XLA. The error is at most 1e-13 in f64 and 1e-5 in f32, times the maximum of 1 and
-the value.
+the Euler-Maclaurin sum as in Cephes, and Bessel's functions use Chebyshev polynomials,
+all as in XLA. The error is at most 1e-13 in f64 and 1e-5 in f32, times the maximum of 1
+and the value.
 """
 
 import math
@@ -121,7 +121,7 @@ def polygamma(n: Term, x: Term) -> Term:
     return result.where(is_order, math.nan)
 
 
-_NEAR = (
+_NEAR_1 = (
     *(0.25258718644363365, -0.17641651835783406, 0.1026436586898471),
     *(-0.052945981208094991, 0.024726449030626517, -0.010564084894626198),
     *(0.0041564229443128882, -0.0015135724506312531, 0.00051228595616857577),
@@ -134,7 +134,7 @@ _NEAR = (
 )
 """Chebyshev coefficients of `i1e(x) / x` for |x| <= 8, in the variable x / 4 - 1."""
 
-_FAR = (
+_FAR_1 = (
     *(0.77857623501828012, -0.0097610974913614684, -0.00011058893876262372),
     *(-3.8825648088776904e-6, -2.5122362378702089e-7, -2.6314688468895195e-8),
     *(-3.835380385964237e-9, -5.5897434621965838e-10, -1.8974958123505412e-11),
@@ -146,14 +146,61 @@ _FAR = (
 """Chebyshev coefficients of `i1e(x) sqrt(x)` for x > 8, in the variable 16 / x - 1."""
 
 
+_NEAR_0 = (
+    *(0.67679527440947607, -0.3046826723431984, 0.17162090152220877),
+    *(-0.094901097048047639, 0.049305284239670712, -0.023737414805899471),
+    *(0.010546460394594998, -0.0043243099950505759, 0.0016394756169413357),
+    *(-0.00057637557453858236, 0.00018850288509584165, -5.754195010082104e-05),
+    *(1.6448448070728896e-05, -4.4167383584587505e-06, 1.1173875391201037e-06),
+    *(-2.6707938539406119e-07, 6.0469950225419186e-08, -1.300025009986248e-08),
+    *(2.6598237246823866e-09, -5.1897956016352627e-10, 9.675809035373237e-11),
+    *(-1.7268262914415559e-11, 2.9550526631296399e-12, -4.856446783111929e-13),
+    *(7.6761854986049361e-14, -1.1685332877993451e-14, 1.7153912855551331e-15),
+    *(-2.4312798465479549e-16, 3.3307945188222384e-17, -4.4153416464793395e-18),
+)
+"""Of `i0e(x)` for |x| <= 8, in x / 4 - 1."""
+
+_FAR_0 = (
+    *(0.80449041101410879, 0.0033691164782556943, 6.8897583469168245e-05),
+    *(2.8913705208347567e-06, 2.0489185894690638e-07, 2.266668990498178e-08),
+    *(3.3962320257083865e-09, 4.9406023882249701e-10, 1.1889147107846439e-11),
+    *(-3.1499165279632416e-11, -1.3215811840447713e-11, -1.7941785315068062e-12),
+    *(7.180124451383666e-13, 3.8527783827421426e-13, 1.54008621752141e-14),
+    *(-4.1505693472872222e-14, -9.5548466988283073e-15, 3.8116806693526224e-15),
+    *(1.7725601330565263e-15, -3.425485619677219e-16, -2.8276239805165836e-16),
+    *(3.4612228676974612e-17, 4.4656214202967598e-17, -4.8305044859441819e-18),
+    -7.2331804878747538e-18,
+)
+"""Of `i0e(x) sqrt(x)` for larger ones, in 16 / x - 1."""
+
+
+def bessel_i0e(x: Term) -> Term:
+    """The modified Bessel function of order 0, by exp(|x|)."""
+    size = abs(x)
+    return _chebyshev(_NEAR_0, size * 0.25 - 1).where(size < 8, _far(_FAR_0, size))
+
+
 def bessel_i1e(x: Term) -> Term:
     """The modified Bessel function of order 1, divided by exp(|x|)."""
     size = abs(x)
-    near = _chebyshev(_NEAR, size * 0.25 - 1) * size
-    size = size.apply(elementwise.MaximumOp, 8)
-    far = _chebyshev(_FAR, 16 / size - 1) / sqrt(size)
-    result = near.where(abs(x) < 8, far)
+    near = _chebyshev(_NEAR_1, size * 0.25 - 1) * size
+    result = near.where(size < 8, _far(_FAR_1, size))
     return (-result).where(x < 0, result)
+
+
+def bessel_i0(x: Term) -> Term:
+    """The modified Bessel function of order 0."""
+    return bessel_i0e(x) * exp(abs(x))
+
+
+def bessel_i1(x: Term) -> Term:
+    """The modified Bessel function of order 1."""
+    return bessel_i1e(x) * exp(abs(x))
+
+
+def _far(coefficients: Sequence[float], size: Term) -> Term:
+    size = size.apply(elementwise.MaximumOp, 8)
+    return _chebyshev(coefficients, 16 / size - 1) / sqrt(size)
 
 
 def _chebyshev(coefficients: Sequence[float], x: Term) -> Term:

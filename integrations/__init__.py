@@ -8,5 +8,6 @@ minimalloc.py     minimalloc's Python API and its command, `plan-minimalloc`
 tflm.py           offsets in a model for TensorFlow Lite Micro: `plan-tflm`
 torch.py          the backend `tensorplan` of `torch.compile`
 torch_calls.py    runs programs in the memory of PyTorch's tensors
+torch_decompositions.py   what its backward passes compute again, and random numbers
 torch_weights.py  what follows from the weights of its inference graphs, computed once
 """

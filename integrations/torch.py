@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import partial
 from importlib import import_module
 from itertools import count
 from operator import getitem, is_not
@@ -30,6 +30,7 @@ from ..dialects.strides import contiguous_strides
 from ..frontends.torch import changed_inputs, import_graph
 from ..frontends.torch.program import UnsupportedNodes
 from .torch_calls import TensorProgram, empty
+from .torch_decompositions import decompositions, order_of
 from .torch_weights import Weighted
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def backend(
         fw_compiler=compiler,
         bw_compiler=backward_compiler,
         inference_compiler=inference_compiler,
-        decompositions=_decompositions(),
+        decompositions=decompositions(),
         partition_fn=functorch.min_cut_rematerialization_partition,
         keep_inference_input_mutations=True,
     )
@@ -128,157 +129,6 @@ class Builder:
         devices = {pool.device for pool in self._pools}
         self._pools += [pool for pool in run.pools if pool.device not in devices]
         return run
-
-
-_POOL = (
-    "(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, "
-    "int[2] padding, int[2] dilation, bool ceil_mode) -> Tensor"
-)
-"""PyTorch's `max_pool2d_with_indices_backward` without the indices."""
-_ATTENTION = (
-    "(Tensor grad_output, Tensor query, Tensor key, Tensor value, float dropout_p, "
-    "bool is_causal, Tensor? attn_mask, float? scale) -> (Tensor, Tensor, Tensor)"
-)
-"""PyTorch's `_scaled_dot_product_flash_attention_for_cpu_backward` without what the
-forward pass has computed."""
-
-
-def _encoder_layer(
-    x: Any,
-    width: int,
-    heads: int,
-    *parts: Any,
-) -> Any:
-    """`torch.nn.TransformerEncoderLayer` as the one operation that PyTorch makes of it
-    without gradients. Its mask has what is left out: pairs, keys, or both."""
-    torch: Any = import_module("torch")
-    functions: Any = torch.nn.functional
-    entry, entry_bias, out, out_bias, is_gelu, is_norm_first, epsilon, *rest = parts
-    (*norms, up, up_bias, down, down_bias), mask = rest[:8], rest[8:]
-
-    def normalized(x: Any, number: int) -> Any:
-        scale, shift = norms[2 * number : 2 * number + 2]
-        return functions.layer_norm(x, [width], scale, shift, epsilon)
-
-    def attended(x: Any) -> Any:
-        parts = functions.linear(x, entry, entry_bias).chunk(3, -1)
-        q, k, v = (part.unflatten(-1, [heads, -1]).transpose(1, 2) for part in parts)
-        kept = None
-        if mask and mask[0] is not None:
-            kept = mask[0].to(torch.bool).logical_not()
-            kept = kept[:, None, None] if mask[1] == _OF_KEYS else kept
-        y = functions.scaled_dot_product_attention(q, k, v, kept)
-        return functions.linear(y.transpose(1, 2).flatten(2), out, out_bias)
-
-    def fed(x: Any) -> Any:
-        activation = functions.gelu if is_gelu else functions.relu
-        x = activation(functions.linear(x, up, up_bias))
-        return functions.linear(x, down, down_bias)
-
-    if is_norm_first:
-        x = x + attended(normalized(x, 0))
-        return x + fed(normalized(x, 1))
-    x = normalized(x + attended(x), 0)
-    return normalized(x + fed(x), 1)
-
-
-_OF_KEYS = 1
-"""What `mask_type` says of a mask of batch x keys."""
-
-
-def _order_of(tensor: Any) -> Sequence[int]:
-    """A tensor's dimensions in the order of its memory."""
-    prims: Any = import_module("torch._prims_common")
-    order, _ = prims.compute_elementwise_output_logical_to_physical_perm(tensor)
-    return order
-
-
-@cache
-def _decompositions() -> Mapping[Any, Callable[..., Any]]:
-    """To core operations.
-
-    A maximum pool's backward pass finds the largest elements again: where they are is
-    no result of ours. Attention stays whole, and its backward pass computes the scores
-    again, of which none are kept. Random numbers that depend on a tensor's shape alone
-    do not read the tensor, so that all can be drawn before the program runs; in the
-    order of its memory, as eager PyTorch draws them.
-    """
-    torch: Any = import_module("torch")
-    aten: Any = torch.ops.aten
-
-    def dropout(x: Any, p: float, train: bool | None) -> tuple[Any, Any]:
-        kind = {"dtype": torch.bool, "device": x.device}
-        if train is False or p == 0:
-            return x.clone(), torch.ones(x.shape, **kind)
-        if p == 1:
-            return x * 0, torch.zeros(x.shape, **kind)
-        order = _order_of(x)
-        drawn = aten.bernoulli.p(
-            torch.empty([x.shape[dim] for dim in order], **kind), 1 - p
-        )
-        kept = drawn.permute([order.index(dim) for dim in range(x.dim())])
-        return x * kept * (1 / (1 - p)), kept
-
-    def drawn_like(draw: Any, x: Any, **given: Any) -> Any:
-        """`NotImplemented` where the order of drawing is another one."""
-        given = {name: value for name, value in given.items() if value is not None}
-        layout = given.pop("memory_format", torch.preserve_format)
-        if not x.is_contiguous() or layout != torch.preserve_format:
-            return NotImplemented
-        return draw(x.shape, **{"dtype": x.dtype, "device": x.device, **given})
-
-    def pool_backward(head: Any, x: Any, *window: Any) -> Any:
-        _, indices = aten.max_pool2d_with_indices(x, *window)
-        return aten.max_pool2d_with_indices_backward(head, x, *window, indices)
-
-    def like_input(head: Any, x: Any, *window: Any) -> Any:
-        return torch.empty_like(x)
-
-    def without_indices(*given: Any) -> Any:
-        return op(*given[:-1])
-
-    def attention_backward(head: Any, q: Any, k: Any, v: Any, *given: Any) -> Any:
-        *options, mask, scale = given
-        rest = {"attn_mask": mask, "scale": scale}
-        y, logarithms = attention(q, k, v, *options, **rest)
-        whole = aten._scaled_dot_product_flash_attention_for_cpu_backward
-        return whole(head, q, k, v, y, logarithms, *options, **rest)
-
-    def like_inputs(head: Any, *given: Any) -> Any:
-        return tuple(torch.empty_like(x) for x in given[:3])
-
-    def without_scores(
-        *given: Any, attn_mask: Any = None, scale: float | None = None
-    ) -> Any:
-        head, q, k, v, _, _, *options = given
-        return of_attention(head, q, k, v, *options, attn_mask, scale)
-
-    def defined(name: str, schema: str, call: Any, fake: Any) -> Any:
-        define: Any = torch.library.custom_op
-        made = define(f"tensorplan::{name}", mutates_args=(), schema=schema)(call)
-        made.register_fake(fake)
-        return made
-
-    op = defined("max_pool2d_backward", _POOL, pool_backward, like_input)
-    of_attention = defined(
-        "attention_backward", _ATTENTION, attention_backward, like_inputs
-    )
-    core: Any = import_module("torch._decomp").core_aten_decompositions()
-    attention = aten._scaled_dot_product_flash_attention_for_cpu.default
-    return {
-        **{op: core[op] for op in core if op is not attention},
-        aten._transformer_encoder_layer_fwd.default: _encoder_layer,
-        aten._weight_norm_interface_backward.default: (
-            aten._weight_norm_differentiable_backward.default
-        ),
-        aten.max_pool2d_with_indices_backward.default: without_indices,
-        aten._scaled_dot_product_flash_attention_for_cpu_backward.default: (
-            without_scores
-        ),
-        aten.native_dropout.default: dropout,
-        aten.rand_like.default: partial(drawn_like, torch.rand),
-        aten.randn_like.default: partial(drawn_like, torch.randn),
-    }
 
 
 def _weights(graph: Graph) -> Collection[int]:
@@ -607,7 +457,7 @@ def _taken_in_order(graph: Graph) -> Generator[Mapping[int, Sequence[int]]]:
             value = node.meta.get("val")
             if not _is_tensor(node) or value.is_contiguous() or node in changed:
                 continue
-            order = _order_of(value)
+            order = order_of(value)
             if list(order) == sorted(order):
                 continue
             taken = value.permute(order)
@@ -652,7 +502,7 @@ class _Stored:
         ]
         for d in broadcast:
             self._add(aten.slice.Tensor, d, 0, 1)
-        order = _order_of(self.node.meta["val"])
+        order = order_of(self.node.meta["val"])
         self._add(aten.permute.default, order)
         stored = self.node.meta["val"]
         if strided and not stored.is_contiguous():

@@ -65,6 +65,59 @@ def test_operations(case: Case) -> None:
     check(*case_model(case))
 
 
+def test_a_program_may_end_before_what_is_refused() -> None:
+    """As a detector before it chooses among its boxes."""
+    floats = TensorProto.FLOAT
+    graph = helper.make_graph(
+        [
+            helper.make_node("MatMul", ["x", "weight"], ["boxes"]),
+            helper.make_node("Transpose", ["boxes"], ["scores"], perm=[0, 2, 1]),
+            helper.make_node("Mul", ["scores", "late"], ["scaled"]),
+            helper.make_node("NonMaxSuppression", ["boxes", "scaled"], ["chosen"]),
+        ],
+        "detect",
+        [
+            helper.make_tensor_value_info("x", floats, [1, 4, 4]),
+            helper.make_tensor_value_info("late", floats, ["n"]),
+        ],
+        [helper.make_tensor_value_info("chosen", TensorProto.INT64, [None, 3])],
+        [numpy_helper.from_array(np.eye(4, dtype="f4") * 2, "weight")],
+    )
+    opsets = [helper.make_opsetid("", 18)]
+    data = helper.make_model(
+        graph, opset_imports=opsets, ir_version=8
+    ).SerializeToString()
+    with pytest.raises(LocatedError, match="NonMaxSuppression"):
+        tensorplan.from_onnx(data, sizes={"n": 4})
+    model = tensorplan.from_onnx(data, outputs=["scores", "boxes"])
+    x = np.arange(16, dtype="f4").reshape(1, 4, 4)
+    scores, boxes = tensorplan.compile(model)(x)
+    np.testing.assert_array_equal(boxes, 2 * x)
+    np.testing.assert_array_equal(scores, 2 * x.transpose(0, 2, 1))
+    with pytest.raises(LocatedError, match="no value 'scroes'; did you mean 'scores'"):
+        tensorplan.from_onnx(data, outputs=["scroes"])
+    with pytest.raises(TypeError, match="expected names"):
+        tensorplan.from_onnx(data, outputs="scores")
+
+
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+def test_a_nan_reaches_what_is_computed_of_it(mode: str) -> None:
+    """Edges are read once, also by windows that reach over them."""
+    scales = numpy_helper.from_array(np.array([1, 1, 2, 1.5], "f4"), "scales")
+    graph = helper.make_graph(
+        [helper.make_node("Resize", ["x", "", "scales"], ["y"], mode=mode)],
+        "resize",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 1, 8, 8])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [scales],
+    )
+    opsets = [helper.make_opsetid("", 18)]
+    data = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    x = np.arange(64, dtype="f4").reshape(1, 1, 8, 8)
+    x[0, 0, 2, 5] = np.nan
+    check(data.SerializeToString(), {"x": x})
+
+
 @pytest.mark.parametrize(
     ("name", "shape"),
     [("Gather", (0,)), ("GatherElements", (0, 3)), ("GatherND", (0, 1))],

@@ -427,6 +427,25 @@ FAMILIES: dict[str, tuple[dict[str, Callable[..., Any]], tuple[Tensor, ...]]] = 
                 )
                 for mode in ("sum", "mean", "max")
             },
+            "even": lambda x, n: F.embedding_bag(n[:4].reshape(2, 2), x, mode="mean"),
+            "put": lambda x, n: x.put(n, x[0], accumulate=True),
+            "reduced": lambda x, n: x.index_reduce(
+                0, n[:2], x[:2], "amax", include_self=False
+            ),
+            "cummax": lambda x, n: torch.stack([*x.cummax(1), *x.cummin(0)][::2]),
+            "kth": lambda x, n: x.kthvalue(2)[0] + x.median() + x.nanmedian(1)[0],
+            "mode": lambda x, n: x.round().mode(1)[0],
+            "bessel": lambda x, n: torch.i0(9 * x) + torch.special.i1e(x),
+            "smooth": lambda x, n: F.interpolate(
+                x[None, None], (2, 3), mode="bicubic", antialias=True
+            ),
+            "pooled": lambda x, n: F.adaptive_max_pool3d(x[None, None], (1, 2, 2)),
+            "matrix": lambda x, n: torch.matrix_exp(x[:, :3]),
+            "length": lambda x, n: torch.hypot(x, 2 * x).copysign(-x),
+            "solved": lambda x, n: torch.linalg.lu_solve(
+                *torch.linalg.lu_factor(x[:, :3]), x
+            ),
+            "polar": lambda x, n: torch.view_as_real(torch.polar(x.abs(), x)),
         },
         (
             torch.randn(3, 5, generator=torch.Generator().manual_seed(6)),

@@ -14,6 +14,7 @@ torch = pytest.importorskip("torch")
 import torch_models  # noqa: E402
 from processors import multiplies_packed  # noqa: E402
 from torch import Tensor, nn  # noqa: E402
+from torch.nn import functional as F  # noqa: E402
 
 import tensorplan  # noqa: E402
 from tensorplan.integrations import torch as integration  # noqa: E402
@@ -35,7 +36,8 @@ def anew() -> None:
 def weighted(result: Any) -> Tensor:
     """A weighted loss, which no norm makes constant."""
     y = result[0] if isinstance(result, tuple) else result
-    return (y * torch.linspace(-1, 1, y.numel()).reshape(y.shape)).sum()
+    kind = y.dtype if y.is_floating_point() else torch.float32
+    return (y * torch.linspace(-1, 1, y.numel(), dtype=kind).reshape(y.shape)).sum()
 
 
 def check_training(module: nn.Module, *inputs: Tensor) -> None:
@@ -90,6 +92,112 @@ def test_training_with_all_kinds_of_windows() -> None:
         nn.AdaptiveAvgPool2d(2),
     )
     check_training(module, torch.randn(2, 3, 16, 16))
+
+
+GRID = torch.linspace(-1.2, 1.1, 2 * 12).reshape(1, 4, 3, 2).sin()
+ROWS = torch.tensor([3, 1, 3, 0, 2, 4, 1]), torch.tensor([0, 2, 2, 5])
+
+OPERATIONS: dict[str, tuple[dict[str, Callable[[Tensor], Any]], tuple[int, ...]]] = {
+    "windows": (
+        {
+            "max_pool": lambda x: F.max_pool3d(x, 3, 2, 1),
+            "dilated": lambda x: F.max_pool3d(x, 2, 1, 1, dilation=2),
+            "average": lambda x: F.avg_pool3d(x, 3, 2, 1, count_include_pad=False),
+            "divisor": lambda x: F.avg_pool2d(x[0], 3, 2, 1, divisor_override=5),
+            "adaptive_average": lambda x: F.adaptive_avg_pool3d(x, (3, 2, 4)),
+            "adaptive": lambda x: F.adaptive_max_pool3d(x, (3, 2, 4)),
+            "windows": lambda x: F.adaptive_max_pool2d(x[0], (2, 3)),
+            "edges": lambda x: F.pad(x, (2, 0, 1, -1, 1, 1), "replicate"),
+            "one": lambda x: F.pad(x[..., :1], (2, 1, 1, 0, 0, 1), "replicate"),
+            "shrunk": lambda x: F.interpolate(
+                x[0], (2, 3), mode="bilinear", antialias=True
+            ),
+            "cubic": lambda x: F.interpolate(
+                x[0], (3, 9), mode="bicubic", antialias=True
+            ),
+        },
+        (1, 2, 5, 4, 6),
+    ),
+    "places": (
+        {
+            "sampled": lambda x: F.grid_sample(
+                x[None, None], GRID + 0.1 * x[:4, :3, None], align_corners=False
+            ),
+            "least": lambda x: torch.cdist(x, x.T[:, :4]),
+            "sums": lambda x: torch.cdist(x, x.T[:, :4], p=1),
+            "roots": lambda x: torch.cdist(x, x.T[:, :4], p=0.5),
+            "largest": lambda x: torch.cdist(x, x.T[:, :4], p=float("inf")),
+            "inside": F.pdist,
+            **{
+                mode: lambda x, mode=mode: F.embedding_bag(
+                    ROWS[0], x, ROWS[1], mode=mode, padding_idx=3
+                )
+                for mode in ("sum", "mean", "max")
+            },
+            "even": lambda x: F.embedding_bag(ROWS[0][:6].reshape(2, 3), x, mode="max"),
+            "weighted": lambda x: F.embedding_bag(
+                ROWS[0],
+                x,
+                ROWS[1],
+                mode="sum",
+                per_sample_weights=x[:, 1].repeat(2)[:7],
+            ),
+            "taken": lambda x: x.take(torch.tensor([7, 1, 7])),
+            "masked": lambda x: x.masked_scatter(x > 0, x * 2),
+            "mean": lambda x: x.index_reduce(
+                0, torch.tensor([0, 2, 0]), x[1:4], "mean", include_self=False
+            ),
+        },
+        (5, 4),
+    ),
+    "order": (
+        {
+            "cummax": lambda x: x.cummax(1).values,
+            "cummin": lambda x: x.cummin(0).values * x.cummin(0).indices,
+            "kth": lambda x: x.kthvalue(2, 1).values,
+            "median": lambda x: x.median(0, keepdim=True).values + x.median(),
+            "numbers": lambda x: x.where(x > 0, torch.nan).nanmedian(),
+            "mode": lambda x: x.round().mode(1).values * x[:, 0],
+            "exponential": lambda x: torch.matrix_exp(3 * x),
+            "determinant": torch.det,
+            "bessel": lambda x: torch.i0(9 * x) + torch.special.i1(x),
+            "scaled": lambda x: torch.special.i0e(x) + torch.special.i1e(9 * x),
+            "hypot": lambda x: torch.hypot(x, x.T) + x.copysign(-x),
+            "complex": lambda x: torch.view_as_real(torch.polar(x.exp(), x)),
+        },
+        (4, 4),
+    ),
+}
+
+
+@pytest.mark.thorough
+@pytest.mark.filterwarnings("error:PyTorch runs")
+@pytest.mark.parametrize(
+    ("family", "dtype"),
+    [
+        ("windows", torch.float64),
+        ("places", torch.float32),
+        ("order", torch.float64),
+    ],
+)
+def test_operations_in_training(family: str, dtype: Any) -> None:
+    functions, shape = OPERATIONS[family]
+
+    def loss(x: Tensor) -> tuple[Tensor, Tensor]:
+        results = torch.stack([weighted(f(x)) for f in functions.values()])
+        return results, weighted(results)
+
+    inputs = [torch.randn(shape, dtype=dtype)] * 2
+    given = [x.clone().requires_grad_() for x in inputs]
+    calls = torch.compile(loss, backend=backend), loss
+    pairs = [call(x) for call, x in zip(calls, given, strict=True)]
+    for _, total in pairs:
+        total.backward()
+    near = {"rtol": 2e-5, "atol": 2e-5} if dtype is torch.float32 else {"rtol": 1e-10}
+    have, want = (results for results, _ in pairs)
+    for name, *both in zip(functions, have, want, strict=True):
+        assert torch.allclose(*both, **near), name
+    assert torch.allclose(given[0].grad, given[1].grad, **near)
 
 
 @pytest.mark.filterwarnings("error:PyTorch runs")

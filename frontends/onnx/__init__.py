@@ -32,7 +32,7 @@ Opsets 6 to 28. Does not: support sequences of unknown lengths, or sizes compute
 time.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...dialects.diagnostics import depth_limited
@@ -47,13 +47,15 @@ def import_model(
     name: str,
     sizes: Mapping[str, int] | None = None,
     values: Mapping[str, Any] | None = None,
+    outputs: Sequence[str] | None = None,
 ) -> Model:
     """The model in the contents of a file called `name`.
 
     `sizes` has those of the dimensions that the model leaves open, by name; where the
     model has no name, it is `input.index`. An input that is a sequence or an optional
     has its length by its name. `values` has arrays for inputs that are to
-    be constants, such as one that shapes depend on.
+    be constants, such as one that shapes depend on. `outputs` names the values that the
+    program returns, rather than the model's outputs; it takes only what these need.
 
     Raises `LocatedError` for a model that is not valid or not supported, or if the
     package `onnx` is missing.
@@ -67,6 +69,6 @@ def import_model(
     for function in model.functions:
         if own := opset_of(function.opset_import):
             check_opset(name, f"function {function.name!r}", own)
-    importer = Importer(name, opset, sizes or {}, values or {})
+    importer = Importer(name, opset, sizes or {}, values or {}, outputs)
     module = importer.module(model)
     return Model(module, importer.parameters)

@@ -24,7 +24,7 @@ from ...dialects.dtypes import numpy_dtype
 from ...dialects.tgraph.base import NAME, PARAMETER, AnyTensor, VariableType
 from ...dialects.tgraph.random import RngBitGeneratorOp
 from ...dialects.tgraph.structure import AssignOp, ReadOp
-from ...support.choices import one_of
+from ...support.choices import one_of, suggest
 from ..builder import at, element_type, name_hint, type_of
 from ..entry import entry
 from ..operators import Known, Value
@@ -108,8 +108,10 @@ class Importer:
         opset: int,
         sizes: Mapping[str, int],
         values: Mapping[str, Any],
+        outputs: Sequence[str] | None = None,
     ):
         self._name = name
+        self._outputs = outputs
         self._opset: int = opset
         self._sizes = sizes
         self._values = {name: np.asarray(value) for name, value in values.items()}
@@ -132,14 +134,22 @@ class Importer:
         graph, self._functions = model.graph, functions_of(model)
         if graph.sparse_initializer:
             raise LocatedError(f"{self._name}: sparse initializers are not supported")
+        if self._outputs is not None:
+            _end_at(graph, self._outputs, self._name)
+        nodes = on_integers(graph, self._name)
         initializers = {tensor.name for tensor in graph.initializer}
         all_inputs = [value for value in graph.input if value.name not in initializers]
         inputs = [value for value in all_inputs if value.name not in self._values]
+        if self._outputs is not None:
+            nodes, read = _needed(nodes, self._outputs)
+            inputs = [value for value in inputs if value.name in read]
+            initializers &= read
         items = Inputs(self._name, self._sizes, self._argument).items(inputs)
         scope: Scope = {"": None, **self._given(all_inputs), **items}
         for tensor in graph.initializer:
-            scope[tensor.name] = self._initializer(tensor)
-        self._nodes(on_integers(graph, self._name), scope)
+            if tensor.name in initializers:
+                scope[tensor.name] = self._initializer(tensor)
+        self._nodes(nodes, scope)
         if self._generator is not None:
             self._ops.append(AssignOp(*self._generator))
         keeper = self._new_node(onnx.NodeProto(), scope)
@@ -447,6 +457,42 @@ def _call_by_name(value: Item | None, name: str) -> None:
     input."""
     if isinstance(value, SSAValue) and value.name_hint is None:
         value.name_hint = name_hint(name)
+
+
+def _end_at(graph: onnx.GraphProto, outputs: Sequence[str], name: str) -> None:
+    """Has a graph return these values of its."""
+    given = [value.name for value in (*graph.input, *graph.initializer)]
+    made = [output for node in graph.node for output in node.output if output]
+    for output in outputs:
+        if output not in (values := {*given, *made}):
+            near = suggest(output, sorted(values))
+            raise LocatedError(f"{name}: the model has no value {output!r}{near}")
+    del graph.output[:]
+    graph.output.extend(onnx.ValueInfoProto(name=output) for output in outputs)
+
+
+def _needed(
+    nodes: Sequence[onnx.NodeProto | None], outputs: Sequence[str]
+) -> tuple[Sequence[onnx.NodeProto | None], set[str]]:
+    """The nodes that these values need, None in place of others; and all that they
+    read."""
+    read, kept = set(outputs), list[onnx.NodeProto | None]()
+    for node in reversed(nodes):
+        is_needed = node is not None and not read.isdisjoint(node.output)
+        kept.append(node if is_needed else None)
+        if node is not None and is_needed:
+            read |= _reads(node)
+    return kept[::-1], read
+
+
+def _reads(node: onnx.NodeProto) -> set[str]:
+    """With what the graphs inside read, or make themselves."""
+    found = set(node.input)
+    for attribute in node.attribute:
+        for graph in (attribute.g, *attribute.graphs):
+            found.update(output.name for output in graph.output)
+            found.update(*map(_reads, graph.node))
+    return found
 
 
 def _label(proto: onnx.NodeProto) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial, reduce
+from functools import partial, reduce
 
 import numpy as np
 from xdsl.dialects.builtin import i32
@@ -20,10 +20,10 @@ from xdsl.ir import SSAValue
 from ...dialects.dtypes import Array
 from ...dialects.sizes.symbolic import Symbolic
 from ...dialects.tgraph import elementwise, shaping
-from ...dialects.tgraph.base import AnyTensor, TensorOp, ints, shape_of, with_element
-from ...dialects.tgraph.reference.interpreter import can_evaluate, evaluate
+from ...dialects.tgraph.base import AnyTensor, ints, shape_of, with_element
 from ..builder import TensorBuilder
 from ..formulas import compare
+from ..known import known
 from ..unsupported import Unsupported
 from .conversion import Conversion, Values, broadcast, padding, type_of
 
@@ -72,16 +72,6 @@ def reduced_by_body(c: Conversion) -> Values:
 
 def _are_kept(c: Conversion, initial: Sequence[SSAValue]) -> bool:
     """Whether the body is known to map the initial values, twice, to themselves."""
-
-    @cache
-    def known(value: SSAValue) -> Array | None:
-        op = value.owner
-        if not isinstance(op, TensorOp) or not can_evaluate(op):
-            return None
-        arrays = [known(operand) for operand in op.inputs]
-        found = [array for array in arrays if array is not None]
-        return evaluate(op, found) if len(found) == len(arrays) else None
-
     alone = replace(c, into=[])
     made = map(known, alone.applied(0, [*initial, *initial]))
     return all(

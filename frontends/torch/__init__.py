@@ -24,6 +24,7 @@ The source location of an operation is its call in the module's source.
 program.py      the graph: arguments, sizes, results, training, errors
 call.py         one call of an ATen operation, and what conversions share
 control.py      `torch.cond` and `torch.while_loop`
+decompositions.py   operations as simpler ones, in PyTorch's terms
 sizes.py        symbolic sizes
 elementwise.py, shaping.py, indexing.py, reducing.py, products.py, windows.py,
                 matrices.py   the conversions, by family
@@ -73,6 +74,7 @@ def import_program(
         export: Any = import_module("torch.export")
     except ImportError as error:
         raise LocatedError(missing("PyTorch is needed", "torch", error)) from None
+    from .decompositions import own_decompositions
     from .program import Importer
 
     if not isinstance(source, export.ExportedProgram):
@@ -87,6 +89,7 @@ def import_program(
     table: Any = export.default_decompositions()
     for name in WHOLE:
         table.pop(getattr(aten, name).default, None)
+    table.update(own_decompositions())
     importer = Importer(source.run_decompositions(table), dynamic)
     module = importer.module(gradients=gradients, learning_rate=learning_rate)
     return Model(module, importer.parameters)

@@ -9,6 +9,7 @@ from xdsl.ir import SSAValue
 
 from ...dialects.tgraph import elementwise as e
 from ...dialects.tgraph.base import TensorOp
+from ...dialects.tgraph.elements import real_element
 from ..builder import TensorBuilder, type_of
 from ..formulas import (
     clamp,
@@ -171,7 +172,8 @@ def _is_nan(c: AtenCall) -> SSAValue:
 def _written(name: str) -> Conversion:
     def convert(c: AtenCall) -> SSAValue:
         names = ("self", "other") if "other" in c.arguments else ("self",)
-        return written_out(c, name, *map(c.tensor, names))
+        given = (c.broadcast(c.tensor(name), c.shape) for name in names)
+        return written_out(c, name, *given)
 
     return convert
 
@@ -179,6 +181,21 @@ def _written(name: str) -> Conversion:
 def _polygamma(c: AtenCall) -> SSAValue:
     x = c.tensor()
     return written_out(c, "polygamma", c.splat(c["n"], type_of(x)), x)
+
+
+def _copy_sign(c: AtenCall) -> SSAValue:
+    """Of -0, too, whose reciprocal is negative."""
+    size, other = c.emit(e.AbsOp, c.tensor()), c.tensor("other")
+    zero = compare(c, other, "EQ", 0)
+    sign = c.apply(e.SelectOp, zero, reciprocal(c, other), other)
+    negative = c.emit(e.NegateOp, size)
+    return c.apply(e.SelectOp, compare(c, sign, "LT", 0), negative, size)
+
+
+def _complex(c: AtenCall) -> SSAValue:
+    element = real_element(c.element)
+    parts = (c.tensor(name, element) for name in ("real", "imag"))
+    return c.emit(e.ComplexOp, *(c.broadcast(part, c.shape) for part in parts))
 
 
 def _divided_log(base: float) -> Conversion:
@@ -250,8 +267,12 @@ _BINARY: Mapping[str, type[TensorOp]] = {
 
 _DIRECTIONS = {"eq": "EQ", "ne": "NE", "lt": "LT", "le": "LE", "gt": "GT", "ge": "GE"}
 
-_WRITTEN = {"special_zeta": "zeta", "erfinv": "erf_inv"} | {
-    name: name for name in ("acosh", "asinh", "atanh", "digamma", "lgamma")
+_WRITTEN = {
+    **{"special_zeta": "zeta", "erfinv": "erf_inv", "i0": "bessel_i0"},
+    **{f"special_{name}": f"bessel_{name}" for name in ("i0e", "i1", "i1e")},
+    **{
+        name: name for name in ("acosh", "asinh", "atanh", "digamma", "hypot", "lgamma")
+    },
 }
 """What formulas there are for, by PyTorch's names."""
 
@@ -276,6 +297,8 @@ CONVERSIONS: Mapping[str, Conversion] = {
     "bitwise_xor": _bits(e.XorOp),
     "ceil": _rounded(e.CeilOp),
     "clamp": _clamp,
+    "complex": _complex,
+    "copysign": _copy_sign,
     "cosh": _exponentials(e.AddOp),
     "div": _divide,
     "elu": _elu,

@@ -1,6 +1,7 @@
 """ATen's operations that read or write at indices, and sort → tgraph."""
 
 from collections.abc import Mapping
+from functools import partial
 from math import prod
 from typing import Any, cast
 
@@ -9,7 +10,7 @@ from xdsl.dialects.builtin import IntegerAttr, StringAttr, i1, i64
 from xdsl.ir import SSAValue
 
 from ...dialects.tgraph import elementwise as e
-from ...dialects.tgraph.base import ints
+from ...dialects.tgraph.base import ints, with_element
 from ...dialects.tgraph.indexing import GatherOp, ScatterOp
 from ...dialects.tgraph.shaping import ConcatenateOp
 from ..builder import broadcast_shapes, shape_of, type_of
@@ -22,6 +23,7 @@ from ..indices import (
     sorted_along,
     take_along,
 )
+from ..known import known
 from ..unsupported import Unsupported
 from .call import AtenCall, Conversion, Results
 
@@ -31,47 +33,86 @@ def _embedding(c: AtenCall) -> SSAValue:
 
 
 def _embedding_bag(c: AtenCall) -> Results:
-    """Sums, means or largest elements of the rows of each bag: a product with a matrix
-    that says which row is in which bag."""
-    if any(number in c.used for number in (1, 2, 3)):
-        raise Unsupported("with the numbers of bags and rows")
-    weight, indices, offsets = c["weight"], c["indices"], c["offsets"]
-    (count,), bags = shape_of(indices), c.shape[0]
-    rows = c.take(weight, indices, 0)
-    numbers = c.reshape(c.constant(np.arange(count)), [1, count])
-    starts = c.reshape(c.convert(c.part(offsets, 0, 0, bags), i64), [bags, 1])
-    ends = [c.part(starts, 0, 1, bags), c.constant(np.full((1, 1), count))]
-    if c["include_last_offset"]:
-        ends = [c.reshape(c.convert(c.part(offsets, 0, 1, bags + 1), i64), [bags, 1])]
-    end = c.emit(ConcatenateOp, *ends, dimension=IntegerAttr(0, i64))
-    is_in = c.apply(
-        e.AndOp, compare(c, numbers, "GE", starts), compare(c, numbers, "LT", end)
-    )
+    """Sums, means or largest elements of the rows of each bag; of the largest ones also
+    the rows that have them, the first of equal ones."""
+    if 1 in c.used or 2 in c.used:
+        raise Unsupported("with the bag of each row, or the count of rows in each bag,")
+    indices = c["indices"]
+    bags = _Bags(c, shape_of(indices)[0], c.shape[0])
+    rows = c.take(c["weight"], indices, 0)
+    kept = c.filled(1, i1, shape_of(indices))
     if c["padding_idx"] >= 0:
-        padding = compare(c, c.convert(indices, i64), "NE", int(c["padding_idx"]))
-        is_in = c.apply(e.AndOp, is_in, c.reshape(padding, [1, count]))
-    return [_bagged(c, rows, is_in), None, None, None]
-
-
-def _bagged(c: AtenCall, rows: SSAValue, is_in: SSAValue) -> SSAValue:
-    bags, count = shape_of(is_in)
-    if c["mode"] == 2:
-        wide = c.reshape(is_in, [bags, count, 1])
-        kept = c.apply(e.SelectOp, wide, c.reshape(rows, [1, *shape_of(rows)]), _LOW)
-        largest = c.reduce("maximum", kept, [1])
-        some = c.reduce("or", is_in, [1], keep=True)
-        return c.apply(e.SelectOp, some, largest, 0)
-    weights = c.convert(is_in, c.element)
+        kept = compare(c, indices, "NE", int(c["padding_idx"]))
+    column = c.reshape(kept, [*shape_of(kept), 1])
+    sizes = bags.reduced("add", c.convert(kept, i64), 0)
+    sizes = c.reshape(sizes, [*shape_of(sizes), 1])
+    if c["mode"] == _LARGEST:
+        some = compare(c, sizes, "GT", 0)
+        rows = c.apply(e.SelectOp, column, rows, _LOW)
+        largest = bags.reduced("maximum", rows, _LOW)
+        result = c.apply(e.SelectOp, some, largest, 0)
+        if 3 not in c.used:
+            return [result, None, None, None]
+        best = c.apply(e.AndOp, column, compare(c, rows, "EQ", bags.of_rows(largest)))
+        numbers = c.iota(with_element(type_of(rows), i64), 0)
+        last = shape_of(indices)[0] - 1
+        number = bags.reduced("minimum", c.apply(e.SelectOp, best, numbers, last), last)
+        taken = c.take(indices, number, 0)
+        return [result, None, None, c.apply(e.SelectOp, some, taken, 0)]
+    if 3 in c.used:
+        raise Unsupported("with the rows that have the largest elements")
+    scale = c.convert(column, c.element)
     if c["per_sample_weights"] is not None:
-        scale = c.reshape(c["per_sample_weights"], [1, count])
-        weights = c.apply(e.MultiplyOp, weights, scale)
-    total = c.dot(weights, rows, ([1], [0]))
-    if c["mode"] == 0:
-        return total
-    sizes = c.reduce("add", c.convert(is_in, c.element), [1], keep=True)
-    return c.apply(e.DivideOp, total, c.apply(e.MaximumOp, sizes, 1))
+        own = c.reshape(c["per_sample_weights"], shape_of(column))
+        scale = c.apply(e.MultiplyOp, scale, own)
+    if c["padding_idx"] >= 0 or c["per_sample_weights"] is not None:
+        rows = c.apply(e.MultiplyOp, rows, scale)
+    total = bags.reduced("add", rows, 0)
+    if c["mode"] == _MEAN:
+        count = c.convert(c.apply(e.MaximumOp, sizes, 1), c.element)
+        total = c.apply(e.DivideOp, total, count)
+    return [total, None, None, None]
 
 
+class _Bags:
+    """Bags of consecutive rows. Those that start at equal distances, as far as is
+    known, are a dimension; the rows of others go where an index says."""
+
+    def __init__(self, c: AtenCall, count: int, bags: int):
+        self._c, self._bags, self._shape = c, bags, [bags, count // max(bags, 1)]
+        starts = known(c["offsets"])
+        even = np.arange(bags) * self._shape[1]
+        self._numbers = None
+        if starts is None or count % bags or not np.array_equal(starts[:bags], even):
+            self._numbers = self._computed(count)
+
+    def _computed(self, count: int) -> SSAValue:
+        """The bag of each row."""
+        c, bags = self._c, self._bags
+        starts = c.convert(c.part(c["offsets"], 0, 0, bags), i64)
+        ones = c.filled(1, i64, [bags])
+        marks = put(c, c.filled(0, i64, [count + 1]), starts, ones, 0, "add")
+        started = cumulative(c, "add", c.part(marks, 0, 0, count), 0)
+        return c.apply(e.SubtractOp, started, 1)
+
+    def reduced(self, kind: str, x: SSAValue, neutral: float) -> SSAValue:
+        c, (_, *rest) = self._c, shape_of(x)
+        if self._numbers is None:
+            return c.reduce(kind, c.reshape(x, [*self._shape, *rest]), [1])
+        start = c.filled(neutral, type_of(x).element_type, [self._bags, *rest])
+        return put(c, start, self._numbers, x, 0, kind)
+
+    def of_rows(self, x: SSAValue) -> SSAValue:
+        """What each row's bag has."""
+        c, (_, *rest) = self._c, shape_of(x)
+        if self._numbers is not None:
+            return c.take(x, self._numbers, 0)
+        dims = [0, *range(2, len(rest) + 2)]
+        wide = c.broadcast_in_dim(x, [*self._shape, *rest], dims)
+        return c.reshape(wide, [self._shape[0] * self._shape[1], *rest])
+
+
+_MEAN, _LARGEST = 1, 2
 _LOW = float("-inf")
 
 
@@ -214,11 +255,11 @@ def _embedding_backward(c: AtenCall) -> SSAValue:
     return put(c, zeros, indices, rows, 0, "add")
 
 
-def _pool_backward(c: AtenCall) -> SSAValue:
+def _pool_backward(rank: int, c: AtenCall) -> SSAValue:
     """Each gradient added to the element that was the largest."""
-    rows = [prod(shape_of(c["self"])[:-2]), prod(shape_of(c["self"])[-2:])]
+    rows = [prod(shape_of(c["self"])[:-rank]), prod(shape_of(c["self"])[-rank:])]
     head, places = (
-        c.reshape(c[name], [rows[0], prod(shape_of(c[name])[-2:])])
+        c.reshape(c[name], [rows[0], prod(shape_of(c[name])[-rank:])])
         for name in ("grad_output", "indices")
     )
     zeros = c.filled(0, c.element, rows)
@@ -278,7 +319,11 @@ CONVERSIONS: Mapping[str, Conversion] = {
     "index_put": _index_put,
     "index_select": _index_select,
     "masked_scatter": _masked_scatter,
-    "max_pool2d_with_indices_backward": _pool_backward,
+    **{
+        f"{name}{rank}d{rest}_backward": partial(_pool_backward, rank)
+        for rank in (2, 3)
+        for name, rest in (("adaptive_max_pool", ""), ("max_pool", "_with_indices"))
+    },
     "scatter": _scatter("replace"),
     "scatter_add": _scatter("add"),
     "scatter_reduce": _scatter(None),

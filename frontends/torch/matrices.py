@@ -19,7 +19,7 @@ from ...dialects.tgraph.elements import is_complex, real_element
 from ...dialects.tgraph.matrices import NO, YES
 from ...dialects.tgraph.shaping import ConcatenateOp
 from ...dialects.tgraph.spectral import FftOp
-from ..builder import TensorBuilder, shape_of, type_of
+from ..builder import TensorBuilder, broadcast_shapes, shape_of, type_of
 from ..formulas import compare, conjugate, matmul, triangle
 from ..indices import take_along
 from ..linear_algebra import (
@@ -28,7 +28,9 @@ from ..linear_algebra import (
     diagonal_of,
     factored,
     identity,
+    matrix_exponential,
     parity,
+    permutation,
 )
 from ..unsupported import Unsupported
 from ..written import magnitude
@@ -100,6 +102,37 @@ def _log_determinant(c: AtenCall) -> Results:
     sizes = c.reduce("add", c.emit(e.LogOp, c.emit(e.AbsOp, diagonal)), [last])
     sign = c.apply(e.MultiplyOp, signs, parity(c, pivots, diagonal))
     return [sign, sizes, packed, pivots]
+
+
+def _lu_solve(c: AtenCall) -> SSAValue:
+    """The solution of `a x = b`, of the factors of `a`; `a` may be the adjoint, and
+    come after `x`."""
+    packed, x, is_left = c["LU"], c["B"], c["left"]
+    is_adjoint = c["adjoint"] == is_left
+    x = x if is_left else adjoint_of(c, x)  # a' x' = b'
+    batch = list(broadcast_shapes(shape_of(packed)[:-2], shape_of(x)[:-2]))
+    packed = c.broadcast(packed, [*batch, *shape_of(packed)[-2:]])
+    x = c.broadcast(x, [*batch, *shape_of(x)[-2:]])
+    order = permutation(c, c["pivots"], inverse=is_adjoint)
+    order = c.broadcast(c.reshape(order, [*shape_of(order), 1]), shape_of(x))
+    lower = {"lower": YES, "unit_diagonal": YES}
+    upper = {"lower": NO, "unit_diagonal": NO}
+    if is_adjoint:
+        for side in (upper, lower):
+            x = _triangle_solved(c, packed, x, transpose_a=_ADJOINT, **side)
+        x = take_along(c, x, order, len(batch))
+    else:
+        x = take_along(c, x, order, len(batch))
+        for side in (lower, upper):
+            x = _triangle_solved(c, packed, x, **side)
+    return x if is_left else adjoint_of(c, x)
+
+
+_ADJOINT = StringAttr("ADJOINT")
+
+
+def _triangle_solved(c: AtenCall, a: SSAValue, x: SSAValue, **sides: Any) -> SSAValue:
+    return c.emit(m.TriangularSolveOp, a, x, type=type_of(x), **sides)
 
 
 def _eigh(c: AtenCall) -> Results:
@@ -309,6 +342,8 @@ CONVERSIONS: Mapping[str, Conversion] = {
     "linalg_cholesky_ex": _cholesky,
     "linalg_inv_ex": _inverse,
     "linalg_lu_factor_ex": _lu_factor,
+    "linalg_lu_solve": _lu_solve,
+    "linalg_matrix_exp": lambda c: matrix_exponential(c, c["self"]),
     "linalg_pinv": _pseudo_inverse,
     "linalg_qr": _qr,
     "linalg_solve_triangular": _triangular,

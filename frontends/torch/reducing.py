@@ -104,6 +104,27 @@ def _cumulative(kind: str) -> Conversion:
     return convert
 
 
+def _cumulative_best(kind: str) -> Conversion:
+    """The largest or smallest elements up to each one, and where the last one of these
+    is."""
+
+    def convert(c: AtenCall) -> Results:
+        x = c["self"]
+        if not shape_of(x):
+            return [x, c.splat(0, c.types[1])]
+        axis = c.axis()
+        best = cumulative(c, kind, x, axis)
+        if 1 not in c.used:
+            return [best, None]
+        is_best = compare(c, x, "EQ", best)
+        if isinstance(c.element, AnyFloat):
+            is_best = c.apply(e.OrOp, is_best, compare(c, x, "NE", x))
+        number = c.apply(e.SelectOp, is_best, c.iota(c.types[1], axis), 0)
+        return [best, cumulative(c, "maximum", number, axis)]
+
+    return convert
+
+
 def _cumulative_log_sum(c: AtenCall) -> SSAValue:
     """Each from all elements up to it, less the largest of these; nothing is stored."""
     x = c.tensor()
@@ -282,6 +303,8 @@ CONVERSIONS: Mapping[str, Conversion] = {
     "any": _any,
     "argmax": _arg("maximum"),
     "argmin": _arg("minimum"),
+    "cummax": _cumulative_best("maximum"),
+    "cummin": _cumulative_best("minimum"),
     "cumprod": _cumulative("multiply"),
     "cumsum": _cumulative("add"),
     "histc": _histogram,

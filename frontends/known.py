@@ -1,0 +1,24 @@
+"""What is known of a value while a program is being written."""
+
+from functools import cache
+
+from xdsl.ir import SSAValue
+
+from ..dialects.dtypes import Array
+from ..dialects.tgraph.base import TensorOp
+from ..dialects.tgraph.reference.interpreter import can_evaluate, evaluate
+
+
+def known(value: SSAValue) -> Array | None:
+    """The elements of a value that is computed of constants alone."""
+
+    @cache
+    def elements(value: SSAValue) -> Array | None:
+        op = value.owner
+        if not isinstance(op, TensorOp) or not can_evaluate(op):
+            return None
+        arrays = map(elements, op.inputs)
+        found = [array for array in arrays if array is not None]
+        return evaluate(op, found) if len(found) == len(op.inputs) else None
+
+    return elements(value)

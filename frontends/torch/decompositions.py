@@ -1,0 +1,288 @@
+"""Operations of PyTorch as simpler ones, in PyTorch's terms: those for which PyTorch
+has no decomposition to core operations.
+
+Of what a forward pass computes, gradients read no more than they need: the bag of each
+embedding follows from where bags start.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib import import_module
+from typing import Any, TypeAlias
+
+Tensor: TypeAlias = Any
+"""`torch.Tensor`"""
+
+
+@cache
+def own_decompositions() -> Mapping[Any, Callable[..., Any]]:
+    """By operation, as `run_decompositions` and AOTAutograd take them."""
+    aten: Any = import_module("torch").ops.aten
+    table: Any = import_module("torch._decomp").decomposition_table
+    of_pytorch = aten.ldexp.Tensor, aten.rrelu_with_noise_backward.default
+    return {
+        **{op: table[op] for op in of_pytorch},
+        aten._cdist_backward.default: _distances_backward,
+        aten._embedding_bag_backward.default: _bags_backward,
+        aten._embedding_bag_per_sample_weights_backward.default: _scales_backward,
+        aten._pdist_backward.default: _distances_inside_backward,
+        aten.index_reduce.default: _index_reduce,
+        aten.kthvalue.default: _kth,
+        aten.masked_scatter_backward.default: _masked_scatter_backward,
+        aten.median.default: _median_of_all,
+        aten.median.dim: _median,
+        aten.mode.default: _mode,
+        aten.nanmedian.default: _number_median_of_all,
+        aten.nanmedian.dim: _number_median,
+        aten.polar.default: _polar,
+        aten.put.default: _put,
+        aten.scatter_reduce.two: _scatter_reduce,
+    }
+
+
+def _torch() -> Any:
+    return import_module("torch")
+
+
+def _polar(size: Tensor, angle: Tensor) -> Tensor:
+    return _torch().complex(size * angle.cos(), size * angle.sin())
+
+
+# Distances
+
+
+def _slope(apart: Tensor, p: float, norm: Tensor) -> Tensor:
+    """Of the norm of order p along the last dimension; 0 where it has none."""
+    if p == 0:
+        return apart * 0
+    if p == 1:
+        return apart.sign()
+    if p == float("inf"):
+        return apart.sign() * (apart.abs() == norm)
+    if p == 2:
+        return (apart / norm).masked_fill(norm == 0, 0)
+    slope = apart.sign() * (apart.abs() / norm) ** (p - 1)
+    return slope.masked_fill((norm == 0) | (apart == 0), 0)
+
+
+def _distances_backward(
+    head: Tensor, x: Tensor, y: Tensor, p: float, distances: Tensor
+) -> Tensor:
+    """With respect to the rows `x`."""
+    apart = x.unsqueeze(-2) - y.unsqueeze(-3)
+    slope = _slope(apart, p, distances.unsqueeze(-1))
+    return (head.unsqueeze(-1) * slope).sum(-2)
+
+
+def _distances_inside_backward(
+    head: Tensor, x: Tensor, p: float, distances: Tensor
+) -> Tensor:
+    one, other = _torch().triu_indices(len(x), len(x), 1)
+    slope = _slope(x[one] - x[other], p, distances.unsqueeze(-1))
+    change = head.unsqueeze(-1) * slope
+    zeros = x.new_zeros(x.shape)
+    return zeros.index_add(0, one, change).index_add(0, other, -change)
+
+
+# Bags of embeddings
+
+_MEAN, _LARGEST = 1, 2
+
+
+def bag_numbers(indices: Tensor, offsets: Tensor, bags: int) -> Tensor:
+    """The bag of each index; `offsets` has where bags start."""
+    starts = offsets.new_zeros(len(indices) + 1)
+    starts = starts.index_add(0, offsets[:bags], starts.new_ones(bags))
+    return starts[:-1].cumsum(0) - 1
+
+
+def _bags_backward(
+    head: Tensor,
+    indices: Tensor,
+    offsets: Tensor,
+    numbers: Tensor,
+    sizes: Tensor,
+    largest: Tensor,
+    count: int,
+    by_frequency: bool,
+    mode: int,
+    sparse: bool,
+    scale: Tensor | None,
+    padding: int = -1,
+) -> Tensor:
+    """With respect to the weight, of `count` rows."""
+    if by_frequency or sparse:
+        return NotImplemented
+    bags, width = head.shape
+    zeros = head.new_zeros(count, width)
+    numbers = bag_numbers(indices, offsets, bags)
+    kept = indices != padding
+    sizes = offsets.new_zeros(bags).index_add(0, numbers, kept.to(offsets.dtype))
+    if mode == _LARGEST:
+        some = (sizes > 0).unsqueeze(-1)
+        return zeros.scatter_add(0, largest.long(), head * some)
+    if mode == _MEAN:
+        head = head / sizes.clamp(min=1).unsqueeze(-1)
+    rows = head[numbers]
+    rows = rows if scale is None else rows * scale.unsqueeze(-1)
+    rows = rows.masked_fill(~kept.unsqueeze(-1), 0) if padding >= 0 else rows
+    return zeros.index_add(0, indices, rows)
+
+
+def _scales_backward(
+    head: Tensor,
+    weight: Tensor,
+    indices: Tensor,
+    offsets: Tensor,
+    numbers: Tensor,
+    mode: int,
+    padding: int = -1,
+) -> Tensor:
+    """With respect to the factor of each row."""
+    numbers = bag_numbers(indices, offsets, len(head))
+    products = (weight[indices] * head[numbers]).sum(-1)
+    return products.masked_fill(indices == padding, 0) if padding >= 0 else products
+
+
+# Order
+
+
+def _picked(
+    x: Tensor, dim: int, keepdim: bool, place: Callable[[Tensor], Tensor]
+) -> tuple[Tensor, Tensor]:
+    """An element along a dimension, and its index; `place` has where it is among these
+    in ascending order, of size 1."""
+    flat = x.dim() == 0
+    x = x.reshape(1) if flat else x
+    both = x.sort(dim=dim, stable=True)
+    where = place(x)
+    found = [part.gather(dim, where) for part in both]
+    if flat or not keepdim:
+        found = [part.squeeze(dim) for part in found]
+    return found[0], found[1]
+
+
+def _kth(
+    x: Tensor, k: int, dim: int = -1, keepdim: bool = False
+) -> tuple[Tensor, Tensor]:
+    return _picked(x, dim, keepdim, lambda x: _like_one(x, dim) + (k - 1))
+
+
+def _like_one(x: Tensor, dim: int) -> Tensor:
+    """Zeros as indices, one along a dimension."""
+    shape = list(x.shape)
+    shape[dim] = 1
+    return x.new_zeros(shape, dtype=_torch().int64)
+
+
+def _median(x: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """The lower one of two; a NaN if there is one."""
+
+    def place(x: Tensor) -> Tensor:
+        last = x.shape[dim] - 1
+        middle = _like_one(x, dim) + last // 2
+        if not x.is_floating_point():
+            return middle
+        return _torch().where(x.isnan().any(dim, True), last, middle)
+
+    return _picked(x, dim, keepdim, place)
+
+
+def _number_median(x: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """The same of the numbers that are not NaN."""
+
+    def place(x: Tensor) -> Tensor:
+        numbers = (x == x).sum(dim, True)
+        return ((numbers - 1) // 2).clamp(min=0)
+
+    return _picked(x, dim, keepdim, place)
+
+
+def _median_of_all(x: Tensor) -> Tensor:
+    return _median(x.reshape(-1), 0)[0]
+
+
+def _number_median_of_all(x: Tensor) -> Tensor:
+    return _number_median(x.reshape(-1), 0)[0]
+
+
+def _mode(x: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """The least of the most frequent elements, where it is last."""
+
+    def place(x: Tensor) -> Tensor:
+        ordered = x.sort(dim=dim, stable=True)[0].movedim(dim, -1)
+        same = ordered.unsqueeze(-1) == ordered.unsqueeze(-2)
+        counts = same.sum(-1)
+        first = counts.argmax(-1, keepdim=True)
+        return (first + counts.gather(-1, first) - 1).movedim(-1, dim)
+
+    return _picked(x, dim, keepdim, place)
+
+
+# Indices
+
+
+def _put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
+    flat = x.reshape(-1)
+    places = [index.reshape(-1)]
+    return flat.index_put(places, source.reshape(-1), accumulate).reshape(x.shape)
+
+
+def _masked_scatter_backward(head: Tensor, mask: Tensor, sizes: Any) -> Tensor:
+    kept = mask.expand(head.shape)
+    places = kept.reshape(-1).cumsum(0) - 1
+    taken = head.masked_fill(~kept, 0).reshape(-1)
+    zeros = head.new_zeros(sizes)
+    added = zeros.reshape(-1).index_add(0, places.clamp(min=0), taken)
+    return added.reshape(zeros.shape)
+
+
+def _index_reduce(
+    x: Tensor,
+    dim: int,
+    index: Tensor,
+    source: Tensor,
+    reduce: str,
+    *,
+    include_self: bool = True,
+) -> Tensor:
+    shape = [1] * source.dim()
+    shape[dim] = -1
+    wide = index.long().reshape(shape).expand(source.shape)
+    return x.scatter_reduce(dim, wide, source, reduce, include_self=include_self)
+
+
+def _scatter_reduce(
+    x: Tensor,
+    dim: int,
+    index: Tensor,
+    source: Tensor,
+    reduce: str,
+    *,
+    include_self: bool = True,
+) -> Tensor:
+    """A mean as a sum; where the elements before do not count, but are replaced, these
+    are what changes nothing."""
+    if include_self and reduce != "mean":
+        return NotImplemented
+    torch = _torch()
+    ones = torch.ones(index.shape, dtype=torch.int64)
+    counts = x.new_zeros(x.shape, dtype=torch.int64).scatter_add(dim, index, ones)
+    if not include_self:
+        x = x.masked_fill(counts > 0, _neutral(reduce, x.dtype))
+    kind = "sum" if reduce == "mean" else reduce
+    total = x.scatter_reduce(dim, index, source, kind)
+    if reduce != "mean":
+        return total
+    rounding = None if x.is_floating_point() or x.is_complex() else "floor"
+    counts = (counts + include_self).clamp(min=1)
+    return torch.div(total, counts.to(x.dtype), rounding_mode=rounding)
+
+
+def _neutral(reduce: str, dtype: Any) -> float:
+    if reduce in ("sum", "mean", "prod"):
+        return int(reduce == "prod")
+    if dtype.is_floating_point:
+        return float("-inf" if reduce == "amax" else "inf")
+    limits = _torch().iinfo(dtype)
+    return limits.min if reduce == "amax" else limits.max

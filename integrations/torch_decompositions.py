@@ -1,0 +1,183 @@
+"""PyTorch's operations as simpler ones, where AOTAutograd divides a graph into passes.
+
+These are PyTorch's own decompositions to core operations, those of
+frontends/torch/decompositions.py, and of this file: how random numbers are drawn, and
+what a backward pass computes again rather than reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
+from importlib import import_module
+from typing import Any
+
+from ..frontends.torch.decompositions import own_decompositions
+
+_POOL = (
+    "(Tensor grad_output, Tensor self, int[] kernel_size, int[] stride, "
+    "int[] padding, int[] dilation, bool ceil_mode) -> Tensor"
+)
+"""PyTorch's `max_pool2d_with_indices_backward` and that in 3-D without the indices."""
+_ATTENTION = (
+    "(Tensor grad_output, Tensor query, Tensor key, Tensor value, float dropout_p, "
+    "bool is_causal, Tensor? attn_mask, float? scale) -> (Tensor, Tensor, Tensor)"
+)
+"""PyTorch's `_scaled_dot_product_flash_attention_for_cpu_backward` without what the
+forward pass has computed."""
+
+
+def _encoder_layer(
+    x: Any,
+    width: int,
+    heads: int,
+    *parts: Any,
+) -> Any:
+    """`torch.nn.TransformerEncoderLayer` as the one operation that PyTorch makes of it
+    without gradients. Its mask has what is left out: pairs, keys, or both."""
+    torch: Any = import_module("torch")
+    functions: Any = torch.nn.functional
+    entry, entry_bias, out, out_bias, is_gelu, is_norm_first, epsilon, *rest = parts
+    (*norms, up, up_bias, down, down_bias), mask = rest[:8], rest[8:]
+
+    def normalized(x: Any, number: int) -> Any:
+        scale, shift = norms[2 * number : 2 * number + 2]
+        return functions.layer_norm(x, [width], scale, shift, epsilon)
+
+    def attended(x: Any) -> Any:
+        parts = functions.linear(x, entry, entry_bias).chunk(3, -1)
+        q, k, v = (part.unflatten(-1, [heads, -1]).transpose(1, 2) for part in parts)
+        kept = None
+        if mask and mask[0] is not None:
+            kept = mask[0].to(torch.bool).logical_not()
+            kept = kept[:, None, None] if mask[1] == _OF_KEYS else kept
+        y = functions.scaled_dot_product_attention(q, k, v, kept)
+        return functions.linear(y.transpose(1, 2).flatten(2), out, out_bias)
+
+    def fed(x: Any) -> Any:
+        activation = functions.gelu if is_gelu else functions.relu
+        x = activation(functions.linear(x, up, up_bias))
+        return functions.linear(x, down, down_bias)
+
+    if is_norm_first:
+        x = x + attended(normalized(x, 0))
+        return x + fed(normalized(x, 1))
+    x = normalized(x + attended(x), 0)
+    return normalized(x + fed(x), 1)
+
+
+_OF_KEYS = 1
+"""What `mask_type` says of a mask of batch x keys."""
+
+
+def order_of(tensor: Any) -> Sequence[int]:
+    """A tensor's dimensions in the order of its memory."""
+    prims: Any = import_module("torch._prims_common")
+    order, _ = prims.compute_elementwise_output_logical_to_physical_perm(tensor)
+    return order
+
+
+@cache
+def decompositions() -> Mapping[Any, Callable[..., Any]]:
+    """To core operations.
+
+    A maximum pool's backward pass finds the largest elements again: where they are is
+    no result of ours. Attention stays whole, and its backward pass computes the scores
+    again, of which none are kept. Random numbers that depend on a tensor's shape alone
+    do not read the tensor, so that all can be drawn before the program runs; in the
+    order of its memory, as eager PyTorch draws them.
+    """
+    torch: Any = import_module("torch")
+    aten: Any = torch.ops.aten
+
+    def dropout(x: Any, p: float, train: bool | None) -> tuple[Any, Any]:
+        kind = {"dtype": torch.bool, "device": x.device}
+        if train is False or p == 0:
+            return x.clone(), torch.ones(x.shape, **kind)
+        if p == 1:
+            return x * 0, torch.zeros(x.shape, **kind)
+        order = order_of(x)
+        drawn = aten.bernoulli.p(
+            torch.empty([x.shape[dim] for dim in order], **kind), 1 - p
+        )
+        kept = drawn.permute([order.index(dim) for dim in range(x.dim())])
+        return x * kept * (1 / (1 - p)), kept
+
+    def drawn_like(draw: Any, x: Any, **given: Any) -> Any:
+        """`NotImplemented` where the order of drawing is another one."""
+        given = {name: value for name, value in given.items() if value is not None}
+        layout = given.pop("memory_format", torch.preserve_format)
+        if not x.is_contiguous() or layout != torch.preserve_format:
+            return NotImplemented
+        return draw(x.shape, **{"dtype": x.dtype, "device": x.device, **given})
+
+    def pool_backward(head: Any, x: Any, size: Any, *rest: Any) -> Any:
+        rank = len(size)
+        _, indices = pools[rank](x, size, *rest)
+        return pools_backward[rank](head, x, size, *rest, indices)
+
+    def like_input(head: Any, x: Any, *window: Any) -> Any:
+        return torch.empty_like(x)
+
+    def without_indices(*given: Any) -> Any:
+        dilation = given[-3]
+        return of_pool(*given[:-1]) if set(dilation) == {1} else NotImplemented
+
+    def parts_without_indices(rank: int, head: Any, x: Any, indices: Any) -> Any:
+        """Parts of one size are the places of a window."""
+        pairs = list(zip(x.shape[-rank:], head.shape[-rank:], strict=True))
+        if any(size % count for size, count in pairs):
+            return NotImplemented
+        size = [size // count for size, count in pairs]
+        return of_pool(head, x, size, size, [0] * rank, [1] * rank, False)
+
+    def attention_backward(head: Any, q: Any, k: Any, v: Any, *given: Any) -> Any:
+        *options, mask, scale = given
+        rest = {"attn_mask": mask, "scale": scale}
+        y, logarithms = attention(q, k, v, *options, **rest)
+        whole = aten._scaled_dot_product_flash_attention_for_cpu_backward
+        return whole(head, q, k, v, y, logarithms, *options, **rest)
+
+    def like_inputs(head: Any, *given: Any) -> Any:
+        return tuple(torch.empty_like(x) for x in given[:3])
+
+    def without_scores(
+        *given: Any, attn_mask: Any = None, scale: float | None = None
+    ) -> Any:
+        head, q, k, v, _, _, *options = given
+        return of_attention(head, q, k, v, *options, attn_mask, scale)
+
+    def defined(name: str, schema: str, call: Any, fake: Any) -> Any:
+        define: Any = torch.library.custom_op
+        made = define(f"tensorplan::{name}", mutates_args=(), schema=schema)(call)
+        made.register_fake(fake)
+        return made
+
+    pools = {2: aten.max_pool2d_with_indices, 3: aten.max_pool3d_with_indices}
+    pools_backward = {
+        2: aten.max_pool2d_with_indices_backward,
+        3: aten.max_pool3d_with_indices_backward,
+    }
+    of_pool = defined("max_pool_backward", _POOL, pool_backward, like_input)
+    of_attention = defined(
+        "attention_backward", _ATTENTION, attention_backward, like_inputs
+    )
+    core: Any = import_module("torch._decomp").core_aten_decompositions()
+    attention = aten._scaled_dot_product_flash_attention_for_cpu.default
+    return {
+        **{op: core[op] for op in core if op is not attention},
+        **own_decompositions(),
+        aten._transformer_encoder_layer_fwd.default: _encoder_layer,
+        aten._weight_norm_interface_backward.default: (
+            aten._weight_norm_differentiable_backward.default
+        ),
+        **{op.default: without_indices for op in pools_backward.values()},
+        aten.adaptive_max_pool2d_backward.default: partial(parts_without_indices, 2),
+        aten.adaptive_max_pool3d_backward.default: partial(parts_without_indices, 3),
+        aten._scaled_dot_product_flash_attention_for_cpu_backward.default: (
+            without_scores
+        ),
+        aten.native_dropout.default: dropout,
+        aten.rand_like.default: partial(drawn_like, torch.rand),
+        aten.randn_like.default: partial(drawn_like, torch.randn),
+    }
