@@ -82,7 +82,8 @@ class _Writer:
 
     def _select(self, there, type, depth, freed) -> Iterator[str]:
         a, b, name = self.any(there, type), self.any(there, type), self.name()
-        yield f"{name} = arith.select %c, {a}, {b} : memref<{type}>"
+        yield f"{name}p = arith.cmpi ne, %n, %zero : index"
+        yield f"{name} = arith.select {name}p, {a}, {b} : memref<{type}>"
         there[type].append(name)
 
     def _part(self, there, type, depth, freed) -> Iterator[str]:
@@ -369,8 +370,8 @@ class _Machine:
     def __init__(self, seed: int, most: int, is_late: bool, is_given: bool):
         self.seed = seed
         self.random = Random(seed)
-        self.selected = Counter[str]()
-        """How often what has a name was selected."""
+        self.drawn = Counter[str]()
+        """How often what has a name was drawn."""
         self.left = most
         self.is_late = is_late
         self.is_given = is_given
@@ -453,7 +454,10 @@ class _Machine:
             case scf.ExecuteRegionOp():
                 self.give(op.results, self.region(op.regions[0]))
             case arith.SelectOp():
-                self.values[op.result] = self.values[self.select(op)]
+                holds = self.values.get(op.cond)
+                if not isinstance(holds, bool):
+                    holds = self.draw(op.result)
+                self.values[op.result] = self.values[op.lhs if holds else op.rhs]
             case CallOp():
                 callee = SymbolTable.lookup_symbol(op, op.callee)
                 assert isinstance(callee, FuncOp)
@@ -494,17 +498,18 @@ class _Machine:
             case arith.CmpiOp() if self.is_given:
                 assert op.predicate.value.data == 2  # signed less-than
                 self.values[op.result] = self.number(op.lhs) < self.number(op.rhs)
+            case arith.CmpiOp():
+                self.values[op.result] = self.draw(op.result)
             case _ if op.name == "linalg.copy":
                 self.copy(*map(self.held, op.operands))
             case _:
                 pass
 
-    def select(self, op: arith.SelectOp) -> SSAValue:
-        """What it selects; without other selects, the rest of a run stays the same."""
-        name = op.result.name_hint or ""
-        self.selected[name] += 1
-        draw = Random(f"{self.seed} {name} {self.selected[name]}").random()
-        return op.rhs if draw < 0.5 else op.lhs
+    def draw(self, value: SSAValue) -> bool:
+        """What a condition is; without others, the rest of a run stays the same."""
+        name = value.name_hint or ""
+        self.drawn[name] += 1
+        return Random(f"{self.seed} {name} {self.drawn[name]}").random() >= 0.5
 
     def held(self, value: SSAValue) -> _Reference:
         found = self.values[value]
