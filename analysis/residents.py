@@ -212,12 +212,22 @@ class _Residents:
                 yield Resident(self.allocation, block, views, group, enters, leaves)
 
     def _enters(self, step: int) -> bool:
-        """Whether the buffer has contents at the start of `step` that are still needed.
-        They may come from any predecessor, not only from the previous step."""
+        """Whether the buffer has contents at the start of `step` that are needed from
+        then on, or were needed until then. They may come from any predecessor, not only
+        from the previous step."""
+        if not self._is_live(step):
+            return False
         is_whole = self.allocation.uses.accesses.get(step, False)
-        return self._is_live(step) and not (
-            is_whole and any(start == step for start, _ in self.live)
-        )
+        return not is_whole or (self._is_live(step - 1) and not self._is_entry(step))
+
+    def _is_entry(self, step: int) -> bool:
+        """Whether `step` is the first of a block to which other blocks branch. The step
+        before it in the text is not a predecessor."""
+        op = self.flow.ops[step]
+        block, region = op.parent, op.parent_region()
+        assert block is not None
+        assert region is not None
+        return op is block.first_op and block is not region.first_block
 
     def _is_live(self, step: int) -> bool:
         return any(start <= step < end for start, end in self.live)

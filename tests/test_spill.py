@@ -697,6 +697,7 @@ func.func @f(%c: i1, %x: !t, %y: !t, %z: !t) {
   linalg.exp ins(%x : !t) outs(%b : !t)
   linalg.add ins(%b, %y : !t, !t) outs(%y : !t)
   linalg.add ins(%r, %y : !t, !t) outs(%r : !t)
+  linalg.add ins(%r, %z : !t, !t) outs(%y : !t)
   memref.dealloc %b : !t
   func.return
 }
@@ -704,6 +705,7 @@ func.func @f(%c: i1, %x: !t, %y: !t, %z: !t) {
 
 
 def test_what_stays_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    """It may be %z, which is written and read by another name afterwards."""
     with caplog.at_level("INFO"):
         run(on(HANDED_ON, 4 * 256, '"memref.copy"'), PlanSpill())
     assert (

@@ -84,6 +84,11 @@ REPLACED = loop(
 )
 """%old and %new are live at once, and %old also with two other buffers."""
 
+CHANGED = loop(
+    *(copy("z", "old"), *busy("l"), *seen("old"), alloc("new"), copy("z", "new")),
+    *(read("new"), read("old"), f"scf.yield %new : {M}"),
+)
+
 PROGRAMS = {
     "made in a branch": [*MADE, *LAST],
     "replaced in a branch": [
@@ -155,6 +160,46 @@ PROGRAMS = {
         *(alloc("a"), alloc("b"), f"%r = arith.select %c, %a, %b : {M}"),
         *(copy("x", "r"), *busy("e"), read("r"), copy("r", "y")),
     ],
+    "selected from two that are live": [
+        *(alloc("a"), alloc("b"), copy("x", "a"), copy("z", "b")),
+        "%p = arith.cmpi ne, %n, %zero : index",
+        *(renamed(line, z="y") for line in busy("l")),
+        *(f"%r = arith.select %p, %a, %b : {M}", *busy("e"), read("r")),
+        copy("r", "y"),
+    ],
+    "first read after the loop that begins with it": [
+        *(*FIRST, *REPLACED, *busy("e"), read("r"), copy("r", "y"), copy("first", "z"))
+    ],
+    "made in a block": [
+        *("cf.cond_br %c, ^left, ^right", "^left:", alloc("a"), copy("x", "a")),
+        *(f"cf.br ^end(%a : {M})", "^right:", alloc("b"), copy("z", "b")),
+        *(f"cf.br ^end(%b : {M})", f"^end(%r: {M}):", *LAST),
+    ],
+    "chosen by a branch": [
+        *(alloc("a"), alloc("b"), copy("x", "a"), copy("z", "b"), *busy("l")),
+        *(read("a"), read("b")),
+        f"cf.cond_br %c, ^end(%a : {M}), ^end(%b : {M})",
+        *(f"^end(%r: {M}):", *busy("e"), read("r"), copy("r", "y")),
+    ],
+    "handed on to one of two blocks": [
+        *(*FIRST, f"cf.cond_br %c, ^left, ^right(%first : {M})"),
+        *("^left:", alloc("a"), read("first"), copy("z", "a"), *seen("first")),
+        *(f"cf.br ^right(%a : {M})", f"^right(%r: {M}):"),
+        *(*busy("e"), read("r"), copy("r", "y")),
+    ],
+    "changed in each iteration of blocks": [
+        *(*FIRST, f"cf.br ^head(%first : {M})", f"^head(%old: {M}):"),
+        *(copy("z", "old"), *busy("l"), *seen("old")),
+        *(f"cf.cond_br %c, ^head(%old : {M}), ^end", "^end:"),
+        *(*busy("e"), read("old"), copy("old", "y"), free("old")),
+    ],
+    "made anew in blocks when the one before is over": [
+        *(*FIRST, f"cf.br ^head(%first : {M})", f"^head(%old: {M}):"),
+        *(read("old"), *busy("l"), *seen("old"), "cf.cond_br %c, ^body, ^end"),
+        *("^body:", free("old"), alloc("new"), copy("z", "new")),
+        *(f"cf.br ^head(%new : {M})", "^end:"),
+        *(*busy("e"), read("old"), copy("old", "y"), free("old")),
+    ],
     "cast": [
         f"%r = scf.if %c -> ({STRIDED}) {{",
         *(alloc("a"), copy("x", "a"), cast("a")),
@@ -223,8 +268,9 @@ def test_a_copy_that_is_missing_is_found(name: str) -> None:
 TWO = "%r, %s = scf.for %i = %zero to %n step %one iter_args"
 
 STAY = {
-    "the first is read after the loop": [
-        *(*FIRST, *REPLACED, *busy("e"), read("r"), copy("r", "y"), copy("first", "u"))
+    "the first is changed in the loop, and read after it": [
+        *(*FIRST, *CHANGED, *busy("e"), read("r"), copy("r", "y")),
+        copy("first", "u"),
     ],
     "an argument that is written": [
         *loop(*busy("l"), copy("z", "old"), f"scf.yield %old : {M}", begin="x"),

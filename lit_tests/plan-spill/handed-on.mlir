@@ -4,6 +4,8 @@
 
 // REMARK:      :[[#]]:10: remark: 16384 bytes of %a are in psram between scf.if ({{.*}}:[[#]]:8) and linalg.exp ({{.*}}:[[#]]:3)
 // REMARK-NEXT: :[[#]]:5: remark: 16384 bytes of %new are copied where scf.yield hands them on
+// REMARK-NEXT: :[[#]]:8: remark: 16384 bytes of %a are copied where arith.select hands them on
+// REMARK:      :[[#]]:3: remark: 16384 bytes of %first are copied where cf.cond_br hands them on
 !t = memref<64x64xf32, "sram">
 
 // Both branches write one buffer, which is evicted after them.
@@ -74,5 +76,61 @@ func.func @apart(%x: !t, %y: !t) {
   }
   linalg.exp ins(%r : !t) outs(%y : !t)
   memref.dealloc %r : !t
+  func.return
+}
+
+// Two that are live at once: one of them is copied, or not, into the other.
+// CHECK-LABEL: func.func @selected
+func.func @selected(%c: i1, %x: !t, %y: !t) {
+  %a = memref.alloc() : !t
+  linalg.exp ins(%x : !t) outs(%a : !t)
+  %b = memref.alloc() : !t
+  linalg.log ins(%x : !t) outs(%b : !t)
+  // CHECK:      scf.if %c {
+  // CHECK-NEXT:   "memref.copy"([[A:%[a-z0-9_]+]], [[B:%[a-z0-9_]+]]) : ([[SRAM:memref<64x64xf32, "sram">]], [[SRAM]])
+  // CHECK-NEXT: } else {
+  // CHECK-NEXT: }
+  %r = arith.select %c, %a, %b : !t
+  %p = memref.alloc() : !t
+  %q = memref.alloc() : !t
+  linalg.exp ins(%x : !t) outs(%p : !t)
+  linalg.add ins(%p, %p : !t, !t) outs(%q : !t)
+  %s = memref.alloc() : !t
+  linalg.sub ins(%p, %q : !t, !t) outs(%s : !t)
+  linalg.add ins(%p, %s : !t, !t) outs(%y : !t)
+  linalg.add ins(%q, %s : !t, !t) outs(%y : !t)
+  linalg.exp ins(%r : !t) outs(%y : !t)
+  func.return
+}
+
+// A block on the way to ^right copies %first, so that %a may be computed from it elsewhere.
+// CHECK-LABEL: func.func @blocks
+func.func @blocks(%c: i1, %x: !t, %y: !t) {
+  %zero = arith.constant 0.0 : f32
+  %a = memref.alloc() : !t
+  linalg.fill ins(%zero : f32) outs(%a : !t)
+  %first = memref.alloc() : !t
+  linalg.exp ins(%x : !t) outs(%first : !t)
+  // CHECK:      cf.cond_br %c, ^[[LEFT:[0-9a-z]+]], ^[[WAY:[0-9a-z]+]]
+  cf.cond_br %c, ^left, ^right(%first : !t)
+  // CHECK:      ^[[WAY]]:
+  // CHECK-NEXT:   "memref.copy"(%first{{[_0-9]*}}, [[AWAY:%first[_0-9]*]]) : {{.*}}, "psram">)
+  // CHECK-NEXT:   cf.br ^[[RIGHT:[0-9a-z]+]]
+  // CHECK:        linalg.matmul ins(%first{{.*}} outs([[HERE:%first[_0-9]*]]
+  // CHECK-NEXT:   "memref.copy"([[HERE]], [[AWAY]])
+^left:
+  linalg.matmul ins(%first, %x : !t, !t) outs(%a : !t)
+  cf.br ^right(%a : !t)
+^right(%r: !t):
+  // CHECK:      ^[[RIGHT]]:
+  %p = memref.alloc() : !t
+  %q = memref.alloc() : !t
+  linalg.exp ins(%x : !t) outs(%p : !t)
+  linalg.add ins(%p, %p : !t, !t) outs(%q : !t)
+  %s = memref.alloc() : !t
+  linalg.sub ins(%p, %q : !t, !t) outs(%s : !t)
+  linalg.add ins(%p, %s : !t, !t) outs(%y : !t)
+  linalg.add ins(%q, %s : !t, !t) outs(%y : !t)
+  linalg.exp ins(%r : !t) outs(%y : !t)
   func.return
 }

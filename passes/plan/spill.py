@@ -47,19 +47,19 @@ What blocks of `cf` use in common is in the slower memory whenever one block fol
 another, or never. That takes a copy in for each block that uses it, and one out for
 each that writes it.
 
-What branches and loops hand on becomes one buffer first, which they write and read as
-any other (spilling/handed_on.py). Where the rest fits in no other way, and the program
-computes the same, what is made beside that buffer is copied into it.
+What branches, loops and blocks hand on becomes one buffer first, which they write and
+read as any other (spilling/handed_on.py). Where the rest fits in no other way, and the
+program computes the same, what is made beside that buffer is copied into it.
 
 Where no placement is found, more leaves. Remarks say what moves.
 
 Needs: level 2, and a target.
 Leaves: level 2.
-Does not: move arguments, buffers that are arguments of blocks of `cf`, that are handed
-on in parts or by turns, that blocks of `cf` may use before they are written, or that
-are freed in other regions, or buffers of symbolic size without bounds; change functions
-with streams, or with barriers; copy while other operations run; or fail if the arena
-does not fit whatever moves. It then leaves the fewest bytes, which plan-memory refuses.
+Does not: move arguments, buffers that are handed on in parts or by turns, that blocks
+of `cf` may use before they are written, or that are freed in other regions, or buffers
+of symbolic size without bounds; change functions with streams, or with barriers; copy
+while other operations run; or fail if the arena does not fit whatever moves. It then
+leaves the fewest bytes, which plan-memory refuses.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -82,7 +82,8 @@ class _Writer:
 
     def _select(self, there, type, depth, freed) -> Iterator[str]:
         a, b, name = self.any(there, type), self.any(there, type), self.name()
-        yield f"{name} = arith.select %c, {a}, {b} : memref<{type}>"
+        yield f"{name}p = arith.cmpi ne, %n, %zero : index"
+        yield f"{name} = arith.select {name}p, {a}, {b} : memref<{type}>"
         there[type].append(name)
 
     def _part(self, there, type, depth, freed) -> Iterator[str]:
@@ -370,8 +371,8 @@ class _Machine:
     def __init__(self, seed: int, most: int, is_late: bool, is_given: bool):
         self.seed = seed
         self.random = Random(seed)
-        self.selected = Counter[str]()
-        """The number of executions of each select, by the name of its result."""
+        self.drawn = Counter[str]()
+        """The number of draws of each condition, by its name."""
         self.left = most
         self.is_late = is_late
         self.is_given = is_given
@@ -454,7 +455,10 @@ class _Machine:
             case scf.ExecuteRegionOp():
                 self.give(op.results, self.region(op.regions[0]))
             case arith.SelectOp():
-                self.values[op.result] = self.values[self.select(op)]
+                holds = self.values.get(op.cond)
+                if not isinstance(holds, bool):
+                    holds = self.draw(op.result)
+                self.values[op.result] = self.values[op.lhs if holds else op.rhs]
             case CallOp():
                 callee = SymbolTable.lookup_symbol(op, op.callee)
                 assert isinstance(callee, FuncOp)
@@ -495,18 +499,19 @@ class _Machine:
             case arith.CmpiOp() if self.is_given:
                 assert op.predicate.value.data == 2  # signed less-than
                 self.values[op.result] = self.number(op.lhs) < self.number(op.rhs)
+            case arith.CmpiOp():
+                self.values[op.result] = self.draw(op.result)
             case _ if op.name == "linalg.copy":
                 self.copy(*map(self.held, op.operands))
             case _:
                 pass
 
-    def select(self, op: arith.SelectOp) -> SSAValue:
-        """The operand that `op` selects. The draw depends on the name of the result, so
-        erasing other selects changes nothing else in a run."""
-        name = op.result.name_hint or ""
-        self.selected[name] += 1
-        draw = Random(f"{self.seed} {name} {self.selected[name]}").random()
-        return op.rhs if draw < 0.5 else op.lhs
+    def draw(self, value: SSAValue) -> bool:
+        """Draws a condition. The draw depends on its name, so erasing other conditions
+        changes nothing else in a run."""
+        name = value.name_hint or ""
+        self.drawn[name] += 1
+        return Random(f"{self.seed} {name} {self.drawn[name]}").random() >= 0.5
 
     def held(self, value: SSAValue) -> _Reference:
         found = self.values[value]

@@ -24,35 +24,29 @@ and what is live beside that is copied into it: as a compiler leaves SSA form.
     }                                          memref.copy %new, %m
                                              }
 
-A copy is another memory than what it was made from. So nothing may use that once it is
-handed on, and at that time nothing else that is still needed may be in the buffer. What
-a loop begins with may be an argument of the function, which is copied if nothing writes
-it.
+A copy is another memory than what it was made from. So once it is handed on, nothing
+may use that, or nothing may write either; and at that time nothing else that is still
+needed may be in the buffer. Where `cf.cond_br` hands on, a block on that way copies;
+where `arith.select` does, a branch. What is handed on first may be an argument of the
+function or a global.
 
 Does not: change families with views of buffers other than casts, with other memory that
-is not allocated here, with branches of `cf`, or with buffers of different types.
+is not allocated here, or with buffers of different types.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import cast
 
-from xdsl.dialects import arith, memref, scf
+from xdsl.dialects import arith, cf, memref, scf
 from xdsl.dialects.builtin import DenseArrayBase, i32
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Operation, SSAValue, Use
+from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue, Use
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ....analysis.allocations import Allocation, erase_deallocs
-from ....analysis.control_flow import (
-    CHOICES,
-    LOOPS,
-    SCOPES,
-    ControlFlow,
-    is_structured,
-    moves,
-)
+from ....analysis.control_flow import LOOPS, ControlFlow, moves
 from ....analysis.cost import repetitions
 from ....analysis.liveness import merged
 from ....analysis.overwriting import meet
@@ -87,6 +81,7 @@ class _Move:
     """A value is handed on as another one."""
 
     op: Operation
+    way: int  # 1 if it is the second of two values or blocks to choose from
     source: SSAValue
     target: SSAValue
 
@@ -142,8 +137,6 @@ class _Family:
         known = {value for a in self.allocations for value in a.references.of}
         if not known.issuperset(self.targets):
             return False
-        if not all(map(_is_only_read, self.given)):
-            return False
         inside = {target: live.get(target, ()) for target in self.targets}
         if any(meet(self.flow, a, b) for a, b in combinations(inside.items(), 2)):
             return False
@@ -175,8 +168,7 @@ class _Family:
     ) -> bool:
         """Whether what is handed on may be a copy: what it is made from is not used
         from then on, and nothing else in the buffer is."""
-        is_kept = move.source in self.given or _is_last_use(move)
-        if isinstance(move.op, arith.SelectOp) or not is_kept:
+        if not _is_as_a_copy(move, self.flow):
             return False
         begin = _begin(move.target, self.flow)
         return not any(
@@ -217,7 +209,7 @@ def _families(func: FuncOp, flow: ControlFlow, arena: Arena) -> Iterator[_Family
         if (
             _are_alike(allocations, given)
             and all(flow.calls.is_over(op) for a in allocations for op, _ in a.accesses)
-            and all(_is_structured(move, flow) for move in group)
+            and all(move.op in flow.step for move in group)
         ):
             yield _Family(flow, group, slots, allocations, given)
 
@@ -228,8 +220,19 @@ def _moves_in(func: FuncOp) -> Iterator[_Move]:
             continue
         for index, operand in enumerate(op.operands):
             if is_memref(operand):
+                way = int(index > _last_of_first_way(op))
                 for target in moves(Use(op, index)) or ():
-                    yield _Move(op, _uncast(operand), target)
+                    yield _Move(op, way, _uncast(operand), target)
+
+
+def _last_of_first_way(op: Operation) -> int:
+    match op:
+        case arith.SelectOp():
+            return 1
+        case cf.ConditionalBranchOp():
+            return len(op.then_arguments)
+        case _:
+            return len(op.operands)
 
 
 def _uncast(value: SSAValue) -> SSAValue:
@@ -269,16 +272,28 @@ def _is_given(value: SSAValue) -> bool:
     return isinstance(value.owner, memref.GetGlobalOp)
 
 
-def _is_only_read(value: SSAValue) -> bool:
-    """Whether nothing writes some memory, whatever it is called, or returns it."""
-    aliases = {value: None}
-    pending = [value]
+def _is_as_a_copy(move: _Move, flow: ControlFlow) -> bool:
+    """Whether it makes no difference from then on, until the memory is allocated anew,
+    if a copy is handed on: nothing uses the memory by the name that it had, other than
+    to free it, or nothing writes it by any name."""
+    after = _steps_after(move, flow)
+
+    def is_after(op: Operation) -> bool:
+        step, _ = flow.step_of(op)
+        return _is_in(step, after)
+
+    if not any(is_after(user) for user in _users(move.source)):
+        return True
+    aliases = {move.source: None}
+    pending = [move.source]
     for alias in pending:  # grows
         for use in alias.uses:
             op = use.operation
             targets = moves(use)
             if targets is None and use.index not in freed(op):
-                if effects_on(op, alias)[1] or any(map(is_memref, op.results)):
+                if any(map(is_memref, op.results)):
+                    return False
+                if effects_on(op, alias)[1] and is_after(op):
                     return False
             for target in targets or ():
                 if target not in aliases:
@@ -287,38 +302,23 @@ def _is_only_read(value: SSAValue) -> bool:
     return True
 
 
-def _is_structured(move: _Move, flow: ControlFlow) -> bool:
-    """Whether the operation that hands on is a loop, ends a region, or selects."""
-    op, outer = move.op, move.op.parent_op()
-    if isinstance(op, arith.SelectOp) or is_structured(op):
-        return op in flow.step
-    if outer is None or op.successors:
-        return False
-    return outer in flow.step and is_structured(outer)
-
-
-def _is_last_use(move: _Move) -> bool:
-    """Whether nothing uses what is handed on from then on, until it is allocated anew,
-    but to free it."""
-    alloc, op = move.source.owner, move.op
-    assert isinstance(alloc, Operation)
-    if sum(_uncast(operand) is move.source for operand in op.operands) != 1:
-        return False
-    users = list(_users(move.source))
-    if any(op is not user and op.is_ancestor(user) for user in users):
-        return False
-    while True:
-        block = op.parent
-        assert block is not None
-        outer = [block.find_ancestor_op_in_block(user) for user in users]
-        if any(other and op.is_before_in_block(other) for other in outer):
-            return False
-        if block is alloc.parent:
-            return True
-        around = block.parent_op()
-        if around is None or name_of(around) not in (*CHOICES, *SCOPES):
-            return False
-        op = around
+def _steps_after(move: _Move, flow: ControlFlow) -> Sequence[Steps]:
+    """The steps that may come after a move, before its source is allocated anew."""
+    owner, first = move.source.owner, flow.step[move.op] + 1
+    alloc = flow.step[owner] if isinstance(owner, Operation) else None
+    found: list[Steps] = []
+    entered: set[int] = set()
+    pending = [(flow.node_of[first - 1], first)]
+    for node, start in pending:  # grows
+        end = flow.ends[node]
+        if alloc is not None and start <= alloc < end:
+            found.append((start, alloc))
+            continue
+        found.append((start, end))
+        left = [n for n in flow.successors[node] if n not in entered]
+        entered.update(left)
+        pending += [(n, flow.nodes[n].start) for n in left]
+    return found
 
 
 def _users(value: SSAValue) -> Iterator[Operation]:
@@ -346,10 +346,14 @@ def _change(families: Sequence[_Family]) -> bool:
     found = [(each, first) for each in families if (first := _first_with(each))]
     copies = {each: list(each.copies) for each, _ in found}
     erase_deallocs([a for each, _ in found for a in each.allocations])
+    places = _Places()
     for each, first in found:
-        _unite(each, first, copies[each])
+        _unite(each, first, copies[each], places)
     gone = {target: None for each, _ in found for target in each.targets}
-    for op in dict.fromkeys(map(_handing_on, gone)):
+    for target in gone:
+        if isinstance(target, BlockArgument) and not _is_first(target.owner):
+            _erase(target)
+    for op in dict.fromkeys(op for each in gone if (op := _handing_on(each))):
         if isinstance(op, arith.SelectOp):
             Rewriter.erase_op(op)
         else:
@@ -357,10 +361,89 @@ def _change(families: Sequence[_Family]) -> bool:
     return bool(found)
 
 
+class _Places:
+    """Where what an operation hands on is copied."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[Operation, int], InsertPoint] = {}
+
+    def of(self, move: _Move) -> InsertPoint:
+        """Before the operation, but on the way on which it hands that on."""
+        key = move.op, move.way
+        if key not in self._known:
+            match move.op:
+                case arith.SelectOp():
+                    for way, last in enumerate(_ways_before(move.op)):
+                        self._known[move.op, way] = InsertPoint.before(last)
+                case cf.ConditionalBranchOp():
+                    between = _between(move.op, move.way)
+                    self._known[key] = InsertPoint.before(between)
+                case _:
+                    self._known[key] = InsertPoint.before(move.op)
+        return self._known[key]
+
+
+def _ways_before(op: arith.SelectOp) -> Sequence[Operation]:
+    """The ends of the two branches of a choice before an operation, made as it does."""
+    branches = [scf.YieldOp(), scf.YieldOp()]
+    made = scf.IfOp(op.cond, [], branches[:1], branches[1:])
+    made.location = op.location
+    Rewriter.insert_op(made, InsertPoint.before(op))
+    return branches
+
+
+def _between(op: cf.ConditionalBranchOp, way: int) -> cf.BranchOp:
+    """A branch in a block of its own, between another one and its target."""
+    target = op.successors[way]
+    handed_on = op.else_arguments if way else op.then_arguments
+    made = cf.BranchOp(target, *handed_on)
+    made.location = op.location
+    block, around = Block([made]), op.parent
+    assert around is not None
+    assert around.parent is not None
+    around.parent.insert_block_after(block, around)
+    first = 1 + (len(op.then_arguments) if way else 0)
+    _take_from(op, range(first, first + len(handed_on)))
+    op.successors[way] = block
+    return made
+
+
+def _take_from(op: Operation, indices: Collection[int]) -> None:
+    """Takes operands from a branch."""
+    if isinstance(op, cf.ConditionalBranchOp):
+        count = len(op.then_arguments)
+        of_first = sum(1 <= index <= count for index in indices)
+        sizes = [
+            *(1, count - of_first),
+            len(op.else_arguments) - (len(indices) - of_first),
+        ]
+        op.properties["operandSegmentSizes"] = DenseArrayBase.from_list(i32, sizes)
+    op.operands = [v for i, v in enumerate(op.operands) if i not in indices]
+
+
+def _is_first(block: Block) -> bool:
+    return block.parent is None or block.parent.first_block is block
+
+
+def _erase(arg: BlockArgument) -> None:
+    """Erases an argument of a block of `cf`, which nothing uses."""
+    for before in arg.owner.predecessors():
+        last = before.last_op
+        assert last is not None
+        of_arg = [
+            index
+            for index, value in enumerate(last.operands)
+            if is_memref(value) and arg in (moves(Use(last, index)) or ())
+        ]
+        _take_from(last, of_arg)
+    arg.owner.erase_arg(arg)
+
+
 def _unite(
     family: _Family,
     first: Operation,
     copies: Sequence[tuple[SSAValue, Sequence[_Move]]],
+    places: _Places,
 ) -> None:
     """Lets all values be a new buffer, allocated before an operation; what hands them
     on stays for now."""
@@ -370,22 +453,35 @@ def _unite(
     made.location = allocs[0].location
     made.memref.name_hint = allocs[0].memref.name_hint
     Rewriter.insert_op(made, InsertPoint.before(first))
-    for value, (move, *_) in copies:
-        copy = memref.CopyOp(value, made.memref)
-        copy.location = move.op.location
-        Rewriter.insert_op(copy, InsertPoint.before(move.op))
+    for value, of_op in copies:
+        for place in dict.fromkeys(map(places.of, of_op)):
+            copy = memref.CopyOp(value, made.memref)
+            copy.location = of_op[0].op.location
+            Rewriter.insert_op(copy, place)
     if any(a.frees for a in family.allocations):
         for alloc in (made, *(a.alloc for a in family.apart)):
-            last = alloc.parent and alloc.parent.last_op
-            assert last is not None
-            free = memref.DeallocOp.get(alloc.memref)
-            free.location = alloc.location
-            Rewriter.insert_op(free, InsertPoint.before(last))
+            _free_at_end(alloc)
     for target in family.targets:
         target.replace_all_uses_with(_as(made, target))
     for allocation in family.allocations:
         if allocation not in family.apart:
             Rewriter.replace_op(allocation.alloc, [], [made.memref])
+
+
+def _free_at_end(alloc: memref.AllocOp) -> None:
+    """Frees a buffer at the end of its region, where it lives for all of that."""
+    region = alloc.parent_region()
+    assert region is not None
+    if alloc.parent is not region.first_block:
+        alloc.detach()
+        Rewriter.insert_op(alloc, InsertPoint.at_start(region.blocks[0]))
+    for block in region.blocks:
+        last = block.last_op
+        assert last is not None
+        if not last.successors:
+            free = memref.DeallocOp.get(alloc.memref)
+            free.location = alloc.location
+            Rewriter.insert_op(free, InsertPoint.before(last))
 
 
 def _as(alloc: memref.AllocOp, value: SSAValue) -> SSAValue:
@@ -398,29 +494,47 @@ def _as(alloc: memref.AllocOp, value: SSAValue) -> SSAValue:
 
 
 def _first_with(family: _Family) -> Operation | None:
-    """The first operation that has some of a family, or has it inside, of the innermost
-    block with all of it; None if no block has all."""
+    """An operation before all that has some of a family, of the innermost block that
+    can have it; None if no block can."""
     ops = [move.op for move in family.moves]
     for value in family.values:
         owner = value.owner
         ops += [owner] if isinstance(owner, Operation) else []
         ops += [use.operation for use in value.uses]
-    block: Block | None = ops[0].parent
-    while block is not None:
-        inside = [block.find_ancestor_op_in_block(op) for op in ops]
-        if None not in inside:
-            return min(filter(None, inside), key=family.flow.step.__getitem__)
-        outer = block.parent_op()
-        block = outer.parent if outer and not isinstance(outer, FuncOp) else None
+    region = ops[0].parent_region()
+    while region is not None:
+        inside = [_ancestor_in(region, op) for op in ops]
+        known = [op for op in inside if op]
+        if len(known) == len(ops):
+            if len({op.parent for op in known}) > 1:  # then all after the first block
+                first = region.blocks[0]
+                assert first.last_op is not None
+                known = [*(op for op in known if op.parent is first), first.last_op]
+            return min(known, key=family.flow.step.__getitem__)
+        outer = region.parent
+        if outer is None or isinstance(outer, FuncOp):
+            return None
+        region = outer.parent_region()
     return None
 
 
-def _handing_on(value: SSAValue) -> Operation:
-    """The operation that has a value as result, or as an argument of its blocks."""
-    owner = value.owner
-    op = owner.parent_op() if isinstance(owner, Block) else owner
-    assert op is not None
+def _ancestor_in(region: Region, op: Operation) -> Operation | None:
+    """The operation of a region's blocks that another one is, or is inside of."""
+    while op.parent_region() is not region:
+        outer = op.parent_op()
+        if outer is None:
+            return None
+        op = outer
     return op
+
+
+def _handing_on(value: SSAValue) -> Operation | None:
+    """The operation that has a value as result, or as an argument of its blocks; none
+    of an argument that is gone."""
+    owner = value.owner
+    if isinstance(owner, Operation):
+        return owner
+    return owner.parent_op() if _is_first(owner) else None
 
 
 def _hand_on_without(op: Operation, gone: Mapping[SSAValue, None]) -> None:
