@@ -187,6 +187,23 @@ def test_functions_of_doubles_are_accurate(cls: type[TensorOp]) -> None:
     assert error[~is_special].max() <= 3
 
 
+@pytest.mark.parametrize(("dtype", "wide"), [("float32", "f8"), ("float64", "g")])
+def test_angles_are_accurate(dtype: str, wide: str) -> None:
+    """Within 3 units in the last place, in all octants and at their ends."""
+    ends = [0, 1, np.inf, np.nan, 1e-30, 3e38, np.finfo(dtype).smallest_subnormal]
+    turns = np.linspace(-np.pi, np.pi, 2001)
+    special = np.array([*ends, *(-x for x in ends)]).astype(dtype)
+    special_y, special_x = (x.ravel() for x in np.meshgrid(special, special))
+    y = np.concatenate([special_y, np.sin(turns).astype(dtype)])
+    x = np.concatenate([special_x, np.cos(turns).astype(dtype)])
+    got = computed(one(elementwise.Atan2Op, [y, x]), [y, x], np.empty_like(x))
+    want = np.arctan2(y.astype(wide), x.astype(wide))
+    rounded = want.astype(dtype)
+    is_special = assert_special_alike(got, rounded)
+    error = np.abs((got - want) / np.spacing(np.abs(rounded)))
+    assert error[~is_special].max() <= 3
+
+
 def test_logistic_and_tanh_stay_within_their_bounds() -> None:
     x = samples()
     for cls, low in ((elementwise.TanhOp, -1), (elementwise.LogisticOp, 0)):

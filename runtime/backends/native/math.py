@@ -11,7 +11,7 @@ element.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import log, pi
+from math import log, pi, tan
 
 from .code import Operand, Value
 
@@ -131,6 +131,16 @@ COSINE = (0.041666666666666664, -0.0013888888888887398, 2.4801587298764784e-05,
           -2.755731727117469e-07, 2.0876146138622263e-09,
           -1.138262226162858e-11)  # fmt: skip
 """(cos(r) - 1 + r^2 / 2) / r^4 in r^2, for |r| <= pi / 4, in f64."""
+
+ATAN = {
+    "float": (-0.3333333175381697, 0.1999953879477192, -0.14263897112598675,
+              0.1074309966767457, -0.06449835224591496),
+    "double": (-0.3333333333333333, 0.1999999999999548, -0.14285714284657894,
+               0.11111111014561013, -0.09090904549884611, 0.07692182535116648,
+               -0.06664502215671447, 0.058580687568615106, -0.05085030492810941,
+               0.03921955253259129, -0.019162068915902577),
+}  # fmt: skip
+"""(atan(t) - t) / t^3 in t^2, for |t| <= tan(pi / 8)."""
 
 QUARTER = pi / 2, 6.123233995736766e-17, -1.4973849048591698e-33
 """pi / 2 as a sum of three f64."""
@@ -374,6 +384,28 @@ def _periodic(
     with code.when(any_lane(is_huge)):
         code.set(slot, code.each(f"{name}f" if is_narrow else name, x))
     return code.get(slot, x.element, x.lanes)
+
+
+def arctangent(y: Value, x: Value) -> Value:
+    """The angle of (x, y): the arctangent of a ratio of at most 1, from 0 to pi / 4,
+    turned into the octant of (x, y)."""
+    code = x.code
+    width, height = x.call("fabs"), y.call("fabs")
+    is_steep = height.compare("ogt", width)
+    most = code.select(is_steep, height, width)
+    ratio = code.select(is_steep, width, height) / most
+    ratio = code.select(width.compare("oeq", height), 1.0, ratio)  # both infinite
+    ratio = code.select(most.compare("oeq", 0.0), 0.0, ratio)
+    is_far = ratio.compare("ogt", tan(pi / 8))
+    t = code.select(is_far, (ratio - 1.0) / (ratio + 1.0), ratio)
+    square = t * t
+    angle = code.fma(square * t, polynomial(square, ATAN[x.element]), t)
+    angle = code.select(is_far, angle + pi / 4, angle)
+    angle = code.select(is_steep, -angle + pi / 2, angle)
+    is_left = x.cast("bitcast", FORMATS[x.element].integer).compare("slt", 0)
+    angle = code.select(is_left, -angle + pi, angle)
+    angle = angle.call("copysign", y)
+    return code.select(x.compare("uno", y), x + y, angle)
 
 
 def any_lane(condition: Value) -> Value:

@@ -87,6 +87,7 @@ def _root(dtype: DType, x: Value) -> Value:
 
 
 FUNCTIONS: Forms = {
+    ops.Atan2Op: {FLOAT: _plain(math.arctangent)},
     ops.CosineOp: {FLOAT: _plain(math.cosine)},
     ops.ErfOp: {FLOAT: _plain(math.erf)},
     ops.ErfcOp: {FLOAT: _plain(math.erfc)},
