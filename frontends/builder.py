@@ -163,7 +163,7 @@ class TensorBuilder:
         type = TensorType(element, array.shape)
         return self.add(shaping.ConstantOp(constant_attribute(array, element), type))
 
-    def splat(self, number: float, type: AnyTensor) -> SSAValue:
+    def splat(self, number: complex, type: AnyTensor) -> SSAValue:
         """A tensor of this type with this number everywhere."""
         return self.filled(number, type.element_type, base.shape_of(type))
 
@@ -245,7 +245,7 @@ class TensorBuilder:
         return op.results
 
     def apply(
-        self, op_type: type[TensorOp], *operands: SSAValue | float, **properties: Any
+        self, op_type: type[TensorOp], *operands: SSAValue | complex, **properties: Any
     ) -> SSAValue:
         """An elementwise operation on operands broadcast to one shape (NumPy's rule).
 
