@@ -166,7 +166,7 @@ class TensorBuilder:
         type = TensorType(element, array.shape)
         return self.add(shaping.ConstantOp(constant_attribute(array, element), type))
 
-    def splat(self, number: float, type: AnyTensor) -> SSAValue:
+    def splat(self, number: complex, type: AnyTensor) -> SSAValue:
         """A tensor of type `type` whose elements all equal `number`."""
         return self.filled(number, type.element_type, base.shape_of(type))
 
@@ -248,7 +248,7 @@ class TensorBuilder:
         return op.results
 
     def apply(
-        self, op_type: type[TensorOp], *operands: SSAValue | float, **properties: Any
+        self, op_type: type[TensorOp], *operands: SSAValue | complex, **properties: Any
     ) -> SSAValue:
         """Appends an elementwise operation, broadcasting its operands (NumPy's rule).
 

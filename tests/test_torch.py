@@ -436,6 +436,10 @@ FAMILIES: dict[str, tuple[dict[str, Callable[..., Any]], tuple[Tensor, ...]]] = 
             "kth": lambda x, n: x.kthvalue(2)[0] + x.median() + x.nanmedian(1)[0],
             "mode": lambda x, n: x.round().mode(1)[0],
             "bessel": lambda x, n: torch.i0(9 * x) + torch.special.i1e(x),
+            "bessel_scaled": lambda x, n: torch.special.i0e(x) * torch.special.i1(x),
+            "smooth_linear": lambda x, n: F.interpolate(
+                x[None, None], (2, 3), mode="bilinear", antialias=True
+            ),
             "smooth": lambda x, n: F.interpolate(
                 x[None, None], (2, 3), mode="bicubic", antialias=True
             ),

@@ -208,6 +208,27 @@ def test_normed_weights_in_training() -> None:
     )
 
 
+@pytest.mark.filterwarnings("error:PyTorch runs")
+def test_complex_numbers_beside_weights() -> None:
+    """As in a state space model: what depends on weights alone is computed once, also
+    from complex constants."""
+
+    class Kernel(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.rate = nn.Parameter(torch.randn(3))
+
+        def forward(self, x: Tensor) -> Tensor:
+            root = -self.rate.exp() + 1j * torch.arange(3)
+            return (torch.exp(root * x) * (2 + 1j)).real
+
+    x, module = torch.randn(4, 3), Kernel()
+    check_training(module, x)
+    with torch.no_grad():
+        have = torch.compile(module, backend=backend)(x)
+        assert torch.allclose(have, module(x), atol=1e-6)
+
+
 def test_attention_in_training() -> None:
     check_training(torch_models.make("gpt2_block")[0], torch.randn(2, 12, 64))
 

@@ -26,7 +26,8 @@ sequences.py    sequences and optionals of known lengths
 random.py       random numbers, whose generator is a variable
 elementwise.py, shaping.py, indexing.py, reducing.py, products.py, quantized.py,
 quantized_products.py, windows.py, unpooling.py, resizing.py, sampling.py, spectral.py,
-recurrent.py, attention.py, fused.py, optimizers.py   the conversions, by family
+recurrent.py, attention.py, fused.py, learned.py, optimizers.py   the conversions, by
+                                                                 family
 
 Opsets 6 to 28. Does not: support sequences of unknown lengths, or sizes computed at run
 time.

@@ -328,7 +328,7 @@ def _complex_to_real(c: AtenCall) -> SSAValue:
 
 CONVERSIONS: Mapping[str, Conversion] = {
     "_cdist_forward": _distances,
-    "_conj": lambda c: conjugate(c, c["self"]),
+    "_conj": lambda c: conjugate(c, c.tensor()),
     "_fft_c2c": _complex_to_complex,
     "_fft_c2r": _complex_to_real,
     "_fft_r2c": _real_to_complex,

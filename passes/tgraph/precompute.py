@@ -67,6 +67,7 @@ from ...dialects.tgraph.base import (
     is_static,
     tensor_type_of,
 )
+from ...dialects.tgraph.elements import is_complex
 from ...dialects.tgraph.elementwise import ElementwiseOp
 from ...dialects.tgraph.partial import is_complete
 from ...dialects.tgraph.shaping import ConstantOp, IotaOp, ViewOp
@@ -126,8 +127,8 @@ def _fold_constants(block: Block, limit: int) -> None:
             continue
         if (array := _evaluate(op, [known[v] for v in op.inputs], limit)) is None:
             continue
-        if _costs_nothing(op):
-            known[op.result] = array
+        if _costs_nothing(op) or is_complex(op.result.type.element_type):
+            known[op.result] = array  # complex numbers have no constants
             continue
         new = _constant(op, array)
         known[new.result] = array

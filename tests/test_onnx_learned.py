@@ -1,0 +1,131 @@
+"""Linear models and trees of `ai.onnx.ml`: values as onnxruntime has them, errors."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensorplan
+from tensorplan.dialects.diagnostics import LocatedError
+
+onnx = pytest.importorskip("onnx")
+from onnx import TensorProto, helper  # noqa: E402
+
+ML = "ai.onnx.ml"
+X = np.random.default_rng(5).standard_normal((6, 3)).astype("f4")
+X[1, 0], X[2] = np.nan, 0
+
+TREES: Mapping[str, Any] = {
+    "nodes_treeids": [0, 0, 0, 0, 0, 1, 1, 1],
+    "nodes_nodeids": [0, 1, 2, 3, 4, 0, 1, 2],
+    "nodes_featureids": [0, 2, 0, 0, 0, 1, 0, 0],
+    "nodes_values": [0.1, -0.2, 0.0, 0.0, 0.0, 0.3, 0.0, 0.0],
+    "nodes_modes": [*["BRANCH_LEQ"] * 2, *["LEAF"] * 3, "BRANCH_LEQ", *["LEAF"] * 2],
+    "nodes_truenodeids": [1, 3, 0, 0, 0, 1, 0, 0],
+    "nodes_falsenodeids": [2, 4, 0, 0, 0, 2, 0, 0],
+    "nodes_missing_value_tracks_true": [1, 0, 0, 0, 0, 0, 0, 0],
+}
+
+
+def leaves(what: str, ids: list[int], weights: list[float]) -> dict[str, Any]:
+    return {
+        f"{what}_treeids": [0, 0, 0, 1, 1],
+        f"{what}_nodeids": [2, 3, 4, 1, 2],
+        f"{what}_ids": ids,
+        f"{what}_weights": weights,
+    }
+
+
+SHARES = leaves("class", [0] * 5, [0.4, 0.1, 0.3, 0.5, 0.2])
+MARGINS = leaves("class", [0] * 5, [0.4, -0.1, 0.3, -0.5, 0.2])
+BOTH = leaves("class", [0, 1, 2, 1, 0], [0.4, 0.1, 0.3, 0.5, 0.2])
+LABELS = {"classlabels_int64s": [3, 7]}
+
+CASES: list[tuple[str, Mapping[str, Any]]] = [
+    ("Scaler", {"offset": [0.5, 0.0, 1.0], "scale": [2.0, 3.0, 4.0]}),
+    ("Normalizer", {"norm": "L1"}),
+    ("Normalizer", {"norm": "L2"}),
+    (
+        "LinearRegressor",
+        {"coefficients": [1.0, 2, 3, 4, 5, 6], "targets": 2, "intercepts": [0.5, 1.0]},
+    ),
+    (
+        "LinearClassifier",
+        {
+            "coefficients": [1.0, 2, 3, -1, 5, 6],
+            "intercepts": [0.5, 1.0],
+            "classlabels_ints": [3, 7],
+            "post_transform": "SOFTMAX",
+        },
+    ),
+    (
+        "TreeEnsembleRegressor",
+        {
+            **TREES,
+            **leaves("target", [0, 1, 0, 1, 0], [1.0, 2.0, 3.0, 4.0, 5.0]),
+            "n_targets": 2,
+        },
+    ),
+    (
+        "TreeEnsembleRegressor",
+        {
+            **TREES,
+            **leaves("target", [0] * 5, [1.0, 2.0, 3.0, 4.0, 5.0]),
+            "base_values": [0.5],
+            "n_targets": 1,
+        },
+    ),
+    ("TreeEnsembleClassifier", {**TREES, **SHARES, **LABELS}),
+    (
+        "TreeEnsembleClassifier",
+        {**TREES, **MARGINS, **LABELS, "post_transform": "LOGISTIC"},
+    ),
+    ("TreeEnsembleClassifier", {**TREES, **BOTH, "classlabels_int64s": [3, 7, 9]}),
+]
+
+
+def model_of(name: str, attributes: Mapping[str, Any]) -> bytes:
+    names = ["label", "y"] if name.endswith("Classifier") else ["y"]
+    node = helper.make_node(name, ["x"], names, domain=ML, **attributes)
+    kinds = {"label": TensorProto.INT64, "y": TensorProto.FLOAT}
+    graph = helper.make_graph(
+        [node],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, X.shape)],
+        [helper.make_tensor_value_info(name, kinds[name], None) for name in names],
+    )
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid(ML, 3)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    return model.SerializeToString()
+
+
+@pytest.mark.parametrize(("name", "attributes"), CASES, ids=str)
+def test_values(name: str, attributes: Mapping[str, Any]) -> None:
+    runtime = pytest.importorskip("onnxruntime")
+    data = model_of(name, attributes)
+    x = X if "Tree" in name else np.nan_to_num(X)
+    want = runtime.InferenceSession(data).run(None, {"x": x})
+    got = tensorplan.compile(tensorplan.from_onnx(data))(x)
+    for have, expected in zip(got, want, strict=True):
+        assert have.dtype == expected.dtype
+        np.testing.assert_allclose(have, expected, 1e-5, 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "changed", "message"),
+    [
+        ("TreeEnsembleRegressor", {"nodes_truenodeids": [1, 0, *[0] * 6]}, "root each"),
+        ("TreeEnsembleRegressor", {"nodes_truenodeids": [9] * 8}, "not supported|not"),
+        ("Normalizer", {"norm": "MAX"}, "norm = 'MAX', expected 'L1' or 'L2'"),
+        (
+            "LinearClassifier",
+            {"classlabels_strings": ["a", "b"]},
+            "labels that are texts",
+        ),
+    ],
+)
+def test_refused(name: str, changed: Mapping[str, Any], message: str) -> None:
+    attributes = next(own for case, own in CASES if case == name)
+    with pytest.raises(LocatedError, match=message):
+        tensorplan.from_onnx(model_of(name, {**attributes, **changed}))
