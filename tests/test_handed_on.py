@@ -4,6 +4,7 @@ Each program has buffers of 64 bytes: an arena of 128 bytes has two slots.
 """
 
 import logging
+import re
 
 import pytest
 from mlir_programs import LIBRARIES
@@ -54,6 +55,23 @@ RUN = loop(
     starts="%was = %begin",
     name="run",
 )
+
+
+def blocks(*body: str, starts: str, args: str, next: str) -> str:
+    """A loop of blocks, whose %i counts up to %n."""
+    types = f"index{f', {M}' * args.count('%')}"
+    typed = ", ".join(f"{arg}: {M}" for arg in args.split(", "))
+    return lines(
+        f"cf.br ^head(%c0, {starts} : {types})",
+        f"^head(%i: index, {typed}):",
+        "%more = arith.cmpi slt, %i, %n : index",
+        *("cf.cond_br %more, ^body, ^end", "^body:", *body),
+        f"%next = arith.addi %i, %c1 : index\ncf.br ^head(%next, {next} : {types})",
+        "^end:",
+    )
+
+
+NEXT = [alloc("now"), step("was", "now"), free("was")]
 
 PROGRAMS = {
     "replaced in each iteration": ([FIRST, REPLACED, LAST], 128),
@@ -282,6 +300,71 @@ PROGRAMS = {
             *(f"cf.br ^e(%b : {M})", f"^e(%last: {M}):", LAST),
         ],
         64,
+    ),
+    "replaced in each iteration of blocks": (
+        [
+            *(FIRST, blocks(*NEXT, starts="%first", args="%was", next="%now")),
+            *(copy("was", "y"), free("was")),
+        ],
+        128,
+    ),
+    "replaced in one block, and handed on by two": (
+        [
+            FIRST,
+            blocks(
+                *(alloc("now"), step("was", "now"), "cf.cond_br %p, ^more, ^done"),
+                *("^more:", add("now", "was", "now"), "cf.br ^done", "^done:"),
+                *("%two = arith.addi %i, %c1 : index", each("now", "z")),
+                "%odd = arith.cmpi slt, %two, %n : index",
+                f"cf.cond_br %odd, ^on, ^head(%two, %now : index, {M})\n^on:",
+                starts="%first",
+                args="%was",
+                next="%now",
+            ),
+            copy("was", "y"),
+        ],
+        128,
+    ),
+    "replaced in each iteration of blocks, and the two before are read": (
+        [
+            *(FIRST, alloc("second"), each("x", "second")),
+            blocks(
+                *(alloc("now"), step("was", "now"), add("now", "older", "now")),
+                starts="%first, %second",
+                args="%was, %older",
+                next="%now, %was",
+            ),
+            *(copy("was", "y"), each("older", "z")),
+        ],
+        192,
+    ),
+    "replaced in blocks, from one of two that lead to them": (
+        [
+            *(FIRST, alloc("second"), each("x", "second", read=TURN)),
+            f"cf.cond_br %p, ^l, ^head(%c0, %second : index, {M})\n^l:",
+            blocks(*NEXT, starts="%first", args="%was", next="%now"),
+            copy("was", "y"),
+        ],
+        192,
+    ),
+    "replaced in each iteration of blocks in a loop of blocks": (
+        [
+            FIRST,
+            blocks(
+                re.sub(
+                    r"([%^])(head|body|end|i|more|next)\b",
+                    r"\1inner_\2",
+                    blocks(*NEXT[:2], starts="%began", args="%was", next="%now"),
+                ),
+                add("was", "began", "z"),
+                *(alloc("again"), step("was", "again")),
+                starts="%first",
+                args="%began",
+                next="%again",
+            ),
+            copy("began", "y"),
+        ],
+        320,  # two of each loop, and %first, which begins both
     ),
     "selected": (
         [
