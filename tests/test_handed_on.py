@@ -8,9 +8,11 @@ import re
 
 import pytest
 from mlir_programs import LIBRARIES
+from modules import run
 from native_oracle import behaviors, complaint
 from oracles import text_of
 from planted import M, add, copy, each, lines, program
+from spilled_programs import on
 from unchanged_ir import parsed
 from upstream import TOOLS, needs_mlir
 from xdsl.dialects.builtin import ModuleOp
@@ -18,6 +20,8 @@ from xdsl.dialects.builtin import ModuleOp
 import tensorplan
 from tensorplan.passes import driver
 from tensorplan.passes.plan.memory import PlanMemory
+from tensorplan.passes.plan.spill import PlanSpill
+from tensorplan.passes.plan.strip_memory_spaces import PlanStripMemorySpaces
 from tensorplan.support.remarks import REMARKS
 
 MM = f"{M}, {M}"
@@ -416,3 +420,41 @@ def test_the_values() -> None:
         PROGRAMS, ran[: len(texts)], ran[len(texts) :], strict=True
     ):
         assert complaint(got, want) is None, name
+
+
+SPILLED = (
+    "the first is read after the loop",
+    "replaced on each path of an iteration",
+    "replaced in one block, and handed on by two",
+    "replaced in blocks, from one of two that lead to them",
+    "selected",
+)
+
+
+def before(alloc: re.Match[str]) -> str:
+    """Two more buffers are live at once, before each one is allocated."""
+    p, q = f"p{alloc[1]}", f"q{alloc[1]}"
+    first = lines(*(f"%{name} = memref.alloc() : {M}" for name in (p, q)))
+    return lines(first, step("x", p), step(p, q), add(q, "z", "z"), alloc[0])
+
+
+@pytest.mark.thorough
+@pytest.mark.skipif(not LIBRARIES, reason="no libmlir_runner_utils")
+@needs_mlir
+def test_the_values_where_two_buffers_fit() -> None:
+    """plan-spill moves the others."""
+    texts: list[str] = []
+    plans: list[str] = []
+    for name in SPILLED:
+        body, _ = PROGRAMS[name]
+        texts.append(re.sub(r"%(\w+) = memref.alloc\(\)", before, program(*body)))
+        module = on(texts[-1], (3 + 2) * 64, '"memref.copy"')
+        passes = PlanSpill(), PlanMemory(), PlanStripMemorySpaces()
+        text = text_of(run(module, *passes))
+        plans.append(text[text.index("{\n") + 1 : text.rindex("}")])
+    ran = behaviors([*texts, *plans], TOOLS[0])
+    for name, want, got in zip(
+        SPILLED, ran[: len(texts)], ran[len(texts) :], strict=True
+    ):
+        for key, outcome in got.items():
+            assert outcome.values == want[key].values, name
