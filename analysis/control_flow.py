@@ -27,6 +27,7 @@ from itertools import accumulate
 from operator import sub
 
 from xdsl.dialects import arith, cf, scf
+from xdsl.dialects.builtin import DenseArrayBase, i32
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, Region, SSAValue, Use
 
@@ -66,6 +67,40 @@ def link(nodes: Sequence[BasicBlock], source: int, target: int) -> None:
     """Makes `target` a successor of `source`."""
     nodes[source].successors.append(target)
     nodes[target].predecessors.append(source)
+
+
+@dataclass(frozen=True, slots=True)
+class BlockLoop:
+    """A natural loop of `cf` (Aho, Lam, Sethi, Ullman: Compilers, 9.6.6): blocks that
+    lead back to the first of them, through which all paths to them go."""
+
+    head: Block
+    blocks: frozenset[Block]
+    above: Block
+    """On all paths to it, outside."""
+
+    @property
+    def entries(self) -> Sequence[Operation]:
+        """What branches to it."""
+        return self._branches(False)
+
+    @property
+    def backs(self) -> Sequence[Operation]:
+        """What branches to its next iteration."""
+        return self._branches(True)
+
+    def _branches(self, is_inside: bool) -> Sequence[Operation]:
+        before = dict.fromkeys(self.head.predecessors())
+        found = [b.last_op for b in before if (b in self.blocks) == is_inside]
+        return [op for op in found if op is not None]
+
+    def has(self, place: Block | Operation) -> bool:
+        """Whether a block or an operation is in it."""
+        region = self.head.parent
+        block = place.parent if isinstance(place, Operation) else place
+        if region is None or block is None:
+            return False
+        return region.find_ancestor_block_in_region(block) in self.blocks
 
 
 class ControlFlow:
@@ -134,9 +169,33 @@ class ControlFlow:
         target = region.find_ancestor_block_in_region(inside) if inside else None
         if target is None:
             return False
+        return self._dominance_in(region).dominates(block, target)
+
+    def loop_around(self, block: Block) -> "BlockLoop | None":
+        """The innermost loop of `cf` that a block is in."""
+        if block.parent is None or len(block.parent.blocks) == 1:
+            return None
+        dominance = self._dominance_in(block.parent)
+        head: Block | None = block
+        while head is not None:
+            before = head.predecessors()
+            pending = [each for each in before if dominance.dominates(head, each)]
+            blocks = {*pending, head}
+            for each in pending:  # grows
+                if each is not head:
+                    new = [b for b in each.predecessors() if b not in blocks]
+                    blocks.update(new)
+                    pending += new
+            above = dominance.above(head)
+            if pending and block in blocks and above is not None:
+                return BlockLoop(head, frozenset(blocks), above)
+            head = above
+        return None
+
+    def _dominance_in(self, region: Region) -> Dominance:
         if region not in self._dominance:
             self._dominance[region] = Dominance(region)
-        return self._dominance[region].dominates(block, target)
+        return self._dominance[region]
 
     def _start(self) -> int:
         self.nodes.append(BasicBlock(len(self.node_of)))
@@ -259,6 +318,26 @@ def _branch(op: Operation, index: int) -> Sequence[SSAValue] | None:
             return [op.else_block.args[index - 1 - count]]
         case _:
             return None
+
+
+def pass_to(block: Block, op: Operation, values: Sequence[SSAValue]) -> None:
+    """Makes a branch of `cf` hand on more values to a block, as its last arguments."""
+    match op:
+        case cf.BranchOp():
+            op.operands = [*op.operands, *values]
+        case cf.ConditionalBranchOp():
+            handed_on = [
+                [*given, *(values if target is block else ())]
+                for target, given in (
+                    (op.then_block, op.then_arguments),
+                    (op.else_block, op.else_arguments),
+                )
+            ]
+            op.operands = [op.cond, *handed_on[0], *handed_on[1]]
+            sizes = [1, *map(len, handed_on)]
+            op.properties["operandSegmentSizes"] = DenseArrayBase.from_list(i32, sizes)
+        case _:
+            raise AssertionError(op.name)
 
 
 def ends(func: FuncOp) -> Iterator[Operation]:

@@ -39,7 +39,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from ..dialects.diagnostics import name_of
 from ..dialects.memory import is_memref, is_view
 from ..planning.problem import Steps, common
-from .control_flow import CHOICES, ControlFlow, moves
+from .control_flow import CHOICES, BlockLoop, ControlFlow, moves
 from .liveness import Uses, live_steps
 from .overwriting import meet
 
@@ -241,16 +241,14 @@ def slots(references: References, uses: Mapping[SSAValue, Uses]) -> int | None:
     loops, ages = loops_of(references), ages_in_loops(references)
     if ages is None:
         return None
-    step = references.flow.step
     for loop in loops:  # memory referenced from outside ages in each iteration
-        assert loop.next_op is not None
-        whole = [(step[loop] + 1, step[loop.next_op])]
+        whole = _steps_in(loop, references.flow)
         outside = [
             r for r in live if r not in ages or not _is_of(r, loop) or r.owner is loop
         ]
         if any(common(live[reference], whole) for reference in outside):
             return None
-    results = combinations((r for r in live if r.owner is loops[-1]), 2)
+    results = combinations((r for r in live if _is_result(r, loops[-1])), 2)
     if any(_meet(live, a, b) for a, b in results):  # their slots depend on the path
         return None
     young = [r for r in ages if 0 in ages[r]]
@@ -266,18 +264,20 @@ def _meet(live: Mapping[SSAValue, Sequence[Steps]], a: SSAValue, b: SSAValue) ->
     return bool(common(live.get(a, ()), live.get(b, ())))
 
 
-Loop = scf.ForOp | scf.WhileOp
+Loop = scf.ForOp | scf.WhileOp | BlockLoop
 
 
-def loops_around(alloc: Operation, count: int) -> Sequence[Loop]:
-    """The innermost `scf` loops around an allocation, at most `count`. The allocation
-    runs at most once in an iteration of the first loop; each loop is directly nested in
-    the next."""
-    loop = alloc.parent_op()
+def loops_around(alloc: Operation, count: int, flow: ControlFlow) -> Sequence[Loop]:
+    """The innermost `scf` loops around an allocation, at most `count`, or the innermost
+    loop of `cf` blocks. The allocation runs at most once in an iteration of the first
+    loop; each `scf` loop is directly nested in the next."""
+    block, loop = alloc.parent, alloc.parent_op()
     while loop is not None and name_of(loop) in CHOICES:
-        loop = loop.parent_op()
+        block, loop = loop.parent, loop.parent_op()
+    if block is not None and (of_blocks := flow.loop_around(block)):
+        return [of_blocks]
     loops: list[Loop] = []
-    while isinstance(loop, Loop) and len(loops) < count:
+    while isinstance(loop, scf.ForOp | scf.WhileOp) and len(loops) < count:
         loops.append(loop)
         loop = loop.parent_op()
     return loops
@@ -287,16 +287,57 @@ def loops_of(references: References) -> Sequence[Loop]:
     """The loops that carry the allocation of each iteration of the first one, also from
     one run of it to the next. Empty if something else carries it, or if a run may end
     without forwarding its last allocation."""
-    alloc = references.source.owner
+    alloc, flow = references.source.owner, references.flow
     assert isinstance(alloc, Operation)
     count = 1
-    loops = loops_around(alloc, count)
-    while loops and any(move.op is loops[-1] for move in references.moves):
+    loops = loops_around(alloc, count, flow)
+    while loops and any(enters(move, loops[-1]) for move in references.moves):
         count += 1
-        loops = loops_around(alloc, count)
-        if len(loops) < count or not loops[0].regions[-1].is_ancestor(alloc):
+        loops = loops_around(alloc, count, flow)
+        if len(loops) < count:
+            return ()
+        first = loops[0]
+        if isinstance(first, BlockLoop) or not first.regions[-1].is_ancestor(alloc):
             return ()
     return loops
+
+
+def before(loop: Loop) -> Operation:
+    """The operation before which the initial values of a loop can be defined."""
+    if not isinstance(loop, BlockLoop):
+        return loop
+    assert loop.above.last_op is not None
+    return loop.above.last_op
+
+
+def enters(move: Move, loop: Loop) -> bool:
+    """Whether `move` forwards an initial value to `loop`."""
+    if isinstance(loop, BlockLoop):
+        return move.target.owner is loop.head and move.op in loop.entries
+    return move.op is loop and move.target.owner is not loop
+
+
+def _goes_back(move: Move, loop: Loop) -> bool:
+    """Whether `move` forwards a value to the next iteration, or out of the last one."""
+    if isinstance(loop, BlockLoop):
+        return move.target.owner is loop.head and move.op in loop.backs
+    return move.op is loop.regions[-1].block.last_op
+
+
+def _is_result(value: SSAValue, loop: Loop) -> bool:
+    """Whether `value` is a result of `loop`, or defined after it."""
+    if isinstance(loop, BlockLoop):
+        return not loop.has(value.owner)
+    return value.owner is loop
+
+
+def _steps_in(loop: Loop, flow: ControlFlow) -> Sequence[Steps]:
+    """The steps of the operations in a loop."""
+    if not isinstance(loop, BlockLoop):
+        assert loop.next_op is not None
+        return [(flow.step[loop] + 1, flow.step[loop.next_op])]
+    ends = [(b.first_op, b.last_op) for b in loop.blocks]
+    return sorted((flow.step[a], flow.step[z] + 1) for a, z in ends if a and z)
 
 
 def ages_in_loops(references: References) -> Ages | None:
@@ -305,15 +346,15 @@ def ages_in_loops(references: References) -> Ages | None:
     loops = loops_of(references)
     if not loops:
         return None
-    outermost = loops[-1]
-    back = loops[0].regions[-1].block.last_op
+    innermost, outermost = loops[0], loops[-1]
     ages: dict[SSAValue, set[int]] = {references.source: {0}}
     pending = [references.source]
     for reference in pending:  # grows during the loop
         for move in references.leaving.get(reference, ()):
             if not _is_of(move.target, outermost):
                 continue
-            moved = {age + (move.op is back) for age in ages[reference]}
+            is_older = _goes_back(move, innermost)
+            moved = {age + is_older for age in ages[reference]}
             known = ages.setdefault(move.target, set())
             if max(moved) > MOST_SLOTS:
                 return None
@@ -323,8 +364,10 @@ def ages_in_loops(references: References) -> Ages | None:
     return ages
 
 
-def _is_of(value: SSAValue, loop: Operation) -> bool:
+def _is_of(value: SSAValue, loop: Loop) -> bool:
     """Whether `loop`, or an operation nested in it, defines `value`."""
     owner = value.owner
+    if isinstance(loop, BlockLoop):
+        return loop.has(owner)
     op = owner.parent_op() if isinstance(owner, Block) else owner
     return op is not None and (op is loop or loop.is_ancestor(op))

@@ -84,6 +84,10 @@ class Dominance:
         for n in range(1, len(order)):
             self._above[order[n]] = order[above[n]]
 
+    def above(self, block: Block) -> Block | None:
+        """The last other block on all paths to one."""
+        return self._above[block]
+
     def dominates(self, one: Block, other: Block) -> bool:
         """Whether each path to `other` goes through `one`, which may be `other`."""
         return self._span[other].start in self._span[one]

@@ -580,17 +580,11 @@ LEFT = {
         ],
         [NEXT],
     ),
-    "carried by blocks": (
+    "carried by blocks, and older with each iteration": (
         [
             *(f"cf.br ^h(%x : {M})", f"^h(%k: {M}):", "cf.cond_br %p, ^m, ^e", "^m:"),
-            *("cf.br ^l", "^l:", A, reverse("k", "a"), f"cf.br ^h(%a : {M})", "^e:"),
-        ],
-        [NEXT],
-    ),
-    "carried by its own block": (
-        [
-            *(f"cf.br ^h(%x : {M})", f"^h(%k: {M}):", A, reverse("k", "a")),
-            *(f"cf.cond_br %p, ^h(%a : {M}), ^e", "^e:"),
+            *(A, reverse("k", "a"), f"cf.cond_br %p, ^h(%a : {M}), ^h(%k : {M})"),
+            "^e:",
         ],
         [NEXT],
     ),

@@ -4,12 +4,15 @@ Each program has buffers of 64 bytes, so an arena of 128 bytes has two slots.
 """
 
 import logging
+import re
 
 import pytest
 from mlir_programs import LIBRARIES
+from modules import run
 from native_oracle import behaviors, complaint
 from oracles import text_of
 from planted import M, add, copy, each, lines, program
+from spilled_programs import on
 from unchanged_ir import parsed
 from upstream import TOOLS, needs_mlir
 from xdsl.dialects.builtin import ModuleOp
@@ -17,6 +20,8 @@ from xdsl.dialects.builtin import ModuleOp
 import tensorplan
 from tensorplan.passes import driver
 from tensorplan.passes.plan.memory import PlanMemory
+from tensorplan.passes.plan.spill import PlanSpill
+from tensorplan.passes.plan.strip_memory_spaces import PlanStripMemorySpaces
 from tensorplan.support.remarks import REMARKS
 
 MM = f"{M}, {M}"
@@ -55,6 +60,23 @@ RUN = loop(
     starts="%was = %begin",
     name="run",
 )
+
+
+def blocks(*body: str, starts: str, args: str, next: str) -> str:
+    """A loop of blocks, whose %i counts up to %n."""
+    types = f"index{f', {M}' * args.count('%')}"
+    typed = ", ".join(f"{arg}: {M}" for arg in args.split(", "))
+    return lines(
+        f"cf.br ^head(%c0, {starts} : {types})",
+        f"^head(%i: index, {typed}):",
+        "%more = arith.cmpi slt, %i, %n : index",
+        *("cf.cond_br %more, ^body, ^end", "^body:", *body),
+        f"%next = arith.addi %i, %c1 : index\ncf.br ^head(%next, {next} : {types})",
+        "^end:",
+    )
+
+
+NEXT = [alloc("now"), step("was", "now"), free("was")]
 
 PROGRAMS = {
     "replaced in each iteration": ([FIRST, REPLACED, LAST], 128),
@@ -284,6 +306,71 @@ PROGRAMS = {
         ],
         64,
     ),
+    "replaced in each iteration of blocks": (
+        [
+            *(FIRST, blocks(*NEXT, starts="%first", args="%was", next="%now")),
+            *(copy("was", "y"), free("was")),
+        ],
+        128,
+    ),
+    "replaced in one block, and handed on by two": (
+        [
+            FIRST,
+            blocks(
+                *(alloc("now"), step("was", "now"), "cf.cond_br %p, ^more, ^done"),
+                *("^more:", add("now", "was", "now"), "cf.br ^done", "^done:"),
+                *("%two = arith.addi %i, %c1 : index", each("now", "z")),
+                "%odd = arith.cmpi slt, %two, %n : index",
+                f"cf.cond_br %odd, ^on, ^head(%two, %now : index, {M})\n^on:",
+                starts="%first",
+                args="%was",
+                next="%now",
+            ),
+            copy("was", "y"),
+        ],
+        128,
+    ),
+    "replaced in each iteration of blocks, and the two before are read": (
+        [
+            *(FIRST, alloc("second"), each("x", "second")),
+            blocks(
+                *(alloc("now"), step("was", "now"), add("now", "older", "now")),
+                starts="%first, %second",
+                args="%was, %older",
+                next="%now, %was",
+            ),
+            *(copy("was", "y"), each("older", "z")),
+        ],
+        192,
+    ),
+    "replaced in blocks, from one of two that lead to them": (
+        [
+            *(FIRST, alloc("second"), each("x", "second", read=TURN)),
+            f"cf.cond_br %p, ^l, ^head(%c0, %second : index, {M})\n^l:",
+            blocks(*NEXT, starts="%first", args="%was", next="%now"),
+            copy("was", "y"),
+        ],
+        192,
+    ),
+    "replaced in each iteration of blocks in a loop of blocks": (
+        [
+            FIRST,
+            blocks(
+                re.sub(
+                    r"([%^])(head|body|end|i|more|next)\b",
+                    r"\1inner_\2",
+                    blocks(*NEXT[:2], starts="%began", args="%was", next="%now"),
+                ),
+                add("was", "began", "z"),
+                *(alloc("again"), step("was", "again")),
+                starts="%first",
+                args="%began",
+                next="%again",
+            ),
+            copy("began", "y"),
+        ],
+        320,  # two of each loop, and %first, which begins both
+    ),
     "selected": (
         [
             *(alloc("a"), step("x", "a"), alloc("b"), each("x", "b")),
@@ -334,3 +421,41 @@ def test_the_values() -> None:
         PROGRAMS, ran[: len(texts)], ran[len(texts) :], strict=True
     ):
         assert complaint(got, want) is None, name
+
+
+SPILLED = (
+    "the first is read after the loop",
+    "replaced on each path of an iteration",
+    "replaced in one block, and handed on by two",
+    "replaced in blocks, from one of two that lead to them",
+    "selected",
+)
+
+
+def before(alloc: re.Match[str]) -> str:
+    """Two more buffers are live at once, before each one is allocated."""
+    p, q = f"p{alloc[1]}", f"q{alloc[1]}"
+    first = lines(*(f"%{name} = memref.alloc() : {M}" for name in (p, q)))
+    return lines(first, step("x", p), step(p, q), add(q, "z", "z"), alloc[0])
+
+
+@pytest.mark.thorough
+@pytest.mark.skipif(not LIBRARIES, reason="no libmlir_runner_utils")
+@needs_mlir
+def test_the_values_where_two_buffers_fit() -> None:
+    """plan-spill moves the others."""
+    texts: list[str] = []
+    plans: list[str] = []
+    for name in SPILLED:
+        body, _ = PROGRAMS[name]
+        texts.append(re.sub(r"%(\w+) = memref.alloc\(\)", before, program(*body)))
+        module = on(texts[-1], (3 + 2) * 64, '"memref.copy"')
+        passes = PlanSpill(), PlanMemory(), PlanStripMemorySpaces()
+        text = text_of(run(module, *passes))
+        plans.append(text[text.index("{\n") + 1 : text.rindex("}")])
+    ran = behaviors([*texts, *plans], TOOLS[0])
+    for name, want, got in zip(
+        SPILLED, ran[: len(texts)], ran[len(texts) :], strict=True
+    ):
+        for key, outcome in got.items():
+            assert outcome.values == want[key].values, name

@@ -200,6 +200,13 @@ PROGRAMS = {
         *(f"cf.br ^head(%new : {M})", "^end:"),
         *(*busy("e"), read("old"), copy("old", "y"), free("old")),
     ],
+    "made from the one before in blocks": [
+        *(*FIRST, f"cf.br ^head(%first : {M})", f"^head(%old: {M}):", read("old")),
+        *(*(renamed(line, z="y") for line in busy("l")), *seen("old")),
+        *(alloc("new"), copy("z", "new"), read("new"), read("old"), free("old")),
+        f"cf.cond_br %c, ^head(%new : {M}), ^end(%new : {M})",
+        *(f"^end(%r: {M}):", *LAST),
+    ],
     "cast": [
         f"%r = scf.if %c -> ({STRIDED}) {{",
         *(alloc("a"), copy("x", "a"), cast("a")),

@@ -34,6 +34,37 @@ func.func @ping_pong(%n: index, %in: memref<16xf32>, %out: memref<16xf32>) {
 
 // -----
 
+// In a loop of cf blocks, the first block has the slots as arguments.
+// CHECK-LABEL: func.func @ping_pong_of_blocks
+// CHECK-NEXT:    %arena = memref.alloc() {alignment = 64 : i64} : memref<128xi8>
+// CHECK:         %first = memref.view %arena[%[[FIRST:.*]]][] : memref<128xi8> to memref<16xf32>
+// CHECK:         %slot = memref.view %arena[%[[OTHER:.*]]][] : memref<128xi8> to memref<64xi8>
+// CHECK-NEXT:    %slot_1 = memref.view %arena[%[[FIRST]]][] : memref<128xi8> to memref<64xi8>
+// CHECK-NEXT:    cf.br ^[[HEAD:[a-z0-9]+]](%first, %slot, %slot_1 :
+// CHECK-NEXT:  ^[[HEAD]](%old: memref<16xf32>, %[[A:.*]]: memref<64xi8>, %[[B:.*]]: memref<64xi8>):
+// CHECK-NEXT:    cf.cond_br %c, ^{{.*}}, ^{{.*}}
+// CHECK:         %new = memref.view %[[A]][%{{.*}}][] : memref<64xi8> to memref<16xf32>
+// CHECK-NEXT:    tgraph.reverse %old outs(%new)
+// CHECK-NEXT:    cf.br ^[[HEAD]](%new, %[[B]], %[[A]] :
+func.func @ping_pong_of_blocks(%c: i1, %in: memref<16xf32>, %out: memref<16xf32>) {
+  %first = memref.alloc() : memref<16xf32>
+  "memref.copy"(%in, %first) : (memref<16xf32>, memref<16xf32>) -> ()
+  cf.br ^head(%first : memref<16xf32>)
+^head(%old: memref<16xf32>):
+  cf.cond_br %c, ^body, ^end
+^body:
+  %new = memref.alloc() : memref<16xf32>
+  tgraph.reverse %old outs(%new) {dimensions = array<i64: 0>} : memref<16xf32>
+  memref.dealloc %old : memref<16xf32>
+  cf.br ^head(%new : memref<16xf32>)
+^end:
+  "memref.copy"(%old, %out) : (memref<16xf32>, memref<16xf32>) -> ()
+  memref.dealloc %old : memref<16xf32>
+  func.return
+}
+
+// -----
+
 // %old is dead when %new is written: one slot for both.
 // CHECK-LABEL: func.func @one_slot
 // CHECK-NEXT:    %arena = memref.alloc() {alignment = 64 : i64} : memref<64xi8>

@@ -82,7 +82,7 @@ from ...analysis.banks import banks_of
 from ...analysis.calls import Calls
 from ...analysis.control_flow import ControlFlow, ends
 from ...analysis.frees import uses_after_free
-from ...analysis.references import MOST_SLOTS, loops_around
+from ...analysis.references import MOST_SLOTS, before, loops_around
 from ...analysis.sizes import SizeReader, argument_bytes
 from ...checking.plan_check import check_plan
 from ...dialects.diagnostics import LocatedError, remark
@@ -382,7 +382,8 @@ def _rewrite(
             ((slot, offset),) = places[allocation]
             made = view(slot, offset, given, alloc, alloc.dynamic_sizes)
         else:
-            loop = loops_around(alloc, allocation.loops)[-1]
+            flow = allocation.references.flow
+            loop = before(loops_around(alloc, allocation.loops, flow)[-1])
             bytes_ = MemRefType(i8, [allocation.size], NoneAttr(), given.memory_space)
             views = [view(*place, bytes_, loop, ()) for place in places[allocation]]
             Rewriter.insert_op(views, InsertPoint.before(loop))

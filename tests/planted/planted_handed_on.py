@@ -171,12 +171,11 @@ def slots_of_a_while_that_are_not_swapped(passed: str) -> str:
     )
 
 
-@plant(sound="%s1, %s0", faulty="%s0, %s1")
-def slots_of_blocks_that_are_not_swapped(passed: str) -> str:
+def in_blocks(passed: str = "%s1, %s0", begin: str = "%slot0, %slot1") -> str:
     types = f"index, {M}, {BYTES}, {BYTES}"
     return program(
         *(arena(), view("first"), copy("x", "first"), slots("%c64", "%c0")),
-        f"cf.br ^head(%c0, %first, %slot0, %slot1 : {types})",
+        f"cf.br ^head(%c0, %first, {begin} : {types})",
         f"^head(%i: index, %was: {M}, %s0: {BYTES}, %s1: {BYTES}):",
         "%more = arith.cmpi slt, %i, %n : index",
         "cf.cond_br %more, ^body, ^end",
@@ -185,6 +184,16 @@ def slots_of_blocks_that_are_not_swapped(passed: str) -> str:
         f"cf.br ^head(%next, %now, {passed} : {types})",
         *("^end:", copy("was", "y"), free()),
     )
+
+
+@plant(sound="%s1, %s0", faulty="%s0, %s1")
+def slots_of_blocks_that_are_not_swapped(passed: str) -> str:
+    return in_blocks(passed)
+
+
+@plant(sound="%slot0, %slot1", faulty="%slot1, %slot0")
+def slots_that_blocks_begin_with_in_the_wrong_order(begin: str) -> str:
+    return in_blocks(begin=begin)
 
 
 def either(at: str, then: str, after: str = "") -> str:

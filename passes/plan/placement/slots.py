@@ -32,6 +32,7 @@ slots:
     }
 
 Outer loops that forward the results of a loop carry the slots as the loop leaves them.
+In a loop of `cf` blocks, the first block has the slots as arguments.
 """
 
 from bisect import bisect_left, insort
@@ -39,17 +40,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, product
 
+from xdsl.dialects import scf
 from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import Rewriter
 
 from ....analysis.allocations import Allocation
-from ....analysis.control_flow import ControlFlow
+from ....analysis.control_flow import BlockLoop, ControlFlow, pass_to
 from ....analysis.liveness import for_all_agents, live_steps, merged, without
 from ....analysis.overwriting import meet
 from ....analysis.references import (
     Ages,
-    Loop,
     ages_in_loops,
+    enters,
     loops_around,
     loops_of,
 )
@@ -168,7 +170,7 @@ class Rotation:
             self.ages.get(move.target, set())
             for allocation in other.allocations
             for move in allocation.references.moves
-            if move.op is loop and move.target.owner is not loop
+            if enters(move, loop)
         ]
         known = {-age % count for ages in entries for age in ages}
         return known == {self.position}
@@ -240,9 +242,11 @@ def _take_all(group: Sequence[Slot], turns: Sequence[Slot], flow: ControlFlow) -
 def carry(allocation: Allocation, slots: Sequence[SSAValue]) -> SSAValue:
     """Makes the loops around an allocation carry its slots. Returns the slot to use."""
     alloc, count = allocation.alloc, len(slots)
-    loops = loops_around(alloc, allocation.loops)
+    loops = loops_around(alloc, allocation.loops, allocation.references.flow)
     values = slots
     for loop in reversed(loops):
+        if isinstance(loop, BlockLoop):
+            return _carry_by_blocks(loop, slots)
         carrying = _carrying(loop, values)
         if loop is not loops[-1]:  # the outer loop forwards its results
             _pass(carrying.parent, carrying.results[-count:])
@@ -255,7 +259,20 @@ def carry(allocation: Allocation, slots: Sequence[SSAValue]) -> SSAValue:
     return values[0]
 
 
-def _carrying(loop: Loop, values: Sequence[SSAValue]) -> Loop:
+def _carry_by_blocks(loop: BlockLoop, slots: Sequence[SSAValue]) -> SSAValue:
+    """Makes the blocks of a loop carry slots. Returns the slot to use."""
+    entries, backs = loop.entries, loop.backs
+    args = [loop.head.insert_arg(s.type, len(loop.head.args)) for s in slots]
+    for op in entries:
+        pass_to(loop.head, op, slots)
+    for op in backs:
+        pass_to(loop.head, op, [*args[1:], args[0]])
+    return args[0]
+
+
+def _carrying(
+    loop: scf.ForOp | scf.WhileOp, values: Sequence[SSAValue]
+) -> scf.ForOp | scf.WhileOp:
     """Adds values that a loop carries unchanged. Returns the new loop."""
     for region in loop.regions:
         block, last = region.block, region.block.last_op
