@@ -40,6 +40,10 @@ POINTS = 20
 FINE = 2
 """Gaps are bisected until they are at most `(high - low) / (FINE * points)` bytes."""
 
+ROUNDS = 3
+"""In which plans are measured, one after the other: what else a machine does comes and
+goes."""
+
 _HEAD = ("bytes", "time", "longer", "plan-pipeline{budget=...}")
 
 
@@ -79,15 +83,16 @@ def frontier(
     """
     pipeline = pipeline or PlanPipeline()
     check_options(pipeline, points)
+    planner = _Planner(ctx, module, pipeline, measure)
     found: list[FrontierPoint] = []
     kept: Sequence[FrontierPoint] = ()
-    for point in _points(_Planner(ctx, module, pipeline, measure), points):
+    for point in _points(planner, points):
         found.append(point)
         kept = undominated(found)
         PROGRESS.info("frontier: point %d, %d bytes", len(kept), point.bytes)
         if len(kept) == points:
             break
-    return kept
+    return undominated(planner.measured(kept)) if measure else kept
 
 
 def check_options(pipeline: PlanPipeline, points: int) -> None:
@@ -134,7 +139,9 @@ class _Planner:
         driver.run(ctx, start, passes[:at])
         _expect_known_tensors(start, pipeline, measure)
         self._ctx = ctx
-        self._measure, self._threads = measure, pipeline.threads
+        self._threads = pipeline.threads
+        self._planned: dict[int, ModuleOp] | None = {} if measure else None
+        """What was planned for each budget, if it is to run."""
         self._lowerings = Lowerings(fit, ctx, start)
         self._rest = [p for p in passes[at + 1 :] if not isinstance(p, PlanBudget)]
 
@@ -145,12 +152,22 @@ class _Planner:
         with held_back():
             driver.run(self._ctx, planned, self._rest, verify=False)
         sizes = [pool.size for pool in check_plan(planned) if pool.argument is None]
-        bytes, time = max(sizes, default=0), best.time
-        if self._measure and bytes <= budget:
-            from ..runtime.measuring import measured_time
+        if self._planned is not None:
+            self._planned[budget] = planned
+        return FrontierPoint(max(sizes, default=0), best.time, budget, best.what)
 
-            time = measured_time(planned, self._threads)
-        return FrontierPoint(bytes, time, budget, best.what)
+    def measured(self, points: Sequence[FrontierPoint]) -> Sequence[FrontierPoint]:
+        """Points with the times that their plans take on this machine."""
+        from ..runtime.measuring import measured_time
+
+        assert self._planned is not None
+        plans = [self._planned[point.budget] for point in points]
+        rounds = [
+            [measured_time(plan, self._threads) for plan in plans]
+            for _ in range(ROUNDS)
+        ]
+        least = map(min, zip(*rounds, strict=True))
+        return [replace(p, time=time) for p, time in zip(points, least, strict=True)]
 
 
 def _expect_known_tensors(

@@ -16,6 +16,8 @@ runnable.py    checks that programs name devices that can run them
 devices/       runs steps in one thread, a thread per stream, or other processes
 sanitizer.py   detects invalid memory accesses
 profile.py     records runs for Chrome's trace viewer and Perfetto
+measuring.py   how long a planned program takes on this machine
+random_inputs.py  values to run a program on, where no one gives any
 pool.py        a device's memory, and kernel scratch memory
 prepacking.py  constants in the layouts of kernels
 allocators/    allocators for memory without a planned offset

@@ -17,12 +17,11 @@ from ..support.threads import checked
 from .executor import Executable
 from .random_inputs import random_inputs
 
-RUNS = 5
+RUNS = 4
 """The least number of runs."""
 
-LONG_ENOUGH = 300_000_000
-"""Nanoseconds after which no further run starts: of a step of 1 ms on a busy machine,
-the least of so many runs is within 3 % of that of another process."""
+LONG_ENOUGH = 100_000_000
+"""Nanoseconds after which no further run starts."""
 
 
 def measured_time(module: ModuleOp, threads: int | None = None) -> int:
