@@ -1,14 +1,14 @@
-"""The planner as ExecuTorch's: an algorithm for its `MemoryPlanningPass`.
+"""tensorplan's planner as an algorithm for ExecuTorch's `MemoryPlanningPass`.
 
     from executorch.exir.passes import MemoryPlanningPass
     from tensorplan.integrations.executorch import plan
 
     ExecutorchBackendConfig(memory_planning_pass=MemoryPlanningPass(plan))
 
-A `TensorSpec` is a buffer in the arena that its `mem_id` says. A spec with a
-`storage_base` lies in that. A branch or the body of a loop is planned on its own
-before; its arena is then one buffer of the program around it. The results stay there,
-so the buffer lives until they are read for the last time.
+Each `TensorSpec` is a buffer in the arena that its `mem_id` selects. A spec with a
+`storage_base` is a part of that spec's memory. ExecuTorch plans the body of a branch or
+loop before the enclosing program, in which the body's arena is a single buffer. This
+buffer is live until the last use of the body's results, which the arena contains.
 """
 
 from __future__ import annotations
@@ -29,26 +29,27 @@ GraphModule: TypeAlias = Any
 
 
 class _Tenant(NamedTuple):
-    """Specs with given distances that are placed together."""
+    """Specs at fixed relative offsets, which are placed as one buffer."""
 
     specs: Sequence[Spec]
     size: int  # bytes
-    start: int  # the first step
-    last: int  # the last step
+    start: int  # the first step in which it is live
+    last: int  # the last step in which it is live
     alignment: int
 
 
 _Arenas: TypeAlias = Mapping[int, list[_Tenant]]
-"""What lies in the arena of each `mem_id`."""
+"""The contents of each arena, by `mem_id`."""
 
 
 @dataclass(frozen=True)
 class Planner:
-    """An algorithm for `MemoryPlanningPass`. It places each arena by a strategy.
+    """An algorithm for `MemoryPlanningPass`, which plans each arena by `strategy`.
 
-    With a `target`, ExecuTorch's `TargetMemoryMap`, a spec without a `mem_id` goes to
-    the first bank that has room, the largest specs first. Then raises ExecuTorch's
-    `BankPlacementError` if a bank is too small, or none has room.
+    `target` is None or ExecuTorch's `TargetMemoryMap`. With a `target`, specs without a
+    `mem_id` are assigned to banks, the largest specs first, each to the first bank with
+    room for it. Raises ExecuTorch's `BankPlacementError` if a bank is too small, or if
+    no bank has room for a spec.
     """
 
     target: Any = None
@@ -62,8 +63,8 @@ class Planner:
         graph_signature: Any = None,
         extra_padding: int = 0,
     ) -> list[int]:
-        """Sets `mem_id` and `mem_offset` of the specs. Returns the bytes of the arena
-        of each `mem_id`; 0 is that of constants."""
+        """Sets `mem_id` and `mem_offset` of each spec. Returns the sizes of the arenas
+        in bytes, indexed by `mem_id`; `mem_id` 0 is the arena of constants."""
         given = list(specs)
         roots = [spec for spec in given if spec.storage_base is None]
         arenas: _Arenas = defaultdict(list)
@@ -83,7 +84,7 @@ class Planner:
     def _assign(
         self, roots: Sequence[Spec], arenas: _Arenas, alignment: int, padding: int
     ) -> None:
-        """Gives each spec an arena."""
+        """Assigns each spec in `roots` to an arena."""
         banks = {bank.mem_id: bank for bank in self.target.banks} if self.target else {}
         if banks and any(spec.device.name != "CPU" for spec in roots):
             raise _error("banks are of the CPU, and specs of other devices")
@@ -123,7 +124,7 @@ class Planner:
         return any(solve(problem, name).peak <= room for name in strategies)
 
     def _placed(self, tenants: Sequence[_Tenant]) -> int:
-        """Places all in an arena; returns its bytes."""
+        """Places all `tenants` of an arena. Returns the size of the arena in bytes."""
         plan = solve(_problem(tenants), self.strategy)
         for tenant, offset in zip(tenants, plan.offsets, strict=True):
             for spec in tenant.specs:
@@ -174,8 +175,9 @@ def _place_in_base(spec: Spec) -> None:
 def _submodules(
     graph_module: GraphModule, around: Sequence[Spec], alignment: int
 ) -> Iterator[tuple[int, _Tenant]]:
-    """What is planned already, by `mem_id`: the branches of a node share their bytes,
-    as one of them runs."""
+    """Yields the arenas of the subgraphs that nodes call, which ExecuTorch has planned
+    already, each with its `mem_id`. The branches of a node share memory, because only
+    one of them runs."""
     if not getattr(graph_module, "input_mem_buffer_sizes", None):
         return
     others = set(map(id, around))
@@ -194,7 +196,7 @@ def _submodules(
 
 
 def _called(graph_module: GraphModule, node: Any) -> list[GraphModule]:
-    """The branches or bodies that a node calls."""
+    """The planned branches or loop bodies that `node` calls."""
     names = [arg.target for arg in node.all_input_nodes if arg.op == "get_attr"]
     modules = [getattr(graph_module, name, None) for name in names]
     return [m for m in modules if "non_const_buffer_sizes" in getattr(m, "meta", ())]

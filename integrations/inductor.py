@@ -1,16 +1,16 @@
-"""The scheduler as one of those that Inductor tries, inside `torch.compile`.
+"""tensorplan's scheduler as one of those that Inductor tries in `torch.compile`.
 
     from tensorplan.integrations import inductor
 
     with inductor.scheduled():          # around the first call, which compiles
         torch.compile(model)(x)
 
-Inductor tries three orders of its kernels, and takes the one with the lowest peak by
-its own estimate; within `scheduled` it tries `order`, too.
+Inductor tries three schedules of its kernels, and selects the one with the lowest peak
+memory by its own estimate. Inside `scheduled`, it also tries `order`.
 
-AOTAutograd asks an `activation_memory_budget_solver` as well, which saved products to
-compute again. That is a knapsack of given sizes and times, which PyTorch's own solver
-(`dp`) fills as well as it can be; our recomputation finds nothing better there.
+AOTAutograd has another hook, `activation_memory_budget_solver`, which selects the saved
+tensors to rematerialize. This module does not use the hook: the selection is a knapsack
+problem with given sizes and times, which PyTorch's own solver (`dp`) solves optimally.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ Node: TypeAlias = Any
 
 @contextmanager
 def scheduled() -> Generator[None]:
-    """Within it, Inductor also tries our order for what it compiles.
+    """A context in which Inductor also tries `order` for the graphs that it compiles.
 
-    What is in its cache from before keeps its order.
+    Graphs in Inductor's cache keep their schedule.
     """
     memory: Any = import_module("torch._inductor.memory")
     given = memory.reorder_for_peak_memory
@@ -45,9 +45,10 @@ def scheduled() -> Generator[None]:
 
 
 def order(nodes: Sequence[Node]) -> list[Node]:
-    """The kernels of a graph in an order in which few bytes are live.
+    """Schedules the kernels of a graph for low peak memory.
 
-    They have Inductor's `mpi_node`: sizes of buffers, and who reads them.
+    Reads the predecessors of the kernels and the sizes of the buffers from Inductor's
+    attributes `mpi_node` and `mpi_buffer`.
     """
     graphs: Any = import_module("torch._inductor.virtualized")
     outputs = set(graphs.V.graph.get_output_names())

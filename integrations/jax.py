@@ -1,13 +1,13 @@
-"""`tensorplan.jit`: a JAX function that is planned and compiled when it is called.
+"""`tensorplan.jit`: JAX functions that are planned and compiled at their first call.
 
-Each combination of trees, types of arrays, static arguments and settings of JAX has a
-program of its own, whose arguments and results are the leaves of the trees; keys of
-random numbers (`jax.random.key`) go as the integers that they consist of. For JAX's
-transformations, the program is an operation that has derivatives (`jax_calls.py`).
+Each combination of pytrees, array types, static arguments and settings of JAX has its
+own program, whose arguments and results are the leaves of the pytrees. PRNG keys
+(`jax.random.key`) are passed as the integers of which they consist. JAX's
+transformations see the program as a primitive with derivatives (`jax_calls.py`).
 
-Where another program is made of a function that calls it, it is a part of that one. It
-is a part of JAX's program where it needs more of that than its arguments: values that
-JAX traces, the name of an axis of `jax.vmap`, or `checkify`.
+A call in a function that tensorplan compiles becomes a part of the caller's program. A
+call becomes a part of JAX's program if the function needs more from the enclosing trace
+than its arguments: traced values, the axis name of a `jax.vmap`, or `checkify`.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from ..runtime.executor import Executable
 
 Keys: TypeAlias = Mapping[int, Any]
-"""The implementations of leaves that are keys of random numbers, by number."""
+"""The PRNG implementations of the leaves that are PRNG keys, by number of the leaf."""
 
 
 class Jitted:
-    """A function that `tensorplan.jit` has made; called like the one it was made of."""
+    """The result of `tensorplan.jit`. It has the signature of the function `fn`."""
 
     def __init__(
         self,
@@ -63,13 +63,14 @@ class Jitted:
         self._options = donate_argnums, donate_argnames, static_argnums, static_argnames
         options = {"static_argnums": static_argnums, "static_argnames": static_argnames}
         self._part: Callable[..., Any] = import_jax().jit(fn, **options)
-        """As part of another program."""
+        """The function for calls that become a part of another program."""
         self.build = build
         self._flatten: Callable[[Any], tuple[Leaves, Any]]
         self._flatten = import_jax().tree_util.tree_flatten
         self._programs: dict[Hashable, _Program] = {}
         self._open: dict[Hashable, tuple[object, str]] = {}
-        """In which trace the function needed more than its arguments last, and what."""
+        """By key: the last trace in which the function needed more than its arguments,
+        and the reason."""
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Jitted:
         return Jitted(deepcopy(self.__wrapped__, memo), *self._options, self.build)
@@ -92,8 +93,8 @@ class Jitted:
         return program.tree.unflatten(_with_keys(results, program.new_keys))
 
     def compiled(self, /, *args: Any, **kwargs: Any) -> Executable:
-        """The program for arguments like these: of the leaves of the arguments that are
-        not static."""
+        """The program for arguments of these types. Its inputs are the leaves of the
+        arguments that are not static."""
         return self._program_for(args, kwargs)[1].run
 
     def _program_for(
@@ -120,7 +121,7 @@ class Jitted:
         if program is None:
             trace = current_trace()
             before, reason = self._open.get(key, (None, ""))
-            if before == trace:  # JAX need not trace it again to see that
+            if before == trace:  # tracing again would fail for the same reason
                 raise NotClosed(reason)
             self._check_count(max(len(args), len(_parameters(self.__wrapped__)[0])))
             every = (*enumerate(args), *sorted(kwargs.items()))
@@ -160,8 +161,8 @@ def _chosen(
     argnums: int | Sequence[int],
     argnames: str | Sequence[str] = (),
 ) -> frozenset[int | str]:
-    """Arguments by number, from the first one on, and by name: calls may give them
-    either way."""
+    """The selected arguments, each by its nonnegative number and by its name, because
+    calls can pass an argument by position or by keyword."""
     positional, others = _parameters(fn)
     names = {argnames} if isinstance(argnames, str) else {*argnames}
     if others is not None and (unknown := names.difference(positional, others)):
@@ -175,8 +176,9 @@ def _chosen(
 
 
 def _parameters(fn: Callable[..., Any]) -> tuple[list[str], list[str] | None]:
-    """The names of arguments that may be given by position, and of others; None for
-    these if there may be any."""
+    """The names of the arguments that can be passed by position, and of the
+    keyword-only arguments; None for the latter if `fn` takes arbitrary keywords, or if
+    its signature is unknown."""
     try:
         found = signature(fn).parameters.values()
     except (TypeError, ValueError):  # of some builtin functions
@@ -191,7 +193,8 @@ def _parameters(fn: Callable[..., Any]) -> tuple[list[str], list[str] | None]:
 
 
 def _names(fn: Callable[..., Any], given: Iterable[int | str]) -> list[str]:
-    """What arguments, given by number or name, are called in messages."""
+    """The names in error messages of the arguments `given` by number or name. If these
+    are not distinct identifiers, the names are `argument_0`, ...."""
     positional = dict(enumerate(_parameters(fn)[0]))
     names = [
         positional.get(name, f"argument_{name}") if isinstance(name, int) else name
@@ -204,11 +207,11 @@ def _names(fn: Callable[..., Any], given: Iterable[int | str]) -> list[str]:
 
 
 def _type_of(leaf: Any) -> Hashable:
-    """What programs differ by."""
+    """The type of a leaf, as part of the key of a program."""
     try:
         return leaf.shape, leaf.dtype, getattr(leaf, "weak_type", False)
     except AttributeError:
-        return cast(Hashable, type(leaf))  # of a Python number, whose type gives way
+        return cast(Hashable, type(leaf))  # a Python number, which is weakly typed
 
 
 @cache
@@ -226,7 +229,7 @@ def _is_tracer(kind: type) -> bool:
 
 
 class _Program:
-    """A function of arguments of certain types."""
+    """A program of a `Jitted` function, for arguments of certain types."""
 
     def __init__(
         self,
@@ -236,20 +239,20 @@ class _Program:
         arguments: Sequence[Any],
         donated: Sequence[int],
     ):
-        """`called` computes what the function does, of the leaves of the arguments."""
+        """`called` calls the function with the leaves of its arguments."""
         self.tree: Any = None
         """The tree of the result."""
         like = import_jax().tree.leaves(arguments)
         self.keys = _keys_in(like)
-        """What JAX calls the kinds of the leaves that are keys of random numbers."""
+        """The PRNG implementations of the arguments' leaves that are PRNG keys."""
         self.new_keys: Keys = {}
-        """The same of the results."""
+        """The PRNG implementations of the results' leaves that are PRNG keys."""
         self._called = called
         self._jitted = jitted
         self._weak: Sequence[int] = ()
         self.run = jitted.build(self._named(names), arguments, donated)
         self._like = _without_keys(like, self.keys)
-        # JAX takes 64 bits as 32.
+        # JAX truncates 64-bit arguments to 32 bits.
         self._narrowed = [
             n
             for n, (leaf, slot) in enumerate(
@@ -268,7 +271,7 @@ class _Program:
 
     @cached_property
     def traced(self) -> Call:
-        """The program as JAX's transformations see it."""
+        """The program as a primitive, for JAX's transformations."""
 
         def function(*leaves: Any) -> Leaves:
             result = self._called(_with_keys(leaves, self.keys))
@@ -283,8 +286,8 @@ class _Program:
         return Call(function, self._like, results, build, self.run)
 
     def _named(self, names: Sequence[str]) -> Function:
-        """The function of the arguments. JAX's messages see the name, the place, and
-        the parameters of the one that it was made of."""
+        """The function to compile. For JAX's messages, it has the name and the source
+        location of the user's function, and parameters called `names`."""
         flatten = import_jax().tree_util.tree_flatten
 
         def named(*arguments: Any) -> Any:
@@ -310,7 +313,7 @@ def _keys_in(leaves: Leaves) -> Keys:
 
 
 def _implementation(key: Any) -> Any:
-    """What `jax.random.key_impl` says, of a `ShapeDtypeStruct`, too."""
+    """The PRNG implementation of `key`, which may also be a `ShapeDtypeStruct`."""
     jax = import_jax()
     if not isinstance(key, jax.ShapeDtypeStruct):
         return jax.random.key_impl(key)
@@ -324,7 +327,7 @@ def _implementation(key: Any) -> Any:
 
 
 def _without_keys(leaves: Leaves, keys: Keys) -> Leaves:
-    """The leaves with the integers that keys consist of."""
+    """The leaves, with each PRNG key replaced by the integers of which it consists."""
     if not keys:
         return leaves
     jax = import_jax()
@@ -338,7 +341,8 @@ def _without_keys(leaves: Leaves, keys: Keys) -> Leaves:
 
 
 def _with_keys(leaves: Leaves, keys: Keys) -> Leaves:
-    """The leaves with keys made of their integers, which a later call may overwrite."""
+    """The leaves, with PRNG keys made from copies of their integers. The copies are
+    needed because a later call may overwrite the integers."""
     if not keys:
         return leaves
     jax = import_jax()
@@ -350,13 +354,13 @@ def _with_keys(leaves: Leaves, keys: Keys) -> Leaves:
 
 
 def _struct(leaf: Any) -> Any:
-    """The type of an array, or of what JAX makes one of."""
+    """The type of an array, or of a value that JAX converts to an array."""
     jax = import_jax()
     kind = jax.typeof(leaf)
     return jax.ShapeDtypeStruct(kind.shape, kind.dtype, weak_type=kind.weak_type)
 
 
 def _is_weak(leaf: Any) -> bool:
-    """Whether a type gives way to those of arrays that it is computed with."""
+    """Whether the type of `leaf` is weak, as defined by JAX's type promotion."""
     is_number = isinstance(leaf, int | float | complex) and not isinstance(leaf, bool)
     return getattr(leaf, "weak_type", is_number)

@@ -1,14 +1,14 @@
 """`torch.compile(model, backend="tensorplan")`.
 
 AOTAutograd divides each graph of TorchDynamo into a forward and a backward pass, by the
-cut with the fewest bytes to keep. Each pass is a program of its own: saved tensors are
-results of the first, and arguments of the second, which are donated: the backward pass
-computes in their memory, too, when it has read them, and drops them then
+cut with the fewest bytes to save. Each pass is a separate program. Saved tensors are
+results of the forward pass and donated arguments of the backward pass. After its last
+use of a saved tensor, the backward pass reuses the memory, or frees it
 (torch_calls.py). In a graph without gradients, parameters and buffers are weights
-(torch_weights.py). A graph whose sizes are symbolic is compiled for each set of sizes
-that it is called with. PyTorch runs the operations that tensorplan lacks, and a warning
-lists them. The others are as few programs as their order allows. PyTorch also draws the
-random numbers, with its own generator.
+(torch_weights.py). A graph with symbolic sizes is compiled for each set of sizes with
+which it is called. PyTorch runs the operations that tensorplan does not support, and a
+warning lists them. The other operations form as few programs as data dependences allow.
+PyTorch also draws the random numbers, with its own generator.
 """
 
 from __future__ import annotations
@@ -43,22 +43,26 @@ Graph: TypeAlias = Any
 """`torch.fx.GraphModule`."""
 Options: TypeAlias = Mapping[str, Any]
 FREEZING = "freezing"
-"""The option that `tensorplan.compile` does not have."""
+"""The option of this backend that `tensorplan.compile` does not have."""
 Call: TypeAlias = Callable[[list[Any]], Sequence[Any]]
-"""Of tensors and numbers, returns the same. The list may be empty then."""
+"""Runs a graph on a list of tensors and numbers, and returns its results. The call may
+empty the list."""
 
 
 class Roles(NamedTuple):
-    """Arguments of a graph that are more than inputs, by number."""
+    """The numbers of the arguments of a graph that have a special role."""
 
     weights: Collection[int] = ()
     donated: Collection[int] = ()
     released: Collection[int] = ()
-    """Those of which nobody else keeps the tensors."""
+    """The arguments whose tensors the caller does not keep."""
 
     def renumbered(self, given: Sequence[Any], taken: Sequence[Any]) -> Roles:
-        """Those of a part: `given` are the arguments of the graph, `taken` what the
-        part takes, all of them nodes. What others read, too, is not donated to it."""
+        """The roles of the arguments of a part of the graph.
+
+        `given` are the nodes of the graph's arguments, and `taken` those of the part's
+        arguments. An argument with other users is not donated to the part.
+        """
         weights = {given[n] for n in self.weights}
         donated = {given[n] for n in self.donated if len(given[n].users) == 1}
         return Roles(
@@ -72,10 +76,11 @@ def backend(
 ) -> Call:
     """The backend `tensorplan` of `torch.compile`.
 
-    `options` are those of `tensorplan.compile`, and `freezing`, as Inductor calls it.
-    In graphs without gradients, kernels then pack all weights once, and again when
-    their addresses or versions have changed. Changes that PyTorch does not count, such
-    as `weight.data.mul_(2)`, may then have no effect.
+    `options` are the options of `tensorplan.compile`, and `freezing`, named after
+    Inductor's option. With `freezing`, in graphs without gradients, kernels pack all
+    weights once, and again after addresses or versions of the weights have changed.
+    Changes that do not increase the version, such as `weight.data.mul_(2)`, may have no
+    effect.
     """
     functorch: Any = import_module("functorch.compile")
     build = Builder(options or {})
@@ -90,7 +95,7 @@ def backend(
         def boxed(given: list[Any]) -> Sequence[Any]:
             return call(given)
 
-        vars(boxed)["_boxed_call"] = True  # as PyTorch asks
+        vars(boxed)["_boxed_call"] = True  # PyTorch's mark of this calling convention
         return boxed
 
     def inference_compiler(graph: Graph, example_inputs: Sequence[Any]) -> Call:
@@ -111,9 +116,9 @@ def backend(
 
 
 class Builder:
-    """Compiles the programs of a graph: the forward and the backward pass, those for
-    other sizes, those around what PyTorch runs. They share arenas, as one runs after
-    the other, so the largest of each counts."""
+    """Compiles all programs of a graph: the forward and the backward pass, programs for
+    different sizes, and programs between the operations that PyTorch runs. They share
+    the pools of their arenas, because no two of them run at the same time."""
 
     def __init__(self, options: Options):
         self.freezing = options.get(FREEZING, False)
@@ -132,8 +137,9 @@ class Builder:
 
 
 def _weights(graph: Graph) -> Collection[int]:
-    """The arguments that AOTAutograd knows as parameters and buffers of a module, and
-    that the graph does not change. Another choice would cost time, not values."""
+    """The numbers of the arguments that are parameters or buffers of a module according
+    to AOTAutograd, lie densely in CPU memory, and are not changed by the graph. The
+    choice affects only the run time."""
     metadata = _metadata()
     if metadata is None:
         return []
@@ -148,9 +154,12 @@ def _weights(graph: Graph) -> Collection[int]:
 
 
 def _backward_roles(graph: Graph) -> Roles:
-    """Saved tensors that nobody reads after the backward pass are released, as are the
-    gradients of results. AOTAutograd knows them, and refuses to run such a pass twice.
-    Those in memory of their own are donated, too."""
+    """The roles of the arguments of a backward pass.
+
+    Saved tensors without uses after the backward pass are released; AOTAutograd lists
+    them, and refuses to run such a pass twice. They are also donated if they share
+    their memory with no other argument. The gradients of results are released, too.
+    """
     given = _placeholders(graph)
     metadata = _metadata()
     saved: Sequence[int] = (metadata and metadata.bw_donated_idxs) or []
@@ -167,7 +176,7 @@ def _storage(node: Any) -> Any:
 
 
 def _metadata() -> Any:
-    """What AOTAutograd knows of the graph that it has compiled now; None without it."""
+    """AOTAutograd's metadata of the graph that is being compiled; None if unknown."""
     torch: Any = import_module("torch")
     context = torch._guards.TracingContext.try_get()
     return context and context.fw_metadata
@@ -192,8 +201,8 @@ def _call(
     *,
     strided: bool = False,
 ) -> Call:
-    """What runs a graph: a program if there can be one. If `strided`, its results have
-    the strides that PyTorch has found for them."""
+    """Compiles `graph` as far as possible; PyTorch runs the rest. If `strided`, the
+    results have the strides that PyTorch inferred for them."""
     values = [node.meta.get("val") for node in graph.graph.nodes]
     devices = {value.device.type for value in values if hasattr(value, "device")}
     if others := devices - {"cpu"}:
@@ -222,8 +231,8 @@ def _is_random(node: Any) -> bool:
 
 
 def _left(graph: Graph, refused: Sequence[Any]) -> Collection[Any]:
-    """The nodes that PyTorch runs: those refused, what picks a result of theirs or is a
-    constant for them alone, and those that call other graphs, whole."""
+    """The nodes that PyTorch runs: the `refused` nodes, nodes that select one of their
+    results, constants that only these nodes use, and calls of other graphs."""
     left = dict.fromkeys(refused)
     for node in graph.graph.nodes:
         inputs = node.all_input_nodes
@@ -242,8 +251,8 @@ _VIEWS = "alias detach expand permute select slice squeeze unsqueeze view".split
 
 
 def _divided(graph: Graph, left: Collection[Any], build: Builder, roles: Roles) -> Call:
-    """A graph in which PyTorch runs what is left to it, and programs all else. PyTorch
-    also runs an operation that stands alone, and views around it."""
+    """Divides `graph` into programs and the nodes `left`, which PyTorch runs. PyTorch
+    also runs each part that consists of one operation and views."""
     passes = "torch.fx.passes"
     partitioner: Any = import_module(f"{passes}.infra.partitioner")
     support: Any = import_module(f"{passes}.operator_support")
@@ -259,7 +268,7 @@ def _divided(graph: Graph, left: Collection[Any], build: Builder, roles: Roles) 
     )
     count = len(found := parts.propose_partitions())
     parts.fuse_partitions(found, "program_")
-    given = _placeholders(graph)  # other nodes than before
+    given = _placeholders(graph)  # after fusion, which replaces nodes
     for name in (f"program_{n}" for n in range(count)):
         (call,) = graph.graph.find_nodes(op="call_module", target=name)
         _run_in(getattr(graph, name), build, roles.renumbered(given, call.args))
@@ -276,8 +285,8 @@ def _divided(graph: Graph, left: Collection[Any], build: Builder, roles: Roles) 
 
 
 def _copied_last(graph: Graph) -> Sequence[int]:
-    """Makes results, the last ones, of what a graph copies to arguments; returns their
-    numbers."""
+    """Replaces the copies to arguments by further results, after all others. Returns
+    the numbers of these arguments."""
     changed = changed_inputs(graph)
     (output,) = graph.graph.find_nodes(op="output")
     values = [copy.args[1] for copy in changed.values()]
@@ -290,8 +299,9 @@ def _copied_last(graph: Graph) -> Sequence[int]:
 
 
 def _run_in(part: Graph, build: Builder, roles: Roles) -> None:
-    """Has a graph, which may return one value, be a program. What PyTorch runs next may
-    look at strides."""
+    """Replaces the method `forward` of `part`, which may return a single value, by a
+    program. The results have PyTorch's strides, because later operations of PyTorch may
+    depend on them."""
     (output,) = part.graph.find_nodes(op="output")
     returned = output.args[0]
     if is_one := _is_node(returned):
@@ -321,17 +331,17 @@ def _run_in(part: Graph, build: Builder, roles: Roles) -> None:
 
 
 def _is_symbolic(example: Any) -> bool:
-    """Whether PyTorch knows no number for a size, or for an argument."""
+    """Whether the value is a tensor with a symbolic size, or a symbolic number."""
     sizes = getattr(example, "shape", [example])
     return any(type(size).__name__.startswith("Sym") for size in sizes)
 
 
 _tracing = RLock()
-"""PyTorch traces one graph at a time."""
+"""Held while a graph is specialized, because PyTorch traces one graph at a time."""
 
 
 class _BySizes:
-    """A graph with symbolic sizes: a program for each set of them."""
+    """A graph with symbolic sizes, which has a program for each set of sizes."""
 
     def __init__(self, graph: Graph, build: Builder, roles: Roles, strided: bool):
         self._graph = graph
@@ -344,7 +354,7 @@ class _BySizes:
         key = tuple(getattr(x, "shape", x) for x in given)
         if key not in self._calls:
             with _tracing:
-                if key not in self._calls:  # still, after another thread's turn
+                if key not in self._calls:  # another thread may have compiled it
                     self._calls[key] = self._made(given)
         return self._calls[key](given)
 
@@ -354,8 +364,9 @@ class _BySizes:
 
 
 def _of_sizes(graph: Graph, given: Sequence[Any]) -> Graph:
-    """A copy of a graph with the sizes that it has for these arguments. (To trace it
-    again with `make_fx` would change `torch.nn.Module` under other threads.)"""
+    """A copy of `graph`, specialized to the sizes of the arguments `given`. (Tracing it
+    with `make_fx` would temporarily change `torch.nn.Module`, also for other threads.)
+    """
     torch: Any = import_module("torch")
     fx: Any = import_module("torch.fx")
     fake: Any = import_module("torch._subclasses.fake_tensor")
@@ -387,8 +398,9 @@ def _of_sizes(graph: Graph, given: Sequence[Any]) -> Graph:
 class _Program:
     """A graph as a compiled program, whose results are computed into new tensors.
 
-    What the graph returns just as it was given is no result of the program, and what it
-    returns twice is one. Arguments that the graph changes are the program's variables.
+    An argument that the graph returns is not a result of the program. A value that the
+    graph returns twice is a single result. Arguments that the graph changes are the
+    program's variables.
     """
 
     def __init__(self, graph: Graph, build: Builder, roles: Roles, strided: bool):
@@ -398,7 +410,7 @@ class _Program:
         returned = [own.get(x, x) for x in output.args[0]]
         distinct = dict.fromkeys(x for x in returned if _is_node(x))
         computed = [node for node in distinct if node not in given]
-        # Numbers, and None.
+        # Numbers and None, which the graph returns as they are.
         self._constants = [x for x in returned if not _is_node(x)]
         numbers = {node: n for n, node in enumerate((*given, *computed))}
         self._count = len(given)
@@ -444,9 +456,9 @@ class _Program:
 
 @contextmanager
 def _taken_in_order(graph: Graph) -> Generator[Mapping[int, Sequence[int]]]:
-    """Has a graph take its arguments row by row in the order in which their elements
-    lie; gives the orders of those that lie in another, by number. What the graph
-    changes is taken as it is."""
+    """A context in which `graph` takes its arguments with their dimensions in memory
+    order. Its value has these orders, by number of the argument, where they are not the
+    order of the dimensions. Arguments that the graph changes remain as they are."""
     permute = import_module("torch").ops.aten.permute.default
     given, changed = _placeholders(graph), changed_inputs(graph)
     first = next(node for node in graph.graph.nodes if node.op != "placeholder")
@@ -476,12 +488,12 @@ def _taken_in_order(graph: Graph) -> Generator[Mapping[int, Sequence[int]]]:
 
 
 class _Stored:
-    """A result as a program computes it, row by row in the order in which its elements
-    lie: what PyTorch gives to its reader is a view of that.
+    """A result of the graph in the layout that the program computes: dense, with the
+    dimensions in memory order. The tensor that the caller gets is a view of it.
 
-    layout: the size, the strides and the type of a new tensor that is this view.
-    node: what the program computes, made of operations before the graph's output.
-    strided: whether memory between rows is left as PyTorch would.
+    layout: the sizes, strides and type of the tensor that the caller gets.
+    node: the value that the program computes, after operations added to the graph.
+    strided: whether gaps between rows of PyTorch's result are kept.
     """
 
     def __init__(self, node: Any, strided: bool):
@@ -518,17 +530,18 @@ class _Stored:
         self.node = node
 
     def erase(self) -> None:
-        """Takes the operations out of the graph."""
+        """Removes the added operations from the graph."""
         for node in reversed(self._added):
             node.graph.erase_node(node)
 
     @property
     def has_gaps(self) -> bool:
-        """Whether the tensor that the program computes into has to be `finished`."""
+        """Whether `finished` copies the tensor that the program has computed."""
         return self._gaps is not None
 
     def finished(self, tensor: Any) -> Any:
-        """The result, of the tensor that the program has computed into."""
+        """The result with PyTorch's gaps between rows: a copy of `tensor`, which the
+        program has computed, or `tensor` itself if there are none."""
         if self._gaps is None:
             return tensor
         result = tensor.new_empty_strided(tensor.shape, self._gaps)
@@ -538,7 +551,7 @@ class _Stored:
 
 
 def _is_node(returned: Any) -> bool:
-    """And not a number, or None."""
+    """Whether `returned` is a node, rather than a number or None."""
     return hasattr(returned, "meta")
 
 

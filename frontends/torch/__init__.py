@@ -5,26 +5,27 @@
 Both return a model whose module has a single function `@main`. Its arguments are the
 inputs, followed by the parameters and buffers of the PyTorch module, which are marked
 `tgraph.parameter`. Buffers that a call changes, such as the statistics of a batch norm
-or a cache of keys, are variables. `tgraph.name` is the name of each in the PyTorch
-module. The values are not in the IR; they are NumPy views of the tensors' own memory.
+or a key cache, are variables. `tgraph.name` is the name of the argument in the PyTorch
+module. The values of parameters are not in the IR; they are NumPy views of the tensors'
+memory.
 
 `torch.export` returns a typed functional graph of core ATen operations, with static or
 symbolic sizes and source locations. This frontend converts the operations one by one.
 They are few and stable, and require only PyTorch. A detour through ONNX would require
 onnxscript and lose mutable state (buffers, training). PyTorch/XLA and torch-mlir, which
 produce StableHLO, are large, and each is tied to a single release of PyTorch.
-Attention, linear layers, and matrix products are converted as a whole (`WHOLE`),
-because their decompositions are longer and hide the operation.
+Attention, linear layers, and matrix products are not decomposed (`WHOLE`), because
+their decompositions are longer and hide the operation.
 
-`import_graph` takes a forward or a backward pass of AOTAutograd, for `torch.compile`.
-Operations of backward passes become `tgraph.gradient`.
+`import_graph` converts a forward or a backward pass of AOTAutograd, for
+`torch.compile`. Operations of backward passes become `tgraph.gradient`.
 
 The source location of an operation is its call in the module's source.
 
 program.py      the graph: arguments, sizes, results, training, errors
-call.py         one call of an ATen operation, and what conversions share
+call.py         one call of an ATen operation, and the helpers of all conversions
 control.py      `torch.cond` and `torch.while_loop`
-decompositions.py   operations as simpler ones, in PyTorch's terms
+decompositions.py   decompositions into other ATen operations, written in PyTorch
 sizes.py        symbolic sizes
 elementwise.py, shaping.py, indexing.py, reducing.py, products.py, windows.py,
                 matrices.py   the conversions, by family
@@ -60,15 +61,15 @@ def import_program(
     gradients: bool = False,
     learning_rate: float | None = None,
 ) -> Model:
-    """The program of a `torch.nn.Module` for `args`, or of an `ExportedProgram`.
+    """Imports an `ExportedProgram`, or exports a `torch.nn.Module` for `args` first.
 
-    `dynamic` is what `torch.export.export` calls `dynamic_shapes`. With `gradients`,
-    the gradients of the first result, a scalar, are further results, one for each
-    parameter; with `learning_rate`, each parameter is a variable that a run lowers by
-    that times its gradient.
+    `dynamic` is the argument `dynamic_shapes` of `torch.export.export`. If `gradients`
+    is true, the program also returns the gradient of its first result, a scalar, with
+    respect to each parameter. With a `learning_rate`, the parameters are variables, and
+    each run subtracts `learning_rate` times the gradient from each of them.
 
-    Raises `LocatedError` that lists all operations that are not supported, or if
-    PyTorch is missing, and what `torch.export.export` raises.
+    Raises a `LocatedError` that lists all unsupported operations, a `LocatedError` if
+    PyTorch is missing, and the errors of `torch.export.export`.
     """
     try:
         export: Any = import_module("torch.export")
@@ -98,12 +99,14 @@ def import_program(
 def import_graph(
     graph_module: Any, results: Iterable[Any], donated: Iterable[Any] = ()
 ) -> "ModuleOp":
-    """The program of a functional graph of core ATen operations, as AOTAutograd makes
-    it. Its arguments are the placeholders that are tensors; those that the graph
-    changes are variables. `results` and `donated`, some placeholders, are nodes.
+    """Imports a functional graph of core ATen operations, as AOTAutograd produces it.
 
-    Raises `UnsupportedNodes` (a `LocatedError`) that lists all operations that are not
-    supported.
+    The program's arguments are the placeholders that are tensors. Placeholders that the
+    graph changes are variables. `results` are the nodes that the program returns;
+    `donated` are the placeholders whose memory it may overwrite.
+
+    Raises `UnsupportedNodes` (a `LocatedError`), which lists all unsupported
+    operations.
     """
     from .program import Importer
 
@@ -137,8 +140,8 @@ def import_graph(
 
 
 def changed_inputs(graph_module: Any) -> dict[Any, Any]:
-    """The placeholders that a graph changes, each with the node that copies the new
-    contents there: what else the graph does has no effect."""
+    """Maps each placeholder that the graph changes to the `copy_` node that writes its
+    new contents. A functional graph has no other side effects."""
     copy = import_module("torch").ops.aten.copy_.default
     copies = graph_module.graph.find_nodes(op="call_function", target=copy)
     return {x.args[0]: x for x in copies if x.args[0].op == "placeholder"}

@@ -1,8 +1,9 @@
-"""One call of an ATen operation on its way to tgraph, and what conversions share.
+"""`AtenCall`: one call of an ATen operation, with the helpers of all conversions.
 
-Arguments have the names of the operation's schema: tensors are SSA values, sizes
-integers or symbolic. A conversion takes an `AtenCall` and returns its result, or all
-of them; `Unsupported` says why there is no tgraph form.
+Arguments have the names of the operation's schema. Tensors are SSA values; sizes are
+integers or symbolic. A conversion takes an `AtenCall` and returns its result or, if the
+operation has several results, a sequence of them. It raises `Unsupported` with the
+reason if tgraph cannot express the call.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -20,7 +21,7 @@ from ..builder import ELEMENTS, TensorBuilder, axis_of, shape_of, type_of
 from ..unsupported import Unsupported
 
 Results: TypeAlias = SSAValue | Sequence[SSAValue | None]
-"""None for a result that nobody uses."""
+"""The results of a conversion; None for a result without users."""
 
 
 def element_of(dtype: Any) -> Attribute:
@@ -34,17 +35,17 @@ def element_of(dtype: Any) -> Attribute:
 @dataclass
 class AtenCall(TensorBuilder):
     name: str
-    """Of the operation, without overload."""
+    """The operation's name, without the overload."""
 
     arguments: Mapping[str, Any]
     examples: Mapping[str, Any]
-    """The arguments as PyTorch has them: tensors without contents."""
+    """The arguments as PyTorch's fake tensors, which have no contents."""
 
     types: Sequence[AnyTensor]
-    """Of the results."""
+    """The types of the results."""
 
     used: Collection[int]
-    """The numbers of the results that somebody reads."""
+    """The numbers of the results that have users, if there are several results."""
 
     def __getitem__(self, name: str) -> Any:
         return self.arguments[name]
@@ -65,34 +66,38 @@ class AtenCall(TensorBuilder):
         return self.types[0].element_type
 
     def expect(self, name: str, *allowed: object) -> None:
-        """Refuses another value of an argument."""
+        """Raises `Unsupported` if the argument `name` is not among `allowed`."""
         if (got := self.get(name, allowed[0])) not in allowed:
             expected = " or ".join(repr(value) for value in allowed)
             raise Unsupported(f"with {name} = {got!r}, expected {expected}")
 
     def operand(self, name: str, element: Attribute | None = None) -> Any:
-        """A tensor of the result's elements (or these), or a number."""
+        """The argument `name`: a number, or a tensor converted to `element`, which
+        defaults to the element type of the result."""
         value = self[name]
         if not isinstance(value, SSAValue):
             return value
         return self.convert(cast(SSAValue, value), element or self.element)
 
     def tensor(self, name: str = "self", element: Attribute | None = None) -> SSAValue:
-        """The same, where a number is a tensor of rank 0."""
+        """The argument `name` as a tensor of elements of type `element`, which defaults
+        to that of the result. A number becomes a tensor of rank 0."""
         value = self.operand(name, element)
         if isinstance(value, SSAValue):
             return cast(SSAValue, value)
         return self.filled(value, element or self.element, ())
 
     def common(self, *names: str) -> Attribute:
-        """The element type that PyTorch computes with, given these arguments."""
+        """The element type to which PyTorch promotes the arguments `names`."""
         torch = import_module("torch")
         return element_of(torch.result_type(*(self.examples[name] for name in names)))
 
     def gradient(self, forward: "Conversion", *wrt: str) -> Sequence[SSAValue]:
-        """Of an operation's first result, whose own gradient is `grad_output`.
+        """The gradients of the first result of `forward` with respect to the arguments
+        `wrt`, given the gradient `grad_output` of that result.
 
-        The operands are new values, so that a weight may be computed from the input.
+        The arguments in `wrt` are replaced by new values first. Otherwise, the gradient
+        of an input would include the path through a weight computed from that input.
         """
         head = self["grad_output"]
         own = {n: self.emit(ReshapeOp, self[n], type=type_of(self[n])) for n in wrt}
@@ -111,7 +116,7 @@ class AtenCall(TensorBuilder):
         return axis_of(self[name], rank)
 
     def axes(self, name: str = "dim", of: str = "self") -> list[int]:
-        """All, if none are given."""
+        """The axes that the argument `name` lists; all axes if it lists none."""
         rank = len(shape_of(self[of]))
         given = self.get(name)
         if given is None or given == []:

@@ -11,7 +11,8 @@ from ..loops import Loop, Values, branch
 from ..unsupported import Unsupported
 
 Subgraph: TypeAlias = Callable[[Any, Sequence[Any], list[Operation]], Values | None]
-"""Appends what a graph computes from these inputs; None if it is not supported."""
+"""Appends the operations of a graph, applied to inputs, to a list. Returns the graph's
+results, or None if one of them is not supported."""
 
 
 def _cond(
@@ -42,7 +43,7 @@ def _while_loop(
     carried: Sequence[Any],
     others: Sequence[Any],
 ) -> Values | None:
-    """The `others` are the same in every iteration."""
+    """Converts a loop. The `others` are loop-invariant inputs of both graphs."""
     if not all(isinstance(value, SSAValue) for value in carried):
         raise Unsupported("that carries a number")
     loop = Loop(b)

@@ -1,4 +1,7 @@
-"""A `torch.export.ExportedProgram` → one `func.func` at level 1, call by call."""
+"""Converts a `torch.export.ExportedProgram` to one `func.func` at level 1.
+
+`Importer` converts the calls of the graph one by one, in order.
+"""
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -62,7 +65,7 @@ _CHECKS = (
     *("_assert_async", "_assert_scalar", "_assert_tensor_metadata"),
     "_linalg_check_errors",
 )
-"""Give nothing; what they check follows from the types."""
+"""Run-time checks, which have no results. The importer drops them."""
 
 _REASONS = {
     "aten::_local_scalar_dense": ", a number that depends on values,",
@@ -73,12 +76,13 @@ _REASONS = {
         for name in ("bernoulli", "native_dropout", "rand", "randn", "randperm")
     },
 }
-"""Why operations are not supported, where it is more than that nobody wrote it."""
+"""The reasons why operations cannot be supported. Other operations that are refused
+have no conversion yet."""
 
 
 class UnsupportedNodes(LocatedError):
-    """One error for all operations of a graph that are not supported; `nodes` are
-    these, with those that cannot do without them."""
+    """One error for all unsupported operations of a graph. `nodes` are the nodes of
+    these operations, and the nodes that depend on a missing result of them."""
 
     def __init__(self, found: Sequence[tuple[Operation, str]], nodes: Sequence[Any]):
         error = errors_at(found)
@@ -90,7 +94,8 @@ _PLACE = re.compile(r'File "([^"]+)", line (\d+)')
 
 
 class Importer:
-    """Converts a program; afterwards `parameters` has the arrays of its parameters."""
+    """Converts a program. `module` fills `parameters`: the arrays of the program's
+    parameters, by name."""
 
     def __init__(
         self, program: Any, dynamic: Any = None, donated: Collection[str] = ()
@@ -106,7 +111,10 @@ class Importer:
         self.parameters: dict[str, Array] = {}
 
     def module(self, *, gradients: bool, learning_rate: float | None) -> ModuleOp:
-        """Raises one `LocatedError` for all that is not supported."""
+        """Converts the program.
+
+        Raises one `LocatedError` for all unsupported operations.
+        """
         nodes = {node.name: node for node in self._program.graph.nodes}
         block = Block()
         attributes: list[DictionaryAttr] = []
@@ -148,7 +156,7 @@ class Importer:
         return ModuleOp([function])
 
     def _convert(self, graph: Any) -> None:
-        """Appends what a graph does, whose arguments have values."""
+        """Appends the operations of `graph`. `_values` has its arguments already."""
         names = _names(graph.nodes)
         for node in graph.nodes:
             if node.op == "get_attr" and node.name not in self._values:  # a subgraph
@@ -163,8 +171,8 @@ class Importer:
     def _subgraph(
         self, module: Any, inputs: Sequence[Any], into: list[Operation]
     ) -> Values | None:
-        """Appends what a graph computes from these inputs; None if some of it is not
-        supported."""
+        """Appends the operations of the graph of `module`, applied to `inputs`, to
+        `into`. Returns the results, or None if one of them is not supported."""
         around = self._ops, self._values
         arguments = [n for n in module.graph.nodes if n.op == "placeholder"]
         given = zip(arguments, inputs, strict=True)
@@ -180,16 +188,17 @@ class Importer:
     def _argument(
         self, spec: Any, nodes: Mapping[str, Any], block: Block, trains: bool
     ) -> SSAValue | None:
-        """The function's argument for an input of the graph; None if it has none."""
+        """Adds the function's argument for an input of the graph, and returns it.
+        Tokens, numbers, and constants have no argument: returns None for them."""
         kind, name = spec.kind.name, spec.arg.name
-        if kind == "TOKEN":  # the order of checks, which give nothing
+        if kind == "TOKEN":  # orders run-time checks, which are dropped
             self._values[name] = _TOKEN
             return None
         if kind not in ("USER_INPUT", "PARAMETER", "BUFFER", "CONSTANT_TENSOR"):
             what = kind.lower().replace("_", " ")
             raise LocatedError(f"input {name!r} is a {what}, expected a tensor")
         example = nodes[name].meta.get("val")
-        if not hasattr(example, "dtype"):  # a number, which is in the graph
+        if not hasattr(example, "dtype"):  # a number, which the graph contains
             return None
         type = self._type(example, f"input {name!r}")
         if kind == "CONSTANT_TENSOR":
@@ -251,13 +260,13 @@ class Importer:
             self._values[node.name] = results and results[index]
             return
         if schema is None and type(node.meta.get("val")).__name__ == "SymBool":
-            return  # for a check
+            return  # only run-time checks use it
         if schema is None:
             self._control(node)
             return
         domain, _, name = str(schema.name).partition("::")
         if domain == "aten" and name in (*_CHECKS, "copy_"):
-            return  # what is copied to an input is among the outputs of the program
+            return  # the program's outputs include the values copied to inputs
         if domain not in ("aten", "tensorplan"):
             name = str(schema.name)
         if name not in _CONVERSIONS:
@@ -299,8 +308,8 @@ class Importer:
     def _result_types(
         self, node: Any, name: str
     ) -> tuple[bool, Sequence[Any], Sequence[AnyTensor]]:
-        """Whether a node gives many results; PyTorch's examples of them, and the types
-        of those that are there."""
+        """Whether `node` returns several results; PyTorch's fake tensors for them, None
+        for missing results; and the types of the results that are not missing."""
         example = node.meta.get("val")
         many = isinstance(example, list | tuple)
         outputs = list(cast(Sequence[Any], example)) if many else [example]
@@ -322,7 +331,7 @@ class Importer:
                 self._values[node.name] = results
 
     def _results(self, nodes: Mapping[str, Any]) -> list[SSAValue]:
-        """The program's results, with what is assigned to variables."""
+        """Returns the program's results, and appends the assignments to variables."""
         results: list[SSAValue] = []
         for spec in self._program.graph_signature.output_specs:
             kind = spec.kind.name
@@ -358,7 +367,9 @@ class Importer:
         trained: Sequence[SSAValue],
         learning_rate: float | None,
     ) -> Sequence[SSAValue]:
-        """Gradients of the first result; with a rate, assigned to the parameters."""
+        """Appends the gradients of the first result, and returns them. With a
+        `learning_rate`, appends the updates of the parameters instead, and returns no
+        results."""
         if not results or type_of(results[0]).get_shape():
             raise LocatedError(
                 "gradients differentiate the first result, expected a scalar, not "
@@ -384,8 +395,8 @@ class Importer:
         return []
 
     def _refuse(self, node: Any, message: str) -> None:
-        """Notes an operation that cannot be converted. Another one stands for its
-        results, so that what reads them is looked at, too."""
+        """Records an operation that cannot be converted. A cast without operands
+        provides its results, so that the importer also checks their users."""
         self._unsupported.append((at(_place(node)), message))
         self._refused.append(node)
         self._values[node.name] = None
@@ -400,7 +411,8 @@ class Importer:
 
 
 def _unlike(results: Sequence[Any], types: Sequence[AnyTensor]) -> str | None:
-    """How types differ from what PyTorch has found."""
+    """Describes the first result whose type is not the one that PyTorch inferred; None
+    if all types agree."""
     for value, type in zip(results, types, strict=False):
         if value is not None and value.type != type:
             return f"result has type {value.type}, expected {type}"
@@ -408,15 +420,16 @@ def _unlike(results: Sequence[Any], types: Sequence[AnyTensor]) -> str | None:
 
 
 def _is_missing(result: Any) -> bool:
-    """Whether a graph does not give a value there."""
+    """Whether `result` of a graph is no SSA value."""
     return not isinstance(result, SSAValue)
 
 
 def _names(nodes: Iterable[Any]) -> dict[str, str]:
-    """What a node's value is called: what a module gives by the module's path, what is
-    computed on the way also by its operation: `layer1.0.conv1`, `attn.transpose`."""
+    """Name hints by node. The result of a module has the module's path, such as
+    `layer1.0.conv1`. A value inside a module also has its operation's name, such as
+    `attn.transpose`."""
     names: dict[str, str] = {}
-    ends: dict[str, tuple[str, str]] = {}  # by a module's call: the last node, the path
+    ends: dict[str, tuple[str, str]] = {}  # last node and path of each module's call
     for node in nodes:
         call, path = _module_of(node)
         names[node.name] = f"{path}.{node.name}" if path else node.name
@@ -426,7 +439,8 @@ def _names(nodes: Iterable[Any]) -> dict[str, str]:
 
 
 def _module_of(node: Any) -> tuple[str, str]:
-    """The innermost module's call that a node belongs to, and the module's path."""
+    """The call of the innermost module that contains `node`, and the module's path;
+    empty strings if there is none."""
     stack: dict[str, tuple[str, Any]] = node.meta.get("nn_module_stack") or {}
     call, (path, _) = next(reversed(stack.items()), ("", ("", None)))
     return call, path
@@ -435,7 +449,8 @@ def _module_of(node: Any) -> tuple[str, str]:
 def _arguments(
     node: Any, schema: Any, values: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """By name: as values, and as PyTorch's examples; defaults filled in."""
+    """The arguments of a call by name, including defaults: as values, and as PyTorch's
+    fake tensors."""
     arguments: dict[str, Any] = {}
     examples: dict[str, Any] = {}
     for index, parameter in enumerate(schema.arguments):
@@ -451,7 +466,8 @@ def _arguments(
 
 
 def _mapped(argument: Any, values: Mapping[str, Any] | None) -> Any:
-    """An argument with its nodes replaced by values, or by PyTorch's examples."""
+    """An argument whose nodes are replaced by `values`, or by PyTorch's fake tensors if
+    `values` is None."""
     if hasattr(argument, "meta"):
         return argument.meta.get("val") if values is None else values.get(argument.name)
     if isinstance(argument, list | tuple):
@@ -464,8 +480,8 @@ def _missing(node: Any, values: Mapping[str, Any]) -> list[Any]:
 
 
 def _place(node: Any) -> LocationAttr:
-    """The last line of the module's own source that led to a call, under the module's
-    path and the operation that it calls: `layer1.0.conv1/aten.convolution`."""
+    """The source location of a call: the innermost line of the stack trace, named after
+    the module's path and the operation, such as `layer1.0.conv1/aten.convolution`."""
     if node is None:
         return UnknownLoc()
     place: LocationAttr = UnknownLoc()
@@ -478,7 +494,8 @@ def _place(node: Any) -> LocationAttr:
 
 
 def array_of(tensor: Any) -> Array:
-    """The tensor's memory as NumPy sees it, if it lies on the CPU."""
+    """The tensor as a NumPy array, which shares the memory of a CPU tensor. A tensor on
+    another device is copied."""
     tensor = tensor.detach().cpu()
     if element_of(tensor.dtype) != element_of("bfloat16"):
         return tensor.numpy()

@@ -1,4 +1,4 @@
-"""Sizes of an exported program: numbers, or expressions over named ones."""
+"""The sizes of an exported program: integers, or expressions over named sizes."""
 
 from typing import Any
 
@@ -11,7 +11,8 @@ from ..unsupported import Unsupported
 
 
 class Sizes:
-    """Names are those of the `Dim`s of `dynamic`, if it names them; else PyTorch's."""
+    """Converts PyTorch's sizes. A symbolic size has the name of its `Dim` in `dynamic`,
+    or else PyTorch's name."""
 
     def __init__(self, program: Any, dynamic: Any = None):
         self._names: dict[str, str] = {}
@@ -19,7 +20,8 @@ class Sizes:
         self._name(program, dynamic)
 
     def _name(self, program: Any, dynamic: Any) -> None:
-        """Finds which symbol each `Dim` became, by its place in the inputs."""
+        """Maps PyTorch's symbols to the names of their `Dim`s, by their positions in
+        the inputs. Does nothing if inputs are nested."""
         specs: list[Any] = []
         if dynamic:
             specs = list(dynamic.values() if hasattr(dynamic, "values") else dynamic)
@@ -30,7 +32,7 @@ class Sizes:
         }
         nodes = [node for node in program.graph.nodes if node.name in names]
         if len(specs) != len(nodes):
-            return  # nested arguments
+            return  # nested inputs
         for node, spec in zip(nodes, specs, strict=True):
             dims: Any = spec or {}
             items: Any = dims.items() if hasattr(dims, "items") else enumerate(dims)
@@ -44,11 +46,11 @@ class Sizes:
         return tuple(self.of(size) for size in example.shape)
 
     def of(self, size: Any) -> Any:
-        """A number, or PyTorch's `SymInt` as an expression of ours."""
+        """Converts a size: an integer, or a `SymInt` to a symbolic size."""
         return size if isinstance(size, int) else self._expression(size.node.expr)
 
     def _expression(self, expression: Any) -> Any:
-        """Of sympy."""
+        """Converts an expression of sympy."""
         kind = type(expression).__name__
         if expression.is_Integer:
             return int(expression)
@@ -81,7 +83,7 @@ class Sizes:
                 raise Unsupported(f"with a size {expression}")
 
     def call(self, node: Any) -> Size | None:
-        """What a call gives that computes a size; None for other calls."""
+        """The size that the call `node` computes; None for calls that compute none."""
         example = node.meta.get("val")
         if isinstance(example, int) and not isinstance(example, bool):
             return example
@@ -90,7 +92,8 @@ class Sizes:
         return None
 
     def require(self, function: FuncOp) -> None:
-        """Notes the limits that the program was exported with."""
+        """Sets the attribute `REQUIRES` of `function` to the bounds of sizes with which
+        the program was exported."""
         demands: list[Any] = []
         for name, limits in self._limits.items():
             size: Any = self._expression(name)
@@ -105,5 +108,5 @@ class Sizes:
 
 
 def _bound(limit: Any) -> int | None:
-    """A limit, unless it is infinite."""
+    """A bound of a size; None if it is infinite."""
     return int(limit) if limit.is_Integer and limit < 1 << 40 else None
