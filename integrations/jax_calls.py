@@ -1,17 +1,18 @@
-"""A compiled program as an operation of JAX, with derivatives of each order.
+"""A compiled program as a JAX primitive, with derivatives of every order.
 
-JAX calls the program back (`jax.pure_callback`). Its derivatives are programs of the
-same kind, so they have derivatives, too:
+JAX runs the program by a callback (`jax.pure_callback`). The derivatives of a program
+are programs of the same kind, and so have derivatives themselves:
 
     tangent    x, dx -> dy          linear in dx
     gradient   x, g -> g * dy/dx    the transpose of the tangent
     gradient   x -> y, dy/dx        of a loss: its only result is a real number
 
-The gradient of a loss has the forward and the backward pass in one plan; JAX keeps
-dy/dx until it knows what to multiply it by. That of another program has them, too, so
-the forward pass is computed a second time: JAX keeps only the arguments. A program is
-no loss if an argument has a smaller range or precision than its result: a factor that
-keeps gradients in this range (loss scaling) must come before the backward pass.
+The gradient of a loss has the forward and the backward pass in one plan. JAX keeps
+dy/dx until it has the factor for it. The gradient of another program also contains the
+forward pass, which therefore runs a second time, because JAX keeps only the arguments.
+A program with a floating-point argument of smaller range or precision than the result
+is not treated as a loss: a factor that keeps gradients in range (loss scaling) must be
+applied before the backward pass.
 """
 
 from __future__ import annotations
@@ -29,14 +30,15 @@ if TYPE_CHECKING:
     from ..runtime.executor import Executable
 
 Leaves: TypeAlias = Sequence[Any]
-"""Arrays or Python numbers, flat."""
+"""Arrays or Python numbers: the leaves of a pytree."""
 Function: TypeAlias = Callable[..., Any]
 Build: TypeAlias = Callable[[Function, Sequence[Any], Sequence[int]], "Executable"]
-"""Compiles a function for arguments like the given ones, of which some are donated."""
+"""Compiles a function for arguments of the types of the given ones. The last parameter
+has the numbers of the donated arguments."""
 
 
 class Call:
-    """A program of arrays as JAX's transformations see it."""
+    """A program on arrays, as JAX's transformations see it."""
 
     def __init__(
         self,
@@ -47,13 +49,15 @@ class Call:
         run: Executable | None = None,
     ):
         """`like` and `results` have the types of the arguments and of the results of
-        `function`. It is compiled when it is called first, if `run` does not have it.
+        `function`. `run` is the compiled function; if it is None, the first call
+        compiles it.
         """
         self.like = like
         self.results = results
         self.transposed: Callable[[], Call] | None = None
-        """The transpose in the last arguments, of a call that is linear in them: as
-        many as the transpose has results."""
+        """Makes the transpose with respect to the last arguments, in which the call is
+        linear. Their number is the number of the transpose's results. None if the call
+        is not known to be linear."""
         is_a = import_jax().numpy.issubdtype
         self.floats = [n for n, x in enumerate(results) if is_a(x.dtype, np.inexact)]
         floats = [x.dtype for x in like if is_a(x.dtype, np.inexact)]
@@ -84,8 +88,8 @@ class Call:
         return self._run(*leaves)
 
     def tangent(self, wanted: tuple[int, ...]) -> Call:
-        """Of the arguments, and tangents of those that are `wanted`: the tangents of
-        the results that are floats."""
+        """The program that computes tangents of the float and complex results. Its
+        inputs are the arguments, and the tangents of the arguments `wanted`."""
 
         def tangent(*arrays: Any) -> Leaves:
             leaves, tangents = arrays[: len(self.like)], arrays[len(self.like) :]
@@ -98,9 +102,9 @@ class Call:
         return call
 
     def gradient(self, wanted: tuple[int, ...]) -> Call:
-        """Of the arguments, and the gradients of the results that are floats: the
-        gradients of those that are `wanted`. Of the arguments alone for a loss, which
-        it then also returns."""
+        """The program that computes the gradients of the arguments `wanted`. Its inputs
+        are the arguments, and the gradients of the float and complex results. For a
+        loss, its inputs are only the arguments, and it also returns the loss."""
         jax = import_jax()
 
         def gradient(*arrays: Any) -> Leaves:
@@ -120,8 +124,8 @@ class Call:
         return call
 
     def depends_on(self, numbers: frozenset[int]) -> Sequence[bool]:
-        """Whether each result depends on any of these arguments: those that JAX's own
-        `vmap` of the function makes batches of."""
+        """Whether each result depends on any of the arguments `numbers`: whether
+        `jax.vmap` of the function over these arguments batches the result."""
         if numbers not in self._dependent:
             jax = import_jax()
             found = [False] * len(self.results)
@@ -157,7 +161,8 @@ class Call:
         more: Leaves,
         results: Sequence[Any],
     ) -> Call:
-        """Takes the arguments and `more`."""
+        """The call of `function`, which takes the arguments and `more`; it is cached by
+        the name of `function` and `wanted`."""
         kind = function.__name__
         if (call := self._derived.get((kind, wanted))) is None:
             function.__name__ = f"{self._function.__name__}_{kind}"
@@ -168,7 +173,8 @@ class Call:
     def _of(
         self, wanted: tuple[int, ...], leaves: Leaves
     ) -> tuple[Callable[..., list[Any]], list[Any]]:
-        """The floats among the results, as a function of the wanted leaves; these."""
+        """The float and complex results as a function of the leaves `wanted`, with all
+        other leaves fixed; and the values of the leaves `wanted`."""
 
         def function(*chosen: Any) -> list[Any]:
             given = list(leaves)
@@ -181,7 +187,7 @@ class Call:
 
 
 def _holds(dtype: Any, other: Any) -> bool:
-    """Whether a type of floats has the range and the precision of another."""
+    """Whether the float type `dtype` has at least the range and precision of `other`."""
     own, its = map(import_jax().numpy.finfo, (dtype, other))
     return float(own.max) >= float(its.max) and float(own.eps) <= float(its.eps)
 
@@ -220,7 +226,7 @@ def _call_for_each(
     leaves: Leaves, dims: Sequence[int | None], *, call: Call
 ) -> tuple[list[Any], list[int | None]]:
     """Calls the program once for each element of a batch. A result that depends on no
-    batched argument is that of any element."""
+    batched argument is taken from the first element, and is not batched."""
     jax = import_jax()
     batches = {
         n: jax.numpy.moveaxis(leaf, dim, 0)
@@ -251,7 +257,7 @@ def _differentiate(
         if not isinstance(tangent, ad.Zero)
         and jax.typeof(tangent).dtype != jax.dtypes.float0
     )
-    given = [jax.numpy.asarray(tangents[n]) for n in wanted]  # of Python numbers, too
+    given = [jax.numpy.asarray(tangents[n]) for n in wanted]  # may be Python numbers
     if wanted and call.is_loss:
         loss, *gradients = call.gradient(wanted)(*primals)
         return [loss], [_tangent_of_loss(loss, gradients, given)]
@@ -265,7 +271,8 @@ def _differentiate(
 
 
 def _tangent_of_loss(loss: Any, gradients: Leaves, tangents: Leaves) -> Any:
-    """The sum of the products. JAX has its transpose, the gradients times a number."""
+    """The sum of the products of `gradients` and `tangents`. It consists of operations
+    of JAX, which can transpose them: to products of the gradients and a number."""
     jax = import_jax()
     total: Any = None
     for gradient, tangent in zip(gradients, tangents, strict=True):
@@ -279,7 +286,7 @@ def _tangent_of_loss(loss: Any, gradients: Leaves, tangents: Leaves) -> Any:
 
 
 def _transpose(ad: Any, cotangents: Leaves, *leaves: Any, call: Call) -> Leaves:
-    """The gradients of the arguments that the call is linear in; None for others."""
+    """The gradients of the arguments in which the call is linear; None for others."""
     transposed = call.transposed() if call.transposed else None
     count = len(leaves) - (len(transposed.results) if transposed else 0)
     if transposed is None or any(map(ad.is_undefined_primal, leaves[:count])):

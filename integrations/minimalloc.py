@@ -1,6 +1,6 @@
-"""minimalloc's two faces, with our planner behind them.
+"""minimalloc's Python API and command line, with tensorplan's planner.
 
-As a module it has the names of minimalloc's Python bindings, and those of the fork that
+The module has the names of minimalloc's Python bindings, and those of the fork that
 snax-mlir uses (`Buffer(id, start, end, size, alignment)`, `Problem.solve`):
 
     from tensorplan.integrations import minimalloc as mm
@@ -8,10 +8,11 @@ snax-mlir uses (`Buffer(id, start, end, size, alignment)`, `Problem.solve`):
     problem = mm.Problem([mm.Buffer("a", mm.Lifespan(0, 2), size=4)], capacity=12)
     solution = mm.Solver().solve(problem)  # None: no plan within the capacity
 
-As a command, `plan-minimalloc`, it has the flags and the exit codes of `minimalloc`.
-The flags that tune minimalloc's search are accepted and do nothing. Not there: windows
-in gaps, which are refused, the functions that show steps of the search (`sweep`), and
-subsets that are infeasible.
+The command `plan-minimalloc` has the flags and the exit codes of `minimalloc`. The
+flags that tune minimalloc's search are accepted and have no effect.
+
+Does not: support windows in gaps, which are an error, functions that show steps of the
+search (`sweep`), or reports of infeasible subsets.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ __all__ = [
 
 
 class Interval(NamedTuple):
-    """Half-open."""
+    """A half-open interval of steps or of bytes."""
 
     lower: int = 0
     upper: int = 0
@@ -72,9 +73,9 @@ class Gap:
 
 @dataclass
 class Buffer:
-    """`Buffer(id, lifespan, size, alignment=1, gaps=[], offset=None, hint=None)`, or as
-    the fork has it `Buffer(id, start_time, end_time, size, alignment)`. An alignment of
-    0 is none."""
+    """`Buffer(id, lifespan, size, alignment=1, gaps=[], offset=None, hint=None)`, or in
+    the fork's form `Buffer(id, start_time, end_time, size, alignment)`. An alignment of
+    0 means no alignment."""
 
     def __init__(
         self,
@@ -117,7 +118,8 @@ class Buffer:
         self.lifespan = Interval(self.start_time, end)
 
     def planned(self) -> planning.Buffer:
-        """As our planner takes it; what is never live is taken as live in a step.
+        """Converts to a buffer of tensorplan's planner. A buffer with an empty lifespan
+        becomes live for one step.
 
         Raises `ValueError` for values that are out of range, and windows in gaps."""
         if any(gap.window for gap in self.gaps):
@@ -133,8 +135,8 @@ class Buffer:
 
 @dataclass(unsafe_hash=True)
 class Solution:
-    """An offset for each buffer, and the end of the highest. Its items are the offsets,
-    as the fork has it."""
+    """The offset of each buffer, and the highest end of a buffer, in bytes. As in the
+    fork, the items of a solution are the offsets."""
 
     offsets: Sequence[int] = ()
     height: int = 0
@@ -159,7 +161,7 @@ class Problem:
     capacity: int = 0
 
     def solve(self) -> Solution:
-        """Raises `MiniMallocError`."""
+        """Raises `MiniMallocError` if there is no plan within the capacity."""
         if (solution := Solver().solve(self)) is None:
             raise MiniMallocError(f"no plan within {self.capacity} bytes")
         return solution
@@ -168,8 +170,8 @@ class Problem:
         return [buffer.planned() for buffer in self.buffers]
 
     def strip_solution(self) -> Solution | None:
-        """The offsets that the buffers have, which are then free; None if one has
-        none."""
+        """Removes the offsets of the buffers, and returns them as a solution. Returns
+        None, and changes nothing, if a buffer has no offset."""
         offsets = [b.offset for b in self.buffers if b.offset is not None]
         if len(offsets) < len(self.buffers):
             return None
@@ -179,7 +181,7 @@ class Problem:
 
 
 class Duration(float):
-    """Seconds."""
+    """A time in seconds."""
 
     @classmethod
     def from_seconds(cls, seconds: float) -> Duration:
@@ -206,11 +208,12 @@ TUNING = (
     *("unallocated_floor", "static_preordering", "dynamic_decomposition"),
     *("monotonic_floor", "hatless_pruning"),
 )
-"""The techniques of minimalloc's search that its users may switch off."""
+"""The techniques of minimalloc's search that users can disable."""
 
 
 class SolverParams:
-    """Only `timeout`, in seconds, and `minimize_capacity` change our planner."""
+    """minimalloc's parameters. Only `timeout`, in seconds, and `minimize_capacity` have
+    an effect."""
 
     def __init__(self) -> None:
         self.timeout: float | None = None
@@ -224,10 +227,10 @@ class Solver:
         self._params = params or SolverParams()
 
     def solve(self, problem: Problem) -> Solution | None:
-        """A plan within the capacity, or with the least height if that is asked for;
-        None if none was found in time.
+        """Returns a plan within the capacity, with minimal height if the parameter
+        `minimize_capacity` is set. Returns None if the planner finds no plan in time.
 
-        Raises `ValueError` for a buffer with values that are out of range."""
+        Raises `ValueError` for values that are out of range, and windows in gaps."""
         params = self._params
         limit = None if params.timeout in (None, math.inf) else params.timeout
         limits = planning.Limits(time_limit=limit)
@@ -260,7 +263,8 @@ class ValidationResult(Enum):
 
 
 def validate(problem: Problem, solution: Solution) -> ValidationResult:
-    """What is wrong with a solution first, in minimalloc's order."""
+    """The first fault of `solution`, in minimalloc's order of checks. `GOOD` if there
+    is none."""
     if len(solution.offsets) != len(problem.buffers):
         return ValidationResult.BAD_SOLUTION
     highest = 0
@@ -283,7 +287,7 @@ def validate(problem: Problem, solution: Solution) -> ValidationResult:
 
 
 def from_csv(text: str) -> Problem | None:
-    """None for text that is not of minimalloc's format."""
+    """Parses minimalloc's CSV format. Returns None for text in another format."""
     try:
         return _read(text)
     except csv_format.CsvError:
@@ -291,7 +295,8 @@ def from_csv(text: str) -> Problem | None:
 
 
 def _read(text: str) -> Problem:
-    """Raises `CsvError`. In a column `end` are the last steps, as minimalloc has it."""
+    """Parses minimalloc's CSV format. As in minimalloc, a column `end` has inclusive
+    ends, and a column `upper` exclusive ends. Raises `CsvError`."""
     is_inclusive = "end" in text.partition("\n")[0].split(",")
     table = csv_format.read(text, inclusive=is_inclusive, keep_offsets=True)
     return Problem([_buffer(buffer) for buffer in table.buffers])
@@ -310,9 +315,10 @@ def _buffer(buffer: planning.Buffer) -> Buffer:
 def to_csv(
     problem: Problem, solution: Solution | None = None, old_format: bool = False
 ) -> str:
-    """The columns come in minimalloc's order, and some only if a buffer needs them.
+    """Writes the columns in minimalloc's order. The columns `alignment`, `hint`, and
+    `gaps` are omitted if no buffer needs them.
 
-    old_format: with the last steps, in columns `start` and `end`.
+    old_format: writes columns `start` and `end` with inclusive ends.
     """
     buffers = problem.buffers
     last = int(old_format)
@@ -350,7 +356,7 @@ def to_csv_file(
 
 
 def _seconds(text: str) -> float:
-    """`90`, `1m30s`, `250ms` or `inf`."""
+    """Parses a duration such as `90`, `1m30s`, `250ms` or `inf`."""
     units = {"h": 3600, "m": 60, "s": 1, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "": 1}
     if text in ("inf", "infinite", "infinity"):
         return math.inf
@@ -364,7 +370,8 @@ def _seconds(text: str) -> float:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """Flags in the spelling of both of minimalloc's commands, in C++ and in Python."""
+    """The parser of the flags of minimalloc's C++ and Python commands, which spell some
+    flags differently."""
     parser = argparse.ArgumentParser(
         "plan-minimalloc",
         description="minimalloc's command with tensorplan's planner: reads buffers "

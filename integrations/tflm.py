@@ -1,11 +1,11 @@
-"""The planner as TensorFlow Lite Micro's: offsets in the metadata of a model.
+"""Plans the arena of TensorFlow Lite Micro: adds offsets to a model's metadata.
 
     plan-tflm model.tflite -o planned.tflite
 
-The runtime reads the metadata `OfflineMemoryAllocation` when it starts, and places what
-has no offset there around the rest: the scratch memory of kernels. Lifespans are the
-runtime's own. frontends/plans/tflite.py has the format; field numbers are those of
-TensorFlow Lite's `schema.fbs`.
+The runtime reads the metadata `OfflineMemoryAllocation` at startup. It places buffers
+without an offset, such as the scratch memory of kernels, around the others. The live
+ranges are the ones that the runtime computes. frontends/plans/tflite.py describes the
+format; field numbers are those of TensorFlow Lite's `schema.fbs`.
 """
 
 import argparse
@@ -35,13 +35,13 @@ from ..tools.common import (
 )
 
 _ALIGNMENT = 16
-"""Of offsets and sizes; the runtime's `MicroArenaBufferAlignment`."""
+"""The alignment of offsets and sizes: the runtime's `MicroArenaBufferAlignment`."""
 _ONLINE = -1
 """The offset of a tensor that the runtime places."""
 _FIELDS = 8
-"""Of a model. The fields 4 and 6 are its buffers and its metadata."""
+"""The number of fields of a model. Fields 4 and 6 are its buffers and its metadata."""
 _CALLS = {118: 2, 119: 2, 129: 1}
-"""How many subgraphs IF, WHILE and CALL_ONCE name in their options."""
+"""The number of subgraphs in the options of IF, WHILE and CALL_ONCE."""
 
 
 class _Tensor(NamedTuple):
@@ -50,8 +50,8 @@ class _Tensor(NamedTuple):
 
 
 class _Operator(NamedTuple):
-    name: str  # of a custom one
-    reads: Sequence[int]  # numbers of tensors, counted through all subgraphs
+    name: str  # of a custom operator
+    reads: Sequence[int]  # tensors, numbered consecutively over all subgraphs
     writes: Sequence[int]
     calls: Sequence[int]  # numbers of subgraphs
 
@@ -71,9 +71,9 @@ def _reading(name: str) -> Generator[None]:
 
 
 class _Model:
-    """What a `.tflite` file says of memory.
+    """The parts of a `.tflite` file that determine its memory.
 
-    Raises `ForeignPlanError` for what is no such file; `name` is what it is called.
+    Raises `ForeignPlanError`, with `name` as the place, if `data` is not such a file.
     """
 
     def __init__(self, data: bytes, name: str):
@@ -121,22 +121,25 @@ def _operator(operator: Table, codes: Sequence[Table], first: int) -> _Operator:
 
 
 def _numbers(table: Table, field: int, first: int) -> Sequence[int]:
-    """Of tensors; a missing operand is -1 in the file."""
+    """The numbers of the tensors in a field, without missing operands, which are -1 in
+    the file. `first` is the number of the subgraph's first tensor."""
     return [first + number for number in table.vector(field) if number >= 0]
 
 
 class _Run:
-    """A subgraph's steps, counted from the one that calls it, as the runtime's
-    `AllocationInfoBuilder` counts them: what it calls runs within the calling step.
+    """The live ranges of a subgraph's tensors, in steps relative to its call.
+
+    Steps are counted as in the runtime's `AllocationInfoBuilder`. The subgraphs that an
+    operator calls run within the step of the operator.
     """
 
     def __init__(self, graph: _Graph, runs: "Mapping[int, _Run]"):
-        """`runs` has those that the subgraph calls."""
+        """`runs` has the runs of the subgraphs that `graph` calls."""
         self.steps = 0
         self.lives: dict[int, tuple[int, int]] = {}
-        """First and last step of each tensor."""
+        """The first and the last step of each tensor."""
         self.calls: list[tuple[int, int]] = []
-        """The called subgraphs, and where they start."""
+        """The called subgraphs, and the steps in which they start."""
         self._use(graph.inputs)
         for operator in graph.operators:
             self.steps += 1
@@ -159,14 +162,14 @@ class _Run:
 def _lives(graphs: Sequence[_Graph]) -> Mapping[int, tuple[int, int]]:
     """The first and the last step of each tensor.
 
-    Each subgraph is walked once, however often it runs.
+    Each subgraph is visited once, even if it is called several times.
     """
     called = {
         number: [n for operator in graph.operators for n in operator.calls]
         for number, graph in enumerate(graphs)
     }
     runs: dict[int, _Run] = {}
-    # A subgraph that calls itself is a ValueError.
+    # TopologicalSorter raises a ValueError if a subgraph calls itself.
     for number in TopologicalSorter(called).static_order():
         if number not in called:
             raise ValueError
@@ -186,19 +189,18 @@ def _lives(graphs: Sequence[_Graph]) -> Mapping[int, tuple[int, int]]:
 
 class Planned(NamedTuple):
     model: bytes
-    arena: int  # bytes that the tensors take
+    arena: int  # the size of the tensors' arena in bytes
     lower_bound: int
-    runtime_arena: int  # bytes that they take in the runtime's own plan
+    runtime_arena: int  # its size in bytes in the runtime's own plan
 
 
 def plan(model: bytes, name: str = "model") -> Planned:
-    """A `.tflite` file with offsets for all tensors that live in the arena.
+    """Plans a `.tflite` file: returns it with offsets for all tensors in the arena.
 
-    If the runtime's own plan is as small, all offsets are -1: that plan knows the
-    scratch memory of the kernels, too.
+    If the runtime's own plan needs no more memory, all offsets are -1, which leaves the
+    plan to the runtime. The runtime's plan also includes the scratch memory of kernels.
 
-    Raises `ForeignPlanError` for what is no model that can be planned; `name` is what
-    it is called there.
+    Raises `ForeignPlanError`, with `name` as the place, if `model` cannot be planned.
     """
     read = _Model(model, name)
     if any(op.name == "ethos-u" for graph in read.graphs for op in graph.operators):
@@ -219,18 +221,20 @@ def plan(model: bytes, name: str = "model") -> Planned:
 
 
 def offsets(model: bytes, name: str = "model") -> Sequence[int]:
-    """Those in the metadata of a model, of the tensors of all subgraphs; -1 for what
-    the runtime places. There are none if the model has no plan.
+    """The offsets in the metadata of a model, for the tensors of all subgraphs. An
+    offset of -1 means that the runtime places the tensor. Empty if the model has no
+    plan.
 
-    Raises `ForeignPlanError` for what is no model.
+    Raises `ForeignPlanError`, with `name` as the place, if `model` is not a model.
     """
     found = _Model(model, name).offsets
     return found.content if found else ()
 
 
 def _own_peak(problem: Problem) -> int:
-    """Of the runtime's `GreedyMemoryPlanner`: the largest tensor first, and of equal
-    ones the last one of the file, each at the lowest free offset."""
+    """The peak in bytes of the runtime's `GreedyMemoryPlanner`. It places the largest
+    tensors first, and tensors of equal size in reverse order of the file, each at the
+    lowest free offset."""
     placed = in_order(problem, lambda index, b: (-b.size, -index), LOWEST)
     return peak_of(problem.buffers, placed.offsets)
 
@@ -242,7 +246,7 @@ def _buffer(model: _Model, number: int) -> Buffer:
 
 
 def _with(data: bytes, model: _Model, offsets: Sequence[int], name: str) -> bytes:
-    """The file with these offsets, in place of those that it has."""
+    """The file with `offsets` in its metadata, which replace existing ones."""
     content = struct.pack(f"<{len(offsets)}i", *offsets)
     if model.offsets:
         at = model.offsets.at
@@ -262,16 +266,18 @@ def _grown(old: Table, plan: bytes, name: str) -> bytes:
 
 
 class _Front:
-    """A new beginning of a file: what a flatbuffer refers to comes later in it, so a
-    model with one more buffer stands before the old one and refers to its parts.
+    """A new model table with one more buffer and metadata entry, to be written before
+    the old file. References of a flatbuffer point forward, so the new table can refer
+    to parts of the old file.
 
-    All of it is 32-bit words. References are kept as positions until all are known.
+    It consists of 32-bit words. References are kept as positions until all are known.
     """
 
     def __init__(self, old: Table, plan: bytes):
         self._words: list[int] = []
         self._references: dict[int, tuple[int, bool]] = {}
-        """From words to positions, in words of this part or in bytes of the old one."""
+        """By word: the position to which it refers, and whether this is in bytes of the
+        old file, rather than in words of the new part."""
         self._new(2)
         kept = {f: t for f in (1, 2, 3, 5, 7) if (t := old.table(f))}
         self._refer(0, self._table(_FIELDS, {1, 2, 3, 5, 7} - kept.keys()))
@@ -303,7 +309,7 @@ class _Front:
         self._references[at] = target.at, True
 
     def _table(self, fields: int, absent: Container[int] = ()) -> int:
-        """Its fields take a word each, also those that are absent."""
+        """Adds a table. Each field takes one word, including the `absent` fields."""
         at = [0 if n in absent else 4 + 4 * n for n in range(fields)]
         sizes = [4 + 2 * fields, 4 + 4 * fields, *at]
         sizes += [0] * (len(sizes) % 2)
@@ -316,7 +322,7 @@ class _Front:
         return table
 
     def _vector(self, old: Iterable[Table]) -> int:
-        """Of tables, with room for one more."""
+        """Adds a vector of the `old` tables, with room for one more."""
         tables = list(old)
         vector = self._new(2 + len(tables))
         self._words[vector] = len(tables) + 1

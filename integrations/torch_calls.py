@@ -1,10 +1,10 @@
 """Runs programs in the memory of PyTorch's tensors.
 
-A call provides all that the program works in: its inputs, new tensors for its results,
-and one for its arena. So nothing stays between calls, and what the program takes may
-lie where PyTorch has memory anyhow. Backward passes are divided into stages: the
-gradients of a stage are made before it, and what no later stage reads is dropped after
-it, as PyTorch itself would.
+A call provides all memory of the program: its inputs, new tensors for its results, and
+a new tensor for each arena. The program therefore holds no memory between calls, and
+uses memory that PyTorch's allocator has cached. Backward passes are divided into
+stages. The tensors for the gradients that a stage computes are allocated before the
+stage, and inputs without later uses are freed after it, as in eager PyTorch.
 """
 
 from __future__ import annotations
@@ -28,19 +28,20 @@ if TYPE_CHECKING:
     from ..runtime.executor import Executable
 
 Tensors: TypeAlias = Sequence[Any]
-"""Of PyTorch."""
+"""Tensors of PyTorch."""
 Make: TypeAlias = Callable[[], Any]
-"""Makes a new tensor."""
+"""Allocates a tensor."""
 
 
 class TensorProgram:
-    """A program that is called with tensors. Parameters are bound before."""
+    """A program that is called with tensors. Its parameters are already bound."""
 
     def __init__(
         self, run: Executable, results: Sequence[Make], released: Collection[int] = ()
     ):
-        """`results` make a tensor for each result that is no variable. `released` are
-        the inputs, by number, of which callers keep no tensor."""
+        """`results` has a function for each result that is not a variable, which
+        allocates the result's tensor. `released` are the numbers of the inputs whose
+        tensors callers do not keep."""
         run.divide(released)
         inputs = [n for n in range(len(run.inputs)) if n not in run.parameters]
         made = [n for n, result in enumerate(run.results) if result.input is None]
@@ -59,7 +60,8 @@ class TensorProgram:
         self._kind: Any = import_module("torch").Tensor
 
     def __call__(self, given: list[Any]) -> list[Any]:
-        """The results. `given` has no tensors any more then."""
+        """Runs the program on the tensors `given`, and returns the results. Replaces a
+        tensor in `given` by None after its last use."""
         kind = self._kind
         starts: list[int] = [tensor.data_ptr() for tensor in given]
         changed: list[tuple[Any, Any]] = []
@@ -84,7 +86,8 @@ class TensorProgram:
     def _provided(
         self, given: list[Any], starts: Sequence[int], results: list[Any]
     ) -> Iterator[Sequence[int]]:
-        """Addresses for each stage, in memory that is there meanwhile."""
+        """Yields the addresses for each stage. Allocates the stage's results before,
+        and drops its finished inputs from `given` after the stage."""
         arenas = [make() for make in self._arenas]
         own = [tensor.data_ptr() for tensor in arenas]
         for taken, made, finished in self._stages:
@@ -99,7 +102,8 @@ class TensorProgram:
 
 
 def _in_rows(tensor: Any) -> Any:
-    """A tensor with the same elements in memory, row by row, as they are."""
+    """`tensor`, or a copy of it if it is not contiguous and aligned, or if PyTorch
+    applies its negation or conjugation lazily."""
     start = tensor.data_ptr()
     is_odd = tensor.is_neg() or tensor.is_conj() or start % tensor.element_size()
     if tensor.is_contiguous() and start and not is_odd:
@@ -108,12 +112,12 @@ def _in_rows(tensor: Any) -> Any:
 
 
 RETURNED = 1 << 25
-"""Bytes that the C library gives back to the system when they are freed, so each call
-would have to be given all pages anew."""
+"""The size in bytes from which on the C library returns freed blocks to the operating
+system. Each call would then cause page faults in all pages of a new block."""
 
 
 def empty(size: Sequence[int], strides: Sequence[int], dtype: Any) -> Make:
-    """Makes new tensors."""
+    """A function that allocates tensors of these sizes, strides and type."""
     make = import_module("torch._C._dynamo.guards")._empty_strided_cpu
     sizes = zip(size, strides, strict=True)
     elements = prod(n if stride else 1 for n, stride in sizes)
@@ -123,7 +127,8 @@ def empty(size: Sequence[int], strides: Sequence[int], dtype: Any) -> Make:
 
 
 class _Blocks:
-    """Makes new tensors in memory that stays, of which callers have no tensor now."""
+    """Allocates tensors in blocks that are kept between calls. A block is reused when
+    callers have no tensor in it any more."""
 
     def __init__(
         self, count: int, size: Sequence[int], strides: Sequence[int], dtype: Any

@@ -1,8 +1,8 @@
-"""PyTorch's operations as simpler ones, where AOTAutograd divides a graph into passes.
+"""The decompositions that AOTAutograd applies for the backend of `torch.compile`.
 
-These are PyTorch's own decompositions to core operations, those of
-frontends/torch/decompositions.py, and of this file: how random numbers are drawn, and
-what a backward pass computes again rather than reads.
+They consist of PyTorch's decompositions into core operations, those of
+frontends/torch/decompositions.py, and those of this file. The latter determine how
+random numbers are drawn, and which values a backward pass rematerializes.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ _POOL = (
     "(Tensor grad_output, Tensor self, int[] kernel_size, int[] stride, "
     "int[] padding, int[] dilation, bool ceil_mode) -> Tensor"
 )
-"""PyTorch's `max_pool2d_with_indices_backward` and that in 3-D without the indices."""
+"""The schema of PyTorch's `max_pool2d_with_indices_backward`, also for the 3-D
+operation, without the parameter `indices`."""
 _ATTENTION = (
     "(Tensor grad_output, Tensor query, Tensor key, Tensor value, float dropout_p, "
     "bool is_causal, Tensor? attn_mask, float? scale) -> (Tensor, Tensor, Tensor)"
 )
-"""PyTorch's `_scaled_dot_product_flash_attention_for_cpu_backward` without what the
-forward pass has computed."""
+"""The schema of PyTorch's `_scaled_dot_product_flash_attention_for_cpu_backward`,
+without the parameters that are results of the forward pass."""
 
 
 def _encoder_layer(
@@ -33,8 +34,9 @@ def _encoder_layer(
     heads: int,
     *parts: Any,
 ) -> Any:
-    """`torch.nn.TransformerEncoderLayer` as the one operation that PyTorch makes of it
-    without gradients. Its mask has what is left out: pairs, keys, or both."""
+    """Decomposes the fused operation that PyTorch uses for
+    `torch.nn.TransformerEncoderLayer` without gradients. The mask is true for positions
+    that attention ignores: pairs, keys, or both."""
     torch: Any = import_module("torch")
     functions: Any = torch.nn.functional
     entry, entry_bias, out, out_bias, is_gelu, is_norm_first, epsilon, *rest = parts
@@ -67,11 +69,11 @@ def _encoder_layer(
 
 
 _OF_KEYS = 1
-"""What `mask_type` says of a mask of batch x keys."""
+"""The value of `mask_type` for a mask of batch x keys."""
 
 
 def order_of(tensor: Any) -> Sequence[int]:
-    """A tensor's dimensions in the order of its memory."""
+    """The tensor's dimensions in memory order, from the outermost to the innermost."""
     prims: Any = import_module("torch._prims_common")
     order, _ = prims.compute_elementwise_output_logical_to_physical_perm(tensor)
     return order
@@ -79,13 +81,13 @@ def order_of(tensor: Any) -> Sequence[int]:
 
 @cache
 def decompositions() -> Mapping[Any, Callable[..., Any]]:
-    """To core operations.
+    """The decompositions into core operations, by operation.
 
-    A maximum pool's backward pass finds the largest elements again: where they are is
-    no result of ours. Attention stays whole, and its backward pass computes the scores
-    again, of which none are kept. Random numbers that depend on a tensor's shape alone
-    do not read the tensor, so that all can be drawn before the program runs; in the
-    order of its memory, as eager PyTorch draws them.
+    The backward pass of a max pool searches for the largest elements again, so the
+    forward pass does not save their indices. Attention is not decomposed, and its
+    backward pass recomputes the scores, so none are saved. Random numbers that depend
+    only on a tensor's shape do not read the tensor, so PyTorch can draw them before the
+    program runs. They are drawn in the tensor's memory order, as in eager PyTorch.
     """
     torch: Any = import_module("torch")
     aten: Any = torch.ops.aten
@@ -104,7 +106,7 @@ def decompositions() -> Mapping[Any, Callable[..., Any]]:
         return x * kept * (1 / (1 - p)), kept
 
     def drawn_like(draw: Any, x: Any, **given: Any) -> Any:
-        """`NotImplemented` where the order of drawing is another one."""
+        """Returns `NotImplemented` if the memory is not in the dimensions' order."""
         given = {name: value for name, value in given.items() if value is not None}
         layout = given.pop("memory_format", torch.preserve_format)
         if not x.is_contiguous() or layout != torch.preserve_format:
@@ -124,7 +126,7 @@ def decompositions() -> Mapping[Any, Callable[..., Any]]:
         return of_pool(*given[:-1]) if set(dilation) == {1} else NotImplemented
 
     def parts_without_indices(rank: int, head: Any, x: Any, indices: Any) -> Any:
-        """Parts of one size are the places of a window."""
+        """If all parts have the same size, they are the positions of a window."""
         pairs = list(zip(x.shape[-rank:], head.shape[-rank:], strict=True))
         if any(size % count for size, count in pairs):
             return NotImplemented

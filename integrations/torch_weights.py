@@ -1,14 +1,13 @@
-"""The weights of an inference graph: what follows from them is computed once, and again
-after they have changed.
+"""Precomputes the values that depend only on the weights of an inference graph.
 
-A program of its own computes it (inference.py), such as weights of convolutions with
-the scales of batch norms in them. Kernels copy its results to the layouts that they
-want once, too (prepacking.py).
+A separate program computes them (inference.py), such as weights of convolutions
+multiplied by the scales of batch norms. It runs once, and again after the weights have
+changed. Kernels also pack its results into their own layouts once (prepacking.py).
 
-PyTorch does not say whether a tensor has changed: `parameter.data.mul_(2)`, a NumPy
-view and other libraries leave its version as it is. Each call therefore compares the
-weights that this program reads, bit by bit, with what they were. Kernels read all other
-weights where they are, and pack them in each call. That takes no longer than comparing.
+The version of a PyTorch tensor does not record all changes: `parameter.data.mul_(2)`,
+NumPy views and other libraries do not increase it. Each call therefore compares the
+weights that the separate program reads, bit by bit, with copies. Kernels read all other
+weights in place, and pack them in each call, which takes no longer than a comparison.
 
 With `freezing`, kernels pack all weights once, and calls compare addresses and
 versions.
@@ -43,15 +42,15 @@ if TYPE_CHECKING:
 Build: TypeAlias = "Callable[[ModuleOp], Executable]"
 
 KEPT = 64
-"""Sets of weights of a graph, such as those of layers that share it. With more, all
-weights are passed in each call."""
+"""The maximum number of sets of weights with which a graph is specialized; layers that
+share a graph have a set each. Weights of further sets are passed in each call."""
 
 _compare = ctypes.CDLL("msvcrt" if sys.platform == "win32" else None).memcmp
 _compare.argtypes = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t
 
 
 class Weighted:
-    """A program some of whose arguments are weights, by number."""
+    """A program, some of whose arguments are weights."""
 
     def __init__(
         self,
@@ -61,7 +60,8 @@ class Weighted:
         results: Sequence[Make],
         freezing: bool,
     ):
-        """`results` make tensors for its results."""
+        """`weights` are the numbers of the arguments that are weights. `results`
+        allocate the tensors for the program's results."""
         names = argument_names(module)
         self._names = [names[n] for n in weights]
         self._weights = weights
@@ -77,12 +77,12 @@ class Weighted:
             unmark(module, set(self._computed.values()))
         self._run = build(module)
         self._sets: Any = import_module("torch.utils.weak").WeakIdKeyDictionary()
-        """By the first tensor of each."""
+        """The specialized programs, by the first weight of each."""
         self._count = 0
         self._alone = RLock()
 
     def __call__(self, given: list[Any]) -> list[Any]:
-        """The results."""
+        """Runs the program on the tensors `given`, and returns its results."""
         with self._alone:
             weights = self._found([given[n] for n in self._weights])
             if weights is None:
@@ -94,8 +94,8 @@ class Weighted:
         return TensorProgram(self._build(self._module), self._results)
 
     def _found(self, tensors: Tensors) -> _Weights | None:
-        """The program for the weights in these tensors; None for too many of them, and
-        for some that lie askew."""
+        """The program that is bound to the weights `tensors`. None if there are too
+        many sets of weights, or if a tensor is not contiguous and aligned."""
         found = self._sets.get(tensors[0])
         starts = [tensor.data_ptr() for tensor in tensors]
         versions = list(map(_version, tensors)) if self._freezing else []
@@ -124,13 +124,14 @@ class Weighted:
 
 
 def _is_in_place(array: Array, start: int) -> bool:
-    """Whether a program can be bound to an array, which is a tensor's own memory."""
+    """Whether a program can be bound to `array`: it is contiguous, aligned, and not a
+    copy of the tensor at the address `start`."""
     is_there = address(array) == start or not array.size
     return is_there and array.flags.c_contiguous and array.flags.aligned
 
 
 def _version(tensor: Any) -> int:
-    """How often PyTorch has seen it change."""
+    """The tensor's version; 0 for inference tensors, which have none."""
     return 0 if tensor.is_inference() else tensor._version
 
 
@@ -145,14 +146,15 @@ class _Weights:
         precompute: Executable | None,
         computed: Mapping[int, str],
     ):
-        """`starts` are the addresses of `arrays`. `precompute` gives the parameters of
-        `run` that are `computed`."""
+        """`starts` are the addresses of `arrays`, which are the weights by name.
+        `precompute` computes parameters of `run`, whose names are in `computed` by the
+        number of the result."""
         self.call: TensorProgram
         self.run = run
         self.starts = starts
         self.versions: Sequence[int] = []
         self.compared: Sequence[Sequence[int]] = [], [], []
-        """Addresses of weights and of copies, and bytes."""
+        """The addresses of weights and of their copies, and their sizes in bytes."""
         self._precompute = precompute
         taken: Sequence[Input] = precompute.inputs if precompute else []
         given: Sequence[Result] = precompute.results if precompute else []
@@ -165,7 +167,8 @@ class _Weights:
         run.bind({n: values[slot.name] for n, slot in slots if slot.name in values})
 
     def compute(self) -> None:
-        """Computes what follows from the weights, in the same place."""
+        """Runs `precompute` on the current weights, overwriting its earlier results,
+        and packs the parameters of `run` again."""
         for copy, array in zip(self._copies, self._sources, strict=False):
             copy[...] = array
         if self._precompute is not None:
@@ -173,7 +176,7 @@ class _Weights:
         self.run.repack()
 
     def watch(self) -> None:
-        """Has calls compare the weights that the results follow from."""
+        """Copies the weights that `precompute` reads, for comparison in each call."""
         sources = self._sources
         self._copies = [array.copy() for array in sources]
         starts, copies = (list(map(address, x)) for x in (sources, self._copies))
