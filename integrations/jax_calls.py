@@ -187,7 +187,7 @@ class Call:
 
 
 def _holds(dtype: Any, other: Any) -> bool:
-    """Whether the float type `dtype` has at least the range and precision of `other`."""
+    """Whether a float type `dtype` has at least the range and precision of `other`."""
     own, its = map(import_jax().numpy.finfo, (dtype, other))
     return float(own.max) >= float(its.max) and float(own.eps) <= float(its.eps)
 

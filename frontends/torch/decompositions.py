@@ -1,8 +1,7 @@
-"""Operations of PyTorch as simpler ones, in PyTorch's terms: those for which PyTorch
-has no decomposition to core operations.
+"""Decompositions of operations that PyTorch does not decompose into core operations.
 
-Of what a forward pass computes, gradients read no more than they need: the bag of each
-embedding follows from where bags start.
+Decompositions of gradients read few results of the forward pass, so that few are saved:
+they recompute the bag of each embedding from the offsets of the bags.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,7 +15,7 @@ Tensor: TypeAlias = Any
 
 @cache
 def own_decompositions() -> Mapping[Any, Callable[..., Any]]:
-    """By operation, as `run_decompositions` and AOTAutograd take them."""
+    """The decompositions by operation, for `run_decompositions` and AOTAutograd."""
     aten: Any = import_module("torch").ops.aten
     table: Any = import_module("torch._decomp").decomposition_table
     of_pytorch = aten.ldexp.Tensor, aten.rrelu_with_noise_backward.default
@@ -52,7 +51,8 @@ def _polar(size: Tensor, angle: Tensor) -> Tensor:
 
 
 def _slope(apart: Tensor, p: float, norm: Tensor) -> Tensor:
-    """Of the norm of order p along the last dimension; 0 where it has none."""
+    """The derivative of `norm`, the norm of order p of `apart` along the last
+    dimension; 0 where the norm is not differentiable."""
     if p == 0:
         return apart * 0
     if p == 1:
@@ -68,7 +68,7 @@ def _slope(apart: Tensor, p: float, norm: Tensor) -> Tensor:
 def _distances_backward(
     head: Tensor, x: Tensor, y: Tensor, p: float, distances: Tensor
 ) -> Tensor:
-    """With respect to the rows `x`."""
+    """The gradient of distances between rows of `x` and `y` with respect to `x`."""
     apart = x.unsqueeze(-2) - y.unsqueeze(-3)
     slope = _slope(apart, p, distances.unsqueeze(-1))
     return (head.unsqueeze(-1) * slope).sum(-2)
@@ -90,7 +90,8 @@ _MEAN, _LARGEST = 1, 2
 
 
 def bag_numbers(indices: Tensor, offsets: Tensor, bags: int) -> Tensor:
-    """The bag of each index; `offsets` has where bags start."""
+    """The number of the bag of each index. `offsets` are the positions at which bags
+    start."""
     starts = offsets.new_zeros(len(indices) + 1)
     starts = starts.index_add(0, offsets[:bags], starts.new_ones(bags))
     return starts[:-1].cumsum(0) - 1
@@ -110,7 +111,7 @@ def _bags_backward(
     scale: Tensor | None,
     padding: int = -1,
 ) -> Tensor:
-    """With respect to the weight, of `count` rows."""
+    """The gradient with respect to the weight, which has `count` rows."""
     if by_frequency or sparse:
         return NotImplemented
     bags, width = head.shape
@@ -138,7 +139,7 @@ def _scales_backward(
     mode: int,
     padding: int = -1,
 ) -> Tensor:
-    """With respect to the factor of each row."""
+    """The gradient with respect to the factor of each row (`per_sample_weights`)."""
     numbers = bag_numbers(indices, offsets, len(head))
     products = (weight[indices] * head[numbers]).sum(-1)
     return products.masked_fill(indices == padding, 0) if padding >= 0 else products
@@ -150,8 +151,8 @@ def _scales_backward(
 def _picked(
     x: Tensor, dim: int, keepdim: bool, place: Callable[[Tensor], Tensor]
 ) -> tuple[Tensor, Tensor]:
-    """An element along a dimension, and its index; `place` has where it is among these
-    in ascending order, of size 1."""
+    """Selects one element along `dim`, and its index. `place` returns the position of
+    the element in ascending order, with size 1 along `dim`."""
     flat = x.dim() == 0
     x = x.reshape(1) if flat else x
     both = x.sort(dim=dim, stable=True)
@@ -169,14 +170,14 @@ def _kth(
 
 
 def _like_one(x: Tensor, dim: int) -> Tensor:
-    """Zeros as indices, one along a dimension."""
+    """Zeros of type int64 with the shape of `x`, but size 1 along `dim`."""
     shape = list(x.shape)
     shape[dim] = 1
     return x.new_zeros(shape, dtype=_torch().int64)
 
 
 def _median(x: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    """The lower one of two; a NaN if there is one."""
+    """The median, which is the lower of two middle elements, or NaN if there is one."""
 
     def place(x: Tensor) -> Tensor:
         last = x.shape[dim] - 1
@@ -189,7 +190,7 @@ def _median(x: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]
 
 
 def _number_median(x: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    """The same of the numbers that are not NaN."""
+    """The median of the elements that are not NaN."""
 
     def place(x: Tensor) -> Tensor:
         numbers = (x == x).sum(dim, True)
@@ -207,7 +208,7 @@ def _number_median_of_all(x: Tensor) -> Tensor:
 
 
 def _mode(x: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    """The least of the most frequent elements, where it is last."""
+    """The least of the most frequent elements, and its last index."""
 
     def place(x: Tensor) -> Tensor:
         ordered = x.sort(dim=dim, stable=True)[0].movedim(dim, -1)
@@ -261,8 +262,8 @@ def _scatter_reduce(
     *,
     include_self: bool = True,
 ) -> Tensor:
-    """A mean as a sum; where the elements before do not count, but are replaced, these
-    are what changes nothing."""
+    """Computes a mean by a sum. Without `include_self`, elements that are replaced
+    become the neutral element of the reduction first."""
     if include_self and reduce != "mean":
         return NotImplemented
     torch = _torch()

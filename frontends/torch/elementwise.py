@@ -1,4 +1,4 @@
-"""ATen's elementwise operations → tgraph."""
+"""Converts ATen's elementwise operations to tgraph."""
 
 from collections.abc import Callable, Mapping
 from math import log
@@ -100,7 +100,7 @@ def _divide(c: AtenCall) -> SSAValue:
 
 
 def _power(c: AtenCall) -> SSAValue:
-    """The exponents that models have are products."""
+    """A power. Exponents that are frequent in models become products or a root."""
     exponent = c["exponent"]
     if exponent == 0.5:
         return c.emit(e.SqrtOp, c.tensor())
@@ -117,7 +117,7 @@ def _round(c: AtenCall) -> SSAValue:
 
 
 def _rounded(op_type: type[TensorOp]) -> Conversion:
-    """Integers are left as they are."""
+    """The conversion to `op_type`, which returns integers unchanged."""
 
     def convert(c: AtenCall) -> SSAValue:
         x = c.tensor()
@@ -184,7 +184,7 @@ def _polygamma(c: AtenCall) -> SSAValue:
 
 
 def _copy_sign(c: AtenCall) -> SSAValue:
-    """Of -0, too, whose reciprocal is negative."""
+    """`copysign`. The sign of -0 is that of its reciprocal."""
     size, other = c.emit(e.AbsOp, c.tensor()), c.tensor("other")
     zero = compare(c, other, "EQ", 0)
     sign = c.apply(e.SelectOp, zero, reciprocal(c, other), other)
@@ -206,7 +206,7 @@ def _divided_log(base: float) -> Conversion:
 
 
 def _arc(sine: bool) -> Conversion:
-    """asin x = atan2(x, sqrt(1 - x²)); acos x has the two swapped."""
+    """asin x = atan2(x, sqrt(1 - x²)); acos x = atan2(sqrt(1 - x²), x)."""
 
     def convert(c: AtenCall) -> SSAValue:
         x = c.tensor()
@@ -218,7 +218,7 @@ def _arc(sine: bool) -> Conversion:
 
 
 def _exponentials(op_type: type[TensorOp]) -> Conversion:
-    """sinh and cosh."""
+    """sinh (`op_type` subtracts) or cosh (`op_type` adds)."""
 
     def convert(c: AtenCall) -> SSAValue:
         x = c.tensor()
@@ -274,7 +274,7 @@ _WRITTEN = {
         name: name for name in ("acosh", "asinh", "atanh", "digamma", "hypot", "lgamma")
     },
 }
-"""What formulas there are for, by PyTorch's names."""
+"""The names of formulas in `written.py`, by PyTorch's names."""
 
 CONVERSIONS: Mapping[str, Conversion] = {
     **{name: _written(ours) for name, ours in _WRITTEN.items()},

@@ -1,4 +1,4 @@
-"""ATen's operations that read or write at indices, and sort → tgraph."""
+"""Converts ATen's indexing and sorting operations to tgraph."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -33,8 +33,8 @@ def _embedding(c: AtenCall) -> SSAValue:
 
 
 def _embedding_bag(c: AtenCall) -> Results:
-    """Sums, means or largest elements of the rows of each bag; of the largest ones also
-    the rows that have them, the first of equal ones."""
+    """The sums, means or maxima of the rows in each bag. For maxima, also the number of
+    the first row that has each of them."""
     if 1 in c.used or 2 in c.used:
         raise Unsupported("with the bag of each row, or the count of rows in each bag,")
     indices = c["indices"]
@@ -75,8 +75,8 @@ def _embedding_bag(c: AtenCall) -> Results:
 
 
 class _Bags:
-    """Bags of consecutive rows. Those that start at equal distances, as far as is
-    known, are a dimension; the rows of others go where an index says."""
+    """Bags of consecutive rows. If all bags are known to have the same size, they are a
+    dimension of a reshaped tensor. Otherwise, rows are scattered by bag number."""
 
     def __init__(self, c: AtenCall, count: int, bags: int):
         self._c, self._bags, self._shape = c, bags, [bags, count // max(bags, 1)]
@@ -87,7 +87,7 @@ class _Bags:
             self._numbers = self._computed(count)
 
     def _computed(self, count: int) -> SSAValue:
-        """The bag of each row."""
+        """The number of the bag of each row."""
         c, bags = self._c, self._bags
         starts = c.convert(c.part(c["offsets"], 0, 0, bags), i64)
         ones = c.filled(1, i64, [bags])
@@ -103,7 +103,7 @@ class _Bags:
         return put(c, start, self._numbers, x, 0, kind)
 
     def of_rows(self, x: SSAValue) -> SSAValue:
-        """What each row's bag has."""
+        """The entry of `x` for the bag of each row."""
         c, (_, *rest) = self._c, shape_of(x)
         if self._numbers is not None:
             return c.take(x, self._numbers, 0)
@@ -126,7 +126,8 @@ def _gather(c: AtenCall) -> SSAValue:
 
 
 def _scatter(kind: str | None) -> Conversion:
-    """`kind` is None where the argument `reduce` says it."""
+    """The conversion of a scatter. If `kind` is None, the argument `reduce` selects the
+    reduction."""
 
     def convert(c: AtenCall) -> SSAValue:
         index = c["index"]
@@ -144,8 +145,8 @@ def _scatter(kind: str | None) -> Conversion:
 
 
 def _indexed(c: AtenCall) -> tuple[list[int], SSAValue, list[int], list[int]]:
-    """Indexed dimensions, index vectors along the last dimension, their shape, and
-    where the result has the dimensions that are not indexed (NumPy's rule).
+    """The indexed dimensions, the index vectors along the last dimension, their batch
+    shape, and the dimensions of the result that are not indexed (NumPy's rule).
     """
     x, given = c["self"], c["indices"]
     dims = [d for d, index in enumerate(given) if index is not None]
@@ -218,7 +219,8 @@ def _unfold(c: AtenCall) -> SSAValue:
 
 
 def _masked(c: AtenCall) -> SSAValue | None:
-    """`x[mask] = number`, whose shapes do not depend on values."""
+    """Converts `x[mask] = number`, where no shape depends on values. Returns None for
+    other indices."""
     mask: Any = c["indices"][0]
     if len(c["indices"]) != 1 or type_of(mask).element_type != i1:
         return None
@@ -232,7 +234,7 @@ def _masked(c: AtenCall) -> SSAValue | None:
 
 
 def _masked_scatter(c: AtenCall) -> SSAValue:
-    """The source's elements, in their order, where the mask is true."""
+    """Replaces elements where the mask is true by the source's elements, in order."""
     x, source = c["self"], c["source"]
     mask = c.broadcast(c["mask"], c.shape)
     count = c.convert(c.reshape(mask, [prod(c.shape)]), i64)
@@ -243,7 +245,7 @@ def _masked_scatter(c: AtenCall) -> SSAValue:
 
 
 def _embedding_backward(c: AtenCall) -> SSAValue:
-    """Each gradient added to the row that was read; that of padding is zero."""
+    """Adds each gradient to the row that was read. The gradient of padding is 0."""
     c.expect("scale_grad_by_freq", False)
     head, indices = c["grad_output"], c["indices"]
     count, (*_, width) = prod(shape_of(indices)), shape_of(head)
@@ -256,7 +258,7 @@ def _embedding_backward(c: AtenCall) -> SSAValue:
 
 
 def _pool_backward(rank: int, c: AtenCall) -> SSAValue:
-    """Each gradient added to the element that was the largest."""
+    """The gradient of a max pool: adds each gradient to the element at its index."""
     rows = [prod(shape_of(c["self"])[:-rank]), prod(shape_of(c["self"])[-rank:])]
     head, places = (
         c.reshape(c[name], [rows[0], prod(shape_of(c[name])[-rank:])])
@@ -276,7 +278,7 @@ def _top_k(c: AtenCall) -> Results:
 
 
 def _places(c: AtenCall, sorted: SSAValue, x: SSAValue) -> SSAValue:
-    """How many of the sorted numbers are before each one of `x`."""
+    """The number of elements of `sorted` before each element of `x`."""
     rank = len(shape_of(x))
     if len(shape_of(sorted)) == 1:
         rows = sorted

@@ -1,6 +1,7 @@
-"""ATen's linear algebra, complex numbers and Fourier transforms → tgraph.
+"""Converts ATen's linear algebra, complex numbers and Fourier transforms to tgraph.
 
-What a routine says about its success is 0: a matrix that it fails on gives NaN.
+The status that a LAPACK routine returns (`info`) is always 0. If the routine would
+fail, its results are NaN.
 """
 
 from collections.abc import Mapping, Sequence
@@ -81,8 +82,8 @@ def _lu_factor(c: AtenCall) -> Results:
 
 
 def _factored_for_determinant(c: AtenCall) -> Sequence[SSAValue]:
-    """The factors, which the gradient reads, are those of the transposed matrix if the
-    matrix is real and contiguous, as PyTorch has it."""
+    """The LU factors, which the gradient reads. As in PyTorch, they are the factors of
+    the transposed matrix if the matrix is real and contiguous."""
     x = c["A"]
     if c.examples["A"].is_contiguous() and not is_complex(type_of(x).element_type):
         x = adjoint_of(c, x)
@@ -105,8 +106,8 @@ def _log_determinant(c: AtenCall) -> Results:
 
 
 def _lu_solve(c: AtenCall) -> SSAValue:
-    """The solution of `a x = b`, of the factors of `a`; `a` may be the adjoint, and
-    come after `x`."""
+    """The solution of `a x = b`, or of `x a = b` if `left` is false, given the LU
+    factors of `a`. If `adjoint` is true, the adjoint of `a` replaces `a`."""
     packed, x, is_left = c["LU"], c["B"], c["left"]
     is_adjoint = c["adjoint"] == is_left
     x = x if is_left else adjoint_of(c, x)  # a' x' = b'
@@ -142,7 +143,7 @@ def _eigh(c: AtenCall) -> Results:
 
 
 def _qr(c: AtenCall) -> Results:
-    """As many columns of q as there are, or all, in which the rest is zero."""
+    """A reduced QR factorization."""
     c.expect("mode", "reduced", "r")
     x = c["A"]
     packed, scales = factored(c, m.QrOp, x)
@@ -175,7 +176,8 @@ def _svd(c: AtenCall) -> Results:
 
 
 def _pseudo_inverse(c: AtenCall) -> SSAValue:
-    """Without the singular values that are 0 up to rounding, as `rtol` says."""
+    """The pseudoinverse. Singular values up to the tolerances `rtol` and `atol` count
+    as 0."""
     x = c["self"]
     if is_complex(type_of(x).element_type) or c["hermitian"]:
         raise Unsupported("of complex or Hermitian matrices")
@@ -201,7 +203,7 @@ def _pseudo_inverse(c: AtenCall) -> SSAValue:
 
 
 def _distances(c: AtenCall) -> SSAValue:
-    """Between all rows of two matrices, by the norm of order p."""
+    """The distances between all rows of two matrices, by the norm of order p."""
     x, y = c["x1"], c["x2"]
     *batch, rows, width = shape_of(x)
     x = c.reshape(x, [*batch, rows, 1, width])
@@ -210,7 +212,7 @@ def _distances(c: AtenCall) -> SSAValue:
 
 
 def _distances_inside(c: AtenCall) -> SSAValue:
-    """Between each row of a matrix and those after it."""
+    """The distances between each row of a matrix and the rows after it."""
     x = c["self"]
     rows = np.triu_indices(shape_of(x)[0], 1)
     ends = [c.take(x, c.constant(numbers), 0) for numbers in rows]
@@ -218,7 +220,7 @@ def _distances_inside(c: AtenCall) -> SSAValue:
 
 
 def _norm(c: AtenCall, x: SSAValue) -> SSAValue:
-    """Of order p, along the last dimension."""
+    """The norm of order p along the last dimension."""
     p, last = c["p"], len(shape_of(x)) - 1
     difference = c.emit(e.AbsOp, x)
     if p == float("inf"):
@@ -273,7 +275,7 @@ def _absolute(c: AtenCall) -> SSAValue:
 def _transformed(
     c: AtenCall, x: SSAValue, kind: str, axes: list[int], size: int | None = None
 ) -> SSAValue:
-    """Along each axis, the last one first, but for the inverse to real numbers."""
+    """Fourier transforms of `x` along each of `axes`, in this order."""
     rank = len(shape_of(x))
     for axis in axes:
         order = [d for d in range(rank) if d != axis] + [axis]
@@ -285,7 +287,9 @@ def _transformed(
 
 
 def _scaled(c: AtenCall, x: SSAValue, count: int, *, inverse: bool) -> SSAValue:
-    """By PyTorch's normalization: 0 none, 1 by the root of the count, 2 by it."""
+    """Applies PyTorch's normalization to a transform `x`: none for 0, division by the
+    root of `count` for 1, and by `count` for 2. If `inverse`, `x` has been divided by
+    `count` already."""
     power = {0: 0.0, 1: -0.5, 2: -1.0}[c["normalization"]] + inverse
     if power == 0:
         return x

@@ -1,4 +1,4 @@
-"""ATen's matrix products, attention and convolutions → tgraph."""
+"""Converts ATen's matrix products, attention and convolutions to tgraph."""
 
 from collections.abc import Mapping, Sequence
 from math import sqrt
@@ -19,7 +19,7 @@ def _product(a: str, b: str) -> Conversion:
 
 
 def _added(c: AtenCall, product: SSAValue) -> SSAValue:
-    """beta * self + alpha * product."""
+    """`beta * self + alpha * product`."""
     if c["alpha"] != 1:
         product = c.apply(e.MultiplyOp, product, c["alpha"])
     if c["beta"] == 0:
@@ -41,13 +41,13 @@ def _linear(c: AtenCall) -> SSAValue:
 
 
 def _attention(c: AtenCall) -> SSAValue:
-    """softmax(q k / sqrt(d) + mask) v; rows in which all is masked are zero."""
+    """`softmax(q k' / sqrt(d) + mask) v`. Fully masked rows of the result are zero."""
     return _attended(c, c["query"], c["key"], c["value"])[0]
 
 
 def _fused_attention(c: AtenCall) -> Results:
-    """The same as one operation of PyTorch's: computed in f32 at least, and with the
-    logarithm of each row's sum of exponentials, if somebody reads that."""
+    """PyTorch's fused attention, computed in f32 or wider. Its second result, if it has
+    uses, is the logarithm of the sum of exponentials of each row of scores."""
     wide = [_at_least_f32(c, c[name]) for name in ("query", "key", "value")]
     y, scores = _attended(c, *wide)
     y = c.convert(y, c.element)
@@ -67,14 +67,15 @@ def _at_least_f32(c: AtenCall, x: SSAValue) -> SSAValue:
 
 
 def _attention_backward(c: AtenCall) -> Results:
-    """Computes the scores again, so that the forward pass keeps none."""
+    """The gradient of attention. It recomputes the scores, so the forward pass saves
+    none."""
     return c.gradient(_fused_attention, "query", "key", "value")
 
 
 def _attended(
     c: AtenCall, query: SSAValue, key: SSAValue, value: SSAValue
 ) -> tuple[SSAValue, SSAValue]:
-    """What attention gives, and the scores with their mask."""
+    """The result of attention, and the masked scores."""
     c.expect("dropout_p", 0.0, 0)
     if shape_of(query)[-3:-2] != shape_of(key)[-3:-2] and c.get("enable_gqa", True):
         key, value = (_repeated(c, x, shape_of(query)[-3]) for x in (key, value))
@@ -110,7 +111,8 @@ def _attended(
 
 
 def _repeated(c: AtenCall, x: SSAValue, heads: int) -> SSAValue:
-    """Each head as often as it has queries (grouped attention)."""
+    """Repeats each head of keys or values for its group of queries (grouped-query
+    attention), so that there are `heads` heads."""
     *batch, own, length, width = shape_of(x)
     apart = [*batch, own, heads // own, length, width]
     rank = len(batch)
@@ -133,7 +135,8 @@ def _convolution(c: AtenCall) -> SSAValue:
 
 
 def _convolution_backward(c: AtenCall) -> Results:
-    """The gradients of input, weight and bias, as `output_mask` wants them."""
+    """The gradients of input, weight and bias; None for those that `output_mask`
+    excludes."""
     head = c["grad_output"]
     of_input, of_weight = c.gradient(_convolution, "input", "weight")
     others = [axis for axis in range(len(shape_of(head))) if axis != 1]
@@ -149,13 +152,13 @@ _GEOMETRY = ("stride", "dilation", "padding", "padding")
 
 
 def _each(c: AtenCall, name: str, rank: int) -> Sequence[int]:
-    """An entry for each spatial dimension; one may stand for all."""
+    """The argument's entries for each spatial dimension. A single entry is repeated."""
     values: Any = c[name]
     return list(values) * rank if len(values) == 1 else values
 
 
 def _trilinear(c: AtenCall) -> SSAValue:
-    """The product of three tensors, with dimensions of 1 put in, summed."""
+    """The sum of the product of three tensors, after inserting dimensions of size 1."""
     product: SSAValue | None = None
     for number in (1, 2, 3):
         x, shape = c[f"i{number}"], list(shape_of(c[f"i{number}"]))

@@ -1,4 +1,4 @@
-"""ATen's reductions, softmax and normalizations → tgraph."""
+"""Converts ATen's reductions, softmax and normalizations to tgraph."""
 
 from collections.abc import Mapping, Sequence
 from math import prod
@@ -49,7 +49,7 @@ def _mean(c: AtenCall) -> SSAValue:
 def _variance(
     c: AtenCall, x: SSAValue, axes: Sequence[int]
 ) -> tuple[SSAValue, SSAValue]:
-    """With the mean, both with the reduced dimensions kept."""
+    """The variance and the mean along `axes`, which remain as dimensions of size 1."""
     count: Any = prod(shape_of(x)[axis] for axis in axes)
     correction = c.get("correction")
     average = mean(c, x, axes)
@@ -81,7 +81,8 @@ def _arg(kind: str) -> Conversion:
 
 
 def _with_index(kind: str) -> Conversion:
-    """max and min along an axis; without one, only the value."""
+    """The conversion of `max` and `min` along an axis, with the index. Without an axis,
+    the only result is the value."""
 
     def convert(c: AtenCall) -> Results:
         x = c["self"]
@@ -105,8 +106,8 @@ def _cumulative(kind: str) -> Conversion:
 
 
 def _cumulative_best(kind: str) -> Conversion:
-    """The largest or smallest elements up to each one, and where the last one of these
-    is."""
+    """The conversion of the largest or smallest element up to each element, and of the
+    last index of it. NaNs count as largest and as smallest."""
 
     def convert(c: AtenCall) -> Results:
         x = c["self"]
@@ -126,7 +127,8 @@ def _cumulative_best(kind: str) -> Conversion:
 
 
 def _cumulative_log_sum(c: AtenCall) -> SSAValue:
-    """Each from all elements up to it, less the largest of these; nothing is stored."""
+    """Computes each result from all elements up to it, after subtracting the largest of
+    them. Fusion stores no intermediate values."""
     x = c.tensor()
     if not shape_of(x):
         return x
@@ -147,8 +149,8 @@ def _cumulative_log_sum(c: AtenCall) -> SSAValue:
 
 
 def _histogram(c: AtenCall) -> SSAValue:
-    """How many elements each of some equal parts of a range has; its end is of the
-    last one."""
+    """The number of elements in each of `bins` equal parts of a range. The upper end of
+    the range belongs to the last part."""
     x, bins = c.tensor(), c["bins"]
     low, high = float(c["min"]), float(c["max"])
     if not low < high:
@@ -194,7 +196,7 @@ def _vector_norm(c: AtenCall) -> SSAValue:
 
 
 def _wide(c: AtenCall, x: SSAValue) -> SSAValue:
-    """Small floats are normalized as f32."""
+    """Converts floats of fewer than 32 bits to f32, for normalizations."""
     element = type_of(x).element_type
     small = isinstance(element, AnyFloat) and element.bitwidth < 32
     return c.convert(x, f32) if small else x
@@ -228,7 +230,7 @@ def _group_norm(c: AtenCall) -> Results:
 
 
 def _as_typed(c: AtenCall, results: Sequence[SSAValue]) -> Sequence[SSAValue]:
-    """The results with the elements that PyTorch gives them."""
+    """Converts the results to the element types that PyTorch inferred."""
     pairs = zip(results, c.types, strict=True)
     return [c.convert(value, type.element_type) for value, type in pairs]
 
@@ -236,7 +238,7 @@ def _as_typed(c: AtenCall, results: Sequence[SSAValue]) -> Sequence[SSAValue]:
 def _batch_norm(
     c: AtenCall, x: SSAValue, average: SSAValue, variance: SSAValue
 ) -> tuple[SSAValue, SSAValue]:
-    """The result, and 1 / deviation."""
+    """The normalized input, and the reciprocal of the standard deviation."""
     element = type_of(x).element_type
     average, variance = (c.convert(v, element) for v in (average, variance))
     inverse = c.emit(e.RsqrtOp, c.apply(e.AddOp, variance, c["eps"]))
@@ -250,7 +252,8 @@ def _batch_norm(
 
 
 def _batch_norm_known(c: AtenCall) -> Sequence[SSAValue | None]:
-    """The statistics of the batch are empty."""
+    """A batch norm with given statistics. Its results for the statistics of the batch
+    are empty."""
     x = _wide(c, c["input"])
     y, _ = _batch_norm(c, x, c["running_mean"], c["running_var"])
     y = c.convert(y, c.element)
@@ -259,7 +262,7 @@ def _batch_norm_known(c: AtenCall) -> Sequence[SSAValue | None]:
 
 
 def _batch_norm_training(c: AtenCall) -> Sequence[SSAValue]:
-    """The result, and the statistics of this batch."""
+    """The result; and the mean, reciprocal deviation, and variance of the batch."""
     x = _wide(c, c["input"])
     axes = [d for d in range(len(shape_of(x))) if d != 1]
     average = mean(c, x, axes, keep=False)
@@ -275,7 +278,7 @@ def _batch_norm_plain(c: AtenCall) -> Results:
 
 
 def _batch_norm_running(c: AtenCall) -> Results:
-    """The same, and new running statistics."""
+    """The results of a batch norm, and the new running statistics."""
     if not c["training"]:
         return [*_batch_norm_known(c)[:3], c["running_mean"], c["running_var"]]
     *results, variance = _batch_norm_training(c)

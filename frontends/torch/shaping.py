@@ -1,4 +1,4 @@
-"""ATen operations that make or move elements → tgraph."""
+"""Converts ATen operations that create or move elements to tgraph."""
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
@@ -23,7 +23,7 @@ from .call import AtenCall, Conversion, Results
 
 
 def _view(c: AtenCall) -> SSAValue:
-    """What decides is the result's shape, which PyTorch has found."""
+    """Reshapes to the result's shape, which PyTorch has inferred."""
     return c.reshape(c.tensor(), c.shape)
 
 
@@ -36,7 +36,7 @@ def _expand(c: AtenCall) -> SSAValue:
 
 
 def _range_of(c: AtenCall, axis: int) -> tuple[int, int, int]:
-    """What a slice takes: from, to, and the step. The size may be symbolic."""
+    """The start, end and step of a slice. The size of the axis may be symbolic."""
     size: Any = shape_of(c["self"])[axis]
     start: Any = c["start"] or 0
     end, step = c["end"], c["step"]
@@ -50,7 +50,7 @@ def _range_of(c: AtenCall, axis: int) -> tuple[int, int, int]:
 
 
 _FAR = 1 << 62
-"""An end beyond this means that of the dimension."""
+"""A slice whose end exceeds this number extends to the end of the dimension."""
 
 
 def _slice(c: AtenCall) -> SSAValue:
@@ -131,7 +131,7 @@ def _range(c: AtenCall) -> SSAValue:
 
 
 def _pad(c: AtenCall) -> SSAValue:
-    """Pads are given in pairs, from the last dimension on."""
+    """A padding, given in pairs (low, high) that begin with the last dimension."""
     x, pads = c["self"], c["pad"]
     rest = [0] * (len(shape_of(x)) - len(pads) // 2)
     value = c.filled(c["value"], type_of(x).element_type, ())
@@ -139,7 +139,7 @@ def _pad(c: AtenCall) -> SSAValue:
 
 
 def _matrices_last(c: AtenCall) -> list[int]:
-    """The dimensions, in the order that has those of the matrices at the end."""
+    """The order of dimensions that moves those of the matrices to the end."""
     rank = len(shape_of(c["self"]))
     pair = [axis_of(c[name], rank) for name in ("dim1", "dim2")]
     return [*(d for d in range(rank) if d not in pair), *pair]
@@ -155,7 +155,7 @@ def _diagonal(c: AtenCall) -> SSAValue:
 
 
 def _with_diagonal(c: AtenCall) -> SSAValue:
-    """Matrices with another diagonal."""
+    """Replaces a diagonal of matrices by the argument `src`."""
     order, offset = _matrices_last(c), int(c["offset"])
     x = c.transpose(c["self"], order)
     *others, rows, columns = shape_of(x)
@@ -172,8 +172,9 @@ def _with_diagonal(c: AtenCall) -> SSAValue:
 
 
 def _strided_range(c: AtenCall) -> tuple[SSAValue, range | Array]:
-    """A tensor row by row, and which of its elements lie at the strides given: a range
-    where they follow one another. Only a dense tensor's memory is known."""
+    """The flattened tensor, and the indices that the given strides select: a range if
+    they are consecutive. Supports contiguous tensors only, because the memory layout of
+    others is unknown."""
     if not c.examples["self"].is_contiguous():
         raise Unsupported("of a tensor that is not contiguous")
     shape: Sequence[int] = c["size"]
@@ -194,7 +195,8 @@ def _strided(c: AtenCall) -> SSAValue:
 
 
 def _strided_scatter(c: AtenCall) -> SSAValue:
-    """The gradient of a global average pool with channels last has one."""
+    """Writes at strides, as the gradient of a global average pool in channels-last
+    layout does."""
     flat, places = _strided_range(c)
     source = c.reshape(c["src"], [prod(shape_of(c["src"]))])
     if isinstance(places, range):

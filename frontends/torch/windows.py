@@ -1,4 +1,4 @@
-"""ATen's pooling and interpolation → tgraph."""
+"""Converts ATen's pooling, interpolation and grid sampling to tgraph."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -36,7 +36,7 @@ from .call import AtenCall, Conversion, Results
 
 
 def _images(c: AtenCall, rank: int) -> SSAValue:
-    """The input with a batch, which it may lack."""
+    """The input, with a batch of 1 if it has no batch dimension."""
     x = c["self"]
     return x if len(shape_of(x)) == rank + 2 else c.reshape(x, [1, *shape_of(x)])
 
@@ -75,7 +75,8 @@ def _average_pool(rank: int, c: AtenCall) -> SSAValue:
 
 
 def _adaptive_average_pool(rank: int, c: AtenCall) -> SSAValue:
-    """Along each axis the means of parts that start at floor(k * before / after)."""
+    """Along each axis, the means of `after` parts of the `before` elements. Part `k`
+    starts at floor(k * before / after)."""
     x = c["self"]
     for axis in range(len(c.shape) - rank, len(c.shape)):
         parts = _parts(shape_of(x)[axis], c.shape[axis])
@@ -84,7 +85,8 @@ def _adaptive_average_pool(rank: int, c: AtenCall) -> SSAValue:
 
 
 def _backward(forward: Conversion, *wrt: str) -> Conversion:
-    """Of what `wrt` names, if there is more than the input."""
+    """The conversion of the gradient of `forward` with respect to the arguments `wrt`,
+    or with respect to the input if there are none."""
 
     def convert(c: AtenCall) -> Results:
         found = c.gradient(forward, *(wrt or ("self",)))
@@ -94,14 +96,15 @@ def _backward(forward: Conversion, *wrt: str) -> Conversion:
 
 
 def _parts(before: int, after: int) -> Array:
-    """Which elements are in which part."""
+    """A boolean matrix of parts x elements: whether each part contains each element."""
     k, place = np.arange(after)[:, None], np.arange(before)
     starts, ends = k * before // after, -(-(k + 1) * before // after)
     return (place >= starts) & (place < ends)
 
 
 def _adaptive_max_pool(rank: int, c: AtenCall) -> Results:
-    """The largest elements of the same parts, and where they are in the image."""
+    """The largest element of each part, as in `_adaptive_average_pool`, and its index
+    in the image."""
     x = c["self"]
     first = len(c.shape) - rank
     sizes, after = shape_of(x)[first:], c.shape[first:]
@@ -129,7 +132,7 @@ def _adaptive_max_pool(rank: int, c: AtenCall) -> Results:
 
 
 def _largest(c: AtenCall, images: SSAValue, window: SpatialWindow) -> Results:
-    """And where they are, if somebody reads that."""
+    """The largest element of each window, and its index if that result has uses."""
     x = c.reshape(reduce_window(c, "maximum", images, window), c.shape)
     if 1 not in c.used:
         return [x, None]
@@ -137,11 +140,12 @@ def _largest(c: AtenCall, images: SSAValue, window: SpatialWindow) -> Results:
 
 
 Along = Callable[[AtenCall, SSAValue, int, float], SSAValue]
-"""Interpolates to the result's size along an axis, with a step between elements."""
+"""Interpolates along an axis to the size of the result. The last parameter is the
+distance between new elements, in elements of the input."""
 
 
 def _upsampled(along: Along) -> Conversion:
-    """In two dimensions."""
+    """The conversion of an interpolation in two dimensions."""
 
     def convert(c: AtenCall) -> SSAValue:
         x, factors = c["input"], c["scale_factors"]
@@ -170,7 +174,8 @@ def _linear(c: AtenCall, x: SSAValue, axis: int, step: float) -> SSAValue:
 
 
 def _smoothed(kernel: Callable[[Array], Array], reach: int, c: AtenCall) -> SSAValue:
-    """Resized by a kernel that is as wide as the elements it makes (`antialias`)."""
+    """Resizes images by a kernel. When shrinking, the kernel is widened to the distance
+    between new elements (`antialias`)."""
     x = c["self"]
     for axis, weights in _smooth_weights(c, kernel, reach, shape_of(x), c.shape):
         x = interpolate(c, x, axis, weights)
@@ -180,7 +185,7 @@ def _smoothed(kernel: Callable[[Array], Array], reach: int, c: AtenCall) -> SSAV
 def _smoothed_backward(
     kernel: Callable[[Array], Array], reach: int, c: AtenCall
 ) -> SSAValue:
-    """Linear: the gradient is a product with the transposed weights."""
+    """Resizing is linear, so its gradient is the product with transposed weights."""
     x = c["grad_output"]
     for axis, weights in _smooth_weights(c, kernel, reach, c.shape, shape_of(x)):
         x = interpolate(c, x, axis, weights.T)
@@ -194,7 +199,8 @@ def _smooth_weights(
     small: Sequence[Any],
     large: Sequence[Any],
 ) -> Iterator[tuple[int, Array]]:
-    """By axis, of an image of one shape that is resized to another."""
+    """Yields each spatial axis with the weights that resize images from the shape
+    `small` to the shape `large`."""
     if any(map(is_dynamic, (*small, *large))):
         raise Unsupported("with symbolic sizes")
     for axis, name in zip((2, 3), ("scales_h", "scales_w"), strict=True):
@@ -213,7 +219,8 @@ def _smooth_weights(
 
 
 def _replicated_backward(rank: int, c: AtenCall) -> SSAValue:
-    """What lies outside is added to the edges."""
+    """The gradient of a padding that repeats the edges: gradients in the padding are
+    added to the edges."""
     x, sizes = c["grad_output"], shape_of(c["self"])
     pads: Sequence[Any] = c["padding"]
     if any(map(is_dynamic, (*sizes, *pads))):
