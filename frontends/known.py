@@ -1,4 +1,4 @@
-"""What is known of a value while a program is being written."""
+"""Constant evaluation of values while a frontend writes a program."""
 
 from functools import cache
 
@@ -10,7 +10,7 @@ from ..dialects.tgraph.reference.interpreter import can_evaluate, evaluate
 
 
 def known(value: SSAValue) -> Array | None:
-    """The elements of a value that is computed of constants alone."""
+    """The elements of `value` if it depends only on constants; None otherwise."""
 
     @cache
     def elements(value: SSAValue) -> Array | None:

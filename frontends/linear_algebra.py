@@ -1,4 +1,4 @@
-"""Linear algebra for all frontends: factorizations, determinants, solvers."""
+"""Linear algebra for all frontends: factorizations, solvers, matrix functions."""
 
 from functools import partial, reduce
 from math import factorial, log
@@ -22,7 +22,7 @@ from .written import magnitude
 def factored(
     b: TensorBuilder, op_type: type[m.MatrixOp], x: SSAValue, **properties: Any
 ) -> list[SSAValue]:
-    """All results of a factorization."""
+    """Emits the factorization `op_type` of `x`, and returns all of its results."""
     given = {**op_type.DEFAULTS, **properties}
     probe = op_type([x], result_types=[x.type] * 3, properties=given)
     types = probe.result_types_of([type_of(x)])
@@ -48,7 +48,8 @@ def diagonal_of(b: TensorBuilder, x: SSAValue) -> SSAValue:
 
 
 def parity(b: TensorBuilder, pivots: SSAValue, like: SSAValue) -> SSAValue:
-    """The sign of a permutation by row swaps: -1 if their number is odd, else 1."""
+    """The sign of the permutation by the row swaps `pivots`: -1 if the number of swaps
+    is odd, or else 1."""
     last = len(shape_of(pivots)) - 1
     own = b.emit(IotaOp, type=type_of(pivots), dimension=IntegerAttr(last, i64))
     moved = compare(b, pivots, "NE", b.apply(e.AddOp, own, 1))
@@ -57,8 +58,9 @@ def parity(b: TensorBuilder, pivots: SSAValue, like: SSAValue) -> SSAValue:
 
 
 def permutation(b: TensorBuilder, pivots: SSAValue, *, inverse: bool) -> SSAValue:
-    """The order of rows (from 0 on) after each was exchanged with its pivot (from 1
-    on); inverse, after the last exchange was the first."""
+    """The order of rows after each row, from the first to the last, was swapped with
+    its pivot. If `inverse`, the swaps are applied from the last to the first. The order
+    is 0-based, `pivots` are 1-based."""
     *batch, count = shape_of(pivots)
     axis, counter = len(batch), TensorType(i64, [])
     loop = Loop(b)
@@ -81,9 +83,12 @@ def permutation(b: TensorBuilder, pivots: SSAValue, *, inverse: bool) -> SSAValu
 
 
 def matrix_exponential(b: TensorBuilder, x: SSAValue) -> SSAValue:
-    """By scaling and squaring: each matrix is halved until its norm is at most 1, where
-    Taylor's polynomial is exact up to rounding, with Paterson's and Stockmeyer's few
-    products (1973)."""
+    """The exponentials of matrices, by scaling and squaring.
+
+    Each matrix is halved until its norm is at most 1. Its Taylor polynomial, which is
+    then exact up to rounding, is evaluated by the method of Paterson and Stockmeyer
+    (1973), which needs few products. The result is squared once per halving.
+    """
     *batch, _, _ = shape_of(x)
     axis, element = len(batch), type_of(x).element_type
     absolute = magnitude(b, x) if is_complex(element) else b.emit(e.AbsOp, x)
@@ -111,11 +116,12 @@ def matrix_exponential(b: TensorBuilder, x: SSAValue) -> SSAValue:
 
 
 _MOST_HALVINGS = 1100
-"""Of numbers of 64 bits; a matrix with infinity has no exponential."""
+"""The limit of halvings. Finite matrices of f64 need fewer; it ends the loop for
+matrices with infinite elements, which have no exponential."""
 
 
 def _taylor(b: TensorBuilder, x: SSAValue, block: int) -> SSAValue:
-    """The exponential's polynomial of degree 3 * block."""
+    """The Taylor polynomial of the exponential, of degree `3 * block`."""
     powers = [identity(b, x), x]
     while len(powers) <= block:
         powers.append(matmul(b, powers[-1], x))

@@ -53,8 +53,8 @@ def padded_alike(
     dilations: Sequence[int],
     image: Sequence[int],
 ) -> SpatialWindow:
-    """A window at each stride of the image (`SAME`): the padding is equal at both ends,
-    or one element more at the upper end.
+    """A window with the padding `SAME`, which has one position per stride of the image.
+    The padding is equal at both ends, or one element more at the upper end.
     """
     low: list[int] = []
     high: list[int] = []
@@ -92,7 +92,8 @@ def reduce_window(
 def numbers_of_largest(
     b: TensorBuilder, x: SSAValue, window: SpatialWindow, *, turned: bool = False
 ) -> SSAValue:
-    """The index in the image of each window's largest element, the first of equals.
+    """The index in the image of each window's largest element. Of equal elements, it is
+    the index of the first.
 
     Indices are row-major, or column-major if `turned`.
     """
@@ -118,7 +119,8 @@ def numbers_of_largest(
 
 
 def reads_of(window: SpatialWindow, image: Sequence[int]) -> Array:
-    """The coordinates that windows read: axis x place in the window x window."""
+    """The coordinates that windows read, as an array with the dimensions axis, position
+    in the window, and positions of the window."""
     rank = len(image)
     reach = [(k - 1) * d for k, d in zip(window.size, window.dilations, strict=True)]
     places = [
@@ -282,9 +284,9 @@ def take_places(b: TensorBuilder, x: SSAValue, axis: int, indices: Array) -> SSA
 def interpolate(b: TensorBuilder, x: SSAValue, axis: int, weights: Array) -> SSAValue:
     """Weighted sums along an axis. `weights` has a row for each new element.
 
-    If rows have few weights other than 0, the sums read these elements in place, and
-    other elements (a NaN) change nothing. Otherwise, the sums are a product with the
-    matrix of weights.
+    If rows have few nonzero weights, the sums read only the elements with such weights,
+    in place, so a NaN elsewhere has no effect. Otherwise, the sums are a product with
+    the matrix of weights.
 
     Raises `Unsupported` for an integer tensor and weights that are not integers.
     """
@@ -313,8 +315,8 @@ AVX-512 processor)."""
 def _tap(
     b: TensorBuilder, x: SSAValue, axis: int, weights: Array, number: int
 ) -> SSAValue:
-    """For each new element, the element that it reads at position `number`, times its
-    weight. A new element that reads fewer gets the first of them, times 0."""
+    """The term `number` of each new element's sum: an element of `x` times its weight.
+    If the sum has fewer terms, it is the element of the first term times 0."""
     order = np.argsort(weights == 0, axis=1, kind="stable")
     rows = np.arange(len(weights))
     weight = weights[rows, order[:, number]]
@@ -327,7 +329,8 @@ def _tap(
 
 
 def linear_weights(before: int, places: Array) -> Array:
-    """A matrix with two weights per row: of the elements before and after a place."""
+    """The matrix of linear interpolation at `places`. Each row has up to two nonzero
+    weights, for the elements before and after the place."""
     check_table(len(places), before)
     places = np.clip(places, 0, before - 1)
     return np.maximum(1 - np.abs(places[:, None] - counted(before)), 0)
@@ -359,11 +362,11 @@ def kernel_weights(
     stretch: float = 1.0,
     inside: bool = False,
 ) -> Array:
-    """A matrix of the kernel's weights, with a row for each place.
+    """The matrix of a kernel's weights, with a row for each of `places`.
 
-    Elements outside of the axis repeat the edge, or have no weight (`inside`).
-    `stretch` widens the kernel; the weights of a row are then normalized, as with
-    `inside`.
+    Positions outside of the axis read the nearest element, or have no weight if
+    `inside`. `stretch` is the factor by which the kernel is widened. The weights of a
+    row are normalized if the kernel is widened, or if `inside`.
     """
     check_table(len(places), before)
     floor = np.floor(places).astype(int)

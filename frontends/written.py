@@ -1,13 +1,14 @@
-"""Elementwise functions that tgraph lacks, written out in f32 or f64.
+"""Formulas for elementwise functions that are not tgraph operations, in f32 or f64.
 
     written_out(b, "acosh", x)
 
-Hyperbolic functions and their inverses use `expm1` and `log1p`, inverse trigonometric
-functions use `atan2`. `erf_inv` uses M. Giles' polynomials ("Approximating the erfinv
-function", 2012) and, for f64, Newton's method. `special.py` has the gamma functions.
+Hyperbolic functions and their inverses use `expm1` and `log1p`, and inverse
+trigonometric functions use `atan2`. `erf_inv` uses M. Giles' polynomials
+("Approximating the erfinv function", 2012) and, for f64, Newton's method. `special.py`
+has the gamma and Bessel functions.
 
 Functions of complex numbers follow W. Kahan ("Branch Cuts for Complex Elementary
-Functions", 1987), on real and imaginary parts.
+Functions", 1987), and compute on real and imaginary parts.
 """
 
 import math
@@ -68,7 +69,7 @@ def written_out(b: TensorBuilder, name: str, *operands: SSAValue) -> SSAValue:
 
 
 def magnitude(b: TensorBuilder, x: SSAValue) -> SSAValue:
-    """The magnitude of complex numbers, without squares that could overflow."""
+    """The magnitude of complex numbers. Intermediate values do not overflow."""
     return _length(*_parts(b, x)).value
 
 
@@ -88,8 +89,8 @@ def _parts(b: TensorBuilder, x: SSAValue) -> tuple[Term, Term]:
 
 
 def _length(x: Term, y: Term) -> Term:
-    """The hypotenuse. If both sides are equal, such as zeros or infinities, it does not
-    use their ratio, which may be NaN.
+    """The hypotenuse `sqrt(x² + y²)`. If both sides are equal, such as zeros or
+    infinities, it does not use their ratio, which may be NaN.
     """
     longer = abs(x).apply(elementwise.MaximumOp, abs(y))
     shorter = abs(x).apply(elementwise.MinimumOp, abs(y))
@@ -103,7 +104,7 @@ def _atan2(y: Term, x: Term | float) -> Term:
 
 
 def _acosh(x: Term) -> Term:
-    """For large x, log(2 x), as the sum would overflow. NaN below 1."""
+    """The inverse of cosh; NaN for x below 1. For large x, it is log(2 x)."""
     near = log(x + sqrt(x + 1.0) * sqrt(x - 1.0))
     return (log(x) + math.log(2)).where(x >= 1e16, near)
 
@@ -179,7 +180,7 @@ def _erf_inv(x: Term) -> Term:
 
 
 def _polynomial(coefficients: Sequence[float], x: Term) -> Term:
-    """A polynomial by Horner's rule; the highest power's coefficient is first."""
+    """A polynomial, by Horner's rule. The coefficient of the highest power is first."""
     result = x * coefficients[0] + coefficients[1]
     for coefficient in coefficients[2:]:
         result = result * x + coefficient

@@ -4,23 +4,24 @@
 
 returns a model whose module has a single function `@main`. Its arguments are the inputs
 of the ONNX model, followed by its parameters: the initializers of floats or of 8-bit
-numbers, of rank 1 or more, that operations read. `tgraph.name` is the name of each in
-the ONNX model. Parameters are marked `tgraph.parameter`, and their values are not in
-the IR. Other initializers are constants. The frontend computes values that depend only
-on shapes and constants (`folding.py`). It expands operations that ONNX defines by
-others (RMSNormalization, RotaryEmbedding, ...), unless it converts them as a whole.
+integers, of rank 1 or more, that operations read. `tgraph.name` is the name of the
+argument in the ONNX model. Parameters are marked `tgraph.parameter`, and their values
+are not in the IR. Other initializers are constants. The frontend evaluates operations
+that depend only on shapes and constants (`folding.py`). It expands operations that ONNX
+defines by other operations (RMSNormalization, RotaryEmbedding, ...), unless it has a
+conversion of its own for them.
 
-An operation's place is `model.onnx#node:7:1`: the node's name (that of its first output
-if it has none), and its number, from 1. Within a definition it is
-`model.onnx#node/inner:7:1`.
+The source location of an operation is `model.onnx#node:7:1`: the name of its node (or
+of the node's first output), and the node's number, from 1. For a node in a function
+body, the location is `model.onnx#node/inner:7:1`.
 
 reading.py      the file, checked
-node.py         one node, and what conversions share
+node.py         one node, with the helpers of all conversions
 graph.py        the graph: names, arguments, errors
 inputs.py       the inputs: their sizes, and an argument for each tensor
-functions.py    what operations are defined by
+functions.py    definitions of operations by other operations
 older.py        nodes of older opsets
-qdq.py          quantized operations that are written in floats
+qdq.py          quantized operations that are expressed in floats (QDQ)
 control.py      branches and loops
 sequences.py    sequences and optionals of known lengths
 random.py       random numbers, whose generator is a variable
@@ -50,15 +51,16 @@ def import_model(
     values: Mapping[str, Any] | None = None,
     outputs: Sequence[str] | None = None,
 ) -> Model:
-    """The model in the contents of a file called `name`.
+    """Imports an ONNX model from `data`, the contents of a file called `name`.
 
-    `sizes` has those of the dimensions that the model leaves open, by name; where the
-    model has no name, it is `input.index`. An input that is a sequence or an optional
-    has its length by its name. `values` has arrays for inputs that are to
-    be constants, such as one that shapes depend on. `outputs` names the values that the
-    program returns, rather than the model's outputs; it takes only what these need.
+    `sizes` has the sizes of dimensions that the model leaves open, by name. A dimension
+    without a name is called `input.index`. The length of a sequence or an optional has
+    the name of the input. `values` has arrays for inputs that become constants, such as
+    inputs on which shapes depend. `outputs` names values that the program returns
+    instead of the model's outputs; the program then takes only the inputs that they
+    need.
 
-    Raises `LocatedError` for a model that is not valid or not supported, or if the
+    Raises `LocatedError` for a model that is invalid or not supported, or if the
     package `onnx` is missing.
     """
     model = parse(data, name)

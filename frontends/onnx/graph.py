@@ -1,4 +1,4 @@
-"""An ONNX graph → one `func.func` at level 1, node by node."""
+"""Converts an ONNX graph to one `func.func` at level 1, node by node."""
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -91,18 +91,19 @@ CONVERSIONS: Mapping[str, Conversion] = {
 
 
 Scope = dict[str, Item | None]
-"""Values by name; None for what an unsupported node would give."""
+"""Values by name; None for outputs of unsupported nodes."""
 
 
 class _FunctionNode(NamedTuple):
-    """A node that stands for a function, whose body is being converted."""
+    """A node that calls a function, whose body is being converted."""
 
     function: Key
     label: str
 
 
 class Importer:
-    """Converts a model; afterwards `parameters` has the arrays of its parameters."""
+    """Converts a model. `module` fills `parameters`: the arrays of the model's
+    parameters, by name."""
 
     def __init__(
         self,
@@ -119,12 +120,12 @@ class Importer:
         self._values = {name: np.asarray(value) for name, value in values.items()}
         self._block = Block()
         self._attributes: list[dict[str, Attribute]] = []
-        """Of the block's arguments."""
+        """The attributes of the block's arguments."""
         self._ops: list[Operation] = []
         self._program = self._ops
-        """Those outside of branches and loops."""
+        """The operations outside of branches and loops."""
         self._generator: tuple[SSAValue, SSAValue] | None = None
-        """Of random numbers: its variable, and its state so far."""
+        """The variable of the random number generator, and its current state."""
         self._unsupported: list[tuple[Operation, str]] = []
         self._count = 0
         self._functions: Functions = {}
@@ -132,7 +133,10 @@ class Importer:
         self.parameters: dict[str, np.ndarray[Any, Any]] = {}
 
     def module(self, model: onnx.ModelProto) -> ModuleOp:
-        """Raises one `LocatedError` for all that is not supported."""
+        """Converts `model`.
+
+        Raises one `LocatedError` for all unsupported operations.
+        """
         graph, self._functions = model.graph, functions_of(model)
         if graph.sparse_initializer:
             raise LocatedError(f"{self._name}: sparse initializers are not supported")
@@ -171,7 +175,8 @@ class Importer:
         return ModuleOp([function])
 
     def _given(self, inputs: Sequence[onnx.ValueInfoProto]) -> Mapping[str, Known]:
-        """The inputs that `values` has, which become constants."""
+        """The constants that replace inputs of the model. Raises `LocatedError` for a
+        value that does not have the input's type."""
         types = {value.name: value.type.tensor_type for value in inputs}
         for name, array in self._values.items():
             if name not in types:
@@ -221,8 +226,8 @@ class Importer:
         return bits
 
     def _initializer(self, tensor: onnx.TensorProto) -> Known:
-        """Floats and 8-bit numbers of rank 1 and more are parameters, arguments of the
-        function."""
+        """Converts an initializer. Floats and 8-bit integers of rank 1 or more become
+        parameters, which are arguments of the function; others become constants."""
         array = array_of(tensor, self._name)
         is_number = array.dtype.kind in "fV" or array.dtype.name in ("int8", "uint8")
         if not array.ndim or not is_number:
@@ -342,7 +347,8 @@ class Importer:
         inputs: Sequence[Item],
         into: list[Operation],
     ) -> Sequence[Item | None]:
-        """What a node's graph computes from these inputs, and the values around it."""
+        """The results of `graph`, a subgraph of a node, which can also read the values
+        in `scope`. Appends its operations to `into`."""
         constants = {t.name: Known(array_of(t, self._name)) for t in graph.initializer}
         names = [value.name for value in graph.input]
         inner: Scope = {**scope, **constants, **dict(zip(names, inputs, strict=True))}
@@ -356,10 +362,11 @@ class Importer:
     def _controlled(
         self, node: OnnxNode, given: sequences.Inputs, scope: Scope
     ) -> Sequence[Item | None]:
-        """The outputs of a loop, or of a branch, which may be sequences of one length.
+        """The outputs of a loop or branch. Outputs of a branch may be sequences if both
+        sides have the same length.
 
-        A loop that is not supported is written out, if that is: sizes in it may follow
-        from the number of the iteration, or grow.
+        If a loop with a known number of iterations is not supported, it is unrolled, if
+        the unrolled loop is supported. Sizes in it may then depend on the iteration.
         """
         before, error = len(self._unsupported), None
         outputs: Sequence[Item | None] = [None] * node.outputs
@@ -382,7 +389,7 @@ class Importer:
         return outputs
 
     def _as_one(self, node: OnnxNode, scope: Scope) -> Sequence[Item | None]:
-        """The same as one operation."""
+        """Converts a loop or branch to one operation, and returns its outputs."""
         made: list[Sequence[Item | None]] = []
         is_branch = node.op_type == "If"
 
@@ -401,7 +408,7 @@ class Importer:
     def _call(
         self, proto: onnx.NodeProto, body: onnx.FunctionProto, outer: Scope
     ) -> Sequence[Item | None]:
-        """The outputs of a function whose `body` is that for this call."""
+        """The outputs of a function call. `body` is specialized for this call."""
         scope: Scope = {"": None}
         values = [outer[name] for name in proto.input]
         scope.update(zip(body.input, values, strict=False))
@@ -414,7 +421,8 @@ class Importer:
     def _within(
         self, proto: onnx.NodeProto, body: onnx.FunctionProto
     ) -> Generator[None]:
-        """Nodes are those of the function that `proto` calls, and of its opset."""
+        """A context in which nodes belong to the function that `proto` calls, and to
+        its opset. Raises `LocatedError` for recursive functions."""
         call = _FunctionNode(key_of(proto), _label(proto))
         if any(call.function == other.function for other in self._calls):
             self._fail(proto, "its definition is recursive")
@@ -441,9 +449,9 @@ class Importer:
         self._refuse(proto, f" of ({types})")
 
     def _place(self, label: str) -> FileLineColLoc:
-        """`model.onnx#node:number:1`: what operations and messages are located by.
+        """The source location of the current node: `model.onnx#node:number:1`.
 
-        In functions `model.onnx#node/inner:number:1`, with the number of the call.
+        In functions, it is `model.onnx#node/inner:number:1`, with the call's number.
         """
         path = "/".join([*(call.label for call in self._calls), label])
         name = f"{self._name}#{path}" if label else self._name
@@ -455,14 +463,14 @@ def _tensor(value: Item | None) -> Value | None:
 
 
 def _call_by_name(value: Item | None, name: str) -> None:
-    """Gives a value its name in the model, unless it has one: a node may pass on an
-    input."""
+    """Sets the name hint of `value`, unless it has one. A node may forward an input,
+    which keeps its name."""
     if isinstance(value, SSAValue) and value.name_hint is None:
         value.name_hint = name_hint(name)
 
 
 def _end_at(graph: onnx.GraphProto, outputs: Sequence[str], name: str) -> None:
-    """Has a graph return these values of its."""
+    """Replaces the outputs of `graph` by the values named in `outputs`."""
     given = [value.name for value in (*graph.input, *graph.initializer)]
     made = [output for node in graph.node for output in node.output if output]
     for output in outputs:
@@ -476,8 +484,8 @@ def _end_at(graph: onnx.GraphProto, outputs: Sequence[str], name: str) -> None:
 def _needed(
     nodes: Sequence[onnx.NodeProto | None], outputs: Sequence[str]
 ) -> tuple[Sequence[onnx.NodeProto | None], set[str]]:
-    """The nodes that these values need, None in place of others; and all that they
-    read."""
+    """The nodes on which the values `outputs` depend, with None in place of others; and
+    the names of all values that these nodes read or that are outputs."""
     read, kept = set(outputs), list[onnx.NodeProto | None]()
     for node in reversed(nodes):
         is_needed = node is not None and not read.isdisjoint(node.output)
@@ -488,7 +496,8 @@ def _needed(
 
 
 def _reads(node: onnx.NodeProto) -> set[str]:
-    """With what the graphs inside read, or make themselves."""
+    """The names of values that `node` and its subgraphs read. They may include values
+    that the subgraphs define."""
     found = set(node.input)
     for attribute in node.attribute:
         for graph in (attribute.g, *attribute.graphs):

@@ -1,10 +1,11 @@
-"""What ONNX has for machine learning before deep learning (`ai.onnx.ml`) → tgraph:
-linear models and trees, as scikit-learn's are exported.
+"""Converts classical machine learning models (`ai.onnx.ml`) to tgraph: linear models
+and tree ensembles, as exported from scikit-learn.
 
-Classes are integers, and results are tensors. Trees are walked from their roots, all at
-a time: each iteration of a loop takes one step in every tree.
+Classes are integers, and results are tensors. All trees are evaluated together, from
+their roots: each iteration of a loop takes one step in every tree.
 
-Does not: support vector machines, labels that are texts, dictionaries (`ZipMap`).
+Does not: support support vector machines, labels that are strings, or dictionaries
+(`ZipMap`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +27,7 @@ from .node import Conversion, OnnxNode
 
 
 def _rows(n: OnnxNode) -> SSAValue:
-    """The input as f32, a row of features for each example."""
+    """The input as f32, with one row of features per example."""
     x = n.convert(n.value(0), f32)
     return x if len(shape_of(x)) == 2 else n.reshape(x, [1, *shape_of(x)])
 
@@ -47,7 +48,7 @@ def _scaler(n: OnnxNode) -> Sequence[Value]:
 
 
 def _normalizer(n: OnnxNode) -> Sequence[Value]:
-    """Rows by their norm; those of zeros stay."""
+    """Divides each row by its norm. Rows of zeros remain zero."""
     x, norm = _rows(n), n.text("norm", "MAX")
     n.expect("norm", norm, "L1", "L2")
     if norm == "L1":
@@ -60,7 +61,7 @@ def _normalizer(n: OnnxNode) -> Sequence[Value]:
 
 
 def _features(n: OnnxNode) -> Sequence[Value]:
-    """Some along the last dimension; of a vector, as one row."""
+    """Selects features along the last dimension. A vector is treated as one row."""
     x = n.value(0)
     x = x if len(shape_of(x)) > 1 else n.reshape(x, [1, *shape_of(x)])
     axis = len(shape_of(x)) - 1
@@ -71,7 +72,7 @@ def _features(n: OnnxNode) -> Sequence[Value]:
 
 
 def _linear(n: OnnxNode, rows: int) -> SSAValue:
-    """Of so many rows of coefficients."""
+    """A linear model with `rows` rows of coefficients, and optional intercepts."""
     x = _rows(n)
     weights = _floats(n, "coefficients").reshape(rows, shape_of(x)[1])
     y = n.dot(x, n.constant(weights), ([1], [1]))
@@ -123,7 +124,8 @@ _LEAF = b"LEAF"
 
 
 def _trees(n: OnnxNode, outputs: str, count: int) -> SSAValue:
-    """The sums of the trees' leaves, of so many numbers each, examples x numbers."""
+    """The sums of the leaves that each example reaches in all trees, as a matrix of
+    examples x `count`. Each leaf has `count` numbers."""
     trees, numbers = _numbers(n, "nodes_treeids"), _numbers(n, "nodes_nodeids")
     place = {key: k for k, key in enumerate(zip(trees, numbers, strict=True))}
     modes: list[bytes] = list(n.attributes["nodes_modes"])
@@ -133,7 +135,7 @@ def _trees(n: OnnxNode, outputs: str, count: int) -> SSAValue:
     is_leaf = np.array([mode == _LEAF for mode in modes])
 
     def places(name: str) -> Array:
-        """Where nodes continue; leaves stay where they are."""
+        """The successor of each node, which for a leaf is the leaf itself."""
         to = zip(trees, _numbers(n, name), is_leaf, own, strict=True)
         return np.array([k if leaf else place[t, i] for t, i, leaf, k in to])
 
@@ -175,9 +177,10 @@ def _trees(n: OnnxNode, outputs: str, count: int) -> SSAValue:
 
 
 def _roots_and_depth(trees: Array, yes: Array, no: Array) -> tuple[Array, int]:
-    """Nodes that no other leads to, one for each tree; and the most steps from there.
+    """The nodes without predecessors, one for each tree; and the depth of the deepest
+    tree, in steps.
 
-    Raises `Unsupported` for nodes that lead back.
+    Raises `Unsupported` for trees without exactly one root, and for cycles.
     """
     inner = yes != np.arange(len(yes))
     led = {*yes[inner].tolist(), *no[inner].tolist()}
@@ -207,7 +210,7 @@ def _tree_classifier(n: OnnxNode) -> Sequence[Value]:
     scores, scored = _trees(n, "class", len(labels)), {*n.integers("class_ids", ())}
     if len(scored) > 1:
         return _labeled(n, scores, labels)
-    # One score of two classes: a probability, or above 0 for the second one.
+    # One score for two classes: the second class's probability, or its signed score.
     if scored != {0} or len(labels) != 2:
         raise Unsupported(f"with scores of class {max(scored, default=0)} alone")
     score = n.part(scores, 1, 0, 1)
