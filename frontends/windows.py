@@ -23,7 +23,8 @@ from .unsupported import Unsupported
 
 @dataclass(frozen=True)
 class SpatialWindow:
-    """A window over the spatial dimensions. Each list has an entry per dimension."""
+    """A window over the spatial dimensions. Each list has an entry per dimension; `low`
+    and `high` are the paddings."""
 
     size: Sequence[int]
     strides: Sequence[int]
@@ -257,7 +258,7 @@ def convolve_transposed(
     first = kernels.index("#")
     space = ints(range(first, first + rank))
     turned = b.emit(shaping.ReverseOp, kernel, dimensions=space)
-    if groups > 1:  # to input features per group, all output features
+    if groups > 1:  # regroup to input features per group, all output features
         inputs, outputs, *_ = shape_of(kernel)
         turned = b.reshape(turned, [groups, inputs // groups, outputs, *size])
         turned = b.transpose(turned, [1, 0, *range(2, rank + 3)])

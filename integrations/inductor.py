@@ -1,4 +1,4 @@
-"""tensorplan's scheduler as one of those that Inductor tries in `torch.compile`.
+"""Adds tensorplan's schedule to those that Inductor tries in `torch.compile`.
 
     from tensorplan.integrations import inductor
 

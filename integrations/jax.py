@@ -101,7 +101,7 @@ class Jitted:
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[Leaves, _Program]:
         static: dict[int | str, Any] = {}
-        kinds: list[Hashable] = []  # 2 == 2.0
+        kinds: list[Hashable] = []  # with types, because 2 == 2.0
         if self._static:
             static = {
                 name: value
@@ -181,7 +181,7 @@ def _parameters(fn: Callable[..., Any]) -> tuple[list[str], list[str] | None]:
     its signature is unknown."""
     try:
         found = signature(fn).parameters.values()
-    except (TypeError, ValueError):  # of some builtin functions
+    except (TypeError, ValueError):  # some builtin functions have no signature
         return [], None
     kinds = {p.name: p.kind for p in found}
     positional = Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD
@@ -193,8 +193,8 @@ def _parameters(fn: Callable[..., Any]) -> tuple[list[str], list[str] | None]:
 
 
 def _names(fn: Callable[..., Any], given: Iterable[int | str]) -> list[str]:
-    """The names in error messages of the arguments `given` by number or name. If these
-    are not distinct identifiers, the names are `argument_0`, ...."""
+    """The names in error messages of the arguments `given` by number or name:
+    `argument_0` and so on if their own names are not distinct identifiers."""
     positional = dict(enumerate(_parameters(fn)[0]))
     names = [
         positional.get(name, f"argument_{name}") if isinstance(name, int) else name

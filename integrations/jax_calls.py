@@ -77,7 +77,7 @@ class Call:
 
     def __call__(self, *leaves: Any) -> list[Any]:
         jax = import_jax()
-        kinds = jax.Array  # tracers, too
+        kinds = jax.Array  # includes tracers
         arrays = [x if isinstance(x, kinds) else jax.numpy.asarray(x) for x in leaves]
         return _operation().bind(*arrays, call=self)
 
@@ -161,7 +161,7 @@ class Call:
         more: Leaves,
         results: Sequence[Any],
     ) -> Call:
-        """The call of `function`, which takes the arguments and `more`; it is cached by
+        """A `Call` of `function`, which takes the arguments and `more`. It is cached by
         the name of `function` and `wanted`."""
         kind = function.__name__
         if (call := self._derived.get((kind, wanted))) is None:
@@ -272,7 +272,7 @@ def _differentiate(
 
 def _tangent_of_loss(loss: Any, gradients: Leaves, tangents: Leaves) -> Any:
     """The sum of the products of `gradients` and `tangents`. It consists of operations
-    of JAX, which can transpose them: to products of the gradients and a number."""
+    of JAX, whose transpose multiplies the gradients by a number."""
     jax = import_jax()
     total: Any = None
     for gradient, tangent in zip(gradients, tangents, strict=True):

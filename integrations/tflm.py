@@ -134,7 +134,7 @@ class _Run:
     """
 
     def __init__(self, graph: _Graph, runs: "Mapping[int, _Run]"):
-        """`runs` has the runs of the subgraphs that `graph` calls."""
+        """`runs` has a `_Run` for each subgraph that `graph` calls."""
         self.steps = 0
         self.lives: dict[int, tuple[int, int]] = {}
         """The first and the last step of each tensor."""
@@ -174,7 +174,7 @@ def _lives(graphs: Sequence[_Graph]) -> Mapping[int, tuple[int, int]]:
         if number not in called:
             raise ValueError
         runs[number] = _Run(graphs[number], runs)
-    starts = {0: (0, 0)}  # of the first and the last time that a subgraph runs
+    starts = {0: (0, 0)}  # the steps of each subgraph's first and last call
     lives: dict[int, tuple[int, int]] = {}
     for number, run in reversed(runs.items()):
         if number not in starts:

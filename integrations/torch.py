@@ -1,4 +1,4 @@
-"""`torch.compile(model, backend="tensorplan")`.
+"""The backend of `torch.compile(model, backend="tensorplan")`.
 
 AOTAutograd divides each graph of TorchDynamo into a forward and a backward pass, by the
 cut with the fewest bytes to save. Each pass is a separate program. Saved tensors are
@@ -457,8 +457,8 @@ class _Program:
 @contextmanager
 def _taken_in_order(graph: Graph) -> Generator[Mapping[int, Sequence[int]]]:
     """A context in which `graph` takes its arguments with their dimensions in memory
-    order. Its value has these orders, by number of the argument, where they are not the
-    order of the dimensions. Arguments that the graph changes remain as they are."""
+    order. Yields the order of each argument, by number, whose dimensions are not in
+    memory order. Arguments that the graph changes remain as they are."""
     permute = import_module("torch").ops.aten.permute.default
     given, changed = _placeholders(graph), changed_inputs(graph)
     first = next(node for node in graph.graph.nodes if node.op != "placeholder")

@@ -1,10 +1,10 @@
 """Runs programs in the memory of PyTorch's tensors.
 
 A call provides all memory of the program: its inputs, new tensors for its results, and
-a new tensor for each arena. The program therefore holds no memory between calls, and
-uses memory that PyTorch's allocator has cached. Backward passes are divided into
-stages. The tensors for the gradients that a stage computes are allocated before the
-stage, and inputs without later uses are freed after it, as in eager PyTorch.
+a new tensor for each arena. Between calls, the program holds only large blocks, which
+it reuses (`RETURNED`). Other memory returns to PyTorch's allocator. Backward passes are
+divided into stages. The tensors for the gradients that a stage computes are allocated
+before the stage, and inputs without later uses are freed after it, as in eager PyTorch.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""ONNX models → tgraph (level 1), by the package `onnx`.
+"""Imports ONNX models as tgraph programs (level 1), with the package `onnx`.
 
     import_model(data, "model.onnx", {"batch": 1})
 

@@ -319,11 +319,11 @@ class Importer:
             self._refuse(proto, "")
         except Unsupported as reason:
             self._refuse(proto, f" {reason}")
-        except (ArithmeticError, LookupError):  # of sizes and dimensions
+        except (ArithmeticError, LookupError):  # from invalid sizes or dimensions
             self._refuse_types(proto, node)
         except (VerifyException, ValueError) as error:
             reason = str(error)
-            if "values to unpack" in reason:  # a shape of another rank
+            if "values to unpack" in reason:  # an unexpected rank
                 self._refuse_types(proto, node)
                 return nothing
             if reason.startswith("zip()"):

@@ -4,8 +4,7 @@ and tree ensembles, as exported from scikit-learn.
 Classes are integers, and results are tensors. All trees are evaluated together, from
 their roots: each iteration of a loop takes one step in every tree.
 
-Does not: support support vector machines, labels that are strings, or dictionaries
-(`ZipMap`).
+Does not: support SVMs, labels that are strings, or dictionaries (`ZipMap`).
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""PyTorch modules → tgraph (level 1), by `torch.export`.
+"""Imports PyTorch modules as tgraph programs (level 1), by `torch.export`.
 
     import_module(module, example_args)    or    import_program(exported)
 

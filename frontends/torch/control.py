@@ -1,4 +1,4 @@
-"""`torch.cond` and `torch.while_loop` → tgraph."""
+"""Converts `torch.cond` and `torch.while_loop` to tgraph."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, cast

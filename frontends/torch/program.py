@@ -104,7 +104,7 @@ class Importer:
         self._donated = donated  # inputs, by name
         self._sizes = Sizes(program, dynamic)
         self._ops: list[Operation] = []
-        self._values: dict[str, Any] = {}  # of the graph's nodes
+        self._values: dict[str, Any] = {}  # by the name of the node
         self._variables: dict[str, SSAValue] = {}  # by the name in the PyTorch module
         self._unsupported: list[tuple[Operation, str]] = []
         self._refused: list[Any] = []  # nodes
@@ -213,7 +213,7 @@ class Importer:
         target = spec.target or name
         if kind != "USER_INPUT":
             tensors: Any = self._program.state_dict
-            if target not in tensors:  # a buffer that is not saved
+            if target not in tensors:  # a non-persistent buffer
                 tensors = self._program.constants
             self.parameters[target] = array_of(tensors[target])
         if target not in changed and not (trains and kind == "PARAMETER"):
@@ -402,7 +402,7 @@ class Importer:
         self._values[node.name] = None
         try:
             many, outputs, types = self._result_types(node, node.name)
-        except (LocatedError, Unsupported):  # not of tensors that a program can have
+        except (LocatedError, Unsupported):  # no program can have such results
             return
         stand_in = UnrealizedConversionCastOp(operands=[[]], result_types=[types])
         results = iter(stand_in.results)
@@ -420,7 +420,7 @@ def _unlike(results: Sequence[Any], types: Sequence[AnyTensor]) -> str | None:
 
 
 def _is_missing(result: Any) -> bool:
-    """Whether `result` of a graph is no SSA value."""
+    """Whether `result` of a graph is not a tensor: it is missing, or a number."""
     return not isinstance(result, SSAValue)
 
 
