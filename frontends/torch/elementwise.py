@@ -205,30 +205,6 @@ def _divided_log(base: float) -> Conversion:
     return convert
 
 
-def _arc(sine: bool) -> Conversion:
-    """asin x = atan2(x, sqrt(1 - x²)); acos x = atan2(sqrt(1 - x²), x)."""
-
-    def convert(c: AtenCall) -> SSAValue:
-        x = c.tensor()
-        rest = c.apply(e.SubtractOp, c.splat(1, c.type), c.apply(e.MultiplyOp, x, x))
-        other = c.emit(e.SqrtOp, rest)
-        return c.apply(e.Atan2Op, *((x, other) if sine else (other, x)))
-
-    return convert
-
-
-def _exponentials(op_type: type[TensorOp]) -> Conversion:
-    """sinh (`op_type` subtracts) or cosh (`op_type` adds)."""
-
-    def convert(c: AtenCall) -> SSAValue:
-        x = c.tensor()
-        grown = c.emit(e.ExponentialOp, x)
-        shrunk = c.emit(e.ExponentialOp, c.emit(e.NegateOp, x))
-        return c.apply(e.MultiplyOp, c.apply(op_type, grown, shrunk), 0.5)
-
-    return convert
-
-
 def _bits(op_type: type[TensorOp]) -> Conversion:
     def convert(c: AtenCall) -> SSAValue:
         if not isinstance(c.element, IntegerType):
@@ -270,9 +246,9 @@ _DIRECTIONS = {"eq": "EQ", "ne": "NE", "lt": "LT", "le": "LE", "gt": "GT", "ge":
 _WRITTEN = {
     **{"special_zeta": "zeta", "erfinv": "erf_inv", "i0": "bessel_i0"},
     **{f"special_{name}": f"bessel_{name}" for name in ("i0e", "i1", "i1e")},
-    **{
-        name: name for name in ("acosh", "asinh", "atanh", "digamma", "hypot", "lgamma")
-    },
+    **{name: name for name in ("acos", "asin", "atan", "cosh", "sinh")},
+    **{name: name for name in ("acosh", "asinh", "atanh")},
+    **{name: name for name in ("digamma", "hypot", "lgamma")},
 }
 """The names of formulas in `written.py`, by PyTorch's names."""
 
@@ -284,12 +260,9 @@ CONVERSIONS: Mapping[str, Conversion] = {
     "__lshift__": _bits(e.ShiftLeftOp),
     "__rshift__": _bits(e.ShiftRightArithmeticOp),
     "_to_copy": lambda c: c.tensor(),
-    "acos": _arc(False),
     "add": _add,
     "prims::convert_element_type": lambda c: c.tensor("a"),
     "prims::fma": _multiply_add,
-    "asin": _arc(True),
-    "atan": lambda c: c.apply(e.Atan2Op, c.tensor(), 1.0),
     "bitwise_and": _bits(e.AndOp),
     "bitwise_left_shift": _bits(e.ShiftLeftOp),
     "bitwise_or": _bits(e.OrOp),
@@ -299,7 +272,6 @@ CONVERSIONS: Mapping[str, Conversion] = {
     "clamp": _clamp,
     "complex": _complex,
     "copysign": _copy_sign,
-    "cosh": _exponentials(e.AddOp),
     "div": _divide,
     "elu": _elu,
     "floor": _rounded(e.FloorOp),
@@ -320,7 +292,6 @@ CONVERSIONS: Mapping[str, Conversion] = {
     "relu": lambda c: c.apply(e.MaximumOp, c.tensor(), 0),
     "remainder": lambda c: modulo(c, c.tensor(), c.tensor("other")),
     "round": _round,
-    "sinh": _exponentials(e.SubtractOp),
     "sub": _subtract,
     "trunc": _formula(_truncated),
     "where": _where,
