@@ -143,7 +143,7 @@ have one product for each element that they load; and of gradients of their weig
 the window is wider than `WIDE`, for which a library has no kernel."""
 
 WIDE = 3
-"""The most elements of a window, along a dimension, for which there is such a kernel."""
+"""The most elements of a window along a dimension that a library's kernel supports."""
 
 OTHERS_PER_NS = 80
 """FLOPs of other operations that one core computes per nanosecond."""
