@@ -123,7 +123,7 @@ SELECTED, SELECTED_ALONE = 0.1, 1.2
 vectors, and one by one."""
 
 BYTES_PER_NS = 50
-"""Bandwidth of one core: GB/s."""
+"""Memory bandwidth of one core, in bytes per nanosecond (GB/s)."""
 
 CONTRACTED_PER_NS = 100
 """FLOPs of contractions that one core computes per nanosecond."""
@@ -498,9 +498,8 @@ _CONTROL = (
 
 
 def _over_regions(op: Operation, figure: Callable[[Operation], int]) -> int:
-    """The sum of `figure` over all operations that run in the regions of `op`.
-
-    The maximum of both sides for a branch.
+    """The sum of `figure` over all operations in the regions of `op`, times the number
+    of iterations. For a branch, the larger side.
     """
     sums = [
         sum(map(figure, (inner for block in region.blocks for inner in block.ops)))

@@ -335,7 +335,7 @@ def _standard_attention(n: OnnxNode) -> Sequence[Value]:
 
 
 def _biased(n: OnnxNode, scores: SSAValue, index: int) -> SSAValue:
-    """Applies a mask of flags, or adds one of numbers. It may have fewer keys."""
+    """Applies a mask of flags or numbers, which may have fewer keys than the scores."""
     if not n.has(index):
         return scores
     mask = n.value(index)

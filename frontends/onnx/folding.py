@@ -18,7 +18,7 @@ from ..unsupported import Unsupported
 from . import elementwise, indexing, reducing, shaping
 from .node import OnnxNode
 
-_LARGEST = 1 << 16  # elements of an input
+_LARGEST = 1 << 16  # the most elements of an input
 _LARGEST_RESULT = 1 << 24
 _MISTAKES = (
     ArithmeticError,

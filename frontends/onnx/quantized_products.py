@@ -146,7 +146,7 @@ def _quantized_matmul(n: OnnxNode) -> Sequence[Value]:
 
 
 def _quantized_gemm(n: OnnxNode) -> Sequence[Value]:
-    """Without a scale for the result, the result is floats."""
+    """The result has floats if there is no scale for it."""
     first, second = (_transposed(n, 0, "transA"), _transposed(n, 3, "transB"))
     inputs = [first, *n.inputs[1:3], second, *n.inputs[4:]]
     sums = _sums_of_matrices(replace(n, inputs=inputs), (0, 3), (2, 5))

@@ -135,7 +135,7 @@ def _places(n: OnnxNode, one: _Axis) -> Array:
         return index * 0.0
     places = (index + 0.5) / scale
     if mode == "half_pixel_symmetric":
-        places = before / 2 * (1 - after / length) + places  # keep the order: rounding
+        places = before / 2 * (1 - after / length) + places  # in this order
     return places - 0.5
 
 

@@ -275,7 +275,7 @@ def _taken(part: Part, offsets: Sequence[int], unit: int) -> list[int]:
 
 
 def _lowest(part: Part, plans: Iterable[list[int]], goal: int) -> list[int]:
-    """The best of `plans`, in units. Stops at `goal`, or if the time is too short."""
+    """The best of `plans`, in units. Stops at `goal`, or without time for another."""
     best: list[int] = []
     before = inf  # the first plan also takes the time to prepare for all plans
     for offsets in plans:

@@ -25,13 +25,13 @@ from .sections import Part, parts_among
 from .skyline import skyline_plans
 
 SLACKS = (0.015, 0.03, 0.12, 0.06)
-"""By what share of the greatest load a section of the core may stay below it."""
+"""A section belongs to the core if its load exceeds (1 - slack) * the greatest load."""
 
 _WIDEN = 4  # the factor by which the slack grows from one level outwards to the next
 _FIRM = 1000  # weight of the core's buffers
 
 
-_SKYLINE_WORK = 50  # what placing a buffer by the skyline costs, in sections
+_SKYLINE_WORK = 50  # work of placing a buffer by the skyline, in sections
 
 
 class PlacedCore(NamedTuple):

@@ -4,10 +4,10 @@ The occupied bytes lie in a segment tree over the sections of time (de Berg et a
 "Computational Geometry", section 10.3). A lifetime is a union of O(log n) nodes. Each
 node has two sorted sets of ranges of bytes: the first has the bytes occupied in any of
 its sections, the second those occupied by buffers whose lifetime contains the node but
-not its parent. To find all buffers that overlap it, a buffer therefore searches the
-first sets of its own nodes and the second sets of their ancestors. Adjacent ranges are
-merged, so dense plans have few ranges. Placing a buffer takes O(log n) searches for
-each gap that is too small.
+not its parent. The ranges that a new buffer must avoid are therefore in the first sets
+of its own nodes and in the second sets of their ancestors. Adjacent ranges are merged,
+so dense plans have few ranges. Placing a buffer takes O(log n) searches for each gap
+that is too small.
 """
 
 from collections.abc import Callable, Sequence
@@ -113,8 +113,8 @@ class Gaps:
         """Places the buffers whose offset is `WAITING` around the others, by `order`.
 
         A buffer keeps the offset `WAITING` if it would end above `capacity` (bytes; -1:
-        no limit). All remaining buffers do, too, at a deadline, and after the first
-        buffer that does not fit unless `is_patient`.
+        no limit). So do all remaining buffers at a deadline and, unless `is_patient`,
+        after the first buffer that does not fit.
         """
         fast = self._fast
         sets = _Sets(

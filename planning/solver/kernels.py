@@ -18,7 +18,7 @@ Integers: TypeAlias = Any
 """A mutable sequence of integers: a list, or an array of 64-bit integers."""
 
 STEP = 1e-7
-"""Seconds that a step of plain Python takes, about."""
+"""The approximate seconds that a step of plain Python takes."""
 
 _LOADING, _READING, _COMPILING = 0.5, 0.02, 2.0
 """Seconds to load numba and a first kernel from the disk cache, to load another kernel,

@@ -14,8 +14,8 @@ Pruning, and why it loses no plan:
    fits.
  * No buffer can rest in an end section: it is raised without branching.
  * Of several equal buffers, only one is tried.
- * A choice fails with a buffer that has nothing left to go above it: a higher offset
-   for this buffer would leave no more room, so the other alternatives fail, too.
+ * If a choice fails whose buffer has no unplaced buffer above it, the alternatives
+   fail, too: a higher offset of this buffer would leave no more room.
  * Sections that share no unplaced buffer are independent: each component is solved
    once, the tightest first. If one fails, the search backtracks to the choice that
    created it.
@@ -49,7 +49,7 @@ START = (-1, 0, 0, 0)
 
 
 class _Buffers(NamedTuple):
-    """The buffers of a part. A list by section has those of section s from at[s] on."""
+    """The buffers of a part. In a list by section, section s begins at at[s]."""
 
     first: Integers  # section, per buffer
     end: Integers  # section after its last, per buffer

@@ -10,8 +10,8 @@ Pruning, and why it loses no plan:
  * An unplaced buffer would fit below the next one: another branch has it there.
  * Plans that differ only in the order of buffers at the same offset: one is tried.
  * Of several equal buffers, only one is tried.
- * A choice fails with a buffer that has nothing left to go above it: all choices that
-   would place the buffer higher fail, too.
+ * If a choice fails whose buffer overlaps no unplaced buffer, all alternatives fail,
+   too: they would place this buffer higher.
  * Sections that share no unplaced buffer are independent: each component is solved
    once. If one fails, the search backtracks to the choice that created it.
 
@@ -34,7 +34,7 @@ class _Lives(NamedTuple):
     """The buffers."""
 
     by_start: Integers  # all of them, by their first section
-    from_section: Integers  # those of section s begin at by_start[from_section[s]]
+    from_section: Integers  # starts in section s begin at by_start[from_section[s]]
     first: Integers  # section, per buffer
     end: Integers  # section after its last, per buffer
     size: Integers
@@ -78,7 +78,7 @@ class _Open(NamedTuple):
     low: Integers
     high: Integers
     owner: Integers
-    latest: Integers  # the buffer that was placed last before, -1: none
+    latest: Integers  # the buffer whose placement created the component, -1: none
 
 
 class _Tables(NamedTuple):
