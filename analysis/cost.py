@@ -1,32 +1,32 @@
-"""Estimates the cost of operations: FLOPs, bytes moved, and time.
+"""A cost model of operations: estimates FLOPs, bytes moved, and time.
 
     %r = tgraph.dot_general %a, %b       201,326,592 FLOPs, 9,437,184 bytes, 2.0 ms
          (96x128x64, 96x64x128)
 
-FLOPs are exact. A contraction has two FLOPs for each product that it sums; a
-convolution has no products with padding or with the holes of a dilation. A reduction
-has one for each element but the first, and so has a cumulative sum. An elementwise
-operation has one for each element, or as many as the polynomial that its kernel
-evaluates. Complex numbers have eight for a product, and two or more for an element. An
-operation that only moves data has none. A group has the FLOPs of its body. A loop has
-those of one iteration times its trip count, or times ten if that is unknown (loops.py).
-A branch has those of the larger side.
+FLOPs are exact. A contraction has two FLOPs for each product that it sums; products
+with the padding or the dilation holes of a convolution do not count. A reduction or a
+cumulative sum has one FLOP for each element but the first. An elementwise operation has
+one per element, or as many as the polynomial that its kernel evaluates. With complex
+numbers, a product has eight FLOPs, and an elementwise operation has two or more per
+element. An operation that only moves data has none. A group has the FLOPs of its body.
+A loop has the FLOPs of one iteration times its trip count, or times ten if the trip
+count is unknown (loops.py). A branch has the FLOPs of its larger side.
 
-Bytes are those that are read and written in memory, each operand once. A slice, a
-gather or an update in place counts only the part of the operand that it touches.
+Bytes are the bytes read and written in memory; each operand counts once. A slice, a
+gather or an update in place counts only the part of the operand that it accesses.
 
-Time follows the roofline model (Williams, Waterman and Patterson, 2009): the longer of
-moving the bytes and computing the FLOPs, plus a constant to start. A library starts a
-contraction, and each matrix of its batch, later than a loop nest starts. Before it
-multiplies, it packs the right matrix, and the left one if that is transposed: it copies
-them into the order in which it reads them (Goto and van de Geijn, "Anatomy of
-high-performance matrix multiplication", 2008). A copy that transposes takes twice as
-long. It also copies images and windows whose features do not lie together. A processor
-computes and moves whole vectors: time counts columns of a product, output features of a
-convolution, and elements of a row that lies apart from the next, up to a multiple of
-them. A gather reads whole lines of a cache. The constants were measured on one core by
-`benchmarks/cost.py`, which compares the estimates with kernels. Symbolic sizes count as
-typical ones.
+Time follows the roofline model (Williams, Waterman and Patterson, 2009): the maximum of
+the time to move the bytes and the time to compute the FLOPs, plus a constant launch
+time. A library takes additional time to start a contraction, and each matrix of its
+batch. Before a library multiplies, it packs the right matrix, and the left matrix if
+that is transposed: it copies them into the order in which it reads them (Goto and van
+de Geijn, "Anatomy of high-performance matrix multiplication", 2008). Packing with a
+transposition takes twice as long. A library also copies the images and kernels of
+convolutions whose features are not innermost. Processors compute and move whole
+vectors. Time therefore rounds up the columns of a product, the output features of a
+convolution, and the elements of a row that is not adjacent to the next row. A gather
+reads whole cache lines. `benchmarks/cost.py` measured the constants on one core, and
+compares the estimates with kernels. Symbolic sizes count as typical sizes.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -88,65 +88,65 @@ from .loops import iterations
 from .operations import Fused, members, operands_of
 
 LAUNCH = 100
-"""Nanoseconds that an operation takes to start: 13 in a tape of native calls, 3,000 for
-NumPy's (`benchmarks/runtime.py dispatch`)."""
+"""Nanoseconds to start an operation. Measured: 13 in a tape of native calls, 3,000 for
+NumPy (`benchmarks/runtime.py dispatch`)."""
 
 LIBRARY = 700
-"""Nanoseconds that a library takes, besides, to start a contraction or convolution."""
+"""Additional nanoseconds for a library to start a contraction or convolution."""
 
 MATRIX = 50
-"""Nanoseconds that it takes to start each matrix of a batch."""
+"""Additional nanoseconds for a library to start each matrix of a batch."""
 
 SMALL_PRODUCT = 512
-"""Multiplications of two matrices, up to which a loop nest is faster than a library,
-which has to start."""
+"""The most multiplications in a product of two matrices for which a loop nest is faster
+than a library."""
 
 LANES = 8
-"""Elements of a vector."""
+"""Elements of a vector register."""
 
 LINE = 16
-"""Elements of a line of a cache, which a gather reads as a whole."""
+"""Elements of a cache line. A gather reads whole lines."""
 
 COLUMNS = 16
-"""Columns of a product, or features of a convolution, that a library computes at once:
-fewer take as long."""
+"""Columns of a product, or features of a convolution, that a library computes at once.
+Fewer take as long."""
 
 CACHED = 8 << 20
-"""Bytes of a tensor of which a part is still in a cache when the next part is read."""
+"""The largest tensor, in bytes, that stays in a cache between reads of its parts."""
 
 ROW, ROW_IN_MEMORY = 1, 10
-"""Nanoseconds to reach the next row of a part of a tensor, in a cache and in memory,
-where no prefetcher sees which lines come next."""
+"""Nanoseconds to reach the next row of a part of a tensor: in a cache, and in memory,
+where the hardware prefetcher does not predict the row."""
 
 SELECTED, SELECTED_ALONE = 0.1, 1.2
-"""Nanoseconds that the gradient of pooling takes to compare an element of a window, in
-vectors and one by one."""
+"""Nanoseconds for the gradient of pooling to compare an element of a window: in
+vectors, and one by one."""
 
 BYTES_PER_NS = 50
-"""Bandwidth of one core: GB/s."""
+"""Memory bandwidth of one core, in bytes per nanosecond (GB/s)."""
 
 CONTRACTED_PER_NS = 100
-"""FLOPs of contractions that one core does in a nanosecond."""
+"""FLOPs of contractions that one core computes per nanosecond."""
 
 PACKED_PER_NS, TRANSPOSED_PER_NS = 100, 50
-"""Bytes that a library reads and writes in a nanosecond while it packs a matrix in the
-order of its rows, and a matrix that it transposes."""
+"""Bytes that a library reads and writes per nanosecond while it packs a matrix: in the
+order of its rows, and transposed."""
 
 REORDERED_PER_NS = 40
-"""Bytes that a library reads and writes in a nanosecond while it brings what a
-convolution reads or writes from channels first to the layout of its kernels, or back:
-29 to 63 in the caches of a Xeon."""
+"""Bytes that a library reads and writes per nanosecond while it converts tensors of a
+convolution between channels first and the layout of its kernels. Measured: 29 to 63 in
+the caches of a Xeon."""
 
 FEATURE_PER_NS, WIDE_FEATURE_PER_NS = 40, 10
-"""FLOPs of convolutions of one feature in each group that one core does in a
-nanosecond, which has a product for each element that it loads; and of gradients of
-their weights if those are wider than WIDE, for which a library has no kernel."""
+"""FLOPs per nanosecond, on one core, of convolutions with one feature per group, which
+have one product for each element that they load; and of gradients of their weights if
+the window is wider than `WIDE`, for which a library has no kernel."""
 
 WIDE = 3
-"""Elements of a window along a dimension."""
+"""The most elements of a window along a dimension that a library's kernel supports."""
 
 OTHERS_PER_NS = 80
-"""FLOPs of other operations that one core does in a nanosecond."""
+"""FLOPs of other operations that one core computes per nanosecond."""
 
 POLYNOMIALS: Mapping[type[Operation], int] = {
     e.Atan2Op: 56,
@@ -165,9 +165,10 @@ POLYNOMIALS: Mapping[type[Operation], int] = {
     e.TanOp: 40,
     e.TanhOp: 22,
 }
-"""FLOPs for an element where a processor has no instruction: the steps of the native
-kernels' polynomials (runtime/backends/native/math.py), about. A step in f64 counts as
-two. What the C library computes one by one takes as long as so many."""
+"""FLOPs per element of operations without a processor instruction: approximately the
+steps of the native kernels' polynomials (runtime/backends/native/math.py). A step in
+f64 counts as two. For an operation that calls the C library for each element, the
+number of FLOPs that take as long."""
 
 COMPLEX: Mapping[type[Operation], int] = {
     e.AbsOp: 4,
@@ -185,29 +186,30 @@ COMPLEX: Mapping[type[Operation], int] = {
     e.SqrtOp: 2_800,
     e.TanhOp: 5_000,
 }
-"""FLOPs for an element of complex numbers, if more than two. An exponential is one of
-the real part, and a sine and a cosine. What has no native kernel takes as long as so
-many: NumPy computes one element after the other."""
+"""FLOPs per element of operations on complex numbers, if more than two. An exponential
+consists of a real exponential, a sine and a cosine. For an operation without a native
+kernel, which NumPy computes element by element, the number of FLOPs that take as long.
+"""
 
 RANDOM = 40
-"""FLOPs for a random number: the steps of Threefry's and Philox's rounds, about."""
+"""FLOPs per random number: approximately the steps of Threefry's or Philox's rounds."""
 
 
 def flops(op: Operation) -> int:
-    """Floating-point operations, those in regions included; integers count, too."""
+    """The FLOPs of an operation and its regions. Integer operations count, too."""
     if op.regions:
         return _over_regions(op, flops)
     return _contracted(op) + _others(op)
 
 
 def moved(op: Operation) -> int:
-    """Bytes that an operation or group reads and writes; of a loop or branch, those of
-    its operands and results."""
+    """The bytes that an operation or group reads and writes. For a loop or branch, the
+    bytes of its operands and results."""
     return _moved(op, _bytes)
 
 
 def moved_by(group: Fused) -> int:
-    """Bytes that a group will read and write, as a fusion."""
+    """The bytes that a group of operations reads and writes once it is a fusion."""
     total = _bytes(group.root.result)
     if not any(isinstance(op, DynamicSliceOp | GatherOp) for op in group.ops):
         return total + sum(map(_bytes, group.inputs))
@@ -230,7 +232,7 @@ def _moved(op: Operation, of: "_Bytes") -> int:
 
 
 def _written(op: TensorOp, of: "_Bytes") -> int:
-    """The bytes of each result that are written."""
+    """The bytes that are written to the results."""
     if isinstance(op, FusionOp):
         computed, update = ending(op.yielded[0])
         if update is not None:
@@ -239,8 +241,8 @@ def _written(op: TensorOp, of: "_Bytes") -> int:
 
 
 def reads_part(op: Operation, value: SSAValue) -> bool:
-    """Whether an operation or group reads no more of an operand than what it takes from
-    it, or puts into it."""
+    """Whether an operation or group accesses only a part of operand `value`: it takes
+    the part out (slice, gather), or writes it in place (update, scatter)."""
     if not isinstance(op, FusionOp):
         return _reads_part(op, value)
     arguments = zip(op.inputs, op.body.block.args, strict=True)
@@ -255,14 +257,14 @@ def _reads_part(op: Operation, value: SSAValue) -> bool:
 
 
 def time(op: Operation) -> int:
-    """Nanoseconds that an operation is estimated to take, those in regions included."""
+    """The estimated nanoseconds that an operation takes, with its regions."""
     if isinstance(op, _CONTROL):
         return _over_regions(op, time)
     return time_without_library(op) + time_to_start_library(op)
 
 
 def time_without_library(op: Operation) -> int:
-    """The same, if all operations started as soon as loop nests."""
+    """The estimated nanoseconds of an operation, without starting libraries."""
     if _is_free(op):
         return 0
     if isinstance(op, _CONTROL):
@@ -274,7 +276,7 @@ def time_without_library(op: Operation) -> int:
 
 
 def time_to_start_library(op: Operation) -> int:
-    """Nanoseconds that libraries take to start the contractions of a group."""
+    """The nanoseconds that libraries take to start the contractions of a group."""
     return sum(map(_of_library, members(op)))
 
 
@@ -289,8 +291,8 @@ def _of_library(op: Operation) -> int:
 
 
 def time_to_pack(op: Operation, value: SSAValue) -> int:
-    """Nanoseconds that libraries take to pack an operand of an operation or group
-    before they multiply."""
+    """The nanoseconds that libraries take to pack `value`, an operand of an operation
+    or group, before they multiply."""
     if isinstance(op, FusionOp):
         arguments = zip(op.inputs, op.body.block.args, strict=True)
         inside = [a for operand, a in arguments if operand is value]
@@ -322,8 +324,9 @@ def _packing(op: Operation) -> int:
 
 
 def _reordering(op: ConvolutionOp, value: SSAValue, labels: str) -> int:
-    """Nanoseconds to bring what a convolution reads or writes to another layout, if its
-    features are not innermost. One of windows of one element multiplies matrices."""
+    """The nanoseconds to convert a tensor of a convolution to another layout, if its
+    features are not innermost. Convolutions with one element per window, or with one
+    place, are matrix products and need no conversion."""
     _, kernel, result = map(_places, _typed(op), op.labels)
     is_product = 1 in (prod(kernel), prod(result))
     if is_product or not labels[-1].isdigit():
@@ -332,18 +335,18 @@ def _reordering(op: ConvolutionOp, value: SSAValue, labels: str) -> int:
 
 
 def _typed(op: ConvolutionOp) -> Sequence[AnyTensor]:
-    """The types of what a convolution reads and writes."""
+    """The types of a convolution's operands and result."""
     return [*(tensor_type_of(value.type) for value in op.inputs), op.declared[0]]
 
 
 def _places(type: AnyTensor, labels: str) -> Sequence[int]:
-    """The sizes of the dimensions of space."""
+    """The sizes of the spatial dimensions."""
     sized = zip(labels, _shape(type), strict=True)
     return [size for label, size in sized if label.isdigit()]
 
 
 def _is_nest(op: DotGeneralOp) -> bool:
-    """Whether it is a loop nest (native/products.py): one with a vector, or small."""
+    """Whether a loop nest computes it (native/products.py): with a vector, or small."""
     batch, summed = (
         prod(_shape_of(op.inputs[0])[dim] for dim in dims)
         for dims in (op.batching[0], op.contracting[0])
@@ -354,15 +357,15 @@ def _is_nest(op: DotGeneralOp) -> bool:
 
 
 def _batch(op: DotGeneralOp) -> int:
-    """How many matrices it multiplies."""
+    """The number of matrix products in the batch."""
     return prod(_shape_of(op.inputs[0])[dim] for dim in op.batching[0])
 
 
 def times(
     ops: Iterable[Operation], of: Callable[[Operation], int] = time
 ) -> Sequence[int]:
-    """The times of operations. Of those that are alike, such as those of equal layers,
-    one is asked."""
+    """The times of operations. Calls `of` once for structurally equal operations, such
+    as those of equal layers."""
     keys, known = StructuralKeys(), dict[object, int]()
 
     def found(op: Operation) -> int:
@@ -379,7 +382,7 @@ def times(
 
 
 def arithmetic(op: Operation) -> int:
-    """Nanoseconds that its FLOPs take, as part of a group that moves the bytes."""
+    """The nanoseconds that the FLOPs of an operation take, without moving bytes."""
     return round(_picoseconds(op) / 1000)
 
 
@@ -393,7 +396,7 @@ def _picoseconds(op: Operation) -> int:
 
 
 def _contracted_per_ns(op: Operation) -> int:
-    """FLOPs of a contraction that a library computes in a nanosecond."""
+    """The FLOPs of a contraction that a library computes per nanosecond."""
     if not isinstance(op, ConvolutionOp) or op.groups == 1:
         return CONTRACTED_PER_NS
     image, kernel, result = _typed(op)
@@ -409,8 +412,9 @@ def _contracted_per_ns(op: Operation) -> int:
 
 
 def _selecting(op: SelectAndScatterOp) -> int:
-    """Picoseconds of a kernel that computes places along the last dimension in vectors,
-    unless the window moves along it (native/pooling.py)."""
+    """The picoseconds of the gradient of pooling (native/pooling.py). The kernel
+    computes places in vectors along the last dimension, unless the window extends or
+    moves along it."""
     places = _shape_of(op.inputs[1])
     elements = prod(op.window_dimensions.get_values()) * prod(places)
     moves = op.window_dimensions, op.window_strides
@@ -420,34 +424,36 @@ def _selecting(op: SelectAndScatterOp) -> int:
 
 
 def time_to_move(bytes: int) -> int:
-    """Nanoseconds to read or write so many bytes."""
+    """The nanoseconds to read or write this number of bytes."""
     return round(bytes / BYTES_PER_NS)
 
 
 def time_between_rows(value: SSAValue, part: Shape) -> int:
-    """Nanoseconds that a value takes longer to read or write in parts of such a shape,
-    as their rows lie apart."""
+    """The additional nanoseconds to read or write a value in parts of shape `part`,
+    whose rows are not adjacent in memory."""
     rows = _size(value) // max(_run(part, _shape_of(value)), 1)
     return rows * (ROW if _bytes(value) <= CACHED else ROW_IN_MEMORY)
 
 
 def time_to_copy(bytes: int) -> int:
-    """Nanoseconds that a copy of so many bytes takes."""
+    """The nanoseconds that a copy of this number of bytes takes."""
     return LAUNCH + time_to_move(2 * bytes)
 
 
 def repetitions(op: Operation) -> int:
-    """How often an operation runs in a run of its function, about."""
+    """An estimate of how often an operation runs in one run of its function."""
     around = op.parent_op()
     return _rounds(around) * repetitions(around) if around else 1
 
 
 def duration(program: ModuleOp | FuncOp, of: Callable[[Operation], int] = time) -> int:
-    """Nanoseconds that a program on tensors takes, where copies run beside operations.
+    """The nanoseconds that a program on tensors takes, with copies between devices.
 
-    Each device runs its operations in order, and the copies to it beside them. Where a
-    copy stands, its operand's bytes are needed no longer: what comes after it there
-    waits for it. Its result's are needed from there on: it does not start earlier.
+    Each device runs its operations in order, and copies to the device run concurrently.
+    Later operations on the source device wait for a copy, because they may reuse the
+    bytes of its operand. A copy starts only after the operations before it on the
+    target device, because its result is not live earlier. A copy also slows down other
+    operations (`BESIDE`).
 
     of: the time of an operation.
     """
@@ -460,9 +466,9 @@ def duration(program: ModuleOp | FuncOp, of: Callable[[Operation], int] = time) 
 
 
 def _of_block(block: Block, of: Callable[[Operation], int]) -> int:
-    free: dict[str | None, int] = {}  # when each device is done with what came so far
-    waits: dict[str | None, int] = {}  # for what each device waits besides
-    copies: dict[str | None, int] = {}  # when those to each device are done
+    free: dict[str | None, int] = {}  # end of the last operation on each device
+    waits: dict[str | None, int] = {}  # end of the last copy from each device
+    copies: dict[str | None, int] = {}  # end of the last copy to each device
     ends: dict[Operation, int] = {}
     copied = 0
     for op in block.ops:
@@ -492,7 +498,9 @@ _CONTROL = (
 
 
 def _over_regions(op: Operation, figure: Callable[[Operation], int]) -> int:
-    """A figure of all that runs in the regions of an operation."""
+    """The sum of `figure` over all operations in the regions of `op`, times the number
+    of iterations. For a branch, the larger side.
+    """
     sums = [
         sum(map(figure, (inner for block in region.blocks for inner in block.ops)))
         for region in op.regions
@@ -503,7 +511,7 @@ def _over_regions(op: Operation, figure: Callable[[Operation], int]) -> int:
 
 
 def _rounds(op: Operation) -> int:
-    """How often its regions run when an operation runs."""
+    """How often the regions of an operation run in one run of the operation."""
     match op:
         case ReduceByOp():
             return _combined(op)
@@ -518,7 +526,7 @@ def _rounds(op: Operation) -> int:
 
 
 def _contracted(op: Operation) -> int:
-    """FLOPs of contractions."""
+    """The FLOPs of the contractions in an operation."""
     if op.regions:
         return _over_regions(op, _contracted)
     match op:
@@ -533,8 +541,8 @@ def _contracted(op: Operation) -> int:
 
 
 def _in_columns(op: Operation) -> float:
-    """How many columns or features a library computes, relative to those that the
-    result has."""
+    """The number of columns or features that a library computes, divided by the number
+    that the result has."""
     match op:
         case DotGeneralOp() if not _is_nest(op):
             summed = prod(_shape_of(op.inputs[1])[dim] for dim in op.contracting[1])
@@ -565,7 +573,7 @@ def _of_convolution(op: ConvolutionOp) -> int:
 
 
 def _others(op: Operation) -> int:
-    """FLOPs of all but contractions."""
+    """The FLOPs of an operation, without contractions."""
     if op.regions:
         return _over_regions(op, _others)
     match op:
@@ -596,28 +604,29 @@ def _others(op: Operation) -> int:
 
 
 def flops_of_element(op: TensorOp) -> int:
-    """FLOPs of an elementwise operation for each element of its result."""
+    """The FLOPs of an elementwise operation per element of its result."""
     if _is_complex(op):
         return COMPLEX.get(type(op), 2)
     return POLYNOMIALS.get(type(op), 1)
 
 
 def _is_complex(op: TensorOp) -> bool:
-    """Whether it computes with complex numbers."""
+    """Whether an operand has complex elements."""
     return any(
         is_complex(tensor_type_of(value.type).element_type) for value in op.inputs
     )
 
 
 def _combined(op: ReduceOp | ReduceByOp) -> int:
-    """How often a reduction combines two elements."""
+    """The number of times that a reduction combines two elements."""
     return max(_size(op.inputs[0]) - prod(_shape(op.declared[0])), 0)
 
 
 def _of_window(
     op: ReduceWindowOp | SelectAndScatterOp, *dilations: DenseArrayBase[IntegerType]
 ) -> int:
-    """Of a window's elements in each of its places, all but the first."""
+    """The FLOPs of reducing the elements of all windows: one less than the elements of
+    each window, without padding and holes."""
     pooled = op.declared[0] if isinstance(op, ReduceWindowOp) else op.inputs[1].type
     places = _shape(tensor_type_of(pooled))
     ones = (1,) * len(places)
@@ -635,8 +644,9 @@ def _of_window(
 
 
 def _meetings(*of_dimensions: Sequence[int]) -> int:
-    """How often an element of a window meets one of a tensor, rather than padding or a
-    hole, in all places together. Arguments as of `window_meets`, by dimension."""
+    """The number of pairs of a place and a window element that read an element of the
+    tensor, not padding or a hole. The arguments are those of `window_meets`, each with
+    one number per dimension."""
     return prod(window_meets(*each) for each in zip(*of_dimensions, strict=True))
 
 
@@ -650,8 +660,9 @@ def window_meets(
     base_dilation: int,
     window_dilation: int,
 ) -> int:
-    """Along one dimension. In place p, element w of the window meets the tensor's, if
-    there is one, at (stride p + window_dilation w - low) / base_dilation."""
+    """The number of pairs of a place and a window element, along one dimension, that
+    read an element of the tensor. Element w of the window in place p reads the tensor's
+    element (stride p + window_dilation w - low) / base_dilation, if there is one."""
     count = 0
     period = base_dilation // gcd(stride, base_dilation)
     for element in range(window):
@@ -671,7 +682,7 @@ def window_meets(
 
 
 def _is_free(op: Operation) -> bool:
-    """Whether there is nothing to do when the program runs."""
+    """Whether an operation does nothing when the program runs."""
     if isinstance(op, ConstantOp):
         return not op.outs
     return IN_PLACE in op.attributes or not runs(op)
@@ -681,7 +692,7 @@ _Bytes = Callable[[SSAValue], int]
 
 
 def _read(op: TensorOp, of: _Bytes) -> Iterator[int]:
-    """The bytes of each operand that are read."""
+    """The bytes that are read from each operand."""
     if isinstance(op, FusionOp):
         arguments = dict(zip(op.inputs, op.body.block.args, strict=True))
         for value, argument in arguments.items():
@@ -695,12 +706,12 @@ def _read(op: TensorOp, of: _Bytes) -> Iterator[int]:
 
 
 def _bytes_of_parts(ops: Sequence[Operation], value: SSAValue, of: _Bytes) -> int:
-    """How much of a value operations read, if each reads it anew."""
+    """The bytes of a value that operations read, if each reads it separately."""
     return sum(_bytes_of_part(op, value, of) for op in ops)
 
 
 def _bytes_of_part(op: Operation, value: SSAValue, of: _Bytes) -> int:
-    """How much of an operand an operation reads."""
+    """The bytes of operand `value` that an operation reads."""
     if isinstance(op, DynamicUpdateSliceOp) and value is op.inputs[0]:
         return 0  # in place
     if isinstance(op, TensorOp) and _reads_part(op, value):
@@ -709,25 +720,24 @@ def _bytes_of_part(op: Operation, value: SSAValue, of: _Bytes) -> int:
 
 
 def _bytes_in_vectors(value: SSAValue) -> int:
-    """The bytes of a value, where those of a vector that reaches across the end of a
-    row count, too, if the next row lies apart."""
+    """The bytes of a value, with each row that is not adjacent to the next rounded up
+    to whole vectors."""
     return round(_bytes(value) * _in_vectors(_row(value)))
 
 
 def _in_vectors(elements: int) -> float:
-    """How many elements whole vectors have, relative to those in them."""
+    """The elements of the vectors that hold `elements`, divided by `elements`."""
     return _in_whole(elements, LANES)
 
 
 def _in_whole(elements: int, together: int) -> float:
-    """How many elements there are where some are computed together, relative to those
-    that are wanted."""
+    """`elements` rounded up to a multiple of `together`, divided by `elements`."""
     return -(-elements // together) * together / max(elements, 1)
 
 
 def _row(value: SSAValue) -> int:
-    """The elements of a value that lie one after the other: those of the trailing
-    dimensions, up to the first that is a part of a larger one."""
+    """The number of contiguous elements of a value: the product of the trailing
+    dimensions up to the first one that is a part of a larger dimension."""
     if not _has_elements(value.type):
         return 0
     type = value.type
@@ -747,7 +757,7 @@ def _row(value: SSAValue) -> int:
 
 
 def _run(part: Shape, whole: Shape) -> int:
-    """The elements of a part of a tensor that lie one after the other."""
+    """The number of contiguous elements of a part of a tensor."""
     length = 1
     for size, all in reversed(list(zip(part, whole, strict=True))):
         length *= size
@@ -757,8 +767,8 @@ def _run(part: Shape, whole: Shape) -> int:
 
 
 def _beside_slices(op: Operation) -> int:
-    """The bytes in the lines that a gather reads, but beside its slices, and in the
-    vectors that reach across the ends of rows which a concatenation writes."""
+    """The additional bytes of whole cache lines that a gather reads, and of whole
+    vectors at the ends of the rows that a concatenation writes; else 0."""
     if isinstance(op, ConcatenateOp):
         whole = _shape_of((op.res or op.outs)[0])
         vectors = (_in_vectors(_run(_shape_of(part), whole)) for part in op.inputs)
@@ -772,8 +782,8 @@ def _beside_slices(op: Operation) -> int:
 
 
 def _part_and_whole(value: SSAValue) -> tuple[SSAValue, SSAValue]:
-    """The tensor that a value is a part of in memory, and the value as it is there:
-    perhaps a reshape of it. Twice the value, if it is no part."""
+    """The value, or a reshape of it, as a part of a tensor in memory, and that tensor.
+    Returns the value twice if it is not a part."""
     if isinstance(value.owner, SliceOp) and not value.owner.outs:
         return value, value.owner.inputs[0]
     for use in value.uses:

@@ -1,15 +1,15 @@
-"""Attention as ONNX and onnxruntime have it → tgraph.
+"""The attention operations of ONNX and onnxruntime → tgraph.
 
     softmax(scale * q k + bias) v, for each head
 
 Heads are dimension 1: batch x heads x length x size. Caches of keys and values are
-results of their own, longer by the new ones. Masks add a number (-10000, unless
-`mask_filter_value` says another one); what a query may not see at all is -infinity.
-Scores and weights of onnxruntime's own operations are f32 for 16-bit floats, since such
-numbers do not fit f16.
+separate results: the cached ones followed by the new ones. Masks of onnxruntime's
+operations add a number to scores (-10000, or `mask_filter_value`); keys that a query
+must not see have the score -infinity. For 16-bit floats, scores and weights of
+onnxruntime's operations are computed in f32, because they may not fit f16.
 
-Does not: share the memory of a cache between input and result, packed queries, keys and
-values of rank 5, quantized caches, or the forms of beam search.
+Does not: share the memory of a cache between input and result. Does not: support packed
+queries, keys and values of rank 5, quantized caches, or the forms of beam search.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -33,7 +33,7 @@ from .node import Conversion, OnnxNode
 
 
 def _share(size: int, count: int, what: str, sharers: str) -> int:
-    """What each gets of `size`. Raises `Unsupported` unless that is a whole number."""
+    """`size / count`. Raises `Unsupported` unless it is a whole number."""
     if count < 1:
         raise Unsupported(f"with {count} {sharers}, expected 1 or more")
     if size % count:
@@ -51,7 +51,7 @@ def _split(n: OnnxNode, rows: SSAValue, heads: int) -> SSAValue:
 
 
 def _joined(n: OnnxNode, x: SSAValue) -> SSAValue:
-    """Rows that have all heads."""
+    """Joins the heads: batch x length x (heads * size)."""
     batch, heads, length, size = shape_of(x)
     return n.reshape(n.transpose(x, [0, 2, 1, 3]), [batch, length, heads * size])
 
@@ -69,8 +69,8 @@ def _numbered(n: OnnxNode, shape: Sequence[int], axis: int) -> SSAValue:
 
 
 def _scores(n: OnnxNode, query: SSAValue, key: SSAValue) -> SSAValue:
-    """Of each query and key, times the scale. Several heads of queries may share one
-    of keys: those that follow each other."""
+    """The scaled score of each query and key. Consecutive heads of queries may share
+    one head of keys."""
     batch, heads, length, size = shape_of(query)
     _, shared, keys, _ = shape_of(key)
     scale = n.number("scale", 0.0) or 1 / sqrt(size)
@@ -102,7 +102,7 @@ def _wide_scores(n: OnnxNode, query: SSAValue, key: SSAValue) -> SSAValue:
 
 
 def _weighed_rows(n: OnnxNode, weights: SSAValue, value: SSAValue) -> SSAValue:
-    """By weights of `_wide_scores`: rows of the element type of `value`."""
+    """Applies weights from `_wide_scores`, in rows of the element type of `value`."""
     y = _weighed(n, weights, at_least_f32(n, value))
     return _joined(n, n.convert(y, type_of(value).element_type))
 
@@ -114,8 +114,11 @@ def _added(n: OnnxNode, scores: SSAValue, index: int) -> SSAValue:
 
 
 def _masked(n: OnnxNode, scores: SSAValue, index: int) -> SSAValue:
-    """By an input that says which keys count: how many of each row, or from where to
-    where; or a number for each key, or for each query and key, which is positive."""
+    """Adds the number for masked keys, by the mask in input `index`.
+
+    The mask gives, per sequence, the number of keys, or the end and the start of a
+    range of keys; or it is positive for each key, or each query and key, that counts.
+    """
     if not n.has(index):
         return scores
     mask = n.value(index)
@@ -145,7 +148,7 @@ def _masked(n: OnnxNode, scores: SSAValue, index: int) -> SSAValue:
 
 
 def _causal(n: OnnxNode, scores: SSAValue, past: int) -> SSAValue:
-    """If the attribute says so: the first query sees the past keys and one more."""
+    """With `unidirectional`, the first query sees the past keys and one more."""
     if not n.integer("unidirectional", 0):
         return scores
     queries, keys = shape_of(scores)[2:]
@@ -159,15 +162,18 @@ def _causal(n: OnnxNode, scores: SSAValue, past: int) -> SSAValue:
 
 
 Product = Callable[[int, int], SSAValue]
-"""Rows times columns of the weights from one to another, with their bias."""
+"""The rows times columns `[low, high)` of the weights, plus their bias."""
 
 
 def _self_attention(
     n: OnnxNode, product: Product, past: int, mask: int, bias: int
 ) -> Sequence[Value]:
-    """Queries, keys and values are products of their own, so that they need not live
-    at once. `past`, `mask` and `bias` are the numbers of inputs: a cache of keys and
-    values, which keys count, and what is added to scores."""
+    """Computes queries, keys and values as separate products, so that their live ranges
+    may differ.
+
+    `past`, `mask` and `bias` are indices of inputs: the cache of keys and values, the
+    mask of keys, and the numbers added to scores.
+    """
     for name in ("do_rotary", "past_present_share_buffer"):
         n.expect(name, n.integer(name, 0), 0)
     heads, width = n.integer("num_heads", 1), sizes_of(n.given(1))[1]
@@ -208,7 +214,7 @@ def _attention(n: OnnxNode) -> Sequence[Value]:
 
 
 def _quantized_attention(n: OnnxNode) -> Sequence[Value]:
-    """Only the products with the weights are those of integers."""
+    """Only the products with the weights are computed in integers."""
 
     def product(low: int, high: int) -> SSAValue:
         x, scale, zero = (n.inputs[k] if n.has(k) else None for k in (0, 3, 6))
@@ -223,7 +229,7 @@ def _quantized_attention(n: OnnxNode) -> Sequence[Value]:
 
 
 def _columns(n: OnnxNode, index: int, low: int, high: int) -> Value | None:
-    """Of an input, where it has some: the last dimension is not 1."""
+    """Columns `[low, high)` of an input. An input with one column is returned whole."""
     value = n.inputs[index] if n.has(index) else None
     if value is None or not (sizes := sizes_of(value)) or sizes[-1] == 1:
         return value
@@ -234,7 +240,7 @@ def _columns(n: OnnxNode, index: int, low: int, high: int) -> Value | None:
 
 
 def _multi_head_attention(n: OnnxNode) -> Sequence[Value]:
-    """Keys and values may have their heads apart already, without a cache before."""
+    """Keys and values may already be split into heads, in models without a cache."""
     for index in (8, 9):
         if n.has(index):
             raise Unsupported(f"with input {n.names[index]!r}")
@@ -262,7 +268,7 @@ def _multi_head_attention(n: OnnxNode) -> Sequence[Value]:
     return [_weighed_rows(n, weights, value), key, value][: n.outputs]
 
 
-# Attention as ONNX has it
+# ONNX's own attention
 
 _PRECISIONS = (
     TensorProto.FLOAT,
@@ -270,11 +276,11 @@ _PRECISIONS = (
     TensorProto.DOUBLE,
     TensorProto.BFLOAT16,
 )
-"""Of softmax."""
+"""Allowed values of `softmax_precision`."""
 
 
 def _standard_attention(n: OnnxNode) -> Sequence[Value]:
-    """A query that sees no key is 0. The last result are scores, or weights."""
+    """A query that sees no key results in 0. The last result has scores or weights."""
     rows = [n.value(index) for index in range(3)]
     counts = ("q_num_heads", "kv_num_heads", "kv_num_heads")
     query, key, value = (
@@ -329,7 +335,7 @@ def _standard_attention(n: OnnxNode) -> Sequence[Value]:
 
 
 def _biased(n: OnnxNode, scores: SSAValue, index: int) -> SSAValue:
-    """With a mask of flags or of numbers, which may have fewer keys than there are."""
+    """Applies a mask of flags or numbers, which may have fewer keys than the scores."""
     if not n.has(index):
         return scores
     mask = n.value(index)
@@ -351,8 +357,11 @@ def _biased(n: OnnxNode, scores: SSAValue, index: int) -> SSAValue:
 
 
 def _rotated(n: OnnxNode, x: SSAValue, tables: Sequence[SSAValue]) -> SSAValue:
-    """The first elements of each head, turned in pairs: by neighbors, or by halves.
-    `tables` have a cosine and a sine for each pair, for all heads."""
+    """Rotates pairs of the first elements of each head.
+
+    A pair has adjacent elements (`interleaved`), or one of each half. `tables` has the
+    cosine and the sine of each pair, shared by all heads.
+    """
     *outer, size = shape_of(x)
     cosine, sine = (n.broadcast(t, [*outer, shape_of(t)[3]]) for t in tables)
     half = shape_of(cosine)[3]
@@ -374,14 +383,14 @@ def _rotated(n: OnnxNode, x: SSAValue, tables: Sequence[SSAValue]) -> SSAValue:
 
 
 def _tables(n: OnnxNode, places: SSAValue, first: int) -> Sequence[SSAValue]:
-    """Of cosines and sines, which are inputs from `first` on, at these places of batch
-    x length."""
+    """The rows of the tables of cosines and sines (inputs `first` and `first + 1`) at
+    these places, batch x length."""
     found = [n.take(n.value(first + k), places, 0) for k in (0, 1)]
     return [n.reshape(t, [shape_of(t)[0], 1, *shape_of(t)[1:]]) for t in found]
 
 
 def _rotary_embedding(n: OnnxNode) -> Sequence[Value]:
-    """Places are batch x length, or that of the first element."""
+    """Places are batch x length, or one number: the place of the first element."""
     n.expect("is_packed_batching", n.integer("is_packed_batching", 0), 0)
     x, places = n.value(0), n.convert(n.value(1), i32)
     is_apart = len(shape_of(x)) == 4
@@ -404,8 +413,8 @@ def _rotary_embedding(n: OnnxNode) -> Sequence[Value]:
 def _cached(
     n: OnnxNode, past: SSAValue | None, new: SSAValue, before: SSAValue, total: int
 ) -> SSAValue:
-    """A cache with the new elements behind the first `before` of each sequence; what
-    comes then is zero."""
+    """A cache of `total` elements per sequence: the first `before` elements of `past`,
+    the new ones, and zeros."""
     batch, heads, length, size = shape_of(new)
     place = n.apply(
         e.SubtractOp, _numbered(n, [batch, total], 1), n.reshape(before, [batch, 1])
@@ -426,8 +435,8 @@ def _cached(
 
 
 def _grouped_attention(n: OnnxNode) -> Sequence[Value]:
-    """Several heads of queries share one of keys and values. Each sequence has a length
-    of its own, and so many keys before the new ones."""
+    """Several heads of queries share one head of keys and values. Each sequence has its
+    own length, and its own number of keys before the new ones."""
     for name in ("qk_output", "kv_cache_bit_width"):
         n.expect(name, n.integer(name, 0), 0)
     for name in ("k_quant_type", "v_quant_type"):
@@ -461,7 +470,7 @@ def _grouped_attention(n: OnnxNode) -> Sequence[Value]:
     total = max([known, *(shape_of(past)[2] for past in pasts if past is not None)])
     ends = n.convert(n.reshape(n.value(5), [batch]), i32)
     before = n.apply(e.AddOp, ends, 1 - length)
-    if known == length:  # the first of all; shorter sequences are padded
+    if known == length:  # the cache is empty; shorter sequences are padded
         before = n.splat(0, type_of(before))
     column = n.reshape(before, [batch, 1])
     places = n.apply(e.AddOp, _numbered(n, [1, length], 1), column)
@@ -488,8 +497,10 @@ def _grouped_attention(n: OnnxNode) -> Sequence[Value]:
 def _own_places(
     n: OnnxNode, index: int, places: SSAValue, *, is_first: bool
 ) -> SSAValue:
-    """Those of an input, if there is one; the first of all keys are numbered from its
-    first one on."""
+    """The places in input `index`, or `places` without that input.
+
+    If the cache is empty (`is_first`), they are consecutive from its first place on.
+    """
     if not n.has(index):
         return places
     own = n.convert(n.value(index), i32)
@@ -499,8 +510,8 @@ def _own_places(
 
 
 def _softmax_with_rest(n: OnnxNode, scores: SSAValue) -> SSAValue:
-    """Softmax; with `smooth_softmax`, or a number for each head, beside a score that
-    has no key."""
+    """Softmax. With `smooth_softmax`, or a number per head (input 11), its sum includes
+    an additional score that has no key."""
     if n.has(11):
         sinks = at_least_f32(n, n.value(11))
         other = n.reshape(sinks, [1, shape_of(scores)[1], 1, 1])

@@ -1,7 +1,7 @@
 """ONNX's If, Loop and Scan on values that are computed at run time → tgraph.
 
-Bodies may use any value around them. A loop's number of iterations must be known if its
-results have a row for each.
+Bodies may use all values defined outside. If a loop's results have a row for each
+iteration, the number of iterations must be a constant.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,7 +23,8 @@ from .node import OnnxNode
 Subgraph: TypeAlias = Callable[
     [onnx.GraphProto, Sequence[Value], list[Operation]], Sequence[Value | None]
 ]
-"""Appends what a graph computes from these inputs; None for what is not supported."""
+"""Appends the operations of a graph, on these inputs, and returns the graph's outputs;
+an output that is not supported is None."""
 
 
 def _supported(values: Iterable[Value | None]) -> Sequence[Value] | None:
@@ -44,7 +45,7 @@ def _if(n: OnnxNode, subgraph: Subgraph) -> Sequence[Value | None]:
 
 
 def _loop(n: OnnxNode, subgraph: Subgraph) -> Sequence[Value | None]:
-    """Results with a row for each iteration come after the carried values."""
+    """Returns the carried values, then the results with a row for each iteration."""
     limit = n.reshape(n.value(0), []) if n.has(0) else None
     start = n.reshape(n.value(1), []) if n.has(1) else n.splat(1, _FLAG)
     loop = Loop(n)
@@ -83,7 +84,7 @@ def _is_true(value: Value | None) -> bool:
 
 
 def _check_count(n: OnnxNode, goes_on: bool) -> None:
-    """Whether a loop whose results have a row for each iteration runs to its limit."""
+    """Raises `Unsupported` unless the loop is known to run to its limit."""
     if not goes_on or (n.has(1) and not n.known(1).item()):
         raise Unsupported("with a condition that decides about the size of results")
 
@@ -91,7 +92,7 @@ def _check_count(n: OnnxNode, goes_on: bool) -> None:
 def _stack(
     n: OnnxNode, loop: Loop[OnnxNode], count: int, place: SSAValue, rows: Values
 ) -> list[SSAValue]:
-    """Arrays that the loop carries, with a row written."""
+    """Arrays of `count` rows that the loop carries, with row `place` written."""
     return [
         row_of(loop.body, loop.carry(rows_like(n, row, 0, count)), 0, place, row)
         for row in rows

@@ -22,7 +22,7 @@ from .node import Conversion, OnnxNode
 
 
 def _repeated(op_type: type[TensorOp]) -> Conversion:
-    """An operation of two inputs, repeated if there are more."""
+    """Converts to a binary operation, which is repeated for more than two inputs."""
 
     def convert(n: OnnxNode) -> Sequence[Value]:
         result, *others = (n.value(index) for index in range(len(n.inputs)))
@@ -87,7 +87,10 @@ def _gelu(n: OnnxNode, x: SSAValue) -> SSAValue:
 
 
 def _power(n: OnnxNode) -> Sequence[Value]:
-    """The exponents that models have are products; a base keeps its element type."""
+    """Exponents 0.5, 2 and 3 become a root and products, as models often have them.
+
+    The result has the element type of the base.
+    """
     x, exponent = n.value(0), n.scalar(1)
     if exponent == 0.5:
         return [n.emit(e.SqrtOp, x)]
@@ -134,8 +137,11 @@ def _cast_like(n: OnnxNode) -> Sequence[Value]:
 
 
 def converted(n: OnnxNode, x: SSAValue, element: Attribute) -> SSAValue:
-    """Floats beyond the range of f8 become its largest number, unless `saturate` is 0;
-    of those beyond the range of i4 the lowest bits remain."""
+    """Converts `x` to the type `element`.
+
+    Floats beyond the range of f8 become its largest number, unless `saturate` is 0. Of
+    numbers beyond the range of i4, the lowest bits remain.
+    """
     if not is_stored(element) or is_integer(type_of(x).element_type):
         return n.convert(x, element)
     if is_integer(element):
@@ -192,7 +198,7 @@ def _is_inf(n: OnnxNode) -> Sequence[Value]:
 
 
 def _dropout(n: OnnxNode) -> Sequence[Value]:
-    """In training nothing is dropped if the ratio is 0."""
+    """Supports inference, and training with a ratio of 0, which drops nothing."""
     if n.has(2) and not (n.has(1) and n.scalar(1) == 0):
         n.expect("training_mode", n.known(2).item(), False)
     x = n.value(0)

@@ -1,8 +1,8 @@
-"""Nodes that are known when the model is read: shapes, and what follows from them.
+"""Constant folding of ONNX nodes, with ONNX's own reference evaluator.
 
-ONNX's own reference evaluator computes them, so that chains such as Shape → Gather →
-Concat leave a constant that Reshape can read. Parameters are left alone, and so is what
-would make large constants of small ones.
+Chains that compute shapes, such as Shape → Gather → Concat, become constants that
+Reshape can read. Does not: fold operations on parameters or on large inputs, or
+operations that would turn small constants into large ones.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from ..unsupported import Unsupported
 from . import elementwise, indexing, reducing, shaping
 from .node import OnnxNode
 
-_LARGEST = 1 << 16  # elements of an input
+_LARGEST = 1 << 16  # the most elements of an input
 _LARGEST_RESULT = 1 << 24
 _MISTAKES = (
     ArithmeticError,
@@ -30,7 +30,7 @@ _MISTAKES = (
     ValueError,
 )
 _ONLY_FOLDED = {"MelWeightMatrix", "NonMaxSuppression", "NonZero", "Unique"}
-"""What has no conversion, because the size of the result depends on the inputs."""
+"""Operations without a conversion: the size of their result depends on the inputs."""
 _WITHOUT_CONVERSION = {"Constant", *_ONLY_FOLDED}
 _FOLDED = {
     *("DequantizeLinear", "QuantizeLinear"),
@@ -39,12 +39,12 @@ _FOLDED = {
     *indexing.CONVERSIONS,
     *reducing.CONVERSIONS,
     *shaping.CONVERSIONS,
-} - {"Identity", "Shape"}  # whose conversions know better
-"""What the evaluator does not compute in loops of Python."""
+} - {"Identity", "Shape"}  # whose conversions do better
+"""Operations that the evaluator does not compute in Python loops."""
 
 
 _EVALUATED = {"DequantizeLinear": 19, "QuantizeLinear": 19}
-"""The first opset for which the evaluator has an operation that is older."""
+"""The first opset in which the evaluator has an operation, if ONNX had it earlier."""
 
 
 def fold(proto: onnx.NodeProto, node: OnnxNode) -> Sequence[Known] | None:
@@ -79,8 +79,8 @@ def fold(proto: onnx.NodeProto, node: OnnxNode) -> Sequence[Known] | None:
     except NotImplementedError:
         return None
     except _MISTAKES as error:
-        # The evaluator also fails on some that are right, such as a GatherElements of
-        # one row: a conversion says itself what does not fit.
+        # The evaluator also fails on some valid nodes, such as a GatherElements of one
+        # row. If there is a conversion, it reports what does not fit.
         if node.op_type not in _WITHOUT_CONVERSION:
             return None
         message = " ".join(str(error).split())[:200]
@@ -88,7 +88,7 @@ def fold(proto: onnx.NodeProto, node: OnnxNode) -> Sequence[Known] | None:
 
 
 def _result_size(node: OnnxNode) -> float:
-    """How many elements come out of what makes many of few, at most; 0 for others."""
+    """The most elements of the result, for operations that enlarge inputs; else 0."""
     match node.op_type:
         case "ConstantOfShape":
             return prod(node.known_integers(0))

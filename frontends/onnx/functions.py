@@ -1,10 +1,10 @@
-"""What operations are defined by: functions of the model, or of ONNX itself.
+"""Function definitions of operations: from the model, or from ONNX itself.
 
     definition_of(node, opset, types, functions)
 
-is the function that a node calls, with the node's attributes filled in. Those that the
-node leaves out have the function's defaults, or those of the operation's schema. Inputs
-that the node leaves out are left out in the body, too.
+returns the function that a node calls, with the node's attributes filled in. Attributes
+that the node omits get the defaults of the function or of the operation's schema.
+Inputs that the node omits are omitted in the body, too.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,10 +14,10 @@ import onnx
 from onnx import defs
 
 Key: TypeAlias = tuple[str, str, str]
-"""Of a function, or of the operation that calls it: domain, name, overload."""
+"""Domain, name and overload of a function and of the operations that call it."""
 
 Functions: TypeAlias = Mapping[Key, onnx.FunctionProto]
-"""A model's own functions."""
+"""The functions that a model defines."""
 
 
 def key_of(node: onnx.NodeProto) -> Key:
@@ -25,7 +25,7 @@ def key_of(node: onnx.NodeProto) -> Key:
 
 
 def name_of(node: onnx.NodeProto) -> str:
-    """An operation's name, behind its domain if that is not ONNX's own."""
+    """An operation's name, with its domain as a prefix unless it is ONNX's own."""
     domain = _domain(node)
     return f"{domain}.{node.op_type}" if domain else node.op_type
 
@@ -47,7 +47,7 @@ def _domain(
 
 
 def is_defined(node: onnx.NodeProto, opset: int, functions: Functions) -> bool:
-    """Whether the operation has a definition, for some inputs at least."""
+    """Whether the operation has a definition for at least some inputs."""
     schema = _schema(node, opset)
     return key_of(node) in functions or (
         schema is not None
@@ -61,8 +61,9 @@ def definition_of(
     types: Sequence[onnx.TypeProto],
     functions: Functions,
 ) -> onnx.FunctionProto | None:
-    """The body for this call, None if there is none; `types` are those of the inputs.
+    """The function body for this call, or None if the operation has no definition.
 
+    `types` are the types of the inputs.
     Raises `ValueError` for more inputs or outputs than the function has.
     """
     function = functions.get(key_of(node))
@@ -88,7 +89,7 @@ def definition_of(
 
 
 def _schema(node: onnx.NodeProto, opset: int) -> Any:
-    """An `OpSchema`, whose type stubs are incomplete; None if there is none."""
+    """The operation's `OpSchema`, whose type stubs are incomplete, or None."""
     try:
         return defs.get_schema(node.op_type, opset, _domain(node))
     except defs.SchemaError:
@@ -96,7 +97,7 @@ def _schema(node: onnx.NodeProto, opset: int) -> Any:
 
 
 def _with_defaults(node: onnx.NodeProto, opset: int) -> onnx.NodeProto:
-    """The node with the attributes that it leaves at their schema's default."""
+    """A copy of the node in which omitted attributes have their schema's defaults."""
     if (schema := _schema(node, opset)) is None:
         return node
     complete = onnx.NodeProto()
@@ -113,7 +114,7 @@ def _with_defaults(node: onnx.NodeProto, opset: int) -> onnx.NodeProto:
 def _defined_by_onnx(
     node: onnx.NodeProto, opset: int, types: Sequence[onnx.TypeProto]
 ) -> onnx.FunctionProto | None:
-    """ONNX's own definition, in the newest form that a model of this opset may have."""
+    """ONNX's own definition, in the newest version that this opset allows."""
     if (schema := _schema(node, opset)) is None:
         return None
     if schema.has_context_dependent_function:
@@ -132,7 +133,8 @@ def _defined_by_onnx(
 
 
 def _newest(versions: Sequence[int], opset: int) -> int:
-    """Some operations got a definition after they had their meaning."""
+    """The newest version up to `opset`; else the oldest, as ONNX defined some
+    operations as functions only later."""
     return max((v for v in versions if v <= opset), default=min(versions))
 
 
@@ -141,7 +143,8 @@ def _fill_in(
     attributes: Mapping[str, onnx.AttributeProto],
     absent: set[str],
 ) -> None:
-    """Makes a node of a function's body one of this call, and those of its graphs."""
+    """Fills in the attributes of this call, and drops its absent inputs, in a node of a
+    function's body and in the node's subgraphs."""
     for index, name in enumerate(node.input):
         if name in absent:
             node.input[index] = ""

@@ -1,9 +1,9 @@
-"""What onnxruntime's optimizers fuse, attention apart → tgraph: activations with their
-bias, sums that are normalized, embeddings, products with a factor.
+"""Operations that onnxruntime's optimizers fuse → tgraph, except attention.
 
-They are computed as the operations that they come from, which fusion joins again. Sums
-of 16-bit floats, and what normalizes them, are computed in f32, as in onnxruntime: a
-sum of squares does not fit f16.
+These are activations with a bias, normalized sums, embeddings and scaled products. Each
+becomes the operations that it was fused from, which tensorplan's fusion joins again.
+Sums of 16-bit floats and their normalizations are computed in f32, as in onnxruntime,
+because a sum of squares may not fit f16.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +21,7 @@ from .node import Conversion, OnnxNode
 
 
 def _of_sum(function: Callable[[OnnxNode, SSAValue], SSAValue]) -> Conversion:
-    """Of an input and a bias, if there is one."""
+    """Applies a function to an input, plus a bias if there is one."""
 
     def convert(n: OnnxNode) -> Sequence[Value]:
         x = n.value(0)
@@ -53,14 +53,14 @@ def _wide(n: OnnxNode, index: int) -> SSAValue:
 def _root_normalized(
     n: OnnxNode, x: SSAValue, axes: Sequence[int], epsilon: float
 ) -> tuple[SSAValue, SSAValue]:
-    """x / sqrt(mean of squares), and the second factor."""
+    """x / sqrt(mean of squares + epsilon), and the factor of x."""
     squares = mean(n, n.apply(e.MultiplyOp, x, x), axes)
     inverse = n.emit(e.RsqrtOp, n.apply(e.AddOp, squares, epsilon))
     return n.apply(e.MultiplyOp, x, inverse), inverse
 
 
 def _simplified(n: OnnxNode) -> Sequence[Value]:
-    """In f32 for 16-bit floats, as `stash_type` says."""
+    """RMS normalization, computed in f32 if `stash_type` is 1."""
     x, rank = n.value(0), len(shape_of(n.value(0)))
     axes = range(axis_of(n.integer("axis", -1), rank), rank)
     wide = n.convert(x, f32) if n.integer("stash_type", 1) == 1 else x
@@ -70,7 +70,7 @@ def _simplified(n: OnnxNode) -> Sequence[Value]:
 
 
 def _normalized_sum(n: OnnxNode) -> Sequence[Value]:
-    """A layer normalization of a sum, which is the last result."""
+    """A layer normalization of a sum. The last result is the sum."""
     total = n.apply(e.AddOp, _wide(n, 0), _wide(n, 1))
     if n.has(4):
         total = n.apply(e.AddOp, total, _wide(n, 4))
@@ -99,8 +99,8 @@ def _simplified_sum(n: OnnxNode) -> Sequence[Value]:
 
 
 def _embeddings(n: OnnxNode) -> Sequence[Value]:
-    """Of words, places and segments: their sum, normalized; how many places a mask
-    has in each row; the sum."""
+    """Adds the embeddings of words, positions and segments. Returns the normalized sum,
+    the number of positions that the mask has in each row, and the sum."""
     words = n.value(0)
     batch, length = shape_of(words)
     parts = [n.take(n.value(2), words, 0)]
@@ -127,8 +127,8 @@ def _embeddings(n: OnnxNode) -> Sequence[Value]:
 
 
 def _fused_matmul(n: OnnxNode) -> Sequence[Value]:
-    """Of operands that are transposed: their matrices, or (`transBatchA`) the first of
-    their matrices' dimensions moved to the front of the last one."""
+    """A product of operands that may be transposed: `transA` swaps the last two
+    dimensions; `transBatchA` first moves dimension 0 directly before the last one."""
     operands: list[SSAValue] = []
     for index, side in enumerate("AB"):
         x = n.value(index)

@@ -26,10 +26,10 @@ from .node import Conversion, OnnxNode
 
 
 def _from_front(n: OnnxNode, index: int, sizes: Sequence[int]) -> SSAValue:
-    """An input of indices, negative ones counted from the end.
+    """An input of indices, with negative ones converted to count from the front.
 
-    `sizes` has that of the indexed dimension, or one for each entry of index vectors,
-    which lie along the last dimension.
+    `sizes` has the size of the indexed dimension, or one size for each entry of the
+    index vectors along the last dimension.
     """
     indices = n.inputs[index]
     if isinstance(indices, Known) and indices.argument is None:
@@ -93,7 +93,7 @@ def _gather_nd(n: OnnxNode) -> Sequence[Value]:
 
 
 def _compress(n: OnnxNode) -> Sequence[Value]:
-    """The elements whose places have a true condition, which is a constant."""
+    """The elements at the places where the condition, a constant, is true."""
     x, places = n.value(0), np.flatnonzero(n.known(1))
     if "axis" not in n.attributes:
         x = n.reshape(x, [prod(shape_of(x))])
@@ -107,7 +107,7 @@ def _reverse_sequence(n: OnnxNode) -> Sequence[Value]:
 
 
 def _tensor_scatter(n: OnnxNode) -> Sequence[Value]:
-    """Updates of a cache along one axis, from an index on that each batch has."""
+    """Writes updates to a cache along one axis, from a start index per batch."""
     x, updates = n.value(0), n.value(1)
     axis = axis_of(n.integer("axis", -2), len(shape_of(x)))
     mode = n.text("mode", "linear")

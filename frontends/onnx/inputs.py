@@ -1,4 +1,4 @@
-"""A model's inputs: an argument for each tensor, also of sequences and optionals.
+"""A model's inputs: makes an argument for each tensor, in sequences and optionals, too.
 
 x: float[batch, 3]   with batch = 4, an argument `x` of 4x3
 s: seq(float[3])     with s = 2, two arguments, `s[0]` and `s[1]`
@@ -21,25 +21,29 @@ from ..unsupported import Unsupported
 from .sequences import Item, Items
 
 _LONGEST = 1024
-"""Tensors of a sequence."""
+"""The most items of a sequence."""
 
 
 @dataclass
 class Inputs:
-    """Those of the model called `model`, for the `sizes` that it leaves open."""
+    """The inputs of the model called `model`, with `sizes` for its open dimensions."""
 
     model: str
     sizes: Mapping[str, int]
     argument: Callable[[str, AnyTensor], Value]
-    """Makes one, of this name and type."""
+    """Makes an argument of this name and type."""
 
     _names: set[str] = field(default_factory=set[str])
-    """Of all sizes that are open."""
+    """The names of all open sizes."""
 
     _lacking: dict[str, None] = field(default_factory=dict[str, None])
+    """The open sizes that `sizes` lacks, in order."""
 
     def items(self, inputs: Sequence[onnx.ValueInfoProto]) -> Mapping[str, Item]:
-        """By name; makes their arguments."""
+        """Makes the arguments of the inputs. Returns the inputs by name.
+
+        Raises `LocatedError` if sizes are missing or unknown.
+        """
         found = {value.name: self._item(value.name, value.type) for value in inputs}
         if self._lacking:
             listed = ", ".join(map(repr, self._lacking))
@@ -74,13 +78,13 @@ class Inputs:
                 )
 
     def _open(self, name: str, index: int, param: str) -> str:
-        """The name of a dimension: its own one, unless `sizes` has that of its place,
-        as tensors of a sequence may differ."""
+        """The name of a dimension: `param`, or `input.index` if `param` is empty or
+        `sizes` has that name. Tensors of a sequence may therefore differ."""
         place = f"{name}.{index}"
         return place if place in self.sizes or not param else param
 
     def _size(self, name: str, of: str, most: int = LARGEST_SIZE) -> int:
-        """An open one of the input `of`."""
+        """The value of the open size `name` of input `of`, at most `most`."""
         self._names.add(name)
         if name not in self.sizes:
             self._lacking[name] = None

@@ -1,7 +1,7 @@
-"""One ONNX node on its way to tgraph, and what conversions share.
+"""One ONNX node with its inputs and attributes, as all conversions receive it.
 
-A conversion takes an `OnnxNode` and returns the node's outputs; `Unsupported` says why
-there is no tgraph form.
+A conversion takes an `OnnxNode`, emits operations of tgraph, and returns the node's
+outputs. It raises `Unsupported` with the reason if there is no tgraph form.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,16 +15,16 @@ from ..unsupported import Unsupported
 
 @dataclass
 class OnnxNode(OperatorBuilder):
-    """A node's attributes and inputs, and the operations that come out of it."""
+    """A node's attributes and inputs, with a builder for the operations of tgraph."""
 
     op_type: str
     opset: int
     outputs: int
-    """How many outputs it has; trailing ones that nobody names are left out."""
+    """The number of outputs, without trailing ones that have no name."""
 
     attributes: Mapping[str, Any]
 
-    # What the model says.
+    # Attributes and constant inputs.
 
     def integer(self, name: str, default: int) -> int:
         return self.attributes.get(name, default)
@@ -39,20 +39,20 @@ class OnnxNode(OperatorBuilder):
         return self.attributes.get(name, default)
 
     def expect(self, name: str, got: object, *allowed: object) -> None:
-        """Refuses another value of an attribute."""
+        """Raises `Unsupported` unless `got`, the value of `name`, is in `allowed`."""
         if got not in allowed:
             expected = " or ".join(repr(value) for value in allowed)
             raise Unsupported(f"with {name} = {got!r}, expected {expected}")
 
     def scalar(self, index: int) -> float | None:
-        """The number that an input is, if it is a constant."""
+        """The number of a constant input with one element; None for other inputs."""
         value = self.inputs[index]
         if not isinstance(value, Known) or value.argument or value.array.size != 1:
             return None
         return value.array.item()
 
     def axes(self, index: int, rank: int) -> list[int] | None:
-        """The attribute `axes`, which an input in newer opsets; None if neither."""
+        """The attribute `axes`, which is an input in newer opsets; None if absent."""
         if self.has(index):
             axes: Sequence[int] = self.known_integers(index)
         elif "axes" in self.attributes:

@@ -1,9 +1,9 @@
-"""Nodes of older opsets in the form that operations have today.
+"""Converts nodes of older opsets to the current form of their operations.
 
     modernized(n)
 
-is the node with inputs for what were attributes, and under today's name. Conversions
-themselves ask for the opset where the operation computes something else today.
+returns the node under its current name, with inputs in place of former attributes.
+Where an operation now computes something else, its conversion checks the opset itself.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,16 +28,16 @@ def modernized(n: OnnxNode) -> OnnxNode:
 
 
 def _with(n: OnnxNode, *inputs: Value | None, **attributes: object) -> OnnxNode:
-    """The node with these inputs, and further attributes."""
+    """A copy of the node with these inputs and additional attributes."""
     names = [*n.names, *[""] * len(inputs)][: len(inputs)]
     given = {**n.attributes, **attributes}
     return replace(n, inputs=inputs, names=names, attributes=given)
 
 
 def _as_inputs(*names: str) -> _Rule:
-    """The attributes of these names as inputs after the first, None for absent ones.
+    """A rule that turns attributes into inputs after the first; absent ones are None.
 
-    Floating-point ones have the first input's element type.
+    Floating-point attributes get the element type of the first input.
     """
 
     def rule(n: OnnxNode) -> OnnxNode:
@@ -61,7 +61,7 @@ def _dtype_of(value: Value | None) -> DType:
 
 
 def _at_axis(n: OnnxNode) -> OnnxNode:
-    """The second operand's dimensions lay from `axis` on, not at the end."""
+    """Aligns the second operand's dimensions to `axis`, instead of to the last one."""
     if "axis" not in n.attributes:
         return n
     a, b = n.value(0), n.value(1)
@@ -70,7 +70,7 @@ def _at_axis(n: OnnxNode) -> OnnxNode:
 
 
 def _per_channel(n: OnnxNode) -> OnnxNode:
-    """A slope of rank 1 was that of each channel."""
+    """Gives a slope of rank 1, one number per channel, the shape of the channels."""
     x, slope = n.value(0), n.value(1)
     if len(shape_of(slope)) != 1 or shape_of(slope) == (1,):
         return n
@@ -121,4 +121,4 @@ _RULES: Mapping[str, Sequence[tuple[int, _Rule]]] = {
     "Unsqueeze": [(13, _as_inputs("axes"))],
     "Upsample": [(9, _as_inputs("scales")), (10, _resize)],
 }
-"""For each operation, the opset that ended a form, and what replaces it, in order."""
+"""Per operation, in order: the opset that ended a form, and the rule to replace it."""

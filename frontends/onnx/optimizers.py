@@ -1,7 +1,7 @@
-"""The optimizers of ONNX's preview of training → tgraph.
+"""The optimizers of the domain `ai.onnx.preview.training` → tgraph.
 
-Inputs are the rate R, the number T of steps so far, then all tensors, all gradients,
-and all of each state; outputs are the new tensors and states.
+The inputs are the rate R, the number T of steps so far, all tensors, all gradients, and
+all tensors of each state. The outputs are the new tensors and states.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -76,7 +76,7 @@ def _bias(n: OnnxNode, factor: float, steps: SSAValue) -> SSAValue:
 def _momentum(
     n: OnnxNode, rate: SSAValue, steps: SSAValue, values: Sequence[SSAValue]
 ) -> Sequence[SSAValue]:
-    """The first gradient counts fully."""
+    """In the first step, `beta` does not scale the gradient."""
     x, gradient, velocity = values
     mode = n.text("mode", "standard")
     n.expect("mode", mode, "standard", "nesterov")

@@ -36,7 +36,8 @@ def _gemm(n: OnnxNode) -> Sequence[Value]:
 
 
 def _einsum(n: OnnxNode) -> Sequence[Value]:
-    """Operand by operand; a label goes as soon as nobody needs it any more."""
+    """Multiplies operand by operand, and sums over a label once no later operand or the
+    result needs it."""
     labels, target = _labels(n)
     diagonals = [_diagonal(n, n.value(k), term) for k, term in enumerate(labels)]
     (result, term), *operands = _broadcast(n, diagonals)
@@ -48,7 +49,7 @@ def _einsum(n: OnnxNode) -> Sequence[Value]:
 
 
 def _labels(n: OnnxNode) -> tuple[Sequence[str], str]:
-    """Those of each operand and of the result; digits are an ellipsis' dimensions."""
+    """The labels of each operand and of the result. Digits label an ellipsis."""
     equation = n.text("equation", "").replace(" ", "")
     terms, arrow, target = equation.partition("->")
     labels = terms.split(",")
@@ -70,7 +71,7 @@ def _labels(n: OnnxNode) -> tuple[Sequence[str], str]:
 
 
 def _diagonal(n: OnnxNode, x: SSAValue, labels: str) -> tuple[SSAValue, str]:
-    """Only the elements whose indices are the same for a label that occurs again."""
+    """Takes the diagonal over repeated labels. Returns its tensor and labels."""
     for second, label in reversed(list(enumerate(labels))):
         if (first := labels.index(label)) < second:
             numbers = with_element(type_of(x), i32)
@@ -84,7 +85,7 @@ def _diagonal(n: OnnxNode, x: SSAValue, labels: str) -> tuple[SSAValue, str]:
 def _broadcast(
     n: OnnxNode, operands: Sequence[tuple[SSAValue, str]]
 ) -> Sequence[tuple[SSAValue, str]]:
-    """Without dimensions of size 1 where the label has another size elsewhere."""
+    """Drops dimensions of size 1 whose label has another size elsewhere."""
     sizes = [dict(zip(labels, shape_of(x), strict=True)) for x, labels in operands]
     others = {label for own in sizes for label, size in own.items() if size != 1}
     found: list[tuple[SSAValue, str]] = []
@@ -98,7 +99,7 @@ def _broadcast(
 def _einsum_of(
     n: OnnxNode, x: SSAValue, xs: str, y: SSAValue, ys: str, needed: set[str]
 ) -> tuple[SSAValue, str]:
-    """The product of two operands with the needed labels, and its labels."""
+    """The product of two operands and its labels, summed over labels not `needed`."""
     x, xs = _summed(n, x, xs, needed | {*ys})
     y, ys = _summed(n, y, ys, needed | {*xs})
     batch = [label for label in xs if label in ys and label in needed]
@@ -117,7 +118,7 @@ def _einsum_of(
 def _summed(
     n: OnnxNode, x: SSAValue, labels: str, kept: set[str]
 ) -> tuple[SSAValue, str]:
-    """Without the labels that are not to be kept."""
+    """Sums over the labels that are not in `kept`. Returns the sum and its labels."""
     axes = [axis for axis, label in enumerate(labels) if label not in kept]
     x = n.reduce("add", x, axes) if axes else x
     return x, "".join(label for label in labels if label in kept)

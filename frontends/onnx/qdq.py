@@ -1,13 +1,14 @@
-"""DequantizeLinear → an operation → QuantizeLinear: the operation on integers.
+"""Rewrites DequantizeLinear → operation → QuantizeLinear as one operation on integers.
 
     x = DequantizeLinear(p, ...)    y = Conv(x, w)    QuantizeLinear(y, ...)
 
-is `QLinearConv(p, ...)`, as in onnxruntime, whose quantizer writes either. An operation
-that only moves or compares elements, from one scale to the same, is itself on integers.
+becomes `QLinearConv(p, ...)`, as in onnxruntime, whose quantizer writes either form. An
+operation that only moves or compares elements is applied to the integers themselves, if
+its operand and its result have equal scales and zero points.
 
-Does not: rewrite operations whose result anyone else reads, or whose scales and zero
-points are no constants, for 8-bit numbers, one for each tensor (or for each channel of
-a second operand).
+Does not: rewrite an operation whose result has other readers, or whose scales and zero
+points are not constants. Does not: rewrite quantization to other than 8 bits, or by
+several scales per tensor, except one for each channel of a second operand.
 """
 
 from collections import Counter
@@ -43,11 +44,12 @@ _MOVING = {
 _CONVERSIONS = ("DequantizeLinear", "QuantizeLinear")
 
 _NEAR = 1e-5
-"""How much the scale of a sum may differ from the product of its operands' scales."""
+"""The relative difference allowed between the scale of a bias and the product of the
+operands' scales."""
 
 
 class _Integers(NamedTuple):
-    """The names of integers, of their scale and of their zero point."""
+    """The names of a quantized value, its scale and its zero point."""
 
     values: str
     scale: str
@@ -55,7 +57,7 @@ class _Integers(NamedTuple):
 
 
 def on_integers(graph: onnx.GraphProto, model: str) -> Sequence[onnx.NodeProto | None]:
-    """The graph's nodes; None in the place of those that nobody needs any more."""
+    """The graph's nodes after the rewrite, with None in place of unused nodes."""
     return _Rewriting(graph, model).nodes()
 
 
@@ -93,7 +95,7 @@ class _Rewriting:
         return needed[::-1]
 
     def _on_integers(self, last: onnx.NodeProto) -> onnx.NodeProto | None:
-        """What gives the integers of a QuantizeLinear; None if that has to."""
+        """The node on integers that replaces the QuantizeLinear `last`, or None."""
         if not _is_of(last, "QuantizeLinear"):
             return None
         node, result = self._sources.get(last.input[0]), self._integers(last)
@@ -122,7 +124,7 @@ class _Rewriting:
         return [source.values, *node.input[1:]]
 
     def _inputs(self, node: onnx.NodeProto, result: _Integers) -> Sequence[str] | None:
-        """Those of the quantized operation; None if some input is not of integers."""
+        """The inputs of the quantized operation; None if one is not dequantized."""
         if node.op_type not in ("Conv", "Gemm", "MatMul"):
             operands = [self._operand(name) for name in node.input]
             given = [name for operand in operands if operand for name in operand]
@@ -145,8 +147,10 @@ class _Rewriting:
     def _bias(
         self, node: onnx.NodeProto, first: _Integers, second: _Integers
     ) -> Sequence[str] | None:
-        """The integers that are added to the sums, none or one; None if they differ in
-        scale."""
+        """The names of the bias: one, or none without a bias.
+
+        None if the bias is not dequantized with the scale of the sums.
+        """
         if len(node.input) < 3 or not node.input[2]:
             return []
         source = self._sources.get(node.input[2])
@@ -163,8 +167,10 @@ class _Rewriting:
         return [values] if is_same and not np.any(zeros) else None
 
     def _operand(self, name: str, axis: int | None = None) -> _Integers | None:
-        """The integers that a value is converted from, with a scale for each index of
-        the axis or one for all."""
+        """The integers from which `name` is dequantized, or None if it is not.
+
+        They have one scale, or one for each index of `axis`.
+        """
         source = self._sources.get(name)
         if source is None or not _is_of(source, "DequantizeLinear"):
             return None
@@ -173,8 +179,8 @@ class _Rewriting:
     def _integers(
         self, node: onnx.NodeProto, axis: int | None = None
     ) -> _Integers | None:
-        """The inputs of a conversion; None if they are not all given, or of another
-        kind."""
+        """The inputs of a conversion; None unless its scale and zero point are
+        constants, per tensor or along `axis`, for 8-bit integers."""
         scale, *zero = node.input[1:]
         if not zero or any(name not in self._constants for name in (scale, *zero)):
             return None
@@ -189,7 +195,10 @@ class _Rewriting:
 
 
 def _is_of(node: onnx.NodeProto, *names: str) -> bool:
-    """In older opsets, conversions of 4 and 16 bits are operations of Microsoft's."""
+    """Whether `node` is one of these operations, with one result.
+
+    In older opsets, conversions of 4 and 16 bits are in the domain `com.microsoft`.
+    """
     is_own = node.domain in ("", "ai.onnx") or (
         node.domain == "com.microsoft" and node.op_type in _CONVERSIONS
     )
@@ -202,5 +211,5 @@ def _attribute(node: onnx.NodeProto, name: str, default: int) -> int:
 
 
 def _channels(node: onnx.NodeProto) -> int:
-    """The axis of a second operand that has a result's channels."""
+    """The axis of the second operand that has the channels of the result."""
     return int(node.op_type != "Conv" and not _attribute(node, "transB", 0))

@@ -1,6 +1,6 @@
 """ONNX's quantized tensors → tgraph: (x - zero point) * scale.
 
-Other operations than products (quantized_products.py) are computed in floats.
+Operations other than products (quantized_products.py) are computed in floats.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,8 +28,11 @@ _UNSIGNED = IntegerType(8, Signedness.UNSIGNED)
 
 
 def _along(n: OnnxNode, x: SSAValue, values: SSAValue) -> SSAValue:
-    """A scale or a zero point: one number, or one for each index of an axis, or (by
-    `block_size`) for each block of indices."""
+    """Broadcasts scales or zero points to the shape of `x`.
+
+    `values` has one number, one for each index of an axis, or one for each block of
+    `block_size` indices.
+    """
     shape = shape_of(x)
     if prod(shape_of(values)) == 1:
         return n.broadcast(n.reshape(values, ()), shape)
@@ -59,8 +62,8 @@ def _quantize(n: OnnxNode) -> Sequence[Value]:
 
 
 def rounded(n: OnnxNode, x: SSAValue, zero: SSAValue) -> SSAValue:
-    """saturate(round(x) + zero point), in the zero point's type; conversion rounds to
-    f8 and f4."""
+    """saturate(round(x) + zero point), in the zero point's type. For f8 and f4, the
+    conversion does the rounding."""
     element = type_of(zero).element_type
     if is_stored(element) and is_float(element):
         shift = n.convert(zero, type_of(x).element_type)
@@ -91,8 +94,11 @@ def _dequantize(n: OnnxNode) -> Sequence[Value]:
 
 
 def by_own_range(n: OnnxNode, x: SSAValue) -> tuple[SSAValue, SSAValue, SSAValue]:
-    """Unsigned 8-bit numbers, their scale and their zero point. Their range has 0 and
-    all of the tensor; the scale is 1 where that is nothing but 0, as in onnxruntime."""
+    """Quantizes `x` to u8. Returns the numbers, their scale and their zero point.
+
+    The range covers 0 and all elements of `x`. If all are 0, the scale is 1, as in
+    onnxruntime.
+    """
     axes = range(len(shape_of(x)))
     least = n.apply(e.MinimumOp, n.reduce("minimum", x, axes), 0)
     most = n.apply(e.MaximumOp, n.reduce("maximum", x, axes), 0)
@@ -113,20 +119,20 @@ def _dynamic(n: OnnxNode) -> Sequence[Value]:
 
 
 def _at(n: OnnxNode, first: int) -> SSAValue:
-    """The real numbers that three inputs are: elements, a scale and a zero point."""
+    """Dequantizes three inputs: elements, a scale and a zero point, from `first` on."""
     (real,) = _dequantize(replace(n, inputs=n.inputs[first : first + 3], attributes={}))
     return n.materialize(real)
 
 
 def zero_point(n: OnnxNode, index: int, like: int = 0) -> SSAValue:
-    """An input as one number; without it 0, in the type of the input `like`."""
+    """Input `index` as a scalar; without it, 0 in the element type of input `like`."""
     if n.has(index):
         return n.reshape(n.value(index), ())
     return n.filled(0, type_of(n.value(like)).element_type, ())
 
 
 def quantized(n: OnnxNode, real: SSAValue, scale: int, like: int = 0) -> SSAValue:
-    """Real numbers by the scale and the zero point that are inputs from `scale` on."""
+    """Quantizes real numbers by input `scale` and the zero point in the next input."""
     scaled = n.apply(e.DivideOp, real, n.reshape(n.value(scale), ()))
     zero = zero_point(n, scale + 1, like)
     return rounded(n, scaled, n.broadcast(zero, shape_of(real)))
@@ -142,7 +148,7 @@ def _on_real_numbers(conversion: Conversion) -> Conversion:
 
 
 def _concatenate(n: OnnxNode) -> Sequence[Value]:
-    """The scale and the zero point of the result come first."""
+    """The first two inputs are the scale and the zero point of the result."""
     inputs = [_at(n, first) for first in range(2, len(n.inputs), 3)]
     (real,) = shaping.CONVERSIONS["Concat"](replace(n, inputs=inputs))
     return [quantized(n, n.materialize(real), 0, like=2)]
@@ -157,14 +163,14 @@ def _zero(n: OnnxNode, index: int) -> SSAValue:
 
 
 def _whole(n: OnnxNode, x: SSAValue) -> Sequence[Value]:
-    """A result in steps of its scale, of its zero point's type."""
+    """Rounds and saturates to the zero point's type. `x` is in steps of the scale."""
     target = type_of(zero_point(n, 7)).element_type
     return [_saturated(n, n.emit(e.RoundNearestEvenOp, x), target)]
 
 
 def _add(n: OnnxNode) -> Sequence[Value]:
-    """As onnxruntime rounds it: a * p + (b * q + r), where the numbers p, q and r are
-    computed first, with one rounding for a product and its sum."""
+    """Rounds as onnxruntime does: a * p + (b * q + r), where p, q and r are computed
+    first. A product and its sum are rounded once."""
     p, q = (n.apply(e.DivideOp, _scale(n, at), _scale(n, 6)) for at in (1, 4))
     taken = n.apply(e.MultiplyOp, p, _zero(n, 2))
     taken = n.apply(e.AddOp, taken, n.apply(e.MultiplyOp, q, _zero(n, 5)))
@@ -179,7 +185,7 @@ def _fused(n: OnnxNode, x: SSAValue, factor: SSAValue, more: SSAValue) -> SSAVal
 
 
 def _multiply(n: OnnxNode) -> Sequence[Value]:
-    """As onnxruntime rounds it: the zero point is added before."""
+    """Rounds as onnxruntime does: after it adds the zero point."""
     scale = n.apply(e.MultiplyOp, _scale(n, 1), _scale(n, 4))
     scale = n.apply(e.DivideOp, scale, _scale(n, 6))
     a, b = (

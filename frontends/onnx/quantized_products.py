@@ -1,10 +1,11 @@
-"""ONNX's products of quantized tensors → tgraph: sums of integers in 32 bits, exact.
+"""ONNX's products of quantized tensors → tgraph: exact sums of integers in 32 bits.
 
-zero_points.py says how. An image is padded with its zero point, unless that is 0, or
-the least number. Constant second operands become signed, for which kernels take less
-time: 128 less, and their zero points too. A kernel of several groups has its zero point
-taken off instead, in 32 bits: sums of windows would be as many as the results. The mean
-of a window is a product with ones.
+zero_points.py describes the method. An image is padded with its zero point, unless that
+is 0 or the least number. Constant second operands become signed, because kernels are
+faster for signed numbers: 128 is subtracted from them and from their zero points. For a
+convolution of several groups, the zero point is subtracted from the kernel instead, in
+32 bits, because there would be as many sums of windows as results. The mean of a window
+is a product with ones.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -40,8 +41,8 @@ _BYTE = IntegerType(8, Signedness.UNSIGNED)
 
 
 def signed(n: OnnxNode, index: int, zero: int) -> OnnxNode:
-    """The node with signed numbers as an input and as its zero point, if that input is
-    constant."""
+    """The node with input `index`, if it is constant, and its zero point, input `zero`,
+    as signed numbers."""
     given = n.inputs[index]
     if not isinstance(given, Known) or given.array.dtype == np.int8:
         return n
@@ -56,7 +57,7 @@ def _zero(n: OnnxNode, index: int) -> Value | None:
 
 
 def _wide(n: OnnxNode, value: Value | None) -> Value | None:
-    """A zero point in 32 bits; None for 0."""
+    """A zero point in 32 bits; None if it is a constant 0 or absent."""
     if isinstance(value, Known):
         return Known(value.array.astype(np.int32)) if value.array.any() else None
     return value and n.convert(value, i32)
@@ -66,7 +67,7 @@ def _wide(n: OnnxNode, value: Value | None) -> Value | None:
 
 
 def _column(n: OnnxNode, values: Value) -> Value:
-    """One value for each row of a matrix, or one for all."""
+    """Reshapes one value for each row to a column; one value for all rows stays."""
     shape = sizes_of(values)
     return reshaped(n, values, [*shape, 1]) if len(shape) == 1 else values
 
@@ -74,8 +75,8 @@ def _column(n: OnnxNode, values: Value) -> Value:
 def _sums_of_matrices(
     n: OnnxNode, operands: tuple[int, int], zeros: tuple[int, int]
 ) -> SSAValue:
-    """The product of two inputs. The first may have a zero point for each row, the
-    second one for each column."""
+    """The product of two inputs without their zero points. The first may have a zero
+    point for each row, the second one for each column."""
     n = signed(n, operands[1], zeros[1])
     a, b = map(n.value, operands)
     own, other = (_zero(n, zero) for zero in zeros)
@@ -94,9 +95,11 @@ def _sums_of_matrices(
 def dynamic_product(
     n: OnnxNode, weight: SSAValue, scale: SSAValue, zero: Value
 ) -> Callable[[OnnxNode, SSAValue], SSAValue]:
-    """Floats → their product with a matrix of 8-bit numbers, as 8-bit numbers with the
-    range that they have together. The matrix may have a scale and a zero point for each
-    column."""
+    """Returns a function that multiplies floats by a matrix of 8-bit numbers.
+
+    It quantizes the floats to 8 bits, with one range for all of them. The matrix may
+    have a scale and a zero point for each column.
+    """
     alone = summed(n, weight, [0])
     other = _wide(n, zero)
     count = shape_of(weight)[0]
@@ -143,7 +146,7 @@ def _quantized_matmul(n: OnnxNode) -> Sequence[Value]:
 
 
 def _quantized_gemm(n: OnnxNode) -> Sequence[Value]:
-    """Without a scale for the result, this is of floats."""
+    """The result has floats if there is no scale for it."""
     first, second = (_transposed(n, 0, "transA"), _transposed(n, 3, "transB"))
     inputs = [first, *n.inputs[1:3], second, *n.inputs[4:]]
     sums = _sums_of_matrices(replace(n, inputs=inputs), (0, 3), (2, 5))
@@ -169,8 +172,10 @@ def _transposed(n: OnnxNode, index: int, name: str) -> Value:
 def _rescaled(
     n: OnnxNode, sums: SSAValue, first: SSAValue, second: SSAValue, y: int
 ) -> SSAValue:
-    """Sums times the scales of both operands, by the scale and the zero point of the
-    result, which are inputs from `y` on."""
+    """Multiplies sums by the scales of both operands, and quantizes the result.
+
+    Input `y` is the scale of the result, and input `y + 1` its zero point.
+    """
     first, second, scale = (n.convert(x, f32) for x in (first, second, n.value(y)))
     factor = n.apply(e.DivideOp, n.apply(e.MultiplyOp, first, second), scale)
     return _times(n, sums, factor, y + 1)
@@ -182,8 +187,8 @@ def _times(n: OnnxNode, sums: SSAValue, factor: SSAValue, zero: int) -> SSAValue
 
 
 def _unpacked(n: OnnxNode, x: SSAValue, bits: int, count: int) -> SSAValue:
-    """Numbers of some bits, those of a byte along the last dimension, of which `count`
-    count."""
+    """Unpacks the numbers of `bits` bits in each byte along the last dimension, and
+    takes the first `count`."""
     *outer, size = shape_of(x)
     per = 8 // bits
     shifts = n.convert(n.constant(np.arange(per, dtype=np.uint8) * bits), _BYTE)
@@ -194,8 +199,8 @@ def _unpacked(n: OnnxNode, x: SSAValue, bits: int, count: int) -> SSAValue:
 
 
 def _matmul_of_blocks(n: OnnxNode) -> Sequence[Value]:
-    """Columns of 2, 4 or 8 bits, with a scale and a zero point for each block of them.
-    They become floats first, whatever `accuracy_level` allows."""
+    """Multiplies by columns of 2, 4 or 8 bits, which have a scale and a zero point for
+    each block. They become floats first, whatever `accuracy_level` allows."""
     if n.has(4):
         raise Unsupported(f"with input {n.names[4]!r}")
     bits, size = n.integer("bits", 4), n.integer("block_size", 0)
@@ -228,8 +233,8 @@ def _matmul_of_blocks(n: OnnxNode) -> Sequence[Value]:
 def _sums_of_windows(
     n: OnnxNode, operands: tuple[int, int], zeros: tuple[int, int]
 ) -> SSAValue:
-    """The convolution of two inputs. The kernel may have a zero point for each output
-    channel."""
+    """The convolution of two inputs without their zero points. The kernel may have a
+    zero point for each output channel."""
     groups = n.integer("group", 1)
     if groups == 1:
         n = signed(n, operands[1], zeros[1])
@@ -241,7 +246,7 @@ def _sums_of_windows(
     ones = [1] * len(window.size)
     if other is not None:
         other = reshaped(n, other, [prod(sizes_of(other)), *ones])
-        if groups > 1:  # there would be sums of windows for each group
+        if groups > 1:  # there would be a sum of windows for each group
             each = reshaped(n, other, [*sizes_of(other), 1])
             kernel, other = centred(n, kernel, each), None
 
@@ -264,8 +269,11 @@ def _sums_of_windows(
 def _padded(
     n: OnnxNode, image: SSAValue, own: Value | None, zero: int, window: SpatialWindow
 ) -> tuple[SSAValue, Value | None, SpatialWindow]:
-    """The image with its zero point around, and a window without padding; or an image
-    whose zero point is 0, None, and a window padded with zeros."""
+    """Returns an image, its zero point, and the window for them.
+
+    The image is padded with its zero point, and the window has no padding; or the zero
+    point is 0 (None), and the window is padded with zeros.
+    """
     if own is None or not any((*window.low, *window.high)):
         return image, own, window
     if isinstance(own, Known) and (own.array == LEAST).all():

@@ -1,10 +1,10 @@
-"""ONNX's random numbers → tgraph: those of one generator, whose state is a variable.
+"""ONNX's random numbers → tgraph: from one generator, whose state is a variable.
 
     %1, %bits = tgraph.rng_bit_generator %0     Threefry: a key and a counter
     %u = bits of a number from 1 to 2, less 1
 
-The state begins with zeros and goes on from run to run. Seeds of nodes do not count:
-each runtime draws other numbers of them.
+The state begins with zeros and persists between runs. The seeds of nodes are ignored,
+because each runtime draws different numbers from them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,14 +28,14 @@ from .node import OnnxNode
 STATE = TensorType(IntegerType(64, Signedness.UNSIGNED), [2])
 _BITS = IntegerType(32, Signedness.UNSIGNED)
 _ONE = 0x3F800000
-"""The bits of 1.0; a number from 1 to 2 has others in its last 23 bits."""
+"""The bits of 1.0 in f32. Numbers from 1 to 2 differ from it in the last 23 bits."""
 
 Draw: TypeAlias = Callable[[AnyTensor], SSAValue]
-"""Random bits of this type; the generator goes on."""
+"""Draws random bits of this type, and advances the generator."""
 
 
 def _uniform(n: OnnxNode, draw: Draw, shape: Sequence[int]) -> SSAValue:
-    """From 0 to below 1, in f32."""
+    """Numbers in [0, 1), in f32."""
     bits = draw(TensorType(_BITS, shape))
     bits = n.apply(e.OrOp, n.apply(e.ShiftRightLogicalOp, bits, 9), _ONE)
     number = n.emit(e.BitcastConvertOp, bits, type=TensorType(f32, shape))
@@ -51,7 +51,7 @@ def _between(n: OnnxNode, draw: Draw, shape: Sequence[int]) -> SSAValue:
 
 
 def _normal(n: OnnxNode, draw: Draw, shape: Sequence[int]) -> SSAValue:
-    """By Box and Muller: a length and an angle."""
+    """Normally distributed numbers, by the Box-Muller transform."""
     rest = n.apply(e.SubtractOp, 1, _uniform(n, draw, shape))
     length = n.emit(e.SqrtOp, n.apply(e.MultiplyOp, n.emit(e.LogOp, rest), -2))
     angle = n.apply(e.MultiplyOp, _uniform(n, draw, shape), 2 * pi)
@@ -66,7 +66,7 @@ Conversion: TypeAlias = Callable[[OnnxNode, Draw], Sequence[Value]]
 def _drawn(
     how: Callable[[OnnxNode, Draw, Sequence[int]], SSAValue], *, like: bool = False
 ) -> Conversion:
-    """Of a shape that the node has, or that of its input."""
+    """A conversion with the shape in the node's attributes, or that of its input."""
 
     def convert(n: OnnxNode, draw: Draw) -> Sequence[Value]:
         default, shape = TensorProto.FLOAT, n.integers("shape", ())
@@ -94,21 +94,21 @@ def _as(n: OnnxNode, x: SSAValue, default: int) -> SSAValue:
 
 
 def _bernoulli(n: OnnxNode, draw: Draw) -> Sequence[Value]:
-    """1 where a number is below a probability. (ONNX's own definition asks for numbers
-    above it.)"""
+    """1 where a random number is below the probability. (ONNX's own definition requires
+    a number above it.)"""
     x = n.value(0)
     chosen = compare(n, _uniform(n, draw, shape_of(x)), "LT", n.convert(x, f32))
     return [_as(n, chosen, _onnx_dtype(x))]
 
 
 def _multinomial(n: OnnxNode, draw: Draw) -> Sequence[Value]:
-    """Classes by the logarithms of their weights: the largest after Gumbel's noise."""
+    """Draws classes from log-probabilities: the largest after adding Gumbel noise."""
     x, count = n.value(0), n.integer("sample_size", 1)
     if count < 0:
         raise Unsupported(f"with sample_size = {count}, expected 0 or more")
     batch, classes = shape_of(x)
     shape = [batch, count, classes]
-    # from above 0, so that both logarithms are of positive numbers
+    # above 0, so that the arguments of both logarithms are positive
     number = n.apply(e.AddOp, _uniform(n, draw, shape), float(np.float32(2) ** -24))
     noise = n.emit(e.LogOp, n.emit(e.NegateOp, n.emit(e.LogOp, number)))
     weights = n.broadcast_in_dim(n.convert(x, f32), shape, [0, 2])

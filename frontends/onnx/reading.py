@@ -1,4 +1,4 @@
-"""An ONNX file as `onnx` reads it, checked; the package is imported on first use."""
+"""Reads and checks an ONNX file with the package `onnx`, imported on first use."""
 
 from os.path import dirname
 from typing import TYPE_CHECKING, Any, cast
@@ -17,7 +17,7 @@ _GRAPH_KEYS = (0x12, 0x1A, 0x22, 0x28, 0x32, 0x3A, 0x42)
 
 
 def is_model(data: bytes) -> bool:
-    """Whether these bytes begin as a `ModelProto`: its version, then another field."""
+    """Whether `data` begins like a `ModelProto`: its version, then another field."""
     return len(data) > 2 and data[0] == 8 and data[1] < 32 and data[2] in _GRAPH_KEYS
 
 
@@ -32,8 +32,8 @@ def check_opset(name: str, whose: str, opset: int) -> None:
 def array_of(tensor: "onnx.TensorProto", name: str) -> "Array":
     """The elements of a tensor in the file called `name`.
 
-    Raises `LocatedError` if they are not as many as its shape says, or of a type that
-    ONNX does not define.
+    Raises `LocatedError` if their number does not match the shape, or if ONNX does not
+    define their type.
     """
     from onnx import numpy_helper
 
@@ -47,7 +47,7 @@ def array_of(tensor: "onnx.TensorProto", name: str) -> "Array":
 
 
 def parse(data: bytes, name: str) -> "onnx.ModelProto":
-    """The model in the contents of a file called `name`.
+    """Parses and checks `data`, the contents of a model file called `name`.
 
     Raises `LocatedError` if it is not valid, or if the package `onnx` is missing.
     """
@@ -68,7 +68,7 @@ def parse(data: bytes, name: str) -> "onnx.ModelProto":
         _check_texts(model)
         _move_to_own_domain(model)
         external_data_helper.load_external_data_for_model(model, dirname(name))
-        for output in model.graph.output:  # the checker wants types; we find our own
+        for output in model.graph.output:  # the checker requires types
             output.type.tensor_type.elem_type = onnx.TensorProto.FLOAT
             output.type.tensor_type.shape.SetInParent()
         cast(Any, checker).check_model(model)
@@ -79,13 +79,13 @@ def parse(data: bytes, name: str) -> "onnx.ModelProto":
 
 
 _OWN = ("LayerNormalization", "SimplifiedLayerNormalization")
-"""What onnxruntime's optimizers write as ONNX's, also where ONNX does not have it."""
+"""Operations that onnxruntime's optimizers write to ONNX's domain in any opset."""
 
 OWN_DOMAIN = "com.microsoft"
 
 
 def _move_to_own_domain(model: "onnx.ModelProto") -> None:
-    """Gives these operations onnxruntime's domain if the model's opset lacks them."""
+    """Moves `_OWN` operations that the model's opset lacks to onnxruntime's domain."""
     from onnx import defs
 
     opsets = {opset.domain: opset.version for opset in model.opset_import}
@@ -111,7 +111,7 @@ def _move_to_own_domain(model: "onnx.ModelProto") -> None:
 
 
 def _check_texts(message: Any) -> None:
-    """Raises `ValueError` for names that are no UTF-8; protobuf gives them as bytes."""
+    """Raises `ValueError` for names that are not UTF-8; protobuf has them as bytes."""
     for field, value in message.ListFields():
         if field.type == field.TYPE_MESSAGE:
             for inner in [value] if hasattr(value, "ListFields") else value:

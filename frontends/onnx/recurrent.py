@@ -3,15 +3,15 @@
     W x + bias    for all steps, one product before the loop
     loop:         gates of step t = that row + R h; the new state; h into row t of Y
 
-so that what the loop carries (state and Y) is updated in place. Where sequences have
-lengths of their own, a step past the end of one keeps its state, and its row is zero.
-An empty one ends in zeros whatever its initial state, as in onnxruntime; so do all if
-there are no steps.
+The state and Y, which the loop carries, are therefore updated in place. If sequences
+have lengths, a step past the end of a sequence keeps its state, and its row of Y is
+zero. The last state of an empty sequence is zero, whatever its initial state, as in
+onnxruntime. If there are no steps, all last states are zero.
 
-Of 8-bit weights (DynamicQuantizeLSTM), both products are of integers: x has one scale
-for all steps, and h one for each step. The ranges have what onnxruntime passes to these
-products: of x the steps of the longest sequence, of h the row that Y has for the step
-before.
+With 8-bit weights (DynamicQuantizeLSTM), both products are computed in integers: x has
+one scale for all steps, and h has one for each step. The ranges for these scales cover
+the numbers that onnxruntime passes to the products: the steps of x up to the end of the
+longest sequence, and the previous step's row of Y for h.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -43,10 +43,10 @@ _COUNTER = TensorType(i32, [])
 
 @dataclass(frozen=True)
 class _Cell:
-    """What each step of one direction takes, besides its row of products and the state.
+    """The data of one direction that all steps share.
 
-    `products` are those with R, for each group of gates. `bias` is that of the new gate
-    of a GRU with `linear_before_reset`.
+    `products` are the products with R, one per group of gates. `bias` is the recurrent
+    bias of the new gate of a GRU with `linear_before_reset`.
     """
 
     products: Sequence["Product"]
@@ -54,10 +54,14 @@ class _Cell:
     bias: SSAValue | None = None
     peepholes: Values = ()
     lengths: SSAValue | None = None
-    """Those of sequences whose h is zero in products after the step past their end."""
+    """The lengths of sequences, for quantized products only: they read h as zero in the
+    steps after `length`."""
 
     def activated(self, n: OnnxNode, which: int, gate: SSAValue) -> SSAValue:
-        """`clip` bounds gates, but not the state of an LSTM, as in onnxruntime."""
+        """Applies activation `which` to a gate, clamped to `clip`.
+
+        `clip` does not apply to the state of an LSTM, as in onnxruntime.
+        """
         limit = n.number("clip", 0.0)
         if limit:
             gate = clamp(n, gate, -limit, limit)
@@ -66,7 +70,7 @@ class _Cell:
     def peeped(
         self, n: OnnxNode, which: int, gate: SSAValue, state: SSAValue
     ) -> SSAValue:
-        """A gate that also sees the state of an LSTM, if there are peepholes."""
+        """Adds the product of peephole and LSTM state to a gate, if there is one."""
         if not self.peepholes:
             return gate
         seen = n.apply(e.MultiplyOp, self.peepholes[which], state)
@@ -74,7 +78,7 @@ class _Cell:
 
 
 Product = Callable[[OnnxNode, SSAValue], SSAValue]
-"""Rows times a matrix of weights: x or h → what it adds to gates."""
+"""Multiplies rows (x or h) by a matrix of weights, for a sum in the gates."""
 
 Step = Callable[[OnnxNode, _Cell, SSAValue, Values], Values]
 """A step: the cell, its row of products, the state (h first) → the new state."""
@@ -82,8 +86,8 @@ Step = Callable[[OnnxNode, _Cell, SSAValue, Values], Values]
 
 @dataclass(frozen=True)
 class _Kind:
-    """A kind of cell, the gates of each of its products with h, how many states it has,
-    and its usual functions."""
+    """A kind of cell: its step, the number of gates of each of its products with h, the
+    number of its states, and its default activations."""
 
     step: Step
     gates: Sequence[int]
@@ -155,7 +159,7 @@ def _thresholded_relu(n: OnnxNode, x: SSAValue) -> SSAValue:
 
 
 def _operator(name: str) -> _Function:
-    """The function that the operator of this name computes."""
+    """The activation that the ONNX operator of this name computes."""
 
     def apply(n: OnnxNode, x: SSAValue) -> SSAValue:
         (y,) = elementwise.CONVERSIONS[name](replace(n, inputs=[x]))
@@ -177,16 +181,17 @@ _FUNCTIONS: Mapping[str, tuple[_Function, Sequence[str]]] = {
     "Tanh": (_operator("Tanh"), ()),
     "ThresholdedRelu": (_thresholded_relu, ("alpha",)),
 }
-"""Each function, and which of the numbers `activation_alpha` and `activation_beta` it
-takes."""
+"""The activations, each with the attributes that it takes: the next number of
+`activation_alpha` or of `activation_beta`."""
 
 
 def _functions(
     n: OnnxNode, usual: Sequence[str], directions: int
 ) -> Sequence[Sequence[_Function]]:
-    """The functions of the gates, for each direction.
+    """The activations of the gates, for each direction.
 
-    A function takes the next of the numbers, or has its operator's default.
+    An activation takes the next numbers of `activation_alpha` and `activation_beta`, or
+    its operator's defaults.
     """
     given = [name.decode() for name in n.attributes.get("activations", [])]
     names = given or [*usual] * directions
@@ -219,7 +224,7 @@ def _scan(
     state: Values,
     lengths: SSAValue | None,
 ) -> tuple[SSAValue, Values]:
-    """h after each step, and the last state; `x` has a row for each step."""
+    """Returns h after each step, and the last state. `x` has a row for each step."""
     steps, batch, width = shape_of(x)
     size = shape_of(state[0])[1]
     rows = n.splat(0, with_shape(type_of(x), [steps, batch, size]))
@@ -237,7 +242,7 @@ def _scan(
     )
 
     def within(direction: str, lengths: SSAValue) -> SSAValue:
-        """Of which sequences the step is, as batch x hidden size."""
+        """Compares the step's number with `lengths`, as batch x hidden size."""
         counts = body.broadcast_in_dim(count, [batch], [])
         inside = compare(body, counts, direction, lengths)
         return body.broadcast_in_dim(inside, [batch, size], [0])
@@ -265,8 +270,8 @@ def _scan(
 
 
 Weights = Callable[[OnnxNode, int, int, Sequence[int]], Sequence[Product]]
-"""The products with an input of weights: its index, the number of a direction, and how
-many rows each of them has."""
+"""Makes the products with an input of weights, from the index of the input, the number
+of the direction, and the number of rows of each product."""
 
 
 def _floats(
@@ -284,8 +289,8 @@ def _multiplied(weight: SSAValue) -> Product:
 def _integers(
     n: OnnxNode, index: int, number: int, rows: Sequence[int]
 ) -> Sequence[Product]:
-    """Weights of 8 bits are transposed; their scales and zero points are the inputs 8
-    to 11."""
+    """8-bit weights, which are transposed. Inputs 8 to 11 are their scales and zero
+    points."""
     assert len(rows) == 1
     scale, zero = 6 + 2 * index, 7 + 2 * index
     n = signed(n, index, zero)
@@ -299,7 +304,7 @@ def _integers(
 
 
 def _own(n: OnnxNode, value: SSAValue, number: int) -> SSAValue:
-    """What a direction has of an input."""
+    """The slice of an input for direction `number`."""
     return n.reshape(n.part(value, 0, number, number + 1), shape_of(value)[1:])
 
 
@@ -346,7 +351,7 @@ def _recurrent(kind: _Kind, *, is_quantized: bool = False) -> Conversion:
 
 
 def _lengths(n: OnnxNode, steps: int) -> SSAValue | None:
-    """The lengths of the sequences, if not all have every step."""
+    """The lengths of the sequences, or None if all of them have every step."""
     if not n.has(4):
         return None
     given = n.given(4)
@@ -356,14 +361,14 @@ def _lengths(n: OnnxNode, steps: int) -> SSAValue | None:
 
 
 def _until_last_end(n: OnnxNode, x: SSAValue, lengths: SSAValue) -> SSAValue:
-    """Zeros in steps past the end of the longest sequence; steps come first."""
+    """`x` with zeros in steps past the end of the longest sequence (axis 0: steps)."""
     steps = n.iota(TensorType(i32, [shape_of(x)[0], 1, 1]), 0)
     inside = compare(n, steps, "LT", n.reduce("maximum", lengths, [0]))
     return n.apply(e.SelectOp, inside, x, 0)
 
 
 def _unless_empty(n: OnnxNode, state: SSAValue, lengths: SSAValue) -> SSAValue:
-    """The last state, one row for each sequence; zeros if that has no steps."""
+    """The last state, with zeros in the rows of empty sequences."""
     rows = n.reshape(compare(n, lengths, "GT", 0), [shape_of(state)[0], 1])
     return n.apply(e.SelectOp, rows, state, 0)
 
@@ -377,7 +382,7 @@ def _cell(
     start: Sequence[SSAValue | None],
     functions: Sequence[_Function],
 ) -> tuple[_Cell, SSAValue, Values]:
-    """A direction's cell, the products of its rows, and the state that it starts in."""
+    """A direction's cell, its products with x for all steps, and its initial state."""
 
     def own(value: SSAValue) -> SSAValue:
         return _own(n, value, number)
@@ -412,7 +417,7 @@ def _run(
     lengths: SSAValue | None,
     direction: str,
 ) -> tuple[SSAValue, Values]:
-    """Y as steps x batch x hidden size, and the last state."""
+    """Runs a direction. Returns Y, steps x batch x hidden size, and the last state."""
     n.expect("direction", direction, "forward", "reverse")
     if direction == "forward":
         return _scan(n, step, cell, row, state, lengths)
@@ -423,7 +428,7 @@ def _run(
 def _biases(
     n: OnnxNode, biases: SSAValue | None, gates: int, size: int
 ) -> tuple[SSAValue | None, SSAValue | None]:
-    """What is added to W x, and to R h."""
+    """The biases of W x and of R h; None without biases."""
     if biases is None:
         return None, None
     half = gates * size

@@ -29,7 +29,7 @@ from .node import Conversion, OnnxNode
 
 
 def _reduction(name: str) -> Conversion:
-    """`ReduceX`: what is done before, the reduction, what is done after."""
+    """Converts `ReduceX`: operations before, the reduction, operations after."""
 
     def convert(n: OnnxNode) -> Sequence[Value]:
         x = n.value(0)
@@ -56,7 +56,7 @@ def _reduction(name: str) -> Conversion:
 
 
 def _along(formula: Callable[[OnnxNode, SSAValue, int], SSAValue]) -> Conversion:
-    """Along `axis`; before opset 13 along all dimensions from it on."""
+    """Applies a formula along `axis`; before opset 13, along all axes from it on."""
 
     def convert(n: OnnxNode) -> Sequence[Value]:
         x = n.value(0)
@@ -99,7 +99,7 @@ def _hardmax(n: OnnxNode, x: SSAValue, axis: int) -> SSAValue:
 
 
 def _lp_normalization(n: OnnxNode) -> Sequence[Value]:
-    """Where the norm is zero, so is the result."""
+    """x / norm, or 0 where the norm is 0."""
     x = n.value(0)
     axis = axis_of(n.integer("axis", -1), len(shape_of(x)))
     norm = lp_norm(
@@ -113,7 +113,7 @@ def _lp_normalization(n: OnnxNode) -> Sequence[Value]:
 
 
 def _local_response_normalization(n: OnnxNode) -> Sequence[Value]:
-    """x / (bias + alpha / size * sum of the squares of near channels) ^ beta"""
+    """x / (bias + alpha / size * sum of the squares of adjacent channels) ^ beta"""
     x, size = n.value(0), n.integer("size", 1)
     batch, channels, *space = shape_of(x)
     before = (size - 1) // 2
@@ -144,7 +144,7 @@ def _layer_normalization(n: OnnxNode) -> Sequence[Value]:
 
 
 def _batch_normalization(n: OnnxNode) -> Sequence[Value]:
-    """In training by the batch's own statistics, which the running ones move to."""
+    """In training, uses the batch's statistics, and updates the running ones."""
     n.expect("spatial", n.integer("spatial", 1), 1)
     x = n.value(0)
     scale, bias, average, variance = (n.value(index) for index in range(1, 5))

@@ -1,11 +1,11 @@
-"""ONNX's Resize → tgraph: along one axis after the other, by indices or by weights.
+"""ONNX's Resize → tgraph: resizes axis by axis, by indices or by weights.
 
-Scales and places are f32, as in the model and in onnxruntime: 10 elements by 0.7 are 7,
-and a place that is half between two elements rounds as there. What lies between
-integers is computed in f32. As in onnxruntime, `linear` drops the fraction, `antialias`
-rounds after each axis, the last one first. ONNX's reference rounds `cubic`, too, at the
-end. What is rounded is limited to the type. onnxruntime's `antialias` limits 8-bit
-integers to 0 to 255, signed ones too; ours is that of ONNX's reference.
+Scales and places are f32, as in the model and in onnxruntime: 10 elements times 0.7 are
+7 elements, and a place halfway between two elements rounds as in onnxruntime. Integers
+are interpolated in f32. As in onnxruntime, `linear` drops the fraction, and `antialias`
+rounds after each axis, from the last axis to the first. `cubic` rounds at the end, as
+in ONNX's reference. Rounded numbers are clamped to the range of the type, as in ONNX's
+reference; onnxruntime's `antialias` clamps even signed 8-bit integers to 0 to 255.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -42,7 +42,7 @@ class _Axis(NamedTuple):
     length: np.float32
     scale: np.float32
     region: tuple[float, float]
-    """The part that is resized, from 0 to 1."""
+    """The start and the end of the part to resize, as shares of the axis."""
 
 
 def _resize(n: OnnxNode) -> Sequence[Value]:
@@ -65,7 +65,7 @@ def _resize(n: OnnxNode) -> Sequence[Value]:
 
 
 def _rounded(n: OnnxNode, x: SSAValue, element: Attribute) -> SSAValue:
-    """The nearest whole numbers that the type `element` has; ties away from 0."""
+    """Rounds to integers, ties away from 0, clamped to the range of `element`."""
     return clamp(n, n.emit(e.RoundNearestAfzOp, x), *limits(element))
 
 
@@ -108,7 +108,7 @@ def _is_cropped(n: OnnxNode) -> bool:
 
 
 def _places(n: OnnxNode, one: _Axis) -> Array:
-    """Where the new elements along an axis lie among the old ones."""
+    """The position of each new element along an axis, in indices of old elements."""
     mode = n.text("coordinate_transformation_mode", "half_pixel")
     n.expect(
         "coordinate_transformation_mode",
@@ -154,7 +154,10 @@ def _along(n: OnnxNode, x: SSAValue, mode: str, one: _Axis) -> SSAValue:
 
 
 def _weights(n: OnnxNode, mode: str, one: _Axis, places: Array) -> Array:
-    """A kernel that makes an image smaller reaches further, to read all of it."""
+    """The weights of old elements in new ones.
+
+    With `antialias`, a kernel that shrinks an image is stretched, to read all elements.
+    """
     is_smooth = n.integer("antialias", 0) and one.scale < 1
     stretch = float(1 / one.scale) if is_smooth else 1.0
     inside = bool(n.integer("exclude_outside", 0))

@@ -1,4 +1,4 @@
-"""ONNX's operations that read images at computed places → tgraph."""
+"""ONNX's operations that sample images at computed coordinates → tgraph."""
 
 from collections.abc import Mapping, Sequence
 from math import prod
@@ -30,7 +30,7 @@ from .node import Conversion, OnnxNode
 
 
 def _affine_grid(n: OnnxNode) -> Sequence[Value]:
-    """Where `theta` moves the points of a grid from -1 to 1.
+    """Transforms the points of a grid from -1 to 1 by the matrix `theta`.
 
     ONNX's own definition squeezes `theta`, so it fails for a batch of one.
     """
@@ -57,7 +57,7 @@ def _grid_sample(n: OnnxNode) -> Sequence[Value]:
 
 
 def _roi_align(n: OnnxNode) -> Sequence[Value]:
-    """The mean (or maximum) of places in each bin, bins as many as the result has."""
+    """The mean or the maximum of the samples in each bin."""
     x, rois, batches = n.value(0), precise(n, n.value(1)), n.value(2)
     _, channels, *sizes = shape_of(x)
     count = shape_of(rois)[0]
@@ -111,7 +111,7 @@ def _edge(n: OnnxNode, rois: SSAValue, column: int, half: bool) -> SSAValue:
 
 
 def _inside(n: OnnxNode, place: SSAValue, size: int) -> Sequence[Tap]:
-    """Places up to one element outside are at the border, others are zero."""
+    """Moves places up to one element outside to the border. Others outside read 0."""
     near = clamp(n, place, -1, size)
     is_near = compare(n, near, "EQ", place)
     taps = linear(n, clamp(n, place, 0, size - 1))
@@ -125,7 +125,7 @@ def _inside(n: OnnxNode, place: SSAValue, size: int) -> Sequence[Tap]:
 
 
 def _deformable_convolution(n: OnnxNode) -> Sequence[Value]:
-    """Columns of elements that an offset moves, times the kernel."""
+    """The kernel times columns of elements that are sampled at moved places."""
     x, kernel, offset = (n.value(index) for index in range(3))
     batch, channels, *sizes = shape_of(x)
     outputs, _, *window = shape_of(kernel)

@@ -1,8 +1,9 @@
-"""ONNX's sequences and optionals, whose lengths are known when the model is read: they
-leave nothing in the program but what their tensors are computed by.
+"""ONNX's sequences and optionals of constant length, resolved at import.
+
+The program has only the operations that compute their tensors.
 
     s = SplitToSequence(x)              an `Items` of parts of x
-    y = SequenceAt(s, 1)                one of these
+    y = SequenceAt(s, 1)                one of these parts
 
 A conversion takes the node, without the inputs that are `Items`, and all inputs.
 """
@@ -24,12 +25,12 @@ from . import shaping
 from .node import OnnxNode
 
 _MOST = 1024
-"""Iterations of a loop that is written out."""
+"""The most iterations of a loop that is unrolled."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Items:
-    """A sequence of values, or an optional, which has one or none."""
+    """A sequence of values, or an optional with one value or none."""
 
     values: tuple[Item, ...]
     is_optional: bool = False
@@ -40,12 +41,13 @@ Inputs: TypeAlias = Sequence[Item | None]
 Graph: TypeAlias = Callable[
     [onnx.GraphProto, Sequence[Item], list[Operation]], Sequence[Item | None]
 ]
-"""Appends what a graph computes from these inputs; None for what is not supported."""
+"""Appends the operations of a graph, on these inputs, and returns the graph's outputs;
+an output that is not supported is None."""
 
 
 def tensors_of(value: Item | None, name: str) -> Iterator[tuple[str, Value]]:
-    """The tensors of an output, with their names: `y[0]` is the first of a sequence,
-    and an optional has the name of what is in it."""
+    """The tensors of an output with their names. The first tensor of a sequence `y` is
+    `y[0]`; the tensor of an optional has the name of the optional."""
     if not isinstance(value, Items):
         yield from [(name, value)] if value is not None else []
         return
@@ -54,7 +56,7 @@ def tensors_of(value: Item | None, name: str) -> Iterator[tuple[str, Value]]:
 
 
 def leaves(values: Inputs) -> list[Value | None]:
-    """The tensors of values, those of sequences one by one."""
+    """The tensors of `values` in one list, with sequences flattened."""
     found: list[Value | None] = []
     for value in values:
         found += leaves(value.values) if isinstance(value, Items) else [value]
@@ -62,8 +64,10 @@ def leaves(values: Inputs) -> list[Value | None]:
 
 
 def like(made: Sequence[Inputs], tensors: Sequence[Value | None]) -> Inputs:
-    """The values whose `leaves` are these tensors, in the form that all of `made`
-    have."""
+    """Rebuilds values from the list of their `leaves`, in the common form of `made`.
+
+    Raises `Unsupported` if the lists of values in `made` differ in form.
+    """
     forms = [[_form(value) for value in values] for values in made]
     if any(form != forms[0] for form in forms):
         raise Unsupported("with sequences of different lengths")
@@ -109,7 +113,7 @@ def _empty(n: OnnxNode, inputs: Inputs, _: Graph) -> Inputs:
 
 
 def _place(n: OnnxNode, index: int, last: int, length: int) -> int:
-    """The position that an input says; `last` if it is left out."""
+    """The position that input `index` gives, 0 or more; `last` if it is omitted."""
     place = n.known_integers(index)[0] if n.has(index) else last
     if last < -length:
         raise Unsupported("of an empty sequence")
@@ -171,7 +175,7 @@ def _concatenate(n: OnnxNode, inputs: Inputs, _: Graph) -> Inputs:
 
 
 def _stacked(n: OnnxNode, values: Sequence[Value], axis: int) -> Sequence[Value]:
-    """Along a new axis."""
+    """Concatenates tensors along a new axis."""
     if not values:
         raise Unsupported("with results of no iteration")
     tensors = list(map(n.materialize, values))
@@ -183,7 +187,7 @@ def _stacked(n: OnnxNode, values: Sequence[Value], axis: int) -> Sequence[Value]
 
 
 def _map(n: OnnxNode, inputs: Inputs, graph: Graph) -> Inputs:
-    """The body for each item of the first input, and of others that are sequences."""
+    """Applies the body to each item of the first input and of other sequences."""
     length = len(_items(inputs))
     given = [value for value in inputs if value is not None]
     columns = [x.values if isinstance(x, Items) else (x,) * length for x in given]
@@ -202,7 +206,7 @@ def _map(n: OnnxNode, inputs: Inputs, graph: Graph) -> Inputs:
 
 
 def _loop(n: OnnxNode, inputs: Inputs, graph: Graph) -> Inputs:
-    """Written out, as a loop of the program carries tensors alone."""
+    """Unrolls a loop, because a loop of tgraph carries only tensors."""
     limit = int(n.known(0).item()) if n.has(0) else None
     again: Item | None = n.given(1) if n.has(1) else Known(np.array(True))
     states = list(inputs[2:])
@@ -272,4 +276,4 @@ OF_ITEMS: Mapping[str, Conversion] = {
     "Identity": _identity,
     "Loop": _loop,
 }
-"""With those that also take a sequence."""
+"""These conversions, and those of operations that take sequences or tensors."""

@@ -1,4 +1,4 @@
-"""ONNX operations that move elements or ask for shapes → tgraph."""
+"""ONNX operations that move elements or return shapes → tgraph."""
 
 from collections.abc import Mapping, Sequence
 from math import ceil, prod
@@ -143,7 +143,7 @@ def _pad(n: OnnxNode) -> Sequence[Value]:
 
 
 def _padded(mode: str, size: int, low: int, high: int) -> Array:
-    """Which element of a dimension is at each place of the padded one."""
+    """The index of the source element at each position of a padded dimension."""
     if not size:
         raise Unsupported(f"with mode = {mode!r} and a dimension of size 0")
     places = counted(low + size + high) - low
@@ -158,7 +158,7 @@ def _padded(mode: str, size: int, low: int, high: int) -> Array:
 
 
 def _constant_of_shape(n: OnnxNode) -> Sequence[Value]:
-    """One of many elements; others are folded."""
+    """For many elements; smaller results are folded."""
     value = np.zeros(1, np.float32)
     if "value" in n.attributes:
         value = array_of(n.attributes["value"], "value")

@@ -1,6 +1,6 @@
-"""ONNX's Fourier transforms → tgraph: products with a matrix of known size.
+"""ONNX's Fourier transforms → tgraph: matrix products with constant matrices.
 
-Complex numbers are pairs along the last dimension; real ones have one entry there.
+The last dimension has the real and imaginary parts, or size 1 for real numbers.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,9 +20,10 @@ from .node import Conversion, OnnxNode
 def _transformed(
     n: OnnxNode, x: SSAValue, axis: int, transform: Callable[[Array], Array]
 ) -> SSAValue:
-    """A linear transformation of the rows of matrices, applied along an axis.
+    """Applies a linear transformation along an axis, as a matrix product.
 
-    Its matrix is what it makes of unit vectors, real and imaginary.
+    `transform` maps the rows of a matrix. Its results for real and imaginary unit
+    vectors are the matrix of the product.
     """
     length, parts = shape_of(x)[axis], shape_of(x)[-1]
     check_table(length, length)
@@ -55,7 +56,7 @@ def _dft(n: OnnxNode) -> Sequence[Value]:
 
 def _transform(inverse: int, onesided: int, length: int) -> Callable[[Array], Array]:
     fft: Any = np.fft
-    if onesided and not inverse:  # of complex numbers, too
+    if onesided and not inverse:  # also for complex numbers, unlike np.fft.rfft
 
         def half(x: Array) -> Array:
             return fft.fft(x, length)[:, : length // 2 + 1]
@@ -67,7 +68,7 @@ def _transform(inverse: int, onesided: int, length: int) -> Callable[[Array], Ar
 
 
 def _short_time(n: OnnxNode) -> Sequence[Value]:
-    """The transforms of windows that overlap."""
+    """The transforms of overlapping windows."""
     x, step = n.value(0), int(n.known(1).item())
     if n.has(3):
         size = int(n.known(3).item())

@@ -1,4 +1,4 @@
-"""ONNX's operations on the places in images that windows read → tgraph."""
+"""ONNX's MaxUnpool and Col2Im → tgraph: write elements to the places of windows."""
 
 from collections.abc import Mapping, Sequence
 from math import prod
@@ -14,7 +14,7 @@ from .node import Conversion, OnnxNode
 
 
 def _max_unpool(n: OnnxNode) -> Sequence[Value]:
-    """Elements at the places that MaxPool gave, zeros elsewhere."""
+    """Writes elements to the places that MaxPool returned, and zeros elsewhere."""
     x, places = n.value(0), n.value(1)
     batch, channels, *sizes = shape_of(x)
     rank, kernel = len(sizes), n.integers("kernel_shape", [])
@@ -37,7 +37,7 @@ def _max_unpool(n: OnnxNode) -> Sequence[Value]:
 
 
 def _column_to_image(n: OnnxNode) -> Sequence[Value]:
-    """Each element of a block is added to the image at the block's place."""
+    """Adds each element of a block to the image at the place of the block."""
     x, sizes, kernel = n.value(0), n.known_integers(1), n.known_integers(2)
     rank = len(sizes)
     window = SpatialWindow(

@@ -1,4 +1,4 @@
-"""ONNX's pooling → tgraph, and the padding that windows share with convolutions."""
+"""ONNX's pooling operations → tgraph, and the windows of pooling and convolutions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -22,7 +22,7 @@ from .node import Conversion, OnnxNode
 
 
 def window_of(n: OnnxNode, size: Sequence[int]) -> SpatialWindow:
-    """The window that a node's attributes describe; with `ceil_mode` padded further."""
+    """The window that a node's attributes describe; `ceil_mode` adds padding."""
     rank = len(size)
     strides = n.integers("strides", [1] * rank)
     dilations = n.integers("dilations", [1] * rank)
@@ -57,7 +57,7 @@ def _max_pool(n: OnnxNode) -> Sequence[Value]:
 
 
 def counted_pads(n: OnnxNode, window: SpatialWindow) -> Sequence[int]:
-    """The padding that counts as elements; what `ceil_mode` adds does not."""
+    """The padding that counts as elements. Padding for `ceil_mode` does not."""
     pads: Sequence[int] = [0] * (2 * len(window.size))
     if not n.integer("count_include_pad", 0):
         return pads

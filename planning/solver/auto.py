@@ -1,40 +1,48 @@
-"""`auto`: cheap heuristics, then a search that can prove that its plan is optimal.
+"""`auto`: cheap heuristics, then exact searches that can prove a plan optimal.
 
-1. Buffers become sections and units, in parts that do not touch (`sections.py`).
-2. The skyline in some orders (`skyline.py`), in large parts whose longest buffers carry
-   the load in one only; there, by first fit (`gaps.py`) all around the skyline of
-   these, in orders that learn from its plans (`backbone.py`, `squeaky.py`), then in the
-   other orders unless that comes near; greedy-by-size, best-fit and by duration; done
-   when a plan reaches the lower bound.
-3. In turns, so that each gets the same share of the work:
-    * the heaviest sections first, the others around them, under capacities just above
-      the lower bound (`core.py`, `repair.py`);
-    * what ends above a capacity just below the best peak, fitted into the rest of that
-      plan by ejection (`repair.py`);
-    * in parts that are small enough, the skyline in orders that learn from its plans
-      (`squeaky.py`), and valley branch and bound under capacities between the lower
-      bound and the best peak, forwards and backwards in time, with growing limits and
-      varied orders (`search.py`): in the part as it is, in the boxes that buffers fill
-      without a gap (`boxes.py`, which gets four shares), and in the pieces into which a
-      spine of few buffers splits it (`spine.py`).
+1. Lifetimes become sections, sizes become units, and the problem is split into
+   independent parts (`sections.py`).
+2. Heuristics give each part a first plan, and stop at the lower bound:
+    * skyline placement in several orders (`skyline.py`);
+    * greedy-by-size, best-fit and first fit by duration (`greedy.py`, `gaps.py`).
 
-   A try that lowers the peak does not count. It is always the highest part that is
-   searched.
+   In a large part whose longest-lived buffers carry most of the load, skyline placement
+   first tries a single order. Then a skyline places only these buffers, in orders that
+   learn from earlier plans (`backbone.py`, `squeaky.py`), and first fit places the
+   others around them. The other orders are tried only if the result is not near the
+   lower bound.
+3. Searches improve the part with the highest peak. They take turns, so that each gets
+   the same share of the work. A try that lowers the peak is not counted.
+    * The most heavily loaded sections first, the others around them, under capacities
+      just above the lower bound (`core.py`, `repair.py`).
+    * Ejection: buffers that end above a capacity just below the best peak are fitted
+      into the rest of the best plan (`repair.py`).
+    * In parts that are small enough, skyline placement in orders that learn from
+      earlier plans (`squeaky.py`).
+    * Valley branch and bound under capacities between the lower bound and the best
+      peak, forwards and backwards in time, with growing limits and varied orders
+      (`search.py`). Unless the part is too large, it searches the part as a whole, and
+      among boxes that buffers fill without a gap (`boxes.py`, which gets four shares).
+      It also searches the pieces into which a spine of few buffers splits a large part
+      (`spine.py`).
 
-Gaps, given offsets and different alignments are beyond the skyline. Such problems get
-the best of the plan of the problem in which gaps are filled and alignments are equal,
-and of the greedy plans. Two searches take turns to improve it: first fit in better
-orders (`climb.py`), and a branch and bound that is exact for them, too (`upward.py`).
-Then buffers are fitted below the best peak with ejection (`repair.py`).
+Skyline placement cannot handle gaps, given offsets or mixed alignments. The first plan
+of such a problem is the best of the greedy plans and, without given offsets, of the
+plan for the same buffers with gaps filled and alignments made equal. Then two searches
+take turns: hill climbing over the order of first fit (`climb.py`), and, for up to 2,000
+buffers, a branch and bound that is exact for these problems, too (`upward.py`). At the
+end, ejection fits buffers below the best peak (`repair.py`).
 
-Where buffers have hints, their plan is a candidate too: that of the hints themselves if
-each buffer has one and they are sound, else first fit in the order of the hints. All
-ends at the lower bound, or at the capacity if there is one.
+If buffers have hints, the plan of the hints is a candidate, too. If every buffer has a
+hint and the hints are a sound plan, this is their plan; otherwise, it is first fit in
+the order of the hints. Everything stops at the lower bound, or at the capacity if it is
+higher.
 
-Without a time limit, effort is counted in work: about 10 seconds of compiled code for
-each pool. Then the same plan comes out on every machine, with or without numba; without
-it a hard problem may take 50 times as long, so give a time limit there. A time limit
-replaces the limit of work, and plans depend on the machine where it is reached.
+Without a time limit, the limit is a number of steps of work: about 10 seconds of
+compiled code per pool. The plan is then the same on every machine, with or without
+numba. Without numba, a hard problem may take 50 times as long; set a time limit there.
+A time limit replaces the limit of work. If it is reached, the plan depends on the speed
+of the machine.
 """
 
 import random
@@ -66,41 +74,43 @@ from .spine import split
 from .squeaky import SqueakyWheel
 from .upward import UpwardSearch
 
-_SEARCHABLE = 2_000_000  # buffers times their sections up to which a part is searched
+_SEARCHABLE = 2_000_000  # greatest sum of the sections of all buffers for `_by_valleys`
 _CORES = (
     *((1, excess) for excess in (0.01, 0.0)),
     *((4, excess) for excess in (0.0, 0.0025, 0.01, 0.03)),
     *((16, excess) for excess in (0.0, 0.001, 0.0025, 0.01)),
 )
-"""How long to try the core first, under capacities how far above the lower bound."""
+"""The tries of core first: the effort, and the excess of the capacity over the lower
+bound, as a share of it."""
 
 _PREPARING = 2_000_000
-"""Work that others may do before a search prepares what it needs."""
+"""Work of the other searches before a search that needs costly preparation begins."""
 
 _FILLED, _IRREGULAR = 0.1, 0.05
-"""Shares of the work for irregular problems, with gaps filled and as they are. Few of
-them can reach the lower bound, and few searches get better after that."""
+"""Shares of the work for irregular problems: with gaps filled, and for each stage after
+that. Few of these problems can reach the lower bound, and more work rarely helps."""
 
 _NEAR = 0.01
-"""How far above the load a plan around a backbone may be, to need no other skylines:
-they take as long, and lower it by little if at all."""
+"""If a plan around a backbone exceeds the load by at most this share, no other skyline
+orders are tried. They would take as long, and lower the peak by little if at all."""
 
-_SMALL = 2000  # buffers up to which a part is searched in boxes, and by the wheel
-_DRAWS = 4  # as many shares of the work boxes get: where they help, little else does
-_BOXED = 0.8  # of the buffers may stay as they are; with more, boxes are no help
-_BOXED_WORK = 2000  # of the search among some boxes, for each buffer
-_DOUBT = 0.02  # accidents that a box may be, up to ten times as many
+_SMALL = 2000  # the most buffers of a part for boxes and the squeaky wheel
+_DRAWS = 4  # shares of the work for boxes: where they help, little else does
+_BOXED = 0.8  # boxes are given up if more than this share of the buffers remains
+_BOXED_WORK = 2000  # work of the search among one draw of boxes, per buffer
+_DOUBT = 0.02  # `doubt` of `Boxes`: random, from this to ten times as much
 
-_STEPS = 32  # a step of a descent is this part of the way down to what is proved
-_COMPARABLE = 2000  # buffers up to which all that overlap are known to the search
-_FRACTIONS = (0.0, 0.25, 0.5, 0.75, 0.95)  # of the gap, for the capacities to try
+_STEPS = 32  # a step of a descent is 1/32 of the way from the peak to the lower bound
+_COMPARABLE = 2000  # the most buffers for `UpwardSearch`, which compares all pairs
+_FRACTIONS = (0.0, 0.25, 0.5, 0.75, 0.95)  # of the gap: which capacities to try
 
 
 @strategy("auto")
 def auto(problem: Problem, limits: Limits) -> Placement:
-    """Searches for the lower bound, and proves plans optimal where possible.
+    """Searches for a plan at the lower bound, and proves plans optimal where possible.
 
-    It is never worse than greedy-by-size and best-fit, if a time limit allows for them.
+    It is never worse than greedy-by-size and best-fit, if the time limit leaves time to
+    run both.
     """
     used = problem
     if not all(b.size for b in problem.buffers):
@@ -113,16 +123,16 @@ def auto(problem: Problem, limits: Limits) -> Placement:
 
 
 class _Task(NamedTuple):
-    """What is to be done."""
+    """A problem, with the limits, the budget and the lower bound of its search."""
 
     problem: Problem
     limits: Limits
     budget: SearchBudget
-    lower_bound: int  # bytes, of the problem
+    lower_bound: int  # bytes
 
     @property
     def goal(self) -> int:
-        """Bytes: what reaches it is good enough."""
+        """The peak, in bytes, at which the search stops."""
         return max(self.lower_bound, self.problem.capacity or 0)
 
 
@@ -145,7 +155,7 @@ def _any(task: _Task) -> Placement:
 
 
 def _hinted(problem: Problem) -> Sequence[int]:
-    """The plan that the hints tell of; none without hints, or for too many buffers."""
+    """The plan of the hints (see above). Empty if no buffer has a hint."""
     buffers = problem.buffers
     hints = [b.hint if b.offset is None else b.offset for b in buffers]
     if all(b.hint is None for b in buffers):
@@ -160,12 +170,15 @@ def _hinted(problem: Problem) -> Sequence[int]:
 
 
 def _are_countable(buffers: Sequence[Buffer]) -> bool:
-    """Whether the kernels can add up the padded sizes."""
+    """Whether the sum of the padded sizes is small enough for the kernels."""
     return sum(b.size + b.alignment for b in buffers) < LARGEST // 2
 
 
 def _regular(task: _Task) -> Placement:
-    """No gaps, no given offsets, one alignment: all offsets are multiples of a unit."""
+    """Plans buffers without gaps and given offsets, and with one alignment.
+
+    All offsets are multiples of a unit.
+    """
     problem, limits, budget, lower_bound = task
     buffers = problem.buffers
     alignment = buffers[0].alignment
@@ -219,10 +232,10 @@ def _regular(task: _Task) -> Placement:
         _lay(part, found, offsets, unit)
         budget.report(peak_of(buffers, offsets))
 
-    # Always the highest part: the others do not have to become lower.
+    # Only the highest part is searched: lowering another does not lower the peak.
     queue = [(-peak, number) for number, peak in enumerate(peaks)]
     heapify(queue)
-    floor = goal  # no plan is lower, or has to be
+    floor = goal  # units: no plan is lower, or needs to be
     begun: dict[int, tuple[_Bounds, Iterator[bool]]] = {}
     while -queue[0][0] > floor:
         number = queue[0][1]
@@ -239,44 +252,44 @@ def _regular(task: _Task) -> Placement:
         floor = bounds.low
         heapreplace(queue, (-bounds.high, number))
     highest = -queue[0][0]
-    # No plan has a lower padded peak; but one whose topmost buffer has more padding
-    # may have a lower peak. None has more than `slack`.
+    # No plan has a lower padded peak. A plan whose topmost buffer has more padding may
+    # have a lower peak in bytes. No buffer has more padding than `slack`.
     if peak_of(buffers, greediest) < peak_of(buffers, offsets):
         offsets = greediest
     slack = max(p * alignment - b.size for p, b in zip(padded, buffers, strict=True))
-    # A goal that is only a capacity proves nothing.
+    # A goal that is only a capacity, not a lower bound, proves nothing.
     proved = highest <= floor and (goal == bound or floor > goal)
     exhausted = proved and peak_of(buffers, offsets) <= floor * unit - slack
     return Placement(offsets, exhausted)
 
 
 def _lay(part: Part, found: Sequence[int], offsets: list[int], unit: int) -> None:
-    """Puts the offsets of a part, in units, into those of all buffers, in bytes."""
+    """Writes a part's offsets, in units, to the offsets of all buffers, in bytes."""
     for index, offset in zip(part.indices, found, strict=True):
         offsets[index] = offset * unit
 
 
 def _taken(part: Part, offsets: Sequence[int], unit: int) -> list[int]:
-    """The offsets of a part, in units, from those of all buffers, in bytes."""
+    """The offsets of a part, in units, from the offsets of all buffers, in bytes."""
     return [offsets[index] // unit for index in part.indices]
 
 
 def _lowest(part: Part, plans: Iterable[list[int]], goal: int) -> list[int]:
-    """The best of the skyline's plans, in units; the first that reaches the goal."""
+    """The best of `plans`, in units. Stops at `goal`, or without time for another."""
     best: list[int] = []
-    before = inf  # the first plan also takes what prepares for all
+    before = inf  # the first plan also takes the time to prepare for all plans
     for offsets in plans:
         if not best or part.peak(offsets) < part.peak(best):
             best = offsets
         now = monotonic()
         if part.peak(best) <= goal or deadline.left() < max(now - before, 0):
-            break  # the next would take as long
+            break  # the next plan would take as long
         before = now
     return best
 
 
 class _Bounds:
-    """What is proved to be needed, and the best that was reached."""
+    """The interval between the proved lower bound and the best peak of a search."""
 
     def __init__(
         self,
@@ -297,19 +310,20 @@ class _Bounds:
 
 
 _Search: TypeAlias = Iterator[int]
-"""Narrows the bounds; gives before each try the work that it may take."""
+"""A generator that narrows the bounds. It yields the work of each try beforehand."""
 
 
 def _minimise(
     bounds: _Bounds, searches: Sequence[_Search], budget: SearchBudget
 ) -> Iterator[bool]:
-    """Runs the searches in turns, and gives True after each.
+    """Runs the searches in turns, and yields True after each try.
 
-    Next is the one that will have spent least in tries that did not lower the peak.
+    The next search is the one that will have spent the least work in tries that did not
+    lower the peak.
     """
     if budget.left <= 0:
         return
-    # What each will have spent after its next try, and what it has spent.
+    # Per search: work after the next try, number, work so far.
     queue = [(next(search, 0), n, 0) for n, search in enumerate(searches)]
     while queue and bounds.low < bounds.high and budget.left > 0:
         _, number, spent = heappop(queue)
@@ -329,7 +343,7 @@ def _searches(
     seed: int,
     budget: SearchBudget,
 ) -> Sequence[_Search]:
-    """What may lower a part of a regular problem."""
+    """The searches for a part of a regular problem."""
     searches = [_core_first(part, bounds, budget)]
     if part.covered <= _SEARCHABLE:
         searches.append(_by_valleys(part, bounds, seed, budget))
@@ -384,7 +398,7 @@ def _by_valleys(
 
 
 def _in_pieces(part: Part, bounds: _Bounds, seed: int, budget: SearchBudget) -> _Search:
-    """Around a spine: always the highest piece, as long as it may become lower."""
+    """Searches the highest piece around a spine, as long as it can become lower."""
     yield _PREPARING
     spine, pieces = split(part)
     offsets = list(spine)
@@ -413,7 +427,7 @@ def _in_pieces(part: Part, bounds: _Bounds, seed: int, budget: SearchBudget) -> 
 
 
 def _in_boxes(part: Part, bounds: _Bounds, seed: int, budget: SearchBudget) -> _Search:
-    """Among boxes of buffers, drawn again and again, each time for a short while."""
+    """Searches among boxes of buffers: each of many draws for a short time."""
     yield _PREPARING
     chance = random.Random(seed)
     made, searched = (work * len(part.size) for work in (BOX_WORK, _BOXED_WORK))
@@ -471,10 +485,10 @@ def _by_descent(
     seed: int,
     budget: SearchBudget,
 ) -> _Search:
-    """Lowers the best plan step by step: what ends above is fitted in by ejection.
+    """Lowers the capacity in steps, and fits buffers that end above it by ejection.
 
-    A step that fails is tried again with twice the work. What was hard to place in one
-    step is placed more firmly in those after it.
+    A step that fails is repeated with twice the work. Buffers that were hard to place
+    in one step are placed more firmly in later steps.
     """
     yield _PREPARING
     repair = Repair(buffers)
@@ -484,7 +498,7 @@ def _by_descent(
     for number in count():
         yield limit
         if budget.left < limit // 2:
-            return  # it would hardly begin
+            return  # too little for a useful try
         step = max((bounds.high - bounds.low) // _STEPS, 1)
         capacity = bounds.high - step
         offsets = [
@@ -507,8 +521,11 @@ def _branch_and_bound(
     seed: int,
     budget: SearchBudget,
 ) -> _Search:
-    """Tries one of the searches and a measure after the other, in rounds with growing
-    work and noise; the groups of `fits` take turns."""
+    """Tries the searches with each measure, in rounds with growing limits of work.
+
+    Each round uses the next group of `fits`. Rounds after the first vary the orders at
+    random.
+    """
     chance = random.Random(seed)
     calm = [orders.by_measure(measure) for measure in measures]
     for number in count():
@@ -533,7 +550,7 @@ def _branch_and_bound(
 
 
 def _irregular(task: _Task) -> Placement:
-    """Gaps, given offsets or several alignments: all is in bytes."""
+    """Plans buffers with gaps, given offsets or mixed alignments, in bytes."""
     problem, limits, budget, lower_bound = task
     buffers = problem.buffers
     best: list[int] = []

@@ -1,9 +1,10 @@
-"""A backbone: the longest-lived buffers of a large part alone, on their own skyline.
+"""Backbone first: places the longest-lived buffers of a large part before all others.
 
-Short lives fit between long ones, but not the other way round: on a skyline of all
-buffers, short ones come to lie where a long one would have fitted. The longest fiftieth
-takes little time to place, so many orders are tried (`squeaky.py`). All else goes
-around it by first fit (`greedy.py`).
+Short-lived buffers fit between long-lived ones, but not the other way round: when a
+skyline places all buffers at once, short-lived ones take the place of long-lived ones.
+The backbone is the longest-lived 2 % of the buffers. Placing only these is fast, so
+many orders are tried (`squeaky.py`). First fit then places all other buffers around the
+backbone (`greedy.py`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,16 +16,17 @@ from .sections import Part, parts_among
 from .skyline import skyline_plans
 from .squeaky import SqueakyWheel
 
-_SHARE = 50  # one of so many buffers
-_FEWEST = 100  # buffers of a backbone; in a small part searches do better
+_SHARE = 50  # one buffer in 50 is in the backbone
+_FEWEST = 100  # the smallest backbone, in buffers; in smaller parts, searches do better
 _CARRIED = 0.75
-"""Of the load, by a backbone. Where it was less (up to 0.71 in graphs of 100,000
-buffers), no plan around one was the best."""
+"""The least share of the load that a backbone must have. Where it had less (up to 0.71
+in graphs of 100,000 buffers), no plan around a backbone was the best."""
 
 
 def longest(part: Part) -> Sequence[Part]:
-    """The parts of its backbone; none if the part is small, or little of the load lives
-    long.
+    """The parts of the backbone of `part`, with the indices of their buffers in `part`.
+
+    Empty if `part` is small, or if its longest-lived buffers have little of the load.
     """
     count = len(part.size)
     if count < _SHARE * _FEWEST:
@@ -40,8 +42,10 @@ def longest(part: Part) -> Sequence[Part]:
 
 
 def backbone(part: Part, parts: Sequence[Part]) -> Sequence[int]:
-    """The offsets, in units, of these parts of a part; `WAITING` for all else, and none
-    if there are no parts."""
+    """The offsets, in units, of the buffers of `parts`; `WAITING` for all others.
+
+    Empty if `parts` is empty.
+    """
     if not parts:
         return ()
     offsets = [WAITING] * len(part.size)

@@ -1,19 +1,20 @@
-"""Boxes: buffers that fill a rectangle of sections and bytes, planned as one.
+"""Boxes: joins buffers that fill a rectangle of sections and bytes into one buffer.
 
-Some buffers end at a step, others start there. If sizes of the former have the same sum
-as sizes of the latter, the same lives on either side, both stacks fill one box: a new
-buffer that lives as long as they do together. Boxes go into larger boxes. Where a plan
-has to be dense, most such sums are no accident, and a search among the boxes that are
-left has far fewer ways to go wrong.
+Some buffers end at a step, and others start there. Take a stack of buffers with equal
+lifetimes that end at the step, and a stack of buffers with equal lifetimes that start
+there. If the sizes of both stacks have the same sum, the two fill one box: a new buffer
+that is live as long as both together. Boxes are joined into larger boxes. Where a plan
+must be dense, few sums agree by accident, and a search among the remaining boxes has
+far fewer wrong choices.
 
-Sums that agree by accident are told by numbers: of so many pairs of sets that could be
-compared at a step, about this part has the same sum of so many units. Nothing proves
-that a box lies in a good plan, so boxes are drawn again and again, each time without
-some.
+The number of pairs of stacks at a step, divided by their height in units, estimates how
+many pairs of that height have equal sums by accident; boxes with a high estimate are
+not made. Nothing proves that a box lies in a good plan. Boxes are therefore drawn again
+and again, each time without a random share of the matches.
 
-Combining rectangles from below is due to Wang, "Two Algorithms for Constrained
-Two-Dimensional Cutting Stock Problems", 1983. Boxes of buffers are those of Buchsbaum
-et al., "OPT versus LOAD in Dynamic Storage Allocation", 2003, which also waste memory.
+Wang, "Two Algorithms for Constrained Two-Dimensional Cutting Stock Problems", 1983,
+also combines rectangles bottom-up. Buchsbaum et al., "OPT versus LOAD in Dynamic
+Storage Allocation", 2003, put buffers into boxes; theirs may waste memory.
 """
 
 from collections import defaultdict
@@ -27,14 +28,14 @@ from .. import deadline
 from .sections import Part, parts_of
 
 BOX_WORK = 1000
-"""What making boxes costs for each buffer, in sections of `search.py`."""
+"""The work of making boxes, per buffer, in sections of `search.py`."""
 
-_MOST = 7  # members of a box
-_LEFT_OUT = 0.1  # share of the boxes that a draw does without
+_MOST = 7  # the most members of a box
+_LEFT_OUT = 0.1  # the share of the matches that a draw omits
 
 
 class _Box(NamedTuple):
-    """A buffer, or two stacks of boxes."""
+    """A buffer (no stacks), or a box of two stacks of boxes, one after the other."""
 
     first: int  # section
     end: int  # section after its last
@@ -43,34 +44,34 @@ class _Box(NamedTuple):
 
 
 class _Match(NamedTuple):
-    """Two stacks that may be a box; the likely ones come first."""
+    """Two stacks of equal height that may become a box. Likely matches sort first."""
 
-    members: int
-    doubt: float  # how many such matches are accidents
+    members: int  # boxes in both stacks
+    doubt: float  # how many such matches agree by accident, as an estimate
     earlier: Sequence[int]
     later: Sequence[int]
 
 
 class _Stacks(NamedTuple):
-    """Boxes of the same lives, so many above one another in each."""
+    """All stacks of a given number of boxes with equal lifetimes."""
 
-    number: int
-    by_height: Mapping[int, Sequence[Sequence[int]]]  # units
+    number: int  # of stacks
+    by_height: Mapping[int, Sequence[Sequence[int]]]  # the stacks, by height in units
 
 
 class Boxes:
-    """The buffers of a part in boxes; `part` has those that no other box contains."""
+    """The buffers of a part in boxes. `part` has the outermost boxes as its buffers."""
 
     def __init__(self, part: Part, doubt: float, chance: Random | None = None) -> None:
-        """`doubt` is how many accidents a match may be, as expected by numbers.
+        """`doubt` is the highest estimate of accidental matches at which a box is made.
 
-        With `chance`, some boxes are left out. Ends early at a deadline.
+        `chance`, if given, omits some matches at random. Ends early at a deadline.
         """
         spans = zip(part.first, part.end, strict=True)
         self._boxes = [_Box(*span) for span in spans]
         self._size = list(part.size)  # of the boxes
         self._count = len(part.size)
-        # Boxes that no other one contains: by their end and start, and the reverse.
+        # The outermost boxes: by end, then start; and by start, then end.
         self._ending = _Groups()
         self._starting = _Groups()
         for number in range(self._count):
@@ -83,12 +84,12 @@ class Boxes:
             for number in group
         )
         lives = [self._boxes[number][:2] for number in outer]
-        # What crosses a step is in a box that does, so this is one part as before.
+        # A buffer that is live across a step is in a box that is, so there is one part.
         (self.part,) = parts_of(lives, [self._size[number] for number in outer])
         self._outer = [outer[index] for index in self.part.indices]
 
     def offsets(self, found: Sequence[int]) -> list[int]:
-        """Those of the buffers, from those of `part`."""
+        """Converts the offsets of `part` to offsets of the buffers."""
         offsets = [0] * len(self._boxes)
         for number, offset in zip(self._outer, found, strict=True):
             offsets[number] = offset
@@ -106,7 +107,7 @@ class Boxes:
         self._starting[first][end].append(number)
 
     def _fill(self, doubt: float, chance: Random | None) -> None:
-        """Makes boxes until nothing matches, likely ones first."""
+        """Makes boxes until no stacks match. Likely matches become boxes first."""
         matches: dict[int, list[_Match]] = {}
         changed = set(self._ending) & set(self._starting)
         while changed and not deadline.passed():
@@ -124,7 +125,7 @@ class Boxes:
     def _matches(
         self, section: int, doubt: float, chance: Random | None
     ) -> Iterator[_Match]:
-        """What may be a box across the start of a section."""
+        """Matches of stacks that end before `section` and stacks that start in it."""
         groups = self._ending[section].values(), self._starting[section].values()
         tallest = min(max(map(self._height, lives)) for lives in groups)
         before, after = (self._stacks(lives, doubt * tallest) for lives in groups)
@@ -146,7 +147,7 @@ class Boxes:
     def _stacks(
         self, groups: Iterable[Sequence[int]], most: float
     ) -> Sequence[_Stacks]:
-        """Those of 1 box, of 2, ..., until there are more than so many."""
+        """The stacks of 1 box, of 2, ..., up to the last count with at most `most`."""
         result: list[_Stacks] = []
         for count in range(1, _MOST):
             number = sum(comb(len(group), count) for group in groups)
@@ -163,7 +164,7 @@ class Boxes:
         return sum(map(self._size.__getitem__, stack))
 
     def _join(self, match: _Match) -> set[int]:
-        """Makes a box; the sections at whose start something changed."""
+        """Makes a box, and returns the sections at whose start a lifetime changed."""
         changed: set[int] = set()
         for number in (*match.earlier, *match.later):
             first, end = self._boxes[number][:2]
@@ -180,7 +181,7 @@ class Boxes:
 
 
 class _Groups(defaultdict[int, dict[int, list[int]]]):
-    """Boxes with the same lives, by one end of them and then by the other."""
+    """The numbers of boxes, by one end of their lifetime and then by the other."""
 
     def __init__(self) -> None:
         super().__init__(lambda: defaultdict(list))

@@ -1,4 +1,4 @@
-"""What a search may still spend: work, or seconds on the clock."""
+"""The budget of the searches: work, or wall-clock time if there is a time limit."""
 
 from time import monotonic
 
@@ -6,21 +6,21 @@ from .. import deadline
 from ..problem import Limits, Progress
 from . import kernels
 
-_WORK = 1_000_000_000  # sections that the searches of a pool look at, about
-_FAST, _PLAIN = 10_000_000, 200_000  # work in a second, until that has been measured
-_SURE = 0.1  # seconds of searching after which its speed is known
+_WORK = 1_000_000_000  # sections that the searches of a pool visit, about
+_FAST, _PLAIN = 10_000_000, 200_000  # work per second, compiled or not, until measured
+_SURE = 0.1  # seconds of searching after which the measured speed is used
 
 
 class SearchBudget:
-    """What may still be spent: work, or with a time limit, what is left of that."""
+    """Counts the work of the searches, and tells how much they have left."""
 
     def __init__(self, limits: Limits, lower_bound: int) -> None:
         self._started = monotonic()
         self._limits = limits
         self._lower_bound = lower_bound
-        self.share = 1.0  # of it all that may be spent for now
+        self.share = 1.0  # of the whole budget that may currently be spent
         self.spent = 0  # work
-        self._searching = 0.0  # seconds in which that was spent
+        self._searching = 0.0  # seconds that this work took
 
     @property
     def seconds(self) -> float:
@@ -28,18 +28,18 @@ class SearchBudget:
 
     @property
     def used(self) -> float:
-        """The share of the work that was spent."""
+        """The share of the work that has been spent."""
         return self.spent / max(_WORK * self._limits.effort, 1)
 
     def spend(self, work: int, since: float) -> None:
-        """Work of a search, and what `seconds` was before it."""
+        """Counts the work of a search that began when `seconds` was `since`."""
         self.spent += work
         self._searching += self.seconds - since
 
     @property
     def left(self) -> int:
-        """Work; with a time limit, as much as fits into it at the speed so far."""
-        until_deadline = deadline.left()  # once: an interrupt may end it at any time
+        """The work that is left; with a time limit, an estimate by the speed so far."""
+        until_deadline = deadline.left()  # called once: an interrupt may set it to 0
         if until_deadline <= 0:
             return 0
         if self._limits.time_limit is None:

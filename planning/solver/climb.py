@@ -1,8 +1,9 @@
-"""A local search for buffers of any kind: first fit in varied orders.
+"""Hill climbing: a local search over the order in which first fit places buffers.
 
-Goes on from an order whose peak is no higher, and moves only buffers that end at the
-peak or are live with one that does, as in the hill climb of Arm's Vela and of TVM's
-USMP. Finds no proof, and nothing that first fit in some order does not find.
+A step moves one buffer in the order, and keeps the new order if its peak is not higher.
+It moves only a buffer that ends at the peak, or one that is live together with such a
+buffer. The hill climbs of Arm's Vela and of TVM's USMP do the same. Buffers may be of
+any kind. The search proves nothing, and finds only plans of first fit.
 """
 
 import random
@@ -13,12 +14,12 @@ from .gaps import WAITING, Gaps
 
 
 class Climb:
-    """First fit in one order after the other."""
+    """The state of a climb: the current order, and the buffers that may be moved."""
 
     def __init__(
         self, buffers: Sequence[Buffer], best: Sequence[int], seed: int
     ) -> None:
-        """Begins with the order of the offsets of a plan."""
+        """Begins with the buffers ordered by their offsets in the plan `best`."""
         self._buffers = buffers
         self._gaps = Gaps(buffers)
         self._chance = random.Random(seed)
@@ -27,7 +28,7 @@ class Climb:
         self._given = [WAITING if b.offset is None else b.offset for b in buffers]
 
     def step(self, highest: int) -> Sequence[int] | None:
-        """Moves a buffer in the order: the plan, if it ends at `highest` or below."""
+        """Moves a random buffer. Returns the plan; None if it ends above `highest`."""
         trial = list(self._order)
         moved = self._chance.choice(self._movable)
         trial.remove(moved)

@@ -1,11 +1,12 @@
-"""Core first: an exact plan of the heaviest sections, everything else around it.
+"""Core first: plans the most heavily loaded sections first, and the rest around them.
 
-Where the load is near the capacity nothing may be wasted; where it is low, most orders
-of placement do. So the buffers of the sections of the highest load, the core, are
-placed first: those that are live in all of a part of it at the bottom, where they cost
-nothing, the others by the skyline or by branch and bound. Then come the buffers of ever
-lighter sections, by first fit around what is there, and by ejection (`repair.py`) those
-that do not fit.
+Sections whose load is near the capacity leave no bytes to waste; in sections with a low
+load, most orders of placement succeed. The search therefore first places the core: the
+buffers that are live in the sections of the highest load. In each part of the core,
+buffers that are live throughout lie at the bottom, where they cause no fragmentation.
+Skyline placement or branch and bound (`search.py`) places the others. First fit then
+places the buffers of lighter and lighter sections around the core, and ejection
+(`repair.py`) places the buffers that do not fit.
 """
 
 from bisect import bisect_left
@@ -24,26 +25,26 @@ from .sections import Part, parts_among
 from .skyline import skyline_plans
 
 SLACKS = (0.015, 0.03, 0.12, 0.06)
-"""How far below the greatest load the load of a section of the core may be."""
+"""A section belongs to the core if its load exceeds (1 - slack) * the greatest load."""
 
-_WIDEN = 4  # how many times as much the slack is on the next level
+_WIDEN = 4  # the factor by which the slack grows from one level outwards to the next
 _FIRM = 1000  # weight of the core's buffers
 
 
-_SKYLINE_WORK = 50  # what placing a buffer by the skyline costs, in sections
+_SKYLINE_WORK = 50  # work of placing a buffer by the skyline, in sections
 
 
 class PlacedCore(NamedTuple):
-    """What came of placing a part of the core."""
+    """The result of placing a part of the core."""
 
-    offsets: Sequence[int] | None  # units
+    offsets: Sequence[int] | None  # units; None if no plan was found
     work: int  # as search.py counts it
 
 
 class CoreFirst:
-    """Places one part, with cores of several slacks under several capacities."""
+    """Plans one part, with cores of several slacks, under several capacities."""
 
-    WORK = 2_000_000  # of the search in a part of the core, for an effort of 1
+    WORK = 2_000_000  # limit of the search in a part of the core, per unit of effort
 
     def __init__(self, part: Part) -> None:
         self._part = part
@@ -58,9 +59,9 @@ class CoreFirst:
     def fit(
         self, capacity: int, slack: float, effort: int, budget: SearchBudget
     ) -> Sequence[int] | None:
-        """Offsets within the capacity (units), if it finds some.
+        """Returns offsets within `capacity` (units), or None if it finds no plan.
 
-        `effort` is how often all may be gone over, about.
+        The limits of work are proportional to `effort`.
         """
         offsets = [WAITING] * len(self._tall)
         firm = [1] * len(offsets)
@@ -78,7 +79,10 @@ class CoreFirst:
         return self._repair.fit(capacity, offsets, firm, order, allowed, budget)
 
     def _outwards(self, slack: float) -> Sequence[int]:
-        """The buffers by the load around them, in steps, then by area."""
+        """The buffers by the level of their highest load, then by area, largest first.
+
+        Each level reaches `_WIDEN` times as far below the greatest load as the last.
+        """
         most = max(self._tall)
         steps = [most * (1 - slack * _WIDEN**n) for n in range(1, 20)]
         bounds = [-bound for bound in steps if bound > 0]
@@ -89,7 +93,7 @@ class CoreFirst:
         return sorted(range(len(keys)), key=keys.__getitem__)
 
     def is_small(self, slack: float) -> bool:
-        """Whether the core of this slack has at most half of the buffers."""
+        """Whether each part of the core of this slack has at most half the buffers."""
         level, half = self._level(slack), len(self._tall) // 2
         groups = self._part.connected(level) if len(level) > half else ()
         return all(len(group) <= half for group in groups)
@@ -100,24 +104,24 @@ class CoreFirst:
         return self._cores[slack]
 
     def _level(self, slack: float) -> Sequence[int]:
-        """The buffers of the sections of this slack."""
+        """The buffers of the core of this slack."""
         bound = max(self._tall) * (1 - slack)
         return [i for i, tall in enumerate(self._tall) if tall > bound]
 
     def _parts(self, slack: float) -> Iterator[tuple[Sequence[int], Part]]:
-        """The parts of the sections of this slack, and their buffers."""
+        """The parts of the core of this slack, each with the indices of its buffers."""
         level = self._level(slack)
         for sub in parts_among(self._part, level):
             yield [level[i] for i in sub.indices], sub
 
 
 class _Core:
-    """A part of the core: what is live in all of it at the bottom, the rest above."""
+    """A part of the core: buffers that are live throughout, and others above them."""
 
     def __init__(self, members: Sequence[int], part: Part) -> None:
-        self.members = members  # indices of the whole
-        self._bottom = [0] * len(members)  # offsets of what is live in all of it
-        self._floor = 0
+        self.members = members  # indices in the whole part
+        self._bottom = [0] * len(members)  # offsets of the buffers live throughout
+        self._floor = 0  # units that these take
         others: list[int] = []
         for i, (first, end) in enumerate(zip(part.first, part.end, strict=True)):
             if end - first < part.sections:
@@ -146,11 +150,11 @@ class _Core:
 
 
 class _Packing:
-    """Buffers to be packed by the skyline, or else by search."""
+    """Packs buffers by skyline placement, or else by branch and bound."""
 
     def __init__(self, part: Part) -> None:
         self._part = part
-        self._plans = skyline_plans(part)  # those that are still to be tried
+        self._plans = skyline_plans(part)  # not yet tried
         self._packed, self._peak = list[int](), LARGEST  # the best so far, and its peak
         self._search: ValleySearch | None = None
 

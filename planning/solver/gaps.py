@@ -1,12 +1,13 @@
-"""Which bytes are taken when: gaps for a buffer between those that are placed.
+"""First fit and best fit in any order: finds the free gaps among the placed buffers.
 
-A segment tree over the sections of time (de Berg et al., "Computational Geometry",
-section 10.3): a lifetime is a union of O(log n) nodes. Each node has two sorted sets of
-ranges of bytes: those taken in any of its sections, and those taken by buffers whose
-lifetimes contain the node, but not the one above it. So a buffer meets all others in
-the first sets of its own nodes and the second sets of the nodes above. Ranges that
-touch become one, so a dense plan has few, and a buffer is placed in O(log n) searches
-for each gap that is too small for it.
+The occupied bytes lie in a segment tree over the sections of time (de Berg et al.,
+"Computational Geometry", section 10.3). A lifetime is a union of O(log n) nodes. Each
+node has two sorted sets of ranges of bytes: the first has the bytes occupied in any of
+its sections, the second those occupied by buffers whose lifetime contains the node but
+not its parent. The ranges that a new buffer must avoid are therefore in the first sets
+of its own nodes and in the second sets of their ancestors. Adjacent ranges are merged,
+so dense plans have few ranges. Placing a buffer takes O(log n) searches for each gap
+that is too small.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,21 +19,21 @@ from .kernels import Integers, compiled, integers, pays, plain, zeros
 from .sections import live_ranges_of
 
 LOWEST, SMALLEST, TOPMOST = range(3)
-"""The lowest gap, the lowest of the smallest gaps, or what is above all gaps."""
+"""Choices of a gap: the lowest, the smallest (lowest of these), or above all gaps."""
 
 WAITING = -1
-"""The offset of a buffer that is not placed."""
+"""The offset of a buffer that is not placed yet."""
 
 GAP_WORK = 300
-"""What placing a buffer costs, in sections of `search.py`."""
+"""The work of placing a buffer, in sections of `search.py`."""
 
-_SURE = 1000  # buffers placed with care in any case: some hundredths of a second
-_CHUNK = 20_000  # buffers until the time is looked at again
+_SURE = 1000  # buffers before the first deadline check: some hundredths of a second
+_CHUNK = 20_000  # buffers that a compiled kernel places between two checks
 _WORK = 1500  # steps of plain Python, per buffer
 
 
 class _Lives(NamedTuple):
-    """What the kernel has to know of the buffers."""
+    """The buffers, as the kernel reads them."""
 
     at: Integers  # buffer i has the live ranges at[i] to at[i + 1]
     first: Integers  # section, per range
@@ -44,24 +45,24 @@ class _Lives(NamedTuple):
 class _Sets(NamedTuple):
     """Disjoint ranges of bytes, ascending: two sets for each node of the tree."""
 
-    at: Integers  # those of set s are at[s] to at[s] + count[s]
+    at: Integers  # set s has the ranges at[s] to at[s] + count[s]
     count: Integers
     low: Integers
     high: Integers
 
 
 class _Met(NamedTuple):
-    """The sets that have what one buffer overlaps."""
+    """The sets that have the ranges of all buffers that overlap one buffer."""
 
     sets: Integers
-    next: Integers  # the first range of each that is not passed
+    next: Integers  # the first range of each set that the scan has not passed
 
 
 class Gaps:
     """Places buffers of any kind, one after another."""
 
     def __init__(self, buffers: Sequence[Buffer], orders: int = 1) -> None:
-        """`orders` is how many orders will be tried: whether to compile for them."""
+        """`orders` is the expected number of plans; with many, compiling pays."""
         self._buffers = buffers
         reach = [b.size + b.alignment + (b.offset or 0) for b in buffers]
         self._fast = fast = pays(_WORK * len(buffers) * orders, reach, _place)
@@ -86,9 +87,10 @@ class Gaps:
         return compiled(kernel, _meet, _beyond, _next_gap, _offset, _add)
 
     def place(self, order: Sequence[int], choice: int = LOWEST) -> list[int]:
-        """The offsets, in bytes, that come of placing the buffers in this order.
+        """Places the buffers in this order, and returns their offsets in bytes.
 
-        Those with a given offset come first. At a deadline, the rest is put on top.
+        Buffers with a given offset are placed first. At a deadline, the remaining
+        buffers are stacked on top.
         """
         buffers = self._buffers
         offsets = [WAITING if b.offset is None else b.offset for b in buffers]
@@ -108,10 +110,11 @@ class Gaps:
         capacity: int = -1,
         is_patient: bool = True,
     ) -> list[int]:
-        """The same around those that have an offset; `WAITING` is that of the others.
+        """Places the buffers whose offset is `WAITING` around the others, by `order`.
 
-        What would end above the capacity, if one is given, is left waiting, and so is
-        the rest at a deadline, or, unless it is patient, once one waits.
+        A buffer keeps the offset `WAITING` if it would end above `capacity` (bytes; -1:
+        no limit). So do all remaining buffers at a deadline and, unless `is_patient`,
+        after the first buffer that does not fit.
         """
         fast = self._fast
         sets = _Sets(
@@ -143,7 +146,7 @@ class Gaps:
 def stack(
     buffers: Sequence[Buffer], order: Sequence[int], offsets: list[int], floor: int
 ) -> None:
-    """Puts those without a given offset above one another, from the floor on."""
+    """Stacks the buffers of `order` without a given offset, from `floor` upwards."""
     for i in order:
         buffer = buffers[i]
         if buffer.offset is None:
@@ -152,7 +155,7 @@ def stack(
 
 
 def _reserve(lives: _Lives, met: _Met, at: Integers) -> None:
-    """Room for all that each set may get: `at` becomes where each begins."""
+    """Reserves room for every range that a set may get: `at` has where each begins."""
     half = len(at) // 2
     for index in range(len(lives.size)):
         for slot in range(_meet(lives, met, half, index)):
@@ -174,8 +177,11 @@ def _place(
     is_patient: bool,
     offsets: Integers,
 ) -> int:
-    """The kernel: the offset of each buffer in `order` that has none. How many wait, at
-    most 1 if it is not patient."""
+    """The kernel: writes the offset of each buffer in `order` that has none.
+
+    Returns the number of buffers that did not fit. Stops at the first of them unless
+    `is_patient`.
+    """
     half = len(sets.count) // 2
     waiting = 0
     for place in range(len(order)):
@@ -201,15 +207,16 @@ def _place(
 
 
 def _meet(lives: _Lives, met: _Met, half: int, index: int) -> int:
-    """Writes the sets that have what a buffer overlaps to `met`; how many.
+    """Writes the sets to search for a buffer to `met`, and returns their number.
 
-    They are the first sets of the nodes of its lifetime, and the second sets of the
-    nodes above. It has to be added to the others of these, and to the former.
+    These are the first sets of the nodes of its lifetime, and the second sets of their
+    ancestors. Once placed, the buffer belongs in both sets of its own nodes, and in the
+    first sets of the ancestors.
     """
     count = 0
     for live in range(lives.at[index], lives.at[index + 1]):
         first, end = lives.first[live] + half // 2, lives.end[live] + half // 2
-        low, high = first, end  # nodes of the level that are not below one of its own
+        low, high = first, end  # nodes of this level not below a node of its own
         level = 0
         while first >> level:
             left, right = first >> level, (end - 1) >> level
@@ -237,7 +244,7 @@ def _meet(lives: _Lives, met: _Met, half: int, index: int) -> int:
 def _offset(
     sets: _Sets, met: _Met, count: int, size: int, alignment: int, choice: int
 ) -> int:
-    """Where the buffer fits in between what it meets: the gap of choice."""
+    """The offset of a buffer in the chosen gap between the ranges in `met`."""
     at = 0
     for slot in range(count):
         begin = met.next[slot] = sets.at[met.sets[slot]]
@@ -248,7 +255,7 @@ def _offset(
     best, least = -1, -1
     while choice != TOPMOST:
         at = _next_gap(sets, met, count, at, size, alignment)
-        end = -1  # of the gap, if it has one
+        end = -1  # of the gap; -1 if nothing lies above it
         for slot in range(count):
             this, place = met.sets[slot], met.next[slot]
             if place < sets.at[this] + sets.count[this]:
@@ -264,7 +271,7 @@ def _offset(
 def _next_gap(
     sets: _Sets, met: _Met, count: int, at: int, size: int, alignment: int
 ) -> int:
-    """The lowest offset from `at` on at which nothing is in the way."""
+    """The lowest aligned offset, `at` or higher, with `size` bytes free in all sets."""
     slot, agreed = 0, 0
     while agreed < count:
         place = met.next[slot]
@@ -283,11 +290,11 @@ def _next_gap(
 
 
 def _add(sets: _Sets, this: int, low: int, high: int) -> None:
-    """Adds a range of bytes to a set, as one with those that it touches."""
+    """Adds the bytes `[low, high)` to a set, and merges the ranges that they touch."""
     begin = sets.at[this]
     end = begin + sets.count[this]
     first = _beyond(sets.high, begin, end, low - 1)  # that ends at `low` or above
-    after = first  # the first that begins above `high`
+    after = first  # becomes the first range that begins above `high`
     while after < end and sets.low[after] <= high:
         low, high = min(low, sets.low[after]), max(high, sets.high[after])
         after += 1
@@ -304,7 +311,10 @@ def _add(sets: _Sets, this: int, low: int, high: int) -> None:
 
 
 def _beyond(values: Integers, begin: int, end: int, bound: int) -> int:
-    """The first place of ascending values that has more than the bound."""
+    """The first index in `[begin, end)` whose value exceeds `bound`, or else `end`.
+
+    The values are ascending.
+    """
     while begin < end:
         middle = (begin + end) // 2
         if values[middle] > bound:

@@ -1,6 +1,6 @@
-"""One buffer after the other into a gap that is free: the greedy planners of the field.
+"""The greedy planners of the field: each places one buffer after another in a free gap.
 
-They differ in the order of buffers and the choice of gap (`gaps.py`).
+They differ in the order of the buffers and in the choice of the gap (`gaps.py`).
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -27,8 +27,8 @@ def greedy_by_size(problem: Problem, limits: Limits) -> Placement:
 def best_fit(problem: Problem, limits: Limits) -> Placement:
     """Places buffers in order of start, each into the smallest gap that holds it.
 
-    This is the result of a best-fit allocator at run time, as in ONNX Runtime. Of
-    buffers that start together, the larger comes first.
+    A best-fit allocator at run time, as in ONNX Runtime, gives the same plan. Of
+    buffers that start in the same step, the larger comes first.
     """
     return in_order(problem, by_start, SMALLEST)
 
@@ -49,7 +49,7 @@ _TRIES = (by_size, LOWEST), (by_start, SMALLEST), (by_duration, LOWEST)
 
 
 def plans(buffers: Sequence[Buffer]) -> Iterator[list[int]]:
-    """The plans that `auto` tries: greedy-by-size, best-fit, first fit by duration."""
+    """The plans of greedy-by-size, of best-fit, and of first fit by duration."""
     gaps = Gaps(buffers, len(_TRIES))
     for key, choice in _TRIES:
         yield gaps.place(ordered(buffers, key), choice)
@@ -58,10 +58,12 @@ def plans(buffers: Sequence[Buffer]) -> Iterator[list[int]]:
 def plans_below(
     buffers: Sequence[Buffer], peak: Callable[[], int], begun: Sequence[int] = ()
 ) -> Iterator[list[int]]:
-    """Those of the same plans that end below a peak, which is asked for each time.
+    """The plans of greedy-by-size, best-fit and first fit by duration below a peak.
 
-    Before them comes the plan by size around the offsets that another one has `begun`,
-    if one has. None of the buffers has a given offset. There are no more at a deadline.
+    Calls `peak` before each plan, and yields the plan if it ends below that many bytes.
+    If `begun` is not empty, it has the offsets of a partial plan (`WAITING` for the
+    other buffers); greedy-by-size first completes this plan. No buffer may have a given
+    offset. Ends early at a deadline.
     """
     none = [WAITING] * len(buffers)
     tries = [(begun, by_size, LOWEST)] if begun else []
@@ -79,7 +81,7 @@ def plans_below(
 def in_order(
     problem: Problem, key: Callable[[int, Buffer], Any], choice: int
 ) -> Placement:
-    """Places the buffers by ascending `key(index, buffer)` into the gaps of choice."""
+    """Places the buffers by ascending `key(index, buffer)`, each in the chosen gap."""
     buffers = problem.buffers
     return Placement(Gaps(buffers).place(ordered(buffers, key), choice))
 

@@ -1,9 +1,9 @@
-"""Hot loops in plain Python, compiled by numba where that is installed and pays.
+"""Compiles the planners' inner loops with numba, where it is installed and saves time.
 
-A kernel is a function over sequences of integers that its caller made: lists in plain
-Python, arrays of 64 bits when compiled. It is the same source either way, so that both
-give the same plans. numba (the extra `fast`) is imported when the first
-large problem needs it.
+A kernel is a function over sequences of integers that its caller allocates: lists for
+plain Python, arrays of 64-bit integers for compiled code. Both run the same source, and
+therefore give the same plans. numba (the extra `fast`) is imported when the first large
+problem needs it.
 """
 
 from collections import Counter
@@ -15,20 +15,21 @@ from typing import Any, TypeAlias
 from .. import deadline
 
 Integers: TypeAlias = Any
-"""A mutable sequence of integers: a list, or an array of 64 bits."""
+"""A mutable sequence of integers: a list, or an array of 64-bit integers."""
 
 STEP = 1e-7
-"""Seconds of a step of plain Python, about."""
+"""The approximate seconds that a step of plain Python takes."""
 
 _LOADING, _READING, _COMPILING = 0.5, 0.02, 2.0
-"""Seconds until numba is there with a first kernel from the disk, until another one is
-read, and until one is compiled."""
+"""Seconds to load numba and a first kernel from the disk cache, to load another kernel,
+and to compile a kernel that is not in the cache."""
 
 _FAR = 10
-"""How many times as long as compiling plain Python takes, to compile in any case."""
+"""If plain Python takes more than this many times as long as compiling, a kernel is
+compiled even shortly before a deadline."""
 
 LARGEST = 1 << 60
-"""Above every offset that a compiled kernel may meet; sums of bytes stay below."""
+"""Larger than every offset and every sum of bytes in a compiled kernel."""
 
 
 @cache
@@ -43,7 +44,7 @@ def available() -> bool:
 
 @cache
 def compiled(kernel: Callable[..., Any], *helpers: Callable[..., Any]) -> Any:
-    """The kernel as machine code, kept on disk; it calls the `helpers`."""
+    """Compiles `kernel` and the `helpers` that it calls, with a cache on disk."""
     numba: Any = __import__("numba.extending")
     for helper in helpers:
         numba.extending.register_jitable(helper)
@@ -51,24 +52,24 @@ def compiled(kernel: Callable[..., Any], *helpers: Callable[..., Any]) -> Any:
 
 
 def _is_on_disk(kernel: Callable[..., Any]) -> bool:
-    """Whether the kernel has been compiled on this machine."""
+    """Whether numba's disk cache has the kernel."""
     name = f"*.{kernel.__name__}-{kernel.__code__.co_firstlineno}.*.nbi"
     return any(_folder(kernel).glob(name))
 
 
 @cache
 def _folder(kernel: Callable[..., Any]) -> Path:
-    """Where the machine code of a kernel is kept."""
+    """The folder in which numba caches the machine code of a kernel."""
     numba: Any = __import__("numba")
     return Path(numba.njit(cache=True)(kernel).stats.cache_path)
 
 
-_asked: Counter[Callable[..., Any]] = Counter()  # steps of plain Python, so far
-_loaded: set[Callable[..., Any]] = set()  # what runs as machine code in this process
+_asked: Counter[Callable[..., Any]] = Counter()  # announced steps of plain Python
+_loaded: set[Callable[..., Any]] = set()  # kernels compiled or loaded in this process
 
 
 def integers(values: Sequence[int], fast: bool) -> Integers:
-    """The values as a kernel takes them: an array for a compiled one, else a list."""
+    """The values as an array, for a compiled kernel (`fast`), or else as a list."""
     if not fast:
         return list(values)
     import numpy as np
@@ -77,7 +78,7 @@ def integers(values: Sequence[int], fast: bool) -> Integers:
 
 
 def as_arrays(table: Any) -> Any:
-    """A named tuple of lists, or of such tuples, as a compiled kernel takes it."""
+    """Converts the lists of a named tuple to arrays, in nested named tuples, too."""
     return table._make(
         as_arrays(column) if hasattr(column, "_make") else integers(column, True)
         for column in table
@@ -85,7 +86,7 @@ def as_arrays(table: Any) -> Any:
 
 
 def zeros(count: int, fast: bool) -> Integers:
-    """So many zeros, as a kernel takes them."""
+    """`count` zeros: an array for a compiled kernel (`fast`), or else a list."""
     if not fast:
         return [0] * count
     import numpy as np
@@ -94,17 +95,17 @@ def zeros(count: int, fast: bool) -> Integers:
 
 
 def plain(values: Integers) -> list[int]:
-    """What a kernel wrote, as numbers of Python."""
+    """Converts a kernel's list or array to a list of Python integers."""
     return values.tolist() if hasattr(values, "tolist") else list(values)
 
 
 def pays(work: int, sizes: Sequence[int], kernel: Callable[..., Any]) -> bool:
-    """Whether to compile a kernel, of which this process asks for so many more steps of
-    plain Python: once all that it asked for would take as long as that.
+    """Whether to run the compiled form of `kernel` for the next `work` steps.
 
-    numba is loaded for all kernels together. Not where sums of the sizes might not fit
-    into 64 bits, nor where a deadline comes too soon to compile, unless plain Python
-    would miss it by far. A kernel that is loaded needs no more time.
+    True once the steps announced in this process would take plain Python longer than
+    compiling or loading the kernel. The time to load numba is weighed against the steps
+    of all kernels. False if sums of `sizes` might not fit into 64 bits. False if a
+    deadline leaves too little time to compile, unless plain Python takes far longer.
     """
     _asked[kernel] += work
     seconds = own = _asked[kernel] * STEP

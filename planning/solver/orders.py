@@ -10,7 +10,7 @@ from .sections import Part
 
 
 def for_skyline(part: Part) -> Iterator[list[int]]:
-    """Orders for the skyline, the best first."""
+    """Orders for skyline placement (`skyline.py`), the best first."""
     size, steps = part.size, part.steps
     area = [w * size for w, size in zip(steps, size, strict=True)]
 
@@ -28,10 +28,11 @@ def for_skyline(part: Part) -> Iterator[list[int]]:
 
 
 def load_weights(part: Part) -> list[float]:
-    """The weight of each section by its load, 1 or less: about those within 3 % count.
+    """The weight of each section: the 32nd power of its load relative to the maximum.
 
-    It is the 32nd power of the load, squared step by step: a power of the system's
-    library might differ in its last bit.
+    Weights are at most 1, and only loads within about 3 % of the maximum have much
+    weight. Repeated squaring gives the same bits on every machine; the `pow` of a
+    system's library might not.
     """
     most = max(part.load)
     weights = [load / most for load in part.load]
@@ -41,7 +42,10 @@ def load_weights(part: Part) -> list[float]:
 
 
 def by_weights(part: Part, weights: Sequence[float]) -> list[int]:
-    """By the sum of weights (per section, 1 or less) that a buffer is live in."""
+    """The buffers by the sum of the weights of their sections, largest first.
+
+    `weights` has one number per section, at most 1.
+    """
     counted = (int(weight * 1_000_000) for weight in weights)
     until = list(accumulate(counted, initial=0))
     spans = zip(part.first, part.end, strict=True)
@@ -53,7 +57,7 @@ def by_weights(part: Part, weights: Sequence[float]) -> list[int]:
 
 
 def measures(part: Part) -> list[list[int]]:
-    """How urgent a buffer is, in several ways: the more, the earlier it is tried."""
+    """Several measures of how urgent a buffer is. Higher ones are tried earlier."""
     large = max(part.size) + 1
     wide = part.sections + 1
     length = [end - first for first, end in zip(part.first, part.end, strict=True)]
@@ -68,7 +72,7 @@ def measures(part: Part) -> list[list[int]]:
 
 
 def measures_of_any(buffers: Sequence[Buffer]) -> list[list[int]]:
-    """How urgent a buffer of any kind is: by area, size and lifetime."""
+    """The areas, sizes and lifetimes of the buffers, as measures of their urgency."""
     sizes = [b.size for b in buffers]
     lives = [b.end - b.start for b in buffers]
     areas = [size * steps for size, steps in zip(sizes, lives, strict=True)]
@@ -76,8 +80,8 @@ def measures_of_any(buffers: Sequence[Buffer]) -> list[list[int]]:
 
 
 def by_measure(measure: Sequence[int], chance: Random | None = None) -> list[int]:
-    """By falling measure, if wanted with a fifth of noise."""
-    if chance:  # as randrange(800, 1200) has it, in half of the time
+    """The buffers by descending measure; `chance` varies each measure by up to 20 %."""
+    if chance:  # the numbers of randrange(800, 1200), in half of the time
         noise = (n for n in iter(partial(chance.getrandbits, 9), -1) if n < 400)
         measure = [value * (800 + n) for value, n in zip(measure, noise, strict=False)]
     return sorted(range(len(measure)), key=lambda i: (-measure[i], i))

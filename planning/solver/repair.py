@@ -1,14 +1,14 @@
-"""Placement with ejection: fits buffers under a capacity around those placed already.
+"""Placement with ejection: a local search for a plan under a capacity.
 
-First fit places what it can; the other buffers wait in a queue. Each goes to the lowest
-offset that is free; if none is, to where the buffers in its way weigh least, and those
-go to the end of the queue. A buffer for which others had to leave weighs more from then
-on, so that the search does not go round in circles. As in Nagata and Bräysy, "A
-Powerful Route Minimization Heuristic for the Vehicle Routing Problem with Time
-Windows", 2009, where vehicles are what offsets are here. It proves nothing: it finds a
-plan or gives up.
+First fit places as many buffers as it can; the others wait in a queue. Each is then
+placed at the lowest free offset. If none is free, it is placed where the buffers in its
+way weigh least in sum; these are ejected to the end of the queue. The weight of a
+buffer grows each time others are ejected for it, which prevents endless cycles. The
+method is that of Nagata and Bräysy, "A Powerful Route Minimization Heuristic for the
+Vehicle Routing Problem with Time Windows", 2009, with offsets in place of vehicles. The
+search proves nothing: it finds a plan or gives up.
 
-The placed buffers that overlap one in time are found in a tree of the latest ends.
+A tree of the latest ends finds the placed buffers that overlap a given one in time.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,10 +22,10 @@ from .gaps import GAP_WORK, WAITING, Gaps
 from .kernels import LARGEST, Integers, as_arrays, compiled, pays, plain
 from .sections import live_ranges_of
 
-_STEP_WORK = 20  # what taking one from the queue costs, in pairs of buffers
-_PAIR_WORK = 5  # what a pair of buffers costs, in sections of `search.py`
-_CHUNK, _PLAIN_CHUNK = 1_000_000, 200_000  # work until the time is looked at again
-_FIXED = 1 << 45  # worth of a given offset: more than all else
+_STEP_WORK = 20  # work of taking a buffer from the queue, in pairs of buffers
+_PAIR_WORK = 5  # work of a pair of buffers, in sections of `search.py`
+_CHUNK, _PLAIN_CHUNK = 1_000_000, 200_000  # work between two checks of the budget
+_FIXED = 1 << 45  # cost of ejecting a buffer with a given offset: more than all others
 
 
 class _Lives(NamedTuple):
@@ -40,22 +40,25 @@ class _Lives(NamedTuple):
     live_first: Integers  # section, per range
     live_end: Integers  # section after its last, per range
     latest: Integers  # the tree of the latest ends, in order of `by_start`
-    start_at: Integers  # section s: start_at[s] buffers start before it
-    worth: Integers  # what it costs to take one away, times its weight
+    start_at: Integers  # start_at[s] buffers start before section s
+    worth: Integers  # the cost of ejecting a buffer is this times its weight
 
 
 class _State(NamedTuple):
-    """What is placed, and what waits."""
+    """The placed buffers, and the queue of the others."""
 
     weight: Integers  # per buffer
     offset: Integers  # per buffer, or WAITING
-    queue: Integers  # a ring
-    near: Integers  # scratch: placed buffers that overlap one
+    queue: Integers  # a ring buffer of indices
+    near: Integers  # scratch: the placed buffers that overlap the current one
     stack: Integers  # scratch: nodes of the tree
 
 
 class Repair:
-    """Places the same buffers, of any kind, again and again."""
+    """Searches for plans of the same buffers under any number of capacities.
+
+    The buffers may have gaps, given offsets and different alignments.
+    """
 
     def __init__(self, buffers: Sequence[Buffer]) -> None:
         self._buffers = buffers
@@ -87,7 +90,7 @@ class Repair:
 
     @property
     def pass_work(self) -> int:
-        """The work of placing every buffer once, about."""
+        """An estimate of the work of placing every buffer once."""
         lives = self._lives
         spans = zip(lives.first, lives.end, strict=True)
         pairs = sum(lives.start_at[end] - lives.start_at[first] for first, end in spans)
@@ -102,11 +105,12 @@ class Repair:
         limit: int,
         budget: SearchBudget,
     ) -> Sequence[int] | None:
-        """Places those that wait, in this order, for about `limit` of work.
+        """Places the waiting buffers, in this order, with about `limit` of work.
 
-        `offsets` are those of the buffers that are placed, below the capacity, and
-        `WAITING`; `weights` say how firmly they are placed, 1 or more, and are what
-        they have become afterwards. The work is spent from the budget.
+        Returns the offsets, or None if it gives up. `offsets` has the offsets of the
+        placed buffers, which end at `capacity` or below, and `WAITING` for the others.
+        `weights` says how firmly buffers are placed (1 or more); the search increases
+        these weights in place, and spends its work from `budget`.
         """
         count = len(self._buffers)
         if budget.left < GAP_WORK * count:
@@ -147,7 +151,7 @@ class Repair:
 
 
 def _latest_ends(end: Sequence[int]) -> list[int]:
-    """A balanced tree: place i has its leaf in place i of the second half."""
+    """A binary tree of maxima. The second half has the leaves, from `end`."""
     width = 1 << (len(end) - 1).bit_length()
     tree = [0] * width + list(end) + [0] * (width - len(end))
     for node in range(width - 1, 0, -1):
@@ -164,8 +168,11 @@ def _repair(
     chance: int,
     limit: int,
 ) -> tuple[int, int, int, int]:
-    """The kernel: where the queue starts now (below 0 if one does not fit at all), how
-    many are in it, the state of chance, and the work in pairs."""
+    """The kernel: places buffers from the queue until it is empty or `limit` is spent.
+
+    Returns the queue's head (-1 if a buffer fits nowhere), its length, the state of the
+    random numbers, and the work in pairs of buffers.
+    """
     work = 0
     while left and work <= limit:
         index = state.queue[head]
@@ -185,9 +192,9 @@ def _repair(
         bottoms.sort()
         tops.sort()
         least, offset, equals = LARGEST, WAITING, 0
-        for upwards in (1, 0):  # onto another or the floor; below another or the lid
-            reached, reached_weight = 0, 0  # those that start below the buffer's end
-            passed, passed_weight = 0, 0  # those that end at or below its start
+        for upwards in (1, 0):  # on a buffer or the floor; below a buffer or the lid
+            reached, reached_weight = 0, 0  # buffers that start below this one's end
+            passed, passed_weight = 0, 0  # buffers that end at or below its start
             for place in range(count + 1):
                 if upwards:
                     at = tops[place - 1][0] if place else 0
@@ -232,10 +239,10 @@ def _repair(
 
 
 def _neighbours(lives: _Lives, state: _State, index: int) -> int:
-    """Writes the placed buffers that overlap this one to `near`; how many."""
+    """Writes the placed buffers that overlap `index` to `near`. Returns the number."""
     count = 0
     start = lives.first[index]
-    low = lives.start_at[start]  # those from here on start in this section or later
+    low = lives.start_at[start]  # buffers from here on start in this section or later
     width = len(lives.latest) // 2
     state.stack[0] = 1
     depth = 1
@@ -265,7 +272,7 @@ def _neighbours(lives: _Lives, state: _State, index: int) -> int:
 
 
 def _are_live_together(lives: _Lives, one: int, other: int) -> bool:
-    """Whether two buffers that overlap do so outside of their gaps."""
+    """Whether two buffers with overlapping lifespans overlap outside their gaps."""
     mine, others = lives.live_at[one], lives.live_at[other]
     my_end, others_end = lives.live_at[one + 1], lives.live_at[other + 1]
     if my_end - mine + others_end - others == 2:

@@ -1,24 +1,28 @@
-"""Valley branch and bound: does a part fit under a capacity? Exact, if it may finish.
+"""Valley branch and bound: an exact search for a plan of a part under a capacity.
 
-It builds plans from below in which every buffer rests on the floor or on another one;
-some optimal plan is of that kind. The state is the skyline: per section, the height
-below which nothing more will be put. A valley is a plateau of the skyline between
-higher walls. A buffer that is live within a valley only and touches its end section may
-rest on the valley's floor, so for one end section of one valley the alternatives are:
-each such buffer, or none, which raises that section to the next height at which
-anything can rest.
+If it runs to its end, it finds a plan or proves that there is none. It builds plans
+bottom-up in which every buffer rests on the floor or on another buffer; some optimal
+plan has this form. The state is the skyline: per section, the height below which no
+more buffers are placed. A valley is a plateau of the skyline between higher walls. The
+search branches at one end section of one valley. A buffer whose sections all lie in the
+valley, the end section among them, may rest on the valley's floor. The alternatives are
+each of these buffers, or none of them. The last alternative raises the section to the
+next height at which a buffer can rest.
 
-What is pruned, and why nothing is lost:
- * floor + what is still to come in a section exceeds the capacity: it cannot fit.
- * no buffer can take an end section: it is raised without branching.
- * two equal buffers: one of them stands for both.
- * a buffer with nothing above it fails: anywhere higher it would leave no more room.
- * sections that no open buffer joins are independent: each component is solved once,
-   the tightest first, and failure of one goes back to the choice that created it.
+Pruning, and why it loses no plan:
+ * The height of a section plus the unplaced units in it exceed the capacity: no plan
+   fits.
+ * No buffer can rest in an end section: it is raised without branching.
+ * Of several equal buffers, only one is tried.
+ * If a choice fails whose buffer has no unplaced buffer above it, the alternatives
+   fail, too: a higher offset of this buffer would leave no more room.
+ * Sections that share no unplaced buffer are independent: each component is solved
+   once, the tightest first. If one fails, the search backtracks to the choice that
+   created it.
 
 The canonical plans and the decomposition are those of "Fast, Exact Memory Planning"
-(minimalloc: Moffitt, "MiniMalloc", ASPLOS 2023); branching on the skyline instead of on
-the order of buffers is ours.
+(minimalloc: Moffitt, "MiniMalloc", ASPLOS 2023). Branching on the skyline instead of on
+the order of buffers is specific to tensorplan.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,22 +34,22 @@ from .kernels import LARGEST, STEP, Integers, as_arrays, compiled, integers, pay
 from .sections import Part
 
 INFEASIBLE, FEASIBLE, UNKNOWN = 0, 1, -1
-PAUSED = -2  # of a kernel
+PAUSED = -2  # a kernel's status: it can be resumed
 
 RULES = range(4)
-"""Which valley is branched on: see `_score`."""
+"""The rules that select the valley to branch on: see `_score`."""
 
-_PATIENCE = 5  # how much a choice that failed weighs less than a section that must fail
-_NODE_WORK = 16  # what a node costs besides its sections, in sections
-PAUSE, PLAIN_PAUSE = 2_000_000, 40_000  # work until the time is looked at again
+_PATIENCE = 5  # weight of a dead end in a section, relative to a failed choice
+_NODE_WORK = 16  # work of a node besides its sections, in sections
+PAUSE, PLAIN_PAUSE = 2_000_000, 40_000  # work between two checks of the deadline
 
 
 START = (-1, 0, 0, 0)
-"""The point from which a search goes on that has not begun."""
+"""The point at which a new search begins: see `point` in `_search`."""
 
 
 class _Buffers(NamedTuple):
-    """The buffers of a part. Lists of them have those of section s from at[s] on."""
+    """The buffers of a part. In a list by section, section s begins at at[s]."""
 
     first: Integers  # section, per buffer
     end: Integers  # section after its last, per buffer
@@ -53,55 +57,55 @@ class _Buffers(NamedTuple):
     start_at: Integers
     starting: Integers  # buffers that start in a section
     end_at: Integers
-    ending: Integers  # buffers that end with the section before
+    ending: Integers  # buffers whose last section is the one before
     cover_at: Integers
     covering: Integers  # buffers that are live in a section
-    floor: Integers  # what is taken already, per section
+    floor: Integers  # units that are occupied from the start, per section
 
 
 class _State(NamedTuple):
-    """The skyline, and what is still to be placed."""
+    """The skyline, and the unplaced buffers."""
 
-    sky: Integers  # the height below which nothing more is put, per section
-    rest: Integers  # units that wait, per section
-    joined: Integers  # buffers that wait and are live until after this section
-    placed: Integers  # per buffer
+    sky: Integers  # the height below which no more buffers are placed, per section
+    rest: Integers  # units of the unplaced buffers, per section
+    joined: Integers  # unplaced buffers that are live in this section and the next
+    placed: Integers  # 0 or 1, per buffer
 
 
 class _Trail(NamedTuple):
-    """What changed: the height of a section, or -1 - i if buffer i was placed."""
+    """The changes since the start, for backtracking."""
 
-    item: Integers
-    before: Integers  # that height
+    item: Integers  # the section whose height changed, or -1 - i if buffer i was placed
+    before: Integers  # the height of that section before
 
 
 class _Frames(NamedTuple):
-    """The choices that were made, for one end of a valley in a component."""
+    """The stack of choices. Each is for one end of a valley in a component."""
 
     low: Integers  # first section of the component
     high: Integers  # section after its last
     owner: Integers  # the frame whose choice created the component, -1: none
-    start: Integers  # of the valley
-    stop: Integers
-    on_left: Integers  # which end
-    chosen: Integers  # the next of the choices
+    start: Integers  # first section of the valley
+    stop: Integers  # section after its last
+    on_left: Integers  # 1 for the left end of the valley, 0 for the right end
+    chosen: Integers  # the next choice to try
     choices_end: Integers
-    mark: Integers  # end of the trail before the choice
-    open_mark: Integers  # other components that are open
-    last_word: Integers  # whether nothing else can help if this choice fails
+    mark: Integers  # length of the trail before the choice
+    open_mark: Integers  # number of open components before the choice
+    last_word: Integers  # 1 if all other choices fail, too, when this one fails
 
 
 class _Open(NamedTuple):
-    """The components that are to be solved."""
+    """The stack of components that are not solved yet."""
 
     low: Integers
     high: Integers
     owner: Integers
-    tightness: Integers  # the most that one of its sections needs
+    tightness: Integers  # the greatest height plus unplaced units of a section
 
 
 class _Tables(NamedTuple):
-    """All that the kernel works on."""
+    """The data of the kernel."""
 
     buffers: _Buffers
     state: _State
@@ -109,20 +113,20 @@ class _Tables(NamedTuple):
     frames: _Frames
     opened: _Open
     choices: Integers
-    offsets: Integers  # units, per buffer that was placed
-    weight: Integers  # what failures of a section tell, per section
+    offsets: Integers  # units, per buffer; valid if it is placed
+    weight: Integers  # grows with each failure in a section, per section
 
 
 class SearchOutcome(NamedTuple):
-    """What a search under a capacity found."""
+    """The result of a search under a capacity."""
 
-    status: int  # INFEASIBLE, FEASIBLE or UNKNOWN
-    offsets: Sequence[int]  # of use if FEASIBLE
-    work: int  # sections that were looked at, about
+    status: int  # INFEASIBLE (proved), FEASIBLE or UNKNOWN (gave up)
+    offsets: Sequence[int]  # valid if FEASIBLE
+    work: int  # sections visited, about
 
 
 class PausingSearch:
-    """Runs a kernel in plain Python until it pays to compile it."""
+    """Runs a kernel with pauses: in plain Python until compiling it pays."""
 
     def __init__(
         self,
@@ -131,16 +135,20 @@ class PausingSearch:
         kernel: Callable[..., Any],
         *helpers: Callable[..., Any],
     ) -> None:
-        """The kernel works on `tables`, which have its `offsets`; `sizes` are all that
-        it may add up."""
+        """`tables` is a named tuple that the kernel changes, with a field `offsets`.
+
+        `sizes` has all numbers that the kernel may add up.
+        """
         self._tables, self._sizes = tables, sizes
         self._kernel, self._helpers = kernel, helpers
         self._is_fast = False
-        self._seconds = 0.0  # of plain Python that `pays` has not heard of
+        self._seconds = 0.0  # of plain Python not yet announced to `pays`
 
     def run(self, order: Sequence[int], *numbers: int) -> SearchOutcome:
-        """Calls the kernel, which goes on from where it paused, until its search ends
-        or the deadline comes. It returns its status and the work so far."""
+        """Calls the kernel, and resumes it until its search or the time is over.
+
+        `numbers` are the kernel's last arguments. At a deadline, the status is UNKNOWN.
+        """
         rank = integers(_ranks(order), self._is_fast)
         point = integers(START, self._is_fast)
         kernel = (
@@ -163,10 +171,10 @@ class PausingSearch:
 
 
 class ValleySearch(PausingSearch):
-    """Searches in one part, again and again: sections that fail gain weight."""
+    """Searches for plans of one part. The weights of sections persist between calls."""
 
     def __init__(self, part: Part, floor: Sequence[int] = ()) -> None:
-        """Below `floor` (units, per section) all is taken; 0 if it is not given."""
+        """`floor` has the units occupied from the start, per section; empty: none."""
         count, sections = len(part.size), part.sections
         indices = range(count)
         covered = [(s, i) for i in indices for s in range(part.first[i], part.end[i])]
@@ -196,15 +204,15 @@ class ValleySearch(PausingSearch):
     def fit(
         self, rule: int, capacity: int, order: Sequence[int], limit: int
     ) -> SearchOutcome:
-        """Looks for a plan within the capacity (units), for about `limit` sections.
+        """Searches for a plan within `capacity` (units), for about `limit` sections.
 
-        Of several buffers that might go next, those early in `order` are tried first.
+        Of several buffers that may come next, the earliest in `order` is tried first.
         """
         return self.run(order, rule, capacity, limit)
 
 
 def _ranks(order: Sequence[int]) -> list[int]:
-    """The place of each buffer in an order."""
+    """The position of each buffer in `order`."""
     rank = [0] * len(order)
     for place, index in enumerate(order):
         rank[index] = place
@@ -214,7 +222,10 @@ def _ranks(order: Sequence[int]) -> list[int]:
 def _grouped(
     pairs: Sequence[tuple[int, int]], sections: int
 ) -> tuple[list[int], list[int]]:
-    """Items by section: those of section s are `items[at[s]:at[s + 1]]`."""
+    """Groups (section, item) pairs: section s has `items[at[s]:at[s + 1]]`.
+
+    Returns `at` and `items`.
+    """
     at = [0] * (sections + 2)
     for section, _ in pairs:
         at[section + 1] += 1
@@ -232,10 +243,10 @@ def _search(
     capacity: int,
     limit: int,
 ) -> tuple[int, int]:
-    """The kernel: status and work. Goes on from `point`, for `pause` of work.
+    """The kernel. Resumes at `point`, pauses after `pause` of work.
 
-    A frame is a choice that was made, a component is a run of sections to be solved, of
-    which the frame that created it is the owner (-1: none).
+    Returns its status and the work so far. A frame is a choice. A component is a run of
+    sections to be solved; its owner is the frame that created it (-1: none).
     """
     buffers, state, trail, frames, opened, choices, offsets, weight = tables
     first, end, size = buffers.first, buffers.end, buffers.size
@@ -245,7 +256,7 @@ def _search(
         last_word,
     ) = frames  # fmt: skip
     open_low, open_high, open_owner, _tightness = opened
-    # The frame of the last choice, the trail's end, the open components, the work.
+    # The top frame, the length of the trail, the number of open components, the work.
     top, trail_end, count, work = point[0], point[1], point[2], point[3]
     if not count:
         sections = len(sky)
@@ -278,7 +289,7 @@ def _search(
         found, at, until, left, trail_end = _valley(
             tables, trail_end, rule, capacity, lo, hi
         )
-        work += (trail_end - before) * (hi - lo)  # each raise looks at all again
+        work += (trail_end - before) * (hi - lo)  # each raise scans all again
         if found == UNKNOWN:
             return UNKNOWN, work
         if found == FEASIBLE:
@@ -292,7 +303,7 @@ def _search(
             chosen[top], last_word[top] = base, 0
             choices_end[top] = _choices(tables, base, rank, at, until, left, lo, hi)
             frame = top
-        while True:  # take the next alternative of the frame, or go back to its owner
+        while True:  # take the next alternative of the frame, or backtrack to its owner
             if frame < 0:
                 return INFEASIBLE, work
             top, count = frame, open_mark[frame]
@@ -332,10 +343,12 @@ def _valley(
     lo: int,
     hi: int,
 ) -> tuple[int, int, int, int, int]:
-    """The valley and the end of it to branch on: found, start, stop, left, trail end.
+    """Selects the valley, and the end of it, to branch on.
 
-    Raises end sections that no buffer can take; INFEASIBLE if one exceeds the capacity,
-    UNKNOWN if the trail is full.
+    Raises end sections in which no buffer can rest. Returns the status, the first
+    section of the valley, the section after its last, 1 for the left end or 0 for the
+    right one, and the length of the trail. The status is INFEASIBLE if a section
+    exceeds the capacity, and UNKNOWN if the trail is full.
     """
     buffers, state, trail, _, _, _, _, weight = tables
     first, end, _, start_at, starting, end_at, ending, cover_at, covering, _ = buffers
@@ -376,7 +389,7 @@ def _valley(
                     best = score
                     best_at, best_until, best_left = at, until, left
                 continue
-            level = LARGEST  # all that is live here extends over a wall
+            level = LARGEST  # every unplaced buffer here extends over a wall
             for place in range(cover_at[section], cover_at[section + 1]):
                 index = covering[place]
                 if placed[index] == 0:
@@ -404,7 +417,7 @@ def _valley(
 def _score(
     rule: int, level: int, slack: int, candidates: int, weight: int, capacity: int
 ) -> float:
-    """How soon to branch, least first; 0 or more."""
+    """The score of an end of a valley, 0 or more. The search branches on the lowest."""
     if rule == 0:
         return slack * 1000.0 + candidates
     if rule == 1:
@@ -415,7 +428,7 @@ def _score(
 
 
 def _rest(sky: Integers, first: int, end: int) -> int:
-    """The lowest height at which something over these sections can rest."""
+    """The lowest height at which a buffer over these sections can rest."""
     level = 0
     for section in range(first, end):
         level = max(level, sky[section])
@@ -425,8 +438,8 @@ def _rest(sky: Integers, first: int, end: int) -> int:
 def _resume(tables: _Tables, start: int, stop: int, left: int, section: int) -> int:
     """The next height at which a buffer may rest in the end section of a valley.
 
-    One that extends over a wall rests on that wall or above. One within the valley
-    rests, not being on the floor, on a buffer that does not reach the end section.
+    A buffer that extends over a wall rests on that wall or above. A buffer within the
+    valley that is not on the floor rests on one that does not reach the end section.
     """
     buffers, (sky, _, _, placed) = tables.buffers, tables.state
     first, end, size, start_at, starting, end_at, ending, cover_at, covering, _ = (
@@ -470,9 +483,10 @@ def _choices(
     lo: int,
     hi: int,
 ) -> int:
-    """Writes the buffers to try, best first, from `base` on; where they end.
+    """Writes the buffers to try to `choices[base:]`, best first; returns their end.
 
-    Best fill the valley from wall to wall or end level with a wall; then by rank.
+    The best buffers reach from wall to wall or end level with a wall; then `rank`
+    decides.
     """
     first, end, size, start_at, starting, end_at, ending, _, _, _ = tables.buffers
     sky, placed, choices = tables.state.sky, tables.state.placed, tables.choices
@@ -501,7 +515,7 @@ def _choices(
         fit = 0
         slot = until
         for turn in range(until - base + 1):
-            # The fit of the new one, then of each that it may have to pass.
+            # The fit of the new choice, then of each choice that may move behind it.
             this = index if turn == 0 else choices[slot - 1]
             value = 0
             if end[this] - first[this] == stop - start:
@@ -523,7 +537,10 @@ def _choices(
 
 
 def _put(tables: _Tables, trail_end: int, index: int) -> tuple[int, int]:
-    """Puts a buffer onto the skyline: the trail's end, whether more goes on top."""
+    """Places a buffer on the skyline.
+
+    Returns the length of the trail, and 1 if more buffers must go above, or else 0.
+    """
     first, end, size = tables.buffers.first, tables.buffers.end, tables.buffers.size
     sky, rest, joined, placed = tables.state
     trail = tables.trail
@@ -543,7 +560,7 @@ def _put(tables: _Tables, trail_end: int, index: int) -> tuple[int, int]:
 
 
 def _undo(tables: _Tables, trail_end: int, mark: int) -> int:
-    """Takes back what the trail has beyond the mark."""
+    """Undoes the changes on the trail after `mark`. Returns the trail's length."""
     first, end, size = tables.buffers.first, tables.buffers.end, tables.buffers.size
     sky, rest, joined, placed = tables.state
     trail = tables.trail
@@ -565,7 +582,10 @@ def _undo(tables: _Tables, trail_end: int, mark: int) -> int:
 def _split(
     tables: _Tables, count: int, frame: int, index: int, lo: int, hi: int
 ) -> int:
-    """Opens what is left of a component without a buffer, the tightest on top."""
+    """Opens the components that remain once a buffer is placed, the tightest on top.
+
+    Returns the number of open components.
+    """
     first, end = tables.buffers.first, tables.buffers.end
     sky, rest, joined, _ = tables.state
     open_low, open_high, open_owner, tightness = tables.opened

@@ -1,9 +1,9 @@
-"""Buffers as the searches see them: whole units over numbered sections of time.
+"""The input of the searches: sizes in units, lifetimes in sections, independent parts.
 
-A section is a longest run of steps with the same live buffers, of those that no other
-run contains (a maximal clique of the interval graph): two buffers overlap if and only
-if they share a section. Where no buffer is live across a step, the problem falls into
-parts that do not touch each other.
+A section stands for a maximal set of buffers that are live together (a maximal clique
+of the interval graph). Sections are numbered consecutively in time. Two buffers overlap
+if and only if they share a section. Where no buffer is live across a step, the problem
+splits into independent parts.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,12 +21,12 @@ from ..problem import Buffer
 class Part:
     """Buffers without gaps that are connected in time.
 
-    They are ordered by lifespan and size: the order in which they were given is
-    forgotten, so that it changes no peak.
+    They are sorted by lifespan and size, so that plans do not depend on the order of
+    the input.
     """
 
-    indices: Sequence[int]  # of the buffers, among all
-    steps: Sequence[int]  # that they are live, per buffer
+    indices: Sequence[int]  # of the buffers in the whole problem
+    steps: Sequence[int]  # number of steps in which it is live, per buffer
     first: Sequence[int]  # section, per buffer
     end: Sequence[int]  # section after its last, per buffer
     size: Sequence[int]  # units, 1 or more
@@ -45,12 +45,12 @@ class Part:
 
     @cached_property
     def tallest(self) -> list[int]:
-        """The highest load of the sections in which it is live, per buffer."""
+        """The highest load of a buffer's sections, per buffer."""
         return over(self.load, list(zip(self.first, self.end, strict=True)), max)
 
     @property
     def covered(self) -> int:
-        """Sections, summed over the buffers that are live in them."""
+        """The sum of the number of sections of each buffer."""
         return sum(self.end) - sum(self.first)
 
     def peak(self, offsets: Sequence[int]) -> int:
@@ -59,13 +59,13 @@ class Part:
 
     @property
     def buffers(self) -> list[Buffer]:
-        """As buffers of units, live over sections."""
+        """`Buffer` objects with sizes in units and lifespans in sections."""
         spans = zip(self.size, self.first, self.end, strict=True)
         return [Buffer("", *span) for span in spans]
 
     @property
     def backwards(self) -> "Part":
-        """The same in reversed time."""
+        """This part in reversed time."""
         return replace(
             self,
             first=[self.sections - end for end in self.end],
@@ -73,7 +73,7 @@ class Part:
         )
 
     def connected(self, members: Iterable[int]) -> Iterator[list[int]]:
-        """Some of the buffers in groups that share no section, in order of time."""
+        """Splits `members` into groups that share no section, in order of time."""
         group: list[int] = []
         reached = 0
         for i in sorted(members, key=lambda i: (self.first[i], i)):
@@ -86,7 +86,7 @@ class Part:
             yield group
 
     def among(self, members: Sequence[int]) -> "Part":
-        """Some of the buffers, of which none starts before the first of them."""
+        """The part of `members` alone. `members[0]` must start first."""
         base = self.first[members[0]]
         return Part(
             members,
@@ -104,7 +104,7 @@ def over(
     best: Callable[[int, int], int],
     default: int = 0,
 ) -> list[int]:
-    """The best of the values in each range, or the default where there are none."""
+    """The `best` of the values in each range, or `default` for an empty range."""
     # among[k][s]: the best of the 2**k values from s on.
     among = [values]
     while (width := 1 << (len(among) - 1)) * 2 <= len(values):
@@ -121,9 +121,10 @@ def over(
 
 
 def unit_of(sizes: Sequence[int]) -> int:
-    """The largest unit that all sizes are multiples of.
+    """The largest unit of which all sizes are multiples.
 
-    Some optimal plan has only offsets that are sums of sizes, so no plan is lost.
+    Some optimal plan has only offsets that are sums of sizes, so multiples of the unit
+    suffice.
     """
     return reduce(gcd, sizes)
 
@@ -131,10 +132,10 @@ def unit_of(sizes: Sequence[int]) -> int:
 def sections_of(
     lifetimes: Sequence[tuple[int, int]],
 ) -> tuple[list[int], list[int], int]:
-    """The first section of each lifetime, the one after its last, and how many."""
+    """The first section of each lifetime, the one after its last, and their number."""
     count = len(lifetimes)
     first, end = [0] * count, [0] * count
-    # Twice the step, and one more where a lifetime starts: others end before that.
+    # Twice the step, plus 1 for a start: in each step, ends sort before starts.
     times = [2 * start + 1 for start, _ in lifetimes]
     times += [2 * stop for _, stop in lifetimes]
     section, ended = 0, False
@@ -150,7 +151,7 @@ def sections_of(
 
 
 class LiveRanges(NamedTuple):
-    """When buffers of any kind are live, in sections."""
+    """The live ranges, in sections, of buffers that may have gaps."""
 
     at: Sequence[int]  # buffer i is live in ranges at[i] to at[i + 1]
     first: Sequence[int]  # section, per range
@@ -169,7 +170,7 @@ def live_ranges_of(buffers: Sequence[Buffer]) -> LiveRanges:
 
 
 def parts_of(lifespans: Sequence[tuple[int, int]], sizes: Sequence[int]) -> list[Part]:
-    """The parts, in order of time; `sizes` in units, 1 or more."""
+    """The parts, in order of time. `sizes` are in units, 1 or more."""
     first, end, _ = sections_of(lifespans)
     parts: list[Part] = []
     members: list[int] = []
@@ -184,7 +185,7 @@ def parts_of(lifespans: Sequence[tuple[int, int]], sizes: Sequence[int]) -> list
 
 
 def parts_among(part: Part, members: Sequence[int]) -> list[Part]:
-    """The parts that some buffers of a part are; their indices are those of members."""
+    """The parts that `members` form. Their indices are positions in `members`."""
     lifespans = [(part.first[i], part.end[i]) for i in members]
     return parts_of(lifespans, [part.size[i] for i in members])
 

@@ -1,13 +1,13 @@
-"""Skyline placement: always fill the lowest valley. Nearly linear in the buffers.
+"""Skyline placement: always fills the lowest valley, in nearly linear time.
 
-The skyline is the height that is taken so far, per section of time; a plateau is a run
-of sections of the same height. The lowest plateau takes the best-ranked buffer that
-fits into it; one that takes none is raised to its lower wall. So each buffer comes to
-lie at the lowest offset that is left, as in best-fit packing (Burke, Kendall and
-Whitwell, "A New Placement Heuristic for the Orthogonal Stock-Cutting Problem", 2004),
-with lifespans for fixed horizontal positions.
+The skyline is the height up to which memory is occupied, per section of time; a plateau
+is a run of sections of equal height. Each step places the best-ranked buffer that fits
+into the lowest plateau. If no buffer fits, the step raises the plateau to its lower
+wall. Offsets are therefore assigned in ascending order, as in the best-fit packing of
+Burke, Kendall and Whitwell, "A New Placement Heuristic for the Orthogonal Stock-Cutting
+Problem", 2004. Here, the lifespans fix the horizontal positions.
 
-The best-ranked buffer within a plateau is found in a k-d tree over (first, end), as in
+A k-d tree over (first, end) finds the best-ranked buffer within a plateau, as in
 Bentley, "Multidimensional Binary Search Trees Used for Associative Searching", 1975.
 """
 
@@ -29,38 +29,38 @@ from .kernels import (
 from .sections import Part
 
 _WORK = 150  # steps of plain Python, per buffer and order
-_GONE = -1  # height of what is no plateau any more
+_GONE = -1  # the height of a section at which no plateau begins
 
 
 class _Tree(NamedTuple):
-    """A k-d tree: node n has the nodes 2n and 2n + 1 below it."""
+    """A k-d tree of the unplaced buffers: node n has the children 2n and 2n + 1."""
 
-    rank: Integers  # the best of its buffers
-    low_first: Integers  # the range of their first sections
+    rank: Integers  # the best rank of the buffers in the subtree
+    low_first: Integers  # the least and the greatest first section of these buffers
     high_first: Integers
-    low_end: Integers  # and of the sections after their last
+    low_end: Integers  # the least and the greatest section after their last
     high_end: Integers
 
 
 class _Plateaus(NamedTuple):
-    """The skyline, per first section of a plateau."""
+    """The skyline, as lists that are indexed by the first section of a plateau."""
 
     height: Integers
-    stop: Integers  # the section after its last
-    before: Integers  # the plateau on its left
+    stop: Integers  # the section after the plateau's last
+    before: Integers  # the first section of the plateau on the left
 
 
 class _Lives(NamedTuple):
-    """What the kernel has to know of the buffers."""
+    """The buffers, as the kernel reads them."""
 
     first: Integers  # section
     end: Integers  # section after its last
     size: Integers
-    leaf: Integers  # in the tree
+    leaf: Integers  # node of the tree
 
 
 class Skyline:
-    """Places the buffers of one part in one order after the other."""
+    """Places the buffers of one part, in any number of orders."""
 
     def __init__(self, part: Part) -> None:
         self._part = part
@@ -68,7 +68,7 @@ class Skyline:
         self._fast = False
 
     def place(self, order: Sequence[int]) -> list[int]:
-        """The offsets, in units; those that come early in the order go first."""
+        """Returns the offsets in units. The first buffer in `order` ranks best."""
         count, sections = len(order), self._part.sections
         if not self._fast and pays(_WORK * count, self._part.size, _place):
             self._lives, self._fast = as_arrays(self._lives), True
@@ -84,12 +84,12 @@ class Skyline:
 
 
 def skyline_plans(part: Part) -> Iterator[list[int]]:
-    """The offsets, in units, that each of several orders gives."""
+    """The plans (offsets in units) in the orders of `orders.for_skyline`."""
     return map(Skyline(part).place, orders.for_skyline(part))
 
 
 def _leaves(part: Part) -> list[int]:
-    """The leaf of each buffer in a balanced k-d tree: halves by first, by end, ..."""
+    """The leaf of each buffer in a balanced k-d tree: split by first, by end, ..."""
     count = len(part.size)
     width = 1 << (count - 1).bit_length()
     order = list(range(count))
@@ -114,7 +114,7 @@ def _place(
     stack: Integers,
     offsets: Integers,
 ) -> None:
-    """The kernel. A plateau is known by its first section."""
+    """The kernel: writes `offsets`. The first section of a plateau identifies it."""
     first, end, size, leaf = lives
     rank, low_first, high_first, low_end, high_end = tree
     height, stop, before = plateaus
@@ -160,14 +160,14 @@ def _place(
             while node > 1:
                 node //= 2
                 _pull(tree, node)
-            if end[index] < until:  # what is left of the plateau on its right
+            if end[index] < until:  # the rest of the plateau on the buffer's right
                 height[end[index]] = level
                 stop[end[index]] = until
                 if until < sections:
                     before[until] = end[index]
                 until = end[index]
                 heapq.heappush(heap, (level, until))
-            if first[index] > start:  # and on its left
+            if first[index] > start:  # and on the buffer's left
                 stop[start] = first[index]
                 before[first[index]] = start
                 heapq.heappush(heap, (level, start))
@@ -187,7 +187,7 @@ def _place(
 
 
 def _find(tree: _Tree, stack: Integers, start: int, stop: int) -> int:
-    """The best rank of the buffers within these sections, or `LARGEST`."""
+    """The best rank of a buffer within sections `[start, stop)`, or `LARGEST`."""
     rank, low_first, high_first, low_end, high_end = tree
     best = LARGEST
     stack[0] = 1
@@ -208,7 +208,7 @@ def _find(tree: _Tree, stack: Integers, start: int, stop: int) -> int:
 
 
 def _remove(tree: _Tree, node: int) -> None:
-    """Makes a leaf empty."""
+    """Empties a node."""
     rank, low_first, high_first, low_end, high_end = tree
     rank[node] = LARGEST
     low_first[node] = low_end[node] = LARGEST
@@ -216,7 +216,7 @@ def _remove(tree: _Tree, node: int) -> None:
 
 
 def _pull(tree: _Tree, node: int) -> None:
-    """Derives an inner node from its children."""
+    """Computes an inner node from its children."""
     rank, low_first, high_first, low_end, high_end = tree
     left, right = 2 * node, 2 * node + 1
     rank[node] = min(rank[left], rank[right])

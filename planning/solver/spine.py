@@ -1,9 +1,10 @@
-"""The spine: the few buffers that hold a part together, placed before all others.
+"""Spine first: splits a large part into pieces that exact searches can plan alone.
 
-Where few buffers are live across a border of sections, only these join its two sides.
-With them at the bottom, the part falls into pieces that do not touch, each with a floor
-below it. So each piece is searched on its own, and a search that gives up starts again
-in its piece only.
+At some borders between sections, few buffers are live across the border. These buffers
+are the spine: only they connect the two sides. Once the spine is placed at the bottom,
+the other buffers form pieces that share no section, and the spine is the floor of each
+piece. Each piece is searched separately, and a search that gives up restarts in its
+piece only.
 """
 
 from bisect import bisect_left
@@ -13,9 +14,9 @@ from typing import NamedTuple
 from .sections import Part, over
 from .skyline import skyline_plans
 
-_PIECE = 500  # buffers that are searched at once
-_FEW = 16  # one of so many buffers, at most, is in the spine
-_ROUNDS = 30  # until the spine leaves room for all pieces
+_PIECE = 500  # the most buffers of a piece
+_FEW = 16  # at most one buffer in 16 is in the spine
+_ROUNDS = 30  # attempts at a spine that leaves enough room for all pieces
 
 
 class Piece(NamedTuple):
@@ -26,15 +27,15 @@ class Piece(NamedTuple):
 
     @property
     def needed(self) -> list[int]:
-        """Units that it needs in any case, with the floor, per section."""
+        """The lower bound per section, in units: the floor plus the load."""
         return list(map(sum, zip(self.floor, self.part.load, strict=True)))
 
 
 def split(part: Part) -> tuple[Sequence[int], Sequence[Piece]]:
-    """The offsets of the spine (units; 0 for others), and the pieces.
+    """The offsets of the spine (units; 0 for other buffers), and the pieces.
 
-    There are no pieces if the part is small, or no spine of few buffers makes them
-    small and leaves enough room for each.
+    Both are empty if the part is small, or if no spine of few buffers leaves small
+    pieces with enough room for each.
     """
     if len(part.size) <= _PIECE:
         return [], []
@@ -58,7 +59,10 @@ def _piece(part: Part, group: Sequence[int], height: Sequence[int]) -> Piece:
 
 
 def _filler(part: Part, piece: Piece) -> int | None:
-    """What fills the hole in the spine best, below a piece that needs too much."""
+    """The buffer of a piece that best fills the hole in the spine below it.
+
+    None if the piece needs no more units than the greatest load of the part.
+    """
     needed, load = piece.needed, part.load
     worst = needed.index(max(needed))
     if needed[worst] <= max(load):
@@ -76,9 +80,9 @@ def _filler(part: Part, piece: Piece) -> int | None:
 
 
 def _spine(part: Part) -> list[int]:
-    """The buffers across all borders that are crossed by few."""
+    """The buffers that cross a border that few buffers cross."""
     count = len(part.size)
-    crossed = [0] * (part.sections + 1)  # by how many, per border
+    crossed = [0] * (part.sections + 1)  # buffers that cross it, per border
     for first, end in zip(part.first, part.end, strict=True):
         crossed[first + 1] += 1
         crossed[end] -= 1
@@ -99,7 +103,7 @@ def _spine(part: Part) -> list[int]:
 
 
 def _placed(part: Part, members: Sequence[int]) -> tuple[list[int], list[int]]:
-    """Offsets (units) with those of the members, and their height per section."""
+    """The offsets of the members (units; 0 for others), and the height per section."""
     offsets, height = [0] * len(part.size), [0] * part.sections
     for group in part.connected(members):
         sub = part.among(group)

@@ -1,13 +1,14 @@
-"""A squeaky wheel: the skyline again and again, until its orders fit the buffers.
+"""Squeaky wheel optimization: repeats skyline placement in orders that it learns.
 
-Each section has a weight, and buffers come in the order of the weights that they are
-live in. At first a section weighs by its load (`orders.py`). After each plan, those
-where it is high gain weight, so that what is live there comes earlier in the next one.
-This is cheap and finds no proof. It helps most where the load varies and thousands of
-buffers are live at once, too many for a search.
+Each section has a weight, and buffers are placed in descending order of the sum of the
+weights of their sections. The initial weight of a section depends on its load
+(`orders.py`). After each plan, the sections in which the plan is high gain weight. The
+next plan therefore places the buffers that are live there earlier. This is cheap and
+proves nothing. It helps most where the load varies and thousands of buffers are live at
+once, too many for an exact search.
 
 The method is that of Joslin and Clements, "Squeaky Wheel Optimization", 1999, with
-prices of sections in place of those of tasks.
+prices of sections in place of prices of tasks.
 """
 
 from collections.abc import Sequence
@@ -16,15 +17,15 @@ from . import orders
 from .sections import Part
 from .skyline import Skyline
 
-_GAIN = 0.1  # by which the weight of a section grows where a plan is highest
-_SQUARINGS = 7  # a section gains by the 128th power of its height
-_PATIENCE = 100  # plans without a lower peak until this is over
+_GAIN = 0.1  # relative growth of the weight of a section in which a plan is highest
+_SQUARINGS = 7  # the gain of a section is the 128th power of its relative height
+_PATIENCE = 100  # plans without a lower peak after which the search ends
 
 
 class SqueakyWheel:
-    """Plans of one part, each by an order that the one before has taught."""
+    """Plans of one part, each in an order that depends on the plans before."""
 
-    WORK = 50  # of a step for each buffer, in sections of `search.py`
+    WORK = 50  # of a step, per buffer, in sections of `search.py`
 
     def __init__(self, part: Part) -> None:
         self._part = part
@@ -35,7 +36,7 @@ class SqueakyWheel:
 
     @property
     def is_over(self) -> bool:
-        """Whether it is at the load, or has found nothing better for long."""
+        """Whether a plan reached the load, or too many plans did not lower the peak."""
         return self._least == max(self._part.load) or self._since > _PATIENCE
 
     def step(self) -> Sequence[int]:
@@ -56,10 +57,10 @@ class SqueakyWheel:
 
 
 def _heights(part: Part, offsets: Sequence[int]) -> list[int]:
-    """How high a plan is in each section, in units."""
+    """The end of the topmost buffer of a plan in each section, in units."""
     tops = list(map(int.__add__, offsets, part.size))
     heights = [0] * part.sections
-    following = list(range(part.sections + 1))  # towards the next without a height
+    following = list(range(part.sections + 1))  # leads to the next section without one
     for index in sorted(range(len(tops)), key=tops.__getitem__, reverse=True):
         end, top = part.end[index], tops[index]
         section = part.first[index]

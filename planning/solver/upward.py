@@ -1,17 +1,19 @@
-"""Upward branch and bound: do buffers of any kind fit under a capacity? Exact.
+"""Upward branch and bound: an exact search under a capacity, for buffers of any kind.
 
-It places buffers in the order of their offsets: each at the lowest offset that the ones
-before leave to it. Some optimal plan is of that kind, whatever the alignments, gaps and
-given offsets. The state is this lowest offset of each buffer that waits.
+It places buffers in ascending order of their offsets, each at the lowest offset that
+the buffers before it leave free. Some optimal plan has this form, for all alignments,
+gaps and given offsets. The state is the lowest offset left to each unplaced buffer.
 
-What is pruned, and why nothing is lost:
- * the lowest offset of all that waits in a section + its bytes exceed the capacity.
- * a buffer that waits would fit below the next one: then a plan has it there.
- * two plans differ in the order of buffers at the same offset: one of them is tried.
- * two equal buffers: one of them stands for both.
- * a buffer with nothing above it fails: so do all that go higher instead.
- * sections that no waiting buffer joins are independent: each component is solved once,
-   and failure of one goes back to the choice that created it.
+Pruning, and why it loses no plan:
+ * The lowest offset of the unplaced buffers of a section plus their bytes exceed the
+   capacity: no plan fits.
+ * An unplaced buffer would fit below the next one: another branch has it there.
+ * Plans that differ only in the order of buffers at the same offset: one is tried.
+ * Of several equal buffers, only one is tried.
+ * If a choice fails whose buffer overlaps no unplaced buffer, all alternatives fail,
+   too: they would place this buffer higher.
+ * Sections that share no unplaced buffer are independent: each component is solved
+   once. If one fails, the search backtracks to the choice that created it.
 
 This is the search of Moffitt, "MiniMalloc: A Lightweight Memory Allocator for Hardware-
 Accelerated Machine Learning", ASPLOS 2023, written from the paper.
@@ -25,14 +27,14 @@ from .kernels import Integers
 from .search import FEASIBLE, INFEASIBLE, PAUSED, UNKNOWN, PausingSearch, SearchOutcome
 from .sections import live_ranges_of
 
-_NODE_WORK = 16  # what a node costs besides its sections, in sections
+_NODE_WORK = 16  # work of a node besides its sections, in sections
 
 
 class _Lives(NamedTuple):
     """The buffers."""
 
     by_start: Integers  # all of them, by their first section
-    from_section: Integers  # section s: they begin at by_start[from_section[s]] ...
+    from_section: Integers  # starts in section s begin at by_start[from_section[s]]
     first: Integers  # section, per buffer
     end: Integers  # section after its last, per buffer
     size: Integers
@@ -47,40 +49,40 @@ class _Lives(NamedTuple):
 
 
 class _State(NamedTuple):
-    """What is placed, and what that leaves to the others."""
+    """The placed buffers, and the lowest offsets that they leave to the others."""
 
     least: Integers  # lowest offset that is left, per buffer; its own if it is placed
-    placed: Integers  # per buffer
-    rest: Integers  # bytes that wait, per section
-    joined: Integers  # buffers that wait and are live until after this section
-    lowest: Integers  # scratch, per section: where something may follow
-    trail: Integers  # what changed: the lowest offset of buffer i, or -1 - i if placed
-    before: Integers  # that offset
+    placed: Integers  # 0 or 1, per buffer
+    rest: Integers  # bytes of the unplaced buffers, per section
+    joined: Integers  # unplaced buffers whose lifespan has this section and the next
+    lowest: Integers  # scratch, per section: lowest offset of an unplaced buffer
+    trail: Integers  # changes: i if least[i] changed, -1 - i if buffer i was placed
+    before: Integers  # least[i] before the change
 
 
 class _Frames(NamedTuple):
-    """The choices that were made, the buffer that comes next in a component."""
+    """The stack of choices. Each chooses the next buffer of a component."""
 
     low: Integers  # first section of the component
     high: Integers  # section after its last
     owner: Integers  # the frame whose choice created the component, -1: none
-    turn: Integers  # the next of the choices
-    last: Integers  # after the last of the choices
-    trail: Integers  # end of the trail before the choice
-    opened: Integers  # other components that are open
+    turn: Integers  # the next choice to try
+    last: Integers  # the end of the choices
+    trail: Integers  # length of the trail before the choice
+    opened: Integers  # number of open components before the choice
 
 
 class _Open(NamedTuple):
-    """The components that are to be solved."""
+    """The stack of components that are not solved yet."""
 
     low: Integers
     high: Integers
     owner: Integers
-    latest: Integers  # the buffer that was placed last, -1: none
+    latest: Integers  # the buffer whose placement created the component, -1: none
 
 
 class _Tables(NamedTuple):
-    """All that the kernel works on."""
+    """The data of the kernel."""
 
     lives: _Lives
     state: _State
@@ -94,7 +96,7 @@ class _Tables(NamedTuple):
 
 
 class UpwardSearch(PausingSearch):
-    """Searches for plans of the same buffers, again and again."""
+    """Searches for plans of the same buffers, under any number of capacities."""
 
     def __init__(self, buffers: Sequence[Buffer]) -> None:
         self._offsets = [b.offset or 0 for b in buffers]
@@ -113,9 +115,9 @@ class UpwardSearch(PausingSearch):
         super().__init__(tables, reach, _search, _candidates, _put, _undo, _split)
 
     def fit(self, capacity: int, order: Sequence[int], limit: int) -> SearchOutcome:
-        """Looks for a plan within the capacity (bytes), for about `limit` sections.
+        """Searches for a plan within `capacity` (bytes), for about `limit` sections.
 
-        Of buffers at the same offset, those that come early in `order` are tried first.
+        Of buffers at the same offset, the earliest in `order` is tried first.
         """
         state = self._tables.state
         state.least[:] = self._offsets
@@ -124,7 +126,7 @@ class UpwardSearch(PausingSearch):
 
 
 def _lives_of(buffers: Sequence[Buffer]) -> tuple[_Lives, int]:
-    """The buffers as the kernel sees them, and the number of sections."""
+    """The buffers as the kernel reads them, and the number of sections."""
     live = live_ranges_of(buffers)
     sections = live.sections
     begin = [first for first, _ in live.hulls]
@@ -162,7 +164,7 @@ def _kind(buffer: Buffer) -> tuple[int, int, int | None, Sequence[Steps]]:
 
 
 def _overlapping(buffers: Sequence[Buffer], by_start: Sequence[int]) -> list[list[int]]:
-    """For each buffer those that are live at the same time."""
+    """For each buffer, the indices of the buffers that are live at the same time."""
     result: list[list[int]] = [[] for _ in buffers]
     active: list[int] = []
     for i in by_start:
@@ -183,9 +185,12 @@ def _search(
     capacity: int,
     limit: int,
 ) -> tuple[int, int]:
-    """The kernel: status and work. Goes on from `point`, for `pause` of work."""
+    """The kernel. Resumes at `point`, pauses after `pause` of work.
+
+    Returns its status and the work so far.
+    """
     lives, state, frames, opened, choices = tables
-    # The frame of the last choice, the trail's end, the open components, the work.
+    # The top frame, the length of the trail, the number of open components, the work.
     top, trail_end, count, work = point[0], point[1], point[2], point[3]
     if not count:
         for section in range(len(state.rest)):
@@ -219,7 +224,7 @@ def _search(
             frames.turn[top], frames.last[top] = base, until
             frames.trail[top], frames.opened[top] = trail_end, count
             frame = top
-        while True:  # take the next choice of the frame, or go back to its owner
+        while True:  # take the next choice of the frame, or backtrack to its owner
             if frame < 0:
                 return INFEASIBLE, work
             top, count = frame, frames.opened[frame]
@@ -250,12 +255,15 @@ def _candidates(
     latest: int,
     capacity: int,
 ) -> tuple[int, int]:
-    """Writes what may come next in a component, from `base` on: where that ends, and
-    the work. Nothing may if the component cannot fit."""
+    """Writes the buffers that may come next in a component to `choices[base:]`.
+
+    Returns the end of the choices, and the work. There are none if the component cannot
+    fit.
+    """
     lives, state, _, _, choices = tables
     least = state.least
     floor = least[latest] if latest >= 0 else 0
-    bound = -1  # below which the next one has to be
+    bound = -1  # the next buffer must start below this offset; -1: not known yet
     work = high - low
     for section in range(low, high):
         state.lowest[section] = -1
@@ -283,7 +291,7 @@ def _candidates(
         if state.placed[index] or offset < floor or offset >= bound:
             continue
         if latest >= 0 and offset == floor and rank[index] < rank[latest]:
-            continue  # they come in the other order
+            continue  # another branch places them in the other order
         is_new = True
         for other in choices[base:until]:
             if lives.kind[other] == lives.kind[index]:
@@ -307,8 +315,11 @@ def _candidates(
 def _put(
     lives: _Lives, state: _State, trail_end: int, index: int, capacity: int
 ) -> tuple[int, int]:
-    """Places a buffer at its lowest offset: the trail's end, and whether anything has
-    to go above it; below 0 if something has no place left."""
+    """Places a buffer at its lowest offset.
+
+    Returns the length of the trail, and 1 if an unplaced buffer overlaps it in time, 0
+    if none does, or -1 if a buffer no longer fits.
+    """
     state.placed[index] = 1
     state.trail[trail_end] = -1 - index
     trail_end += 1
@@ -337,7 +348,7 @@ def _put(
 
 
 def _undo(lives: _Lives, state: _State, trail_end: int, mark: int) -> int:
-    """Takes back what the trail has beyond the mark."""
+    """Undoes the changes on the trail after `mark`. Returns the trail's length."""
     while trail_end > mark:
         trail_end -= 1
         item = state.trail[trail_end]
@@ -357,7 +368,10 @@ def _undo(lives: _Lives, state: _State, trail_end: int, mark: int) -> int:
 def _split(
     tables: _Tables, count: int, frame: int, index: int, low: int, high: int
 ) -> int:
-    """Opens what is left of a component without a buffer; how many are open then."""
+    """Opens the components that remain once a buffer is placed.
+
+    Returns the number of open components.
+    """
     lives, state, _, opened, _ = tables
     for section in range(lives.first[index], lives.end[index]):
         is_last = section + 1 == lives.end[index]
