@@ -28,8 +28,8 @@ are live at the same time into it, as a compiler leaves SSA form:
 A copy does not alias its source. From the copy on, therefore, nothing may use the
 source, or nothing may write source or copy; and the buffer must not hold other contents
 that are still needed. For `cf.cond_br`, a new block on that edge copies; for
-`arith.select`, a branch of a new `scf.if`. The first value that a loop receives may be
-an argument of the function or a global.
+`arith.select`, a branch of a new `scf.if`. A forwarded value, such as the first one of
+a loop, may also be an argument of the function or a global.
 
 Does not: change families with views other than casts, with other memory that the
 function does not allocate, or with buffers of different types.
