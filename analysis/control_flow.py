@@ -38,16 +38,16 @@ from ..dialects.tgraph.base import STREAM
 from .calls import Calls
 
 CHOICES = ("scf.if", "scf.index_switch", "affine.if")
-"""At most one of the regions runs, once."""
+"""Operations of which at most one region runs, once."""
 
 SCOPES = ("scf.execute_region", "memref.alloca_scope")
-"""The region runs once."""
+"""Operations whose region runs once."""
 
 LOOPS = ("scf.for", "affine.for")
-"""The region runs any number of times, in sequence."""
+"""Operations whose region runs any number of times, in sequence."""
 
 CONCURRENT = ("scf.parallel", "scf.forall", "affine.parallel")
-"""The region may run several times in parallel, so the operation is one step."""
+"""Operations whose region may run several times in parallel; each is one step."""
 
 WHILE = "scf.while"
 
@@ -71,22 +71,22 @@ def link(nodes: Sequence[BasicBlock], source: int, target: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class BlockLoop:
-    """A natural loop of `cf` (Aho, Lam, Sethi, Ullman: Compilers, 9.6.6): blocks that
-    lead back to the first of them, through which all paths to them go."""
+    """A natural loop of `cf` blocks: a head that dominates the other blocks, and these,
+    from which paths lead back to it (Aho, Lam, Sethi, Ullman: Compilers, 9.6.6)."""
 
     head: Block
-    blocks: frozenset[Block]
+    blocks: frozenset[Block]  # with the head
     above: Block
-    """On all paths to it, outside."""
+    """The immediate dominator of the head, outside the loop."""
 
     @property
     def entries(self) -> Sequence[Operation]:
-        """What branches to it."""
+        """The branches from outside to the head."""
         return self._branches(False)
 
     @property
     def backs(self) -> Sequence[Operation]:
-        """What branches to its next iteration."""
+        """The branches from inside to the head, which begin the next iteration."""
         return self._branches(True)
 
     def _branches(self, is_inside: bool) -> Sequence[Operation]:
@@ -95,7 +95,7 @@ class BlockLoop:
         return [op for op in found if op is not None]
 
     def has(self, place: Block | Operation) -> bool:
-        """Whether a block or an operation is in it."""
+        """Whether a block or an operation is in the loop, perhaps nested."""
         region = self.head.parent
         block = place.parent if isinstance(place, Operation) else place
         if region is None or block is None:
@@ -123,7 +123,7 @@ class ControlFlow:
 
     @cached_property
     def ends(self) -> Sequence[int]:
-        """The step after the last one of each node."""
+        """By node: the first step after it."""
         return [*(node.start for node in self.nodes[1:]), len(self.ops)]
 
     @cached_property
@@ -172,7 +172,7 @@ class ControlFlow:
         return self._dominance_in(region).dominates(block, target)
 
     def loop_around(self, block: Block) -> "BlockLoop | None":
-        """The innermost loop of `cf` that a block is in."""
+        """The innermost loop of `cf` blocks around `block`; None if there is none."""
         if block.parent is None or len(block.parent.blocks) == 1:
             return None
         dominance = self._dominance_in(block.parent)
@@ -181,7 +181,7 @@ class ControlFlow:
             before = head.predecessors()
             pending = [each for each in before if dominance.dominates(head, each)]
             blocks = {*pending, head}
-            for each in pending:  # grows
+            for each in pending:  # grows during the loop
                 if each is not head:
                     new = [b for b in each.predecessors() if b not in blocks]
                     blocks.update(new)
@@ -321,7 +321,7 @@ def _branch(op: Operation, index: int) -> Sequence[SSAValue] | None:
 
 
 def pass_to(block: Block, op: Operation, values: Sequence[SSAValue]) -> None:
-    """Makes a branch of `cf` hand on more values to a block, as its last arguments."""
+    """Makes the `cf` branch `op` forward `values` as the last arguments of `block`."""
     match op:
         case cf.BranchOp():
             op.operands = [*op.operands, *values]

@@ -9,10 +9,10 @@
     }
     read %r                                   a reference to one of them, never to both
 
-So %a is not live where %b is, and both can share one slot. An allocation is not live
-either where it is forwarded without contents: if a select chooses one of two
-allocations to be written, neither is live before. A view is no reference: it shares the
-live range of its source.
+So %a is not live where %b is, and both can share one slot. An allocation that is
+forwarded without contents is not live, either: if a select chooses one of two
+allocations to be written, neither is live before. A view is not a reference: its uses
+count for the live range of its source.
 
     %last = scf.for ... iter_args(%old = %first) {
       %new = memref.alloc()
@@ -110,7 +110,7 @@ class References:
         return list(dict.fromkeys((*self.sources, *self.entering)))
 
     def _is_reference(self, target: SSAValue) -> bool:
-        """Whether `target` is no view, and is defined at a step."""
+        """Whether `target` is not a view, and is defined at a step."""
         owner = target.owner
         if isinstance(owner, Block):
             return owner.first_op in self.flow.step
@@ -284,9 +284,9 @@ def loops_around(alloc: Operation, count: int, flow: ControlFlow) -> Sequence[Lo
 
 
 def loops_of(references: References) -> Sequence[Loop]:
-    """The loops that carry the allocation of each iteration of the first one, also from
-    one run of it to the next. Empty if something else carries it, or if a run may end
-    without forwarding its last allocation."""
+    """The loops that carry the allocation, innermost first. Outer loops carry it from
+    one run of the innermost to the next. Empty if another operation carries it, or if a
+    run may end without forwarding its last allocation."""
     alloc, flow = references.source.owner, references.flow
     assert isinstance(alloc, Operation)
     count = 1

@@ -1,29 +1,31 @@
-"""Frontiers of training steps beside those of Inductor's `activation_memory_budget`.
+"""Compares frontiers of training steps with Inductor's `activation_memory_budget`.
 
     python -W ignore benchmarks/activation_budgets.py         # takes minutes
     python -W ignore benchmarks/activation_budgets.py gpt2 --points 8
     python -W ignore benchmarks/activation_budgets.py --estimated   # not measured
 
-Each step is a PyTorch module that returns a loss: forward and backward pass, in f32 and
-one thread. Inductor compiles it with budgets from 1, which keeps what its partitioner
-wants to keep, to 0, which keeps the inputs and recomputes everything. tensorplan takes
-the same module by `from_torch(..., gradients=True)`, and the points of its frontier.
+Each step is the forward and backward pass of a PyTorch module that returns a loss, in
+f32 on one thread. Inductor compiles it with budgets from 1, which keeps the activations
+that its partitioner chooses, to 0, which keeps only the inputs and recomputes the rest.
+tensorplan compiles the same module (`from_torch(..., gradients=True)`) for each point
+of its frontier.
 
-For each point:
+The columns of a point are:
 
- * the most bytes at a time during a call besides the module and its inputs: loss,
-   gradients, saved activations and temporaries. Of Inductor, what PyTorch's allocator
-   gave during the call and was not given back, as the profiler records it; of
-   tensorplan, the results, the planned arena, and the scratch memory of its kernels.
-   Nobody sees what oneDNN and MKL allocate by themselves.
- * the CPU time of a call in milliseconds, the least of rounds that alternate between
-   all points of both, and how far those of every second round are from the others'; of
-   tensorplan also how far the time on its curve is from that. In a round a point runs
-   several times, as the first runs find other points' data and branches in caches.
+ * the peak bytes during a call besides the module and its inputs: loss, gradients,
+   saved activations and temporaries. For Inductor, these are the bytes that PyTorch's
+   allocator holds for the call, as the profiler records them; for tensorplan, the
+   results, the planned arenas, and the scratch memory of kernels. Memory that oneDNN
+   and MKL allocate internally is counted for neither.
+ * the CPU time of a call in milliseconds: the shortest over rounds that alternate
+   between all points of both compilers. `noise` compares even rounds with odd ones;
+   `off` compares the time on tensorplan's curve with the measured time. Each round runs
+   a point several times, as its first runs find caches that other points have filled.
+ * the fewest bytes of the other compiler's points that are at least as fast, and the
+   ratio of the point's bytes to these.
 
-After each point: the fewest bytes of the other's points that are as fast, and how many
-times these the point takes. No point of tensorplan's is above Inductor's where this is
-at most 1. The exit code is 1 if gradients differ by more than 2e-4 of the largest.
+If all ratios of tensorplan's points are at most 1, Inductor beats none of them. The
+exit code is 1 if gradients differ by more than 2e-4 of the largest one.
 """
 
 import argparse
@@ -37,7 +39,7 @@ from itertools import accumulate
 from time import process_time
 from typing import Any, NamedTuple
 
-# Before PyTorch and NumPy are loaded, which read these when they start.
+# PyTorch and NumPy read these variables when they are imported.
 for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "TENSORPLAN_THREADS"):
     os.environ[variable] = "1"
 
@@ -54,7 +56,7 @@ RUNS = 5  # in a round
 
 
 class Loss(nn.Module):
-    """The mean square of what a network computes."""
+    """The mean square of a network's results."""
 
     def __init__(self, network: Any) -> None:
         nn.Module.__init__(self)
@@ -87,7 +89,7 @@ class Permuted(nn.Module):
 
 
 class Attention(nn.Module):
-    """Causal attention, written out."""
+    """Causal attention in elementary operations."""
 
     def __init__(self, width: int, heads: int) -> None:
         nn.Module.__init__(self)
@@ -119,7 +121,7 @@ class Mixer(nn.Module):
 
 
 class Recurrent(nn.Module):
-    """A GRU, written out, and a classifier of its last state."""
+    """A GRU in elementary operations, and a classifier of its last state."""
 
     def __init__(self, inputs: int, width: int) -> None:
         nn.Module.__init__(self)
@@ -163,7 +165,7 @@ class Denoiser(nn.Module):
 
 
 class Recommender(nn.Module):
-    """DLRM: embeddings and dense features, multiplied with one another."""
+    """DLRM: products of all pairs of embeddings and dense features."""
 
     def __init__(self, tables: int, rows: int, width: int) -> None:
         nn.Module.__init__(self)
@@ -192,7 +194,7 @@ def perceptron(n: int, hidden: int) -> Any:
 
 
 def normed(n: int, features: int) -> Any:
-    """A convolution of normalized and activated features."""
+    """A convolution after a group norm and an activation."""
     return nn.Sequential(
         nn.GroupNorm(4, n), nn.SiLU(), nn.Conv2d(n, features, 3, padding=1)
     )
@@ -208,7 +210,7 @@ def gru() -> tuple[Any, Any]:
 
 
 def convnext() -> tuple[Any, Any]:
-    """Blocks of ConvNeXt, channels first but for the norms and products."""
+    """Blocks of ConvNeXt, with channels first except in norms and products."""
 
     def block(n: int) -> Any:
         along = nn.Conv2d(n, n, 7, padding=3, groups=n)
@@ -257,7 +259,7 @@ def gpt2() -> tuple[Any, Any]:
 
 
 def mobilenet() -> tuple[Any, Any]:
-    """Inverted residuals of MobileNetV2, with norms of groups."""
+    """Inverted residuals of MobileNetV2, with group norms."""
 
     def block(n: int) -> Any:
         wide = 6 * n
@@ -284,12 +286,12 @@ class Point(NamedTuple):
     title: str
     bytes: int
     call: Callable[[], Sequence[Any]]
-    promised: float | None = None  # milliseconds, by its curve
+    promised: float | None = None  # milliseconds, on its curve
 
 
 class Measured(NamedTuple):
-    """How long a step takes in milliseconds, and how much less or more that is in every
-    second round, relative to the other ones."""
+    """The time of a point in milliseconds, and the relative difference of the times of
+    even and odd rounds."""
 
     point: Point
     time: float
@@ -297,7 +299,7 @@ class Measured(NamedTuple):
 
     @property
     def off(self) -> float | None:
-        """By how much the curve's time is too long, relative to what was measured."""
+        """The relative error of the curve's time; positive if it is too long."""
         promised = self.point.promised
         return None if promised is None else promised / self.time - 1
 
@@ -317,7 +319,7 @@ def of_inductor(step: Any, x: Any, budget: float) -> Point:
 
 
 def peak(call: Callable[[], object]) -> int:
-    """The most bytes that PyTorch's allocator has given during a call."""
+    """The most bytes that PyTorch's allocator holds for a call."""
     call()
     with torch.profiler.profile(profile_memory=True) as profile:
         call()
@@ -347,7 +349,7 @@ def of_tensorplan(step: Any, x: Any, points: int, measure: bool) -> Sequence[Poi
 
 
 def timed(calls: Sequence[Callable[[], object]], rounds: int) -> list[list[float]]:
-    """Milliseconds of each call, the least in each round."""
+    """For each call, the shortest time in each round, in milliseconds."""
     times: list[list[float]] = [[] for _ in calls]
     for _ in range(rounds):
         for call, taken in zip(calls, times, strict=True):
@@ -362,7 +364,7 @@ def once(call: Callable[[], object]) -> float:
 
 
 def compare(name: str, points: int, rounds: int, measure: bool) -> bool:
-    """Prints the points of a step; returns whether values differ."""
+    """Prints the points of a step. Returns whether gradients differ."""
     torch.manual_seed(0)
     network, x = STEPS[name]()
     step = Loss(network)
@@ -384,7 +386,7 @@ def compare(name: str, points: int, rounds: int, measure: bool) -> bool:
 
 
 def print_row(measured: Measured, others: Sequence[Measured], title: str) -> None:
-    """A point, and the fewest bytes of other points that are as fast."""
+    """Prints a point, and the fewest bytes of others that are at least as fast."""
     point, time, noise = measured
     off = "" if measured.off is None else f"{measured.off:+.1%}"
     row = f"{point.bytes:>12,}{time:>9.2f}{noise:>+7.1%}{off:>7}"

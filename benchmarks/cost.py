@@ -1,11 +1,11 @@
-"""The estimated time of kernels (analysis/cost.py) beside the measured one.
+"""Compares the estimated time of kernels (analysis/cost.py) with the measured time.
 
     python benchmarks/cost.py                   # all kernels, native, on one core
     python benchmarks/cost.py --rounds 200      # with less noise
 
-Prints a line for each kernel and size, and Spearman's rank correlation of all: 1 where
-the estimates put the kernels in the order of their times. Measured is the shortest of
-all rounds, with what a call of a compiled program takes.
+Prints a line for each kernel and size, and Spearman's rank correlation over all lines:
+it is 1 if the estimates put the kernels in the order of their measured times. The
+measured time is that of the shortest round, with the overhead of a call.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from importlib import import_module
 from time import perf_counter
 from typing import Any
 
-# Before NumPy and JAX are loaded: they read these when they start.
+# NumPy and JAX read these variables when they are imported.
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TENSORPLAN_THREADS"):
     os.environ[variable] = "1"
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -111,7 +111,7 @@ def measured(program: Executable, arrays: Sequence[Array], rounds: int) -> float
 
 
 def ranks(values: Sequence[float]) -> Array:
-    """The place of each value in their order."""
+    """The rank of each value, from 0."""
     return np.argsort(np.argsort(values, kind="stable"), kind="stable")
 
 

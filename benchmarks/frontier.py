@@ -1,10 +1,11 @@
-"""Frontiers of training steps, and whether points take the time that is estimated.
+"""Compares the estimated times of frontiers of training steps with measured ones.
 
     python benchmarks/frontier.py unet_step gpt2_step    # names as in models.py
     python benchmarks/frontier.py step.mlir --points 8
 
-For each point the estimate and the measured CPU time of one thread in milliseconds (the
-least of several runs), and the same relative to the first.
+Prints, for each point, the estimated time and the measured CPU time of one thread (the
+shortest of several runs) in milliseconds, both relative to the first point, and how far
+the estimates are off.
 """
 
 import argparse
@@ -12,7 +13,7 @@ import os
 import sys
 from pathlib import Path
 
-# Before NumPy is loaded, which reads this when it starts.
+# NumPy reads these variables when it is imported.
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TENSORPLAN_THREADS"):
     os.environ[variable] = "1"
 
@@ -25,7 +26,7 @@ HEAD = ("bytes", "estimated", "measured", "off", "x", "measured x", "off")
 
 
 def program(name: str) -> tensorplan.Model:
-    """A model by its name, or the StableHLO of a file."""
+    """The model called `name`, or the StableHLO program in the file `name`."""
     if name not in MODELS:
         return tensorplan.from_stablehlo(Path(name))
     model = MODELS[name]()

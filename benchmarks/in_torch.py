@@ -1,6 +1,6 @@
 """The programs of `runtime.py` in PyTorch: eager, and compiled by Inductor.
 
-Forward passes run in inference mode; compiled, their parameters are frozen.
+Forward passes run in inference mode. Inductor freezes their parameters.
 """
 
 import os
@@ -16,7 +16,7 @@ F: Any = torch.nn.functional
 
 Tensor = Any
 Step = Callable[[], Sequence[Tensor]]
-"""Runs a program once, and returns its results."""
+"""Runs a program once and returns its results."""
 
 
 def chain2(x: Tensor, y: Tensor) -> Tensor:
@@ -103,7 +103,7 @@ def resnet18(p: Sequence[Tensor], x: Tensor) -> Tensor:
 def candidates(
     name: str, arrays: Sequence[Any], parameters: Sequence[int]
 ) -> dict[str, Step]:
-    """The ways to run a program on `arrays`; none if it is not written here."""
+    """The ways to run a program on `arrays`; empty if this module does not have it."""
     torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
     tensors = [torch.from_numpy(np.array(a)) for a in arrays]
     if name in KERNELS:
@@ -130,7 +130,7 @@ def candidates(
 
 
 def _for_torch(x: Tensor) -> Tensor:
-    """Convolution weights in PyTorch's order of dimensions, channels in one place."""
+    """Convolution weights in PyTorch's order of dimensions, `channels_last`."""
     if x.ndim != 4:
         return x
     return x.permute(3, 2, 0, 1).contiguous(memory_format=torch.channels_last)
@@ -159,7 +159,7 @@ def _forward(
             return [function(*inputs)]
 
     def fast() -> Sequence[Tensor]:
-        with torch.no_grad():  # what freezing asks for
+        with torch.no_grad():  # freezing requires this
             return [compiled(*inputs)]
 
     return {"torch": eager, "compile": fast}

@@ -1,20 +1,20 @@
-"""`torch.compile` with the backend `tensorplan` beside its default, Inductor.
+"""Compares `torch.compile`'s backend `tensorplan` with its default, Inductor.
 
     python -W ignore benchmarks/in_torch_compile.py         # takes minutes
     python -W ignore benchmarks/in_torch_compile.py unet
 
-Inference and training (forward and backward pass) of small models, in one thread. Shown
-are the largest difference from eager PyTorch in units of 1e-6, by the largest magnitude
-of a result or of all gradients; the CPU time of a call in milliseconds, the median of
-rounds of calls in a row that alternate; and the most bytes that a call takes besides
-the module and its inputs. These are
+Runs inference and training (forward and backward pass) of small models on one thread.
+The columns are the largest difference from eager PyTorch, in units of 1e-6, relative to
+the largest magnitude of the results or gradients; the CPU time of a call in
+milliseconds, the median over rounds that alternate between the backends; and the peak
+bytes of a call besides the module and its inputs. These bytes are the sum of
 
- * what PyTorch's allocator gave during the call and was not given back: temporary and
-   saved tensors, results and gradients, as the profiler records them
- * the same of NumPy and Python
- * what NumPy's arrays take after earlier calls: scratch memory of kernels, and copies
-   of weights. What a program reserves for inputs, results and arenas does not count, as
-   it uses PyTorch's memory and touches none of its own.
+ * the memory that PyTorch's allocator holds for the call, as the profiler records it:
+   temporary and saved tensors, results and gradients
+ * the memory that NumPy and Python hold for the call
+ * the NumPy arrays that stay after earlier calls: scratch memory of kernels and copies
+   of weights. The reservations of a program for inputs, results and arenas do not
+   count, as it uses PyTorch's memory instead and never touches them.
 
 Nobody sees the memory that oneDNN and MKL allocate by themselves, which Inductor and
 eager PyTorch call, and tensorplan does not. The exit code is 1 if a value is off by
@@ -55,7 +55,7 @@ ROUNDS, CALLS = 9, 10
 
 
 def step(module: Any, inputs: Any, train: bool) -> Callable[[], list[Any]]:
-    """A call that returns the result, or the gradients."""
+    """A call that returns the result of the module, or its gradients."""
     parameters = list(module.parameters())
 
     def infer() -> list[Any]:
@@ -75,7 +75,7 @@ def first(result: Any) -> Any:
 
 
 def timed(call: Callable[[], object]) -> float:
-    """Seconds of a call when it is called again and again."""
+    """The mean CPU time of consecutive calls, in seconds."""
     call()
     start = process_time()
     for _ in range(CALLS):
@@ -93,7 +93,7 @@ def made(name: str, train: bool) -> tuple[Any, Any]:
 
 
 def compare(name: str, train: bool) -> bool:
-    """Prints a row; returns whether the values differ."""
+    """Prints a row. Returns whether the values differ."""
     torch._dynamo.reset()
     module, inputs = made(name, train)
     calls: list[Callable[[], list[Any]]] = []
@@ -118,7 +118,7 @@ def compare(name: str, train: bool) -> bool:
 
 @contextmanager
 def recorded() -> Generator[list[Any]]:
-    """The programs that the backend compiles."""
+    """Yields the programs that the backend compiles in the context."""
     programs: list[Any] = []
     build: Callable[..., Any] = integration.Builder.__call__
 
@@ -131,7 +131,7 @@ def recorded() -> Generator[list[Any]]:
 
 
 def peak(call: Callable[[], object], programs: Sequence[Any]) -> int:
-    """The most bytes that the call takes when it is called again."""
+    """The peak bytes of a call after the first ones."""
     tracemalloc.start()
     for _ in range(3):
         call()
@@ -148,20 +148,20 @@ def peak(call: Callable[[], object], programs: Sequence[Any]) -> int:
 
 
 def _reserved(program: Any) -> int:
-    """Bytes for inputs and results that are no inputs."""
+    """The bytes reserved for inputs, and for results that are not inputs."""
     slots = (*program.inputs, *(x for x in program.results if x.input is None))
     return sum(ALIGNMENT + x.dtype.itemsize * math.prod(x.shape) for x in slots)
 
 
 def _unused(programs: Sequence[Any]) -> int:
-    """Bytes of pools none of whose programs runs there."""
+    """The bytes of pools in which no program runs."""
     pools = {pool for run in programs for pool in run.pools if run.arenas}
     used = {pool for run in programs for pool in run.pools if not run.arenas}
     return sum(ALIGNMENT + pool.bytes for pool in pools - used)
 
 
 def _arrays() -> int:
-    """Bytes of NumPy's arrays."""
+    """The bytes of all NumPy arrays."""
     only = tracemalloc.DomainFilter(True, np.lib.tracemalloc_domain)
     traces = tracemalloc.take_snapshot().filter_traces([only]).traces
     return sum(trace.size for trace in traces)

@@ -1,24 +1,23 @@
-"""Bytes that move between memories where a program does not fit the fast one.
+"""Counts bytes that move between memories if a program does not fit the fast one.
 
     python benchmarks/spilling.py tests/models/*.mlir tests/models/onnx/*.onnx *.csv
     python benchmarks/spilling.py unet_step bert_step    # names as in models.py
 
-For each program and target: the bytes that our choice of what is where moves, and what
-ExecuTorch's `banked_greedy`, Belady's rule, and Belady's rule for a value's whole life
-(tt-mlir) move. The programs have different
-sizes, so the capacities are parts of what is live at the program's peak: half for a
-microcontroller, a fourth for an NPU, and for a cluster a fourth in L1 and half in L2;
-more where one operation needs more. Microcontroller and NPU access the slow memory
-directly, the cluster copies.
+Compares four rules for each program and target: tensorplan's, ExecuTorch's
+`banked_greedy`, Belady's, and Belady's for whole lifetimes (tt-mlir). As programs
+differ in size, a capacity is a part of the program's peak: half for a microcontroller,
+a fourth for an NPU, and for a cluster a fourth in L1 and half in L2. It is larger if a
+single operation needs more. Operations of the microcontroller and the NPU access the
+slow memory directly; the cluster copies.
 
-A cell is `ours, banked_greedy, Belady, tt-mlir`. Bold is proved to be the least: by
-CP-SAT for at most 200 steps, by prices for more, and not for the cluster.
+A cell is `ours, banked_greedy, Belady, tt-mlir`. A bold number is proved to be minimal:
+by CP-SAT up to 200 steps, and by dual prices above; there is no proof for the cluster.
 
-A write or a read of a value in slow memory, or a copy of it, counts its bytes. Ours are
-verified: what stays in fast memory is placed within the capacity. The others' figures
-are without that, so they may not be possible. Programs are fused and scheduled, but
-neither tiled nor rematerialized. A CSV file has one write and one read for each buffer.
-Arguments and results are not counted.
+Each read, write, or copy of a value in slow memory counts the bytes of the value. For
+tensorplan, the values in fast memory have offsets within the capacity; `*` marks a
+choice without such a placement. The choices of the other rules are not placed and may
+not fit. Programs are fused and scheduled, but neither tiled nor rematerialized. Each
+buffer of a CSV file has one write and one read. Arguments and results do not count.
 """
 
 import argparse
@@ -48,12 +47,12 @@ from tensorplan.planning.scheduling.residency import (
 )
 
 EXACT = 200
-"""Steps of a program for which an optimum is proved, at most."""
+"""The most steps of a program for which CP-SAT proves an optimum."""
 
 
 class Value(NamedTuple):
     size: int  # bytes
-    uses: Sequence[int]  # steps, ascending: it is written in the first, then read
+    uses: Sequence[int]  # steps, ascending: a write in the first, then reads
 
 
 @dataclass(frozen=True)
@@ -84,8 +83,8 @@ class Program:
 
 class Target(NamedTuple):
     name: str
-    shares: Sequence[float]  # of the peak, fastest memory first
-    direct: bool  # whether operations access the next memory
+    shares: Sequence[float]  # capacities / peak, fastest memory first
+    direct: bool  # whether operations may access the next memory
 
 
 TARGETS = (
@@ -96,14 +95,14 @@ TARGETS = (
 
 
 class Row(NamedTuple):
-    """Bytes moved."""
+    """The bytes that each rule moves."""
 
     ours: int
     banked: int
     furthest: int
     demoted: int
-    bound: int | None  # None where it is not known
-    fits: bool  # whether ours has offsets within all capacities
+    bound: int | None  # a lower bound; None if unknown
+    fits: bool  # whether `ours` has offsets within all capacities
 
     def __str__(self) -> str:
         ours = f"{self.ours:,}" if self.ours != self.bound else f"**{self.ours:,}**"
@@ -148,7 +147,8 @@ def moved(program: Program, target: Target) -> Row:
 def through(
     program: Program, limits: Sequence[int], direct: bool, choose: Chooser
 ) -> int:
-    """The bytes between all memories: what one has no room for is in the next."""
+    """The bytes that move between all memories. Values that do not fit one memory are
+    in the next."""
     if not limits or not program.values:
         return 0
     problem = program.problem(limits[0], direct)
@@ -158,7 +158,7 @@ def through(
 
 
 def elsewhere(program: Program, problem: ResidencyProblem, choice: Choice) -> Program:
-    """What is in the next memory: values from when they go there to their last read."""
+    """The values in the next memory, each from its copy out to its last read there."""
     uses: dict[int, list[int]] = {}
     for index in choice.gaps:
         gap = problem.gaps[index]
@@ -168,7 +168,7 @@ def elsewhere(program: Program, problem: ResidencyProblem, choice: Choice) -> Pr
 
 
 def placed(program: Program, problem: ResidencyProblem) -> tuple[Choice, bool]:
-    """The cheapest choice for which what stays has offsets within the capacity, and
+    """The cheapest choice whose remaining values have offsets within the capacity, and
     whether one was found."""
     target = problem.capacity
     choice = Choice(problem)
@@ -188,7 +188,7 @@ def placed(program: Program, problem: ResidencyProblem) -> tuple[Choice, bool]:
 def resident(
     program: Program, problem: ResidencyProblem, choice: Choice
 ) -> Iterator[Buffer]:
-    """The values in fast memory, each for every time that it is there."""
+    """The buffers in fast memory: one for each stay of a value."""
     away = {(problem.gaps[i].value, problem.gaps[i].end) for i in choice.gaps}
     is_direct = any(any(gap.direct) for gap in problem.gaps)
     for index, value in enumerate(program.values):
@@ -216,7 +216,7 @@ def banked_bytes(program: Program, capacities: Sequence[int], direct: bool) -> i
 
 
 def program_of(source: str) -> Program:
-    """A file, or a model by its name."""
+    """The program in the file `source`, or the model with that name."""
     path = Path(source)
     name = path.name.removesuffix(".generic.mlir").partition(".")[0]
     if path.suffix == ".csv":
@@ -239,7 +239,7 @@ def program_of(source: str) -> Program:
     for number, size in enumerate(graph.sizes):
         writer = graph.writer[number]
         if size and writer is not None:
-            readers = graph.readers[number] or [writer]  # a loop reads what is its own
+            readers = graph.readers[number] or [writer]  # a loop reads its own value
             values.append(Value(size, [writer, *readers]))
     return Program(name, len(graph.tasks), values)
 

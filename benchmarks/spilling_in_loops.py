@@ -1,15 +1,15 @@
-"""Bytes that move where a program with loops does not fit the fast memory.
+"""Counts bytes that move if a program with loops does not fit the fast memory.
 
     python benchmarks/spilling_in_loops.py tests/models/*.mlir
 
-What plan-spill makes of a program, what it makes with CP-SAT's choice and with Belady's
-rule, and what ExecuTorch's `banked_greedy` moves, which decides for a buffer's whole
-life. Each executed copy, and each read or write of a buffer in the slow memory, counts
-the bytes of the buffer. An iteration counts as often as its loop runs, ten times where
-that is not known. Bold is as few as CP-SAT's.
+Compares plan-spill with its own choice of buffers, with CP-SAT's, and with Belady's
+rule; and ExecuTorch's `banked_greedy`, which chooses one memory for a buffer's whole
+lifetime. Each executed copy, and each read or write of a buffer in the slow memory,
+counts the bytes of the buffer. The bytes in a loop count once per iteration, or ten
+times if the number of iterations is unknown. A bold number equals CP-SAT's.
 
-Only copies access the slow memory. The capacity is half of the arena, or more where
-ours does not fit.
+Only copies access the slow memory. The capacity is half of the arena, or more if
+plan-spill finds no plan for that.
 """
 
 import argparse
@@ -48,16 +48,16 @@ SHARES = 0.5, 0.6, 0.7, 0.8, 0.9
 
 
 class Accesses(NamedTuple):
-    """What a run of a function does with an allocation."""
+    """The accesses to an allocation in a run of a function."""
 
     size: int  # bytes
     space: Attribute
-    steps: Sequence[int]  # of the function, in which it is accessed
-    executed: int  # reads and writes
+    steps: Sequence[int]  # the steps of the function that access it
+    executed: int  # the number of executed reads and writes
 
 
 def accesses(func: FuncOp) -> dict[Operation, Accesses]:
-    """By allocation."""
+    """The accesses to each allocation."""
     flow = ControlFlow(func)
     found: dict[Operation, Accesses] = {}
     for allocation in find_allocations(func, flow, remarks=False):
@@ -77,7 +77,7 @@ def accesses(func: FuncOp) -> dict[Operation, Accesses]:
 
 
 def banked(func: FuncOp, arena: Arena, capacity: int) -> int:
-    """What ExecuTorch's rule moves: a buffer is in one memory for all its life."""
+    """The bytes that ExecuTorch's rule moves: it chooses one memory for each buffer."""
     of = accesses(func)
     slots = [arena.pool.slots[index].allocations for index in arena.rest]
     buffers = [arena.pool.buffers[index] for index in arena.rest]
@@ -91,9 +91,9 @@ def banked(func: FuncOp, arena: Arena, capacity: int) -> int:
 
 
 class Row(NamedTuple):
-    share: float  # of the arena, that is the capacity
+    share: float  # capacity / bytes of the arena
     ours: int
-    exact: int | None  # None where it does not fit
+    exact: int | None  # None if it does not fit
     furthest: int | None
     banked: int
 
@@ -106,7 +106,7 @@ class Row(NamedTuple):
 
 
 def lowered(source: Path) -> ModuleOp:
-    """A program on memrefs, before anything is planned."""
+    """The program on memrefs, as plan-spill receives it."""
     module = tensorplan.read(source)
     passes = PlanPipeline().passes()
     end = next(n for n, p in enumerate(passes) if isinstance(p, PlanSpill))
@@ -119,13 +119,13 @@ def is_allocation(op: Operation) -> bool:
 
 
 def function(module: ModuleOp) -> FuncOp:
-    """The one that allocates the most."""
+    """The function with the most allocations."""
     functions = [op for op in module.ops if isinstance(op, FuncOp)]
     return max(functions, key=lambda f: sum(map(is_allocation, f.walk())))
 
 
 def on_target(module: ModuleOp, space: Attribute, capacity: int) -> ModuleOp:
-    """The program where one memory has this capacity, and another one is larger."""
+    """The program with a target: a memory of `capacity` bytes, and a larger one."""
     text = f"""module attributes {{
       {TARGET} = #dlti.target_system_spec<
         "fast" = #dlti.target_device_spec<"capacity" = {capacity}, "space" = {space},
@@ -140,7 +140,7 @@ def on_target(module: ModuleOp, space: Attribute, capacity: int) -> ModuleOp:
 
 
 def arena_of(module: ModuleOp) -> Arena:
-    """The largest one."""
+    """The largest arena."""
     arenas = PlanMemory(reuse_outputs=False).arenas(function(module))
     return max(arenas, key=lambda arena: arena.plan.peak)
 
@@ -148,8 +148,8 @@ def arena_of(module: ModuleOp) -> Arena:
 def spilled(
     module: ModuleOp, capacity: int, exact: bool = False
 ) -> Sequence[Accesses] | None:
-    """What is in the slow memory once the arena has this capacity; None if it does not
-    fit."""
+    """The accesses to the slow memory if the arena has at most `capacity` bytes; None
+    if there is no such plan."""
     space = arena_of(module).space
     given, _ = argument_bytes(function(module), space, {})
     found = on_target(module, space, given + capacity)
@@ -165,7 +165,7 @@ def spilled(
 
 
 def moved(slow: Sequence[Accesses] | None) -> int | None:
-    """Bytes."""
+    """The bytes that move; None if there is no plan."""
     return None if slow is None else sum(each.size * each.executed for each in slow)
 
 

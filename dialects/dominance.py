@@ -85,7 +85,7 @@ class Dominance:
             self._above[order[n]] = order[above[n]]
 
     def above(self, block: Block) -> Block | None:
-        """The last other block on all paths to one."""
+        """The immediate dominator of `block`; None for the first block of a tree."""
         return self._above[block]
 
     def dominates(self, one: Block, other: Block) -> bool:

@@ -9,9 +9,9 @@ Each point is the plan for a budget. The first point is the plan without tiles a
 recomputation, which is fast but may need many bytes. The last point has the fewest
 bytes that the search finds. Each budget in between bisects the widest remaining gap.
 The frontier omits a plan that needs at least as many bytes as another and is no faster.
-Times are estimated from types, which gives the same times on every machine, or measured
-on this machine: the time of a kernel depends on its shape in ways that a few rates do
-not capture.
+Times are either estimated from types, and thus the same on every machine, or measured
+on this machine. Estimates use a few rates, which do not capture how the shape of a
+kernel affects its time.
 """
 
 import json
@@ -41,8 +41,8 @@ FINE = 2
 """Gaps are bisected until they are at most `(high - low) / (FINE * points)` bytes."""
 
 ROUNDS = 3
-"""In which plans are measured, one after the other: what else a machine does comes and
-goes."""
+"""The number of rounds in which all plans are measured in turn. With several rounds,
+temporary load on the machine distorts fewer of the times."""
 
 _HEAD = ("bytes", "time", "longer", "plan-pipeline{budget=...}")
 
@@ -51,10 +51,10 @@ _HEAD = ("bytes", "time", "longer", "plan-pipeline{budget=...}")
 class FrontierPoint:
     """A plan on the curve of time against bytes.
 
-    bytes: of the largest arena of the finished plan.
-    time: of a run in nanoseconds, estimated from types (analysis/cost.py) or measured
-        on this machine.
-    budget: in bytes, for which plan-pipeline makes this plan.
+    bytes: the size of the largest arena of the finished plan.
+    time: the time of a run in nanoseconds, estimated from types (analysis/cost.py) or
+        measured on this machine.
+    budget: the budget in bytes for which plan-pipeline makes this plan.
     change: the changes to the program that meet the budget, in words.
     """
 
@@ -141,7 +141,7 @@ class _Planner:
         self._ctx = ctx
         self._threads = pipeline.threads
         self._planned: dict[int, ModuleOp] | None = {} if measure else None
-        """What was planned for each budget, if it is to run."""
+        """The planned module of each budget; None unless times are measured."""
         self._lowerings = Lowerings(fit, ctx, start)
         self._rest = [p for p in passes[at + 1 :] if not isinstance(p, PlanBudget)]
 
@@ -157,7 +157,7 @@ class _Planner:
         return FrontierPoint(max(sizes, default=0), best.time, budget, best.what)
 
     def measured(self, points: Sequence[FrontierPoint]) -> Sequence[FrontierPoint]:
-        """Points with the times that their plans take on this machine."""
+        """The points with the times of their plans as measured on this machine."""
         from ..runtime.measuring import measured_time
 
         assert self._planned is not None

@@ -1,11 +1,11 @@
-"""How long a planned program takes on this machine.
+"""Measures the time of a planned program on this machine.
 
-    measured_time(planned)      nanoseconds: the least of runs one after the other
+    measured_time(planned)      nanoseconds: the shortest of consecutive runs
 
-Whatever else happens adds to a run, so the least is what the program takes. The first
-runs take longer, till caches and branch predictors know the program. Parameters are
-bound, and results handed out. One thread is measured in CPU time, several are by the
-clock.
+Interference only lengthens a run, so the shortest run is the best estimate. The first
+runs are longer because caches and branch predictors are cold. Parameters are bound in
+advance, and each run returns its results. The time is CPU time for one thread, and
+wall-clock time for several.
 """
 
 from time import perf_counter_ns, process_time_ns
@@ -21,14 +21,14 @@ RUNS = 4
 """The least number of runs."""
 
 LONG_ENOUGH = 100_000_000
-"""Nanoseconds after which no further run starts."""
+"""Nanoseconds of runs after which no further run starts."""
 
 
 def measured_time(module: ModuleOp, threads: int | None = None) -> int:
-    """Nanoseconds that a run takes, on random inputs.
+    """The time of a run on random inputs, in nanoseconds.
 
-    Raises `LocatedError` for what this machine can't run: other devices, sizes that are
-    not static, not enough memory.
+    Raises `LocatedError` for programs that this machine can't run: those for other
+    devices, with sizes that are not static, or that need too much memory.
     """
     inputs = signature(module).inputs
     arrays = random_inputs(inputs, 0)

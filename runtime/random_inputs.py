@@ -1,4 +1,4 @@
-"""Values to run a program on, where nobody gives any."""
+"""Random inputs for programs that run without given ones."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,8 @@ from ..support.slots import Input
 
 
 def random_inputs(inputs: Sequence[Input], seed: int) -> list[Array]:
-    """Floats: normal, deviation 0.1; integers: 0 to 9; booleans: either."""
+    """An array for each input: floats are normally distributed with standard deviation
+    0.1, integers are uniform in 0 to 9, and booleans are uniform."""
     random = np.random.default_rng(seed)
     arrays: list[Array] = []
     for arg in inputs:

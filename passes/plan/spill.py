@@ -1,4 +1,4 @@
-"""`plan-spill`: moves what does not fit a memory of the target to a slower one.
+"""`plan-spill`: moves buffers that do not fit a memory of the target to a slower one.
 
     %a = memref.alloc() : memref<4096xf32, "sram">
     linalg.exp ins(%x) outs(%a)
@@ -19,20 +19,21 @@
     memref.dealloc %1
     memref.dealloc %0
 
-For each memory that has copies to a larger one (dialects/target_memory.py), the pass
-asks plan-memory for the arena. If it takes more than the capacity, less the bytes of
-arguments there, the contents of some buffers leave between two uses. An operation that
-may access the slower memory, as the target says, uses them there: a buffer may lie
-there all the time. That counts as much as a copy of what it accesses, perhaps a part.
-For the others they are copied, out only if they have been written since the last time.
-planning/scheduling/residency.py chooses what leaves so that this takes the least time,
-as it does for tgraph-offload; here all copies are memref.copy, which stop all else.
-What is in the body of a loop counts as often as the loop runs.
+For each memory with copies to a slower one (dialects/target_memory.py), the pass asks
+plan-memory for the arena. If the arena exceeds the capacity that the arguments leave,
+the contents of some buffers move to the slower memory between two uses. If the target
+lets an operation access the slower memory, the operation uses the contents there: a
+buffer may even stay there for its whole life. Such an access costs as much as a copy of
+the bytes that the operation accesses. For other operations, the contents are copied
+back; they are copied out only if they were written since the last copy.
+planning/scheduling/residency.py chooses the contents that minimize the time of copies,
+as it does for tgraph-offload, but each copy is a memref.copy, which nothing overlaps.
+The cost of copies in a loop body is multiplied by the number of iterations.
 
-Contents that follow one another in a buffer get memory of their own, in the innermost
-block that they do not outlive. What a loop or a branch uses of outside leaves in its
-blocks, too. It may be away from the last use in an iteration to the first one in the
-next:
+Successive contents of a buffer get memory of their own, in the innermost block that
+they do not outlive. Contents that a loop or a branch uses from outside can move inside
+its blocks, too. They may be in the slower memory from their last use in an iteration to
+their first use in the next one:
 
     memref.copy %w, %0                       // %w is only read in the loop
     scf.for ... {
@@ -43,23 +44,24 @@ next:
       ...
     }
 
-What blocks of `cf` use in common is in the slower memory whenever one block follows
-another, or never. That takes a copy in for each block that uses it, and one out for
-each that writes it.
+A buffer that several blocks of `cf` use is in the slower memory on all edges between
+these blocks, or on none. This takes one copy back in each block that uses the buffer,
+and one copy out in each block that writes it.
 
-What branches, loops and blocks hand on becomes one buffer first, which they write and
-read as any other (spilling/handed_on.py). Where the rest fits in no other way, and the
-program computes the same, what is made beside that buffer is copied into it.
+The buffers that branches, loops and blocks forward are first united into one buffer,
+which these access like any other (spilling/handed_on.py). If the arena fits in no other
+way, buffers that are live at the same time as the united one are copied into it, unless
+that changes the results.
 
-Where no placement is found, more leaves. Remarks say what moves.
+If no placement fits, more contents move. Remarks report each move.
 
 Needs: level 2, and a target.
 Leaves: level 2.
-Does not: move arguments, buffers that are handed on in parts or by turns, that blocks
-of `cf` may use before they are written, or that are freed in other regions, or buffers
-of symbolic size without bounds; change functions with streams, or with barriers; copy
-while other operations run; or fail if the arena does not fit whatever moves. It then
-leaves the fewest bytes, which plan-memory refuses.
+Does not: move arguments; move buffers of which only a view is forwarded, that a loop
+rotates through several slots, that blocks of `cf` may read before writing, that another
+region frees, or whose symbolic size has no bound; change functions with streams or
+barriers; overlap copies with other operations; or fail if no choice fits. In that case,
+it leaves the arena with the fewest bytes, and plan-memory reports the error.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -120,20 +122,20 @@ from .placement.arena import Arena
 from .spilling.handed_on import copy_apart, unite
 
 ROUNDS = 8
-"""Choices whose placement is tried."""
+"""The largest number of choices for which a placement is searched."""
 
 COPY = memref.CopyOp.name
 
 ELEMENTWISE = ("memref.load", "memref.store", "affine.load", "affine.store")
-"""Operations that access an element of their memref."""
+"""Operations that access one element of their memref."""
 
 
 @dataclass(frozen=True)
 class PlanSpill(ModulePass, MemoryOptions):
-    """Moves what does not fit a memory of the target to a slower one.
+    """Moves buffers that do not fit a memory of the target to a slower one.
 
-    exact: whether to prove that what moves takes the least time, in small functions;
-        needs the extra `exact`.
+    exact: whether to prove that the chosen moves take the least time, in small
+        functions; needs the extra `exact`.
     """
 
     name = "plan-spill"
@@ -176,13 +178,13 @@ class PlanSpill(ModulePass, MemoryOptions):
     def _arena(self, func: FuncOp, route: "_Route") -> Arena | None:
         planner = PlanMemory(**self.shared(MemoryOptions))
         space = route.memory.memory_space
-        with held_back():  # what plan-memory is going to say
+        with held_back():  # plan-memory will repeat these remarks
             return next((a for a in planner.arenas(func) if a.space == space), None)
 
 
 @dataclass(frozen=True, slots=True)
 class _Route:
-    """From a memory to a slower one, and back."""
+    """The copies from a memory to a slower one, and back."""
 
     memory: TargetMemory
     slower: TargetMemory
@@ -190,7 +192,8 @@ class _Route:
     back: Copies
 
     def why_not(self, func: FuncOp, arena: Arena) -> str | None:
-        """Why nothing can be moved on it; None if something can."""
+        """The reason why no buffer of `func` can move on this route; None if there is
+        none."""
         if not arena.pool.is_ordered:
             return "its operations have streams"
         if ControlFlow(func).barriers:
@@ -201,18 +204,18 @@ class _Route:
         return None
 
     def times(self, size: int) -> tuple[int, int]:
-        """Of a copy out, and back; at least 1."""
+        """The times of a copy of `size` bytes out, and of one back; at least 1."""
         return 1 + self.out.time(size), 1 + self.back.time(size)
 
     def saved(self, use: ResidentUse, size: int, *, is_stored: bool) -> int:
-        """By how much copies of the whole take longer than an operation that accesses
-        what is in the slower memory; `is_stored` if what it writes is counted, too."""
+        """The time by which copies of all `size` bytes exceed a direct access to the
+        slower memory by `use`. `is_stored` includes the copy out after a write."""
         (out, back), (out_part, back_part) = map(self.times, (size, _part(use, size)))
         saved = back - back_part * use.reads
         return saved + (out - out_part) * (use.writes and is_stored)
 
     def is_direct(self, use: ResidentUse) -> bool:
-        """Whether an operation may use what is in the slower memory."""
+        """Whether the operation of `use` may access the buffer in the slower memory."""
         name, slower = name_of(use.op), self.slower
         if isinstance(use.op, memref.CopyOp) and not self._is_copied(use):
             return False
@@ -225,8 +228,8 @@ class _Route:
         return all(_takes(op, view, slower) for op, view in use.accesses)
 
     def _is_copied(self, use: ResidentUse) -> bool:
-        """Whether data goes straight between the slower memory and the other one that a
-        copy accesses, as far as the target describes that."""
+        """Whether the target has a direct route between the slower memory and the other
+        memory that a copy accesses. Memories that it does not describe have one."""
         (copy, view), *_ = use.accesses
         memories, slower = target_memories(copy), self.slower
         for other in (operand for operand in copy.operands if operand is not view):
@@ -238,7 +241,7 @@ class _Route:
 
 
 def _part(use: ResidentUse, size: int) -> int:
-    """How many of the bytes of a buffer an operation accesses, at most."""
+    """An upper bound of the bytes that `use` accesses of a buffer of `size` bytes."""
     bytes = 0
     for op, view in use.accesses:
         type = cast(AnyMemRef, view.type)
@@ -252,7 +255,7 @@ def _part(use: ResidentUse, size: int) -> int:
 
 
 def _takes(op: Operation, view: SSAValue, memory: TargetMemory) -> bool:
-    """Whether an operation verifies with an operand in another memory."""
+    """Whether `op` verifies with its operand `view` in the space of `memory`."""
     other = create_ssa_value(_in_space(view.type, memory.memory_space))
     copy = op.clone()
     copy.operands = [other if v is view else v for v in op.operands]
@@ -272,28 +275,31 @@ def _in_space(given: Attribute, space: Attribute) -> AnyMemRef:
 
 @dataclass(slots=True, eq=False)
 class _Moving:
-    """What may leave, and when it does."""
+    """A resident that may move to the slower memory, and where it is away.
 
-    buffer: int  # in the pool
+    A resident is away while its contents are only in the slower memory. Position `n` of
+    `away` is before use `n`; the last position is after the last use.
+    """
+
+    buffer: int  # its index in the pool
     resident: Resident
     runs: int  # how often its block runs
-    direct: Sequence[bool]  # of each use
-    inside: Sequence[Sequence["_Moving"]]  # of each use: what passes through it
+    direct: Sequence[bool]  # by use: whether it may access the slower memory
+    inside: Sequence[Sequence["_Moving"]]  # by use: its contents in nested blocks
     span: Steps  # the steps of its block, or of the loop
-    loop: ResidentUse | None  # whose iterations hand it on
+    loop: ResidentUse | None  # the loop that carries it through its iterations
     is_apart: bool  # whether the buffer holds other contents before or after
-    is_handed_on: bool = False  # whether blocks hand it on to one another
+    is_handed_on: bool = False  # whether blocks of `cf` forward it to one another
     away: list[bool] = field(init=False)
-    """Whether it is, before the first use, between two, and after the last one. It may
-    be so before the first one only if it is from outside the block, and after the last
-    one only if it is needed there."""
+    """By position. The first can be True only if the contents enter the block, the last
+    only if they are needed after it."""
 
     def __post_init__(self) -> None:
         self.away = [False] * (len(self.direct) + 1)
 
     @property
     def all(self) -> Iterator["_Moving"]:
-        """It, and what passes through its uses."""
+        """This resident, and those of the nested blocks that its contents enter."""
         yield self
         for each in self.inside:
             for inner in each:
@@ -301,16 +307,16 @@ class _Moving:
 
     @property
     def gaps(self) -> Sequence[int]:
-        """The positions in `away` in which it may be away."""
+        """The positions at which the resident may be away."""
         resident = self.resident
         return range(not resident.enters, len(self.away) - (not resident.leaves))
 
     def around(self, use: int) -> Sequence[int]:
-        """The positions before and after a use, of those in which it may be away."""
+        """The positions before and after use number `use`, if in `gaps`."""
         return [gap for gap in (use, use + 1) if gap in self.gaps]
 
     def may_leave(self, gap: int) -> bool:
-        """Whether anything is won if it is away at a position."""
+        """Whether it can save bytes to be away at position `gap`."""
         if gap not in self.gaps:
             return False
         start, end = self.steps(gap)
@@ -325,7 +331,8 @@ class _Moving:
         )
 
     def is_away_at(self, use: int) -> bool:
-        """Whether a use accesses the slower memory, or brings back what it uses."""
+        """Whether use number `use` accesses the slower memory, or is a loop that copies
+        the contents back in its body."""
         if any(inner.wraps for inner in self.inside[use]):
             return True
         around = [self.away[gap] for gap in self.around(use)]
@@ -333,27 +340,28 @@ class _Moving:
 
     @property
     def is_own(self) -> bool:
-        """Whether it has other memory each time that it comes back."""
+        """Whether each copy back allocates new memory."""
         return self.resident.is_own or self.wraps
 
     @property
     def may_wrap(self) -> bool:
-        """Whether it may be handed on, to the next iteration or to another block."""
+        """Whether the next iteration, or another block, may receive the contents."""
         return self.loop is not None or self.is_handed_on
 
     @property
     def ends(self) -> Sequence[int]:
-        """The positions in which it is handed on."""
+        """The first and the last position, if in `gaps`: where the contents enter and
+        leave the block."""
         return [gap for gap in {0, len(self.away) - 1} if gap in self.gaps]
 
     @property
     def wraps(self) -> bool:
-        """Whether it is away when it is handed on."""
+        """Whether it is away from the end of an iteration or block to the next one."""
         return self.may_wrap and (self.away[0] or self.away[-1])
 
     @property
     def is_changed(self) -> bool:
-        """Whether it gets memory of its own, or is copied."""
+        """Whether the pass changes its uses: it gets memory of its own, or moves."""
         return self.is_apart or self.is_ever_away
 
     @property
@@ -362,7 +370,8 @@ class _Moving:
 
     @property
     def absences(self) -> Iterator[tuple[int, int]]:
-        """The first and the last position of each time away: uses may be in between."""
+        """The first and the last position of each absence. Uses in between access the
+        slower memory."""
         start = None
         for gap, is_away in enumerate([*self.away, False]):
             if start is not None and not (is_away and self.is_away_at(gap - 1)):
@@ -373,7 +382,7 @@ class _Moving:
 
     @property
     def stays(self) -> Iterator[tuple[int, int]]:
-        """The first and the last use of each time in the faster memory."""
+        """The first and the last use of each stay in the faster memory."""
         start = 0
         if not self.direct:
             return
@@ -384,7 +393,7 @@ class _Moving:
                 start = use + 1
 
     def steps(self, gap: int) -> Steps:
-        """In which it may be away, at a position."""
+        """The steps of position `gap`: between the uses around it."""
         uses, (start, end) = self.resident.uses, self.span
         return (
             uses[gap - 1].end if gap else start,
@@ -393,7 +402,8 @@ class _Moving:
 
     @property
     def memories(self) -> Iterator[Sequence[Steps]]:
-        """The steps in which it needs each memory of its own, at most."""
+        """For each allocation of its own in the faster memory, the steps in which the
+        allocation may be live."""
         uses = self.resident.uses
         for start, end in self.stays if self.is_own else ():
             inside = (x for use in self.inside[start : end + 1] for x in use)
@@ -405,7 +415,7 @@ class _Moving:
 
     @property
     def instead(self) -> Sequence[Steps]:
-        """The steps in which the buffer itself is not needed for it."""
+        """The steps in which the resident does not need the original buffer."""
         uses = self.resident.uses
         if self.resident.is_own:
             return [(uses[0].at, uses[-1].end)]
@@ -413,14 +423,14 @@ class _Moving:
 
     @property
     def free(self) -> Iterator[Steps]:
-        """The steps in which it is away, in its block or in one inside."""
+        """The steps in which it is away, in its block or in a nested one."""
         for each in self.all:
             for first, last in each.absences:
                 yield each.steps(first)[0], each.steps(last)[1]
 
 
 class _Spilling:
-    """Of one function, from one memory."""
+    """Spills buffers of one function from one memory."""
 
     def __init__(
         self, func: FuncOp, arena: Arena, route: _Route, exact: bool, strategy: str
@@ -432,7 +442,8 @@ class _Spilling:
         self.capacity = max(arena.left or 0, 0)
         self.flow = flow = ControlFlow(func)
         self.own: list[_Moving] = []
-        """What gets memory of its own; what is in a body comes after what is around."""
+        """The residents that may move; those of a nested block come after those of the
+        blocks around it."""
         for index in arena.rest:
             slot = arena.pool.slots[index]
             if len(slot.allocations) > 1:
@@ -471,7 +482,8 @@ class _Spilling:
     def _inside(
         self, buffer: int, resident: Resident, loop: ResidentUse | None
     ) -> _Moving:
-        """What passes through a use, which may be a loop that hands it on."""
+        """A resident of a nested block, whose contents enter or leave the block. `loop`
+        is the loop that carries them, if any."""
         moving = self._moving(buffer, resident, False, is_outermost=False)
         if loop is not None:
             moving.loop, moving.span = loop, (loop.at, loop.end)
@@ -479,7 +491,8 @@ class _Spilling:
 
     @property
     def step_without_room(self) -> int | None:
-        """The step that needs most, whatever moves, if that is more than there is."""
+        """The step with the most live bytes after all possible moves; None if these fit
+        the capacity."""
         problem, _ = self._problem
         if problem.lowest <= self.capacity:
             return None
@@ -495,8 +508,8 @@ class _Spilling:
                 break
         self._explain()
         moved = [each for each in self.own if each.is_changed]
-        lying: dict[int, SSAValue] = {}  # where blocks hand it on, by buffer
-        for each in reversed(moved):  # those in a body before those around it
+        lying: dict[int, SSAValue] = {}  # the slower memory, by forwarded buffer
+        for each in reversed(moved):  # nested blocks before those around them
             rewriting = _Rewriting(each, self.route.slower)
             if each.wraps:
                 lying[each.buffer] = rewriting.hand_on(lying.get(each.buffer))
@@ -515,14 +528,14 @@ class _Spilling:
 
     @cached_property
     def _problem(self) -> tuple[ResidencyProblem, Sequence[tuple[_Moving, int]]]:
-        """What may be away; and of each gap what it is of, and its position."""
+        """The problem, and for each of its gaps the resident and the position."""
         sizes: list[int] = []
         first: list[int] = []
         gaps: list[Gap] = []
         found: list[tuple[_Moving, int]] = []
-        begin: dict[_Moving, int] = {}  # what it is when it passes into a block
-        around: dict[_Moving, tuple[_Moving, int]] = {}  # the use that it is inside of
-        numbers: dict[tuple[_Moving, int], int] = {}  # of the gaps
+        begin: dict[_Moving, int] = {}  # the contents with which it enters a block
+        around: dict[_Moving, tuple[_Moving, int]] = {}  # the use that contains it
+        numbers: dict[tuple[_Moving, int], int] = {}  # the numbers of the gaps
         for number, each in enumerate(self.moving):
             size, uses = each.resident.allocation.size, each.resident.uses
             sizes.append(size)
@@ -564,7 +577,7 @@ class _Spilling:
                 numbers[each, gap] = len(gaps)
                 gaps.append(Gap(number, start, end, cost, what, direct, saving))
                 found.append((each, gap))
-        handed_on: dict[int, list[int]] = {}  # the gaps at the ends, by buffer
+        handed_on: dict[int, list[int]] = {}  # by buffer: the gaps at block ends
         for each in self.own:
             if each.is_handed_on:
                 ends = [numbers[each, gap] for gap in each.ends]
@@ -573,7 +586,7 @@ class _Spilling:
             for number in together:
                 others = [other for other in together if other != number]
                 gaps[number] = replace(gaps[number], needs=others)
-        for outer in self.moving:  # what is inside of another one comes after it
+        for outer in self.moving:  # nested residents come after outer ones
             for use, inside in enumerate(outer.inside):
                 ends = [
                     numbers[each, gap]
@@ -591,9 +604,9 @@ class _Spilling:
         return ResidencyProblem(live, self.capacity, sizes, first, gaps), found
 
     def _of_wrapping(self, each: _Moving, outer: _Moving, use: int) -> int:
-        """What it costs to be away when iterations begin and end: a copy in for each,
-        and one out if the loop writes. The copies in before the loop and out after it,
-        which being away there costs, are the first and the last of them."""
+        """The cost of being away between iterations: each one copies back, and copies
+        out if the loop writes. If the contents can be away before the loop, its first
+        copy back is already paid there, and likewise its last copy out after it."""
         assert each.loop is not None
         resident = each.resident
         out, back = self.route.times(resident.allocation.size)
@@ -606,8 +619,8 @@ class _Spilling:
         return max(copies_in * back + copies_out * out, 0)
 
     def _of_handing_on(self, each: _Moving) -> int:
-        """What it costs that blocks hand it on in the slower memory: a copy in for each
-        run of one that uses what enters, and one out if it writes what leaves."""
+        """The cost of being away between blocks: each run of the block copies back, if
+        it uses contents that enter, and out, if it writes contents that leave."""
         resident = each.resident
         out, back = self.route.times(resident.allocation.size)
         copies_in = each.runs * (resident.enters and bool(resident.uses))
@@ -627,8 +640,8 @@ class _Spilling:
         return list(accumulate(change))[:-1]
 
     def _choices(self, problem: ResidencyProblem) -> Iterator[Sequence[int]]:
-        """Gaps in which so much is away that the rest fits; then more, where no offsets
-        were found for the rest."""
+        """Yields sets of gaps that free enough bytes. Each further set frees more, for
+        a caller that found no offsets."""
         choose = cheapest
         if self.exact:
             from ...planning.scheduling.exact_residency import proved
@@ -636,7 +649,7 @@ class _Spilling:
             choose = proved
         lowest = problem.lowest
         target = max(self.capacity, lowest)
-        margin = 0  # bytes, for what offsets need
+        margin = 0  # the bytes lost to fragmentation
         for _ in range(ROUNDS):
             try:
                 yield choose(replace(problem, capacity=target)).gaps
@@ -648,19 +661,19 @@ class _Spilling:
             target = max(self.capacity - margin, lowest)
 
     def _peak(self) -> int:
-        """The bytes of the arena, with what stays."""
+        """The bytes of the arena for the current choice."""
         problem = Problem(list(self._buffers()))
         return solve_arena(problem, self.strategy, self.capacity).peak
 
     def _buffers(self) -> Iterator[Buffer]:
-        """What the arena will hold."""
+        """The buffers of the arena for the current choice."""
         own: dict[int, list[_Moving]] = {}
         for each in self.own:
             own.setdefault(each.buffer, []).insert(0, each)
         for index in self.arena.rest:
             buffer = self.arena.pool.buffers[index]
             left = [*buffer.live]
-            for each in own.get(index, ()):  # those in a body before those around it
+            for each in own.get(index, ()):  # nested blocks before those around them
                 if not each.is_changed:
                     continue
                 for steps in each.memories:
@@ -671,8 +684,8 @@ class _Spilling:
                 yield _named(buffer, left)
 
     def _explain_the_least(self, problem: ResidencyProblem) -> None:
-        """Says which operation needs more than there is, whatever moves, and what of
-        that the pass cannot move."""
+        """Reports the operation at which too many bytes are live after all possible
+        moves, and the buffers there that the pass cannot move."""
         step = self._step_that_needs_most(problem)
         pool, fixed = self.arena.pool, self._fixed_at(step)
         never = sum(pool.buffers[index].size for index in fixed)
@@ -694,7 +707,7 @@ class _Spilling:
         return max((at for at, b in enumerate(problem.live) if b), key=live.excess)
 
     def _fixed_at(self, step: int) -> Sequence[int]:
-        """The buffers that are live in a step and never move."""
+        """The buffers that are live in `step` and cannot move."""
         movable = {each.buffer for each in self.own}
         return [
             index
@@ -717,7 +730,7 @@ class _Spilling:
             for start, end in each.absences:
                 wraps = each.wraps and each.away[-1]
                 if wraps and start == 0 and end + 1 < len(each.away):
-                    continue  # as after the last use
+                    continue  # the absence after the last use reports it
                 remark(
                     f"{what} are in {self.route.slower.name} {_when(each, start, end)}",
                     allocation.alloc,
@@ -725,12 +738,12 @@ class _Spilling:
 
 
 def _named(buffer: Buffer, live: Sequence[Steps]) -> Buffer:
-    """As a buffer, but live in these ranges, which may touch."""
+    """A copy of `buffer` that is live in the ranges `live`, which may touch."""
     return buffer_of(buffer.id, buffer.size, merged(live), buffer.alignment)
 
 
 def _when(each: _Moving, first: int, last: int) -> str:
-    """From which use to which, one position to another."""
+    """The absence from position `first` to `last`, in words for a remark."""
     uses = each.resident.uses
     around = each.resident.block.parent_op()
     assert around is not None
@@ -752,9 +765,9 @@ def _when(each: _Moving, first: int, last: int) -> str:
 
 
 def _passing(use: ResidentUse) -> Sequence[tuple[Resident, ResidentUse | None]]:
-    """What passes through the regions of a use, and whether that is a loop, which hands
-    it on."""
-    if isinstance(use.op, scf.WhileOp):  # if only the body uses it
+    """The residents of nested blocks whose contents enter or leave them, each with the
+    loop that carries it, or None."""
+    if isinstance(use.op, scf.WhileOp):  # only if the condition has no uses
         return [(each, use) for each in use.inside[1:] if not use.inside[0].uses]
     is_loop = name_of(use.op) in LOOPS
     return [(each, use if is_loop else None) for each in use.inside]
@@ -771,21 +784,21 @@ def _described(op: Operation) -> str:
 
 
 class _Rewriting:
-    """Gives the uses of what moves memory of its own."""
+    """Rewrites the uses of one resident: inserts its allocations and copies."""
 
     def __init__(self, each: _Moving, slower: TargetMemory):
         self.each = each
         self.alloc = each.resident.allocation.alloc
         self.slower = slower
-        self.there: SSAValue | None = None  # the memory in the slower one
+        self.there: SSAValue | None = None  # the allocation in the slower memory
         self.use = self.end = next((use.op for use in each.resident.uses), self.alloc)
-        """The use of the outermost block that is being changed, and the last of them
-        that needs what is in the slower memory."""
+        """`use` is the use in the outermost block that is being changed; `end` is the
+        last operation there that needs the slower memory."""
         self.views: dict[tuple[SSAValue, SSAValue, Block | None], SSAValue] = {}
-        """Of new memory in a block, by that and the view of the buffer that it is
-        instead of."""
+        """The views of new memory, by the buffer's view that each one replaces, the new
+        memory, and the block."""
         self.last: dict[Operation, Operation] = {}
-        """The last of what was put after an operation."""
+        """By operation: the last operation that was inserted after it."""
 
     def run(self) -> None:
         self._change(self.each, is_stored=False)
@@ -793,8 +806,9 @@ class _Rewriting:
             self._after(self.end, memref.DeallocOp.get(self.there))
 
     def hand_on(self, memory: SSAValue | None) -> SSAValue:
-        """Changes one of the blocks that hand it on in the slower memory, which is as
-        long there as the buffer was. Returns that, given it if there is some."""
+        """Changes one of the blocks that forward the contents in the slower memory.
+        Returns that memory: `memory`, or a new allocation with the buffer's lifetime if
+        `memory` is None."""
         if memory is None:
             memory = self._allocate(self.alloc, self.slower.memory_space)
             for freeing in self.each.resident.allocation.deallocs:
@@ -804,11 +818,12 @@ class _Rewriting:
         return memory
 
     def _change(self, each: _Moving, is_stored: bool) -> bool:
-        """Copies what is in a block where it leaves or comes back. Returns whether the
-        slower memory has the contents at the end, given whether it has them before.
+        """Inserts the copies of a resident in its block. Returns whether the slower
+        memory has the contents at the end of the block; `is_stored` is whether it has
+        them at the start.
 
-        What only passes through the block stays in the same memory, which the use
-        around it is given.
+        Contents that enter or leave the block come back to the memory that the use
+        around the block has.
         """
         resident, memory = each.resident, self.alloc.memref
         here = None if each.is_own or each.away[0] else memory
@@ -853,29 +868,29 @@ class _Rewriting:
     def _pass(
         self, each: _Moving, number: int, here: SSAValue | None, is_stored: bool
     ) -> bool:
-        """Changes what passes through blocks inside a use. Returns whether the slower
-        memory has the contents afterwards, given whether it has them before."""
+        """Inserts the copies in the nested blocks of use `number`. Returns whether the
+        slower memory has the contents after it; `is_stored` is whether it has them
+        before."""
         use, inside = each.resident.uses[number], each.inside[number]
         changed = [inner for inner in inside if inner.is_ever_away]
         is_loop = any(inner.loop is not None for inner in changed)
         wraps = any(inner.wraps for inner in changed)
         if here is not None and is_loop and not use.writes and not is_stored:
-            self._before(use.op, memref.CopyOp(here, self._slow()))  # once for all
+            self._before(use.op, memref.CopyOp(here, self._slow()))  # before all runs
             is_stored = True
         for inner in changed:
             self._change(inner, is_stored and (wraps or not (is_loop and use.writes)))
         return is_stored and (wraps or not use.writes)
 
     def _slow(self) -> SSAValue:
-        """The memory in the slower one, for the use that is being changed and later
-        ones."""
+        """The allocation in the slower memory, for the current use and later ones."""
         self.end = self.use
         if self.there is None:
             self.there = self._allocate(self.use, self.slower.memory_space)
         return self.there
 
     def _allocate(self, op: Operation, space: Attribute | None = None) -> SSAValue:
-        """Memory as the buffer's, in its memory space or another one."""
+        """Allocates memory like the buffer's before `op`, in `space` if given."""
         given = self.alloc
         type = given.memref.type
         if space is not None:
@@ -886,7 +901,7 @@ class _Rewriting:
         return made.memref
 
     def _give(self, resident: Resident, op: Operation, memory: SSAValue) -> None:
-        """Lets a use, with all inside it, have this memory."""
+        """Makes `op` and all operations nested in it use `memory`."""
         for inner in op.walk():
             inner.operands = [
                 self._view(value, memory, op) if value in resident.views else value
@@ -894,7 +909,7 @@ class _Rewriting:
             ]
 
     def _view(self, view: SSAValue, memory: SSAValue, op: Operation) -> SSAValue:
-        """The same view of other memory, for this operation and later ones."""
+        """The view of `memory` that replaces `view`, for `op` and later operations."""
         if view is self.alloc.memref:
             return memory
         key = view, memory, op.parent
@@ -925,7 +940,7 @@ class _Rewriting:
 
 
 def _erase_unused(buffer: SSAValue) -> None:
-    """Erases what only its deallocation uses, and views that nothing uses."""
+    """Erases `buffer` if only deallocations use it, after its unused views."""
     for user in [use.operation for use in buffer.uses]:
         if is_view(user):
             _erase_unused(user.results[0])

@@ -240,7 +240,8 @@ def _take_all(group: Sequence[Slot], turns: Sequence[Slot], flow: ControlFlow) -
 
 
 def carry(allocation: Allocation, slots: Sequence[SSAValue]) -> SSAValue:
-    """Makes the loops around an allocation carry its slots. Returns the slot to use."""
+    """Makes the loops around an allocation carry its slots. Returns the slot to use in
+    the current iteration."""
     alloc, count = allocation.alloc, len(slots)
     loops = loops_around(alloc, allocation.loops, allocation.references.flow)
     values = slots
@@ -260,7 +261,8 @@ def carry(allocation: Allocation, slots: Sequence[SSAValue]) -> SSAValue:
 
 
 def _carry_by_blocks(loop: BlockLoop, slots: Sequence[SSAValue]) -> SSAValue:
-    """Makes the blocks of a loop carry slots. Returns the slot to use."""
+    """Makes a loop of `cf` blocks carry `slots` as arguments of its head, and rotate
+    them in each iteration. Returns the slot to use in the current iteration."""
     entries, backs = loop.entries, loop.backs
     args = [loop.head.insert_arg(s.type, len(loop.head.args)) for s in slots]
     for op in entries:

@@ -1,4 +1,4 @@
-"""One buffer for what branches and loops hand on, so that it can move as others do.
+"""Unites the buffers that control flow forwards into one, which plan-spill can move.
 
     %r = scf.if %c -> (memref<16xf32>) {     %m = memref.alloc()
       %a = memref.alloc()                    scf.if %c {
@@ -12,10 +12,11 @@
     linalg.add ins(%r, %y) outs(%y)
     memref.dealloc %r
 
-A family is all that may refer to the same memory as one value that control flow hands
-on. Where plan-memory has a single slot for a family, it becomes one buffer, and nothing
-is copied. Where two of it are live at once, on request what is handed on gets a buffer,
-and what is live beside that is copied into it: as a compiler leaves SSA form.
+A family is a set of allocations, and of the values that control flow forwards of them:
+results and arguments that may alias. If plan-memory has a single slot for a family,
+`unite` makes it one buffer, without copies. If two of its buffers are live at once,
+`copy_apart` makes one buffer of the forwarded values, and copies the allocations that
+are live at the same time into it, as a compiler leaves SSA form:
 
     %last = scf.for ... iter_args(%old = %first) {
       %new = memref.alloc()                  scf.for ... {
@@ -24,14 +25,14 @@ and what is live beside that is copied into it: as a compiler leaves SSA form.
     }                                          memref.copy %new, %m
                                              }
 
-A copy is another memory than what it was made from. So once it is handed on, nothing
-may use that, or nothing may write either; and at that time nothing else that is still
-needed may be in the buffer. Where `cf.cond_br` hands on, a block on that way copies;
-where `arith.select` does, a branch. What is handed on first may be an argument of the
-function or a global.
+A copy does not alias its source. From the copy on, therefore, nothing may use the
+source, or nothing may write source or copy; and the buffer must not hold other contents
+that are still needed. For `cf.cond_br`, a new block on that edge copies; for
+`arith.select`, a branch of a new `scf.if`. A forwarded value, such as the first one of
+a loop, may also be an argument of the function or a global.
 
-Does not: change families with views of buffers other than casts, with other memory that
-is not allocated here, or with buffers of different types.
+Does not: change families with views other than casts, with other memory that the
+function does not allocate, or with buffers of different types.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -59,13 +60,15 @@ from ..placement.slots import Slot
 
 
 def unite(func: FuncOp, flow: ControlFlow, arena: Arena) -> bool:
-    """Makes one buffer of each family that has a single slot. Whether there is any."""
+    """Makes one buffer of each family that has a single slot. Returns whether it
+    changed the function."""
     return _change([each for each in _families(func, flow, arena) if each.has_one_slot])
 
 
 def copy_apart(func: FuncOp, flow: ControlFlow, arena: Arena, step: int) -> bool:
-    """Makes one buffer of what is handed on in each family that is live in a step, and
-    copies the others into it. Whether there is any."""
+    """Makes one buffer of the forwarded values of each family that is live in `step`,
+    and copies the other allocations into it. Returns whether it changed the
+    function."""
     able = [
         each
         for each in _families(func, flow, arena)
@@ -78,26 +81,26 @@ def copy_apart(func: FuncOp, flow: ControlFlow, arena: Arena, step: int) -> bool
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Move:
-    """A value is handed on as another one."""
+    """`op` forwards `source` as `target`."""
 
     op: Operation
-    way: int  # 1 if it is the second of two values or blocks to choose from
+    way: int  # 1 for the second of two values or successors; else 0
     source: SSAValue
     target: SSAValue
 
 
 @dataclass(slots=True, eq=False)
 class _Family:
-    """Allocations, and the values that control flow hands on of them."""
+    """Allocations, and the values as which control flow forwards them."""
 
     flow: ControlFlow
     moves: Sequence[_Move]
     slots: Sequence[Slot]
     allocations: Sequence[Allocation]
     given: Sequence[SSAValue]
-    """What others allocate."""
+    """The sources that the function does not allocate: arguments and globals."""
     apart: list[Allocation] = field(default_factory=list[Allocation])
-    """What is copied into the buffer rather than computed there."""
+    """The allocations that stay, and are copied into the buffer."""
 
     @property
     def targets(self) -> Sequence[SSAValue]:
@@ -105,7 +108,7 @@ class _Family:
 
     @property
     def values(self) -> Sequence[SSAValue]:
-        """What the buffer replaces."""
+        """The values that the buffer replaces."""
         united = (a.alloc.memref for a in self.allocations if a not in self.apart)
         return [*self.targets, *united]
 
@@ -119,7 +122,8 @@ class _Family:
 
     @property
     def copies(self) -> Iterator[tuple[SSAValue, Sequence[_Move]]]:
-        """What is copied where an operation hands it on, with something in it."""
+        """Each value to copy, with the moves of one operation that forwards it while it
+        has contents."""
         live = self._live()
         for value in (*self.given, *(a.alloc.memref for a in self.apart)):
             found: dict[Operation, list[_Move]] = {}
@@ -132,7 +136,8 @@ class _Family:
             yield from ((value, of_op) for of_op in found.values())
 
     def copies_apart(self) -> bool:
-        """Finds what is copied; whether the program computes the same with that."""
+        """Finds the allocations to copy (`apart`). Returns whether copies preserve the
+        results of the program."""
         live = self._live()
         known = {value for a in self.allocations for value in a.references.of}
         if not known.issuperset(self.targets):
@@ -156,7 +161,7 @@ class _Family:
         return max(repetitions(m.op) for m in self.moves if m.source is value)
 
     def _live(self) -> Mapping[SSAValue, Sequence[Steps]]:
-        """The steps in which each value is live, whichever allocation it is of."""
+        """The steps in which each value is live, in any of the slots."""
         found: dict[SSAValue, list[Steps]] = {}
         for slot in self.slots:
             for value, steps in slot.lives.by.items():
@@ -166,8 +171,8 @@ class _Family:
     def _may_copy(
         self, move: _Move, inside: Mapping[SSAValue, Sequence[Steps]]
     ) -> bool:
-        """Whether what is handed on may be a copy: what it is made from is not used
-        from then on, and nothing else in the buffer is."""
+        """Whether `move` may forward a copy: aliasing makes no difference afterwards,
+        and no other value `inside` the buffer is live when the target begins."""
         if not _is_as_a_copy(move, self.flow):
             return False
         begin = _begin(move.target, self.flow)
@@ -192,7 +197,7 @@ def _is_in(step: int, ranges: Sequence[Steps]) -> bool:
 
 
 def _families(func: FuncOp, flow: ControlFlow, arena: Arena) -> Iterator[_Family]:
-    """Those that have allocations in an arena, and are understood."""
+    """The families with allocations in `arena` that the module can unite."""
     known: dict[SSAValue, Allocation] = {}
     slots_of: dict[SSAValue, list[int]] = {}
     for index in arena.rest:
@@ -242,7 +247,7 @@ def _uncast(value: SSAValue) -> SSAValue:
 
 
 def _groups(moves: Iterable[_Move]) -> Sequence[Sequence[_Move]]:
-    """The moves by family."""
+    """Groups the moves by family: those that share a source or target."""
     of: dict[SSAValue, list[_Move]] = {}
     for move in moves:
         groups = (of.setdefault(v, []) for v in (move.source, move.target))
@@ -257,8 +262,8 @@ def _groups(moves: Iterable[_Move]) -> Sequence[Sequence[_Move]]:
 
 
 def _are_alike(allocations: Sequence[Allocation], given: Sequence[SSAValue]) -> bool:
-    """Whether there are allocations, all of one static type, and else what a caller
-    gives."""
+    """Whether there are allocations, `given` are arguments and globals, and all have
+    the same type of static size."""
     types = {a.alloc.memref.type for a in allocations} | {value.type for value in given}
     if len(types) != 1 or not allocations:
         return False
@@ -273,9 +278,9 @@ def _is_given(value: SSAValue) -> bool:
 
 
 def _is_as_a_copy(move: _Move, flow: ControlFlow) -> bool:
-    """Whether it makes no difference from then on, until the memory is allocated anew,
-    if a copy is handed on: nothing uses the memory by the name that it had, other than
-    to free it, or nothing writes it by any name."""
+    """Whether `move` may forward a copy of its source. Until the source is allocated
+    again, either nothing but a deallocation uses it, or nothing writes to any alias of
+    it."""
     after = _steps_after(move, flow)
 
     def is_after(op: Operation) -> bool:
@@ -286,7 +291,7 @@ def _is_as_a_copy(move: _Move, flow: ControlFlow) -> bool:
         return True
     aliases = {move.source: None}
     pending = [move.source]
-    for alias in pending:  # grows
+    for alias in pending:  # grows during the loop
         for use in alias.uses:
             op = use.operation
             targets = moves(use)
@@ -303,13 +308,13 @@ def _is_as_a_copy(move: _Move, flow: ControlFlow) -> bool:
 
 
 def _steps_after(move: _Move, flow: ControlFlow) -> Sequence[Steps]:
-    """The steps that may come after a move, before its source is allocated anew."""
+    """The steps that may run after `move`, until its source is allocated again."""
     owner, first = move.source.owner, flow.step[move.op] + 1
     alloc = flow.step[owner] if isinstance(owner, Operation) else None
     found: list[Steps] = []
     entered: set[int] = set()
     pending = [(flow.node_of[first - 1], first)]
-    for node, start in pending:  # grows
+    for node, start in pending:  # grows during the loop
         end = flow.ends[node]
         if alloc is not None and start <= alloc < end:
             found.append((start, alloc))
@@ -322,7 +327,7 @@ def _steps_after(move: _Move, flow: ControlFlow) -> Sequence[Steps]:
 
 
 def _users(value: SSAValue) -> Iterator[Operation]:
-    """What uses a memref, or views of it, other than to free it."""
+    """The users of `value` and of its views, without deallocations."""
     for use in value.uses:
         if use.index not in freed(use.operation):
             yield use.operation
@@ -331,18 +336,19 @@ def _users(value: SSAValue) -> Iterator[Operation]:
 
 
 def _begin(value: SSAValue, flow: ControlFlow) -> int:
-    """The first step in which something handed on is there."""
+    """The first step in which a forwarded value is defined."""
     owner = value.owner
     op = owner.first_op if isinstance(owner, Block) else owner.next_op
     assert op is not None
     return flow.step[op]
 
 
-# The change
+# Rewriting
 
 
 def _change(families: Sequence[_Family]) -> bool:
-    """Makes one buffer of each family, if a block has all of it."""
+    """Makes one buffer of each family for which a block can hold the allocation.
+    Returns whether there is one."""
     found = [(each, first) for each in families if (first := _first_with(each))]
     copies = {each: list(each.copies) for each, _ in found}
     erase_deallocs([a for each, _ in found for a in each.allocations])
@@ -362,13 +368,14 @@ def _change(families: Sequence[_Family]) -> bool:
 
 
 class _Places:
-    """Where what an operation hands on is copied."""
+    """The insertion points of copies, for each operation that forwards values."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[Operation, int], InsertPoint] = {}
 
     def of(self, move: _Move) -> InsertPoint:
-        """Before the operation, but on the way on which it hands that on."""
+        """The point before the operation, on the path on which `move` happens. Creates
+        the block or the branches that this path needs."""
         key = move.op, move.way
         if key not in self._known:
             match move.op:
@@ -384,7 +391,8 @@ class _Places:
 
 
 def _ways_before(op: arith.SelectOp) -> Sequence[Operation]:
-    """The ends of the two branches of a choice before an operation, made as it does."""
+    """Inserts an `scf.if` with the condition of `op` before it. Returns the terminators
+    of both branches."""
     branches = [scf.YieldOp(), scf.YieldOp()]
     made = scf.IfOp(op.cond, [], branches[:1], branches[1:])
     made.location = op.location
@@ -393,7 +401,7 @@ def _ways_before(op: arith.SelectOp) -> Sequence[Operation]:
 
 
 def _between(op: cf.ConditionalBranchOp, way: int) -> cf.BranchOp:
-    """A branch in a block of its own, between another one and its target."""
+    """Splits the edge from `op` to its successor `way`. Returns the new branch."""
     target = op.successors[way]
     handed_on = op.else_arguments if way else op.then_arguments
     made = cf.BranchOp(target, *handed_on)
@@ -409,7 +417,7 @@ def _between(op: cf.ConditionalBranchOp, way: int) -> cf.BranchOp:
 
 
 def _take_from(op: Operation, indices: Collection[int]) -> None:
-    """Takes operands from a branch."""
+    """Removes the operands at `indices` from a branch of `cf`."""
     if isinstance(op, cf.ConditionalBranchOp):
         count = len(op.then_arguments)
         of_first = sum(1 <= index <= count for index in indices)
@@ -426,7 +434,8 @@ def _is_first(block: Block) -> bool:
 
 
 def _erase(arg: BlockArgument) -> None:
-    """Erases an argument of a block of `cf`, which nothing uses."""
+    """Erases an unused argument of a block of `cf`, and the operands of branches for
+    it."""
     for before in arg.owner.predecessors():
         last = before.last_op
         assert last is not None
@@ -445,8 +454,8 @@ def _unite(
     copies: Sequence[tuple[SSAValue, Sequence[_Move]]],
     places: _Places,
 ) -> None:
-    """Lets all values be a new buffer, allocated before an operation; what hands them
-    on stays for now."""
+    """Replaces the values of `family` by a new buffer, allocated before `first`, and
+    inserts the copies. The operations that forward the values stay for now."""
     allocs = [a.alloc for a in family.allocations]
     given = max(allocs, key=lambda a: a.alignment.value.data if a.alignment else 0)
     made = memref.AllocOp((), (), given.memref.type, given.alignment)
@@ -469,7 +478,8 @@ def _unite(
 
 
 def _free_at_end(alloc: memref.AllocOp) -> None:
-    """Frees a buffer at the end of its region, where it lives for all of that."""
+    """Frees a buffer at each end of its region. An allocation that is not in the first
+    block moves to the start of the region."""
     region = alloc.parent_region()
     assert region is not None
     if alloc.parent is not region.first_block:
@@ -485,7 +495,7 @@ def _free_at_end(alloc: memref.AllocOp) -> None:
 
 
 def _as(alloc: memref.AllocOp, value: SSAValue) -> SSAValue:
-    """A buffer with the type of a value."""
+    """The buffer, cast to the type of `value` if this differs."""
     if value.type == alloc.memref.type:
         return alloc.memref
     made = memref.CastOp.get(alloc.memref, cast(AnyMemRef, value.type))
@@ -494,8 +504,9 @@ def _as(alloc: memref.AllocOp, value: SSAValue) -> SSAValue:
 
 
 def _first_with(family: _Family) -> Operation | None:
-    """An operation before all that has some of a family, of the innermost block that
-    can have it; None if no block can."""
+    """The operation before which the family's buffer can be allocated: it precedes all
+    operations of the family, in the innermost region that contains these. None if no
+    region does."""
     ops = [move.op for move in family.moves]
     for value in family.values:
         owner = value.owner
@@ -506,7 +517,7 @@ def _first_with(family: _Family) -> Operation | None:
         inside = [_ancestor_in(region, op) for op in ops]
         known = [op for op in inside if op]
         if len(known) == len(ops):
-            if len({op.parent for op in known}) > 1:  # then all after the first block
+            if len({op.parent for op in known}) > 1:  # allocate in the first block
                 first = region.blocks[0]
                 assert first.last_op is not None
                 known = [*(op for op in known if op.parent is first), first.last_op]
@@ -519,7 +530,7 @@ def _first_with(family: _Family) -> Operation | None:
 
 
 def _ancestor_in(region: Region, op: Operation) -> Operation | None:
-    """The operation of a region's blocks that another one is, or is inside of."""
+    """The operation in the blocks of `region` that is `op` or contains it, or None."""
     while op.parent_region() is not region:
         outer = op.parent_op()
         if outer is None:
@@ -529,8 +540,8 @@ def _ancestor_in(region: Region, op: Operation) -> Operation | None:
 
 
 def _handing_on(value: SSAValue) -> Operation | None:
-    """The operation that has a value as result, or as an argument of its blocks; none
-    of an argument that is gone."""
+    """The operation whose result or region argument is `value`; None for an argument of
+    a block of `cf`, which `_erase` has removed."""
     owner = value.owner
     if isinstance(owner, Operation):
         return owner
@@ -538,7 +549,7 @@ def _handing_on(value: SSAValue) -> Operation | None:
 
 
 def _hand_on_without(op: Operation, gone: Mapping[SSAValue, None]) -> None:
-    """Makes a branch or a loop that does not hand on some values."""
+    """Replaces a branch or a loop by one that does not forward the values `gone`."""
     results = [i for i, result in enumerate(op.results) if result in gone]
     first = len(op.operands) - len(op.results)
     operands = [first + i for i in results] if name_of(op) in LOOPS else []
@@ -558,7 +569,7 @@ def _hand_on_without(op: Operation, gone: Mapping[SSAValue, None]) -> None:
             for arg in [arg for arg in block.args if arg in gone]:
                 block.erase_arg(arg)
     properties = dict(op.properties)
-    if sizes := properties.get("operandSegmentSizes"):  # what is handed on comes last
+    if sizes := properties.get("operandSegmentSizes"):  # forwarded operands come last
         assert isinstance(sizes, DenseArrayBase)
         *others, last = sizes.get_values()
         properties["operandSegmentSizes"] = DenseArrayBase.from_list(
