@@ -161,7 +161,7 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
     },
     "analysis/allocations.py": {
         (
-            "if lives_on and over:  # until it is freed, whatever overwrites it",
+            "if lives_on and over:  # live until it is freed, in spite of overwrites",
             "without part 1",
         ): _GUARD,
         (
