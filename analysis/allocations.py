@@ -61,7 +61,7 @@ from .control_flow import (
     ControlFlow,
     ends,
     moves,
-    passes_on,
+    only_moves,
 )
 from .functions import (
     CallerMemory,
@@ -274,7 +274,7 @@ def _sources(func: FuncOp) -> Iterator[SSAValue]:
             if not is_arena(op):
                 yield op.memref
         elif not isinstance(op, TensorOp | memref.AllocaOp | memref.GetGlobalOp):
-            yield from (r for r in op.results if is_memref(r) and not passes_on(op))
+            yield from (r for r in op.results if is_memref(r) and not only_moves(op))
 
 
 def is_arena(alloc: memref.AllocOp) -> bool:

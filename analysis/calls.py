@@ -99,7 +99,7 @@ def _is_over_in(op: Operation) -> bool:
     """Whether an operation of a function keeps none of the function's memrefs. A call
     must not return memrefs; the caller checks what it keeps."""
     if transfer := asynchronous(op):
-        return transfer.is_waited_for_here(op) and bool(transfer.waits_of(op))
+        return transfer.is_local_wait(op) and bool(transfer.waits_of(op))
     if is_barrier(op) or (op.regions and not _ends_with_its_regions(op)):
         return False
     memrefs = [index for index, v in enumerate(op.operands) if is_memref(v)]

@@ -288,7 +288,7 @@ def moves(use: Use) -> Sequence[SSAValue] | None:
     return None
 
 
-def passes_on(op: Operation) -> bool:
+def only_moves(op: Operation) -> bool:
     """Whether `moves` leads to all memrefs that an operation returns."""
     return isinstance(op, arith.SelectOp) or is_view(op) or name_of(op) in _STRUCTURED
 
@@ -326,15 +326,15 @@ def pass_to(block: Block, op: Operation, values: Sequence[SSAValue]) -> None:
         case cf.BranchOp():
             op.operands = [*op.operands, *values]
         case cf.ConditionalBranchOp():
-            handed_on = [
+            forwarded = [
                 [*given, *(values if target is block else ())]
                 for target, given in (
                     (op.then_block, op.then_arguments),
                     (op.else_block, op.else_arguments),
                 )
             ]
-            op.operands = [op.cond, *handed_on[0], *handed_on[1]]
-            sizes = [1, *map(len, handed_on)]
+            op.operands = [op.cond, *forwarded[0], *forwarded[1]]
+            sizes = [1, *map(len, forwarded)]
             op.properties["operandSegmentSizes"] = DenseArrayBase.from_list(i32, sizes)
         case _:
             raise AssertionError(op.name)

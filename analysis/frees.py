@@ -26,7 +26,7 @@ from xdsl.traits import IsTerminator
 
 from ..dialects.diagnostics import name_of, place_of
 from ..dialects.memory import effects_on, freed, is_memref
-from .control_flow import ControlFlow, moves, passes_on
+from .control_flow import ControlFlow, moves, only_moves
 from .liveness import Bits
 from .references import References
 
@@ -106,7 +106,7 @@ def _sources(func: FuncOp) -> Iterator[SSAValue]:
     """The memrefs of a function that are not derived from other memrefs."""
     yield from filter(is_memref, func.args)
     for op in func.walk():
-        if op.results and not passes_on(op):
+        if op.results and not only_moves(op):
             yield from filter(is_memref, op.results)
 
 

@@ -292,10 +292,10 @@ class _Building:
         found: list[tuple[int, str | None, int]] = []  # task, device, bytes
         for device, sizes in self._on_devices().items():
             needed = live.get(device) or [0] * len(self.all)
-            modelled = profile(TaskGraph(self.tasks, sizes, kept), order)
+            modeled = profile(TaskGraph(self.tasks, sizes, kept), order)
             for task in several:
                 at = self.position[self.ops[task]]
-                if within := needed[at] - modelled[task]:
+                if within := needed[at] - modeled[task]:
                     found.append((task, device, within))
         for task, device, within in found:
             writes = [*self.tasks[task].writes, self._add(device, within)]

@@ -24,7 +24,7 @@ from xdsl.ir import Block
 
 from ..dialects.contents import Contents, contents_of
 from ..planning import deadline
-from ..support.remembering import remembering
+from ..support.memoization import memoized_within
 
 MOST = 8
 """The number of blocks in the cache, which drops the least recently used one: passes
@@ -46,7 +46,7 @@ _by_key: ContextVar[dict[Hashable, Any] | None] = ContextVar("_by_key", default=
 @contextmanager
 def asked_once() -> Generator[None]:
     """Within the block, `once` and `once_by` cache their answers."""
-    with remembering(_known), remembering(_by_key):
+    with memoized_within(_known), memoized_within(_by_key):
         yield
 
 

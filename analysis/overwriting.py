@@ -57,7 +57,7 @@ def reads_nowhere_else(op: Operation, memory: SSAValue) -> bool:
     )
 
 
-def meet(flow: ControlFlow, a: Live, b: Live) -> bool:
+def interfere(flow: ControlFlow, a: Live, b: Live) -> bool:
     """Whether both are live in some step, apart from a step that computes one over the
     other."""
     both = common(a[1], b[1])

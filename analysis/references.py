@@ -41,7 +41,7 @@ from ..dialects.memory import is_memref, is_view
 from ..planning.problem import Steps, common
 from .control_flow import CHOICES, BlockLoop, ControlFlow, moves
 from .liveness import Uses, live_steps
-from .overwriting import meet
+from .overwriting import interfere
 
 MOST_SLOTS = 4
 """The limit on the slots of an allocation: a loop carries all of them."""
@@ -234,7 +234,7 @@ def slots(references: References, uses: Mapping[SSAValue, Uses]) -> int | None:
     if len(carried) > 1:
         pairs += combinations(old, 2)
     if not any(
-        meet(references.flow, (a, live.get(a, ())), (b, live.get(b, ())))
+        interfere(references.flow, (a, live.get(a, ())), (b, live.get(b, ())))
         for a, b in pairs
     ):
         return 1

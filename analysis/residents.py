@@ -85,7 +85,7 @@ def residents(
     ]
 
 
-def handed_on(
+def forwarded_residents(
     allocation: Allocation, live: Sequence[Steps], flow: ControlFlow
 ) -> list[Resident]:
     """The contents of an allocation that blocks of `cf` forward to one another, with

@@ -126,7 +126,7 @@ def row_slices(stack: SSAValue) -> Sequence[DynamicSliceOp] | None:
     return found
 
 
-def given(slice: DynamicSliceOp, whole: SSAValue) -> SSAValue:
+def argument_for(slice: DynamicSliceOp, whole: SSAValue) -> SSAValue:
     """The argument that is `whole` in the loop around `slice`; adds it to the loop's
     inputs if needed."""
     loop = slice.parent_op()
@@ -356,14 +356,14 @@ def _put(update: DynamicUpdateSliceOp, loop: WhileOp, counted: Counter) -> Put |
     shape = shape_of(tensor_type_of(row.type))
     if shape[1:] != shape_of(tensor_type_of(whole.type))[1:]:
         return None
-    return Put(unshaped(row), update, starts[0])
+    return Put(before_reshapes(row), update, starts[0])
 
 
-def unshaped(value: SSAValue) -> SSAValue:
+def before_reshapes(value: SSAValue) -> SSAValue:
     """The value of which `value` is a reshape, through all reshapes."""
     op = value.owner
     if not isinstance(op, ReshapeOp | BroadcastInDimOp) or op.outs:
         return value
     if isinstance(op, BroadcastInDimOp) and not op.only_reshapes:
         return value
-    return unshaped(op.inputs[0])
+    return before_reshapes(op.inputs[0])

@@ -24,7 +24,7 @@ class Graph:
     def __init__(self, inputs: Sequence[Array]):
         self._inputs = inputs
         self._nodes: list[Any] = []
-        self._initialisers: list[Any] = []
+        self._initializers: list[Any] = []
         self.names = [f"x{n}" for n in range(len(inputs))]
 
     def __call__(self, kind: str, *operands: Name | Array, **attributes: Any) -> Name:
@@ -40,9 +40,9 @@ class Graph:
         return results
 
     def _constant(self, array: Array) -> Name:
-        name = f"c{len(self._initialisers)}"
+        name = f"c{len(self._initializers)}"
         array = np.array(array, order="C")
-        self._initialisers.append(onnx.numpy_helper.from_array(array, name))
+        self._initializers.append(onnx.numpy_helper.from_array(array, name))
         return name
 
     def model(self, result: Name) -> bytes:
@@ -55,7 +55,7 @@ class Graph:
         ]
         output = helper.make_tensor_value_info(result, onnx.TensorProto.FLOAT, None)
         graph = helper.make_graph(
-            self._nodes, "main", inputs, [output], self._initialisers
+            self._nodes, "main", inputs, [output], self._initializers
         )
         opsets = [helper.make_opsetid("", OPSET)]
         model = helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION)

@@ -79,8 +79,8 @@ def accesses(func: FuncOp) -> dict[Operation, Accesses]:
 def banked(func: FuncOp, arena: Arena, capacity: int) -> int:
     """The bytes that ExecuTorch's rule moves: it chooses one memory for each buffer."""
     of = accesses(func)
-    slots = [arena.pool.slots[index].allocations for index in arena.rest]
-    buffers = [arena.pool.buffers[index] for index in arena.rest]
+    slots = [arena.pool.slots[index].allocations for index in arena.members]
+    buffers = [arena.pool.buffers[index] for index in arena.members]
     found = [[of[a.alloc] for a in allocations] for allocations in slots]
     staged = [[step for each in slot for step in each.steps] for slot in found]
     banks = banked_greedy(buffers, [capacity], staged)

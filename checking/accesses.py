@@ -34,7 +34,7 @@ from .effects import (
     hides,
     is_over_at_its_end,
 )
-from .pointees import is_memref, leaves, operations_in, passes_on
+from .pointees import is_memref, is_return, only_forwards, operations_in
 from .references import Moved, References
 from .unchecked import Unchecked
 from .written import Parts
@@ -49,14 +49,14 @@ class Access(NamedTuple):
     touched: Sequence[int]
     overwritten: Sequence[int]
     """Buffers that it writes completely and does not read, unless a reference among
-    `handed_on` refers to them."""
+    `forwarded` refers to them."""
     read: Mapping[int, bool]  # buffers read before any write; whether completely
     needed: int  # buffers whose contents it computes with, as bits
     begun: int  # buffers that it writes, or may write, as bits
     written: int  # the parts of buffers that it writes completely, as bits of `Parts`
     taken: int = 0  # buffers that lose bytes to called functions
     reached: int = 0  # touched buffers and references, as bits
-    handed_on: Sequence[SSAValue] = ()  # operands that are references
+    forwarded: Sequence[SSAValue] = ()  # operands that are references
     rewritten: Sequence[SSAValue] = ()  # references that it may write
 
 
@@ -169,7 +169,7 @@ class Accesses:
         own: dict[int, bool] = {}  # touched directly: whether completely overwritten
         read: dict[int, bool] = {}
         needed = begun = written = reached = 0
-        handed_on: dict[SSAValue, bool] = {}  # references: whether it may write them
+        forwarded: dict[SSAValue, bool] = {}  # references: whether it may write them
         inside = self.memories.allocated_in(op)
         outside = ~self.references.expanded(inside)
         is_unknown = bool(op.regions) and not is_over_at_its_end(op)
@@ -191,7 +191,7 @@ class Accesses:
             if not tracked:
                 continue
             self._check_user(op if is_unknown else user, tracked)
-            if passes_on(user):
+            if only_forwards(user):
                 continue
             for value, numbers in tracked.items():
                 reads, writes = self.callees.effects_of(user, value)
@@ -204,7 +204,7 @@ class Accesses:
                 )
                 reached |= (known := self.references.reach[value] & outside)
                 if known & ~self.references.buffers:
-                    handed_on[value] = handed_on.get(value, False) or writes
+                    forwarded[value] = forwarded.get(value, False) or writes
                 for number in numbers:
                     touched[number] = None
                     if known >> number & 1:
@@ -231,7 +231,7 @@ class Accesses:
                     reached |= self.references.reach.get(value, 0)
                 else:
                     reached |= self.references.of.get(Moved(start, value), 0)
-        if leaves(op):
+        if is_return(op):
             touched.update(dict.fromkeys(self.memories.kept))
             reached |= bits_of(self.memories.kept)
         if not touched and not taken:
@@ -246,8 +246,8 @@ class Accesses:
             written,
             taken,
             reached,
-            list(handed_on),
-            [value for value, is_written in handed_on.items() if is_written],
+            list(forwarded),
+            [value for value, is_written in forwarded.items() if is_written],
         )
 
     def _of_value(self, value: SSAValue, without: int) -> Sequence[int]:
@@ -277,7 +277,7 @@ class Accesses:
                 "to be freed",
                 user,
             )
-        if leaves(user) and buffer.pool.owner in self.memories.allocates:
+        if is_return(user) and buffer.pool.owner in self.memories.allocates:
             raise LocatedError(
                 f"{name_of(user)} passes on a buffer of an arena, "
                 "expected no buffer to outlive its arena",
@@ -287,7 +287,7 @@ class Accesses:
             self.unchecked.add("escaping addresses of buffers, uses not checked", user)
         elif not (
             says_effects(user)
-            or passes_on(user)
+            or only_forwards(user)
             or asynchronous(user)
             or is_done_at_its_end(user)
             or self.callees.of(user)

@@ -22,7 +22,7 @@ from ..dialects.diagnostics import name_of
 from ..dialects.memory import asynchronous, effects_on, is_done_at_its_end
 from ..dialects.symbols import Symbols
 from ..dialects.tgraph.base import AnyMemRef, element_bytes
-from .pointees import is_memref, may_be, operations_in, passes_on
+from .pointees import is_memref, may_be, only_forwards, operations_in
 from .ranges import range_of
 
 _PLAIN = (
@@ -114,7 +114,7 @@ class Callees:
                 (True, True) if self.of(user) else effects_on(user, each)
                 for each in may_be({argument: 0})
                 for user in (use.operation for use in each.uses)
-                if not passes_on(user)
+                if not only_forwards(user)
             ]
             self._effects[argument] = (
                 any(r for r, _ in effects),

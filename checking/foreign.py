@@ -18,7 +18,7 @@ from ..support.foreign_plan import (
     Branch,
     Elements,
     ForeignPlan,
-    HandedOn,
+    Forwarded,
     Loop,
     Positions,
     Region,
@@ -158,8 +158,8 @@ class _Walk:
             match item:
                 case Step():
                     self._step(item)
-                case HandedOn(new=new):
-                    self._hand_on([item], _Site(new.name, new.location))
+                case Forwarded(new=new):
+                    self._forward([item], _Site(new.name, new.location))
                 case Loop():
                     self._loop(item)
                 case Branch():
@@ -207,12 +207,12 @@ class _Walk:
     def _loop(self, loop: Loop) -> None:
         """Walks condition and body once: that shows what each iteration leaves."""
         site = _Site(loop.name, loop.location)
-        self._hand_on(loop.entering, site)
+        self._forward(loop.entering, site)
         self._block(loop.condition)
         self._block(loop.body)
-        self._hand_on(loop.repeating, site)
+        self._forward(loop.repeating, site)
         self._block(loop.condition)
-        self._hand_on(loop.leaving, site)
+        self._forward(loop.leaving, site)
 
     def _branch(self, branch: Branch) -> None:
         before = self.contents
@@ -224,7 +224,7 @@ class _Walk:
                 joined.setdefault(name, held).intersect(held.copy())
         self.contents = joined or before
 
-    def _hand_on(self, values: Iterable[HandedOn], site: _Site) -> None:
+    def _forward(self, values: Iterable[Forwarded], site: _Site) -> None:
         for old, new in values:
             self._expect(old, f"is handed on to {new.name} in {site.step}", site)
             if old.region != new.region:

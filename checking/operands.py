@@ -53,7 +53,7 @@ from .buffers import ArenaBuffer, bits_of, name_of_global, origin_of
 from .effects import Callees
 from .extents import Extent, extent_of, reach_of
 from .ownership import Meeting, Ownership
-from .pointees import is_memref, may_be, operations_in, passes_on
+from .pointees import is_memref, may_be, only_forwards, operations_in
 from .ranges import Known
 from .references import Moved
 from .unchecked import Unchecked
@@ -169,7 +169,7 @@ class _Now:
     start: Operation
     user: Operation
     is_later: bool  # whether it runs in a later iteration than the start
-    is_waited_for_here: bool  # whether the wait follows in the block of the start
+    is_local_wait: bool  # whether the wait follows in the block of the start
 
     def is_anew(self, base: SSAValue) -> bool:
         """Whether each iteration has its own instance of the memory `base`."""
@@ -262,7 +262,7 @@ class _Checker:
         if not waits or _is_concurrent(start):
             unchecked.add("transfers without a known wait", start)
             return
-        if not trait.is_waited_for_here(start):
+        if not trait.is_local_wait(start):
             unchecked.add("transfers with a tag that callers may use too", start)
         names = self._globals(transfer.source) | self._globals(transfer.target)
         moved = transfer.source, transfer.target
@@ -275,7 +275,7 @@ class _Checker:
         for user, value in uses.of(beside, moved, memories):
             now = _Now(start, user, beside[user], is_here)
             fault = self._interferes(value, transfer, now, known)
-            if fault is None or passes_on(user):
+            if fault is None or only_forwards(user):
                 continue
             if fault:
                 raise LocatedError(
@@ -332,7 +332,7 @@ class _Checker:
     ) -> "_Relation":
         """The relation of a memref of a transfer and a memref of an operation. In
         another iteration, the same value may be another memref."""
-        if now.is_waited_for_here:
+        if now.is_local_wait:
             return self._relation(moved, value, known)
         first, second = (
             set(self._may_be.get(moved, ())),

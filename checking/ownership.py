@@ -47,7 +47,7 @@ from .pointees import (
     ONE_REGION_RUNS,
     carried,
     initial,
-    leaves,
+    is_return,
     operations_in,
     passed_on,
     yielded,
@@ -212,19 +212,23 @@ class _Walk:
                     if met != known:
                         before[key] = met
                         heappush(pending, (number_of[successor], rotation))
-        return self._met(ends) or [state]
+        return self._united_by_rotation(ends) or [state]
 
     def _end(self, block: Block, states: _States) -> _States:
         """The states after a block that ends a region."""
         op, last = block.parent_op(), block.last_op
         if op is None or last is None or name_of(op) not in ONE_REGION_RUNS:
             return states
-        return self._met([self._bind(s, op.results, last.operands) for s in states])
+        return self._united_by_rotation(
+            [self._bind(s, op.results, last.operands) for s in states]
+        )
 
     def _block(self, block: Block, state: _State) -> _States:
         states: _States = [state]
         for op in block.ops:
-            states = self._met([after for s in states for after in self._op(op, s)])
+            states = self._united_by_rotation(
+                [after for s in states for after in self._op(op, s)]
+            )
         return states
 
     def _op(self, op: Operation, state: _State) -> _States:
@@ -279,7 +283,7 @@ class _Walk:
             for end in (self._bind(s, loop.results, yielded(first)) for s in ends)
         ]
 
-    def _met(self, states: _States) -> _States:
+    def _united_by_rotation(self, states: _States) -> _States:
         """Unites the states in which the same slots hold the same bytes."""
         if len(states) < 2:
             return states
@@ -400,7 +404,7 @@ class _Walk:
 
     def _access(self, op: Operation, state: _State) -> _State:
         access = self.accesses.of(op)
-        if leaves(op):
+        if is_return(op):
             self._leave(op, state)
         if access is None:
             return state
@@ -437,7 +441,7 @@ class _Walk:
             for number in numbers_of(own & state.held):
                 shared |= self._others(number, state)
             others |= shared & ~own
-        for value in access.handed_on:
+        for value in access.forwarded:
             self._compare(op, value, state)
         if others & reached:
             raise self._fault(op, others & reached, reached)
@@ -500,13 +504,13 @@ class _Walk:
         """Buffers and references that share bytes with `number`, but are different."""
         references = self.references
         buffer = references.buffer[number]
-        bits = self._beside(buffer)
+        bits = self._sharers(buffer)
         aliases = references.aliases[buffer] | 1 << buffer
         if state.stale >> number & 1:  # other stale ones may be of older instances
             return bits | (aliases & ~(1 << number))
         return bits | (aliases & state.stale)
 
-    def _beside(self, buffer: int) -> int:
+    def _sharers(self, buffer: int) -> int:
         """The buffers that share bytes with one, and the references to them. The cached
         sets include the buffer itself, so that buffers at one place share them."""
         itself = 1 << buffer
@@ -535,7 +539,7 @@ class _Walk:
                 continue
             near, same = self.sharing.with_(target), self._same(1 << target, state)
             sources = near & ~access.begun & bits_of(access.read)
-            for value in access.handed_on:
+            for value in access.forwarded:
                 reached = references.reach[value] & state.held
                 reached &= self._expanded(near | 1 << target) & ~same
                 if reached and value not in access.rewritten:

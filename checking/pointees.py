@@ -102,7 +102,7 @@ def targets(op: Operation, index: int) -> Iterator[SSAValue]:
         yield outer.results[index - 1]
     elif name == "scf.while":
         yield op.regions[0].block.args[index]
-    elif leaves(op):
+    elif is_return(op):
         return
     elif outer and op.has_trait(IsTerminator, value_if_unregistered=False):
         if name_of(outer) == "scf.while":
@@ -122,12 +122,12 @@ def targets(op: Operation, index: int) -> Iterator[SSAValue]:
         yield from filter(is_memref, (*op.results, *arguments))
 
 
-def leaves(op: Operation) -> bool:
+def is_return(op: Operation) -> bool:
     """Whether `op` returns from its function."""
     return name_of(op) in ("func.return", "llvm.return")
 
 
-def passes_on(op: Operation) -> bool:
+def only_forwards(op: Operation) -> bool:
     """Whether `op` only forwards its memref operands, or derives memrefs from them."""
     return (
         op.has_trait(IsTerminator, value_if_unregistered=False)

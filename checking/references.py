@@ -60,20 +60,20 @@ class References:
         self.by_value: dict[SSAValue | Moved, dict[int, int]] = {}
         """By forwarded value, then by buffer: the number of the reference."""
         for value, buffers in known.items():
-            if value not in numbers and _is_handed_on(value, body):
+            if value not in numbers and _is_forwarded(value, body):
                 self._add(value, buffers)
-        handed_on = [value for value in self.of if isinstance(value, SSAValue)]
-        roots = (*numbers, *handed_on)
+        forwarded = [value for value in self.of if isinstance(value, SSAValue)]
+        roots = (*numbers, *forwarded)
         sources = may_be({root: n for n, root in enumerate(roots)}, set(roots))
         bits = [1 << n for n in numbers.values()]
-        bits += [self.of[value] for value in handed_on]
+        bits += [self.of[value] for value in forwarded]
         self.reach = {v: _united(bits[n] for n in of) for v, of in sources.items()}
         """By memref: the buffers and references that it may be, as bits."""
-        self.slots = self._slots(body, handed_on, [each.value for each in moved])
+        self.slots = self._slots(body, forwarded, [each.value for each in moved])
         """The references of slots, of memrefs that transfers move, and of values that
         are forwarded to these, as bits."""
         self._inside: dict[Operation, int] = {}
-        for value in handed_on:
+        for value in forwarded:
             around = value.owner.parent_op()
             while around is not None:
                 self._inside[around] = self._inside.get(around, 0) | self.of[value]
@@ -94,7 +94,7 @@ class References:
             self.of[value] |= 1 << number
 
     def _slots(
-        self, body: Region, handed_on: Sequence[SSAValue], moved: Sequence[SSAValue]
+        self, body: Region, forwarded: Sequence[SSAValue], moved: Sequence[SSAValue]
     ) -> int:
         """The references of values in which a view makes a buffer, or that share a
         reference with `moved`, and of values forwarded to these."""
@@ -102,13 +102,13 @@ class References:
         assert function is not None
         slots = {
             op.source: None
-            for op in (operations_in(function) if handed_on else ())
+            for op in (operations_in(function) if forwarded else ())
             if isinstance(op, memref.ViewOp) and op.source in self.of
         }
         of_moved = _united(self.reach.get(value, 0) for value in moved)
-        slots |= {value: None for value in handed_on if self.of[value] & of_moved}
+        slots |= {value: None for value in forwarded if self.of[value] & of_moved}
         sources: dict[SSAValue, list[SSAValue]] = {}
-        for value in handed_on if slots else ():
+        for value in forwarded if slots else ():
             for use in value.uses:
                 for target in targets(use.operation, use.index):
                     sources.setdefault(target, []).append(value)
@@ -147,7 +147,7 @@ def _united(sets: Iterable[int]) -> int:
     return bits
 
 
-def _is_handed_on(value: SSAValue, body: Region) -> bool:
+def _is_forwarded(value: SSAValue, body: Region) -> bool:
     owner = value.owner
     if isinstance(owner, Operation):
         if isinstance(owner, memref.ViewOp):

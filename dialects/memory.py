@@ -142,7 +142,7 @@ class Asynchronous(OpTrait):
         """The data that `op` moves between two memrefs; None if it moves none."""
         return None
 
-    def is_waited_for_here(self, op: Operation) -> bool:
+    def is_local_wait(self, op: Operation) -> bool:
         """Whether `op` and its waits match within the function: no caller can wait for
         `op`, or start other work that these waits end."""
         return True
@@ -197,11 +197,11 @@ class AsynchronousByTag(Asynchronous):
 
     def fault_of(self, op: Operation) -> Fault | None:
         """Finds errors only for a tag that is local to the function."""
-        if not self.is_waited_for_here(op) or (tag := self._tag_of(op)) is None:
+        if not self.is_local_wait(op) or (tag := self._tag_of(op)) is None:
             return None
         return tag.fault_of(op, self.waits[0])
 
-    def is_waited_for_here(self, op: Operation) -> bool:
+    def is_local_wait(self, op: Operation) -> bool:
         """False for a tag that is a global or an argument: a caller may use it, too."""
         *_, tag = filter(is_memref, op.operands)
         return isinstance(tag.owner, memref.AllocOp | memref.AllocaOp)

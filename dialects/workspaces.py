@@ -16,7 +16,7 @@ from pkgutil import resolve_name
 from typing import TypeAlias, cast
 
 from ..support.choices import ChoiceError
-from ..support.remembering import remembering
+from ..support.memoization import memoized_within
 from .tgraph.base import AnyMemRef, TensorOp, is_static
 
 Measure: TypeAlias = Callable[[TensorOp], int]
@@ -49,7 +49,7 @@ def check_kernels(option: str, name: str) -> None:
 def measured_once() -> AbstractContextManager[None]:
     """Within the block, `measure_of` returns one measure per kernels and threads, so a
     measure can cache its results."""
-    return remembering(_known)
+    return memoized_within(_known)
 
 
 def measure_of(kernels: str, threads: int) -> Measure:

@@ -34,7 +34,7 @@ ERRORS = {
     "ValueError",
     "VerifyException",
     "_NotPlannable",  # becomes a remark
-    "missing",  # of support/extras.py
+    "missing_extra_message",  # of support/extras.py
     "raise_error",  # of xDSL's parser
 }
 """The names of functions and classes that are called with a message for the user."""
@@ -111,7 +111,7 @@ def _messages(node: ast.AST) -> Iterator[str]:
         for text in _texts(node.args[0]):
             if name == "ChoiceError":
                 text = f"{text} is {_ONE_OF}"
-            if name == "missing":
+            if name == "missing_extra_message":
                 (extra,) = _texts(node.args[1])
                 text += f": pip install '.[{extra}]' in tensorplan's checkout (…)"
             if re.search(r"[a-z]{2}", text):

@@ -93,7 +93,7 @@ def check_table(*sizes: int) -> None:
         )
 
 
-def counted(size: int) -> Array:
+def arange(size: int) -> Array:
     """The numbers 0, 1, ..., `size` - 1, from which frontends compute constants."""
     check_table(size)
     return np.arange(size)
@@ -168,9 +168,9 @@ class TensorBuilder:
 
     def splat(self, number: complex, type: AnyTensor) -> SSAValue:
         """A tensor of type `type` whose elements all equal `number`."""
-        return self.filled(number, type.element_type, base.shape_of(type))
+        return self.full(number, type.element_type, base.shape_of(type))
 
-    def filled(
+    def full(
         self, number: complex, element: Attribute, shape: Sequence[int]
     ) -> SSAValue:
         """A tensor of this element type and shape whose elements all equal `number`.
@@ -180,7 +180,7 @@ class TensorBuilder:
         """
         if is_complex(element):
             part = real_element(element)
-            parts = (self.filled(x, part, shape) for x in (number.real, number.imag))
+            parts = (self.full(x, part, shape) for x in (number.real, number.imag))
             return self.emit(ComplexOp, *parts)
         if isinstance(number, complex):
             raise Unsupported(f"with {number} among elements of type {element}")

@@ -233,7 +233,7 @@ def cumulative(
     if not exclusive:
         return total
     shift = along.astype(int) * (-1 if reverse else 1)
-    neutral = b.filled(int(kind == "multiply"), type_of(x).element_type, ())
+    neutral = b.full(int(kind == "multiply"), type_of(x).element_type, ())
     return b.pad(total, shift.tolist(), (-shift).tolist(), neutral)
 
 
@@ -245,10 +245,10 @@ def normalized(
 ) -> tuple[SSAValue, SSAValue, SSAValue]:
     """(x - mean) / deviation along `axes`; the mean; 1 / deviation."""
     average = mean(b, x, axes)
-    centred = b.apply(e.SubtractOp, x, average)
-    variance = mean(b, b.apply(e.MultiplyOp, centred, centred), axes)
+    centered = b.apply(e.SubtractOp, x, average)
+    variance = mean(b, b.apply(e.MultiplyOp, centered, centered), axes)
     inverse = b.emit(e.RsqrtOp, b.apply(e.AddOp, variance, epsilon))
-    return b.apply(e.MultiplyOp, centred, inverse), average, inverse
+    return b.apply(e.MultiplyOp, centered, inverse), average, inverse
 
 
 def group_normalized(
@@ -277,8 +277,8 @@ def batch_normalized(
     """(x - average) * (inverse * scale) + bias, where only `x` is not per channel."""
     shape = shape_of(x)
     factor = b.apply(e.MultiplyOp, inverse, scale)
-    centred = b.apply(e.SubtractOp, x, per_channel(b, average, shape))
-    scaled = b.apply(e.MultiplyOp, centred, per_channel(b, factor, shape))
+    centered = b.apply(e.SubtractOp, x, per_channel(b, average, shape))
+    scaled = b.apply(e.MultiplyOp, centered, per_channel(b, factor, shape))
     return b.apply(e.AddOp, scaled, per_channel(b, bias, shape))
 
 

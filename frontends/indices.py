@@ -40,8 +40,8 @@ def take_ranges(b: TensorBuilder, x: SSAValue, taken: Sequence[range]) -> SSAVal
         [r[-1] + 1 if r else 0 for r in forward],
         [r.step for r in forward],
     )
-    if turned := [d for d, r in enumerate(taken) if r.step < 0]:
-        x = b.emit(ReverseOp, x, dimensions=ints(turned))
+    if reversed_dims := [d for d, r in enumerate(taken) if r.step < 0]:
+        x = b.emit(ReverseOp, x, dimensions=ints(reversed_dims))
     return x
 
 
@@ -277,6 +277,6 @@ def reverse_sequence(
     """Reverses the first elements along the axis `time`, `lengths[i]` for batch `i`."""
     lengths = b.broadcast_in_dim(lengths, shape_of(x), [batch])
     place = b.iota(type_of(lengths), time)
-    turned = b.apply(e.SubtractOp, b.apply(e.SubtractOp, lengths, place), 1)
+    mirrored = b.apply(e.SubtractOp, b.apply(e.SubtractOp, lengths, place), 1)
     inside = compare(b, place, "LT", lengths)
-    return take_along(b, x, b.apply(e.SelectOp, inside, turned, place), time)
+    return take_along(b, x, b.apply(e.SelectOp, inside, mirrored, place), time)

@@ -22,7 +22,7 @@ from warnings import catch_warnings, filterwarnings
 
 from ..dialects.diagnostics import LocatedError
 from ..dialects.tgraph.base import NAME
-from ..support.extras import missing
+from ..support.extras import missing_extra_message
 from .parameters import Parameter
 from .stablehlo.custom_calls import CHECKPOINT_NAME
 
@@ -32,7 +32,9 @@ def import_jax() -> Any:
     try:
         jax = import_module("jax")
     except ImportError as error:
-        raise LocatedError(missing("JAX is needed", "jax", error)) from None
+        raise LocatedError(
+            missing_extra_message("JAX is needed", "jax", error)
+        ) from None
     _hide_own_frames()
     return jax
 

@@ -15,7 +15,7 @@ from ..dialects.tgraph.shaping import IotaOp
 from .builder import TensorBuilder, shape_of, type_of
 from .formulas import clamp, compare, conjugate, matmul, triangle
 from .indices import take_along
-from .loops import Loop, row_of, rows_like
+from .loops import Loop, read_row, rows_like, write_row
 from .written import magnitude
 
 
@@ -67,14 +67,14 @@ def permutation(b: TensorBuilder, pivots: SSAValue, *, inverse: bool) -> SSAValu
     k, order = map(loop.carry, (b.splat(0, counter), b.iota(type_of(pivots), axis)))
     body = loop.body
     at = body.apply(e.SubtractOp, count - 1, k) if inverse else k
-    own = row_of(body, order, axis, at)
-    number = body.apply(e.SubtractOp, row_of(body, pivots, axis, at), 1)
+    own = read_row(body, order, axis, at)
+    number = body.apply(e.SubtractOp, read_row(body, pivots, axis, at), 1)
     number = body.reshape(number, [*batch, 1])
     other = body.reshape(take_along(body, order, number, axis), batch)
     is_other = compare(body, body.iota(type_of(order), axis), "EQ", number)
     own = body.reshape(own, [*batch, 1])
     moved = body.apply(e.SelectOp, is_other, own, order)
-    moved = row_of(body, moved, axis, at, other)
+    moved = write_row(body, moved, axis, at, other)
     _, order = loop.close(
         [body.apply(e.AddOp, k, 1), moved],
         lambda b, values: compare(b, values[0], "LT", count),
@@ -221,13 +221,13 @@ def tridiagonal_solved(
     axis, counter = len(batch), TensorType(i64, [])
     rows = [b.reshape(v, [*batch, n, 1]) for v in (lower, diagonal, upper)] + [x]
     start = b.splat(0, counter)
-    p, q, y = (row_of(b, v, axis, start) for v in rows[1:])
+    p, q, y = (read_row(b, v, axis, start) for v in rows[1:])
 
     loop = Loop(b)
     k, p, q, y = map(loop.carry, (b.splat(1, counter), p, q, y))
     stacks = [loop.carry(rows_like(b, row, axis, n)) for row in (p, q, q, y)]
     body = loop.body
-    low, middle, high, right = (row_of(body, v, axis, k) for v in rows)
+    low, middle, high, right = (read_row(body, v, axis, k) for v in rows)
     stays = compare(body, _size(body, p), "GE", _size(body, low))
     pivot = body.apply(e.SelectOp, stays, p, low)
     factor = body.apply(e.DivideOp, body.apply(e.SelectOp, stays, low, p), pivot)
@@ -241,7 +241,7 @@ def tridiagonal_solved(
         left.append(body.apply(e.SubtractOp, rest, product))
     place = body.apply(e.SubtractOp, k, 1)
     stacked = [
-        row_of(body, stack, axis, place, row)
+        write_row(body, stack, axis, place, row)
         for stack, row in zip(stacks, triangle, strict=True)
     ]
     _, p, _, y, *stacks = loop.close(
@@ -251,18 +251,18 @@ def tridiagonal_solved(
 
     end, last = b.splat(n - 1, counter), b.apply(e.DivideOp, y, p)
     pivots, *others, solution = stacks
-    pivots = row_of(b, pivots, axis, end, p)
-    solution = row_of(b, solution, axis, end, last)
+    pivots = write_row(b, pivots, axis, end, p)
+    solution = write_row(b, solution, axis, end, last)
     loop = Loop(b)
     starts = (b.splat(n - 2, counter), last, b.splat(0, type_of(last)), solution)
     k, *found, solution = map(loop.carry, starts)
     body = loop.body
-    right = row_of(body, solution, axis, k)
+    right = read_row(body, solution, axis, k)
     for stack, value in zip(others, found, strict=True):
-        product = body.apply(e.MultiplyOp, row_of(body, stack, axis, k), value)
+        product = body.apply(e.MultiplyOp, read_row(body, stack, axis, k), value)
         right = body.apply(e.SubtractOp, right, product)
-    value = body.apply(e.DivideOp, right, row_of(body, pivots, axis, k))
-    solution = row_of(body, solution, axis, k, value)
+    value = body.apply(e.DivideOp, right, read_row(body, pivots, axis, k))
+    solution = write_row(body, solution, axis, k, value)
     *_, solution = loop.close(
         [body.apply(e.SubtractOp, k, 1), value, found[0], solution],
         lambda b, values: compare(b, values[0], "GE", 0),

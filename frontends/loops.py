@@ -6,7 +6,7 @@ from typing import Generic, TypeAlias, TypeVar
 
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from ..dialects.tgraph.base import VariableType, ints, with_shape
+from ..dialects.tgraph.base import Shape, VariableType, ints, with_shape
 from ..dialects.tgraph.indexing import DynamicSliceOp, DynamicUpdateSliceOp
 from ..dialects.tgraph.structure import AssignOp, IfOp, ReadOp, WhileOp, YieldOp
 from .builder import TensorBuilder, shape_of, type_of
@@ -112,30 +112,37 @@ def _enclose(blocks: Mapping[Block, Sequence[Operation]]) -> Values:
     return list(captured)
 
 
-def row_of(
-    b: TensorBuilder,
-    x: SSAValue,
-    axis: int,
-    place: SSAValue,
-    row: SSAValue | None = None,
-) -> SSAValue:
-    """Returns the row of `x` at `place` along `axis`, or, if `row` is given, `x` with
-    `row` at that place.
-
-    If there are no rows (in a loop that does not run), returns zeros, or `x`.
-    """
+def read_row(b: TensorBuilder, x: SSAValue, axis: int, place: SSAValue) -> SSAValue:
+    """The row of `x` at `place` along `axis`; zeros if there are no rows, as in a loop
+    that does not run."""
     shape = shape_of(x)
+    rest = [*shape[:axis], *shape[axis + 1 :]]
     if not shape[axis]:
-        rest = with_shape(type_of(x), [*shape[:axis], *shape[axis + 1 :]])
-        return b.splat(0, rest) if row is None else x
-    one = [*shape[:axis], 1, *shape[axis + 1 :]]
+        return b.splat(0, with_shape(type_of(x), rest))
+    one, starts = _at_row(b, x, axis, place)
+    type = with_shape(type_of(x), one)
+    row = b.emit(DynamicSliceOp, x, *starts, type=type, slice_sizes=ints(one))
+    return b.reshape(row, rest)
+
+
+def write_row(
+    b: TensorBuilder, x: SSAValue, axis: int, place: SSAValue, row: SSAValue
+) -> SSAValue:
+    """`x` with `row` at `place` along `axis`; `x` if there are no rows."""
+    if not shape_of(x)[axis]:
+        return x
+    one, starts = _at_row(b, x, axis, place)
+    return b.emit(DynamicUpdateSliceOp, x, b.reshape(row, one), *starts)
+
+
+def _at_row(
+    b: TensorBuilder, x: SSAValue, axis: int, place: SSAValue
+) -> tuple[Shape, Sequence[SSAValue]]:
+    """The shape of a row of `x` with `axis`, and where the row starts."""
+    shape = shape_of(x)
     zero = b.splat(0, type_of(place))
     starts = [place if d == axis else zero for d in range(len(shape))]
-    if row is not None:
-        return b.emit(DynamicUpdateSliceOp, x, b.reshape(row, one), *starts)
-    type = with_shape(type_of(x), one)
-    x = b.emit(DynamicSliceOp, x, *starts, type=type, slice_sizes=ints(one))
-    return b.reshape(x, [*shape[:axis], *shape[axis + 1 :]])
+    return (*shape[:axis], 1, *shape[axis + 1 :]), starts
 
 
 def rows_like(b: TensorBuilder, row: SSAValue, axis: int, count: int) -> SSAValue:

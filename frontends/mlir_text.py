@@ -479,7 +479,7 @@ class MLIRTextParser(Parser):
     )
     _BLANK: ClassVar = re.compile(r"(?:\s|//[^\n]*)*+")
 
-    def _memoised(
+    def _memoized(
         self, name: str, parse: Callable[[], AttributeT | None]
     ) -> AttributeT | None:
         """Returns `parse()`, or its cached result for the same text `x<...>`."""
@@ -501,13 +501,13 @@ class MLIRTextParser(Parser):
         parse = super()._parse_optional_builtin_parametrized_type
         if self._current_token.text not in ("tensor", "memref"):
             return parse()
-        return self._memoised("type", parse)
+        return self._memoized("type", parse)
 
     def _parse_optional_builtin_parametrized_attr(self) -> Attribute | None:
         parse = super()._parse_optional_builtin_parametrized_attr
         if self._current_token.text not in ("array", "strided", "affine_map"):
             return parse()
-        return self._memoised("attribute", parse)
+        return self._memoized("attribute", parse)
 
     def _parse_dialect_symbol_body(self) -> str:
         """The body, or a blank if it is empty: for an empty body, xDSL would print no
@@ -544,7 +544,7 @@ class MLIRTextParser(Parser):
             attribute = foreign(attr_or_dialect_name, False, False, body)
             return cast(TypeAttribute, attribute)
         parse = super()._parse_extended_type_or_attribute
-        result = self._memoised(
+        result = self._memoized(
             ("!" if is_type else "#") + attr_or_dialect_name,
             lambda: parse(attr_or_dialect_name, is_type),
         )

@@ -28,7 +28,7 @@ from xdsl.dialects.builtin import ModuleOp
 from ..dialects.diagnostics import LocatedError, depth_limited
 from ..dialects.garbage import seldom_collected
 from ..model import Model
-from ..support.extras import missing
+from ..support.extras import missing_extra_message
 from . import onnx, tflite
 from .mlir_text import parse_module, permissive
 
@@ -115,7 +115,9 @@ def _jaxlib_reader(name: str, what: str) -> ModuleType:
         from .stablehlo import reading as stablehlo
     except ImportError as error:
         raise LocatedError(
-            missing(f"{name} holds {what}, which takes jaxlib to read", "jax", error)
+            missing_extra_message(
+                f"{name} holds {what}, which takes jaxlib to read", "jax", error
+            )
         ) from None
     return stablehlo
 

@@ -15,7 +15,7 @@ from ..dialects.tgraph import shaping
 from ..dialects.tgraph.base import ints
 from ..dialects.tgraph.elements import is_float
 from ..dialects.tgraph.reducing import ConvolutionOp, ReduceWindowOp
-from .builder import TensorBuilder, check_table, counted, shape_of, type_of
+from .builder import TensorBuilder, arange, check_table, shape_of, type_of
 from .formulas import index_of
 from .indices import take_along
 from .unsupported import Unsupported
@@ -48,7 +48,7 @@ def rounded_up(window: SpatialWindow, image: Sequence[int]) -> SpatialWindow:
     )
 
 
-def padded_alike(
+def same_padding(
     size: Sequence[int],
     strides: Sequence[int],
     dilations: Sequence[int],
@@ -90,18 +90,18 @@ def reduce_window(
     )
 
 
-def numbers_of_largest(
-    b: TensorBuilder, x: SSAValue, window: SpatialWindow, *, turned: bool = False
+def argmax_in_windows(
+    b: TensorBuilder, x: SSAValue, window: SpatialWindow, *, column_major: bool = False
 ) -> SSAValue:
     """The index in the image of each window's largest element. Of equal elements, it is
     the index of the first.
 
-    Indices are row-major, or column-major if `turned`.
+    Indices are row-major, or column-major if `column_major`.
     """
     batch, channels, *sizes = shape_of(x)
-    steps = np.cumprod([1, *(sizes if turned else sizes[::-1])])[:-1]
+    steps = np.cumprod([1, *(sizes if column_major else sizes[::-1])])[:-1]
     reads = reads_of(window, sizes)
-    number = np.tensordot(steps if turned else steps[::-1], reads, 1)
+    number = np.tensordot(steps if column_major else steps[::-1], reads, 1)
     taken, *space = number.shape
     number = number.reshape(taken, -1)
     clipped = [np.clip(r, 0, s - 1) for r, s in zip(reads, sizes, strict=True)]
@@ -179,8 +179,8 @@ def counts_of(
     along: list[Array] = []
     for d, size in enumerate(image):
         check_table(places[d], window.size[d])
-        starts = counted(places[d]) * window.strides[d] - window.low[d]
-        read = starts[:, None] + counted(window.size[d]) * window.dilations[d]
+        starts = arange(places[d]) * window.strides[d] - window.low[d]
+        read = starts[:, None] + arange(window.size[d]) * window.dilations[d]
         inside = (read >= -pads[d]) & (read < size + pads[rank + d])
         along.append(inside.sum(axis=1))
     return reduce(np.multiply.outer, along).astype(np.float32)
@@ -274,7 +274,7 @@ def take_places(b: TensorBuilder, x: SSAValue, axis: int, indices: Array) -> SSA
     """
     shape = shape_of(x)
     times = len(indices) // shape[axis]
-    if not np.array_equal(indices, np.repeat(counted(shape[axis]), times)):
+    if not np.array_equal(indices, np.repeat(arange(shape[axis]), times)):
         return b.take(x, b.constant(indices.astype(np.int32)), axis)
     apart = [*shape[: axis + 1], times, *shape[axis + 1 :]]
     kept = [d for d in range(len(apart)) if d != axis + 1]
@@ -334,7 +334,7 @@ def linear_weights(before: int, places: Array) -> Array:
     weights, for the elements before and after the place."""
     check_table(len(places), before)
     places = np.clip(places, 0, before - 1)
-    return np.maximum(1 - np.abs(places[:, None] - counted(before)), 0)
+    return np.maximum(1 - np.abs(places[:, None] - arange(before)), 0)
 
 
 def cubic(a: float) -> Callable[[Array], Array]:

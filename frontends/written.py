@@ -232,22 +232,22 @@ def _times_zero(x: Term, y: Term) -> Term:
     return y.where(y.equals(0), x * y)
 
 
-def _turned(formula: Callable[[Term, Term], _Parts]) -> Callable[[Term, Term], _Parts]:
+def _rotated(formula: Callable[[Term, Term], _Parts]) -> Callable[[Term, Term], _Parts]:
     """-i f(i z): the hyperbolic function of a circular function f, and vice versa."""
 
-    def turned(x: Term, y: Term) -> _Parts:
+    def rotated(x: Term, y: Term) -> _Parts:
         real, imaginary = formula(-y, x)
         return imaginary, -real
 
-    return turned
+    return rotated
 
 
 COMPLEX_FORMULAS: Mapping[str, Callable[[Term, Term], _Parts]] = {
     "acos": _complex_acos,
     "acosh": _complex_acosh,
     "asin": _complex_asin,
-    "asinh": _turned(_complex_asin),
-    "atan": _turned(_complex_atanh),
+    "asinh": _rotated(_complex_asin),
+    "atan": _rotated(_complex_atanh),
     "atanh": _complex_atanh,
     "cosh": _complex_cosh,
     "sinh": _complex_sinh,

@@ -26,7 +26,7 @@ LEAST = -HALF
 """The least signed 8-bit number."""
 
 
-def lowered(b: OperatorBuilder, x: Value) -> Value:
+def to_signed(b: OperatorBuilder, x: Value) -> Value:
     """Converts unsigned 8-bit numbers to signed ones by subtracting 128."""
     if isinstance(x, Known) and x.argument is None:
         return Known((x.array.astype(np.int32) - HALF).astype(np.int8))
@@ -34,14 +34,14 @@ def lowered(b: OperatorBuilder, x: Value) -> Value:
     return b.convert(b.apply(e.SubtractOp, wide, HALF), i8)
 
 
-def raised(b: OperatorBuilder, x: SSAValue) -> SSAValue:
+def to_unsigned(b: OperatorBuilder, x: SSAValue) -> SSAValue:
     """Converts signed 8-bit numbers to unsigned ones by adding 128."""
     unsigned = with_element(type_of(x), IntegerType(8, Signedness.UNSIGNED))
     x = b.apply(e.XorOp, x, LEAST)
     return b.emit(e.BitcastConvertOp, x, type=unsigned)
 
 
-def centred(b: OperatorBuilder, x: Value, zero: Value) -> Value:
+def centered(b: OperatorBuilder, x: Value, zero: Value) -> Value:
     """8-bit numbers minus their zero point, in 32 bits; for constants, in 16 bits."""
     if isinstance(x, Known) and isinstance(zero, Known):
         return Known((x.array.astype(np.int32) - zero.array).astype(np.int16))
@@ -65,7 +65,9 @@ def summed(b: OperatorBuilder, value: Value, axes: Sequence[int]) -> Value:
     return b.reduce("add", b.convert(value, i32), axes, keep=True)
 
 
-def less(b: OperatorBuilder, sums: Value, zero: Value, others: Value) -> SSAValue:
+def minus_zero_point(
+    b: OperatorBuilder, sums: Value, zero: Value, others: Value
+) -> SSAValue:
     """The sums minus the contribution of a zero point: `zero` times `others`."""
     if isinstance(zero, Known) and isinstance(others, Known):
         taken = b.constant(zero.array * others.array)
@@ -74,7 +76,7 @@ def less(b: OperatorBuilder, sums: Value, zero: Value, others: Value) -> SSAValu
     return b.apply(e.SubtractOp, b.materialize(sums), taken)
 
 
-def without_zeros(
+def without_zero_points(
     b: OperatorBuilder,
     sums: SSAValue,
     zeros: tuple[Value | None, Value | None],
@@ -88,10 +90,10 @@ def without_zeros(
     """
     own, other = zeros
     if own is not None:
-        sums = less(b, sums, own, of_second())
+        sums = minus_zero_point(b, sums, own, of_second())
     if other is not None:
         alone = of_first()
         if own is not None:
-            alone = less(b, alone, own, Known(np.array(count, np.int32)))
-        sums = less(b, sums, other, alone)
+            alone = minus_zero_point(b, alone, own, Known(np.array(count, np.int32)))
+        sums = minus_zero_point(b, sums, other, alone)
     return sums

@@ -25,7 +25,7 @@ from ..planning.solver.gaps import LOWEST
 from ..planning.solver.greedy import in_order
 from ..support.foreign_plan import ForeignPlanError
 from ..tools.arguments import Parser
-from ..tools.colours import diagnostic
+from ..tools.colors import diagnostic
 from ..tools.common import (
     check_inputs,
     check_outputs,

@@ -144,7 +144,7 @@ class _Blocks:
 
     def __call__(self) -> Any:
         with self._alone:
-            self._handed_out.change()
+            self._handed_out.switch_block()
             array = self._handed_out.hand_out()
         torch: Any = import_module("torch")
         tensor = torch.from_numpy(array).view(self._dtype)

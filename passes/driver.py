@@ -55,7 +55,7 @@ class Pipeline(Protocol):
 _began: ContextVar[float | None] = ContextVar("_began", default=None)
 
 
-def due(time_limit: float | None) -> float:
+def deadline(time_limit: float | None) -> float:
     """The time of `time.monotonic()` at which passes with a `time_limit` in seconds
     have to end. The limit counts from the start of the current `run`, or from now
     outside of one. Infinity if `time_limit` is None."""

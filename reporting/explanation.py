@@ -46,9 +46,9 @@ class Explanation:
     def __str__(self) -> str:
         return self.text()
 
-    def text(self, *, colour: bool = False) -> str:
-        """Text for people; `colour` adds terminal escapes."""
-        return "\n".join(lines(self.peaks, self.outcome, self.trials, colour))
+    def text(self, *, color: bool = False) -> str:
+        """Text for people; `color` adds terminal escapes."""
+        return "\n".join(lines(self.peaks, self.outcome, self.trials, color))
 
     def json(self) -> str:
         """JSON for programs, with sizes in bytes and half-open ranges of steps.
@@ -87,7 +87,7 @@ def explain(
     driver.run(ctx, planned, rest, before=changes.before, after=changes.after)
     now = outcome(planned)
     trials: list[Trial] = []
-    for alternative in track(alternatives.of(start, now.arenas, changes.of)):
+    for alternative in track(alternatives.of(start, now.arenas, changes.classes)):
         in_time = process_time() - began < limit
         tried = try_out(ctx, start, alternative) if in_time else None
         saved = now.total - tried.total if isinstance(tried, MemoryNeeds) else 0
@@ -127,7 +127,7 @@ def _figures(explanation: Explanation) -> dict[str, Any]:
                         "maker": buffer.maker._asdict(),
                         "next": buffer.next and buffer.next._asdict(),
                         "in_place_of": buffer.in_place_of,
-                        "not_in_place": buffer.apart,
+                        "not_in_place": buffer.not_in_place_reason,
                     }
                     for buffer in peak.buffers
                 ],

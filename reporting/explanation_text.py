@@ -33,28 +33,28 @@ def lines(
     peaks: Sequence[ArenaPeak],
     now: MemoryNeeds,
     trials: Sequence[Trial],
-    colour: bool,
+    color: bool,
 ) -> Iterator[str]:
     """The lines of the text, where `now` is the outcome of the current plan.
 
-    `colour` adds terminal escapes.
+    `color` adds terminal escapes.
     """
     if not peaks:
         yield "there is no arena: all values are stored in the caller's memory"
     for number, peak in enumerate(peaks):
         if number:
             yield ""
-        yield from _peak(peak, colour)
+        yield from _peak(peak, color)
     yield ""
     yield f"arguments, variables and results take {readable(now.callers)} more"
     found = tables(now, trials)
     for title, rows in found:
         yield ""
-        yield bold(title, colour)
+        yield bold(title, color)
         if rows:
             yield from aligned([HEAD, *rows], ">>>>")
     if options := [t for t in _helping(trials) if not t.alternative.donated]:
-        yield from ("", bold("options of plan-opt, to paste", colour))
+        yield from ("", bold("options of plan-opt, to paste", color))
         for trial in options:
             yield f"{trial.change}: -p {quote(trial.alternative.option)}"
     if rest := remarks(trials):
@@ -121,9 +121,9 @@ def _row(now: MemoryNeeds, trial: Trial) -> tuple[str, ...]:
     )
 
 
-def _peak(peak: ArenaPeak, colour: bool) -> Iterator[str]:
+def _peak(peak: ArenaPeak, color: bool) -> Iterator[str]:
     where = f" on {peak.device}" if peak.device else ""
-    yield bold(f"@{peak.function}: {readable(peak.size)} in the arena{where}", colour)
+    yield bold(f"@{peak.function}: {readable(peak.size)} in the arena{where}", color)
     yield from summary(peak)
     yield ""
     rows = [("size", "buffer", "steps", "made by", "waits for")]
@@ -170,7 +170,11 @@ def in_place(buffer: LiveBuffer) -> str:
     """
     if buffer.in_place_of:
         return f"is in place: it overwrites {buffer.in_place_of}"
-    return f"is not in place: {buffer.apart}" if buffer.apart else ""
+    return (
+        f"is not in place: {buffer.not_in_place_reason}"
+        if buffer.not_in_place_reason
+        else ""
+    )
 
 
 def _site(site: OperationSite) -> str:

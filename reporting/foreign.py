@@ -19,7 +19,7 @@ from ..support.foreign_plan import (
     Block,
     Branch,
     ForeignPlan,
-    HandedOn,
+    Forwarded,
     Loop,
     Region,
     Step,
@@ -150,7 +150,7 @@ def _moments(block: Block, loops: tuple[str, ...] = ()) -> Iterator[_Moment]:
         match item:
             case Step(name, _, reads, writes, place, scratch=scratch):
                 yield _Moment(name, place, reads, writes, loops, loops, scratch)
-            case HandedOn(old, new):
+            case Forwarded(old, new):
                 yield _Moment(new.name, new.location, [old], [new], loops, loops)
             case Loop(name=name, location=place):
                 inner = (*loops, name)
@@ -167,7 +167,7 @@ def _moments(block: Block, loops: tuple[str, ...] = ()) -> Iterator[_Moment]:
                     yield from _moments(choice, loops)
 
 
-def _sides(pairs: Sequence[HandedOn]) -> tuple[Sequence[Value], Sequence[Value]]:
+def _sides(pairs: Sequence[Forwarded]) -> tuple[Sequence[Value], Sequence[Value]]:
     return [old for old, _ in pairs], [new for _, new in pairs]
 
 

@@ -63,7 +63,8 @@ class LiveBuffer(NamedTuple):
     maker: OperationSite  # the first access in that range
     next: OperationSite | None  # the next access, at the peak or later
     in_place_of: str  # the operand that it overwrites, or empty
-    apart: str  # why it overwrites none; empty if no operand has as many bytes
+    not_in_place_reason: str
+    """Why it overwrites no operand; empty if none has as many bytes."""
 
 
 class ArenaPeak(NamedTuple):
@@ -162,9 +163,11 @@ class _Function:
         later = (op for op in accesses if self._step(op) >= step)
         site = self._site(maker)
         is_written = maker is not placed.view
-        over, apart = self._place_of_operand(placed, maker) if is_written else ("", "")
+        over, not_in_place_reason = (
+            self._place_of_operand(placed, maker) if is_written else ("", "")
+        )
         if placed.is_workspace:
-            site, over, apart = site._replace(op=placed.op), "", ""
+            site, over, not_in_place_reason = site._replace(op=placed.op), "", ""
         return LiveBuffer(
             placed.buffer.id,
             placed.buffer.size,
@@ -172,7 +175,7 @@ class _Function:
             site,
             self._site(op) if (op := next(later, None)) else None,
             over,
-            apart,
+            not_in_place_reason,
         )
 
     def _site(self, op: Operation) -> OperationSite:

@@ -146,7 +146,7 @@ class EffectivePasses:
     """Callbacks for `driver.run` that collect optional passes that have an effect."""
 
     def __init__(self) -> None:
-        self.of: set[type[ModulePass]] = set()
+        self.classes: set[type[ModulePass]] = set()
         self._copy: ModuleOp | None = None
 
     def before(self, pass_: ModulePass, module: ModuleOp) -> None:
@@ -155,7 +155,7 @@ class EffectivePasses:
 
     def after(self, pass_: ModulePass, module: ModuleOp, seconds: float) -> None:
         if self._copy and not module.is_structurally_equivalent(self._copy):
-            self.of.add(type(pass_))
+            self.classes.add(type(pass_))
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,9 @@ def aligned(rows: Sequence[Sequence[str]], sides: str = "") -> Iterator[str]:
         yield "  ".join(f"{text:{side}{width}}" for text, side, width in cells).rstrip()
 
 
-def bold(text: str, colour: bool) -> str:
-    """The text; with `colour`, in bold print on a terminal."""
-    return f"\x1b[1m{text}\x1b[m" if colour else text
+def bold(text: str, color: bool) -> str:
+    """The text; with `color`, in bold print on a terminal."""
+    return f"\x1b[1m{text}\x1b[m" if color else text
 
 
 def plural(count: int, noun: str) -> str:

@@ -171,7 +171,7 @@ class Arguments:
                 array = np.array(array, order="C")
             bound[index] = array
         is_settled = self.is_settled
-        self.forget()
+        self.flush_rebinding()
         for index, array in bound.items():
             self._given[index] = _OTHER
             self.prepacked.pop(index, None)
@@ -222,7 +222,7 @@ class Arguments:
         ]
         return Rebinding(readers, self._last, self._written)
 
-    def forget(self) -> None:
+    def flush_rebinding(self) -> None:
         """Records what `rebind` has bound, and makes the next call use `accept`. Must
         come before anything else is bound or calls are made anew."""
         self.is_settled = self.is_placed = self._may_rebind = False
@@ -256,15 +256,15 @@ class Arguments:
         Raises `TypeError` or `ValueError` for arrays that do not match; nothing is
         bound then.
         """
-        new = self._new(arrays, out)
+        new = self._changed_inputs(arrays, out)
         if new is not None and not new and not self._handed_out:
             self.is_settled = False
             return Changes((), ())
         accepted = self._accepted(arrays, out) if new is None else None
         if new and self._rebind_new(arrays, new):
             return Changes((), ())
-        self.forget()
-        moved = self._leave_to_callers() if self._handed_out else []
+        self.flush_rebinding()
+        moved = self._renew_owned_results() if self._handed_out else []
         if new is None or any(map(self._is_written, new)):
             if new is not None:
                 accepted = {
@@ -321,7 +321,7 @@ class Arguments:
     @property
     def stages(self) -> Sequence[Stage]:
         """The stages of calls by address."""
-        rest, results = self._rest(), self._own_results()
+        rest, results = self._unbound_inputs(), self._own_results()
         return stages(self._program, rest, results, self._cuts)
 
     def _own_results(self) -> Sequence[int]:
@@ -362,12 +362,12 @@ class Arguments:
             self._placings[-1].copy_out(starts)
         self.is_placed = True
 
-    def _leave_to_callers(self) -> list[MemoryBlock]:
+    def _renew_owned_results(self) -> list[MemoryBlock]:
         """Gives other memory to results whose memory callers own. Returns the memory
         blocks that have moved."""
         moved: list[MemoryBlock] = []
         for memory, handed_out in self._handed_out.items():
-            if handed_out.change():
+            if handed_out.switch_block():
                 array = handed_out.array
                 if self._bound[memory] is self._own[memory]:
                     self._bound[memory] = memory.array = array
@@ -377,7 +377,7 @@ class Arguments:
             self._note_written()
         return moved
 
-    def _new(
+    def _changed_inputs(
         self, arrays: Sequence[object], out: Sequence[Array | None] | None
     ) -> Sequence[_New] | None:
         """The new arrays if only read inputs have changed, as in most calls; else
@@ -411,7 +411,7 @@ class Arguments:
         self, arrays: Sequence[object], out: Sequence[Array | None] | None
     ) -> _Accepted:
         """The arrays to bind to inputs, without those that are bound already."""
-        rest = self._rest()
+        rest = self._unbound_inputs()
         if len(arrays) != len(rest):
             raise TypeError(f"got {len(arrays)} arrays, expected {len(rest)}")
         if out is not None:
@@ -424,7 +424,7 @@ class Arguments:
             if given is not before[index]
         }
 
-    def _rest(self) -> Sequence[int]:
+    def _unbound_inputs(self) -> Sequence[int]:
         """The indices of inputs that calls pass."""
         return [n for n in range(len(self.inputs)) if n not in self.parameters]
 
@@ -475,7 +475,7 @@ class Arguments:
                 _OTHER if self._bound[memory] is self._own[memory] else given
                 for memory, given in zip(inputs, in_place, strict=True)
             ]
-        rest = self._rest()
+        rest = self._unbound_inputs()
         self._last = [self._given[index] for index in rest]
         self._last_out = out if out is None else list(out)
         self._ready = [self._bound_to(number) for number in range(len(self.outputs))]

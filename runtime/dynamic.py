@@ -85,7 +85,7 @@ class DynamicExecutable:
         with self._alone:
             other = copy(self)
             other._alone = RLock()
-            other.pools = [pool.another() for pool in self.pools]
+            other.pools = [pool.new_like() for pool in self.pools]
             other.parameters = self.parameters.copy()
             other._programs = OrderedDict(
                 (sizes, program.clone(other.pools))

@@ -148,7 +148,7 @@ class Executable(CallableProgram):
         with self._alone:
             other = copy(self)
             if pools is None:
-                pools = [pool.another() for pool in self.pools]
+                pools = [pool.new_like() for pool in self.pools]
             other._prepare(pools, {}, self)
         return other
 
@@ -208,7 +208,7 @@ class Executable(CallableProgram):
         if self._processes:
             raise ValueError("surround cannot be combined with processes")
         with self._alone:
-            self._arguments.forget()
+            self._arguments.flush_rebinding()
             for step in self._program.steps:
                 step.surround(partial(wrap, step))
 

@@ -56,7 +56,7 @@ class HandedOut:
         array: Array = np.asarray(loan)
         return array.view(self._slot.dtype).reshape(self._slot.shape)
 
-    def change(self) -> bool:
+    def switch_block(self) -> bool:
         """Switches the block if a caller owns it; returns whether it did."""
         self._loans = [each for each in self._loans if each[1]() is not None]
         taken = {id(block) for block, _ in self._loans}

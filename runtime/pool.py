@@ -62,7 +62,7 @@ class Pool:
         self._kind = ALLOCATORS[allocator]
         self._allocator_name = allocator
 
-    def another(self) -> "Pool":
+    def new_like(self) -> "Pool":
         """Returns an empty pool of the same kind."""
         name = self._allocator_name
         return Pool(self.device, 0, self.alignment, allocator=name, limit=self.limit)
@@ -160,17 +160,17 @@ class Scratch:
     def release(self) -> None:
         """Frees the block when no kernel uses it any longer."""
         self.pool = Pool(self.pool.device, 0)
-        vars(self).pop("aside", None)
+        vars(self).pop("probe", None)
 
     def reset(self) -> None:
         """Starts the next kernel, for which all scratch memory is free."""
         self.is_used = False
         self.mark = 0
-        self.most = 0
+        self.peak = 0
         """The kernel's peak bytes, in `planned` and in the block."""
 
     @cached_property
-    def aside(self) -> "Scratch":
+    def probe(self) -> "Scratch":
         """Scratch for kernels that are compiled only to be inspected."""
         return Scratch(self.pool.device, growth=2)
 
@@ -196,7 +196,7 @@ class Scratch:
         start = self.mark
         size = prod(shape) * dtype.itemsize
         self.mark += -(-size // ALIGNMENT) * ALIGNMENT
-        self.most = max(self.most, self.mark)
+        self.peak = max(self.peak, self.mark)
         if start + size <= self.planned.nbytes:
             return np.ndarray(shape, dtype, self.planned, start)
         self.is_used = True

@@ -55,7 +55,7 @@ class Prepacked:
             return sum(x.nbytes for copies in kinds for _, x in copies)
 
     @property
-    def aside(self) -> "Measured":
+    def probe(self) -> "Measured":
         """Copies for kernels that are compiled only to be inspected."""
         return Measured(self._memory)
 

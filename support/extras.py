@@ -4,7 +4,7 @@ Imports nothing from tensorplan, so that every folder can use it.
 """
 
 
-def missing(what: str, extra: str, error: Exception) -> str:
+def missing_extra_message(what: str, extra: str, error: Exception) -> str:
     """`JAX is needed: pip install '.[jax]' in tensorplan's checkout (...)`.
 
     what: the feature and the package that it needs.

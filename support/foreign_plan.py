@@ -107,7 +107,7 @@ class Step:
     """Scratch memory that the step also writes, and that no step reads."""
 
 
-class HandedOn(NamedTuple):
+class Forwarded(NamedTuple):
     """After this, `new` is another name for `old`, in the same bytes."""
 
     old: Value
@@ -121,11 +121,11 @@ class Loop:
     name: str
     condition: "Block"
     body: "Block"
-    entering: Sequence[HandedOn]
+    entering: Sequence[Forwarded]
     """From initial values to the arguments of condition and body."""
-    repeating: Sequence[HandedOn]
+    repeating: Sequence[Forwarded]
     """From the values that the body returns to the arguments."""
-    leaving: Sequence[HandedOn]
+    leaving: Sequence[Forwarded]
     """From the arguments to the results."""
     location: str = ""
 
@@ -139,7 +139,7 @@ class Branch:
     location: str = ""
 
 
-Block: TypeAlias = Sequence["Step | HandedOn | Loop | Branch"]
+Block: TypeAlias = Sequence["Step | Forwarded | Loop | Branch"]
 
 
 @dataclass(frozen=True)

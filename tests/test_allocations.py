@@ -169,7 +169,7 @@ PLACED = {
         ],
         {"%a": "3 6", "%b": "4"},
     ),
-    "handed on by a loop": (
+    "forwarded by a loop": (
         [
             *(A, B, f"%r:2 = {FOR} iter_args(%k = %x, %l = %x) -> ({MM}) {{"),
             *(copy("k", "y"), copy("l", "y"), f"scf.yield %a, %b : {MM}", "}"),
@@ -226,7 +226,7 @@ PLACED = {
         [A, f"{PARALLEL} ({{\n^bb0(%i: index):", FILL, REDUCE],
         {"%a": "1"},
     ),
-    "handed on to where it is not made anew": (
+    "forwarded to where it is not made anew": (
         [
             *("cf.cond_br %p, ^l, ^h(%x : " + M + ")", "^l:", "cf.br ^m", "^m:"),
             *(A, f"cf.br ^h(%a : {M})", f"^h(%k: {M}):", copy("k", "y")),

@@ -353,7 +353,7 @@ def test_a_forced_merge_leaves_nothing_forgotten() -> None:
     assert allocator.allocate(3072) == 0
 
 
-def test_neighbours_that_become_safe_at_once_merge() -> None:
+def test_neighbors_that_become_safe_at_once_merge() -> None:
     """The original merges them with each other, but not with what follows."""
     allocator = small_bfc(itertools.count(1).__next__)
     for address in [allocator.allocate(256) for _ in range(2)]:

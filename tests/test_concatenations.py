@@ -6,7 +6,7 @@ from levels import (
     READY,
     REST,
     assert_same_values,
-    modelled_bytes,
+    modeled_bytes,
     planned_bytes,
 )
 from modules import parse, run
@@ -42,14 +42,14 @@ def test_values_and_bytes(program: Program) -> None:
     assert_same_values(program, ready, planned)
     pools = tensorplan.report(planned)["pools"]
     stored = sum(-(-pool["lower_bound_bytes"] // 64) * 64 for pool in pools)
-    assert modelled_bytes(ready) == stored
+    assert modeled_bytes(ready) == stored
 
 
 @settings(max_examples=examples(400))
 @given(programs(max_ops=40))
 def test_orders_and_repetitions(program: Program) -> None:
     ready = in_place(run(program.module, *READY))
-    budget = max(modelled_bytes(ready) * 6 // 10, 1)
+    budget = max(modeled_bytes(ready) * 6 // 10, 1)
     changed = run(ready, TGraphSchedule(), TGraphRematerialize(budget))
     planned = run(changed, *REST)
     assert planned_bytes(planned) <= planned_bytes(run(ready, *REST))

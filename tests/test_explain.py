@@ -79,8 +79,11 @@ def test_the_peak():
 def test_reasons_for_not_being_in_place():
     (peak,) = tensorplan.explain(parse(BUFFERIZED), reuse_outputs=False).peaks
     first, second = peak.buffers
-    assert first.apart == "%a is an argument that is not donated"
-    assert second.apart == f"{first.name} is not considered: see plan-in-place"
+    assert first.not_in_place_reason == "%a is an argument that is not donated"
+    assert (
+        second.not_in_place_reason
+        == f"{first.name} is not considered: see plan-in-place"
+    )
 
 
 def test_what_helps_memrefs():

@@ -24,7 +24,7 @@ from tensorplan.support.foreign_plan import (
     Branch,
     ForeignPlan,
     ForeignPlanError,
-    HandedOn,
+    Forwarded,
     Loop,
     Memory,
     Region,
@@ -208,7 +208,7 @@ def value(name: str, offset: int, memory: str = "arena") -> Value:
     return Value(name, Region(memory, offset, 4))
 
 
-def plan(*steps: Step | HandedOn | Loop | Branch, kept: str = "") -> ForeignPlan:
+def plan(*steps: Step | Forwarded | Loop | Branch, kept: str = "") -> ForeignPlan:
     x, y = value("x", 0), value("y", 4)
     held = [v for v in (x, y) if v.name in kept]
     return ForeignPlan("p", {"arena": Memory(16, "temporary")}, steps, [x, y], held)
@@ -218,7 +218,7 @@ def write(name: str, offset: int, *reads: Value) -> Step:
     return Step(f"make {name}", "op", reads, [value(name, offset)])
 
 
-def messages(*steps: Step | HandedOn | Loop | Branch, kept: str = "") -> list[str]:
+def messages(*steps: Step | Forwarded | Loop | Branch, kept: str = "") -> list[str]:
     return [finding.message for finding in audit(plan(*steps, kept=kept)).findings]
 
 
@@ -248,8 +248,8 @@ def test_a_loop_overwrites_what_it_does_not_carry() -> None:
     carried, new = value("carried", 0), value("new", 0)
 
     def loop(*body: Step, after: Value = new) -> Loop:
-        entering = [HandedOn(x, carried)]
-        back, out = HandedOn(after, carried), HandedOn(carried, value("out", 0))
+        entering = [Forwarded(x, carried)]
+        back, out = Forwarded(after, carried), Forwarded(carried, value("out", 0))
         return Loop("loop", [], body, entering, [back], [out])
 
     in_place = Step("add", "op", [carried], [new], access=lambda *_: None)
@@ -450,7 +450,7 @@ def test_a_program_of_executorch() -> None:
     plan = read_plan(PTE)
     assert audit(plan).verdict == "proved"
     assert not plan.not_understood
-    views = [item for item in plan.steps if isinstance(item, HandedOn)]
+    views = [item for item in plan.steps if isinstance(item, Forwarded)]
     assert [(v.old.type, v.new.type) for v in views] == [("4x8xf32", "32xf32")]
     [both] = [s for s in plan.steps if isinstance(s, Step) and len(s.writes) == 2]
     assert both.operation == "aten::max.dim_max"
@@ -464,7 +464,7 @@ def test_each_overlap_planted_into_a_plan_is_found(
 ) -> None:
     paths = {"pte": PTE, "tflite": TFLITE, "py": inductor_code(tmp_path)}
     plan = read_plan(paths[system])
-    viewed = {v.name for i in plan.steps if isinstance(i, HandedOn) for v in i}
+    viewed = {v.name for i in plan.steps if isinstance(i, Forwarded) for v in i}
     live = [v for v in lives(plan) if v.value.name not in viewed]
     count = 0
     for victim, intruder in permutations(live, 2):
@@ -496,7 +496,7 @@ def test_a_model_of_litert() -> None:
         "scratch tensors of kernels": 3,
         "tensors without an address": 1,
     }
-    [view] = [item for item in plan.steps if isinstance(item, HandedOn)]
+    [view] = [item for item in plan.steps if isinstance(item, Forwarded)]
     assert (view.old.type, view.new.type) == ("4x8xf32", "32xf32")
     account_ = account(plan)
     assert (account_.bytes, account_.live, account_.lost_by_placement) == (

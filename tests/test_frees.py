@@ -106,7 +106,7 @@ PERHAPS = {
         [*CHOSEN, free("a"), copy("s", "y")],
         ["memref.copy may read %a"],
     ),
-    "handed on after that": (
+    "forwarded after that": (
         [
             *(*A, f"%r = scf.if %p -> ({M}) {{", free("a"), f"scf.yield %a : {M}"),
             *("} else {", f"scf.yield %a : {M}", "}", copy("r", "y")),
@@ -117,7 +117,7 @@ PERHAPS = {
         [*A, "cf.cond_br %p, ^l, ^m", "^l:", free("a"), "cf.br ^m", "^m:", free("a")],
         ["memref.dealloc may free %a again"],
     ),
-    "what a loop hands on and frees each time": (
+    "what a loop forwards and frees each time": (
         [
             f"%r = {FOR} iter_args(%k = %x) -> ({M}) {{",
             free("k"),

@@ -283,7 +283,7 @@ def test_threads_share_a_convolution(
     inputs = [numbers(*x) for x in zip(("ui8", "i8"), shapes, strict=True)]
     check(op, inputs, out, constant=True)
     shared = np.empty_like(out)
-    assert computed(op, inputs, shared, constant=True, threads=3).most
+    assert computed(op, inputs, shared, constant=True, threads=3).peak
     np.testing.assert_array_equal(shared, out)
 
 
@@ -293,7 +293,7 @@ def test_a_tile_is_all_that_needs_scratch_memory() -> None:
     op, out, *shapes = convolution(("ui8", "i8"), image=image, kernel=kernel, groups=96)
     inputs = [numbers(*x) for x in zip(("ui8", "i8"), shapes, strict=True)]
     scratch = computed(op, inputs, out, constant=True)
-    assert scratch.most <= 8 * integers.LARGEST * 4
+    assert scratch.peak <= 8 * integers.LARGEST * 4
 
 
 def test_a_constant_kernel_is_packed_once() -> None:

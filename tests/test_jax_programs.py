@@ -236,7 +236,7 @@ def causal_convolution(x: Any, w: Any) -> Any:
     integers(-128, 128, (64, 16), "int8"),
     np.float32(0.003),
 )
-def quantised_layer(x: Any, w: Any, scale: Any) -> Any:
+def quantized_layer(x: Any, w: Any, scale: Any) -> Any:
     sums = lax.dot(x, w, preferred_element_type=jnp.int32)
     return jnp.clip(jnp.round(sums * scale), -128, 127).astype(jnp.int8)
 
@@ -245,7 +245,7 @@ def quantised_layer(x: Any, w: Any, scale: Any) -> Any:
     integers(-128, 128, (2, 9, 9, 4), "int8"),
     integers(-128, 128, (3, 3, 4, 8), "int8"),
 )
-def quantised_convolution(x: Any, w: Any) -> Any:
+def quantized_convolution(x: Any, w: Any) -> Any:
     wide = x.astype(jnp.int32), w.astype(jnp.int32)
     sums = lax.conv_general_dilated(*wide, (1, 1), "SAME", dimension_numbers=NHWC)
     return (jnp.maximum(sums, 0) >> 8).astype(jnp.int8)

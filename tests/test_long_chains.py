@@ -94,7 +94,7 @@ def calls(text: str) -> int:
 
 
 @pytest.mark.parametrize(("link", "free"), CHAINS.values(), ids=CHAINS)
-def test_one_buffer_that_is_handed_on(link: Callable[[int], str], free: str) -> None:
+def test_one_buffer_that_is_forwarded(link: Callable[[int], str], free: str) -> None:
     calls(program(link, 2, free))  # what is found once
     few, many = (calls(program(link, count, free)) for count in (30, 90))
     assert many < 3.5 * few

@@ -162,7 +162,7 @@ def test_a_device_that_is_not_there(run: Run, tmp_path: Path):
     assert "did you mean 'gpu:0'?" in done.stderr
 
 
-class TestColours:
+class TestColors:
     def test_not_in_a_pipe(self, run: Run, wrong: str):
         assert "\x1b" not in run("plan-opt", wrong).stderr
 
@@ -173,23 +173,23 @@ class TestColours:
         assert "\x1b" not in source
         assert caret.endswith("\x1b[1;32m^\x1b[m")
 
-    def test_no_colour_wins(self, run: Run, wrong: str):
+    def test_no_color_wins(self, run: Run, wrong: str):
         assert (
             "\x1b"
             not in run("plan-opt", wrong, CLICOLOR_FORCE="1", NO_COLOR="1").stderr
         )
 
     @pytest.mark.parametrize(
-        ("env", "coloured"),
+        ("env", "colored"),
         [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)],
     )
-    def test_on_a_terminal(self, wrong: str, env: dict[str, str], coloured: bool):
+    def test_on_a_terminal(self, wrong: str, env: dict[str, str], colored: bool):
         env = {"NO_COLOR": "", "CLICOLOR_FORCE": "", **env}
         with Terminal(command("plan-opt", wrong), env, keep_escapes=True) as terminal:
             code, text = terminal.rest()
         assert code == 1
         assert "%b is not defined" in text
-        assert ("\x1b[" in text) is coloured
+        assert ("\x1b[" in text) is colored
 
     def test_ir_has_none(self, tmp_path: Path):
         file = tmp_path / "program.mlir"

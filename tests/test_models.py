@@ -160,7 +160,7 @@ def test_optional_passes_in_any_order_give_the_same_values(
     chosen = rng.choices(TENSOR_PASSES, k=rng.randrange(8))
     passes = [*chosen, PLACE, TGraphBufferize(), PlanMemory()]
     got = Executable(run(program(name), *passes), native=False)(*fresh(name))
-    want = unoptimised(name)
+    want = unoptimized(name)
     if any(isinstance(pass_, TGraphFuse | CanonicalizePass) for pass_ in chosen):
         for a, b in zip(got, want, strict=True):  # sums in another order
             assert np.max(np.abs(a - b)) <= 2e-6 * np.max(np.abs(b))
@@ -169,7 +169,7 @@ def test_optional_passes_in_any_order_give_the_same_values(
 
 
 @cache
-def unoptimised(name: str) -> list[np.ndarray]:
+def unoptimized(name: str) -> list[np.ndarray]:
     module = run(program(name), PLACE, TGraphBufferize(), PlanMemory())
     return Executable(module, native=False)(*fresh(name))
 

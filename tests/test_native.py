@@ -564,8 +564,8 @@ def nest_of_softmax(shape: tuple[int, int]) -> nests.LoopNest:
 def test_rows_that_are_turned_into_columns(
     rows: int, length: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nests, "WORTH_TURNING", -np.inf)
-    assert nest_of_softmax((rows, length)).turned == [0, 1]
+    monkeypatch.setattr(nests, "WORTH_TRANSPOSING", -np.inf)
+    assert nest_of_softmax((rows, length)).transposed == [0, 1]
     op, rng = softmax((rows, length), 1), np.random.default_rng(rows + length)
     x = (rng.standard_normal((rows, length)) * 5).astype(np.float32)
     x[1, 0] = np.nan
@@ -579,10 +579,10 @@ def test_rows_that_are_turned_into_columns(
 
 
 def test_rows_are_turned_where_that_pays() -> None:
-    assert nest_of_softmax((10_000, 10)).turned == [0, 1]
-    assert not nest_of_softmax((100, 10)).turned  # too few to pay for the code
-    assert not nest_of_softmax((10_000, 100)).turned
-    assert not nest_of_softmax((10, 10_000)).turned
+    assert nest_of_softmax((10_000, 10)).transposed == [0, 1]
+    assert not nest_of_softmax((100, 10)).transposed  # too few to pay for the code
+    assert not nest_of_softmax((10_000, 100)).transposed
+    assert not nest_of_softmax((10, 10_000)).transposed
 
 
 def test_a_row_of_nothing_but_masks_is_nan_as_in_numpy() -> None:
@@ -1108,7 +1108,7 @@ def test_products_of_few_rows_need_no_packed_weights(rows: int) -> None:
     for function, arguments in calls:
         function(*arguments)
     np.testing.assert_allclose(out, x @ y.T, rtol=1e-4, atol=1e-4)
-    assert scratch.most == 0
+    assert scratch.peak == 0
 
 
 def test_a_contraction_and_its_epilogue() -> None:

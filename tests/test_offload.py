@@ -29,7 +29,7 @@ from tensorplan.planning.scheduling.offload import Move, offload
 from tensorplan.runtime.executor import Executable
 
 
-def modelled(module: ModuleOp, device: str = "cpu:0") -> int:
+def modeled(module: ModuleOp, device: str = "cpu:0") -> int:
     ((_, block),) = tensor_functions(module)
     memory = memory_graph(block, 64)
     return memory.peaks(range(len(memory.ops))).get(device, 0)
@@ -45,10 +45,10 @@ def planned(module: ModuleOp, device: str = "cpu:0") -> int:
 @given(programs(max_ops=40), st.integers(3, 9))
 def test_random_programs(program: Program, tenths: int) -> None:
     ready = run(program.module, *READY)
-    before = modelled(ready)
+    before = modeled(ready)
     budget = max(before * tenths // 10, 1)
     moved = run(ready, TGraphOffload(budget, "cpu:0", "cpu:1", reuse_outputs=False))
-    assert modelled(moved) <= before
+    assert modeled(moved) <= before
     plan = run(moved, *REST)
     assert planned(plan) <= planned(run(ready, *REST))
     assert_same_values(program, moved, plan)
@@ -76,13 +76,13 @@ def test_random_programs_in_a_memory_of_limited_capacity(
     ((func, _),) = tensor_functions(ready)
     types = (*func.function_type.inputs, *func.function_type.outputs)
     given = sum(typical_bytes(tensor_type_of(type)) for type in types)
-    capacity = given + max(modelled(ready) * tenths // 10, 64)
+    capacity = given + max(modeled(ready) * tenths // 10, 64)
     how = f'"asynchronous" = {str(asynchronous).lower()}'
     moved = run(described(ready, capacity, how), TGraphOffload())
     try:
         plan = run(moved, *REST)  # which plan-check proves
     except LocatedError:
-        assert modelled(moved) + given > capacity
+        assert modeled(moved) + given > capacity
         return
     assert planned(plan) + given <= capacity
     assert_same_values(program, moved, plan)
@@ -124,7 +124,7 @@ def test_the_pipeline_fits_a_capacity() -> None:
 @given(programs(max_ops=40))
 def test_threads_see_the_same_values(program: Program) -> None:
     ready = run(program.module, *READY)
-    half = max(modelled(ready) // 2, 1)
+    half = max(modeled(ready) // 2, 1)
     moved = run(ready, TGraphOffload(half, "cpu:0", "cpu:1", reuse_outputs=False))
     executable = Executable(run(moved, *REST), threads=2, concurrent=True, native=False)
     arrays = [np.ones(slot.shape, slot.dtype) for slot in executable.inputs]

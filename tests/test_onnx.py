@@ -94,7 +94,7 @@ def test_a_program_may_end_before_what_is_refused() -> None:
     scores, boxes = tensorplan.compile(model)(x)
     np.testing.assert_array_equal(boxes, 2 * x)
     np.testing.assert_array_equal(scores, 2 * x.transpose(0, 2, 1))
-    with pytest.raises(LocatedError, match="no value 'scroes'; did you mean 'scores'"):
+    with pytest.raises(LocatedError, match="no value 'skores'; did you mean 'scores'"):
         tensorplan.from_onnx(data, outputs=["skores"])
     with pytest.raises(TypeError, match="expected names"):
         tensorplan.from_onnx(data, outputs="scores")

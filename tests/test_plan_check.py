@@ -152,8 +152,8 @@ SOUND = {
         copy("a", "y"),
     ],
     "computed over another": [A, B, copy("x", "a"), negate("a", "b"), copy("b", "y")],
-    "computed over what is handed on": replacing(negate("k", "b")),
-    "computed over what is handed on, in one branch": [
+    "computed over what is forwarded": replacing(negate("k", "b")),
+    "computed over what is forwarded, in one branch": [
         *(A, copy("x", "a"), f"%r = scf.if %p -> ({BUFFER}) {{", B, negate("a", "b")),
         *(f"scf.yield %b : {BUFFER}", "} else {", f"scf.yield %a : {BUFFER}", "}"),
         copy("r", "y"),
@@ -176,7 +176,7 @@ SOUND = {
     "either a buffer or other memory is read": [
         *(A, f"%s = arith.select %p, %a, %x : {BUFFER}", copy("s", "y")),
     ],
-    "a loop hands on other memory": [
+    "a loop forwards other memory": [
         *(A, carried(), f"scf.yield %x : {BUFFER}", "}", copy("r", "y")),
     ],
     "the other arena is used on": [
@@ -190,7 +190,7 @@ SOUND = {
     "what an unknown operation does first is unknown": [
         *(A, f'"test.op"(%a) : ({BUFFER}) -> ()', copy("a", "y")),
     ],
-    "what is handed on is not used yet": [
+    "what is forwarded is not used yet": [
         *(A, B, copy("x", "a"), copy("x", "b"), carried()),
         *(f"scf.yield %k : {BUFFER}", "}", copy("b", "y")),
     ],
@@ -203,7 +203,7 @@ SOUND = {
         *(A, '"test.op"() ({', copy("x", "a")),
         f'"test.termop"(%a) : ({BUFFER}) -> ()\n}}) : () -> ()',
     ],
-    "made in front of where it is handed on": [
+    "made in front of where it is forwarded": [
         *(C, copy("x", "c"), f"cf.cond_br %p, ^l, ^h(%c : {BUFFER})", "^l:"),
         *("cf.br ^m", "^m:", A, copy("x", "a"), f"cf.br ^h(%a : {BUFFER})"),
         *(f"^h(%k: {BUFFER}):", copy("k", "y")),
@@ -352,7 +352,7 @@ SOUND = {
         *(copy("x", "a"), copy("a", "y"), "cf.br ^m", "^m:", "scf.yield", "}"),
     ],
     "the last byte": [view("z", "%c128", 'memref<32xf32, "cpu:0">')],
-    "handed on": [
+    "forwarded": [
         A,
         copy("x", "a"),
         carried(),
@@ -388,15 +388,15 @@ FAULTS = {
         [A, B, CHOSEN, copy("x", "a"), negate("a", "b"), copy("s", "y")],
         r"memref.copy uses buffer %a, whose bytes \[0, 64\) now belong to buffer %b",
     ),
-    "computed over what is handed on, in another order": (
+    "computed over what is forwarded, in another order": (
         replacing(reverse("k", "b")),
         "tgraph.reverse writes operand 1 over operand 0 before reading all of it",
     ),
-    "computed over what is handed on and read later": (
+    "computed over what is forwarded and read later": (
         replacing(negate("k", "b"), copy("k", "y")),
         "memref.copy uses buffer %a, whose bytes",
     ),
-    "computed over what is handed on and is read through a view": (
+    "computed over what is forwarded and is read through a view": (
         replacing(
             f"%v = memref.reinterpret_cast %k to offset: [15], sizes: [16], "
             f"strides: [-1] : {BUFFER} to {BACKWARDS}",
@@ -404,11 +404,11 @@ FAULTS = {
         ),
         "tgraph.add writes operand 2 over part of operand 1, expected separate memory",
     ),
-    "computed over a part of what is handed on": (
+    "computed over a part of what is forwarded": (
         replacing(negate("k", "b"), at="%c32"),
         "tgraph.negate uses buffer %a, whose bytes",
     ),
-    "computed over what is handed on and is still another's": (
+    "computed over what is forwarded and is still another's": (
         [*replacing(negate("k", "b"))[:-1], copy("a", "y")],
         "memref.copy uses buffer %a, whose bytes",
     ),
@@ -672,7 +672,7 @@ FAULTS = {
         ],
         "uses buffer %a, whose bytes",
     ),
-    "handed on and made anew": (
+    "forwarded and made anew": (
         [
             *(C, copy("x", "c"), f"cf.br ^h(%c : {BUFFER})", f"^h(%k: {BUFFER}):"),
             *(A, copy("x", "a"), copy("k", "y")),
@@ -823,7 +823,7 @@ FAULTS = {
         ],
         "test.op uses buffer %a, whose bytes",
     ),
-    "made anew after where it is handed on": (
+    "made anew after where it is forwarded": (
         [
             *(C, copy("x", "c"), f"cf.br ^h(%c : {BUFFER})", f"^h(%k: {BUFFER}):"),
             *("cf.cond_br %p, ^m, ^e", "^m:", A, copy("x", "a"), copy("k", "y")),

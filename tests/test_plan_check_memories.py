@@ -219,7 +219,7 @@ def test_a_memory_that_is_not_known_is_told(given: str) -> None:
     assert places(text) == []
 
 
-def test_a_loop_hands_on_a_memory_that_is_not_known() -> None:
+def test_a_loop_forwards_a_memory_that_is_not_known() -> None:
     text = program(
         arena(),
         f"%r = scf.for %t = %c0 to %n step %c1 iter_args(%k = %arena) -> ({I8}) {{",

@@ -665,12 +665,12 @@ def test_a_tag_of_the_caller_may_be_that_of_others() -> None:
     assert unproved(text.replace("%tag,", "%given,")) == told
 
 
-def test_a_loop_that_hands_on_a_tag_may_have_others_under_way() -> None:
+def test_a_loop_that_forwards_a_tag_may_have_others_under_way() -> None:
     tag = "memref<1xi32>"
     args = f"iter_args(%given = %tag) -> ({tag})"
-    hands_on = f"%last = scf.for %t = %c0 to %n step %c1 {args} {{"
+    forwarding = f"%last = scf.for %t = %c0 to %n step %c1 {args} {{"
     body = FETCHED.replace("%tag,", "%given,")
-    text = with_tags(hands_on, body, f"scf.yield %given : {tag}\n}}")
+    text = with_tags(forwarding, body, f"scf.yield %given : {tag}\n}}")
     assert unproved(text) == UNKNOWN
 
 

@@ -223,7 +223,7 @@ def test_one_slot_for_two_that_are_live_is_refused() -> None:
     """A fault of the planner: it believes that no two are ever live at once."""
     with pytest.MonkeyPatch.context() as patch:
         for module in (slots, references):
-            patch.setattr(module, "meet", lambda *_: False)
+            patch.setattr(module, "interfere", lambda *_: False)
         with pytest.raises(LocatedError, match=r"memref.copy uses buffer %first, who"):
             planned(replaced(ADD, copy("%old", "%out")))
 

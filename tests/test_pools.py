@@ -209,7 +209,7 @@ def test_memory_that_nobody_touches_seldom_grows() -> None:
     for size in range(1_000, 100_000, 1_000):
         scratch.reset()
         scratch.take((size,), np.dtype(np.uint8))
-        assert scratch.most == -(-size // ALIGNMENT) * ALIGNMENT
+        assert scratch.peak == -(-size // ALIGNMENT) * ALIGNMENT
         if scratch.pool is not blocks[-1]:
             blocks.append(scratch.pool)
     assert len(blocks) < 10

@@ -11,7 +11,7 @@ from levels import (
     READY,
     REST,
     assert_same_values,
-    modelled_bytes,
+    modeled_bytes,
     planned_bytes,
 )
 from modules import parse, run
@@ -42,7 +42,7 @@ def test_the_model_is_what_bufferization_stores(program: Program) -> None:
     ready = run(program.module, *READY)
     pools = tensorplan.report(run(ready, *REST))["pools"]
     stored = sum(-(-pool["lower_bound_bytes"] // 64) * 64 for pool in pools)
-    assert modelled_bytes(ready) == stored
+    assert modeled_bytes(ready) == stored
 
 
 @settings(max_examples=examples(400))
@@ -56,10 +56,10 @@ def test_a_schedule_keeps_the_values(program: Program) -> None:
 @given(programs(max_ops=40))
 def test_recomputation_keeps_the_values_and_never_needs_more(program: Program) -> None:
     ready = run(program.module, *READY)
-    before = modelled_bytes(ready)
+    before = modeled_bytes(ready)
     again = run(ready, TGraphRematerialize(max(before * 6 // 10, 1)))
     planned = run(again, *REST)
-    assert modelled_bytes(again) <= before
+    assert modeled_bytes(again) <= before
     assert planned_bytes(planned) <= planned_bytes(run(ready, *REST))
     assert_same_values(program, again, planned)
 

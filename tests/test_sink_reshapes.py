@@ -120,7 +120,7 @@ func.func @main(%x: {tensor([*rows, *depth])}, %w: {tensor([k, 5])}, %r: {result
     assert not tensorplan.report(tensorplan.plan(module))["pools"]
 
 
-def test_group_normalisation_stores_nothing_of_full_size() -> None:
+def test_group_normalization_stores_nothing_of_full_size() -> None:
     """Neither the centered values nor the normalized ones, though both are reshaped."""
     whole, groups = "tensor<4x256x8xf32>", "tensor<4x256x2x4xf32>"
     spread = (
@@ -132,11 +132,11 @@ func.func @main(%x: {whole}, %gamma: tensor<8xf32>) -> {whole} {{
   %g = tgraph.reshape %x : ({whole}) -> {groups}
   %sum = tgraph.reduce %g {sums} -> tensor<4x2xf32>
   %mean = tgraph.broadcast_in_dim %sum {spread}
-  %centred = tgraph.subtract %g, %mean : {groups}
-  %squares = tgraph.multiply %centred, %centred : {groups}
+  %centered = tgraph.subtract %g, %mean : {groups}
+  %squares = tgraph.multiply %centered, %centered : {groups}
   %power = tgraph.reduce %squares {sums} -> tensor<4x2xf32>
   %scale = tgraph.broadcast_in_dim %power {spread}
-  %normal = tgraph.divide %centred, %scale : {groups}
+  %normal = tgraph.divide %centered, %scale : {groups}
   %flat = tgraph.reshape %normal : ({groups}) -> {whole}
   %gammas = tgraph.broadcast_in_dim %gamma {{broadcast_dimensions = array<i64: 2>}}
           : (tensor<8xf32>) -> {whole}

@@ -13,7 +13,7 @@ from levels import (
     REST,
     assert_same_values,
     inputs,
-    modelled_bytes,
+    modeled_bytes,
     planned_bytes,
 )
 from modules import parse, run
@@ -46,7 +46,7 @@ def test_values_stay_and_the_peak_is_never_higher(program: Program) -> None:
     ready = run(program.module, *READY, TGraphSchedule())
     tiled = run(ready, EAGER)
     planned = run(tiled, *REST)
-    assert modelled_bytes(tiled) <= modelled_bytes(ready)
+    assert modeled_bytes(tiled) <= modeled_bytes(ready)
     assert planned_bytes(planned) <= planned_bytes(run(ready, *REST))
     assert_same_values(program, tiled, planned)
 
@@ -68,7 +68,7 @@ def test_results_that_lend_their_memory_are_reckoned_with(program: Program) -> N
 def test_unfused_operations_are_sliced_as_well(program: Program) -> None:
     ready = run(program.module, *READY[:2], *READY[3:])
     tiled = run(ready, EAGER)
-    assert modelled_bytes(tiled) <= modelled_bytes(ready)
+    assert modeled_bytes(tiled) <= modeled_bytes(ready)
     assert_same_values(program, tiled, run(tiled, *REST))
 
 
@@ -147,12 +147,12 @@ func.func @main(%x: tensor<16x8xf32>, %y: tensor<8x128xf32>)
 def test_more_time_allowed_is_more_memory_saved() -> None:
     ready = run(attention(64), *READY)
     peaks = [
-        modelled_bytes(
+        modeled_bytes(
             run(ready, TGraphTile(max_slowdown=slowdown, reuse_outputs=False))
         )
         for slowdown in (0.0, 0.05, 0.1, 0.5)
     ]
-    assert peaks[0] == modelled_bytes(ready)
+    assert peaks[0] == modeled_bytes(ready)
     assert all(less <= more for more, less in pairwise(peaks))
     assert peaks[-1] < peaks[0]
 
@@ -244,7 +244,7 @@ def test_images_of_a_batch_one_after_the_other(model: str) -> None:
     module = tensorplan.from_stablehlo(MODELS / f"{model}.mlir").module
     ready = run(module, *READY)
     tiled = run(ready, TGraphTile())
-    assert modelled_bytes(tiled) * 2 < modelled_bytes(ready)
+    assert modeled_bytes(tiled) * 2 < modeled_bytes(ready)
     joined = [op for op in tiled.walk() if isinstance(op, ConcatenateOp)]
     assert joined
     copies = str(run(tiled, *REST)).count("memref.copy")

@@ -29,7 +29,7 @@ from tensorplan.passes.tgraph.schedule import TGraphSchedule
 from tensorplan.passes.tgraph.tile import TGraphTile
 from tensorplan.passes.tgraph.tiling.dimensions import is_repeated
 from tensorplan.passes.tgraph.tiling.ends import wide_end
-from tensorplan.passes.tgraph.tiling.loop_search import IN_CACHE, written
+from tensorplan.passes.tgraph.tiling.loop_search import IN_CACHE, write_loops
 from tensorplan.passes.tgraph.tiling.loops import Surroundings, tiled_loop
 from tensorplan.runtime.executor import Executable
 
@@ -549,9 +549,9 @@ def test_loops_that_need_too_much_are_not_written() -> None:
     ready = run(model.module, ConvertStablehloToTGraph(), *READY, TGraphSchedule())
     ((func, _),) = tensor_functions(ready)
     loops, none = func.clone(), func.clone()
-    assert written(loops, 64, IN_CACHE, inf).loops
+    assert write_loops(loops, 64, IN_CACHE, inf).loops
     assert "tgraph.while" in str(loops)
-    assert not written(none, 64, IN_CACHE, 0).loops
+    assert not write_loops(none, 64, IN_CACHE, 0).loops
     assert "tgraph.while" not in str(none)
 
 

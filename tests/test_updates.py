@@ -1,7 +1,7 @@
 """Parts of variables updated in place: values, copies, and predicted bytes."""
 
 import pytest
-from levels import READY, REST, inputs, modelled_bytes
+from levels import READY, REST, inputs, modeled_bytes
 from modules import parse, run
 from numpy.testing import assert_array_equal
 from xdsl.dialects.builtin import ModuleOp
@@ -47,7 +47,7 @@ def planned_with_values(module: ModuleOp) -> ModuleOp:
         for a, b in zip(got, want, strict=True):
             assert_array_equal(a, b)
     (pool, *_) = [*tensorplan.report(planned)["pools"], {"lower_bound_bytes": 0}]
-    assert modelled_bytes(ready) == pool["lower_bound_bytes"]
+    assert modeled_bytes(ready) == pool["lower_bound_bytes"]
     return planned
 
 
@@ -309,8 +309,8 @@ func.func @main(%v: !tgraph.variable<tensor<64x64xf32>>, %x: tensor<8x64xf32>)
         for a, b in zip(got, want, strict=True):
             assert_array_equal(a, b)
     pools = tensorplan.report(planned)["pools"]
-    assert modelled_bytes(cut) == sum(pool["lower_bound_bytes"] for pool in pools)
-    return modelled_bytes(ready), modelled_bytes(cut)
+    assert modeled_bytes(cut) == sum(pool["lower_bound_bytes"] for pool in pools)
+    return modeled_bytes(ready), modeled_bytes(cut)
 
 
 def test_a_variable_is_updated_in_pieces() -> None:

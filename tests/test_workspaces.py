@@ -200,7 +200,9 @@ def test_reports_say_whose_they_are() -> None:
         "%workspace": "workspace of tgraph.dot_general",
     }
     (peak,) = peaks(module)
-    makers = {b.name: (b.maker.op, b.in_place_of, b.apart) for b in peak.buffers}
+    makers = {
+        b.name: (b.maker.op, b.in_place_of, b.not_in_place_reason) for b in peak.buffers
+    }
     assert makers["%workspace"] == ("workspace of tgraph.dot_general", "", "")
 
 

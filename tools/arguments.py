@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from ..support.choices import one_of, suggest
-from ..support.extras import missing
+from ..support.extras import missing_extra_message
 from ..version import VERSION
-from . import colours
+from . import colors
 
 SHELLS = ("bash", "zsh", "fish")
 """The shells that `--print-completion` supports."""
@@ -96,7 +96,7 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         text = f"{self.prog}: error: {message}\n"
         hint = f"note: {self.prog} --help lists the options"
-        self.exit(2, f"{colours.diagnostic(text + hint, sys.stderr)}\n")
+        self.exit(2, f"{colors.diagnostic(text + hint, sys.stderr)}\n")
 
 
 def _wrapped(text: str) -> str:
@@ -136,7 +136,7 @@ class _Completion(argparse.Action):
             print(script(parser, values), end="")
         except ImportError as error:
             parser.error(
-                missing(
+                missing_extra_message(
                     "--print-completion takes the package shtab", "completion", error
                 )
             )

@@ -29,7 +29,7 @@ from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException, ParseE
 from ..dialects.garbage import seldom_collected
 from ..support.files import whole_file
 from ..support.remarks import PROGRESS, REMARKS
-from .colours import diagnostic
+from .colors import diagnostic
 from .messages import describe, remember
 
 if TYPE_CHECKING:

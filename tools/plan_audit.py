@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 from .arguments import Parser
-from .colours import diagnostic
+from .colors import diagnostic
 from .common import UsageError, check_inputs, check_outputs, guard, write_atomically
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ from ..passes.options import documented
 from ..passes.plan.attach_target import PlanAttachTarget
 from ..passes.plan.pipeline import PlanPipeline
 from ..support.choices import one_of
-from . import colours, pipelines
+from . import colors, pipelines
 from .common import (
     OPTION_ERRORS,
     Source,
@@ -240,8 +240,8 @@ class PlanOptMain(xDSLOptMain):
         )
         if self.args.explain == "json":
             return f"{explanation.json()}\n"
-        is_shown = not self.args.output_file and colours.wanted(sys.stdout)
-        return f"{explanation.text(colour=is_shown)}\n"
+        is_shown = not self.args.output_file and colors.wanted(sys.stdout)
+        return f"{explanation.text(color=is_shown)}\n"
 
     def _frontier(self, module: ModuleOp) -> str:
         from ..reporting.frontier import as_json, frontier, table

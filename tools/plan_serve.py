@@ -10,7 +10,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from .arguments import Parser, byte_count
-from .colours import diagnostic
+from .colors import diagnostic
 from .common import OPTION_ERRORS, UsageError, check_inputs, guard, read_source
 from .plan_arguments import add_plan_options, given_options
 

@@ -369,7 +369,7 @@ class _Block(Storage):
             number
             for number in allowed
             if tensor_type_of(inputs[number].type).element_type == element
-            and self._is_all_that_is_read(inputs, number, allowed)
+            and self._is_sole_whole_read(inputs, number, allowed)
         ]
 
     def _destination(self, result: SSAValue) -> TensorBuffer:
@@ -378,7 +378,7 @@ class _Block(Storage):
             return self._destinations[result]
         return self._allocate(tensor_type_of(result.type), result.name_hint)
 
-    def _is_all_that_is_read(
+    def _is_sole_whole_read(
         self, inputs: Sequence[SSAValue], index: int, allowed: Sequence[int]
     ) -> bool:
         """Whether an input is a whole, contiguous buffer that the block owns, and no
@@ -639,7 +639,7 @@ class _Block(Storage):
         if (
             result not in self._destinations
             and place.buffer.last <= self._at
-            and self._is_all_that_is_read(op.inputs, index, [index])
+            and self._is_sole_whole_read(op.inputs, index, [index])
         ):
             return place.buffer
         buffer = self._destination(result)
@@ -654,7 +654,7 @@ class _Block(Storage):
                 self._overwrite(buffer)
         else:
             buffers = [
-                self._handed_on(op, index) or self._destination(result)
+                self._forwarded(op, index) or self._destination(result)
                 for index, result in enumerate(op.res)
             ]
         predicate, *rest = op.inputs
@@ -668,7 +668,7 @@ class _Block(Storage):
         for result, buffer in zip(op.res, buffers, strict=True):
             self.put(result, buffer)
 
-    def _handed_on(self, op: IfOp, index: int) -> TensorBuffer | None:
+    def _forwarded(self, op: IfOp, index: int) -> TensorBuffer | None:
         """The buffer of a dead input that a region yields as result `index` and as no
         other. The other region does the same, or reads the input only before it
         computes that result. None if there is no such input."""
@@ -688,7 +688,7 @@ class _Block(Storage):
                     for at, name, inside in zip(passed, names, results, strict=True)
                 )
                 and self.places[value].buffer.last <= self._at
-                and self._is_all_that_is_read(op.inputs, number, [number])
+                and self._is_sole_whole_read(op.inputs, number, [number])
             ):
                 return self.places[value].buffer
         return None

@@ -68,7 +68,8 @@ class Scalars(TermBuilder[V]):
     FORMS: ClassVar[Forms]
 
     DIVISION_TRAPS: ClassVar[bool] = True
-    """Whether `quotient` and `rest` trap on operands for which they are undefined."""
+    """Whether `quotient` and `remainder` trap on operands for which they are
+    undefined."""
 
     @abstractmethod
     def write(self, form: Any, *terms: Term[V]) -> Term[V]:
@@ -94,7 +95,7 @@ class Scalars(TermBuilder[V]):
         and of the lowest number by -1."""
 
     @abstractmethod
-    def rest(self, x: Term[V], y: Term[V]) -> Term[V]:
+    def remainder(self, x: Term[V], y: Term[V]) -> Term[V]:
         """The remainder of the division in `quotient`."""
 
     @abstractmethod
@@ -103,7 +104,7 @@ class Scalars(TermBuilder[V]):
     ) -> Term[V]:
         """A shift by less than the number of bits."""
 
-    def raised(self, x: Term[V], y: Term[V]) -> Term[V]:
+    def power(self, x: Term[V], y: Term[V]) -> Term[V]:
         """A power of integers with an exponent of 0 or more."""
         return _by_squaring(x, y)
 
@@ -274,7 +275,7 @@ def _divide(x: AnyTerm, y: AnyTerm) -> AnyTerm:
 def _remainder(x: AnyTerm, y: AnyTerm) -> AnyTerm:
     """The dividend for a division by zero."""
     by_zero = y.equals(0)
-    return x.where(by_zero, _machine(x).rest(x, _divisor(x, y, by_zero)))
+    return x.where(by_zero, _machine(x).remainder(x, _divisor(x, y, by_zero)))
 
 
 def _divisor(x: AnyTerm, y: AnyTerm, by_zero: AnyTerm) -> AnyTerm:
@@ -292,10 +293,10 @@ def _power(x: AnyTerm, y: AnyTerm) -> AnyTerm:
     """Negative powers are 0 except for 1 and -1, whose powers depend only on the lowest
     bit of the exponent."""
     if not is_signed(x):
-        return _machine(x).raised(x, y)
+        return _machine(x).power(x, y)
     vanishes = (y < 0) & ~(x.equals(1) | x.equals(-1))
     return x.of(0).where(
-        vanishes, _machine(x).raised(x, y & ((1 << (bits_of(y) - 1)) - 1))
+        vanishes, _machine(x).power(x, y & ((1 << (bits_of(y) - 1)) - 1))
     )
 
 

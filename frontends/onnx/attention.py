@@ -345,7 +345,7 @@ def _biased(n: OnnxNode, scores: SSAValue, index: int) -> SSAValue:
         raise Unsupported(f"with a mask of {keys} keys, expected {all_keys} or fewer")
     if more := all_keys - keys:
         nothing = 0 if type_of(mask).element_type == i1 else float("-inf")
-        rest = n.filled(nothing, type_of(mask).element_type, ())
+        rest = n.full(nothing, type_of(mask).element_type, ())
         mask = n.pad(mask, [0] * (len(outer) + 1), [*[0] * len(outer), more], rest)
     mask = n.broadcast(mask, shape_of(scores))
     if type_of(mask).element_type == i1:
@@ -516,7 +516,7 @@ def _softmax_with_rest(n: OnnxNode, scores: SSAValue) -> SSAValue:
         sinks = at_least_f32(n, n.value(11))
         other = n.reshape(sinks, [1, shape_of(scores)[1], 1, 1])
     elif n.integer("smooth_softmax", 0):
-        other = n.filled(0, type_of(scores).element_type, [1, 1, 1, 1])
+        other = n.full(0, type_of(scores).element_type, [1, 1, 1, 1])
     else:
         return softmax(n, scores, 3)
     most = n.apply(e.MaximumOp, n.reduce("maximum", scores, [3], keep=True), other)

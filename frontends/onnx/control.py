@@ -15,7 +15,7 @@ from xdsl.ir import Operation, SSAValue
 from ...dialects.tgraph import elementwise as e
 from ..builder import axis_of, shape_of, type_of
 from ..formulas import compare
-from ..loops import Loop, Values, branch, row_of, rows_like
+from ..loops import Loop, Values, branch, read_row, rows_like, write_row
 from ..operators import Known, Value
 from ..unsupported import Unsupported
 from .node import OnnxNode
@@ -94,7 +94,7 @@ def _stack(
 ) -> list[SSAValue]:
     """Arrays of `count` rows that the loop carries, with row `place` written."""
     return [
-        row_of(loop.body, loop.carry(rows_like(n, row, 0, count)), 0, place, row)
+        write_row(loop.body, loop.carry(rows_like(n, row, 0, count)), 0, place, row)
         for row in rows
     ]
 
@@ -125,7 +125,7 @@ def _scan(n: OnnxNode, subgraph: Subgraph) -> Sequence[Value | None]:
 
     turned = n.integers("scan_input_directions", [0] * number)
     taken = [
-        row_of(body, x, axis, place(backward))
+        read_row(body, x, axis, place(backward))
         for x, axis, backward in zip(scanned, in_axes, turned, strict=True)
     ]
     outputs = _supported(subgraph(n.attributes["body"], [*states, *taken], body.into))
@@ -139,7 +139,7 @@ def _scan(n: OnnxNode, subgraph: Subgraph) -> Sequence[Value | None]:
     for row, axis, backward in zip(rows, axes, backwards, strict=True):
         axis = axis_of(axis, len(shape_of(row)) + 1)
         result = loop.carry(rows_like(n, row, axis, length))
-        stacked.append(row_of(body, result, axis, place(backward), row))
+        stacked.append(write_row(body, result, axis, place(backward), row))
     following = [body.apply(e.AddOp, count, 1), *values[:first], *stacked]
     _, *results = loop.close(
         following, lambda n, values: compare(n, values[0], "LT", length)

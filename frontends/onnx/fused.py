@@ -116,7 +116,7 @@ def _embeddings(n: OnnxNode) -> Sequence[Value]:
     y, _, _ = normalized(n, total, [2], n.number("epsilon", 1e-12))
     y = n.apply(e.AddOp, n.apply(e.MultiplyOp, y, _wide(n, 5)), _wide(n, 6))
     y, total = (n.convert(x, type_of(parts[0]).element_type) for x in (y, total))
-    counts = n.filled(0, i32, [batch])
+    counts = n.full(0, i32, [batch])
     if n.has(7):
         ones = n.convert(compare(n, n.value(7), "EQ", 1), i32)
         counts = n.reduce("add", ones, [1])

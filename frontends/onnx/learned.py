@@ -219,7 +219,7 @@ def _tree_classifier(n: OnnxNode) -> Sequence[Value]:
     is_second = compare(n, score, "GT", 0.5 if is_probability else 0.0)
     own = [n.constant(label.reshape(1, 1)) for label in labels]
     label = n.apply(e.SelectOp, is_second, own[1], own[0])
-    whole = n.filled(int(is_probability), f32, ())
+    whole = n.full(int(is_probability), f32, ())
     first = n.apply(e.SubtractOp, whole, score)
     both = n.emit(ConcatenateOp, first, score, dimension=IntegerAttr(1, i64))
     return [n.reshape(label, [shape_of(score)[0]]), _finished(n, both)]

@@ -128,7 +128,7 @@ def zero_point(n: OnnxNode, index: int, like: int = 0) -> SSAValue:
     """Input `index` as a scalar; without it, 0 in the element type of input `like`."""
     if n.has(index):
         return n.reshape(n.value(index), ())
-    return n.filled(0, type_of(n.value(like)).element_type, ())
+    return n.full(0, type_of(n.value(like)).element_type, ())
 
 
 def quantized(n: OnnxNode, real: SSAValue, scale: int, like: int = 0) -> SSAValue:

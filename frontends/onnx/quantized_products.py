@@ -24,14 +24,14 @@ from ..unsupported import Unsupported
 from ..windows import SpatialWindow, convolve, divided_by_counts
 from ..zero_points import (
     LEAST,
-    centred,
-    less,
-    lowered,
-    raised,
+    centered,
+    minus_zero_point,
     reshaped,
     sizes_of,
     summed,
-    without_zeros,
+    to_signed,
+    to_unsigned,
+    without_zero_points,
 )
 from .node import Conversion, OnnxNode
 from .quantized import by_own_range, quantized, rounded, zero_point
@@ -48,7 +48,7 @@ def signed(n: OnnxNode, index: int, zero: int) -> OnnxNode:
         return n
     inputs = [*n.inputs, *[None] * (zero + 1 - len(n.inputs))]
     for at in (index, zero):
-        inputs[at] = lowered(n, inputs[at] or Known(np.zeros((), np.uint8)))
+        inputs[at] = to_signed(n, inputs[at] or Known(np.zeros((), np.uint8)))
     return replace(n, inputs=inputs)
 
 
@@ -82,7 +82,7 @@ def _sums_of_matrices(
     own, other = (_zero(n, zero) for zero in zeros)
     sums = matmul(n, n.convert(a, i32), n.convert(b, i32))
     rank, last = len(shape_of(b)), len(shape_of(a)) - 1
-    return without_zeros(
+    return without_zero_points(
         n,
         sums,
         (own and _column(n, own), other),
@@ -107,7 +107,7 @@ def dynamic_product(
     def product(n: OnnxNode, x: SSAValue) -> SSAValue:
         numbers, own_scale, own = by_own_range(n, x)
         sums = matmul(n, n.convert(numbers, i32), n.convert(weight, i32))
-        sums = without_zeros(
+        sums = without_zero_points(
             *(n, sums, (n.convert(own, i32), other), lambda: alone),
             *(lambda: summed(n, numbers, [len(shape_of(x)) - 1]), count),
         )
@@ -216,7 +216,7 @@ def _matmul_of_blocks(n: OnnxNode) -> Sequence[Value]:
     elif n.has(3):
         zeros = n.reshape(n.value(3), [columns, blocks])
     else:
-        zeros = n.filled(1 << (bits - 1), element, [columns, blocks])
+        zeros = n.full(1 << (bits - 1), element, [columns, blocks])
     scales = n.reshape(n.value(2), [columns, blocks])
     scales, zeros = (n.reshape(x, [columns, blocks, 1]) for x in (scales, zeros))
     steps = n.convert(_unpacked(n, n.value(1), bits, size), element)
@@ -248,7 +248,7 @@ def _sums_of_windows(
         other = reshaped(n, other, [prod(sizes_of(other)), *ones])
         if groups > 1:  # there would be a sum of windows for each group
             each = reshaped(n, other, [*sizes_of(other), 1])
-            kernel, other = centred(n, kernel, each), None
+            kernel, other = centered(n, kernel, each), None
 
     def convolved(kernel: SSAValue) -> SSAValue:
         kernel = n.convert(kernel, i32)
@@ -256,12 +256,12 @@ def _sums_of_windows(
 
     sums = convolved(n.materialize(kernel))
     axes = range(1, len(read) + 1)
-    return without_zeros(
+    return without_zero_points(
         n,
         sums,
         (own and reshaped(n, own, []), other),
         lambda: reshaped(n, summed(n, kernel, axes), [channels, *ones]),
-        lambda: convolved(n.filled(1, i8, [1, *read])),
+        lambda: convolved(n.full(1, i8, [1, *read])),
         prod(read),
     )
 
@@ -277,7 +277,7 @@ def _padded(
     if own is None or not any((*window.low, *window.high)):
         return image, own, window
     if isinstance(own, Known) and (own.array == LEAST).all():
-        return raised(n, image), None, window
+        return to_unsigned(n, image), None, window
     low, high = ([0, 0, *pads] for pads in (window.low, window.high))
     nothing = [0] * len(window.size)
     padded = n.pad(image, low, high, n.reshape(n.value(zero), []))
@@ -320,7 +320,7 @@ def _quantized_global_average(n: OnnxNode) -> Sequence[Value]:
     space = shape_of(n.value(0))[2:]
     total = summed(n, n.given(0), range(2, 2 + len(space)))
     if (own := _zero(n, 2)) is not None:
-        total = less(
+        total = minus_zero_point(
             n, total, reshaped(n, own, []), Known(np.array(prod(space), np.int32))
         )
     total = n.materialize(total)

@@ -4,7 +4,7 @@ from os.path import dirname
 from typing import TYPE_CHECKING, Any, cast
 
 from ...dialects.diagnostics import LocatedError
-from ...support.extras import missing
+from ...support.extras import missing_extra_message
 
 if TYPE_CHECKING:
     import onnx
@@ -57,7 +57,7 @@ def parse(data: bytes, name: str) -> "onnx.ModelProto":
         from onnx import checker, external_data_helper
     except ImportError as error:
         raise LocatedError(
-            missing(
+            missing_extra_message(
                 f"{name} holds an ONNX model, which takes the package onnx to read",
                 "onnx",
                 error,

@@ -421,8 +421,8 @@ def _run(
     n.expect("direction", direction, "forward", "reverse")
     if direction == "forward":
         return _scan(n, step, cell, row, state, lengths)
-    y, state = _scan(n, step, cell, _turned(n, row, lengths), state, lengths)
-    return _turned(n, y, lengths), state
+    y, state = _scan(n, step, cell, _reversed(n, row, lengths), state, lengths)
+    return _reversed(n, y, lengths), state
 
 
 def _biases(
@@ -435,7 +435,7 @@ def _biases(
     return n.part(biases, 0, 0, half), n.part(biases, 0, half, 2 * half)
 
 
-def _turned(n: OnnxNode, x: SSAValue, lengths: SSAValue | None) -> SSAValue:
+def _reversed(n: OnnxNode, x: SSAValue, lengths: SSAValue | None) -> SSAValue:
     if lengths is not None:
         return reverse_sequence(n, x, lengths, time=0, batch=1)
     return n.emit(shaping.ReverseOp, x, dimensions=ints([0]))

@@ -153,8 +153,8 @@ def _batch_normalization(n: OnnxNode) -> Sequence[Value]:
         before, momentum = (average, variance), n.number("momentum", 0.9)
         axes = [d for d in range(len(shape_of(x))) if d != 1]
         average = mean(n, x, axes, keep=False)
-        centred = n.apply(e.SubtractOp, x, per_channel(n, average, shape_of(x)))
-        squares = n.apply(e.MultiplyOp, centred, centred)
+        centered = n.apply(e.SubtractOp, x, per_channel(n, average, shape_of(x)))
+        squares = n.apply(e.MultiplyOp, centered, centered)
         variance = mean(n, squares, axes, keep=False)
         for old, new in zip(before, (average, variance), strict=True):
             kept = n.apply(e.MultiplyOp, old, momentum)

@@ -19,7 +19,7 @@ from xdsl.ir import Attribute, SSAValue
 from ...dialects.dtypes import Array
 from ...dialects.tgraph import elementwise as e
 from ...dialects.tgraph.elements import is_float, limits
-from ..builder import axis_of, counted, shape_of, type_of
+from ..builder import arange, axis_of, shape_of, type_of
 from ..formulas import clamp
 from ..operators import Value
 from ..windows import (
@@ -121,7 +121,7 @@ def _places(n: OnnxNode, one: _Axis) -> Array:
         "tf_crop_and_resize",
     )
     _, before, after, length, scale, (start, end) = one
-    index = counted(after).astype(np.float32)
+    index = arange(after).astype(np.float32)
     if mode == "asymmetric":
         return index / scale
     if mode == "align_corners":

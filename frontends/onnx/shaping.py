@@ -11,7 +11,7 @@ from ...dialects.dtypes import Array
 from ...dialects.tgraph import elementwise as e
 from ...dialects.tgraph import shaping
 from ...dialects.tgraph.base import with_element
-from ..builder import axis_of, counted, element_type, shape_of, type_of
+from ..builder import arange, axis_of, element_type, shape_of, type_of
 from ..formulas import compare, triangle
 from ..indices import take_ranges, tile
 from ..operators import Known, Value
@@ -146,7 +146,7 @@ def _padded(mode: str, size: int, low: int, high: int) -> Array:
     """The index of the source element at each position of a padded dimension."""
     if not size:
         raise Unsupported(f"with mode = {mode!r} and a dimension of size 0")
-    places = counted(low + size + high) - low
+    places = arange(low + size + high) - low
     match mode:
         case "edge":
             return np.clip(places, 0, size - 1)
@@ -162,12 +162,12 @@ def _constant_of_shape(n: OnnxNode) -> Sequence[Value]:
     value = np.zeros(1, np.float32)
     if "value" in n.attributes:
         value = array_of(n.attributes["value"], "value")
-    return [n.filled(value.item(), element_type(value.dtype), n.known_integers(0))]
+    return [n.full(value.item(), element_type(value.dtype), n.known_integers(0))]
 
 
 def _range(n: OnnxNode) -> Sequence[Value]:
     start, limit, delta = (n.known(index).item() for index in range(3))
-    places = counted(max(ceil((limit - start) / delta), 0))
+    places = arange(max(ceil((limit - start) / delta), 0))
     return [Known((start + places * delta).astype(n.known(0).dtype))]
 
 

@@ -12,7 +12,7 @@ from xdsl.ir import SSAValue
 
 from ...dialects.dtypes import Array, numpy_dtype
 from ...dialects.tgraph import elementwise as e
-from ..builder import axis_of, check_table, counted, shape_of, type_of
+from ..builder import arange, axis_of, check_table, shape_of, type_of
 from ..operators import Value
 from .node import Conversion, OnnxNode
 
@@ -76,7 +76,7 @@ def _short_time(n: OnnxNode) -> Sequence[Value]:
         (size,) = shape_of(n.value(2))
     frames = (shape_of(x)[1] - size) // step + 1
     check_table(frames, size)
-    places = counted(frames)[:, None] * step + counted(size)
+    places = arange(frames)[:, None] * step + arange(size)
     framed = n.take(x, n.constant(places), 1)
     if n.has(2):
         window = n.broadcast_in_dim(n.value(2), shape_of(framed), [2])

@@ -12,11 +12,11 @@ from ..formulas import lp_norm
 from ..operators import Value
 from ..windows import (
     SpatialWindow,
+    argmax_in_windows,
     average,
-    numbers_of_largest,
-    padded_alike,
     reduce_window,
     rounded_up,
+    same_padding,
 )
 from .node import Conversion, OnnxNode
 
@@ -31,7 +31,7 @@ def window_of(n: OnnxNode, size: Sequence[int]) -> SpatialWindow:
     n.expect("auto_pad", automatic, "NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER")
     image = shape_of(n.value(0))[2:]
     if automatic.startswith("SAME"):
-        window = padded_alike(size, strides, dilations, image)
+        window = same_padding(size, strides, dilations, image)
         if automatic == "SAME_LOWER":
             window = replace(window, low=window.high, high=window.low)
     else:
@@ -48,8 +48,8 @@ def _max_pool(n: OnnxNode) -> Sequence[Value]:
     result = reduce_window(n, "maximum", n.value(0), window)
     if n.outputs == 1:
         return [result]
-    turned = bool(n.integer("storage_order", 0))
-    numbers = numbers_of_largest(n, n.value(0), window, turned=turned)
+    column_major = bool(n.integer("storage_order", 0))
+    numbers = argmax_in_windows(n, n.value(0), window, column_major=column_major)
     batch, channels, *sizes = shape_of(n.value(0))
     images = np.arange(batch * channels) * prod(sizes)
     first = images.reshape(batch, channels, *[1] * len(sizes))

@@ -16,7 +16,7 @@ from ...support.foreign_plan import (
     Access,
     ForeignPlan,
     ForeignPlanError,
-    HandedOn,
+    Forwarded,
     Memory,
     Region,
     Step,
@@ -119,7 +119,7 @@ class _Method:
         kept = results if self.is_whole else []
         made = {value for step in calls for value in step.writes} | {*given}
         last = {value.region: value for value in given}
-        steps: list[Step | HandedOn] = []
+        steps: list[Step | Forwarded] = []
         for step in calls:
             steps += _views(step.reads, made, last)
             steps.append(step)
@@ -185,10 +185,10 @@ def _state(calls: Sequence[Step]) -> Sequence[Value]:
 
 def _views(
     reads: Sequence[Value], made: set[Value], last: Mapping[Region, Value]
-) -> Sequence[HandedOn]:
+) -> Sequence[Forwarded]:
     """Aliases: a tensor that no kernel writes is the last one written to its bytes."""
     return [
-        HandedOn(last[value.region], value)
+        Forwarded(last[value.region], value)
         for value in dict.fromkeys(reads)
         if value not in made and value.region in last
     ]

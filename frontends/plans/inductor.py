@@ -183,7 +183,11 @@ class _Reader:
         if not self.steps:
             raise ValueError
         results = [*self.results, *self.returned]
-        kept = [value for tensor in results for value in self._must_hold(tensor.group)]
+        kept = [
+            value
+            for tensor in results
+            for value in self._values_or_unwritten(tensor.group)
+        ]
         donated = self._donated()
         kept += [self.values[name] for name in self.given if name not in donated]
         heaps = {n: Memory(heap.size, "temporary") for n, heap in self.heaps.items()}
@@ -544,7 +548,7 @@ class _Reader:
         for tensor, use in operands:
             group, whole = tensor.group, self.groups[tensor.group]
             if use.must_hold:
-                reads += self._must_hold(group, takes_over=use.writes)
+                reads += self._values_or_unwritten(group, takes_over=use.writes)
             elif use.reads or tensor.elements < whole.elements:
                 reads += self._held(group)
             else:
@@ -594,7 +598,9 @@ class _Reader:
             group = self.before[group]
         return [self.values[group]] if group in self.values else ()
 
-    def _must_hold(self, group: str, *, takes_over: bool = False) -> Sequence[Value]:
+    def _values_or_unwritten(
+        self, group: str, *, takes_over: bool = False
+    ) -> Sequence[Value]:
         """Like `_held`, but if there are none, a value that nothing has written."""
         if not group:
             return ()

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from ...support.foreign_plan import (
     ForeignPlan,
     ForeignPlanError,
-    HandedOn,
+    Forwarded,
     Memory,
     Region,
     Step,
@@ -97,7 +97,7 @@ def read_file(path: Path) -> ForeignPlan:
 @dataclass
 class _Reader:
     memories: dict[str, Memory] = field(default_factory=dict[str, Memory])
-    steps: list[Step | HandedOn] = field(default_factory=list[Step | HandedOn])
+    steps: list[Step | Forwarded] = field(default_factory=list[Step | Forwarded])
     given: list[Value] = field(default_factory=list[Value])
     kept: list[Value] = field(default_factory=list[Value])
     not_understood: Counter[str] = field(default_factory=Counter[str])
@@ -237,7 +237,7 @@ class _Reader:
                 self.given.append(value)
         elif value.region != region:
             moved = value._replace(name=f"{value.name}, handed on", region=region)
-            self.steps.append(HandedOn(value, moved))
+            self.steps.append(Forwarded(value, moved))
             return moved
         return value
 

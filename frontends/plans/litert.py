@@ -21,7 +21,7 @@ from ...support.foreign_plan import (
     Access,
     ForeignPlan,
     ForeignPlanError,
-    HandedOn,
+    Forwarded,
     Memory,
     Region,
     Step,
@@ -246,7 +246,7 @@ class _Model:
         return found
 
     def plan(self, name: str) -> ForeignPlan:
-        steps: list[Step | HandedOn] = []
+        steps: list[Step | Forwarded] = []
         for number, operator in enumerate(self.graph.tables(3)):
             steps += self._steps(f"operator {number}", operator)
         if self.missing:
@@ -289,11 +289,11 @@ class _Model:
         known = number < len(_OPERATORS)
         return _OPERATORS[number] if known else f"operator {number}"
 
-    def _steps(self, name: str, operator: Table) -> Sequence[Step | HandedOn]:
+    def _steps(self, name: str, operator: Table) -> Sequence[Step | Forwarded]:
         operation = self._operator(operator)
         reads, writes = (self._known(operator.vector(n)) for n in (1, 2))
         if operation in _VIEWS and reads and writes and _same(reads[0], writes[0]):
-            return [HandedOn(reads[0], writes[0])]
+            return [Forwarded(reads[0], writes[0])]
 
         def access(read: int, write: int) -> Access:
             is_own = _same(reads[read], writes[write])

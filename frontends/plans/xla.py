@@ -24,7 +24,7 @@ from ...support.foreign_plan import (
     Branch,
     ForeignPlan,
     ForeignPlanError,
-    HandedOn,
+    Forwarded,
     Loop,
     Memory,
     Region,
@@ -176,7 +176,7 @@ class _Reader:
     ) -> tuple[Block, Values]:
         """The steps of a computation, and the values of its result."""
         values: dict[str, Values] = {}
-        steps: list[Step | HandedOn | Loop | Branch] = []
+        steps: list[Step | Forwarded | Loop | Branch] = []
         running: dict[str, _Running] = {}
         for by in computation.instructions:
             operands = [values[name] for name in by.operands]
@@ -325,10 +325,10 @@ class _Reader:
         loop = Loop(
             by.name,
             test,
-            [*_handed_on(tested, carried), *steps],
-            _handed_on(initial, tested),
-            _handed_on(results, tested),
-            _handed_on(tested, left),
+            [*_forwarded(tested, carried), *steps],
+            _forwarded(initial, tested),
+            _forwarded(results, tested),
+            _forwarded(tested, left),
             by.location,
         )
         return loop, left
@@ -345,7 +345,7 @@ class _Reader:
         for name, argument in zip(names, operands[1:], strict=True):
             steps, results = self._block(self.module.computations[name], [argument])
             joined = joined or self._renamed(by, results)
-            choices.append([*steps, *_handed_on(results, joined)])
+            choices.append([*steps, *_forwarded(results, joined)])
         return Branch(by.name, choices, by.location), joined
 
     def _renamed(self, by: Instruction, values: Values) -> Values:
@@ -434,5 +434,5 @@ def _joined(operands: Sequence[Values]) -> Values:
     }
 
 
-def _handed_on(old: Values, new: Values) -> Sequence[HandedOn]:
-    return [HandedOn(old[i], value) for i, value in new.items() if i in old]
+def _forwarded(old: Values, new: Values) -> Sequence[Forwarded]:
+    return [Forwarded(old[i], value) for i, value in new.items() if i in old]

@@ -14,20 +14,20 @@ from ...dialects.tgraph.base import ints, with_shape
 from ...dialects.tgraph.indexing import GatherOp, ScatterOp
 from ..builder import TensorBuilder, shape_of, type_of
 from ..formulas import compare
-from ..loops import Loop, row_of, rows_like
+from ..loops import Loop, read_row, rows_like, write_row
 from ..unsupported import Unsupported
 from .conversion import Conversion, Converter, Values
 
 _COUNT = TensorType(i32, [])
 
 
-def _counted(b: TensorBuilder) -> tuple[Loop[TensorBuilder], SSAValue]:
+def _begin_loop(b: TensorBuilder) -> tuple[Loop[TensorBuilder], SSAValue]:
     """A new loop, and the number of its iteration."""
     loop = Loop(b)
     return loop, loop.carry(b.splat(0, _COUNT))
 
 
-def _closed(
+def _end_loop(
     loop: Loop[TensorBuilder], count: int, number: SSAValue, following: Values
 ) -> list[SSAValue]:
     """Closes a loop of `count` iterations; returns the final carried values."""
@@ -47,22 +47,22 @@ def _scan(c: Conversion) -> Values:
     if isinstance(length, Symbolic):
         raise Unsupported("with a symbolic size")
     b = TensorBuilder(c.into, c.op.location)
-    loop, number = _counted(b)
+    loop, number = _begin_loop(b)
     body, place = loop.body, number
     if c.number_in("is_reverse", 0):
         last = body.splat(length - 1, _COUNT)
         place = body.apply(elementwise.SubtractOp, last, number)
     carried = [loop.carry(value) for value in initial]
-    rows = [row_of(body, x, axis, place) for x in scanned]
+    rows = [read_row(body, x, axis, place) for x in scanned]
     block = c.op.regions[0].block
     scope = dict[SSAValue, SSAValue](zip(block.args, [*rows, *carried], strict=True))
     results = c.block(block, scope, body.into)
     made = results[: len(results) - len(carried)]
     stacked = [
-        row_of(body, loop.carry(rows_like(b, row, axis, length)), axis, place, row)
+        write_row(body, loop.carry(rows_like(b, row, axis, length)), axis, place, row)
         for row in made
     ]
-    states = _closed(loop, length, number, [*results[len(made) :], *stacked])
+    states = _end_loop(loop, length, number, [*results[len(made) :], *stacked])
     return [*states[len(carried) :], *states[: len(carried)]]
 
 
@@ -99,14 +99,14 @@ def scatter_by(c: Conversion, fields: Mapping[str, Sequence[int]]) -> Values:
 
     if c.number_in("unique_indices", 0) or count < 2:
         return step(b, operands, vectors, ordered)
-    loop, place = _counted(b)
+    loop, place = _begin_loop(b)
     body = loop.body
     carried = [loop.carry(value) for value in operands]
     at, *new = (
-        body.reshape(row_of(body, x, 0, place), [1, *shape_of(x)[1:]])
+        body.reshape(read_row(body, x, 0, place), [1, *shape_of(x)[1:]])
         for x in (vectors, *ordered)
     )
-    return _closed(loop, count, place, step(body, carried, at, new))
+    return _end_loop(loop, count, place, step(body, carried, at, new))
 
 
 def _vectors(

@@ -121,14 +121,14 @@ def _chosen(
     """Selects from `first` where `where` is true along the axis, else from `second`."""
     if not where.any():
         return list(second)
-    places = _within(b, with_element(type_of(first[0]), i32), axis, where)
+    places = _mask_along(b, with_element(type_of(first[0]), i32), axis, where)
     return [
         b.emit(elementwise.SelectOp, places, x, y, type=type_of(x))
         for x, y in zip(first, second, strict=True)
     ]
 
 
-def _within(b: TensorBuilder, type: AnyTensor, axis: int, where: Array) -> SSAValue:
+def _mask_along(b: TensorBuilder, type: AnyTensor, axis: int, where: Array) -> SSAValue:
     """`where` along an axis as a boolean tensor; `type` is a tensor of integers."""
     edges = np.flatnonzero(np.diff(where, prepend=False, append=False))
     number = b.iota(type, axis)

@@ -46,7 +46,7 @@ def _quantize(n: TFLiteNode) -> Sequence[Value]:
     result = n.results[0]
     if n.tensor(0).is_quantized:
         ratio = np.float64(n.tensor(0).scale) / np.float64(result.scale)
-        return [saturated(n, scaled(n, n.centred(0), ratio))]
+        return [saturated(n, scaled(n, n.centered(0), ratio))]
     x = n.convert(n.value(0), f32)
     steps = n.apply(e.DivideOp, x, n.along(result, result.scales))
     steps = n.emit(e.RoundNearestAfzOp, steps)
@@ -127,7 +127,7 @@ def _in_steps(n: TFLiteNode, whole: float, bits: int) -> list[SSAValue]:
     return [
         scaled(
             n,
-            n.apply(e.MultiplyOp, n.centred(index), 1 << bits),
+            n.apply(e.MultiplyOp, n.centered(index), 1 << bits),
             np.float64(n.tensor(index).scale) / whole,
         )
         for index in (0, 1)
@@ -137,7 +137,7 @@ def _in_steps(n: TFLiteNode, whole: float, bits: int) -> list[SSAValue]:
 def _multiply(n: TFLiteNode) -> Sequence[Value]:
     if not n.is_quantized:
         return [n.activated(n.apply(e.MultiplyOp, n.value(0), n.value(1)))]
-    product = n.apply(e.MultiplyOp, n.centred(0), n.centred(1))
+    product = n.apply(e.MultiplyOp, n.centered(0), n.centered(1))
     # in single precision, as in LiteRT
     factor = n.tensor(0).scale * n.tensor(1).scale / n.results[0].scale
     return [saturated(n, scaled(n, product, factor))]
@@ -154,7 +154,7 @@ def _divide(n: TFLiteNode) -> Sequence[Value]:
     expect_8_bits(n)
     shape, term = n.results[0].shape, Writer(n).term
     a, b = (
-        term(n.broadcast(n.convert(n.centred(index), i64), shape)) for index in (0, 1)
+        term(n.broadcast(n.convert(n.centered(index), i64), shape)) for index in (0, 1)
     )
     a, b = (-a).where(b < 0, a), abs(b)
     # Both are shifted left as far as 32 bits allow.
@@ -272,7 +272,7 @@ def _compare(direction: str) -> Conversion:
         own, other = (
             scaled(
                 n,
-                n.apply(e.MultiplyOp, n.centred(index), 1 << _COMPARED_BITS),
+                n.apply(e.MultiplyOp, n.centered(index), 1 << _COMPARED_BITS),
                 np.float64(tensor.scale),
             )
             for index, tensor in enumerate((a, b))
@@ -306,7 +306,7 @@ def _op(op: type[TensorOp]) -> Callable[[TFLiteNode, SSAValue], SSAValue]:
 def _abs(n: TFLiteNode) -> Sequence[Value]:
     if not n.is_quantized:
         return [n.emit(e.AbsOp, n.value(0))]
-    size = n.emit(e.AbsOp, n.centred(0))
+    size = n.emit(e.AbsOp, n.centered(0))
     return [saturated(n, scaled(n, size, n.tensor(0).scale / n.results[0].scale))]
 
 
@@ -314,7 +314,7 @@ def _relu(low: float | None, high: float | None) -> Conversion:
     def convert(n: TFLiteNode) -> Sequence[Value]:
         if n.is_quantized:
             factor = n.tensor(0).scale / n.results[0].scale
-            steps = scaled(n, n.centred(0), factor)
+            steps = scaled(n, n.centered(0), factor)
             return [limited(n, steps, *range_of(n, low, high))]
         x = n.value(0)
         if high is None:
@@ -334,19 +334,21 @@ def _leaky_relu(n: TFLiteNode) -> Sequence[Value]:
 
     def function(numbers: Array) -> Array:
         x = numbers - source.zero
-        return result.zero + np.where(x >= 0, times(x, identity), times(x, below))
+        return result.zero + np.where(
+            x >= 0, scaled_array(x, identity), scaled_array(x, below)
+        )
 
     return [table(n, function)]
 
 
-def times(x: Array, real: np.floating[Any]) -> Array:
+def scaled_array(x: Array, real: np.floating[Any]) -> Array:
     """The result of `scaled` for an array."""
     number, exponent = (int(part) for part in factored(real))
     shifted = x.astype(np.int64) << max(exponent, 0)
-    return divided((shifted * number + (1 << 30)) >> 31, max(-exponent, 0))
+    return rounding_shift((shifted * number + (1 << 30)) >> 31, max(-exponent, 0))
 
 
-def divided(x: Array, bits: int) -> Array:
+def rounding_shift(x: Array, bits: int) -> Array:
     """Divides by 2^bits and rounds, ties away from 0."""
     half = (1 << bits) >> 1
     return (x + np.where(x < 0, max(half - 1, 0), half)) >> bits
@@ -357,7 +359,7 @@ def _prelu(n: TFLiteNode) -> Sequence[Value]:
         x = n.value(0)
         return [positive_or(n, x, n.apply(e.MultiplyOp, x, n.value(1)))]
     expect_8_bits(n)
-    x, below = n.centred(0), n.apply(e.MultiplyOp, n.centred(0), n.centred(1))
+    x, below = n.centered(0), n.apply(e.MultiplyOp, n.centered(0), n.centered(1))
     first, second, result = (t.scale for t in (n.tensor(0), n.tensor(1), n.results[0]))
     is_positive = compare(n, x, "GE", 0)
     x, below = scaled(n, x, first / result), scaled(n, below, first * second / result)
@@ -393,10 +395,10 @@ def _hard_swish_of_integers(n: TFLiteNode) -> Callable[[Array], Array]:
         gate = _short_product(gate, slope)
         if up > 0:
             gate = np.clip(gate << 1, _SHORT.min, _SHORT.max)
-        gate = (divided(gate, max(-up, 0)) + (1 << 15)) >> 1
+        gate = (rounding_shift(gate, max(-up, 0)) + (1 << 15)) >> 1
         product = gate * _short_product(x, scale)
         product = np.sign(product) * (np.abs(product) >> 15)
-        return divided(product, -shift) + result.zero
+        return rounding_shift(product, -shift) + result.zero
 
     return function
 
@@ -453,7 +455,7 @@ def _rsqrt(n: TFLiteNode) -> Sequence[Value]:
         x = np.maximum(numbers - source.zero, 1)  # avoids roots of negative numbers
         roots = round_away((1 << _ROOT_BITS) / np.sqrt(x))
         highest = np.iinfo(result.dtype).max
-        found = times(roots, 1 / unit) + result.zero
+        found = scaled_array(roots, 1 / unit) + result.zero
         return np.where(numbers == source.zero, highest, found)
 
     return [table(n, function)]

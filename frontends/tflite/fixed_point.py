@@ -41,7 +41,7 @@ def product(a: Term, b: Term | int) -> Term:
     return shifted(a * b + (1 << (BITS - 1)), BITS)
 
 
-def divided(x: Term, bits: int) -> Term:
+def rounding_shift(x: Term, bits: int) -> Term:
     """Divides by 2^bits and rounds, ties away from 0."""
     return shifted(x + (1 << (bits - 1)) + shifted(x, 63), bits)
 

@@ -48,7 +48,7 @@ def _scatter_tuples(n: TFLiteNode) -> Sequence[Value]:
     """Updates with equal indices are added."""
     expect_one_scale(n, 1)
     updates = n.value(1)
-    zeros = n.filled(0, type_of(updates).element_type, n.known_integers(2))
+    zeros = n.full(0, type_of(updates).element_type, n.known_integers(2))
     return [put_tuples(n, zeros, n.value(0), updates, "add")]
 
 
@@ -113,7 +113,7 @@ def _segments(n: TFLiteNode, kind: str, count: int) -> SSAValue:
     limits = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
     extremes = {"maximum": limits.min, "minimum": limits.max}
     neutral = extremes.get(kind, int(kind == "multiply"))
-    start = n.filled(neutral, type_of(x).element_type, [count, *rest])
+    start = n.full(neutral, type_of(x).element_type, [count, *rest])
     return put(n, start, places, rows, 0, kind)
 
 

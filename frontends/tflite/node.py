@@ -18,7 +18,7 @@ from ...dialects.tgraph import elementwise as e
 from ..formulas import clamp
 from ..operators import OperatorBuilder, Value
 from ..unsupported import Unsupported
-from ..zero_points import LEAST, raised
+from ..zero_points import LEAST, to_unsigned
 from .reading import Tensor
 
 
@@ -84,9 +84,9 @@ class TFLiteNode(OperatorBuilder):
         x, tensor = self.value(index), self.tensor(index)
         if tensor.dtype.name != "int8" or tensor.zero != LEAST:
             return x, tensor.zero
-        return raised(self, x), 0
+        return to_unsigned(self, x), 0
 
-    def centred(self, index: int) -> SSAValue:
+    def centered(self, index: int) -> SSAValue:
         """A quantized input minus its zero point, in 32 bits."""
         x, zero = self.steps(index)
         x = self.convert(x, i32)

@@ -60,7 +60,7 @@ def _inverse_root(x: Term) -> tuple[Term, Term]:
 def _of_integers(n: TFLiteNode, axis: int) -> SSAValue:
     if n.tensor(0).dtype.name != "int8":
         raise Unsupported(f"with quantized elements of type {n.tensor(0).kind}")
-    x = n.centred(0)
+    x = n.centered(0)
     squares = n.reduce("add", n.apply(e.MultiplyOp, x, x), [axis], keep=True)
     term = Writer(n).term
     root, shift = _inverse_root(term(n.convert(squares, i64)))

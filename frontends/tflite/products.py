@@ -19,8 +19,15 @@ from ..builder import shape_of, type_of
 from ..formulas import matmul
 from ..operators import Known, Value
 from ..unsupported import Unsupported
-from ..windows import SpatialWindow, convolve, convolve_transposed, padded_alike
-from ..zero_points import HALF, centred, lowered, reshaped, summed, without_zeros
+from ..windows import SpatialWindow, convolve, convolve_transposed, same_padding
+from ..zero_points import (
+    HALF,
+    centered,
+    reshaped,
+    summed,
+    to_signed,
+    without_zero_points,
+)
 from .fixed_point import expect_8_bits, multiplied, saturated, scaled, scaled_sums
 from .node import Conversion, TFLiteNode
 
@@ -51,7 +58,7 @@ def _kernel(n: TFLiteNode) -> tuple[Value, int]:
     if len(zeros) > 1:
         raise Unsupported(f"with several zero points of tensor {tensor.name!r}")
     if tensor.dtype.name == "uint8":
-        return lowered(n, kernel), zeros.pop() - HALF
+        return to_signed(n, kernel), zeros.pop() - HALF
     return kernel, zeros.pop()
 
 
@@ -83,19 +90,19 @@ def _product(
     kernel, other = _kernel(n)
     if is_grouped and other:
         own = Known(np.array(n.tensor(1).zero, np.int32))
-        kernel, other = centred(n, n.given(1), own), 0
+        kernel, other = centered(n, n.given(1), own), 0
     shape = n.tensor(1).shape
     others = [d for d in range(len(shape)) if d != channels]
     if n.tensor(0).dtype == np.int16:
         sums = _sums_of_16_bits(n, x, kernel, product, bias)
         return saturated(n, rescaled_long(n, sums, _factors(n)))
     wide = n.convert(x, i32)
-    sums = without_zeros(
+    sums = without_zero_points(
         n,
         product(wide, n.convert(n.materialize(kernel), i32)),
         (_zero(zero), _zero(other)),
         lambda: reshaped(n, summed(n, kernel, others), [shape[channels]]),
-        lambda: product(wide, n.filled(1, i32, [1, *shape[1:]])),
+        lambda: product(wide, n.full(1, i32, [1, *shape[1:]])),
         prod(shape[d] for d in others),
     )
     if n.has(bias):
@@ -151,7 +158,7 @@ def window_of(
     if n.option("Padding"):  # VALID
         nothing = [0] * len(axes)
         return SpatialWindow(size, strides, dilations, nothing, nothing)
-    return padded_alike(size, strides, dilations, shape_of(n.value(0))[1:-1])
+    return same_padding(size, strides, dilations, shape_of(n.value(0))[1:-1])
 
 
 def _image(n: TFLiteNode, window: SpatialWindow) -> tuple[SSAValue, int, SpatialWindow]:
@@ -163,7 +170,7 @@ def _image(n: TFLiteNode, window: SpatialWindow) -> tuple[SSAValue, int, Spatial
     x, zero = n.steps(0)
     if not zero or not any((*window.low, *window.high)):
         return x, zero, window
-    around = n.filled(zero, type_of(x).element_type, ())
+    around = n.full(zero, type_of(x).element_type, ())
     padded = n.pad(x, [0, *window.low, 0], [0, *window.high, 0], around)
     return padded, zero, replace(window, low=[0, 0], high=[0, 0])
 
@@ -247,7 +254,7 @@ def _transposed(n: TFLiteNode, space: str, kernels: str) -> Sequence[Value]:
         operands = image, kernel, window, extra
         return convolve_transposed(n, *operands, images="b#f", kernels=kernels)
 
-    x = n.centred(0) if n.is_quantized else n.value(0)
+    x = n.centered(0) if n.is_quantized else n.value(0)
     channel = 0 if first else len(space)
     return [_product(n, x, 0, product, channel, is_grouped=True)]
 
@@ -277,13 +284,13 @@ def _fully_connected(n: TFLiteNode) -> Sequence[Value]:
 def _matmul(n: TFLiteNode) -> Sequence[Value]:
     if not n.is_quantized:
         x, y = (
-            _turned(n, n.real(index)) if n.option(name) else n.real(index)
+            _matrix_transpose(n, n.real(index)) if n.option(name) else n.real(index)
             for index, name in enumerate(("AdjX", "AdjY"))
         )
         return [n.activated(matmul(n, n.materialize(x), n.materialize(y)))]
     (first, own), (second, other) = n.steps(0), _kernel(n)
     x, y = (
-        _turned(n, value) if n.option(name) else value
+        _matrix_transpose(n, value) if n.option(name) else value
         for value, name in ((first, "AdjX"), (second, "AdjY"))
     )
     is_long = n.tensor(0).dtype == np.int16
@@ -298,7 +305,7 @@ def _matmul(n: TFLiteNode) -> Sequence[Value]:
         return [saturated(n, scaled_sums(n, matmul(n, *wide), np.asarray(factor)))]
     expect_8_bits(n)
     rank = [len(shape_of(value)) for value in wide]
-    sums = without_zeros(
+    sums = without_zero_points(
         n,
         matmul(n, *wide),
         (_zero(own), _zero(other)),
@@ -309,7 +316,7 @@ def _matmul(n: TFLiteNode) -> Sequence[Value]:
     return [saturated(n, scaled(n, sums, factor))]
 
 
-def _turned(n: TFLiteNode, value: Value) -> Value:
+def _matrix_transpose(n: TFLiteNode, value: Value) -> Value:
     """The transpose of matrices."""
     if isinstance(value, Known):
         return Known(value.array.swapaxes(-1, -2))

@@ -16,7 +16,7 @@ import numpy as np
 
 from ...dialects.diagnostics import LocatedError
 from ...dialects.dtypes import Array
-from ...support.extras import missing
+from ...support.extras import missing_extra_message
 from ..builder import ELEMENTS
 from ..unsupported import Unsupported
 
@@ -159,7 +159,7 @@ def parse(data: bytes, name: str) -> Sequence[Graph]:
         schema: Any = import_module("tflite")
     except ImportError as error:
         raise LocatedError(
-            missing(
+            missing_extra_message(
                 f"{name} holds a LiteRT model, which takes the package tflite to read",
                 "tflite",
                 error,

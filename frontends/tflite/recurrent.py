@@ -22,7 +22,7 @@ from ...dialects.tgraph import elementwise as e
 from ...dialects.tgraph import shaping
 from ..builder import shape_of
 from ..formulas import clamp, compare, normalized
-from ..loops import Loop, Values, row_of, rows_like
+from ..loops import Loop, Values, read_row, rows_like, write_row
 from ..operators import Value
 from ..unsupported import Unsupported
 from .fixed_point import expect_8_bits, limited, range_of, scaled
@@ -73,8 +73,8 @@ def _by_steps(
     y = loop.carry(rows_like(n, initial[0], 0, steps))
     state = [loop.carry(value) for value in initial]
     body = loop.body
-    following = step(body, row_of(body, rows, 0, place), state)
-    y = row_of(body, y, 0, place, following[0])
+    following = step(body, read_row(body, rows, 0, place), state)
+    y = write_row(body, y, 0, place, following[0])
     _, y, *state = loop.close(
         [body.apply(e.AddOp, place, 1), y, *following],
         lambda n, values: compare(n, values[0], "LT", steps),
@@ -172,7 +172,7 @@ def _svdf(n: TFLiteNode) -> Sequence[Value]:
     state = n.reshape(n.value(4), [batch, filters, memory])
     if n.is_quantized:
         expect_8_bits(n)
-        sums = n.dot(n.centred(0), n.convert(n.value(1), i32), ([1], [1]))
+        sums = n.dot(n.centered(0), n.convert(n.value(1), i32), ([1], [1]))
         entry = scaled(n, sums, _ratio(n, 0, 1, n.tensor(4)))
         entry = n.convert(clamp(n, entry, -(1 << 15), (1 << 15) - 1), i16)
     else:

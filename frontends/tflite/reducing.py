@@ -10,7 +10,7 @@ from xdsl.ir import SSAValue
 from ...dialects.tgraph import elementwise as e
 from ..builder import axis_of, element_type, shape_of
 from ..formulas import compare, cumulative, index_of, mean
-from ..loops import Loop, row_of
+from ..loops import Loop, read_row
 from ..operators import Value
 from ..unsupported import Unsupported
 from .elementwise import expect_one_scale
@@ -79,7 +79,7 @@ def _product(n: TFLiteNode) -> Sequence[Value]:
     """
     if not n.is_quantized:
         return _reduce("multiply")(n)
-    x, axes = n.convert(n.centred(0), i64), _axes(n)
+    x, axes = n.convert(n.centered(0), i64), _axes(n)
     kept = [1 if d in axes else size for d, size in enumerate(shape_of(x))]
     others = [d for d in range(len(kept)) if d not in axes]
     count = prod(shape_of(x)[axis] for axis in axes)
@@ -89,9 +89,9 @@ def _product(n: TFLiteNode) -> Sequence[Value]:
     factor = np.asarray(np.float64(n.tensor(0).scale) / root)
     loop, counter = Loop(n), TensorType(i32, [])
     place = loop.carry(n.splat(1, counter))
-    product = loop.carry(row_of(n, rows, 0, n.splat(0, counter)))
+    product = loop.carry(read_row(n, rows, 0, n.splat(0, counter)))
     body = loop.body
-    wide = body.apply(e.MultiplyOp, product, row_of(body, rows, 0, place))
+    wide = body.apply(e.MultiplyOp, product, read_row(body, rows, 0, place))
     _, product = loop.close(
         [body.apply(e.AddOp, place, 1), scaled_sums(body, wide, factor)],
         lambda n, values: compare(n, values[0], "LT", count),

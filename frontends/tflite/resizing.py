@@ -8,7 +8,7 @@ from xdsl.ir import SSAValue
 
 from ...dialects.dtypes import Array
 from ...dialects.tgraph import elementwise as e
-from ..builder import counted, element_type, shape_of, type_of
+from ..builder import arange, element_type, shape_of, type_of
 from ..formulas import compare
 from ..operators import Value
 from ..windows import interpolate, linear_weights, take_places
@@ -39,7 +39,7 @@ def _nearest(n: TFLiteNode) -> Sequence[Value]:
     x = n.value(0)
     for axis, before, after in _axes(n):
         offset = np.float32(0.5 if n.option("HalfPixelCenters") else 0)
-        places = counted(after).astype(np.float32) + offset
+        places = arange(after).astype(np.float32) + offset
         places *= _scale(n, before, after)
         if n.option("AlignCorners"):
             places += np.float32(0.5)
@@ -55,7 +55,7 @@ def _bilinear(n: TFLiteNode) -> Sequence[Value]:
         is_short = n.tensor(0).dtype.itemsize > 1  # sums take 36 bits
         return [_between_integers(n, n.convert(x, i64 if is_short else i32))]
     for axis, before, after in _axes(n):
-        places = counted(after).astype(np.float32)
+        places = arange(after).astype(np.float32)
         scale = _scale(n, before, after)
         if n.option("HalfPixelCenters"):
             places = (places + np.float32(0.5)) * scale - np.float32(0.5)
@@ -71,7 +71,7 @@ def _between_integers(n: TFLiteNode, x: SSAValue) -> SSAValue:
         x = interpolate(n, x, axis, _weights(n, before, after))
     nudge, element = 1 << (2 * _BITS - 1), type_of(x).element_type
     positive = compare(n, x, "GT", 0)
-    half = (n.filled(number, element, ()) for number in (nudge, -nudge))
+    half = (n.full(number, element, ()) for number in (nudge, -nudge))
     half = n.apply(e.SelectOp, positive, *half)
     whole = n.apply(e.DivideOp, n.apply(e.AddOp, x, half), 1 << 2 * _BITS)
     return n.convert(whole, element_type(n.results[0].dtype))
@@ -81,13 +81,13 @@ def _weights(n: TFLiteNode, before: int, after: int) -> Array:
     corners = int(bool(n.option("AlignCorners") and after > 1))
     one, last = 1 << _BITS, after - corners
     scale = (one * (before - corners) + last // 2) // last
-    places = counted(after) * scale
+    places = arange(after) * scale
     if n.option("HalfPixelCenters"):
         places += scale // 2 - one // 2
     low = np.maximum(np.trunc(places / one).astype(int), 0)
     high = np.minimum(np.trunc((places + one - 1) / one).astype(int), before - 1)
     weights = np.zeros((after, before))
-    rows = counted(after)
+    rows = arange(after)
     np.add.at(weights, (rows, low), one - (places - one * low))
     np.add.at(weights, (rows, high), places - one * low)
     return weights

@@ -12,9 +12,9 @@ from ...dialects.tgraph import elementwise as e
 from ...dialects.tgraph import shaping
 from ...dialects.tgraph.base import ints
 from ..builder import (
+    arange,
     axis_of,
     broadcast_shapes,
-    counted,
     shape_of,
     type_of,
 )
@@ -175,7 +175,7 @@ def _pad(n: TFLiteNode) -> Sequence[Value]:
     if n.has(2):
         return [n.pad(x, low, high, n.reshape(n.value(2), ()))]
     zero = n.results[0].zero if n.is_quantized else 0
-    return [n.pad(x, low, high, n.filled(zero, type_of(x).element_type, ()))]
+    return [n.pad(x, low, high, n.full(zero, type_of(x).element_type, ()))]
 
 
 def _mirror_pad(n: TFLiteNode) -> Sequence[Value]:
@@ -184,7 +184,7 @@ def _mirror_pad(n: TFLiteNode) -> Sequence[Value]:
     for axis, (low, high) in enumerate(n.known(1).tolist()):
         if low or high:
             places = np.pad(
-                counted(shape_of(x)[axis]),
+                arange(shape_of(x)[axis]),
                 (low, high),
                 "symmetric" if repeats else "reflect",
             )
@@ -223,7 +223,7 @@ def _rank(n: TFLiteNode) -> Sequence[Value]:
 
 def _range(n: TFLiteNode) -> Sequence[Value]:
     start, limit, step = (n.known(index).item() for index in range(3))
-    return _as_result(n, start + step * counted(max(ceil((limit - start) / step), 0)))
+    return _as_result(n, start + step * arange(max(ceil((limit - start) / step), 0)))
 
 
 def _depth_to_space(n: TFLiteNode) -> Sequence[Value]:
@@ -248,7 +248,7 @@ def _space_to_batch(n: TFLiteNode) -> Sequence[Value]:
     """Moves blocks of the spatial dimensions into the batch dimension."""
     x, blocks, pads = n.value(0), n.known_integers(1), n.known(2).tolist()
     zero = n.tensor(0).zero if n.is_quantized else 0
-    around = n.filled(zero, type_of(x).element_type, ())
+    around = n.full(zero, type_of(x).element_type, ())
     after = len(shape_of(x)) - len(blocks) - 1
     low, high = ([0, *(pad[end] for pad in pads), *[0] * after] for end in (0, 1))
     x = n.pad(x, low, high, around)
@@ -294,7 +294,7 @@ def _diagonal(n: TFLiteNode) -> Sequence[Value]:
     expect_one_scale(n, 0)
     diagonal = n.value(0)
     *batch, size = shape_of(diagonal)
-    zeros = n.filled(0, type_of(diagonal).element_type, [*batch, size, size])
+    zeros = n.full(0, type_of(diagonal).element_type, [*batch, size, size])
     return [_with_diagonal(n, zeros, diagonal)]
 
 

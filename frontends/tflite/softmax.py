@@ -23,11 +23,11 @@ from .fixed_point import (
     BITS,
     ONE,
     Term,
-    divided,
     factored,
     half,
     product,
     reciprocal,
+    rounding_shift,
     scaled,
     shifted,
 )
@@ -72,8 +72,8 @@ def _exponential(x: Term, counts: Term | None) -> Term:
     a = rest * (1 << (BITS - _DIFFERENCE_BITS)) + (1 << (BITS - 3))
     square = product(a, a)
     cube, fourth = product(square, a), product(square, square)
-    third = product(divided(fourth, 2) + cube, _THIRD)
-    result = product(a + divided(third + square, 1), _EIGHTH) + _EIGHTH
+    third = product(rounding_shift(fourth, 2) + cube, _THIRD)
+    result = product(a + rounding_shift(third + square, 1), _EIGHTH) + _EIGHTH
     for bit, power in enumerate(_POWERS):
         is_clear = ((rest - x) & (_QUARTER << bit)).equals(0)
         result = result.where(is_clear, product(result, power))
@@ -102,7 +102,7 @@ def _logarithm(x: Term) -> Term:
     above = product(away, number) + product(product(away, square), _ABOVE)
     below = product(middle, product(square, _BELOW_SQUARE) + away + _BELOW)
     below = below + product(away, _BELOW_REST)
-    near = product(divided(above, BITS - _LOG_BITS), reciprocal(below))
+    near = product(rounding_shift(above, BITS - _LOG_BITS), reciprocal(below))
     return (product(exponent, _LOG_2) + near) * 2
 
 
@@ -124,7 +124,7 @@ def _differences(
 
 def _summed(n: TFLiteNode, powers: Term, axis: int) -> SSAValue:
     """The sums of rows, in 19 bits; rows stay as a dimension of size 1."""
-    parts = n.convert(divided(powers, _SUM_BITS).value, i32)
+    parts = n.convert(rounding_shift(powers, _SUM_BITS).value, i32)
     return n.reduce("add", parts, [axis], keep=True)
 
 
@@ -164,7 +164,7 @@ def _log_of_integers(n: TFLiteNode, x: SSAValue, axis: int) -> SSAValue:
     total = _summed(n, _exponential(differences, counts), axis)
     log = _logarithm(term(n.convert(total, i64)))
     log = term(n.broadcast(log.value, shape_of(x)))
-    y = divided(differences - log, _DIFFERENCE_BITS - 4) + _LOG_ZERO
+    y = rounding_shift(differences - log, _DIFFERENCE_BITS - 4) + _LOG_ZERO
     y = term(clamp(n, y.value, _LOWEST, -_LOWEST - 1))
     y = y.where(counts, _LOWEST) if counts else y
     return n.convert(y.value, i8)

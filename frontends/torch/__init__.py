@@ -43,7 +43,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...dialects.diagnostics import LocatedError
 from ...model import Model
-from ...support.extras import missing
+from ...support.extras import missing_extra_message
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -74,7 +74,9 @@ def import_program(
     try:
         export: Any = import_module("torch.export")
     except ImportError as error:
-        raise LocatedError(missing("PyTorch is needed", "torch", error)) from None
+        raise LocatedError(
+            missing_extra_message("PyTorch is needed", "torch", error)
+        ) from None
     from .decompositions import own_decompositions
     from .program import Importer
 

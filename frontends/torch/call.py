@@ -85,7 +85,7 @@ class AtenCall(TensorBuilder):
         value = self.operand(name, element)
         if isinstance(value, SSAValue):
             return cast(SSAValue, value)
-        return self.filled(value, element or self.element, ())
+        return self.full(value, element or self.element, ())
 
     def common(self, *names: str) -> Attribute:
         """The element type to which PyTorch promotes the arguments `names`."""

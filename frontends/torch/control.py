@@ -54,7 +54,7 @@ def _while_loop(
 
     def more(b: TensorBuilder, values: Values) -> SSAValue:
         answer = subgraph(condition, [*values, *others], b.into)
-        return b.reshape(answer[0], []) if answer else b.filled(0, i1, ())
+        return b.reshape(answer[0], []) if answer else b.full(0, i1, ())
 
     return loop.close(following, more)
 

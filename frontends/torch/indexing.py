@@ -40,7 +40,7 @@ def _embedding_bag(c: AtenCall) -> Results:
     indices = c["indices"]
     bags = _Bags(c, shape_of(indices)[0], c.shape[0])
     rows = c.take(c["weight"], indices, 0)
-    kept = c.filled(1, i1, shape_of(indices))
+    kept = c.full(1, i1, shape_of(indices))
     if c["padding_idx"] >= 0:
         kept = compare(c, indices, "NE", int(c["padding_idx"]))
     column = c.reshape(kept, [*shape_of(kept), 1])
@@ -90,8 +90,8 @@ class _Bags:
         """The number of the bag of each row."""
         c, bags = self._c, self._bags
         starts = c.convert(c.part(c["offsets"], 0, 0, bags), i64)
-        ones = c.filled(1, i64, [bags])
-        marks = put(c, c.filled(0, i64, [count + 1]), starts, ones, 0, "add")
+        ones = c.full(1, i64, [bags])
+        marks = put(c, c.full(0, i64, [count + 1]), starts, ones, 0, "add")
         started = cumulative(c, "add", c.part(marks, 0, 0, count), 0)
         return c.apply(e.SubtractOp, started, 1)
 
@@ -99,7 +99,7 @@ class _Bags:
         c, (_, *rest) = self._c, shape_of(x)
         if self._numbers is None:
             return c.reduce(kind, c.reshape(x, [*self._shape, *rest]), [1])
-        start = c.filled(neutral, type_of(x).element_type, [self._bags, *rest])
+        start = c.full(neutral, type_of(x).element_type, [self._bags, *rest])
         return put(c, start, self._numbers, x, 0, kind)
 
     def of_rows(self, x: SSAValue) -> SSAValue:
@@ -133,7 +133,7 @@ def _scatter(kind: str | None) -> Conversion:
         index = c["index"]
         source = c.operand("src") if "src" in c.arguments else c["value"]
         if not isinstance(source, SSAValue):
-            source = c.filled(source, c.element, shape_of(index))
+            source = c.full(source, c.element, shape_of(index))
         reduce = c.get("reduce")
         if reduce is not None:
             c.expect("reduce", *_REDUCTIONS)
@@ -253,7 +253,7 @@ def _embedding_backward(c: AtenCall) -> SSAValue:
     if c["padding_idx"] >= 0:
         kept = compare(c, indices, "NE", int(c["padding_idx"]))
         rows = c.apply(e.SelectOp, c.reshape(kept, [count, 1]), rows, 0)
-    zeros = c.filled(0, c.element, c.shape)
+    zeros = c.full(0, c.element, c.shape)
     return put(c, zeros, indices, rows, 0, "add")
 
 
@@ -264,7 +264,7 @@ def _pool_backward(rank: int, c: AtenCall) -> SSAValue:
         c.reshape(c[name], [rows[0], prod(shape_of(c[name])[-rank:])])
         for name in ("grad_output", "indices")
     )
-    zeros = c.filled(0, c.element, rows)
+    zeros = c.full(0, c.element, rows)
     return c.reshape(put_along(c, zeros, places, head, 1, "add"), c.shape)
 
 

@@ -91,7 +91,7 @@ def _attended(
     scores = c.dot(query, key, ([rank + 1], [rank + 1]), sides)
     mask = c["attn_mask"]
     if c["is_causal"]:
-        ones = c.filled(1, i1, [length, shape_of(key)[-2]])
+        ones = c.full(1, i1, [length, shape_of(key)[-2]])
         mask = triangle(c, ones, 0, upper=False)
     if mask is None:
         weights = softmax(c, scores, rank + 1)

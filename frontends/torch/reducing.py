@@ -53,8 +53,10 @@ def _variance(
     count: Any = prod(shape_of(x)[axis] for axis in axes)
     correction = c.get("correction")
     average = mean(c, x, axes)
-    centred = c.apply(e.SubtractOp, x, average)
-    squares = c.reduce("add", c.apply(e.MultiplyOp, centred, centred), axes, keep=True)
+    centered = c.apply(e.SubtractOp, x, average)
+    squares = c.reduce(
+        "add", c.apply(e.MultiplyOp, centered, centered), axes, keep=True
+    )
     divisor = max(count - (1 if correction is None else correction), 0)
     return c.apply(e.DivideOp, squares, divisor), average
 
@@ -266,8 +268,8 @@ def _batch_norm_training(c: AtenCall) -> Sequence[SSAValue]:
     x = _wide(c, c["input"])
     axes = [d for d in range(len(shape_of(x))) if d != 1]
     average = mean(c, x, axes, keep=False)
-    centred = c.apply(e.SubtractOp, x, per_channel(c, average, shape_of(x)))
-    squares = c.apply(e.MultiplyOp, centred, centred)
+    centered = c.apply(e.SubtractOp, x, per_channel(c, average, shape_of(x)))
+    squares = c.apply(e.MultiplyOp, centered, centered)
     variance = mean(c, squares, axes, keep=False)
     y, inverse = _batch_norm(c, x, average, variance)
     return [y, average, inverse, variance]

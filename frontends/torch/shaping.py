@@ -115,7 +115,7 @@ def _filled(name: str | float) -> Conversion:
         number = c[name] if isinstance(name, str) else name
         if isinstance(number, SSAValue):
             return c.broadcast(c.convert(cast(SSAValue, number), c.element), c.shape)
-        return c.filled(number, c.element, c.shape)
+        return c.full(number, c.element, c.shape)
 
     return convert
 
@@ -134,7 +134,7 @@ def _pad(c: AtenCall) -> SSAValue:
     """A padding, given in pairs (low, high) that begin with the last dimension."""
     x, pads = c["self"], c["pad"]
     rest = [0] * (len(shape_of(x)) - len(pads) // 2)
-    value = c.filled(c["value"], type_of(x).element_type, ())
+    value = c.full(c["value"], type_of(x).element_type, ())
     return c.pad(x, [*rest, *pads[-2::-2]], [*rest, *pads[-1::-2]], value)
 
 

@@ -21,13 +21,13 @@ from ..sampling import GridSampling, grid_sample
 from ..unsupported import Unsupported
 from ..windows import (
     SpatialWindow,
+    argmax_in_windows,
     average,
     cubic,
     interpolate,
     kernel_weights,
     linear,
     linear_weights,
-    numbers_of_largest,
     reduce_window,
     rounded_up,
     take_places,
@@ -136,7 +136,7 @@ def _largest(c: AtenCall, images: SSAValue, window: SpatialWindow) -> Results:
     x = c.reshape(reduce_window(c, "maximum", images, window), c.shape)
     if 1 not in c.used:
         return [x, None]
-    return [x, c.reshape(numbers_of_largest(c, images, window), c.shape)]
+    return [x, c.reshape(argmax_in_windows(c, images, window), c.shape)]
 
 
 Along = Callable[[AtenCall, SSAValue, int, float], SSAValue]

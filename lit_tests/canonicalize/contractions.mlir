@@ -1,11 +1,11 @@
 // RUN: plan-opt %s -p canonicalize | filecheck %s
 
 // Operands are stored with one byte per element; products are accumulated in i32.
-// CHECK-LABEL: func.func @quantised
+// CHECK-LABEL: func.func @quantized
 // CHECK-NEXT:    %0 = tgraph.transpose %w {permutation = array<i64: 1, 0>} : (tensor<3x8xi8>) -> tensor<8x3xi8>
 // CHECK-NEXT:    %1 = tgraph.dot_general %x, %0 {{.*}} : (tensor<4x8xui8>, tensor<8x3xi8>) -> tensor<4x3xi32>
 // CHECK-NEXT:    func.return %1
-func.func @quantised(%x: tensor<4x8xui8>, %w: tensor<3x8xi8>) -> tensor<4x3xi32> {
+func.func @quantized(%x: tensor<4x8xui8>, %w: tensor<3x8xi8>) -> tensor<4x3xi32> {
   %0 = tgraph.convert %x : (tensor<4x8xui8>) -> tensor<4x8xi32>
   %1 = tgraph.convert %w : (tensor<3x8xi8>) -> tensor<3x8xi32>
   %2 = tgraph.transpose %1 {permutation = array<i64: 1, 0>} : (tensor<3x8xi32>) -> tensor<8x3xi32>

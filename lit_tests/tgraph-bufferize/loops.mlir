@@ -94,7 +94,7 @@ func.func @branch(%p: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf32> {
 
 // One branch yields %a, which the other does not read and which is dead afterwards: the
 // result is in its memory.
-// CHECK-LABEL: @branch_hands_on
+// CHECK-LABEL: @branch_forwards
 // CHECK-SAME:    %[[X:[a-z]+]]: memref<4xf32, "cpu:0">
 // CHECK-NEXT:    %[[A:.*]] = memref.alloc()
 // CHECK-NEXT:    tgraph.sine %[[X]] outs(%[[A]])
@@ -105,7 +105,7 @@ func.func @branch(%p: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf32> {
 // CHECK-NEXT:    }
 // CHECK-NEXT:    tgraph.cosine %[[A]] outs(%{{.*}})
 // CHECK-NEXT:    memref.dealloc %[[A]]
-func.func @branch_hands_on(%p: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf32> {
+func.func @branch_forwards(%p: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf32> {
   %a = tgraph.sine %x : tensor<4xf32>
   %r = tgraph.if %p, %a, %x : (tensor<i1>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> {
   ^bb0(%b: tensor<4xf32>, %y: tensor<4xf32>):
@@ -176,7 +176,7 @@ func.func @branch_reads_a_view(%p: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf3
 
 // Two results never share a buffer that both branches could yield, and no branch
 // overwrites a value that it yields as another result.
-// CHECK-LABEL: @branch_hands_on_twice
+// CHECK-LABEL: @branch_forwards_twice
 // CHECK:         %[[A:.*]] = memref.alloc()
 // CHECK:         scf.if
 // CHECK-NEXT:      tgraph.negate %[[A]] outs(%[[R:.*]])
@@ -185,7 +185,7 @@ func.func @branch_reads_a_view(%p: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf3
 // CHECK-NEXT:      "memref.copy"(%[[A]], %[[R]])
 // CHECK-NEXT:      "memref.copy"(%[[A]], %[[S]])
 // CHECK-NEXT:    }
-func.func @branch_hands_on_twice(%p: tensor<i1>, %x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+func.func @branch_forwards_twice(%p: tensor<i1>, %x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
   %a = tgraph.sine %x : tensor<4xf32>
   %r:2 = tgraph.if %p, %a : (tensor<i1>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
   ^bb0(%b: tensor<4xf32>):

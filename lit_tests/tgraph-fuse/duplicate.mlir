@@ -5,11 +5,11 @@
 func.func @normalized(%x: tensor<64x32xf32>) -> tensor<64x32xf32> {
   %total = tgraph.reduce %x {kind = "add", dimensions = array<i64: 0>} : (tensor<64x32xf32>) -> tensor<32xf32>
   %mean = tgraph.broadcast_in_dim %total {broadcast_dimensions = array<i64: 1>} : (tensor<32xf32>) -> tensor<64x32xf32>
-  %centred = tgraph.subtract %x, %mean : tensor<64x32xf32>
-  %squares = tgraph.multiply %centred, %centred : tensor<64x32xf32>
+  %centered = tgraph.subtract %x, %mean : tensor<64x32xf32>
+  %squares = tgraph.multiply %centered, %centered : tensor<64x32xf32>
   %power = tgraph.reduce %squares {kind = "add", dimensions = array<i64: 0>} : (tensor<64x32xf32>) -> tensor<32xf32>
   %scale = tgraph.broadcast_in_dim %power {broadcast_dimensions = array<i64: 1>} : (tensor<32xf32>) -> tensor<64x32xf32>
-  %y = tgraph.divide %centred, %scale : tensor<64x32xf32>
+  %y = tgraph.divide %centered, %scale : tensor<64x32xf32>
   func.return %y : tensor<64x32xf32>
 }
 

@@ -47,12 +47,12 @@ func.func @copies_are_borders(%a: tensor<4xf32>) -> (tensor<4xf32, "gpu:0">, ten
 }
 
 // Values that neither scan places follow neighbors: %1 follows %a, %0 and %b follow %1.
-// CHECK-LABEL: func.func @neighbours
+// CHECK-LABEL: func.func @neighbors
 // CHECK-SAME:    (%a: tensor<4xf32, "gpu:0">, %b: tensor<4xf32, "gpu:0">)
 // CHECK-NEXT:    %0 = tgraph.negate %b : tensor<4xf32, "gpu:0">
 // CHECK-NEXT:    %1 = tgraph.add %a, %0 : tensor<4xf32, "gpu:0">
 // CHECK-NEXT:    %2 = tgraph.abs %a : tensor<4xf32, "gpu:0">
-func.func @neighbours(%a: tensor<4xf32>, %b: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+func.func @neighbors(%a: tensor<4xf32>, %b: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
   %0 = tgraph.negate %b : tensor<4xf32>
   %1 = tgraph.add %a, %0 : tensor<4xf32>
   %2 = tgraph.abs %a {tgraph.device = "gpu:0"} : tensor<4xf32>

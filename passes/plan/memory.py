@@ -234,7 +234,7 @@ class PlanMemory(ModulePass, MemoryOptions, Arenas, Banking):
         """Writes an arena with constant offsets into the IR."""
         _note(func, BOUNDS, arena.bounds)
         pool, plan = arena.pool, arena.plan
-        if rest := arena.rest:
+        if rest := arena.members:
             if plan.peak > LARGEST_SIZE:
                 raise LocatedError(
                     f"the arena has {plan.peak} bytes, expected at most {LARGEST_SIZE}",
@@ -296,7 +296,7 @@ def _too_large(arena: Arena, func: FuncOp) -> LocatedError:
     memory, left = arena.memory, arena.left
     assert memory is not None
     assert left is not None
-    live = placeable([arena.pool.spans[i] for i in arena.rest]).lower_bound
+    live = placeable([arena.pool.spans[i] for i in arena.members]).lower_bound
     taken = memory.capacity - left
     beside = f", {taken} of them arguments'" if taken else ""
     return LocatedError(

@@ -158,10 +158,10 @@ class _Room:
         slots, buffers = arena.pool.slots, arena.pool.buffers
         self.space = arena.space
         self.capacity = capacity
-        self.buffers = {index: buffers[index] for index in arena.rest}
+        self.buffers = {index: buffers[index] for index in arena.members}
         self.number: dict[SSAValue, int] = {
             allocation.alloc.memref: index
-            for index in arena.rest
+            for index in arena.members
             for allocation in slots[index].allocations
             if allocation.slots == 1
         }
@@ -277,14 +277,14 @@ class _Overlapping:
         }
         """For each engine and block, the nanoseconds of each operation for copies."""
         for transfer in transfers:
-            self._leave_to(transfer)
+            self._reserve(transfer)
         self.beside: dict[tuple[Engine, Block], _Beside] = {}
         self.under_way: dict[Operation, Copy] = {copy.op: copy for copy in copies}
         self.accesses: dict[
             tuple[SSAValue, Block, bool], tuple[Sequence[int], Sequence[bool]]
         ] = {}
 
-    def _leave_to(self, transfer: Transfer) -> None:
+    def _reserve(self, transfer: Transfer) -> None:
         """Reserves the time of operations for an existing transfer beside them."""
         block, left = transfer.op.parent, transfer.time
         if block is None or (transfer.engine, block) not in self.times:

@@ -49,7 +49,7 @@ these blocks, or on none. This takes one copy back in each block that uses the b
 and one copy out in each block that writes it.
 
 The buffers that branches, loops and blocks forward are first united into one buffer,
-which these access like any other (spilling/handed_on.py). If the arena fits in no other
+which these access like any other (spilling/forwarded.py). If the arena fits in no other
 way, buffers that are live at the same time as the united one are copied into it, unless
 that changes the results.
 
@@ -88,7 +88,7 @@ from ...analysis.loops import ITERATIONS
 from ...analysis.residents import (
     Resident,
     ResidentUse,
-    handed_on,
+    forwarded_residents,
     residents,
     why_none,
 )
@@ -119,7 +119,7 @@ from ...planning.scheduling.residency import (
 from ..options import MemoryOptions
 from .memory import PlanMemory
 from .placement.arena import Arena
-from .spilling.handed_on import copy_apart, unite
+from .spilling.forwarded import copy_apart, unite
 
 ROUNDS = 8
 """The largest number of choices for which a placement is searched."""
@@ -289,7 +289,7 @@ class _Moving:
     span: Steps  # the steps of its block, or of the loop
     loop: ResidentUse | None  # the loop that carries it through its iterations
     is_apart: bool  # whether the buffer holds other contents before or after
-    is_handed_on: bool = False  # whether blocks of `cf` forward it to one another
+    is_forwarded: bool = False  # whether blocks of `cf` forward it to one another
     away: list[bool] = field(init=False)
     """By position. The first can be True only if the contents enter the block, the last
     only if they are needed after it."""
@@ -346,7 +346,7 @@ class _Moving:
     @property
     def may_wrap(self) -> bool:
         """Whether the next iteration, or another block, may receive the contents."""
-        return self.loop is not None or self.is_handed_on
+        return self.loop is not None or self.is_forwarded
 
     @property
     def ends(self) -> Sequence[int]:
@@ -444,12 +444,12 @@ class _Spilling:
         self.own: list[_Moving] = []
         """The residents that may move; those of a nested block come after those of the
         blocks around it."""
-        for index in arena.rest:
+        for index in arena.members:
             slot = arena.pool.slots[index]
             if len(slot.allocations) > 1:
                 continue
             given = slot.allocations[0], slot.steps, flow
-            found = residents(*given) or handed_on(*given)
+            found = residents(*given) or forwarded_residents(*given)
             is_apart = len(found) > 1
             self.own += [self._moving(index, each, is_apart) for each in found]
         self.moving = [inner for each in self.own for inner in each.all]
@@ -473,7 +473,7 @@ class _Spilling:
             resident.is_own and (is_apart or is_elsewhere),
         )
         if is_outermost and not resident.is_own:
-            moving.is_handed_on = True
+            moving.is_forwarded = True
             moving.span = first, last + 1
             if self.flow.repeats[self.flow.node_of[first]]:
                 moving.runs *= ITERATIONS
@@ -512,7 +512,7 @@ class _Spilling:
         for each in reversed(moved):  # nested blocks before those around them
             rewriting = _Rewriting(each, self.route.slower)
             if each.wraps:
-                lying[each.buffer] = rewriting.hand_on(lying.get(each.buffer))
+                lying[each.buffer] = rewriting.forward(lying.get(each.buffer))
             else:
                 rewriting.run()
         for allocation in {
@@ -548,7 +548,7 @@ class _Spilling:
                 around.update(dict.fromkeys(inside, (each, use)))
             if each.loop is not None:
                 first.append(self._of_wrapping(each, *around[each]))
-            if each.is_handed_on:
+            if each.is_forwarded:
                 first.append(self._of_handing_on(each))
             wrapping = len(first) - 1
             for gap in range(len(each.away)):
@@ -577,12 +577,12 @@ class _Spilling:
                 numbers[each, gap] = len(gaps)
                 gaps.append(Gap(number, start, end, cost, what, direct, saving))
                 found.append((each, gap))
-        handed_on: dict[int, list[int]] = {}  # by buffer: the gaps at block ends
+        forwarded: dict[int, list[int]] = {}  # by buffer: the gaps at block ends
         for each in self.own:
-            if each.is_handed_on:
+            if each.is_forwarded:
                 ends = [numbers[each, gap] for gap in each.ends]
-                handed_on.setdefault(each.buffer, []).extend(ends)
-        for together in handed_on.values():
+                forwarded.setdefault(each.buffer, []).extend(ends)
+        for together in forwarded.values():
             for number in together:
                 others = [other for other in together if other != number]
                 gaps[number] = replace(gaps[number], needs=others)
@@ -632,7 +632,7 @@ class _Spilling:
     def _live(self) -> list[int]:
         """The bytes that are live in each step."""
         change = [0] * (len(self.flow.ops) + 1)
-        for index in self.arena.rest:
+        for index in self.arena.members:
             buffer = self.arena.pool.buffers[index]
             for start, end in buffer.live:
                 change[start] += buffer.size
@@ -670,7 +670,7 @@ class _Spilling:
         own: dict[int, list[_Moving]] = {}
         for each in self.own:
             own.setdefault(each.buffer, []).insert(0, each)
-        for index in self.arena.rest:
+        for index in self.arena.members:
             buffer = self.arena.pool.buffers[index]
             left = [*buffer.live]
             for each in own.get(index, ()):  # nested blocks before those around them
@@ -711,7 +711,7 @@ class _Spilling:
         movable = {each.buffer for each in self.own}
         return [
             index
-            for index in self.arena.rest
+            for index in self.arena.members
             if index not in movable
             and any(a <= step < b for a, b in self.arena.pool.buffers[index].live)
         ]
@@ -720,7 +720,7 @@ class _Spilling:
         for each in self.moving:
             allocation = each.resident.allocation
             what = f"{allocation.size} bytes of {allocation.name}"
-            if each.is_handed_on and each.wraps:
+            if each.is_forwarded and each.wraps:
                 if each.resident.block is allocation.alloc.parent:
                     remark(
                         f"{what} are in {self.route.slower.name} between blocks",
@@ -805,7 +805,7 @@ class _Rewriting:
         if self.there is not None:
             self._after(self.end, memref.DeallocOp.get(self.there))
 
-    def hand_on(self, memory: SSAValue | None) -> SSAValue:
+    def forward(self, memory: SSAValue | None) -> SSAValue:
         """Changes one of the blocks that forward the contents in the slower memory.
         Returns that memory: `memory`, or a new allocation with the buffer's lifetime if
         `memory` is None."""

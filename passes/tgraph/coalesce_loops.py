@@ -35,7 +35,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...analysis.functions import erase_unused, tensor_blocks
 from ...analysis.loops import Counter, counter, only_writer
-from ...analysis.scans import Linear, Stack, places, stacks, unshaped
+from ...analysis.scans import Linear, Stack, before_reshapes, places, stacks
 from ...dialects.diagnostics import remark
 from ...dialects.tgraph.base import (
     AnyTensor,
@@ -189,7 +189,7 @@ class _Nest:
             self._check(not isinstance(value.type, VariableType))
             self.inputs[number] = self.outer.inputs[value.index]
             return
-        slice = unshaped(value).owner
+        slice = before_reshapes(value).owner
         if not isinstance(slice, DynamicSliceOp) or slice.outs:
             raise _Unfit
         starts = places(slice, self.outer, self.counted)
@@ -263,7 +263,7 @@ class _Nest:
     def _reshaped(self, value: SSAValue, type: AnyTensor) -> SSAValue:
         """Returns `value`, defined outside of the loops, reshaped to `type`."""
         op = value.owner
-        if (same := unshaped(value)).type == type:
+        if (same := before_reshapes(value)).type == type:
             return same
         if isinstance(op, ConstantOp) and op.splat is not None:
             return self._outside(ConstantOp(op.value, type))

@@ -49,7 +49,7 @@ from .shared.streams import has_streams
 MOST = 16
 """The largest number of concatenations to try, as each trial plans the function."""
 
-LITTLE = 0.02
+MAX_SLOWDOWN = 0.02
 """The share of a function's time that it may take longer: parts may be short rows."""
 
 
@@ -128,7 +128,7 @@ def _choose(
         for steps in peaks.values()
     ):
         return before, frozenset()  # no choice affects all steps of a peak
-    longest = (1 + LITTLE) * duration(func)
+    longest = (1 + MAX_SLOWDOWN) * duration(func)
     least, best = before, frozenset[ConcatenateOp]()
     for start in (frozenset[ConcatenateOp](), frozenset(found)):
         _mark(found, chosen := start)

@@ -59,7 +59,7 @@ from .sink_concatenations import TGraphSinkConcatenations
 from .tile import TGraphTile
 from .tiling.loop_search import IN_CACHE
 
-LONGER = 1.0
+LONG_EFFORT = 1.0
 """The effort of a longer search for an order."""
 
 MORE, MANY = (32, 0.1), (128, 2.0)
@@ -71,7 +71,7 @@ TILES = 1, 4
 SMALLER = 8
 """The factor between tile sizes from `IN_CACHE` down to the smallest from `TILES`."""
 
-LITTLE = 0.001
+MIN_SHOWN_SLOWDOWN = 0.001
 """The share of the time below which a slowdown is not reported."""
 
 
@@ -122,7 +122,7 @@ class Fitted:
 
         def reached(candidate: Candidate) -> str:
             longer = candidate.time / usual - 1
-            if longer < LITTLE:
+            if longer < MIN_SHOWN_SLOWDOWN:
                 return f"{candidate.bytes}"
             return f"{candidate.bytes} (+{longer:.1%} estimated time)"
 
@@ -243,8 +243,8 @@ class Lowerings:
             yield "tiles", [*ordered(), *tiling]
         usual = [TGraphPackMasks(**placing), TGraphRematerialize(**placing)]
         yield "cheap recomputation", [*ordered(), *tiling, *usual]
-        if fit.effort < LONGER:
-            yield "a longer search", [*ordered(effort=LONGER), *tiling]
+        if fit.effort < LONG_EFFORT:
+            yield "a longer search", [*ordered(effort=LONG_EFFORT), *tiling]
         for mode, what in (("nnvm", "smaller groups"), ("none", "no groups")):
             yield what, [*ordered(mode), *tiling]
         if fit.tiles:

@@ -77,17 +77,17 @@ from .fusion.groups import (
     Function,
     Grouping,
     candidates,
+    cut_at_narrowest,
     fusions,
     grouped,
-    narrowed,
-    unfinished,
+    unreduced_row_values,
 )
 from .fusion.peak import Peak
 
 LOWERED = 4
 """How often the pass may split groups, or duplicate values, to lower the peak."""
 
-LITTLE = 0.02
+MAX_SLOWDOWN = 0.02
 """The share of a block's time that all duplicates together may take."""
 
 WORTH = 0.01
@@ -146,7 +146,7 @@ class TGraphFuse(OptionalPass):
         tried: list[object] = []
         for _ in range(LOWERED if self.duplicate else 0):
             duplication = duplicate(
-                peak, grouping, lambda: (1 + LITTLE) * shortest(), saves, tried
+                peak, grouping, lambda: (1 + MAX_SLOWDOWN) * shortest(), saves, tried
             )
             if duplication:
                 trial = Function(block)
@@ -154,7 +154,9 @@ class TGraphFuse(OptionalPass):
                 trial_candidate = candidates(trial, self.mode, self.max_depth)
                 trial_grouping = _settled(trial, trial_candidate, set(), trial_peak)
                 most = (1 - WORTH) * peak.height(grouping)
-                is_short = trial_peak.time(trial_grouping) <= (1 + LITTLE) * shortest()
+                is_short = (
+                    trial_peak.time(trial_grouping) <= (1 + MAX_SLOWDOWN) * shortest()
+                )
                 if is_short and trial_peak.height(trial_grouping) <= most:
                     function, peak, grouping = trial, trial_peak, trial_grouping
                     candidate, tried = trial_candidate, []
@@ -166,7 +168,7 @@ class TGraphFuse(OptionalPass):
             else:
                 saves = True
         grouping = _lowered(function, candidate, grouping, peak)
-        if (others := narrowed(function, candidate)) != candidate:
+        if (others := cut_at_narrowest(function, candidate)) != candidate:
             trial_grouping = _settled(function, others, set(), peak)
             trial_grouping = _lowered(function, others, trial_grouping, peak)
             if peak.height(trial_grouping) < peak.height(grouping):
@@ -185,9 +187,9 @@ def _settled(
     needed. `grouping`, if given, stores fewer."""
     while True:
         grouping = grouped(function, candidate, stored, grouping)
-        more = unfinished(function, grouping)
+        more = unreduced_row_values(function, grouping)
         if not more and peak:
-            more = peak.raised_by(grouping)
+            more = peak.members_to_store(grouping)
         if more <= stored:
             return grouping
         stored = stored | more

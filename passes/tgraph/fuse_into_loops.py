@@ -39,9 +39,9 @@ from ...analysis.functions import erase_unused, tensor_functions
 from ...analysis.loops import counter, only_writer
 from ...analysis.scans import (
     Put,
+    before_reshapes,
     extended,
     stacks,
-    unshaped,
 )
 from ...dialects.diagnostics import remark
 from ...dialects.tgraph.indexing import DynamicSliceOp
@@ -54,11 +54,11 @@ from .shared.streams import has_streams
 from .shared.unrolled import place_at
 from .tiling.dimensions import bytes_of
 from .tiling.loop_rewriting import write_loop
-from .tiling.loop_search import again
-from .tiling.loops import Surroundings, TiledLoop, loop_behind
+from .tiling.loop_search import reread_time
+from .tiling.loops import Surroundings, TiledLoop, loop_over_stacks
 from .tiling.windows import users
 
-LONGER = 10
+SLOWDOWN_DIVISOR = 10
 """The loop and the readers may take longer by their time divided by this."""
 
 
@@ -90,7 +90,7 @@ def _fused(loop: WhileOp) -> WhileOp:
     }
     for place in dict.fromkeys(put.place for put in puts.values()):
         rows = {stack: put for stack, put in puts.items() if put.place == place}
-        found = loop_behind(Surroundings(block), list(rows), counted.trips)
+        found = loop_over_stacks(Surroundings(block), list(rows), counted.trips)
         if found and _pays(found, loop, list(rows)):
             remark(
                 f"{len(found.members)} operations that read what the loop stacks are "
@@ -111,7 +111,7 @@ def _pays(found: TiledLoop, loop: WhileOp, stacks: Sequence[SSAValue]) -> bool:
     return (
         not found.is_peeled
         and sum(map(bytes_of, gone)) > sum(map(bytes_of, found.carried))
-        and LONGER * found.tiles * again(found) <= took
+        and SLOWDOWN_DIVISOR * found.tiles * reread_time(found) <= took
     )
 
 
@@ -124,7 +124,7 @@ def _joined(first: WhileOp, second: WhileOp, rows: Mapping[SSAValue, Put]) -> Wh
     puts = {
         n: rows[whole]
         for n, value in enumerate(second.inputs)
-        if (whole := unshaped(value)) in rows
+        if (whole := before_reshapes(value)) in rows
     }
     kept, size, count = len(first.res), len(first.inputs), len(second.res)
     carried = [n for n in range(count) if n != inside.number]

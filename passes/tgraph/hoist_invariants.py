@@ -92,7 +92,7 @@ class TGraphHoistInvariants(OptionalPass, Placing):
         peaks = planned.peaks(func)
         most = {name: (1 + self.max_growth) * bytes for name, bytes in peaks.items()}
 
-        def has_moved(move: Callable[[FuncOp], int]) -> bool:
+        def try_move(move: Callable[[FuncOp], int]) -> bool:
             """Applies `move` if the arenas have room. Returns whether it did."""
             copy = func.clone()
             count = move(copy)
@@ -104,13 +104,13 @@ class TGraphHoistInvariants(OptionalPass, Placing):
             remark(f"operations computed before a loop: {count}", func, passed=True)
             return True
 
-        if has_moved(_move_all):
+        if try_move(_move_all):
             return
         refused = 0
         for _ in range(MOST):  # an operation takes those that it needs along
             if refused >= len(_longest(func)):
                 return
-            if not has_moved(partial(_move_one, number=refused)):
+            if not try_move(partial(_move_one, number=refused)):
                 refused += 1
 
 

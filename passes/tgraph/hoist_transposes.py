@@ -61,9 +61,9 @@ from ...dialects.tgraph.shaping import (
 from ...dialects.tgraph.structure import AssignOp
 from ..optional import OptionalPass
 from .shared.reshaped import (
+    can_fuse_with_reader,
     computed_for,
     computed_in,
-    is_joined,
     reshaped,
     transposed,
 )
@@ -143,7 +143,7 @@ def _is_joined(value: SSAValue, read: dict[SSAValue, None]) -> bool:
     if isinstance(value.owner, BroadcastInDimOp):
         source = value.owner.inputs[0].owner
         return isinstance(source, ReduceOp) and any(v in read for v in source.inputs)
-    return is_joined(value) or isinstance(value.owner, ConcatenateOp | PadOp)
+    return can_fuse_with_reader(value) or isinstance(value.owner, ConcatenateOp | PadOp)
 
 
 def _seen(value: SSAValue, op: TransposeOp) -> list[TensorOp] | None:

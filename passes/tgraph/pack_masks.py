@@ -83,7 +83,7 @@ BITS = 8
 WORTH = 0.01
 """The share of the bytes that has to be saved."""
 
-LITTLE = 0.03
+MAX_SLOWDOWN = 0.03
 """The share of a function's time that packing may add, the same as for slices."""
 
 _BYTE = IntegerType(BITS, Signedness.UNSIGNED)
@@ -125,7 +125,7 @@ class TGraphPackMasks(OptionalPass, Placing):
         planned = PlannedBytes(self)
         before = planned.of_all(func)
         after = planned.within(copy, int((1 - WORTH) * before))
-        if after is None or duration(copy) > (1 + LITTLE) * duration(func):
+        if after is None or duration(copy) > (1 + MAX_SLOWDOWN) * duration(func):
             return
         func.detach_region(0)
         func.add_region(copy.detach_region(0))

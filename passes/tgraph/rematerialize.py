@@ -67,7 +67,7 @@ from ..options import Budget, Placing, TimeLimit
 from .shared.fitting import Peaks, PlannedBytes, fit, is_static_block, live_peaks
 from .shared.streams import has_streams
 
-LITTLE = 0.03
+MAX_SLOWDOWN = 0.03
 """The share of a function's time that recomputation may add without a budget, as for
 slices. A step of MobileNetV2 takes 42,416,640 bytes with 2 %, and 34,604,800 with 3 %
 (0.8 % measured)."""
@@ -113,7 +113,7 @@ class TGraphRematerialize(OptionalPass, TimeLimit, Placing):
             raise ValueError(f"max-slowdown is {self.max_slowdown}, expected 0 or more")
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        with deadline.until(driver.due(self.time_limit)):
+        with deadline.until(driver.deadline(self.time_limit)):
             for func, _ in tensor_functions(op, with_scalars=True):
                 if has_streams(func, "nothing is recomputed"):
                     continue
@@ -228,7 +228,7 @@ class TGraphRematerialize(OptionalPass, TimeLimit, Placing):
         """The nanoseconds that recomputation may take."""
         share = self.max_slowdown
         if share is None:
-            share = inf if self.budget is not None else LITTLE
+            share = inf if self.budget is not None else MAX_SLOWDOWN
         return share * sum(times)
 
     def _fit(self, func: FuncOp, budget: int) -> None:

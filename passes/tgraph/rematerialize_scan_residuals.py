@@ -53,13 +53,13 @@ from ...analysis.scans import (
     Linear,
     Put,
     Stack,
+    argument_for,
+    before_reshapes,
     extended,
-    given,
     linear,
     places,
     row_slices,
     stacks,
-    unshaped,
 )
 from ...dialects.diagnostics import remark
 from ...dialects.tgraph.base import (
@@ -78,7 +78,7 @@ from ...dialects.tgraph.indexing import DynamicSliceOp
 from ...dialects.tgraph.shaping import BroadcastInDimOp, ConstantOp, ReshapeOp, ViewOp
 from ...dialects.tgraph.structure import AssignOp, ReadOp, WhileOp
 from ..optional import OptionalPass
-from .shared.constants import filled
+from .shared.constants import full
 from .shared.loops import rewrite_loops
 from .shared.unrolled import place_at, put_row, row_by_row
 
@@ -155,7 +155,7 @@ class _Reader(NamedTuple):
     def part(self, part: "_Part", type: Attribute) -> SSAValue:
         """Inserts a slice of a tensor, reshaped to `type`. The loop gets the tensor as
         an operand if it does not have it yet."""
-        whole = given(self.slice, part.whole)
+        whole = argument_for(self.slice, part.whole)
         if part.sizes == shape_of(tensor_type_of(whole.type)):
             return self.shaped(whole, type)
         starts = [place_at(s, self.slice.inputs[1], self.slice) for s in part.starts]
@@ -223,18 +223,18 @@ class _Residuals:
         self.loop, self.counted = loop, counted
         self.kept: dict[SSAValue, _Part] = {}  # the rows that hold values
 
-    def have_computed(self, stack: Stack) -> bool:
+    def try_recompute(self, stack: Stack) -> bool:
         """Makes the readers of `stack` compute its rows. Returns whether they can."""
         (put,), whole = stack.puts, self.loop.res[stack.number]
         readers = _readers(whole)
         is_row = put.shape[0] == 1
-        if readers and is_row and self._have_computed(whole, put, readers):
+        if readers and is_row and self._try_recompute(whole, put, readers):
             return True
         starts = [put.place, *[Linear(0, 0)] * (len(put.shape) - 1)]
         self.kept.setdefault(put.value, _Part(whole, starts, put.shape))
         return False
 
-    def _have_computed(
+    def _try_recompute(
         self, whole: SSAValue, put: Put, readers: Sequence[_Reader]
     ) -> bool:
         leaves: dict[SSAValue, _Leaf] = {}
@@ -267,14 +267,14 @@ class _Residuals:
             return True
         types = tensor_type_of(leaf.whole.type), tensor_type_of(stack.type)
         bytes, instead = map(typical_bytes, types)
-        return _is_anyhow_there(leaf.whole) or bytes <= instead
+        return _is_in_callers_memory(leaf.whole) or bytes <= instead
 
     def _stack(self, value: SSAValue, put: Put) -> None:
         """Makes the loop stack `value` in the same rows as `put` does."""
         type, number = tensor_type_of(value.type), len(self.loop.res)
         row = (1, *type.get_shape())
         stack = with_shape(type, (value_shape(put.update.result)[0], *row[1:]))
-        begun = filled(0, stack)
+        begun = full(0, stack)
         for op in begun:
             op.location = self.loop.location
         Rewriter.insert_op(begun, InsertPoint.before(self.loop))
@@ -338,7 +338,7 @@ class _Residuals:
             shape = shape_of(tensor_type_of(value.type))
             whole = self.loop.inputs[value.index]
             return _Part(whole, [Linear(0, 0)] * len(shape), shape)
-        op = unshaped(value).owner
+        op = before_reshapes(value).owner
         if not isinstance(op, DynamicSliceOp) or op.outs:
             return None
         argument = op.inputs[0]
@@ -352,7 +352,7 @@ class _Residuals:
         sizes = shape_of(tensor_type_of(op.result.type))
         return _Part(self.loop.inputs[argument.index], starts, sizes)
 
-    def have_carried(self, stack: Stack) -> bool:
+    def try_carry(self, stack: Stack) -> bool:
         """Makes a loop that reads `stack` from the last row on carry the row. Returns
         whether it can: each row must be the value with which the next iteration
         begins, and the loop must stack the values with which its iterations begin."""
@@ -361,7 +361,7 @@ class _Residuals:
             self.loop.res[stack.number],
             self.counted.trips,
         )
-        readers, begun = _readers(whole), self._begun(put.value)
+        readers, begun = _readers(whole), self._stacked_starts(put.value)
         if not readers or begun is None or trips < FEW or put.shape[0] > 1:
             return False
         if len({reader.loop for reader in readers}) > 1:
@@ -382,7 +382,7 @@ class _Residuals:
         _carry(readers, self.loop.res[number], before.of(iteration))
         return True
 
-    def _begun(self, value: SSAValue) -> tuple[int, _Part] | None:
+    def _stacked_starts(self, value: SSAValue) -> tuple[int, _Part] | None:
         """The number of the carried value that `value` becomes, and the stack of this
         carried value at the start of each iteration; None if there is no such stack."""
         for use in value.uses:
@@ -408,8 +408,8 @@ def _rewritten(loop: WhileOp) -> WhileOp:
     slices = [op for stack in found for op in row_slices(loop.res[stack.number]) or ()]
     blocks = dict.fromkeys(slice.parent for slice in slices)
     residuals = _Residuals(loop, counted)
-    rest = [stack for stack in found if not residuals.have_computed(stack)]
-    rest = [stack for stack in rest if not residuals.have_carried(stack)]
+    rest = [stack for stack in found if not residuals.try_recompute(stack)]
+    rest = [stack for stack in rest if not residuals.try_carry(stack)]
     dropped = [stack.number for stack in found if stack not in rest]
     if not dropped:
         return loop
@@ -424,11 +424,11 @@ def _rewritten(loop: WhileOp) -> WhileOp:
     return residuals.loop
 
 
-def _is_anyhow_there(value: SSAValue) -> bool:
+def _is_in_callers_memory(value: SSAValue) -> bool:
     """Whether `value` is a view of the caller's memory."""
     op = value.owner
     if isinstance(op, ViewOp) and not op.outs:
-        return _is_anyhow_there(op.inputs[0])
+        return _is_in_callers_memory(op.inputs[0])
     return isinstance(op, ReadOp | Block)
 
 

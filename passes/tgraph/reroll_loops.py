@@ -38,7 +38,7 @@ from xdsl.transforms.common_subexpression_elimination import cse
 
 from ...analysis.functions import erase_unused, tensor_blocks
 from ...analysis.loops import counter, only_writer
-from ...analysis.scans import Linear, extended, given, unshaped
+from ...analysis.scans import Linear, argument_for, before_reshapes, extended
 from ...dialects.diagnostics import remark
 from ...dialects.tgraph.base import tensor_type_of
 from ...dialects.tgraph.elements import number_of
@@ -50,7 +50,7 @@ from ..optional import OptionalPass
 from .shared.iterations import Body, Remaining, Unfit
 from .shared.loops import rewrite_loops
 from .shared.unrolled import (
-    filled,
+    insert_full,
     is_over_some_rows,
     place_at,
     put_row,
@@ -75,7 +75,7 @@ class TGraphRerollLoops(OptionalPass):
         if not found:
             return
         for loop in found:
-            _take_in_constants(loop)
+            _sink_constants(loop)
         _simplify(ctx, op)
         for block in tensor_blocks(op):
             rewrite_loops(block, _rerolled)
@@ -91,11 +91,11 @@ def _is_candidate(loop: WhileOp) -> bool:
     return counter(loop) is not None and is_over_some_rows(loop)
 
 
-def _take_in_constants(loop: WhileOp) -> None:
+def _sink_constants(loop: WhileOp) -> None:
     """Replaces constants of one number that the loop receives by constants in its body,
     as in the operations after the loop."""
     for number in range(len(loop.res), len(loop.inputs)):
-        constant = unshaped(loop.inputs[number]).owner
+        constant = before_reshapes(loop.inputs[number]).owner
         if not isinstance(constant, ConstantOp) or constant.splat is None:
             continue
         for use in list(loop.body.block.args[number].uses):
@@ -141,7 +141,7 @@ def _joined(body: Body, remaining: Remaining) -> WhileOp:
                 place = body.once(number).plus(first)
                 op.operands[n] = place_at(place, index.result, op)
         if isinstance(op, DynamicSliceOp) and row is not None:
-            op.operands[0] = given(op, row.whole)
+            op.operands[0] = argument_for(op, row.whole)
     for stack in body.stacks:
         joined, begin = remaining.wholes[stack.number]
         loop = _loop_of(index)
@@ -149,7 +149,7 @@ def _joined(body: Body, remaining: Remaining) -> WhileOp:
         begun = loop.inputs[stack.number].owner
         assert isinstance(begun, ConstantOp)
         shape = tensor_type_of(joined.result.type).get_shape()
-        loop = extended(loop, [filled(begun, shape, loop)], ())
+        loop = extended(loop, [insert_full(begun, shape, loop)], ())
         put = body.puts[stack.number][0]
         update, place = put.update, body.once(put.place).plus(Linear(0, begin))
         at = place_at(place, index.result, update)

@@ -47,7 +47,7 @@ from .sink_concatenations import TGraphSinkConcatenations
 from .tile import TGraphTile
 from .tiling.loop_search import IN_CACHE
 
-LONGER = 10.0
+LONG_EFFORT = 10.0
 """The search effort of recomputation that may take more time than the default."""
 
 NESTED = ("tiles", "tiles in tiles")
@@ -127,7 +127,7 @@ class TGraphSearch(ModulePass, TimeLimit, Placing):
         choices["recomputation"] = (
             TGraphRematerialize(**placing),
             *(
-                TGraphRematerialize(max_slowdown=share, effort=LONGER, **placing)
+                TGraphRematerialize(max_slowdown=share, effort=LONG_EFFORT, **placing)
                 for share in SHARES
                 if self.recompute
             ),

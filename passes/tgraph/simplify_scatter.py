@@ -87,7 +87,7 @@ def _simplify(scatter: ScatterOp, loop: WhileOp | None) -> None:
     numbers, kind = _numbers(scatter), scatter.kind.data
     whole, indices, updates = scatter.inputs
     is_new = kind == "replace"
-    if not numbers or scatter.outs or not (is_new or _is_computed(whole)):
+    if not numbers or scatter.outs or not (is_new or _is_not_constant(whole)):
         return
     if not _is_within(scatter, numbers, loop):
         return
@@ -150,7 +150,7 @@ def _taken(
     )
 
 
-def _is_computed(value: SSAValue) -> bool:
+def _is_not_constant(value: SSAValue) -> bool:
     """Whether `value` is neither a constant nor a view of one."""
     op = value.owner
     while isinstance(op, ViewOp):

@@ -95,7 +95,7 @@ MOST = 32
 MOST_OPERATIONS = 256
 """The number of operations beyond which a cluster does not grow."""
 
-LITTLE = 0.02
+MAX_SLOWDOWN = 0.02
 """The share of a function's time that the parts may add."""
 
 
@@ -117,7 +117,7 @@ def _lower(ctx: Context, func: FuncOp) -> None:
     """Moves concatenations of `func` if that lowers its peak."""
     if not any(map(_is_joined_at_peak, blocks_within(func.body.block))):
         return
-    before, longest = _bytes(func), (1 + LITTLE) * duration(func)
+    before, longest = _bytes(func), (1 + MAX_SLOWDOWN) * duration(func)
     for again in (True, False):
         copy = func.clone()
         for block in blocks_within(copy.body.block):
@@ -160,7 +160,7 @@ def _is_joined_at_peak(block: Block) -> bool:
     joins = [
         (at, op)
         for at, op in enumerate(block.ops)
-        if _is_plain(op, _JOINS) and _is_read_by_elements(op)
+        if _is_plain(op, _JOINS) and _has_elementwise_readers(op)
     ]
     if not joins:
         return False
@@ -173,7 +173,7 @@ def _is_joined_at_peak(block: Block) -> bool:
     return False
 
 
-def _is_read_by_elements(join: TensorOp) -> bool:
+def _has_elementwise_readers(join: TensorOp) -> bool:
     """Whether all readers of `join` are elementwise, inside groups or not. They may
     read it through slices, broadcasts, concatenations, and pads."""
     values: dict[SSAValue, None] = {join.result: None}
@@ -401,7 +401,7 @@ class _Cluster:
         while True:
             self._find_inner()
             self._reach()
-            self.is_cut_up = self._number(()) > MOST
+            self.is_cut_up = self._count_parts(()) > MOST
             computed = self._computed_again()
             self.computes_again = computed is not None
             if computed is None or again:
@@ -441,7 +441,7 @@ class _Cluster:
         looked_at = MOST
         while waiting:
             if len(self._boxes) > looked_at:
-                if self._number(()) > MOST:
+                if self._count_parts(()) > MOST:
                     break
                 looked_at = 2 * len(self._boxes)
             item = waiting.popleft()
@@ -492,11 +492,11 @@ class _Cluster:
         )
         return list(pairwise(sorted({end for ends in within for end in ends})))
 
-    def _number(self, box: Box) -> int:
+    def _count_parts(self, box: Box) -> int:
         """The number of parts within `box`, which has the first dimensions."""
         if len(box) == len(self._shape):
             return 1
-        return sum(self._number((*box, ends)) for ends in self._segments(box))
+        return sum(self._count_parts((*box, ends)) for ends in self._segments(box))
 
     # What is computed
 

@@ -118,11 +118,11 @@ from ...dialects.tgraph.shaping import (
 )
 from ..optional import OptionalPass
 from .shared.reshaped import (
+    can_fuse_with_reader,
     computed_for,
     computed_in,
-    forget,
+    erase_uninserted,
     in_shape,
-    is_joined,
     matching,
     reshaped,
 )
@@ -141,7 +141,7 @@ class TGraphSinkReshapes(OptionalPass):
             erase_unused(block)  # an unused reader would count as a use
             for inner in list(block.ops):
                 if isinstance(inner, ReshapeOp) and not inner.outs:
-                    if not _undoes_another(inner):
+                    if not _erase_if_inverse(inner):
                         _repeat_first(inner)
                         _compute_in_shape(inner)
                 elif isinstance(inner, ElementwiseOp) and not inner.outs:
@@ -220,7 +220,7 @@ def _reduced(op: ReduceOp, shape: Shape) -> Sequence[int] | None:
     return found
 
 
-def _undoes_another(reshape: ReshapeOp) -> bool:
+def _erase_if_inverse(reshape: ReshapeOp) -> bool:
     """Replaces `reshape` by the original value if it undoes another reshape. Returns
     whether it did."""
     other = reshape.inputs[0].owner
@@ -299,7 +299,7 @@ def _compute_in_shape(reshape: ReshapeOp) -> None:
         made[-1].results[0].name_hint = reshape.result.name_hint
         Rewriter.replace_op(reshape, made)
         return
-    forget(made)
+    erase_uninserted(made)
 
 
 def _stacked(op: ConcatenateOp) -> Sequence[ViewOp]:
@@ -409,7 +409,7 @@ def _reshape_for(op: ElementwiseOp | ReduceOp, value: SSAValue) -> ReshapeOp | N
         return None
     is_alone = all(use.operation is op for use in value.uses)
     is_needless = (
-        is_joined(reshape.inputs[0])
+        can_fuse_with_reader(reshape.inputs[0])
         or _joins_repeated(reshape)
         or _joins_stacked(reshape)
     )
@@ -423,7 +423,7 @@ def _joins_repeated(reshape: ReshapeOp) -> bool:
         return False
     seen = reshaped(source, value_shape(reshape.result))
     if isinstance(seen, list):
-        forget(seen)
+        erase_uninserted(seen)
     return seen is None
 
 

@@ -129,7 +129,7 @@ class _Joined:
         writer = self.writer
         return [writer.variable] if isinstance(writer, AssignOp) else self.op.outs
 
-    def known(self, value: SSAValue) -> int:
+    def position_of_definition(self, value: SSAValue) -> int:
         """The position of the operation of the block that defines `value`, or -1."""
         owner = value.owner
         return self.position.get(owner, -1) if isinstance(owner, Operation) else -1
@@ -181,9 +181,9 @@ def _joined(version: Version, block: Block) -> _Joined | None:
 def _update(joined: _Joined, part: _Part, reads: Sequence[_Read]) -> _Update:
     """The update that replaces an old part as soon as the new one is computed and
     nothing else reads the old one."""
-    made = joined.known(part.value)
+    made = joined.position_of_definition(part.value)
     last = max((r.at for r in reads if r.box.meets(part.box)), default=-1)
-    at = max(made, last, *map(joined.known, joined.old))
+    at = max(made, last, *map(joined.position_of_definition, joined.old))
     is_made = is_computed(part.value, joined.block) and not _is_seen(part.value)
     return _Update(at, not is_made or made < at, part)
 

@@ -113,7 +113,7 @@ from .shared.fitting import Peaks, PlannedBytes, is_static_block
 from .shared.streams import has_streams
 from .tiling.bytes import Lifetimes
 from .tiling.dimensions import bytes_of
-from .tiling.loop_search import IN_CACHE, least_bytes, written
+from .tiling.loop_search import IN_CACHE, least_bytes, write_loops
 from .tiling.regions import Rules
 from .tiling.rewriting import write
 from .tiling.search import Search
@@ -129,14 +129,14 @@ that they halve the bytes, and the maximum. The estimate ignores that tiles stay
 core's cache, and that operations in a loop of native calls start at once: layer norms
 that should take a tenth longer take half as long."""
 
-FAR = 2.5
+MAX_OVERESTIMATE = 2.5
 """The multiple of the needed bytes above which an estimate rules out loops: no estimate
 has been seen that was too high by this factor."""
 
 SMALL = 4
 """The multiple of `tile_bytes` up to which a tile in a loop is not cut into slices."""
 
-LITTLE = 0.001
+MIN_ALLOWED_SLOWDOWN = 0.001
 """The share of the time to divide by if no slowdown is allowed."""
 
 
@@ -153,12 +153,12 @@ class _Looped(NamedTuple):
     func: FuncOp
     bytes: int  # of the arenas
     tiles: Sequence[int]  # of each loop
-    again: int  # the number of recomputed values
+    repeated: int  # the number of recomputed values
 
     def __str__(self) -> str:
         tiles = ", ".join(map(str, self.tiles))
-        again = f"; values computed again: {self.again}" if self.again else ""
-        return f"{len(self.tiles)} ({tiles} tiles){again}"
+        repeated = f"; values computed again: {self.repeated}" if self.repeated else ""
+        return f"{len(self.tiles)} ({tiles} tiles){repeated}"
 
 
 @dataclass(frozen=True)
@@ -265,7 +265,9 @@ class TGraphTile(OptionalPass, Placing):
         for _ in range(ROUNDS):
             copy = given.clone()
             bytes = int(coarser * self.tile_bytes)
-            done = written(copy, self.alignment, bytes, FAR * before, share)
+            done = write_loops(
+                copy, self.alignment, bytes, MAX_OVERESTIMATE * before, share
+            )
             loops, has_tried = done.loops, has_tried or done.has_tried
             sizes = [(loop.tiles, len(loop.members)) for loop in loops]
             if not loops:
@@ -292,8 +294,8 @@ class TGraphTile(OptionalPass, Placing):
             allowed = _unseen(before, after) * self.max_slowdown
             if longer <= allowed:
                 tiles = [loop.tiles for loop in loops]
-                return _Looped(copy, after, tiles, done.again), has_tried
-            coarser *= max(longer / max(allowed, LITTLE), 2)
+                return _Looped(copy, after, tiles, done.repeated), has_tried
+            coarser *= max(longer / max(allowed, MIN_ALLOWED_SLOWDOWN), 2)
         return None, has_tried
 
     def _cut(

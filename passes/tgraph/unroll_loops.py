@@ -106,10 +106,10 @@ def _is_short(loop: WhileOp) -> bool:
     if counted.trips <= MOST and is_over_some_rows(loop):
         return True
     computed = sum(isinstance(op, ElementwiseOp) for op in ops)
-    return counted.trips * computed <= IN_A_GROUP and _is_by_elements(ops)
+    return counted.trips * computed <= IN_A_GROUP and _is_elementwise(ops)
 
 
-def _is_by_elements(ops: Sequence[Operation]) -> bool:
+def _is_elementwise(ops: Sequence[Operation]) -> bool:
     """Whether one group may compute all operations: element by element, on arrays of
     one shape and on single numbers."""
     shapes: set[Shape] = set()

@@ -69,7 +69,7 @@ from ..optional import OptionalPass
 from .fuse import outline
 from .fusion.graph import place_of
 from .fusion.groups import is_computed
-from .fusion.slices import is_of_numpy, is_worth_a_place, side_by_side
+from .fusion.slices import contiguous_elements, numpy_multiplies, pays_in_place
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ def _found(update: DynamicUpdateSliceOp, places: _Places) -> _InPlace | None:
         or _ends_with_update(maker)
         or (contracts(maker) and _has_gaps(update))  # libraries do not allow gaps
         or not _may_be_part(maker, update)
-        or not is_worth_a_place(update, update.inputs[1])
+        or not pays_in_place(update, update.inputs[1])
         or updated_layout(update) is not None
     ):
         return None
@@ -255,14 +255,14 @@ def _may_be_part(op: TensorOp, update: DynamicUpdateSliceOp) -> bool:
         return False
     element = tensor_type_of(update.inputs[1].type).element_type
     return place_of(op) == place_of(update) and not (
-        contracts(op) and is_of_numpy(element)
+        contracts(op) and numpy_multiplies(element)
     )
 
 
 def _has_gaps(update: DynamicUpdateSliceOp) -> bool:
     """Whether other elements lie between those of the slice."""
     whole, part = (tensor_type_of(value.type) for value in update.inputs[:2])
-    return side_by_side(whole, part) < typical(prod(shape_of(part)))
+    return contiguous_elements(whole, part) < typical(prod(shape_of(part)))
 
 
 def _ends_with_update(op: TensorOp) -> bool:

@@ -199,17 +199,17 @@ def _pick_swap(
     of another such neighbor or, more often, of an earlier neighbor of one.
     """
 
-    def earlier_neighbours(position: int) -> Sequence[int]:
+    def earlier_neighbors(position: int) -> Sequence[int]:
         buffer = buffers[order[position]]
         return [p for p in range(position) if buffers[order[p]].overlaps(buffer)]
 
     top = [p for p, i in enumerate(order) if offsets[i] + buffers[i].size == peak]
-    first = earlier_neighbours(random.choice(top))
+    first = earlier_neighbors(random.choice(top))
     if not first:
         return None
     a = random.choice(first)
     further = random.randrange(100) > 25
-    second = earlier_neighbours(random.choice(first)) if further else ()
+    second = earlier_neighbors(random.choice(first)) if further else ()
     b = random.choice(second or first)
     return (a, b) if a != b else None
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any
 
-from ...support.extras import missing
+from ...support.extras import missing_extra_message
 from .. import deadline
 from . import TaskGraph, peak_of
 from .parts import subgraph
@@ -60,7 +60,9 @@ def _solver() -> Any:
     try:
         from ortools.sat.python import cp_model
     except ImportError as error:
-        raise ImportError(missing("OR-tools is needed", "exact", error)) from None
+        raise ImportError(
+            missing_extra_message("OR-tools is needed", "exact", error)
+        ) from None
     return cp_model
 
 

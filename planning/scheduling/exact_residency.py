@@ -6,7 +6,7 @@ OR-tools' CP-SAT minimizes the cost. Needs OR-tools (the extra `exact`).
 
 from typing import Any
 
-from ...support.extras import missing
+from ...support.extras import missing_extra_message
 from .. import deadline
 from .residency import Choice, Residency, ResidencyProblem, cheapest
 
@@ -65,7 +65,9 @@ def _solver() -> Any:
     try:
         from ortools.sat.python import cp_model
     except ImportError as error:
-        raise ImportError(missing("OR-tools is needed", "exact", error)) from None
+        raise ImportError(
+            missing_extra_message("OR-tools is needed", "exact", error)
+        ) from None
     return cp_model
 
 

@@ -37,7 +37,7 @@ FIRST_STEP, LAST_STEP = 4, 128
 """`lowest` first lowers the peak by a quarter of the given one. It halves this step
 down to 1/128, at effort 1."""
 
-LITTLE = 40_000
+MAX_VISITS = 40_000
 """The limit on the tasks that `lowest` visits for each peak it tries, at effort 1."""
 
 WORK = 12_000_000
@@ -125,7 +125,7 @@ def lowest(
         and not deadline.passed()
     ):
         target = max(best.peak - step, floor)
-        search = _Search(graph, costs, target, int(LITTLE * effort), most)
+        search = _Search(graph, costs, target, int(MAX_VISITS * effort), most)
         found = search.run(best.order)
         new = Rematerialization(
             found, max(profile(graph, found), default=0), cost_of(costs, found)

@@ -137,7 +137,7 @@ class Repair:
                 return None
             if not fast and pays(3 * allowed, [*reach, capacity], _repair):
                 fast = True
-                kernel = compiled(_repair, _neighbours, _are_live_together)
+                kernel = compiled(_repair, _neighbors, _are_live_together)
                 lives, state = as_arrays(lives), as_arrays(state)
             since = budget.seconds
             head, left, chance, pairs = kernel(
@@ -179,7 +179,7 @@ def _repair(
         size, alignment = lives.size[index], lives.alignment[index]
         head = (head + 1) % len(state.queue)
         left -= 1
-        count = _neighbours(lives, state, index)
+        count = _neighbors(lives, state, index)
         work += count + _STEP_WORK
         bottoms = [
             (state.offset[j], lives.worth[j] * state.weight[j])
@@ -238,7 +238,7 @@ def _repair(
     return head, left, chance, work
 
 
-def _neighbours(lives: _Lives, state: _State, index: int) -> int:
+def _neighbors(lives: _Lives, state: _State, index: int) -> int:
     """Writes the placed buffers that overlap `index` to `near`. Returns the number."""
     count = 0
     start = lives.first[index]

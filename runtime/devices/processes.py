@@ -44,7 +44,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.printer import Printer
 
 from ...dialects.tgraph.signature import Signature
-from ...support.extras import missing
+from ...support.extras import missing_extra_message
 from ..program.compiled import CompiledProgram
 from ..program.program import Changes
 from ..program.steps import View
@@ -230,7 +230,7 @@ class _Group:
         except OSError as error:
             self._output.close()
             raise LostDevices(
-                missing(f"cannot start {program}", "distributed", error)
+                missing_extra_message(f"cannot start {program}", "distributed", error)
             ) from None
 
     def _connect(

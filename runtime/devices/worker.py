@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from ...support.extras import missing
+from ...support.extras import missing_extra_message
 
 try:
     from mpi4py import MPI
 except ImportError as error:
-    sys.exit(missing("mpi4py is needed", "distributed", error))
+    sys.exit(missing_extra_message("mpi4py is needed", "distributed", error))
 from xdsl.dialects.memref import CopyOp
 from xdsl.parser import Parser
 

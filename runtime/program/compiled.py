@@ -73,7 +73,7 @@ class CompiledProgram(Program):
         self._native = native
         self._threads = threads
         self._control = Control(self)
-        self._outside: list[tuple[Operation, list[Step]]] = []
+        self._enclosing: list[tuple[Operation, list[Step]]] = []
         """The loops and branches around an operation, with the steps around each."""
         self.deallocations: list[tuple[MemoryRange, int]] = []
         """Deallocated buffers, each with the number of steps before its
@@ -135,18 +135,18 @@ class CompiledProgram(Program):
 
     def _steps_before(self) -> int:
         """The number of the function's steps, including the one being made."""
-        return len(self._outside[0][1]) + 1 if self._outside else len(self.steps)
+        return len(self._enclosing[0][1]) + 1 if self._enclosing else len(self.steps)
 
     def steps_of(self, op: Operation) -> list[list[Step]]:
         """The steps of each region of `op`, made but not added to the program."""
-        self._outside.append((op, self.steps))
+        self._enclosing.append((op, self.steps))
         regions: list[list[Step]] = []
         for region in op.regions:
             self.steps = []
             for inner in region.block.ops if region.blocks else ():
                 self._add(inner)
             regions.append(self.steps)
-        _, self.steps = self._outside.pop()
+        _, self.steps = self._enclosing.pop()
         return regions
 
     def add_step(
@@ -194,7 +194,7 @@ class CompiledProgram(Program):
         targets = [self.memory.views[value] for value in outs]
         device = device_of(cast(AnyMemRef, outs[0].type))
         # A loop runs concurrently with the other steps of its devices.
-        key = device, self._outside[0][0] if self._outside else _stream(op)
+        key = device, self._enclosing[0][0] if self._enclosing else _stream(op)
         scratch = self._scratches.setdefault(key, Scratch(device, self._threads))
         given = op.workspace if isinstance(op, TensorOp) else None
         workspace = [] if given is None else [self.memory.views[given]]

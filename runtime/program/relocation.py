@@ -45,7 +45,7 @@ class Hidden(Exception):
     """A call may contain arrays that cannot be found."""
 
 
-class Following:
+class RebuildableCall:
     """A call that is rebuilt when memory moves."""
 
     __slots__ = ("_make", "arguments", "function")
@@ -68,8 +68,8 @@ class Relocations:
     points: dict[MemoryBlock, list[Point]] = field(
         default_factory=dict[MemoryBlock, list[Point]]
     )
-    calls: dict[MemoryBlock, dict[Following, None]] = field(
-        default_factory=dict[MemoryBlock, dict[Following, None]]
+    calls: dict[MemoryBlock, dict[RebuildableCall, None]] = field(
+        default_factory=dict[MemoryBlock, dict[RebuildableCall, None]]
     )
 
     def add(self, other: "Relocations") -> None:
@@ -80,7 +80,7 @@ class Relocations:
 
     def move(self, memories: Sequence[MemoryBlock]) -> None:
         """Makes calls follow memories that have moved."""
-        renewed: dict[Following, None] = {}
+        renewed: dict[RebuildableCall, None] = {}
         for memory in memories:
             start = memory.start
             for offset, point in self.points.get(memory, ()):
@@ -100,7 +100,7 @@ def relocated(
     Raises `Hidden` for calls that cannot be relocated.
     """
     search = _Search(memories)
-    return [search.following(call) for call in calls], search.found
+    return [search.rebuildable(call) for call in calls], search.found
 
 
 class _Search:
@@ -111,15 +111,15 @@ class _Search:
         self._seen: dict[MemoryBlock, None] = {}  # in the current call
         self.found = Relocations()
 
-    def following(self, call: Call) -> Call:
+    def rebuildable(self, call: Call) -> Call:
         self._seen = {}
         make = self._parts(call)
         if make is None:
             return call
-        following = Following(call, make)
+        rebuildable = RebuildableCall(call, make)
         for memory in self._seen:
-            self.found.calls.setdefault(memory, {})[following] = None
-        return following, ()
+            self.found.calls.setdefault(memory, {})[rebuildable] = None
+        return rebuildable, ()
 
     def _part(self, value: object) -> _Make | None:
         """A function that rebuilds `value`; None if the value does not change."""

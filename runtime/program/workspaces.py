@@ -73,7 +73,7 @@ class Workspaces:
             compile_call(op, inputs, outs, scratch, self._native)
         except (LocatedError, MemoryError):
             return 0  # the executor reports the error if it runs this
-        return scratch.most
+        return scratch.peak
 
     def _buffers(self, op: TensorOp) -> dict[SSAValue, MemoryRange]:
         """The buffers that contain the operands, one after the other in memory."""

@@ -165,7 +165,7 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "without part 1",
         ): _GUARD,
         (
-            "yield from (r for r in op.results if is_memref(r) and not passes_on(op))",
+            "yield from (r for r in op.results if is_memref(r) and not only_moves(op))",
             "without part 0",
         ): "nothing frees what is no memref",
         (

@@ -1,8 +1,8 @@
 """The table of all kinds of planted faults, filled by importing the families."""
 
 import planted_aliases
+import planted_forwarded
 import planted_frees
-import planted_handed_on
 import planted_in_place
 import planted_paths
 import planted_pipelines
@@ -16,7 +16,7 @@ FAMILIES = (
     planted_paths,
     planted_frees,
     planted_aliases,
-    planted_handed_on,
+    planted_forwarded,
     planted_in_place,
     planted_transfers,
     planted_pipelines,

@@ -63,7 +63,7 @@ def a_first_element_for_all(target: str) -> str:
 
 
 @plant(sound="%c64", faulty="%c0")
-def neighbours_in_one_buffer(at: str) -> str:
+def neighbors_in_one_buffer(at: str) -> str:
     """Elements 1 to 15 are computed from elements 0 to 14."""
     part, to = "memref<15xf32>", "memref<15xf32, strided<[1], offset: 1>>"
     return over(

@@ -41,7 +41,7 @@ def pipeline(
     *body: str,
     prologue: str | None = None,
     epilogue: str | None = None,
-    handed_on: str = "%next, %cur",
+    forwarded: str = "%next, %cur",
     after: str = "",
 ) -> str:
     """A program with the loop `body`; prologue and epilogue are sound by default."""
@@ -51,7 +51,7 @@ def pipeline(
         "%last, %other = scf.for %t = %c0 to %n step %c1 "
         f"iter_args(%cur = %a, %next = %b) -> ({M}, {M}) {{",
         *body,
-        f"scf.yield {handed_on} : {M}, {M}\n}}",
+        f"scf.yield {forwarded} : {M}, {M}\n}}",
         end("last", mode) if epilogue is None else epilogue,
         *(copy("last", "z"), free(), after),
     )
@@ -70,9 +70,9 @@ def a_slot_is_read_before_the_wait(waits_first: bool, mode: str) -> str:
 
 @plant(sound="next", faulty="cur", modes=MODES)
 def a_slot_is_overwritten_while_it_is_read(target: str, mode: str) -> str:
-    handed_on = "%next, %cur" if target == "next" else "%cur, %next"
+    forwarded = "%next, %cur" if target == "next" else "%cur, %next"
     body = end("cur", mode), begin(target, mode), USE
-    return pipeline(mode, *body, handed_on=handed_on)
+    return pipeline(mode, *body, forwarded=forwarded)
 
 
 @plant(sound=True, faulty=False, modes=MODES)
@@ -127,7 +127,7 @@ def only_some_iterations_start_a_transfer(all: bool, mode: str) -> str:
     return pipeline(mode, ends, starts, USE)
 
 
-def out(mode: str, *body: str, handed_on: str = "%next, %cur") -> str:
+def out(mode: str, *body: str, forwarded: str = "%next, %cur") -> str:
     """A program that copies results out while the next iteration computes."""
     return program(
         *(_TAGS, arena(), view("a"), view("b", "%c64")),
@@ -135,17 +135,17 @@ def out(mode: str, *body: str, handed_on: str = "%next, %cur") -> str:
         "%last, %other = scf.for %t = %c0 to %n step %c1 "
         f"iter_args(%cur = %a, %next = %b) -> ({M}, {M}) {{",
         *body,
-        f"scf.yield {handed_on} : {M}, {M}\n}}",
+        f"scf.yield {forwarded} : {M}, {M}\n}}",
         *(end("y", mode, "other"), free()),
     )
 
 
 @plant(sound="%next, %cur", faulty="%cur, %next", modes=MODES)
-def a_slot_is_written_while_it_is_copied_out(handed_on: str, mode: str) -> str:
+def a_slot_is_written_while_it_is_copied_out(forwarded: str, mode: str) -> str:
     """The transfer of the previous iteration still reads the slot."""
-    before = "next" if handed_on == "%next, %cur" else "cur"
+    before = "next" if forwarded == "%next, %cur" else "cur"
     body = copy("x", "cur"), end("y", mode, before), copy("y", "z"), each("x", "cur")
-    return out(mode, *body, begin("y", mode, "cur"), handed_on=handed_on)
+    return out(mode, *body, begin("y", mode, "cur"), forwarded=forwarded)
 
 
 @plant(sound=True, faulty=False, modes=MODES)

@@ -49,7 +49,7 @@ def planned_bytes(module: ModuleOp) -> int:
     return sum(pool["bytes"] for pool in tensorplan.report(module)["pools"])
 
 
-def modelled_bytes(module: ModuleOp) -> int:
+def modeled_bytes(module: ModuleOp) -> int:
     """The peak of live bytes, summed over devices, that `memory_graph` predicts."""
     ((_, block),) = tensor_functions(module)
     memory = memory_graph(block, 64)

@@ -5,7 +5,7 @@ from importlib import import_module
 from pathlib import PurePath
 from typing import Any
 
-from ...support.extras import missing
+from ...support.extras import missing_extra_message
 from . import page, svg
 from .model import FrontierView, PlanView
 
@@ -49,7 +49,9 @@ def _bitmap(plans: Sequence[PlanView], frontiers: Sequence[FrontierView]) -> byt
     try:
         resvg: Any = import_module("resvg_py")
     except ImportError as error:
-        raise MissingPackage(missing("PNG takes resvg_py", "png", error)) from None
+        raise MissingPackage(
+            missing_extra_message("PNG takes resvg_py", "png", error)
+        ) from None
     return bytes(resvg.svg_to_bytes(svg_string=svg.draw(plans, frontiers), zoom=_ZOOM))
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ...reporting.frontier import FrontierPoint
 
 
-HELD = 2
+MAX_HELD_RATIO = 2
 """Memory of the caller is drawn to scale if it is at most this many times the arena."""
 
 

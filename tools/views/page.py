@@ -12,7 +12,7 @@ from html import escape
 from importlib.resources import files
 
 from .groups import OTHERS, ROLES, Grouping, groupings
-from .model import HELD, PlanView, PoolView, ShownBuffer
+from .model import MAX_HELD_RATIO, PlanView, PoolView, ShownBuffer
 
 _SCRIPTS = (
     "plans.js",
@@ -51,7 +51,7 @@ def _data(plans: Sequence[PlanView]) -> str:
         "modes": [{"name": mode.name, "groups": mode.groups} for mode in modes],
         "roles": ROLES,
         "others": OTHERS,
-        "held": HELD,
+        "held": MAX_HELD_RATIO,
         "plans": [
             {
                 "title": plan.title,

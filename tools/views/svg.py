@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ...reporting.wording import readable
 from .groups import Group, Grouping, groupings
-from .model import HELD, FrontierView, PlanView, PoolView, ShownBuffer
+from .model import MAX_HELD_RATIO, FrontierView, PlanView, PoolView, ShownBuffer
 
 if TYPE_CHECKING:
     from ...reporting.frontier import FrontierPoint
@@ -91,7 +91,7 @@ def _lowest(pool: PoolView) -> int:
     0 if that memory is too large to be drawn.
     """
     held = sum(each.size for each in pool.held)
-    return -held if held <= HELD * pool.size else 0
+    return -held if held <= MAX_HELD_RATIO * pool.size else 0
 
 
 def _height_of(pool: PoolView) -> int:

@@ -152,7 +152,7 @@ class _Writer(Scalars[SSAValue]):
     def quotient(self, x: Term[SSAValue], y: Term[SSAValue]) -> Term[SSAValue]:
         return self.write(arith.DivSIOp if is_signed(x) else arith.DivUIOp, x, y)
 
-    def rest(self, x: Term[SSAValue], y: Term[SSAValue]) -> Term[SSAValue]:
+    def remainder(self, x: Term[SSAValue], y: Term[SSAValue]) -> Term[SSAValue]:
         return self.write(arith.RemSIOp if is_signed(x) else arith.RemUIOp, x, y)
 
     def shift(

@@ -132,6 +132,6 @@ class Arena:
         return self.left is None or self.plan.peak <= self.left
 
     @property
-    def rest(self) -> Sequence[int]:
+    def members(self) -> Sequence[int]:
         """The numbers of the buffers in the arena."""
         return [i for i in range(len(self.pool.slots)) if i not in self.reuses]

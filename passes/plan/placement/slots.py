@@ -47,7 +47,7 @@ from xdsl.rewriter import Rewriter
 from ....analysis.allocations import Allocation
 from ....analysis.control_flow import BlockLoop, ControlFlow, pass_to
 from ....analysis.liveness import for_all_agents, live_steps, merged, without
-from ....analysis.overwriting import meet
+from ....analysis.overwriting import interfere
 from ....analysis.references import (
     Ages,
     ages_in_loops,
@@ -145,7 +145,7 @@ class Slot:
             is_turned = self.rotation.admits(other)
             return is_turned and all(both.differ(a, b) for a, b in meeting)
         return not mine.keys().isdisjoint(theirs) and not any(
-            meet(flow, (a, mine[a]), (b, theirs[b])) for a, b in meeting
+            interfere(flow, (a, mine[a]), (b, theirs[b])) for a, b in meeting
         )
 
 
@@ -250,13 +250,13 @@ def carry(allocation: Allocation, slots: Sequence[SSAValue]) -> SSAValue:
             return _carry_by_blocks(loop, slots)
         carrying = _carrying(loop, values)
         if loop is not loops[-1]:  # the outer loop forwards its results
-            _pass(carrying.parent, carrying.results[-count:])
+            _forward(carrying.parent, carrying.results[-count:])
         (block,) = (r.block for r in carrying.regions if r.is_ancestor(alloc))
         values = block.args[-count:]
         if loop is loops[0]:
             last = carrying.regions[-1].block
             first, *others = last.args[-count:]
-            _pass(last, [*others, first])
+            _forward(last, [*others, first])
     return values[0]
 
 
@@ -295,7 +295,7 @@ def _carrying(
     return carrying
 
 
-def _pass(block: Block | None, values: Sequence[SSAValue]) -> None:
+def _forward(block: Block | None, values: Sequence[SSAValue]) -> None:
     """Replaces the last operands of a block's terminator by `values`."""
     last = block.last_op if block is not None else None
     assert last is not None

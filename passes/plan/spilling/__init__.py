@@ -1,4 +1,4 @@
 """The parts of plan-spill.
 
-handed_on.py     unites the buffers that branches and loops forward
+forwarded.py     unites the buffers that branches and loops forward
 """

@@ -65,12 +65,12 @@ class Inheritance:
             node = queue.popleft()
             device = self._device(node)
             assert device
-            for neighbour in self._neighbours(node):
-                if neighbour in self.position and self._device(neighbour) is None:
-                    self._put(neighbour, device)
-                    queue.append(neighbour)
+            for neighbor in self._neighbors(node):
+                if neighbor in self.position and self._device(neighbor) is None:
+                    self._put(neighbor, device)
+                    queue.append(neighbor)
 
-    def _neighbours(self, node: Placeable) -> Iterator[Placeable]:
+    def _neighbors(self, node: Placeable) -> Iterator[Placeable]:
         """Yields the users in program order, then the definitions of operands."""
         is_argument = isinstance(node, BlockArgument)
         results: list[SSAValue] = [node] if is_argument else [*node.results]

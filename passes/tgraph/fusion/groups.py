@@ -116,7 +116,7 @@ def candidates(function: Function, mode: str, max_depth: int) -> Sequence[int]:
     return postdominators.fuse(graph, results, max_depth, rows=True)
 
 
-def narrowed(function: Function, candidate: Sequence[int]) -> Sequence[int]:
+def cut_at_narrowest(function: Function, candidate: Sequence[int]) -> Sequence[int]:
     """Ends each candidate at its narrowest value, if its result has one reader: the
     operations that widen this value to the result move to the group of the reader.
 
@@ -306,7 +306,7 @@ def _repeated(value: SSAValue) -> Sequence[Operation]:
     return [owner] if isinstance(owner, Operation) and is_repeatable(owner) else []
 
 
-def unfinished(function: Function, grouping: Grouping) -> set[int]:
+def unreduced_row_values(function: Function, grouping: Grouping) -> set[int]:
     """Members that compute one number per row, in groups that the reduction of the
     rows did not join. They have to be stored."""
     return {

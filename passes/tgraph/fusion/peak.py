@@ -58,7 +58,7 @@ class Peak:
         """The sum of the devices' peaks in bytes, with the groups of `grouping`."""
         return sum(max(live) for live in self.liveness(grouping).profile.values())
 
-    def raised_by(self, grouping: Grouping) -> set[int]:
+    def members_to_store(self, grouping: Grouping) -> set[int]:
         """Members of groups to store so that the groups do not raise the peak.
 
         Groups that span a step above the limit are cut there: members before it whose

@@ -58,30 +58,28 @@ def slice_in_place(reader: Operation, value: SSAValue) -> Sequence[TensorOp]:
     ):
         return ()
     element = tensor_type_of(owner.result.type).element_type
-    if isinstance(reader, CONTRACTIONS) and is_of_numpy(element):
+    if isinstance(reader, CONTRACTIONS) and numpy_multiplies(element):
         return ()
-    if not is_worth_a_place(owner, owner.result):
+    if not pays_in_place(owner, owner.result):
         return ()
     return (owner, *reshapes) if _stays(owner.inputs[0]) else ()
 
 
-def is_of_numpy(element: Attribute) -> bool:
+def numpy_multiplies(element: Attribute) -> bool:
     """Whether NumPy computes products of matrices with elements of this type."""
     return isinstance(element, Float64Type) or is_complex(element)
 
 
-def is_worth_a_place(
-    op: DynamicSliceOp | DynamicUpdateSliceOp, slice: SSAValue
-) -> bool:
+def pays_in_place(op: DynamicSliceOp | DynamicUpdateSliceOp, slice: SSAValue) -> bool:
     """Whether copying `slice` takes longer than computing where it begins, and it has
     at least `LINE` contiguous elements."""
     type = tensor_type_of(slice.type)
     if time_to_move(2 * typical_bytes(type)) < LAUNCH:
         return False
-    return side_by_side(tensor_type_of(op.inputs[0].type), type) >= LINE
+    return contiguous_elements(tensor_type_of(op.inputs[0].type), type) >= LINE
 
 
-def side_by_side(whole: AnyTensor, part: AnyTensor) -> int:
+def contiguous_elements(whole: AnyTensor, part: AnyTensor) -> int:
     """The number of elements of `part`, a slice, that are contiguous in `whole`."""
     elements = 1
     for all, some in zip(

@@ -26,7 +26,7 @@ from ....dialects.tgraph.base import (
     tensor_type_of,
     with_element,
 )
-from ..shared.constants import filled
+from ..shared.constants import full
 
 Op = TypeVar("Op", bound=TensorOp)
 Term: TypeAlias = terms.Term[SSAValue]
@@ -109,7 +109,7 @@ class GradientSite(terms.TermBuilder[SSAValue], Generic[Op]):
 
     def splat(self, number: float, type: AnyTensor) -> Term:
         """A constant with one number for all elements."""
-        *parts, last = filled(number, type)
+        *parts, last = full(number, type)
         for op in parts:
             self.insert(op)
         return self.insert(last)

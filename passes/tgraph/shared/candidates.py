@@ -82,7 +82,7 @@ class Candidates:
         self.placing = placing
         self.unlimited = unlimited
         self.made = 0
-        self._end = driver.due(time_limit)
+        self._end = driver.deadline(time_limit)
         self._planned = PlannedBytes(placing)
 
     def run(

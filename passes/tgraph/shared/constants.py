@@ -8,7 +8,7 @@ from ....dialects.tgraph.elementwise import ComplexOp
 from ....dialects.tgraph.shaping import ConstantOp
 
 
-def filled(number: float, type: AnyTensor) -> Sequence[TensorOp]:
+def full(number: float, type: AnyTensor) -> Sequence[TensorOp]:
     """The operations, in order, that define a tensor of `number`, which is the result
     of the last one: a constant, or for complex types, which have no constants, a
     combination of two."""

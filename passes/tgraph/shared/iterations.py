@@ -21,7 +21,15 @@ from xdsl.dialects.builtin import IntegerAttr, IntegerType
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue, Use
 
 from ....analysis.loops import counter, is_read, only_writer
-from ....analysis.scans import Linear, Put, Stack, linear, places, stacks, unshaped
+from ....analysis.scans import (
+    Linear,
+    Put,
+    Stack,
+    before_reshapes,
+    linear,
+    places,
+    stacks,
+)
 from ....dialects.tgraph.base import (
     Shape,
     TensorOp,
@@ -328,13 +336,13 @@ def _is(name: _Name | None, value: SSAValue) -> bool:
 
 
 def _name(value: SSAValue) -> _Name:
-    op = (source := unshaped(value)).owner
+    op = (source := before_reshapes(value)).owner
     return op.value if isinstance(op, ConstantOp) else source, value.type
 
 
 def _is_view(op: Operation) -> bool:
     """Whether an operation only changes the shape of a value."""
-    return len(op.results) == 1 and unshaped(op.results[0]) is not op.results[0]
+    return len(op.results) == 1 and before_reshapes(op.results[0]) is not op.results[0]
 
 
 def _variable(op: ReadOp) -> int:

@@ -27,7 +27,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from ....analysis.loops import counter, only_writer
-from ....analysis.scans import Put, Stack, extended, stacks, unshaped
+from ....analysis.scans import Put, Stack, before_reshapes, extended, stacks
 from ....dialects.tgraph.base import (
     ints,
     shape_of,
@@ -38,7 +38,7 @@ from ....dialects.tgraph.base import (
 from ....dialects.tgraph.elementwise import AddOp, CompareOp, SelectOp
 from ....dialects.tgraph.shaping import BroadcastInDimOp, ConstantOp, ReshapeOp, SliceOp
 from ....dialects.tgraph.structure import AssignOp, ReadOp, WhileOp
-from .unrolled import filled, put_row
+from .unrolled import insert_at, insert_full, put_row
 
 
 class _Written(NamedTuple):
@@ -88,7 +88,7 @@ def _with_rows_of(loop: WhileOp, stack: Stack) -> WhileOp:
         return loop
     first = len(loop.res)
     puts = [stack.puts[written.put] for written in kept]
-    loop = extended(loop, [filled(begun, put.shape, loop) for put in puts], ())
+    loop = extended(loop, [insert_full(begun, put.shape, loop) for put in puts], ())
     carried = {written: number for number, written in enumerate(kept, first)}
     for written, number in carried.items():
         _keep(loop, number, stack.puts[written.put].update, written.iteration)
@@ -122,14 +122,14 @@ def _with_rows_between(loop: WhileOp, stack: Stack) -> WhileOp:
     element = cast(IntegerType, starts.element_type)
     if element.signedness.data is Signedness.UNSIGNED:
         return loop
-    loop = extended(loop, [filled(begun, (size, *rest), loop)], ())
+    loop = extended(loop, [insert_full(begun, (size, *rest), loop)], ())
     for put in stack.puts:
         update = put.update
         _, row, at, *others = update.inputs
         by = ConstantOp(IntegerAttr(before - first, element), starts)
         moved = AddOp([at, by.result], result_types=[starts])
         for op in (by, moved):
-            _insert(op, update, update)
+            insert_at(op, update, update)
         places = [moved.result, *others]
         put_row(loop, number, (row, put.shape), places, (update, update))
     for op in slices:
@@ -175,7 +175,7 @@ def _state(loop: WhileOp, put: Put) -> int | None:
     """The number of a carried value that is the value of `put`, or None."""
     for number in range(len(loop.res)):
         writer = only_writer(loop, number)
-        if isinstance(writer, AssignOp) and unshaped(writer.value) is put.value:
+        if isinstance(writer, AssignOp) and before_reshapes(writer.value) is put.value:
             return number
     return None
 
@@ -185,7 +185,7 @@ def _read(op: SliceOp, kept: SSAValue, put: Put, written: _Written) -> None:
     whole = with_shape(tensor_type_of(kept.type), put.shape)
     if kept.type != whole:
         shaped = ReshapeOp([kept], result_types=[whole])
-        _insert(shaped, op, op)
+        insert_at(shaped, op, op)
         kept = shaped.result
     if whole == op.result.type:
         op.result.replace_all_uses_with(kept)
@@ -221,15 +221,9 @@ def _keep(loop: WhileOp, number: int, put: Operation, iteration: int) -> None:
         old = ReadOp(variable)
         new = SelectOp([all_are.result, row, old.result], result_types=[row.type])
         for op in (this, is_this, all_are, old, new):
-            _insert(op, put, put)
+            insert_at(op, put, put)
         begin = loop.body.block.first_op
         assert begin is not None
-        _insert(index, put, begin)
+        insert_at(index, put, begin)
         row = new.result
-    _insert(AssignOp(variable, row), put, put)
-
-
-def _insert(op: Operation, like: Operation, before: Operation) -> None:
-    op.location = like.location
-    assert before.parent is not None
-    before.parent.insert_op_before(op, before)
+    insert_at(AssignOp(variable, row), put, put)

@@ -47,7 +47,7 @@ def reshaped(value: SSAValue, shape: Shape) -> SSAValue | list[TensorOp] | None:
         if value_shape(value) == shape:
             return value
     is_same = without_ones(value_shape(value)) == without_ones(shape)
-    if not (is_same or _is_contiguous(value)) or is_joined(value):
+    if not (is_same or _is_contiguous(value)) or can_fuse_with_reader(value):
         return None
     return [ReshapeOp([value], result_types=(type_,))]
 
@@ -96,7 +96,7 @@ def computed_in(
                 continue
             views = seen(operand)
             if views is None:
-                forget(made)
+                erase_uninserted(made)
                 return None
             if isinstance(views, list):
                 made += views
@@ -145,13 +145,13 @@ def computed_for(*views: ViewOp) -> Sequence[ElementwiseOp]:
     return members[::-1]
 
 
-def forget(made: Sequence[TensorOp]) -> None:
+def erase_uninserted(made: Sequence[TensorOp]) -> None:
     """Erases operations that were not inserted, so that they do not stay as users."""
     for op in reversed(made):
         op.erase()
 
 
-def is_joined(value: SSAValue) -> bool:
+def can_fuse_with_reader(value: SSAValue) -> bool:
     """Whether the operation that defines `value` can be fused with its only reader."""
     readers = {use.operation for use in value.uses}
     return isinstance(value.owner, COMPUTED) and len(readers) == 1
@@ -168,7 +168,7 @@ def _is_reduced(value: SSAValue) -> bool:
     """Whether the operation that defines `value` can be fused with its only reader and
     is not elementwise, such as a reduction. One group would then read the operands of
     both, which need not be live at the same time otherwise."""
-    return is_joined(value) and not isinstance(value.owner, ElementwiseOp)
+    return can_fuse_with_reader(value) and not isinstance(value.owner, ElementwiseOp)
 
 
 def _broadcast(op: BroadcastInDimOp, shape: Shape) -> list[TensorOp] | None:
@@ -195,7 +195,7 @@ def _broadcast(op: BroadcastInDimOp, shape: Shape) -> list[TensorOp] | None:
     type_ = tensor_type_of(source.type)
     views: list[TensorOp] = []
     if (narrow := tuple(shape[dim] for dim in to)) != value_shape(source):
-        if is_joined(source) or not _is_contiguous(source):
+        if can_fuse_with_reader(source) or not _is_contiguous(source):
             return None
         views.append(ReshapeOp([source], result_types=(with_shape(type_, narrow),)))
         source = views[-1].results[0]

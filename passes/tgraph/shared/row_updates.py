@@ -109,7 +109,7 @@ class Finding:
             if isinstance(owner, BroadcastInDimOp) and _is_same_for_all(owner):
                 spread[owner] = None
                 self._hoist(owner.inputs[0])
-            elif self._is_anyhow_there(value):
+            elif self._is_in_callers_memory(value):
                 given[value] = None
             else:
                 raise Unfit
@@ -185,7 +185,7 @@ class Finding:
     def _is_before(self, op: Operation) -> bool:
         return self.position.get(op, self.at) < self.at
 
-    def _is_anyhow_there(self, value: SSAValue) -> bool:
+    def _is_in_callers_memory(self, value: SSAValue) -> bool:
         """Whether a value is in the caller's memory, and so available at no cost."""
         owner = value.owner
         if isinstance(owner, ReadOp):
@@ -199,7 +199,7 @@ class Finding:
         while pending:
             value = pending.pop()
             op = value.owner
-            if self._is_anyhow_there(value) or op in self.hoisted:
+            if self._is_in_callers_memory(value) or op in self.hoisted:
                 continue
             if (
                 not isinstance(op, TensorOp)

@@ -21,12 +21,12 @@ from ....analysis.loops import Counter, counter, integer
 from ....analysis.scans import (
     Linear,
     Stack,
+    argument_for,
+    before_reshapes,
     extended,
-    given,
     linear,
     row_slices,
     stacks,
-    unshaped,
     without_unread,
 )
 from ....dialects.tgraph.base import (
@@ -48,7 +48,9 @@ _Parts = Mapping[int, SSAValue]
 
 def is_over_some_rows(loop: WhileOp) -> bool:
     """Whether an operand of a loop is a slice, such as some rows, of a tensor."""
-    return any(isinstance(unshaped(value).owner, SliceOp) for value in loop.inputs)
+    return any(
+        isinstance(before_reshapes(value).owner, SliceOp) for value in loop.inputs
+    )
 
 
 def row_by_row(loop: WhileOp) -> WhileOp:
@@ -78,7 +80,8 @@ def row_by_row(loop: WhileOp) -> WhileOp:
     return without_unread(loop) if changed else loop
 
 
-def _insert(op: Operation, like: Operation, before: Operation) -> None:
+def insert_at(op: Operation, like: Operation, before: Operation) -> None:
+    """Inserts `op` in front of `before`, with the location of `like`."""
     op.location = like.location
     assert before.parent is not None
     before.parent.insert_op_before(op, before)
@@ -115,7 +118,7 @@ def _with_a_stack_each(
     """The loop with an additional result for each part: its stack."""
     (put,), rows, first = stack.puts, value_shape(begun.result)[0], len(loop.res)
     shapes = [(rows, *value_shape(part)) for part in parts.values()]
-    loop = extended(loop, [filled(begun, shape, loop) for shape in shapes], ())
+    loop = extended(loop, [insert_full(begun, shape, loop) for shape in shapes], ())
     last = loop.body.block.last_op
     assert last is not None
     for number, part in enumerate(parts.values(), first):
@@ -124,10 +127,10 @@ def _with_a_stack_each(
     return loop
 
 
-def filled(begun: ConstantOp, shape: Shape, before: Operation) -> SSAValue:
+def insert_full(begun: ConstantOp, shape: Shape, before: Operation) -> SSAValue:
     type = with_shape(tensor_type_of(begun.result.type), shape)
     constant = ConstantOp(begun.value, type)
-    _insert(constant, begun, before)
+    insert_at(constant, begun, before)
     return constant.result
 
 
@@ -153,7 +156,7 @@ def put_row(
         [read.result, row.result, *starts], result_types=[read.result.type]
     )
     for op in (read, row, update, AssignOp(variable, update.result)):
-        _insert(op, like, before)
+        insert_at(op, like, before)
 
 
 def _read_stack(slice: DynamicSliceOp, whole: SSAValue) -> None:
@@ -161,12 +164,12 @@ def _read_stack(slice: DynamicSliceOp, whole: SSAValue) -> None:
     _, row, start, *others = slice.inputs
     only = others[0] if others else start  # clamped to 0, the only start that fits
     new = DynamicSliceOp(
-        [given(slice, whole), row, only, *others],
+        [argument_for(slice, whole), row, only, *others],
         result_types=[slice.result.type],
         properties={"slice_sizes": slice.slice_sizes},
     )
     new.attributes |= slice.attributes
-    _insert(new, slice, slice)
+    insert_at(new, slice, slice)
     slice.result.replace_all_uses_with(new.result)
     Rewriter.erase_op(slice)
 
@@ -189,11 +192,11 @@ def _with_flat_stack(
     as soon as it is computed."""
     (put,), number = stack.puts, len(loop.res)
     rows, count, *rest = value_shape(begun.result)
-    loop = extended(loop, [filled(begun, (rows * count, *rest), loop)], ())
+    loop = extended(loop, [insert_full(begun, (rows * count, *rest), loop)], ())
     position = {op: n for n, op in enumerate(loop.body.block.ops)}
 
     def computed(item: tuple[int, SSAValue]) -> int:
-        return position.get(cast(Operation, unshaped(item[1]).owner), -1)
+        return position.get(cast(Operation, before_reshapes(item[1]).owner), -1)
 
     update = put.update
     _, _, row, _, *others = update.inputs
@@ -212,7 +215,7 @@ def place_at(place: Linear, number: SSAValue, before: Operation) -> SSAValue:
     element = cast(IntegerType, type.element_type)
 
     def emit(op: ConstantOp | MultiplyOp | AddOp) -> SSAValue:
-        _insert(op, before, before)
+        insert_at(op, before, before)
         return op.result
 
     def constant(value: int) -> SSAValue:
@@ -266,7 +269,7 @@ def _is_in_row(
 
 
 def _read_flat(slice: DynamicSliceOp, source: SSAValue, count: int) -> None:
-    whole = given(slice, source)
+    whole = argument_for(slice, source)
     _, row, start, *others = slice.inputs
     at = place_at(Linear(count, cast(int, integer(start))), row, slice)
     sizes = value_shape(slice.result)[1:]
@@ -278,6 +281,6 @@ def _read_flat(slice: DynamicSliceOp, source: SSAValue, count: int) -> None:
     new.attributes |= slice.attributes
     shaped = ReshapeOp([new.result], result_types=[slice.result.type])
     for op in (new, shaped):
-        _insert(op, slice, slice)
+        insert_at(op, slice, slice)
     slice.result.replace_all_uses_with(shaped.result)
     Rewriter.erase_op(slice)

@@ -115,7 +115,7 @@ def _taken_over(task: Task, freed: Sequence[int], sizes: dict[int, int]) -> int:
     return size if fits else 0
 
 
-def longer(region: TileableRegion, tiles: int) -> int:
+def extra_time(region: TileableRegion, tiles: int) -> int:
     """The nanoseconds by which a region takes longer in tiles.
 
     Each tile starts its operations again. It reads the operands that it needs whole

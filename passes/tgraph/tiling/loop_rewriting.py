@@ -74,7 +74,7 @@ from ....dialects.tgraph.shaping import (
     TransposeOp,
 )
 from ....dialects.tgraph.structure import AssignOp, ReadOp, WhileOp, YieldOp
-from ..shared.constants import filled
+from ..shared.constants import full
 from .dimensions import is_repeated, shape_of
 from .loops import Needed, TiledLoop
 from .rewriting import in_tile, resized, slice_of
@@ -167,7 +167,7 @@ class _Writer:
         return op.result
 
     def _filled(self, number: float, type: AnyTensor) -> SSAValue:
-        *parts, last = filled(number, type)
+        *parts, last = full(number, type)
         for op in parts:
             self.insert(op)
         return self.before(last)

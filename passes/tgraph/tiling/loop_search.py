@@ -24,7 +24,7 @@ from ..shared.ungrouping import ungroup
 from .dimensions import bytes_of, shape_of
 from .loop_rewriting import write_loop
 from .loops import LEAST_TILES, Surroundings, TiledLoop, tiled_loop
-from .twice import Again
+from .twice import Repetitions
 from .windows import is_remade, users
 
 IN_CACHE = 1 << 19
@@ -45,7 +45,7 @@ SEEDS = 3
 BYTES_PER_NS = 16
 """The memory bandwidth of one core in bytes per nanosecond (GB/s)."""
 
-AGAIN = 4
+REREAD_DIVISOR = 4
 """Tiles may take a quarter of their block's time to read again the values that each
 needs whole, and to add to sums."""
 
@@ -134,7 +134,10 @@ class Estimate:
         computed = sorted(in_tiles, key=lambda op: position[op])
         made = {value for op in computed for value in op.results}
         kept = set(loop.carried)
-        sizes = {**self.sizes, **{v: bytes_of(v) for v in kept if not is_given(v)}}
+        sizes = {
+            **self.sizes,
+            **{v: bytes_of(v) for v in kept if not is_in_result_memory(v)},
+        }
         steps = [self._steps[op] for op in computed]
         reads = frozenset[SSAValue]().union(*(step.reads for step in steps))
         order = [self._steps[op] for op in loop.before if op not in remade]
@@ -190,7 +193,7 @@ def _profile(steps: Sequence[_Step], sizes: Mapping[SSAValue, int]) -> list[int]
     return during
 
 
-def is_given(value: SSAValue) -> bool:
+def is_in_result_memory(value: SSAValue) -> bool:
     """Whether a loop computes `value` directly in memory that the block is given: in
     that of a result, not of a variable, whose old contents tiles may read."""
     return any(not isinstance(user, TensorOp | AssignOp) for user in users(value))
@@ -249,16 +252,16 @@ class Written:
     """The loops that were written in a function.
 
     loops: the loops over tiles.
-    again: the number of values that loops compute again.
+    repeated: the number of values that loops compute again.
     has_tried: whether the search could choose loops that compute values again.
     """
 
     loops: list[TiledLoop] = field(default_factory=list[TiledLoop])
-    again: int = 0
+    repeated: int = 0
     has_tried: bool = False
 
 
-def written(
+def write_loops(
     func: FuncOp, alignment: int, tile_bytes: int, most: float, share: float = 0
 ) -> Written:
     """Takes the groups of a function apart and writes loops that lower its peak.
@@ -314,16 +317,16 @@ def _write(
         for number, value in memory.names.items()
     }
     took = sum(times(block.ops))
-    again = Again(share * took, least_bytes(tile_bytes))
+    repetitions = Repetitions(share * took, least_bytes(tile_bytes))
     renamed = ungroup(block)
     sizes = {renamed.get(value, value): size for value, size in stored.items()}
-    estimate = Estimate(block, sizes, without, took, again.behind)
+    estimate = Estimate(block, sizes, without, took, repetitions.behind)
     peak = estimate.peak
     if inside != without:
-        estimate = Estimate(block, sizes, inside, took, again.behind)
+        estimate = Estimate(block, sizes, inside, took, repetitions.behind)
     for _ in range(MOST_LOOPS):
-        while again.write(estimate.around, sizes, estimate.live_at_peaks()):
-            estimate = Estimate(block, sizes, inside, took, again.behind)
+        while repetitions.write(estimate.around, sizes, estimate.live_at_peaks()):
+            estimate = Estimate(block, sizes, inside, took, repetitions.behind)
             done.has_tried = True
         found = lowest(estimate, tile_bytes)
         if found is None:
@@ -332,10 +335,10 @@ def _write(
             return peak, found.inside
         loop = write_loop(found.loop)
         inside[loop] = found.inside
-        sizes |= {v: 0 if is_given(v) else bytes_of(v) for v in loop.res}
+        sizes |= {v: 0 if is_in_result_memory(v) else bytes_of(v) for v in loop.res}
         done.loops.append(found.loop)
-        estimate = Estimate(block, sizes, inside, took, again.behind)
-    done.again += again.end()
+        estimate = Estimate(block, sizes, inside, took, repetitions.behind)
+    done.repeated += repetitions.end()
     return peak, estimate.peak
 
 
@@ -422,7 +425,7 @@ def _around(
             break
         if outside > estimate.enough:  # at other peaks, which get loops of their own
             outside = live.outside[live.at]
-        most = estimate.time // AGAIN // max(again(loop), 1)
+        most = estimate.time // REREAD_DIVISOR // max(reread_time(loop), 1)
         numbers = [n for n in numbers if n <= most] or numbers[:1]
         more = _enough(numbers, inside, max(tile_bytes, outside // A_SIXTH))
         finer = _enough(numbers, inside, max(tile_bytes // FINER, outside // A_SIXTH))
@@ -445,7 +448,7 @@ def _of_lines(loop: TiledLoop) -> int:
     )
 
 
-def again(loop: TiledLoop) -> int:
+def reread_time(loop: TiledLoop) -> int:
     """The nanoseconds in which each tile reads and writes the values that it needs
     whole, as far as they have left the cache: all, if they are twice its size."""
     bytes, cache = _bytes_again(loop), 2 * IN_CACHE

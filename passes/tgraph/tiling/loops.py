@@ -261,7 +261,7 @@ def tiled_loop(
         before |= more
 
 
-def loop_behind(
+def loop_over_stacks(
     around: Surroundings, stacks: Sequence[SSAValue], tiles: int
 ) -> TiledLoop | None:
     """The largest loop over rows of `stacks`, which are results of another loop that

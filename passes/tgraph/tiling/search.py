@@ -16,7 +16,7 @@ from xdsl.ir import Operation
 
 from ....dialects.tgraph.base import TensorOp
 from ....planning import deadline
-from .bytes import Lifetimes, longer
+from .bytes import Lifetimes, extra_time
 from .dimensions import shape_of
 from .regions import Rules, TileableRegion, region
 
@@ -43,7 +43,7 @@ class TiledRegion:
     tiles: int
     window: Window
     peak: int  # the most bytes that are live in the window
-    longer: int  # the nanoseconds by which it takes longer
+    extra_time: int  # the nanoseconds by which it takes longer
 
 
 @dataclass(frozen=True)
@@ -102,8 +102,12 @@ class Search:
             seed = self.lifetimes.number[old.seed]
             dim = old.region.dims[old.seed]
             new = self._tried(seed, dim, tiles, old.window)
-            others = sum(cut.longer for cut in cuts) - old.longer
-            if not new or new.peak >= old.peak or others + new.longer > self.allowed:
+            others = sum(cut.extra_time for cut in cuts) - old.extra_time
+            if (
+                not new
+                or new.peak >= old.peak
+                or others + new.extra_time > self.allowed
+            ):
                 break
             cuts[index] = new
             tiling = self._tiling(cuts)
@@ -124,7 +128,7 @@ class Search:
             if cut is None:
                 return None
             found[cut.window] = cut
-            if sum(cut.longer for cut in found.values()) > self.allowed:
+            if sum(cut.extra_time for cut in found.values()) > self.allowed:
                 return None
         return self._tiling([found[window] for window in sorted(found)])
 
@@ -187,7 +191,7 @@ class Search:
                 if cut is None:
                     break
                 cuts.append(cut)
-        return min(cuts, key=lambda cut: (cut.longer, cut.tiles), default=None)
+        return min(cuts, key=lambda cut: (cut.extra_time, cut.tiles), default=None)
 
     def _grown(
         self,
@@ -249,4 +253,6 @@ class Search:
         if found is None:
             return None
         peak = self.lifetimes.in_tiles(found, tiles, window[1])
-        return TiledRegion(ops[seed], found, tiles, window, peak, longer(found, tiles))
+        return TiledRegion(
+            ops[seed], found, tiles, window, peak, extra_time(found, tiles)
+        )

@@ -31,7 +31,7 @@ from .regions import has_effect
 from .windows import is_remade
 
 
-class Again:
+class Repetitions:
     """The values that are computed again in a block."""
 
     def __init__(self, allowed: float, least: int):

@@ -112,10 +112,10 @@ class _Reduction:
         self._is_across = not is_beside or (has_gaps and not is_short)
         lanes = steps if self._is_across else along
         self._strides = list(zip(steps[: len(columns)], lanes, strict=False))
-        self._turned: list[int] = []
+        self._transposed: list[int] = []
         """The inputs whose rows are transposed."""
         if not self._is_across:
-            self._turned = [
+            self._transposed = [
                 number
                 for number, (x, (step, along)) in enumerate(
                     zip(columns, self._strides, strict=True)
@@ -128,12 +128,12 @@ class _Reduction:
     def buffers(self) -> list[tuple[Shape, DType]]:
         """The shapes and types of the buffers for transposed inputs."""
         shape = self._size, self._lanes
-        return [(shape, self._outs[number].dtype) for number in self._turned]
+        return [(shape, self._outs[number].dtype) for number in self._transposed]
 
     def text(self) -> str:
         count = len(self._outs)
         words = [self._code.word(n) for n in range(3 * count)]
-        numbers = range(3 * count, 3 * count + len(self._turned))
+        numbers = range(3 * count, 3 * count + len(self._transposed))
         self._buffers = [self._code.word(n) for n in numbers]
         starts = [
             load(self._code, pointer, 0, out.dtype, 1, 1)
@@ -155,7 +155,7 @@ class _Reduction:
             inner = self._code.all_moved(pointers, index, steps)
             if rest:
                 self._around(rest, inner, starts)
-            elif self._turned:
+            elif self._transposed:
                 self._columns(inner, starts, active)
             else:
                 self._column(inner, starts, lanes, active, self._strides)
@@ -172,7 +172,7 @@ class _Reduction:
     ) -> None:
         """Computes results for a vector of rows, which are transposed first."""
         inside, strides = list(pointers), list(self._strides)
-        for number, buffer in zip(self._turned, self._buffers, strict=True):
+        for number, buffer in zip(self._transposed, self._buffers, strict=True):
             size = self._outs[number].itemsize
             row, column = strides[number][1], size * self._lanes
             shape = rows, self._size

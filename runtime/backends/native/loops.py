@@ -50,7 +50,7 @@ elsewhere. More of each row is read at a time.
 AHEAD = 4
 """In sums of columns, the rows from the current row to the prefetched one."""
 
-FAR = 1 << 11
+FAR_STRIDE = 1 << 11
 """The minimum stride in bytes between rows for which prefetching helps."""
 
 MOST_OPERATIONS = 128
@@ -111,8 +111,10 @@ class _Lowering:
         self.strides = self.outer | dict(zip(numbers, of_buffers, strict=True))
         """The strides in bytes of arrays and buffers in the loops inside of those."""
         self.buffers = dict(zip(nest.saved, numbers, strict=False))
-        self.turned = dict(zip(nest.turned, numbers[len(nest.saved) :], strict=True))
-        for array, buffer in self.turned.items():
+        self.transposed = dict(
+            zip(nest.transposed, numbers[len(nest.saved) :], strict=True)
+        )
+        for array, buffer in self.transposed.items():
             self.strides[array] = self.strides[buffer]
         self.unrolled = self._unrolled()
         passes = range(nest.root.stage + 1)
@@ -125,7 +127,7 @@ class _Lowering:
         """The indices of the vectorized loop that the passes process at a time."""
         nodes = {n for stage in passes for n in computed(self.nest, stage)}
         vectors = UNROLLED
-        is_in_memory = not self.is_across and not self.turned
+        is_in_memory = not self.is_across and not self.transposed
         if is_in_memory and self.nest.graph.reduced and len(nodes) < 4:
             vectors = COLUMNS
         if self.within > 1:
@@ -141,7 +143,7 @@ class _Lowering:
         few. Transposing takes LLVM the longest, so with transposed arrays the rest is
         one wide vector, which is less code."""
         wide = self.wide[self.stage]
-        return [wide] if self.turned else list(dict.fromkeys((wide, self.narrow)))
+        return [wide] if self.transposed else list(dict.fromkeys((wide, self.narrow)))
 
     def _unrolled(self) -> frozenset[int]:
         """The innermost loops, as long as unrolling them is not too much code."""
@@ -160,7 +162,7 @@ class _Lowering:
     def _buffer_strides(self, dtype: DType) -> list[int]:
         strides = [0] * len(self.nest.sizes)
         step = dtype.itemsize
-        if self.nest.turned:
+        if self.nest.transposed:
             strides[self.nest.lane] = step
             step *= UNROLLED * self.whole
         for loop in reversed(range(self.nest.kept, len(strides))):
@@ -186,7 +188,7 @@ class _Lowering:
             self._outer(scope, loop + 1)
             return
         for inner in self._loop(scope, loop):
-            if loop != self.nest.lane or not self.turned:
+            if loop != self.nest.lane or not self.transposed:
                 self._outer(inner, loop + 1)
             else:
                 self._columns(inner)
@@ -195,13 +197,15 @@ class _Lowering:
         """The passes for as many rows as there are lanes. The rows are transposed into
         columns before, and the results are transposed back afterwards."""
         rows, pointers, out = scope.active, scope.pointers, self.out
-        inside = pointers | {x: pointers[buffer] for x, buffer in self.turned.items()}
-        for array in self.turned:
+        inside = pointers | {
+            x: pointers[buffer] for x, buffer in self.transposed.items()
+        }
+        for array in self.transposed:
             if array != out:
                 self._matrix(array, rows).copy(pointers[array], inside[array])
         self._outer(replace(scope, pointers=inside), self.nest.kept)
-        if out in self.turned:
-            self._matrix(out, rows).turned.copy(inside[out], pointers[out])
+        if out in self.transposed:
+            self._matrix(out, rows).transposed.copy(inside[out], pointers[out])
 
     def _matrix(self, array: int, rows: int) -> Matrix:
         """The transpose of an array to its buffer."""
@@ -407,7 +411,7 @@ class _Lowering:
         if self.is_across or not self.nest.graph.reduced or not is_inside:
             return
         step = self.strides[array][-1]
-        for line in range(0, size, LINE) if step >= FAR else ():
+        for line in range(0, size, LINE) if step >= FAR_STRIDE else ():
             self.code.prefetch(scope.pointers[array], AHEAD * step + line)
 
     def _store(self, node: ElementNode, scope: _Scope) -> None:

@@ -33,12 +33,12 @@ UNROLLED = 4
 LONGEST = 128
 """The maximum elements of rows that are transposed into columns."""
 
-DIVISION, COMBINING, TURNING = 10, 10, 6
+DIVISION, COMBINING, TRANSPOSING = 10, 10, 6
 """Approximate costs in instructions: of a division, of reducing the lanes of a vector,
 and of a row's share in transposing a block.
 """
 
-WORTH_TURNING = 1 << 13
+WORTH_TRANSPOSING = 1 << 13
 """The minimum instructions saved, as transposing costs LLVM hundredths of a second."""
 
 MOST = 8
@@ -58,7 +58,7 @@ class LoopNest:
     """For each array, the stride of each loop in bytes."""
     short: int = -1
     """The loop that vectors hold wholly for each index of `lane`; -1 for none."""
-    turned: list[int] = field(default_factory=list[int])
+    transposed: list[int] = field(default_factory=list[int])
     """The arrays whose rows are transposed into columns, in buffers."""
     saved: list[ElementNode] = field(default_factory=list[ElementNode])
     """Nodes that are kept from one pass over a row to the next, in buffers of a row."""
@@ -83,16 +83,18 @@ class LoopNest:
         )
         strides = tuple(map(tuple, self.strides))
         loops = tuple(self.sizes), self.kept, self.lane, self.short
-        return nodes, loops, tuple(self.turned), strides
+        return nodes, loops, tuple(self.transposed), strides
 
     @property
     def buffers(self) -> list[tuple[Shape, DType]]:
-        """The shapes and types of buffers: for `saved`, then for `turned`."""
+        """The shapes and types of buffers: for `saved`, then for `transposed`."""
         shape = tuple(self.sizes[self.kept :])
-        if self.turned:
+        if self.transposed:
             shape = (*shape, UNROLLED * self.lanes)
         arrays = self.graph.arrays
-        dtypes = [n.dtype for n in self.saved] + [arrays[n].dtype for n in self.turned]
+        dtypes = [n.dtype for n in self.saved] + [
+            arrays[n].dtype for n in self.transposed
+        ]
         return [(shape, dtype) for dtype in dtypes]
 
     @property
@@ -149,9 +151,9 @@ def nest_of(graph: ElementGraph) -> LoopNest:
         else:
             node.dims = frozenset[int]().union(*(x.dims for x in node.operands))
     nest.lane, nest.short = _interleaved(nest) or (_lane(nest), -1)
-    if turned := _turned(nest):
-        nest.lane, nest.turned = nest.kept - 1, turned
-    if nest.lane >= nest.kept or nest.turned:
+    if transposed := _transposed(nest):
+        nest.lane, nest.transposed = nest.kept - 1, transposed
+    if nest.lane >= nest.kept or nest.transposed:
         nest.saved = _worth_saving(nest)
     return nest
 
@@ -230,13 +232,13 @@ def _interleaved(nest: LoopNest) -> tuple[int, int] | None:
     return None
 
 
-def _turned(nest: LoopNest) -> list[int]:
+def _transposed(nest: LoopNest) -> list[int]:
     """The arrays whose rows are transposed into columns; empty if that does not pay."""
     if nest.kept != len(nest.sizes) - 1 or nest.kept == 0:
         return []
     if nest.sizes[-1] > LONGEST or nest.sizes[-2] < nest.lanes:
         return []
-    turned: list[int] = []
+    transposed: list[int] = []
     for number, (array, steps) in enumerate(
         zip(nest.graph.arrays, nest.strides, strict=True)
     ):
@@ -246,14 +248,14 @@ def _turned(nest: LoopNest) -> list[int]:
             continue
         if steps[-1] != array.itemsize or array.dtype.kind == "c":
             return []
-        turned.append(number)
-    saved = _saved_by_turning(nest, len(turned)) * prod(nest.sizes[: nest.kept])
-    return turned if turned and saved > WORTH_TURNING else []
+        transposed.append(number)
+    saved = _saved_by_transposing(nest, len(transposed)) * prod(nest.sizes[: nest.kept])
+    return transposed if transposed and saved > WORTH_TRANSPOSING else []
 
 
-def _saved_by_turning(nest: LoopNest, turned: int) -> float:
+def _saved_by_transposing(nest: LoopNest, transposed: int) -> float:
     """The approximate instructions per row that vectors of many rows save over vectors
-    of each row, if `turned` arrays have to be transposed."""
+    of each row, if `transposed` arrays have to be transposed."""
     within = once = combined = 0
     for node in nest.graph.nodes:
         if node.is_reduction:
@@ -268,7 +270,9 @@ def _saved_by_turning(nest: LoopNest, turned: int) -> float:
     length, lanes = nest.sizes[-1], nest.lanes
     vectors = -(-length // lanes)
     by_row = vectors * within + once + combined * COMBINING
-    return by_row - (length * within + once) / lanes - turned * vectors * TURNING
+    return (
+        by_row - (length * within + once) / lanes - transposed * vectors * TRANSPOSING
+    )
 
 
 def divided(nest: LoopNest, threads: int) -> Sequence[LoopNest]:

@@ -212,7 +212,7 @@ class _Writer(Scalars[Any]):
     def quotient(self, x: AnyTerm, y: AnyTerm) -> AnyTerm:
         return self._instruction("sdiv" if is_signed(x) else "udiv", x, y)
 
-    def rest(self, x: AnyTerm, y: AnyTerm) -> AnyTerm:
+    def remainder(self, x: AnyTerm, y: AnyTerm) -> AnyTerm:
         return self._instruction("srem" if is_signed(x) else "urem", x, y)
 
     def shift(

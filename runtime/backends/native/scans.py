@@ -28,7 +28,7 @@ from .transposing import Matrix
 BLOCK = 64
 """The columns that rows are transposed into at a time."""
 
-WORTH_TURNING = 1 << 11
+WORTH_TRANSPOSING = 1 << 11
 """The minimum elements for which transposing rows pays: LLVM takes some hundredths of a
 second for the code.
 """
@@ -51,7 +51,7 @@ def calls_of(op: ReduceWindowOp, x: Array, out: Array) -> list[Call] | None:
         return None
     elif (
         merged(x.shape, range(axis), strides)
-        and x.size >= WORTH_TURNING
+        and x.size >= WORTH_TRANSPOSING
         and list(strides[axis]) == [size, size]
     ):
         text = _Lowering(kind, [x, out], axis, order).of_rows()
@@ -133,7 +133,7 @@ class _Lowering:
             )
             read.copy(x, block)
             self._along(columns, total, [block] * 2, [column] * 2, lanes, lanes)
-            written.turned.copy(block, out)
+            written.transposed.copy(block, out)
 
         stop = length // BLOCK * BLOCK
         if stop:

@@ -131,7 +131,7 @@ def _has_one_feature(op: ConvolutionOp, inputs: Sequence[Array]) -> bool:
         and min(seen, made) == 1
         and max(seen, made) <= FEW
         and 0 < kernel.size // made <= MOST
-        and _along(op)[-1:] >= [ROW]
+        and _result_sizes(op)[-1:] >= [ROW]
     )
 
 
@@ -145,14 +145,14 @@ def _is_wide_gradient(op: ConvolutionOp, inputs: Sequence[Array]) -> bool:
         groups > 1
         and op.groups == groups == kernel.shape[op.labels[1].index("o")]
         and image.shape[op.labels[0].index("b")] == groups
-        and max(_along(op), default=0) > WIDE
+        and max(_result_sizes(op), default=0) > WIDE
         and kernel.shape[op.labels[1].index(last)] >= HALF
         and image.strides[op.labels[0].index(last)] == image.itemsize
         and kernel.strides[op.labels[1].index(last)] == kernel.itemsize
     )
 
 
-def _along(op: ConvolutionOp) -> list[int]:
+def _result_sizes(op: ConvolutionOp) -> list[int]:
     """The positions of the result along each spatial dimension."""
     places = dict(zip(op.labels[2], op.declared[0].get_shape(), strict=True))
     return [places[label] for label in _spatial(op)]

@@ -141,7 +141,7 @@ class Matrix:
     is_large: bool = True
 
     @property
-    def turned(self) -> "Matrix":
+    def transposed(self) -> "Matrix":
         """The copy from the target to the source."""
         back = self.columns, self.rows, self.column, self.row
         return Matrix(self.code, self.size, *back, self.is_large)

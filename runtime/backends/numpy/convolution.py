@@ -206,7 +206,7 @@ class _Product:
         places, window = self.out.shape[1:-1], self.kernel.shape[1:-1]
         all_places, all_window = _whole(places), _whole(window)
         if not self.is_regrouped and not self._is_padded(all_places, all_window):
-            seen, _ = self._seen(all_places, all_window)
+            seen, _ = self._window_view(all_places, all_window)
             if self._as_matrices(seen) is not None:
                 yield all_places, [all_window]
                 return
@@ -231,7 +231,7 @@ class _Product:
         calls: list[Call] = []
         for window in windows:
             mark = self.scratch.mark
-            seen, made = self._seen(places, window)
+            seen, made = self._window_view(places, window)
             columns, copied = self._columns(seen)
             matrix = self._matrix(self.kernel[:, *window, ...])
             assert matrix is not None
@@ -289,7 +289,7 @@ class _Product:
             for span, size in zip(spans, self.image.shape[1:], strict=True)
         )
 
-    def _seen(
+    def _window_view(
         self, places: tuple[slice, ...], window: tuple[slice, ...]
     ) -> tuple[Array, list[Call]]:
         """A view of the elements in windows, by groups, positions and window."""

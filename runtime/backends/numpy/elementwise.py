@@ -190,12 +190,12 @@ class UfuncProgram(Scalars[int]):
         return self._add(FORMS[kind][ANY], element, *terms)
 
     def quotient(self, x: Term[int], y: Term[int]) -> Term[int]:
-        return self.write(np.floor_divide, x - self.rest(x, y), y)
+        return self.write(np.floor_divide, x - self.remainder(x, y), y)
 
-    def rest(self, x: Term[int], y: Term[int]) -> Term[int]:
+    def remainder(self, x: Term[int], y: Term[int]) -> Term[int]:
         return self.write(np.fmod, x, y)
 
-    def raised(self, x: Term[int], y: Term[int]) -> Term[int]:
+    def power(self, x: Term[int], y: Term[int]) -> Term[int]:
         return self.write(np.power, x, y)
 
     def shift(

@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 from ....dialects.diagnostics import LocatedError
 from ....dialects.dtypes import Array
 from ....dialects.tgraph import matrices as m
-from ....support.extras import missing
+from ....support.extras import missing_extra_message
 from ...calls import Call
 from ...pool import Scratch
 from . import lapack
@@ -48,7 +48,7 @@ def matrices(
         lapack.routine("getrf", solved.dtype)
     except ImportError as error:
         raise LocatedError(
-            missing(f"{op.name} needs SciPy", "linalg", error), op
+            missing_extra_message(f"{op.name} needs SciPy", "linalg", error), op
         ) from None
     rows, columns = solved.shape[-2:]
     work = scratch.take((columns, rows), solved.dtype).T

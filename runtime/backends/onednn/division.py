@@ -25,11 +25,11 @@ def in_parts(
 
     def implementations(blocks: Sequence[Slices]) -> set[str]:
         """The implementations for all blocks; empty if `make` refuses."""
-        aside = scratch.aside
-        aside.reset()
-        aside.constants = [x.aside for x in scratch.constants]
+        probe = scratch.probe
+        probe.reset()
+        probe.constants = [x.probe for x in scratch.constants]
         try:
-            functions = [x for block in blocks for x, _ in make(block, aside)]
+            functions = [x for block in blocks for x, _ in make(block, probe)]
         except Refused:
             return set()
         return {

@@ -194,8 +194,8 @@ function drawChosen(pen, panel, to) {
   }
 }
 
-function frame(pen, buffer, to, colour, width) {
-  pen.strokeStyle = colour;
+function frame(pen, buffer, to, color, width) {
+  pen.strokeStyle = color;
   pen.lineWidth = width;
   for (const [left, top, wide, high] of boxes(buffer, to)) {
     pen.strokeRect(left, top, wide, high);
@@ -207,8 +207,8 @@ function drawBounds(pen, panel, to) {
   pen.setLineDash([6, 4]);
   const bounds = [[panel.size, ink.alarm], [Number(panel.pool.bound), ink.ink]];
   if (isHeldShown) bounds.push([0, ink.ink]);
-  for (const [address, colour] of bounds) {
-    pen.strokeStyle = colour;
+  for (const [address, color] of bounds) {
+    pen.strokeStyle = color;
     pen.beginPath();
     pen.moveTo(LEFT, to.y(address) + 0.5);
     pen.lineTo(LEFT + to.width, to.y(address) + 0.5);
@@ -264,9 +264,9 @@ function drawCurve(pen, panel, to) {
   if (panel.most) pen.fillText(readable(panel.most), LEFT - 6, mark);
 }
 
-function drawStep(pen, to, step, colour, base) {
+function drawStep(pen, to, step, color, base) {
   const x = (to.x(step) + to.x(step + 1)) / 2;
-  pen.strokeStyle = colour;
+  pen.strokeStyle = color;
   pen.lineWidth = 1.5;
   pen.setLineDash([4, 3]);
   pen.beginPath();

@@ -54,7 +54,7 @@ function zoomTo(buffer) {
 }
 
 /** The nearest buffer in a direction; the first one if none is selected. */
-function neighbour(key) {
+function neighbor(key) {
   const {inTime} = active;
   if (!selected || selected.panel !== active) return inTime[0];
   if (key === "ArrowLeft" || key === "ArrowRight") {
@@ -139,7 +139,7 @@ function pressed(event, panel) {
   };
   if (event.key in moves) {
     if (event.shiftKey) pan(...moves[event.key]);
-    else select(neighbour(event.key) ?? selected, true);
+    else select(neighbor(event.key) ?? selected, true);
   } else if (event.key === "Enter" && selected) zoomTo(selected);
   else if (event.key === "Escape") select(null);
   else return;

@@ -44,16 +44,16 @@ byId("mode").addEventListener("change", event => {
 byId("held").hidden = !panels.some(panel => panel.heldBytes);
 byId("held").setAttribute("aria-pressed", isHeldShown);
 
-function readColours() {
+function readColors() {
   const style = getComputedStyle(document.documentElement);
   for (const name of ["field", "line", "ink", "faint", "accent", "alarm"]) {
     ink[name] = style.getPropertyValue(`--${name}`).trim();
   }
   draw();
 }
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", readColours);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", readColors);
 new ResizeObserver(showLines).observe(pane);
-readColours();
+readColors();
 showLegend();
 showTable();
 if (active) {

@@ -13,7 +13,7 @@ _V = TypeVar("_V")
 
 
 @contextmanager
-def remembering(memory: ContextVar[dict[_K, _V] | None]) -> Generator[None]:
+def memoized_within(memory: ContextVar[dict[_K, _V] | None]) -> Generator[None]:
     """Sets `memory` to a dictionary within the block; a nested block shares it."""
     known = memory.get()
     token = memory.set({} if known is None else known)

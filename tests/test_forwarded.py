@@ -87,11 +87,11 @@ PROGRAMS = {
         ],
         128,
     ),
-    "handed on from one run of a loop to the next": (
+    "forwarded from one run of a loop to the next": (
         [FIRST, loop(RUN, f"scf.yield %run : {M}", starts="%begin = %first"), LAST],
         128,
     ),
-    "handed on from one run to the next, and read between": (
+    "forwarded from one run to the next, and read between": (
         [
             FIRST,
             loop(
@@ -103,7 +103,7 @@ PROGRAMS = {
         ],
         128,
     ),
-    "handed on through three loops": (
+    "forwarded through three loops": (
         [
             FIRST,
             loop(
@@ -115,7 +115,7 @@ PROGRAMS = {
         ],
         128,
     ),
-    "handed on from one run to the next, with the one before": (
+    "forwarded from one run to the next, with the one before": (
         [
             *(FIRST, alloc("second"), each("x", "second")),
             loop(
@@ -134,7 +134,7 @@ PROGRAMS = {
         ],
         192,
     ),
-    "handed on from one run to the next of a loop in a while": (
+    "forwarded from one run to the next of a loop in a while": (
         [
             FIRST,
             "%end:2 = scf.while (%i = %c0, %begin = %first) : "
@@ -313,7 +313,7 @@ PROGRAMS = {
         ],
         128,
     ),
-    "replaced in one block, and handed on by two": (
+    "replaced in one block, and forwarded by two": (
         [
             FIRST,
             blocks(
@@ -426,7 +426,7 @@ def test_the_values() -> None:
 SPILLED = (
     "the first is read after the loop",
     "replaced on each path of an iteration",
-    "replaced in one block, and handed on by two",
+    "replaced in one block, and forwarded by two",
     "replaced in blocks, from one of two that lead to them",
     "selected",
 )

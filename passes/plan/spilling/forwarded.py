@@ -50,7 +50,7 @@ from ....analysis.allocations import Allocation, erase_deallocs
 from ....analysis.control_flow import LOOPS, ControlFlow, moves
 from ....analysis.cost import repetitions
 from ....analysis.liveness import merged
-from ....analysis.overwriting import meet
+from ....analysis.overwriting import interfere
 from ....dialects.diagnostics import name_of, remark
 from ....dialects.memory import effects_on, freed, is_entry, is_memref, is_view
 from ....dialects.tgraph.base import AnyMemRef
@@ -143,12 +143,12 @@ class _Family:
         if not known.issuperset(self.targets):
             return False
         inside = {target: live.get(target, ()) for target in self.targets}
-        if any(meet(self.flow, a, b) for a, b in combinations(inside.items(), 2)):
+        if any(interfere(self.flow, a, b) for a, b in combinations(inside.items(), 2)):
             return False
-        for allocation in sorted(self.allocations, key=self._handed_on_so_often)[::-1]:
+        for allocation in sorted(self.allocations, key=self._forwarded_so_often)[::-1]:
             value = allocation.alloc.memref
             mine = value, live.get(value, ())
-            if any(meet(self.flow, mine, other) for other in inside.items()):
+            if any(interfere(self.flow, mine, other) for other in inside.items()):
                 self.apart.append(allocation)
             else:
                 inside[value] = mine[1]
@@ -156,7 +156,7 @@ class _Family:
             self._may_copy(move, inside) for _, moves in self.copies for move in moves
         )
 
-    def _handed_on_so_often(self, allocation: Allocation) -> int:
+    def _forwarded_so_often(self, allocation: Allocation) -> int:
         value = allocation.alloc.memref
         return max(repetitions(m.op) for m in self.moves if m.source is value)
 
@@ -200,7 +200,7 @@ def _families(func: FuncOp, flow: ControlFlow, arena: Arena) -> Iterator[_Family
     """The families with allocations in `arena` that the module can unite."""
     known: dict[SSAValue, Allocation] = {}
     slots_of: dict[SSAValue, list[int]] = {}
-    for index in arena.rest:
+    for index in arena.members:
         for allocation in arena.pool.slots[index].allocations:
             known[allocation.alloc.memref] = allocation
             slots_of.setdefault(allocation.alloc.memref, []).append(index)
@@ -363,7 +363,7 @@ def _change(families: Sequence[_Family]) -> bool:
         if isinstance(op, arith.SelectOp):
             Rewriter.erase_op(op)
         else:
-            _hand_on_without(op, gone)
+            _forward_without(op, gone)
     return bool(found)
 
 
@@ -403,15 +403,15 @@ def _ways_before(op: arith.SelectOp) -> Sequence[Operation]:
 def _between(op: cf.ConditionalBranchOp, way: int) -> cf.BranchOp:
     """Splits the edge from `op` to its successor `way`. Returns the new branch."""
     target = op.successors[way]
-    handed_on = op.else_arguments if way else op.then_arguments
-    made = cf.BranchOp(target, *handed_on)
+    forwarded = op.else_arguments if way else op.then_arguments
+    made = cf.BranchOp(target, *forwarded)
     made.location = op.location
     block, around = Block([made]), op.parent
     assert around is not None
     assert around.parent is not None
     around.parent.insert_block_after(block, around)
     first = 1 + (len(op.then_arguments) if way else 0)
-    _take_from(op, range(first, first + len(handed_on)))
+    _take_from(op, range(first, first + len(forwarded)))
     op.successors[way] = block
     return made
 
@@ -548,7 +548,7 @@ def _handing_on(value: SSAValue) -> Operation | None:
     return owner.parent_op() if _is_first(owner) else None
 
 
-def _hand_on_without(op: Operation, gone: Mapping[SSAValue, None]) -> None:
+def _forward_without(op: Operation, gone: Mapping[SSAValue, None]) -> None:
     """Replaces a branch or a loop by one that does not forward the values `gone`."""
     results = [i for i, result in enumerate(op.results) if result in gone]
     first = len(op.operands) - len(op.results)

@@ -134,7 +134,7 @@ PROGRAMS = {
         ),
         *(line for line in LAST if "dealloc %r" not in line),
     ],
-    "handed on by a loop in a loop": [
+    "forwarded by a loop in a loop": [
         *FIRST,
         *loop(
             *(renamed(line, r="s", i="j", old="o", first="old") for line in REPLACED),
@@ -142,7 +142,7 @@ PROGRAMS = {
         ),
         *LAST,
     ],
-    "handed on by a while": [
+    "forwarded by a while": [
         *FIRST,
         f"%r = scf.while (%old = %first) : ({M}) -> {M} {{",
         f"scf.condition(%c) %old : {M}",
@@ -151,7 +151,7 @@ PROGRAMS = {
         *(read("now"), f"scf.yield %new : {M}", "}"),
         *(line for line in LAST if "dealloc %r" not in line),
     ],
-    "handed on by a scope": [
+    "forwarded by a scope": [
         f"%r = scf.execute_region -> ({M}) {{",
         *(alloc("a"), copy("x", "a"), f"scf.yield %a : {M}", "}"),
         *LAST,
@@ -181,7 +181,7 @@ PROGRAMS = {
         f"cf.cond_br %c, ^end(%a : {M}), ^end(%b : {M})",
         *(f"^end(%r: {M}):", *busy("e"), read("r"), copy("r", "y")),
     ],
-    "handed on to one of two blocks": [
+    "forwarded to one of two blocks": [
         *(*FIRST, f"cf.cond_br %c, ^left, ^right(%first : {M})"),
         *("^left:", alloc("a"), read("first"), copy("z", "a"), *seen("first")),
         *(f"cf.br ^right(%a : {M})", f"^right(%r: {M}):"),
@@ -341,7 +341,7 @@ def test_nothing_is_copied_where_all_fits() -> None:
     assert not copies(spilled)
 
 
-def test_the_executor_computes_what_loops_hand_on() -> None:
+def test_the_executor_computes_what_loops_forward() -> None:
     """A power of a matrix, and something large in each iteration."""
     t = 'memref<16x16xf32, "cpu:0">'
     program = f"""
@@ -391,7 +391,7 @@ def test_the_executor_computes_what_loops_hand_on() -> None:
 @settings(max_examples=examples(150))
 @given(st.randoms(use_true_random=False))
 def test_random_programs(random: Random) -> None:
-    """They hand on buffers by branches, loops, scopes and blocks."""
+    """They forward buffers by branches, loops, scopes and blocks."""
     text = memref_program(random, random.randint(3, 12))
     module = on(text, 1 << 20, COPY)
     if not (bytes := peak(module)):
