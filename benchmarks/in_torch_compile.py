@@ -16,9 +16,9 @@ bytes of a call besides the module and its inputs. These bytes are the sum of
    of weights. The reservations of a program for inputs, results and arenas do not
    count, as it uses PyTorch's memory instead and never touches them.
 
-Nobody sees the memory that oneDNN and MKL allocate by themselves, which Inductor and
-eager PyTorch call, and tensorplan does not. The exit code is 1 if a value is off by
-more than 2e-4.
+The memory that oneDNN and MKL allocate for Inductor and eager PyTorch does not count.
+tensorplan gives oneDNN its scratch memory, which counts. The exit code is 1 if a value
+is off by more than 2e-4.
 """
 
 import copy

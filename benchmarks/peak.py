@@ -33,13 +33,13 @@ compilers need for the same networks.
 
 All figures are bytes. `low` and `high` are the arenas of `plan-pipeline` with that
 effort, and `kernels` is what the scratch memory of kernels adds to `low` on a machine
-with oneDNN on two threads of an AVX-512 processor. `FLOPs again` is the share of the
-model's FLOPs that `high` computes a second time. The other compilers target the CPU,
-and each figure is from the settings that need the fewest bytes. XLA and IREE read the
-same StableHLO text, so only the compilers differ. The rest read the same networks
-written in PyTorch, channels first. Those are other programs: their loops are unrolled,
-and their training steps keep other values. `-` means that the compiler cannot compile
-the model or that nobody measured it. The smallest figure is bold.
+with oneDNN on two threads of a processor with AVX-512 and AMX. `FLOPs again` is the
+share of the model's FLOPs that `high` computes a second time. The other compilers
+target the CPU, and each figure is from the settings that need the fewest bytes. XLA and
+IREE read the same StableHLO text, so only the compilers differ. The rest read the same
+networks written in PyTorch, channels first. Those are other programs: their loops are
+unrolled, and their training steps keep other values. `-` means that the compiler cannot
+compile the model or that nobody measured it. The smallest figure is bold.
 
 """
 
