@@ -152,11 +152,11 @@ def _picked(
     x: Tensor, dim: int, keepdim: bool, place: Callable[[Tensor], Tensor]
 ) -> tuple[Tensor, Tensor]:
     """Selects one element along `dim`, and its index. `place` returns the position of
-    the element in ascending order, with size 1 along `dim`."""
+    the element among the sorted elements, with size 1 along `dim`."""
     flat = x.dim() == 0
     x = x.reshape(1) if flat else x
     both = x.sort(dim=dim, stable=True)
-    where = place(x)
+    where = place(both[0])
     found = [part.gather(dim, where) for part in both]
     if flat or not keepdim:
         found = [part.squeeze(dim) for part in found]
@@ -211,11 +211,10 @@ def _mode(x: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tens
     """The least of the most frequent elements, and its last index."""
 
     def place(x: Tensor) -> Tensor:
-        ordered = x.sort(dim=dim, stable=True)[0].movedim(dim, -1)
-        same = ordered.unsqueeze(-1) == ordered.unsqueeze(-2)
-        counts = same.sum(-1)
-        first = counts.argmax(-1, keepdim=True)
-        return (first + counts.gather(-1, first) - 1).movedim(-1, dim)
+        """The end of the first longest run of equal elements."""
+        at = (_like_one(x, dim) + 1).expand(x.shape).cumsum(dim) - 1
+        starts = _torch().where(x == x.roll(1, dim), 0, at).cummax(dim)[0]
+        return (at - starts).argmax(dim, keepdim=True)
 
     return _picked(x, dim, keepdim, place)
 

@@ -49,9 +49,7 @@ class _Format:
     @property
     def integer_of_round(self) -> int:
         """The bits of `round`."""
-        return ((self.bias + self.fraction) << self.fraction) + (
-            1 << (self.fraction - 1)
-        )
+        return self.bits_of(self.fraction) + (1 << (self.fraction - 1))
 
     @property
     def least(self) -> float:
@@ -213,8 +211,7 @@ def _in_range(bits: Value, element: str) -> Value:
     bits = code.select(bits.compare("sgt", infinite), infinite, bits)
     is_tiny = bits.compare("slt", least)
     # A sum with 2^fraction is rounded to an integer number of least subnormals.
-    scale = (form.bias + form.fraction - 1) << form.fraction
-    multiple = code.select(is_tiny, bits, least) + scale
+    multiple = code.select(is_tiny, bits, least) + form.bits_of(form.fraction - 1)
     rounded = multiple.cast("bitcast", element) + 2.0**form.fraction
     subnormal = rounded.cast("bitcast", form.integer) - form.bits_of(form.fraction)
     return code.select(is_tiny, subnormal, bits).cast("bitcast", element)
