@@ -205,7 +205,7 @@ def fill(allocate: Callable[[], object]) -> None:
 
 
 @every_allocator
-def test_a_failed_request_does_no_harm(make: Callable[[], Allocator[Any]]) -> None:
+def test_failed_request_changes_nothing(make: Callable[[], Allocator[Any]]) -> None:
     allocator = make()
     fill(lambda: allocator.allocate(200))
     full = allocator.statistics()
@@ -217,7 +217,7 @@ def test_a_failed_request_does_no_harm(make: Callable[[], Allocator[Any]]) -> No
     assert len(set(again)) == full.num_allocs
 
 
-def test_the_memory_of_all_segments_is_used() -> None:
+def test_memory_of_all_segments_is_used() -> None:
     """A slab allocator uses all segments in turn, also if every second block is freed
     at once."""
     allocator = small_slab()
@@ -372,7 +372,7 @@ def test_neighbors_that_become_safe_together_merge() -> None:
 
 
 @every_allocator
-def test_threads(make: Callable[[], Allocator[Any]]) -> None:
+def test_concurrent_threads(make: Callable[[], Allocator[Any]]) -> None:
     allocator = make()
     errors: list[BaseException] = []
 

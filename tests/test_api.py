@@ -80,7 +80,7 @@ def test_plan_and_compile_a_jax_training_step() -> None:
         assert new is weights  # a variable is updated in place
         np.testing.assert_allclose(weights, want, rtol=1e-4, atol=1e-5)
         np.testing.assert_allclose(loss, want_loss, rtol=1e-4)
-    # JAX's own arrays are taken as they are, and never written.
+    # JAX's arrays are never overwritten.
     kept = jax.numpy.asarray(arrays[0])
     new, _ = run(kept, *map(jax.numpy.asarray, arrays[1:]))
     np.testing.assert_array_equal(kept, arrays[0])
@@ -153,7 +153,7 @@ def test_pools_and_values_of_two_devices() -> None:
     """
     a, b = np.linspace(0, 1, 64, dtype="f4"), np.linspace(1, 2, 64, dtype="f4")
     y = b * np.exp(a)
-    # What is on cpu:0 fits into the result, which is there, too.
+    # The buffers on cpu:0 fit into the memory of the result on cpu:0.
     for reuse_outputs, devices in ((False, ["cpu:0", "cpu:1"]), (True, ["cpu:1"])):
         run = tensorplan.compile(
             tensorplan.from_stablehlo(text), reuse_outputs=reuse_outputs

@@ -29,7 +29,7 @@ func.func @main(%v: !t {tgraph.variable, tgraph.result = 1 : i32}, %x: !t,
   func.return
 }
 """
-# Two inputs, two results, in the order of BODY.
+# Two inputs, and two results, which BODY computes.
 PAIR = """
 !t = memref<4xf32, "cpu:0">
 func.func @main(%x: !t, %y: !t, %r: !t {tgraph.result = 0 : i32},
@@ -149,7 +149,7 @@ def test_results_as_views() -> None:
     assert np.shares_memory(first, second)
     assert (first == second).all()
     assert step.copies == {}
-    # As inputs of the next call they are copied: the call overwrites them.
+    # The next call overwrites the views, so it first copies them if they are inputs.
     before = second.copy()
     _, new = step(v, second)
     assert new.tolist() == (1 + before).tolist()

@@ -114,7 +114,7 @@ def assert_same(got: Sequence[np.ndarray], want: Sequence[np.ndarray]) -> None:
 
 @pytest.mark.thorough
 @given(updates())
-def test_values_are_kept_through_all_levels(program: Program) -> None:
+def test_values_are_the_same_at_all_levels(program: Program) -> None:
     want = run_reference(program.module, arrays())
     eliminated = program.module.clone()
     driver.run(tensorplan.context(), eliminated, [TGraphEliminateAssigns()])
@@ -126,7 +126,7 @@ def test_values_are_kept_through_all_levels(program: Program) -> None:
 
 @pytest.mark.thorough
 @given(updates())
-def test_eliminating_takes_no_more_copies(program: Program) -> None:
+def test_elimination_never_adds_copies(program: Program) -> None:
     assert copies(lowered(program.module)) <= copies(lowered(program.module, False))
 
 

@@ -99,7 +99,7 @@ def test_finds_and_proves_the_minimum(buffers: list[Buffer]) -> None:
 @settings(max_examples=examples(300), deadline=None)
 def test_never_worse_than_greedy_planners(buffers: list[Buffer]) -> None:
     problem = Problem(buffers)
-    plan = solve(problem, "auto")  # which validates
+    plan = solve(problem, "auto")  # validates the plan
     assert plan.peak <= solve(problem, "greedy-by-size").peak
     assert plan.peak <= solve(problem, "best-fit").peak
     assert solve(problem, "auto").offsets == plan.offsets
@@ -156,7 +156,7 @@ def test_descent_is_better_than_any_order() -> None:
 
 def test_squeaky_wheel_is_better_than_the_first_orders() -> None:
     buffers = rectangle(3, 300, 200, 5000)
-    del buffers[::5]  # the load varies
+    del buffers[::5]  # so that the load varies
     [part] = parts_of([(b.start, b.end) for b in buffers], [b.size for b in buffers])
     wheel = SqueakyWheel(part)
     offsets, peaks = [], list[int]()

@@ -120,9 +120,9 @@ OFFSET = r"value = [1-9]\d* : index"
 @pytest.mark.parametrize(
     ("right", "wrong"),
     [
-        (OFFSET, "value = 0 : index"),  # a buffer over another
-        (OFFSET, "value = 2050 : f32"),  # no valid IR
-        ('"func.return"', '"func.'),  # no IR
+        (OFFSET, "value = 0 : index"),  # overlapping buffers
+        (OFFSET, "value = 2050 : f32"),  # invalid IR
+        ('"func.return"', '"func.'),  # not parsable
     ],
 )
 def test_unsound_cached_plan_is_replaced(right: str, wrong: str, folder: Path) -> None:

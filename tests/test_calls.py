@@ -40,7 +40,7 @@ def function(*lines: str, beside: str = "") -> str:
 
 
 COPY = f'"memref.copy"(%p, %q) : ({M}, {M}) -> ()'
-OVER = {
+NOT_KEPT = {
     "a copy": function(COPY),
     "a view": function(
         f"%v = memref.subview %p[0] [4] [1] : {M} to memref<4xf32, strided<[1]>>",
@@ -131,13 +131,13 @@ def arena_bytes(module: ModuleOp) -> int:
     return int(found[1])
 
 
-@pytest.mark.parametrize("name", OVER)
+@pytest.mark.parametrize("name", NOT_KEPT)
 def test_buffers_that_the_callee_does_not_keep_are_reused(name: str) -> None:
-    module = planned(OVER[name])
+    module = planned(NOT_KEPT[name])
     first = next(iter(module.ops))
     assert isinstance(first, FuncOp)
     assert arena_bytes(module) == 32
-    before = tensorplan.read(PROGRAM.format(function=OVER[name]))
+    before = tensorplan.read(PROGRAM.format(function=NOT_KEPT[name]))
     (func, *_) = before.ops
     assert isinstance(func, FuncOp)
     assert run_memrefs(first, 0, 10**4) == run_memrefs(func, 0, 10**4)
@@ -147,7 +147,7 @@ def test_buffers_that_the_callee_does_not_keep_are_reused(name: str) -> None:
 def test_buffers_that_the_callee_may_keep_are_live_until_their_dealloc(
     name: str,
 ) -> None:
-    assert arena_bytes(planned(KEPT[name])) == 96  # two, aligned
+    assert arena_bytes(planned(KEPT[name])) == 96  # two aligned buffers
 
 
 def test_transfer_with_a_local_tag_ends_in_the_callee() -> None:

@@ -135,7 +135,7 @@ def test_stacks_of_a_loop_have_no_names() -> None:
     found = policy_of(tensorplan.plan(gradient(scanned)))
     stacks = [value for value in found.kept if value.type == "f32[6,128,64]"]
     assert {(value.name, value.primitive) for value in stacks} == {("", "while")}
-    assert "f32[1,64,64]" not in str(found)  # what the gradient's loop computes
+    assert "f32[1,64,64]" not in str(found)  # computed in the gradient's loop
     assert "" not in found.names
     assert "comes from while: name its rows in the loop's body" in str(found)
 

@@ -137,7 +137,7 @@ def spread(module: ModuleOp, random: Random) -> None:
             op.attributes[DEVICE] = StringAttr(random.choice(["cpu:0", "cpu:1"]))
 
 
-# Two chains of four products of 1 KiB each, written in turns.
+# Two chains of four products of 1 KiB each, in alternation.
 BRANCHES = """
 !t = tensor<16x16xf32, "cpu:0">
 func.func @main(%x0: !t, %y0: !t) -> !t {

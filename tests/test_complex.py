@@ -65,7 +65,7 @@ QUOTIENTS = {
 }
 
 
-def test_quotients_are_those_of_c() -> None:
+def test_quotients_follow_c99() -> None:
     """Quotients follow C99, also by infinity and by zero, where NumPy's are NaN."""
     arrays = [np.array(x, np.complex64) for x in zip(*QUOTIENTS, strict=True)]
     t = f"tensor<{len(QUOTIENTS)}xcomplex<f32>>"
@@ -164,7 +164,7 @@ func.func @main(%x: tensor<{operand}>) -> tensor<{result}> {{
         ("IFFT", [2, 3, 4], "2x3x4xcomplex<f64>", "2x3x4xcomplex<f64>"),
         ("RFFT", [3, 5], "2x3x5xf32", "2x3x3xcomplex<f32>"),
         ("RFFT", [7], "7xf32", "4xcomplex<f32>"),
-        ("RFFT", [512], "3x100x512xf32", "3x100x257xcomplex<f32>"),  # in parts
+        ("RFFT", [512], "3x100x512xf32", "3x100x257xcomplex<f32>"),  # computed in parts
         ("IRFFT", [6], "2x4xcomplex<f64>", "2x6xf64"),
         ("IRFFT", [3, 5], "2x3x3xcomplex<f64>", "2x3x5xf64"),
     ],

@@ -362,7 +362,7 @@ def test_lower_keeps_unused_arguments_and_the_options_of_jitted_functions() -> N
     assert "tgraph.assign" in str(module)
 
 
-def test_program_without_other_results_is_converted() -> None:
+def test_program_with_only_donated_results_is_converted() -> None:
     module = convert(lower(lambda x: x, X, donate_argnums=0))
     assert "tgraph.assign" in str(module)
 

@@ -175,9 +175,8 @@ SUM = """linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>,
   }} -> {1}"""
 
 Array = np.ndarray[Any, np.dtype[Any]]
-Choice = tuple[
-    str, int, int, int
-]  # an operation, and what it takes, modulo what is there
+Choice = tuple[str, int, int, int]
+"""A kind of operation, and the numbers of its operands modulo that of the values."""
 
 
 def program(choices: Sequence[Choice], given: Array) -> tuple[str, Sequence[Array]]:

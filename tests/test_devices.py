@@ -209,7 +209,7 @@ def test_models_split_by_groups_have_the_same_values(path: Path) -> None:
     assert '"cpu:1"' in str(planned)
     assert all(pool.bytes for pool in halves.pools)
     got = halves(*[a.copy() for a in arguments])
-    for a, b in zip(got, want, strict=True):  # other groups, so sums in another order
+    for a, b in zip(got, want, strict=True):  # sums are in another order
         assert np.max(np.abs(a - b)) <= 2e-6 * np.max(np.abs(b))
 
 

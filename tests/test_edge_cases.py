@@ -237,7 +237,7 @@ def _of_one(function: Callable[..., Any], number: int, *arrays: Any) -> Any:
     return function(arrays[number])
 
 
-# Elements of a few bits
+# Narrow element types
 
 CONVERTED: Functions = {
     "f16": lambda x: x.astype(np.float16),

@@ -138,7 +138,7 @@ def test_destinations_and_effects_of_operations():
     assert destinations(ops["npu.scan"]) == (1,)
     assert overwrites(ops["npu.scan"], x)
     assert not overwrites(ops["npu.scan"], a)
-    assert not overwrites(ops["npu.add"], x)  # reads it, too
+    assert not overwrites(ops["npu.add"], x)  # also reads it
     assert effects_on(ops["npu.add"], a) == (True, False)
     assert effects_on(ops["npu.add"], x) == (True, True)
     assert effects_on(ops["npu.scan"], x) == (False, True)

@@ -151,7 +151,7 @@ def test_results_of_branches_are_live_after_them() -> None:
     )
     specs = [early, x, y, late]
     assert plan(16, specs, graph) == [0, 224]
-    assert inside[0].mem_offset == inside[1].mem_offset  # one of them runs
+    assert inside[0].mem_offset == inside[1].mem_offset  # only one of them runs
     arenas = [Spec(64, [1, 3]), Spec(64, [2, 3])]
     for arena, spec in zip(arenas, (inside[0], inside[2]), strict=True):
         arena.mem_id, arena.mem_offset = 1, spec.mem_offset

@@ -436,7 +436,7 @@ SPILLED = (
 
 
 def before(alloc: re.Match[str]) -> str:
-    """Text to replace an allocation: before it, two more buffers are live at once."""
+    """Text to replace an allocation, before which two more buffers are live at once."""
     p, q = f"p{alloc[1]}", f"q{alloc[1]}"
     first = lines(*(f"%{name} = memref.alloc() : {M}" for name in (p, q)))
     return lines(first, step("x", p), step(p, q), add(q, "z", "z"), alloc[0])

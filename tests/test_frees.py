@@ -48,7 +48,7 @@ def copy(source: str, target: str) -> str:
 A = [alloc("a"), copy("x", "a")]
 CAST = f"%v = memref.cast %a : {M} to memref<?xf32>"
 
-SURE = {
+CERTAIN = {
     "freed twice": ([*A, free("a"), free("a")], r"memref.dealloc frees %a again"),
     "read": ([*A, free("a"), copy("a", "y")], r"memref.copy reads %a"),
     "written": ([*A, free("a"), copy("x", "a")], r"memref.copy writes %a"),
@@ -73,7 +73,7 @@ SURE = {
 }
 
 
-@pytest.mark.parametrize(("lines", "message"), SURE.values(), ids=SURE)
+@pytest.mark.parametrize(("lines", "message"), CERTAIN.values(), ids=CERTAIN)
 def test_certain_uses_after_free_are_errors(lines: list[str], message: str) -> None:
     after = r" after memref.dealloc \(test.mlir:\d+:\d+\) frees it, expected no use"
     with pytest.raises(LocatedError, match=rf"^test.mlir:\d+:\d+: {message}{after}"):
@@ -82,7 +82,7 @@ def test_certain_uses_after_free_are_errors(lines: list[str], message: str) -> N
 
 CHOSEN = [*A, alloc("b"), copy("x", "b"), f"%s = arith.select %p, %a, %b : {M}"]
 
-PERHAPS = {
+POSSIBLE = {
     "freed in a branch": (
         [*A, "scf.if %p {", free("a"), "}", copy("a", "y")],
         ["memref.copy may read %a"],
@@ -130,7 +130,7 @@ PERHAPS = {
 }
 
 
-@pytest.mark.parametrize(("lines", "remarks"), PERHAPS.values(), ids=PERHAPS)
+@pytest.mark.parametrize(("lines", "remarks"), POSSIBLE.values(), ids=POSSIBLE)
 def test_possible_uses_after_free_get_remarks(
     lines: list[str], remarks: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:

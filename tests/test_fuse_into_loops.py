@@ -85,8 +85,8 @@ def test_stack_with_only_its_last_row_read_is_not_stored() -> None:
             "i64: 0, 0, 0>, limit_indices = array<i64: 1,",
             "i64: 1, 0, 0>, limit_indices = array<i64: 2,",
         ),
-        ("assign %vx, %next", "assign %vx, %h"),  # carries another value
-        ("x2xf32>", "x16xf32>"),  # would carry more
+        ("assign %vx, %next", "assign %vx, %h"),  # the loop carries another value
+        ("x2xf32>", "x16xf32>"),  # the loop would carry more bytes
     ],
 )
 def test_loops_that_keep_their_stack(old: str, new: str) -> None:

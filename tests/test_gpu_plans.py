@@ -163,7 +163,9 @@ def test_host_memory_is_a_separate_memory() -> None:
         ("async-done(%u)", "recv-done(%c)", "recv-done"),
     ],
 )
-def test_what_is_not_understood_is_counted(old: str, new: str, what: str) -> None:
+def test_operations_that_are_not_understood_are_counted(
+    old: str, new: str, what: str
+) -> None:
     text, places = CASES["async"]
     found = read(text.replace(old, new), {**places, "d": 1024})
     assert found.verdict == "not refuted"

@@ -48,7 +48,7 @@ func.func @main(%v: !tgraph.variable<!t>, %x: !t) -> (!t, !t, !t) {
     v, x = np.array([2.0, 3.0]), np.array([5.0, 7.0])
     gv, gs, gx, _ = run_reference(run(module, TGraphGradient()), [v, x])
     np.testing.assert_allclose(gv, 2 * v * x * x)  # y = (v x)²
-    np.testing.assert_allclose(gs, v * x)  # only through that one read
+    np.testing.assert_allclose(gs, v * x)  # only through this read
     np.testing.assert_allclose(gx, 2 * x * v * v)
 
 
