@@ -35,8 +35,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's default for `
 
 
 @pytest.fixture(autouse=True)
-def _plans_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Disables cached plans, as another test may have changed the planner."""
+def _without_cached_plans(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Disables cached plans, because another test may have changed the planner."""
     monkeypatch.setattr("tensorplan.passes.plan.cached.LEAST", inf)
 
 

@@ -1,4 +1,4 @@
-"""Several agents that run the same program, and barriers between them."""
+"""Tests live ranges in programs that several agents run, with barriers between them."""
 
 from modules import parse
 from xdsl.dialects import func
@@ -46,7 +46,7 @@ def _replace(op: Operation) -> None:
     op.erase()
 
 
-def test_what_one_branch_writes_is_live_in_the_others_until_the_barrier():
+def test_buffer_written_in_one_branch_is_live_in_the_other_until_the_barrier():
     ranges = live(f"""
       scf.if %c {{
         "memref.copy"(%a, %x) : ({M}, {M}) -> ()
@@ -63,7 +63,7 @@ def test_what_one_branch_writes_is_live_in_the_others_until_the_barrier():
     assert y[1] < x[1]
 
 
-def test_a_barrier_in_a_region_divides_nothing():
+def test_barrier_in_a_region_does_not_divide_live_ranges():
     (x,), (y,) = live(f"""
       %y = memref.alloc() : {M}
       "memref.copy"(%a, %x) : ({M}, {M}) -> ()
@@ -74,7 +74,7 @@ def test_a_barrier_in_a_region_divides_nothing():
     assert x == y
 
 
-def test_what_another_agent_must_have_written_is_live_from_its_allocation_on():
+def test_buffer_without_a_writer_is_live_from_its_allocation():
     ((x,),) = live(f"""
       func.call @sync() : () -> ()
       func.call @sync() : () -> ()

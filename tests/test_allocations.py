@@ -1,7 +1,8 @@
-"""Which allocations plan-memory can place, and in which steps programs access them.
+"""Tests `analysis/allocations.py`: which allocations plan-memory can place, why it
+cannot place others, and in which steps programs access them.
 
-Steps count from the first line of a body. `!` marks steps that overwrite all of a
-buffer and read nothing of it.
+A step is the index of an operation in the body of the function. `!` marks a step that
+overwrites the whole buffer without reading it.
 """
 
 import pytest
@@ -19,7 +20,7 @@ M, MM = "memref<8xf32>", "memref<8xf32>, memref<8xf32>"
 
 
 def function(*lines: str) -> FuncOp:
-    """A function of these lines, with a return at the end."""
+    """A function with body `lines`, and a return at the end if there is none."""
     end = [] if lines[-1].startswith("func.return") else ["func.return"]
     arguments = f"%n: index, %p: i1, %f: f32, %x: {M}, %y: {M}, %all: memref<9x{M}>, "
     arguments += "%z: memref<?xf32>, %stored: memref<index>, %wide: i64"
@@ -40,7 +41,7 @@ def copy(source: str, target: str) -> str:
 
 
 def reverse(source: str, target: str) -> str:
-    """An operation that can't run in place, as it reads elements after writing
+    """An operation that cannot run in place: it reads elements after it has written
     others."""
     dims = "{dimensions = array<i64: 0>}"
     return f"tgraph.reverse %{source} outs(%{target}) {dims} : {M}"
@@ -65,7 +66,7 @@ PARALLEL = '"scf.parallel"(%n, %n, %n) <{operandSegmentSizes = array<i32: 1, 1, 
 REDUCE = '"scf.reduce"() : () -> ()\n}) : (index, index, index) -> ()'
 METADATA = "%base, %offset, %size, %stride = memref.extract_strided_metadata"
 
-PLACED = {
+PLANNED = {
     "none": ([copy("x", "y")], {}),
     "never used": ([A], {"%a": ""}),
     "written and read": ([A, copy("x", "a"), copy("a", "y")], {"%a": "1! 2"}),
@@ -271,8 +272,8 @@ def found(func: FuncOp) -> dict[str, str]:
     return {a.name: accesses(a.uses) for a in allocations}
 
 
-@pytest.mark.parametrize(("lines", "expected"), PLACED.values(), ids=PLACED)
-def test_placed(
+@pytest.mark.parametrize(("lines", "expected"), PLANNED.values(), ids=PLANNED)
+def test_accesses_of_planned_allocations(
     lines: list[str], expected: dict[str, str], caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level("INFO", REMARKS.name):
@@ -280,24 +281,24 @@ def test_placed(
     assert not caplog.messages
 
 
-def each(*lines: str, starts: str = "%k = %x", types: str = M) -> list[str]:
-    """A loop, with its initial values and the types that it carries."""
+def carrying_loop(*lines: str, starts: str = "%k = %x", types: str = M) -> list[str]:
+    """A loop with body `lines` that carries `types`, with initial values `starts`."""
     count = types.count("memref")
     names = ", ".join(f"%r{number}" for number in range(count))
     return [f"{names} = {FOR} iter_args({starts}) -> ({types}) {{", *lines, "}"]
 
 
-HANDED_ON = {
+CARRIED = {
     "two that are needed at once": (
-        each(A, reverse("k", "a"), f"scf.yield %a : {M}"),
+        carrying_loop(A, reverse("k", "a"), f"scf.yield %a : {M}"),
         2,
     ),
     "one that is computed over the one before": (
-        each(A, copy("k", "a"), f"scf.yield %a : {M}"),
+        carrying_loop(A, copy("k", "a"), f"scf.yield %a : {M}"),
         1,
     ),
     "one that is computed over the one before, which a view reads later": (
-        each(
+        carrying_loop(
             *(A, f"%v = memref.cast %k : {M} to memref<?xf32>", copy("k", "a")),
             "%e = memref.load %v[%n] : memref<?xf32>",
             f"scf.yield %a : {M}",
@@ -305,7 +306,7 @@ HANDED_ON = {
         2,
     ),
     "one that is computed over the one before, which a view reads in another order": (
-        each(
+        carrying_loop(
             A,
             f"%v = memref.reinterpret_cast %k to offset: [7], sizes: [8], "
             f"strides: [-1] : {M} to memref<8xf32, strided<[-1], offset: 7>>",
@@ -316,12 +317,15 @@ HANDED_ON = {
         2,
     ),
     "one that is dead when the next is written": (
-        each(A, copy("k", "y"), copy("x", "a"), f"scf.yield %a : {M}"),
+        carrying_loop(A, copy("k", "y"), copy("x", "a"), f"scf.yield %a : {M}"),
         1,
     ),
-    "one that is not read again": (each(A, copy("x", "a"), f"scf.yield %a : {M}"), 1),
+    "one that is not read again": (
+        carrying_loop(A, copy("x", "a"), f"scf.yield %a : {M}"),
+        1,
+    ),
     "three, the oldest of which is read last": (
-        each(
+        carrying_loop(
             *(A, copy("k", "a"), copy("l", "y"), f"scf.yield %a, %k : {MM}"),
             starts="%k = %x, %l = %y",
             types=MM,
@@ -329,7 +333,7 @@ HANDED_ON = {
         3,
     ),
     "three, the oldest of which is dead when the next is written": (
-        each(
+        carrying_loop(
             *(A, copy("l", "y"), copy("k", "a"), f"scf.yield %a, %k : {MM}"),
             starts="%k = %x, %l = %y",
             types=MM,
@@ -337,7 +341,7 @@ HANDED_ON = {
         2,
     ),
     "the same one twice": (
-        each(
+        carrying_loop(
             *(A, copy("k", "y"), copy("l", "y"), copy("x", "a")),
             f"scf.yield %a, %a : {MM}",
             starts="%k = %x, %l = %y",
@@ -419,8 +423,8 @@ HANDED_ON = {
 }
 
 
-@pytest.mark.parametrize(("lines", "slots"), HANDED_ON.values(), ids=HANDED_ON)
-def test_as_many_slots_as_there_are_at_a_time(lines: list[str], slots: int) -> None:
+@pytest.mark.parametrize(("lines", "slots"), CARRIED.values(), ids=CARRIED)
+def test_number_of_slots_of_carried_allocations(lines: list[str], slots: int) -> None:
     func = function(*lines)
     (allocation,) = find_allocations(func, ControlFlow(func))
     assert allocation.slots == slots
@@ -434,7 +438,7 @@ TOGETHER = "its dealloc may also free memory that is not planned"
 NEXT = "it is still live when the next iteration allocates it again"
 CALL = f"func.call @g(%a) : ({M}) -> ()"
 
-LEFT = {
+UNPLANNED = {
     "passed on": ([A, f"func.return %a : {M}"], ["it escapes through func.return"]),
     "a dynamic size": (
         ["%a = memref.alloc(%n) : memref<?xf32>"],
@@ -622,8 +626,8 @@ LEFT = {
 }
 
 
-@pytest.mark.parametrize(("lines", "reasons"), LEFT.values(), ids=LEFT)
-def test_left(
+@pytest.mark.parametrize(("lines", "reasons"), UNPLANNED.values(), ids=UNPLANNED)
+def test_reasons_for_unplanned_allocations(
     lines: list[str], reasons: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level("INFO", REMARKS.name):
@@ -634,14 +638,14 @@ def test_left(
         assert f"remark: memref.alloc is not planned: {reason}" in message
 
 
-def test_remarks_only_if_asked(caplog: pytest.LogCaptureFixture) -> None:
-    func = function(*LEFT["freed together"][0])
+def test_remarks_are_optional(caplog: pytest.LogCaptureFixture) -> None:
+    func = function(*UNPLANNED["freed together"][0])
     with caplog.at_level("INFO", REMARKS.name):
         assert not find_allocations(func, ControlFlow(func), remarks=False)
     assert not caplog.messages
 
 
-def test_what_is_known_of_an_allocation() -> None:
+def test_name_size_and_alignment_of_allocations() -> None:
     func = function(
         *(copy("x", "y"), "%a = memref.alloc() {alignment = 32 : i64} : memref<3xi16>"),
         *("%0 = memref.alloc() : memref<2x3xi1>", free("0", "memref<2x3xi1>")),
@@ -710,7 +714,7 @@ def test_symbolic_sizes(
         assert reason in caplog.text
 
 
-def test_an_arena_is_not_placed_again() -> None:
+def test_arena_of_views_is_not_planned_again() -> None:
     arena = "%arena = memref.alloc() : memref<64xi8>"
     view = f"%v = memref.view %arena[%n][] : memref<64xi8> to {M}"
     freed = "memref.dealloc %arena : memref<64xi8>"
@@ -744,7 +748,9 @@ ARGUMENT = {
 
 
 @pytest.mark.parametrize(("lines", "expected"), ARGUMENT.values(), ids=ARGUMENT)
-def test_an_argument_is_used_to_the_end(lines: list[str], expected: str | None) -> None:
+def test_kept_argument_is_accessed_until_the_end(
+    lines: list[str], expected: str | None
+) -> None:
     func = function(*lines)
     kept = CallerMemory(func.body.blocks[0].args[3], "", is_given=False, is_kept=True)
     uses = caller_uses(kept, func, ControlFlow(func))
@@ -755,7 +761,7 @@ def test_an_argument_is_used_to_the_end(lines: list[str], expected: str | None) 
 @pytest.mark.parametrize(
     ("is_kept", "expected"), [(True, "0 1 2! 3"), (False, "0 1 2!")]
 )
-def test_what_the_caller_gave_is_used_from_the_start(
+def test_given_argument_is_accessed_from_the_start(
     is_kept: bool, expected: str
 ) -> None:
     func = function(copy("y", "y"), copy("x", "y"), copy("y", "x"))
@@ -765,8 +771,8 @@ def test_what_the_caller_gave_is_used_from_the_start(
     assert accesses(uses) == expected
 
 
-def test_lifespans_of_what_is_planned() -> None:
-    """Of views of an arena, one of them in a loop; of a result and what lies in it."""
+def test_lifespans_of_views_and_results() -> None:
+    """`lifespans` covers views of an arena, one of them in a loop, and a result."""
     func = function(
         *("%arena = memref.alloc() : memref<64xi8>", copy("x", "y")),
         *(f"%v = memref.view %arena[%n][] : memref<64xi8> to {M}", copy("x", "v")),
@@ -781,7 +787,7 @@ def test_lifespans_of_what_is_planned() -> None:
     assert lifespans([result, views[0]]) == [[(1, 13)], [(3, 5)]]
 
 
-def test_a_result_is_there_before_the_function_starts() -> None:
+def test_lifespan_of_result_that_is_read_before_it_is_written() -> None:
     lines = [FOR + " {", copy("y", "y"), copy("x", "y"), copy("y", "y")]
     func = function(*lines, copy("y", "x"), "}")
     result = func.body.blocks[0].args[3]

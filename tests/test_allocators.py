@@ -1,4 +1,5 @@
-"""Allocators: alignment, refusals, reports, threads, and random histories."""
+"""Tests `runtime/allocators/`: errors, alignment, reports, threads, and random
+histories."""
 
 import contextlib
 import dataclasses
@@ -72,11 +73,11 @@ SMALL: dict[str, Callable[[], Allocator[Any]]] = {
 every_allocator = pytest.mark.parametrize("make", SMALL.values(), ids=SMALL)
 
 
-def test_all_are_tested() -> None:
+def test_all_allocators_are_tested() -> None:
     assert SMALL.keys() == ALLOCATORS.keys()
 
 
-# Refusals
+# Errors
 
 
 @every_allocator
@@ -101,7 +102,7 @@ def test_wrong_addresses_are_refused(make: Callable[[], Allocator[Any]]) -> None
 
 
 @every_allocator
-def test_nothing_has_no_memory(make: Callable[[], Allocator[Any]]) -> None:
+def test_empty_requests_take_no_memory(make: Callable[[], Allocator[Any]]) -> None:
     allocator = make()
     assert allocator.allocate(0) == NULL
     allocator.deallocate(NULL)
@@ -130,7 +131,9 @@ def test_wrong_alignments(make: Callable[[], Allocator[Any]], alignment: int) ->
         (lambda r: SlabBuddy(r, block_size=2), "expected a multiple of 4"),
     ],
 )
-def test_wrong_sizes_of_parts(make: Callable[[Regions], Any], message: str) -> None:
+def test_wrong_sizes_of_blocks_and_segments(
+    make: Callable[[Regions], Any], message: str
+) -> None:
     with pytest.raises(ValueError, match=message):
         make(Regions(FakeMemory(), MIB))
 
@@ -148,7 +151,7 @@ def test_alignment(make: Callable[[], Allocator[Any]]) -> None:
             check_sound(allocator)
 
 
-def test_bfc_uses_what_lies_before_an_aligned_block() -> None:
+def test_bfc_uses_the_gap_before_an_aligned_block() -> None:
     allocator = small_bfc()
     first = allocator.allocate(256)
     aligned = allocator.allocate(512, alignment=4096)
@@ -157,7 +160,7 @@ def test_bfc_uses_what_lies_before_an_aligned_block() -> None:
     check_sound(allocator)
 
 
-def test_host_memory_is_aligned_as_addresses_say() -> None:
+def test_alignment_of_host_memory() -> None:
     memory = HostMemory()
     allocator = BFC(Regions(memory, 1 << 30))
     for size in (100, 5000, 3 * MIB, 9 * MIB):
@@ -172,7 +175,7 @@ def test_host_memory_is_aligned_as_addresses_say() -> None:
 # Out of memory
 
 
-def test_out_of_memory_says_who_has_it() -> None:
+def test_out_of_memory_error_lists_the_largest_blocks() -> None:
     allocator = BFC(Regions(FakeMemory(), 4 * MIB, "gpu:1"))
     addresses = [
         allocator.allocate(MIB, label=label) for label in ("%w", "%x", "", "%y")
@@ -202,7 +205,7 @@ def fill(allocate: Callable[[], object]) -> None:
 
 
 @every_allocator
-def test_a_failed_request_does_no_harm(make: Callable[[], Allocator[Any]]) -> None:
+def test_failed_request_changes_nothing(make: Callable[[], Allocator[Any]]) -> None:
     allocator = make()
     fill(lambda: allocator.allocate(200))
     full = allocator.statistics()
@@ -214,15 +217,16 @@ def test_a_failed_request_does_no_harm(make: Callable[[], Allocator[Any]]) -> No
     assert len(set(again)) == full.num_allocs
 
 
-def test_the_memory_of_all_segments_is_used() -> None:
-    """Though requests go round: here every second one is freed again."""
+def test_memory_of_all_segments_is_used() -> None:
+    """A slab allocator uses all segments in turn, also if every second block is freed
+    at once."""
     allocator = small_slab()
     fill(lambda: (allocator.allocate(64), allocator.deallocate(allocator.allocate(64))))
     assert allocator.statistics().free_bytes <= 64
 
 
-def test_backing_off_comes_to_an_end() -> None:
-    """The original tries 2304 bytes for ever: 0.9 of it, rounded up, is 2304."""
+def test_back_off_terminates() -> None:
+    """TensorFlow's BFC tries 2304 bytes forever: 90 % of 2304, rounded up, is 2304."""
     memory = FakeMemory(physical=2000)
     allocator = BFC(Regions(memory, 4096))
     with pytest.raises(OutOfMemoryError):
@@ -230,7 +234,7 @@ def test_backing_off_comes_to_an_end() -> None:
     assert allocator.allocate(1792) == 0
 
 
-def test_waiting_for_others_to_free() -> None:
+def test_allocation_waits_for_other_threads() -> None:
     allocator = small_bfc(retry_seconds=10)
     address = allocator.allocate(16 * MIB)
     threading.Timer(0.05, allocator.deallocate, [address]).start()
@@ -272,8 +276,9 @@ def test_statistics_of_buddy() -> None:
     assert allocator.statistics().num_allocs == 0
 
 
-def test_buddies_are_at_the_first_free_place() -> None:
-    """Found by trying all places, as a descent in XDL's tree would."""
+def test_buddy_takes_the_first_free_place() -> None:
+    """A block is at the first free multiple of its size, which this test finds by
+    trying all of them, as a descent of XDL's tree does."""
     memory = Regions(FakeMemory(), 1 << 12)
     allocator = Buddy(memory, allocate_size=1 << 12, block_size=16)
     chance = random.Random(0)
@@ -299,11 +304,11 @@ def test_buddies_are_at_the_first_free_place() -> None:
             used[first] = size
 
 
-# The defects of TensorFlow's with stamps
+# Defects of TensorFlow's BFC with time stamps
 
 
 def test_regions_with_stamped_chunks_are_collected_safely() -> None:
-    """The original then uses chunks that are gone, and crashes."""
+    """TensorFlow's BFC crashes here, because it uses erased chunks."""
     allocator = small_bfc(itertools.count(1).__next__, garbage_collection=True)
     a, b, c, _ = (allocator.allocate(4 * MIB) for _ in range(4))
     allocator.deallocate(a)
@@ -325,8 +330,8 @@ def test_regions_that_are_freed_too_late_are_not_collected() -> None:
     allocator.allocate(8 * MIB, freed_before=2)
 
 
-def test_what_is_split_off_a_stamped_chunk_merges() -> None:
-    """The original forgets to queue it: it stays apart for ever."""
+def test_remainder_of_a_stamped_chunk_merges() -> None:
+    """TensorFlow's BFC does not queue the remainder, so it never merges."""
     allocator = small_bfc(itertools.count(1).__next__)
     whole = allocator.allocate(1024)
     allocator.allocate(256)
@@ -339,13 +344,13 @@ def test_what_is_split_off_a_stamped_chunk_merges() -> None:
     assert not allocator.dump().stamped
 
 
-def test_a_forced_merge_leaves_nothing_forgotten() -> None:
+def test_chunks_merge_after_a_forced_merge() -> None:
     memory = Regions(FakeMemory(), 4096)
     allocator = BFC(memory, allow_growth=False, clock=itertools.count(1).__next__)
     addresses = [allocator.allocate(512) for _ in range(8)]
     for address in addresses[:6]:
         allocator.deallocate(address)
-    large = allocator.allocate(1024)  # merges, though the frees may not be over
+    large = allocator.allocate(1024)  # by a forced merge of chunks that are not safe
     assert large == 0
     check_sound(allocator)
     allocator.deallocate(large)
@@ -353,8 +358,8 @@ def test_a_forced_merge_leaves_nothing_forgotten() -> None:
     assert allocator.allocate(3072) == 0
 
 
-def test_neighbors_that_become_safe_at_once_merge() -> None:
-    """The original merges them with each other, but not with what follows."""
+def test_neighbors_that_become_safe_together_merge() -> None:
+    """TensorFlow's BFC merges them with each other, but not with the next chunk."""
     allocator = small_bfc(itertools.count(1).__next__)
     for address in [allocator.allocate(256) for _ in range(2)]:
         allocator.deallocate(address)
@@ -367,7 +372,7 @@ def test_neighbors_that_become_safe_at_once_merge() -> None:
 
 
 @every_allocator
-def test_threads(make: Callable[[], Allocator[Any]]) -> None:
+def test_concurrent_threads(make: Callable[[], Allocator[Any]]) -> None:
     allocator = make()
     errors: list[BaseException] = []
 
@@ -402,8 +407,8 @@ def test_threads(make: Callable[[], Allocator[Any]]) -> None:
 
 
 class Histories(RuleBasedStateMachine):
-    """Random allocations and frees: blocks never overlap, statistics are exact, and in
-    the end all blocks coalesce."""
+    """Random allocations and frees. Blocks never overlap, statistics are exact, and all
+    blocks coalesce at the end."""
 
     most = 0
     """The largest request, in bytes."""
@@ -568,7 +573,8 @@ def test_long_histories(machine: type[Histories]) -> None:
 
 @pytest.mark.slow
 def test_allocation_is_fast() -> None:
-    """With 2,000 live blocks; twice and more what it takes on an idle machine."""
+    """With 2,000 live blocks. The limits are at least twice the time that an idle
+    machine takes."""
     for name, limit in (("bfc", 4), ("buddy", 5), ("slab", 6), ("slab-buddy", 7)):
         allocator = ALLOCATORS[name](Regions(HostMemory(), 1 << 36))
         chance = random.Random(0)

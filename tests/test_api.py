@@ -1,4 +1,5 @@
-"""The public functions, on a small JAX training step."""
+"""Tests the public functions: `plan`, `compile`, `report`, readers of programs, and
+their errors."""
 
 import gc
 from collections.abc import Callable
@@ -23,7 +24,9 @@ from tensorplan.reporting.report import buffers
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
 
-def test_plan_collects_garbage_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plan_raises_the_threshold_of_the_garbage_collector(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     thresholds: list[int] = []
     clone = ModuleOp.clone
 
@@ -38,8 +41,9 @@ def test_plan_collects_garbage_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
     assert gc.get_threshold()[0] < ALLOCATIONS
 
 
-def test_threads_that_compile_leave_the_garbage_collector_as_it_was() -> None:
-    """Whichever of them ends first."""
+def test_overlapping_contexts_restore_the_garbage_collector() -> None:
+    """The settings are restored when the last context ends, also if the first context
+    ends first."""
     before = gc.get_threshold()
     first, second = seldom_collected(), seldom_collected()
     first.__enter__()
@@ -50,7 +54,7 @@ def test_threads_that_compile_leave_the_garbage_collector_as_it_was() -> None:
     assert gc.get_threshold() == before
 
 
-def test_from_jax_to_a_callable() -> None:
+def test_plan_and_compile_a_jax_training_step() -> None:
     jax = pytest.importorskip("jax")
 
     def step(w, x, y):
@@ -76,14 +80,14 @@ def test_from_jax_to_a_callable() -> None:
         assert new is weights  # a variable is updated in place
         np.testing.assert_allclose(weights, want, rtol=1e-4, atol=1e-5)
         np.testing.assert_allclose(loss, want_loss, rtol=1e-4)
-    # JAX's own arrays are taken as they are, and never written.
+    # JAX's arrays are never overwritten.
     kept = jax.numpy.asarray(arrays[0])
     new, _ = run(kept, *map(jax.numpy.asarray, arrays[1:]))
     np.testing.assert_array_equal(kept, arrays[0])
     assert np.abs(new - arrays[0]).max() > 0
 
 
-def test_compile_checks_a_plan_that_it_is_given() -> None:
+def test_compile_checks_planned_ir() -> None:
     text = """
 func.func @main(%a: memref<16xf32>, %r: memref<16xf32> {tgraph.result = 0 : i32}) {
   %arena = memref.alloc() {alignment = 64 : i64} : memref<64xi8>
@@ -100,7 +104,7 @@ func.func @main(%a: memref<16xf32>, %r: memref<16xf32> {tgraph.result = 0 : i32}
         tensorplan.compile(parsed(text))
 
 
-def test_plan_leaves_its_argument_as_it_is() -> None:
+def test_plan_does_not_change_its_argument() -> None:
     model = tensorplan.from_stablehlo(EXAMPLES / "mlp_train_sgd.mlir")
     before = str(model)
     planned = tensorplan.plan(model, strategy="naive", alignment=16)
@@ -126,7 +130,7 @@ def test_bad_options_are_refused() -> None:
         tensorplan.plan(module, alignment=2**33)
 
 
-def test_errors_name_the_place() -> None:
+def test_errors_have_a_source_location() -> None:
     text = """func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
   %0 = "stablehlo.all_gather"(%a) {all_gather_dim = 0 : i64,
     replica_groups = dense<0> : tensor<1x1xi64>} : (tensor<4xf32>) -> tensor<4xf32>
@@ -136,7 +140,7 @@ def test_errors_name_the_place() -> None:
         tensorplan.from_stablehlo(text)
 
 
-def test_two_devices_have_a_pool_each_and_give_the_same_values() -> None:
+def test_pools_and_values_of_two_devices() -> None:
     text = """
     func.func @main(%a: tensor<64xf32>, %b: tensor<64xf32> {tgraph.device = "cpu:1"})
         -> (tensor<64xf32> {tgraph.device = "cpu:0"}) {
@@ -149,7 +153,7 @@ def test_two_devices_have_a_pool_each_and_give_the_same_values() -> None:
     """
     a, b = np.linspace(0, 1, 64, dtype="f4"), np.linspace(1, 2, 64, dtype="f4")
     y = b * np.exp(a)
-    # What is on cpu:0 fits into the result, which is there, too.
+    # The buffers on cpu:0 fit into the memory of the result on cpu:0.
     for reuse_outputs, devices in ((False, ["cpu:0", "cpu:1"]), (True, ["cpu:1"])):
         run = tensorplan.compile(
             tensorplan.from_stablehlo(text), reuse_outputs=reuse_outputs
@@ -169,13 +173,13 @@ def test_read_takes_text_bytes_and_paths() -> None:
 
 
 @pytest.mark.parametrize("function", [tensorplan.read, tensorplan.from_stablehlo])
-def test_a_name_is_no_program(function: Callable[[str], object]) -> None:
+def test_file_name_as_str_is_refused(function: Callable[[str], object]) -> None:
     file = str(EXAMPLES / "classifier.mlir")
     with pytest.raises(ValueError, match="is a file's name, expected Path"):
         function(file)
 
 
-def test_a_name_is_a_model_without_a_text_form() -> None:
+def test_file_name_as_str_is_accepted_for_binary_formats() -> None:
     pytest.importorskip("onnx")
     file = Path(__file__).parent / "models" / "onnx" / "unet.onnx"
     named, at_path = map(tensorplan.from_onnx, (str(file), file))
@@ -185,7 +189,7 @@ def test_a_name_is_a_model_without_a_text_form() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "  \n", "// a comment\n"])
-def test_nothing_is_no_program(text: str) -> None:
+def test_empty_programs_are_refused(text: str) -> None:
     for function in (tensorplan.read, tensorplan.from_stablehlo):
         with pytest.raises(ParseError, match="the program is empty, expected an op"):
             function(text)
@@ -200,7 +204,7 @@ def test_nothing_is_no_program(text: str) -> None:
         (tensorplan.compile, {"workspaces": "native", "pools": ()}),
     ],
 )
-def test_keywords_are_the_options_of_the_pass(
+def test_keywords_are_the_options_of_plan_pipeline(
     function: Callable[..., object], others: dict[str, object]
 ) -> None:
     _, *keywords = signature(function).parameters.values()
@@ -209,7 +213,7 @@ def test_keywords_are_the_options_of_the_pass(
     assert {k.name: k.default for k in keywords} == defaults | others
 
 
-def test_options_that_there_are_not() -> None:
+def test_unknown_options_are_refused() -> None:
     module = tensorplan.read(EXAMPLES / "classifier.mlir")
     for function in (tensorplan.plan, tensorplan.explain, tensorplan.compile):
         with pytest.raises(TypeError, match=r"'strateg'.*did you mean 'strategy'"):
@@ -222,14 +226,16 @@ def test_options_that_there_are_not() -> None:
     "function",
     [tensorplan.plan, tensorplan.compile, tensorplan.report, tensorplan.explain],
 )
-def test_what_is_no_module(function: Callable[..., object]) -> None:
+def test_arguments_that_are_no_module_are_refused(
+    function: Callable[..., object],
+) -> None:
     with pytest.raises(TypeError, match="is a str, expected a ModuleOp or a Model"):
         function("program.mlir")
     with pytest.raises(TypeError, match="is a str, expected a ModuleOp or a Model"):
         function(tensorplan.Model("program.mlir", {}))  # pyright: ignore[reportArgumentType]
 
 
-def test_a_model_and_its_module_are_planned_alike() -> None:
+def test_model_and_its_module_have_the_same_plan() -> None:
     model = tensorplan.from_stablehlo(EXAMPLES / "mlp_train_sgd.mlir")
     planned = tensorplan.plan(model)
     assert isinstance(planned, tensorplan.Model)
@@ -249,7 +255,7 @@ func.func @main(%x: tensor<4xf32>, %w: tensor<4xf32>, %b: tensor<4xf32>)
 }"""
 
 
-def test_parameters_are_given_once() -> None:
+def test_parameters_are_bound_once() -> None:
     pytest.importorskip("jax")
     x, w, b = np.arange(12, dtype=np.float32).reshape(3, 4)
     model = tensorplan.from_stablehlo(SCALED, parameters={1: w, 2: b.astype("f8")})
@@ -261,7 +267,7 @@ def test_parameters_are_given_once() -> None:
     np.testing.assert_array_equal(tensorplan.compile(some)(x, b)[0], x * w + b)
 
 
-def test_values_of_jax_are_called_as_in_python() -> None:
+def test_values_have_the_names_of_python_variables() -> None:
     jax = pytest.importorskip("jax")
 
     def loss(params, x):
@@ -283,7 +289,7 @@ def test_values_of_jax_are_called_as_in_python() -> None:
     assert io.result_names == ["params['v']", "params['w.1']", "result[1]"]
 
 
-def test_jax_arrays_are_parameters() -> None:
+def test_jax_pytrees_of_parameters() -> None:
     jax = pytest.importorskip("jax")
 
     def dense(layers, x, shift):
@@ -310,7 +316,7 @@ def test_jax_arrays_are_parameters() -> None:
     ],
     ids=["number", "shape", "type"],
 )
-def test_parameters_that_do_not_fit(
+def test_invalid_parameters_are_refused(
     parameters: dict[int, object], error: type[Exception], message: str
 ) -> None:
     pytest.importorskip("jax")
@@ -318,7 +324,7 @@ def test_parameters_that_do_not_fit(
         tensorplan.from_stablehlo(SCALED, parameters=parameters)
 
 
-def test_an_executable_shows_what_it_takes() -> None:
+def test_repr_of_an_executable() -> None:
     run = tensorplan.compile(tensorplan.read("func.func @main() { func.return }"))
     assert repr(run) == "<Executable: 0 inputs, 0 results; no pool>"
     run = tensorplan.compile(
@@ -327,8 +333,8 @@ def test_an_executable_shows_what_it_takes() -> None:
     assert repr(run) == "<Executable: 8 inputs, 7 results; cpu:0 786,432 bytes>"
 
 
-def test_a_report_has_results_without_elements() -> None:
-    """Both lie at the same offset, and are live in one step."""
+def test_report_of_results_without_elements() -> None:
+    """Two empty results at the same offset are live for one step each."""
     planned = tensorplan.read("""
 func.func @main(%x: memref<3x0xf32, "cpu:0">) {
   %arena = memref.alloc() {alignment = 64 : i64} : memref<0xi8, "cpu:0">

@@ -1,4 +1,4 @@
-"""Public functions raise the errors that their docstrings name, and no others."""
+"""Tests that public functions raise only the errors that their docstrings name."""
 
 import re
 import sys
@@ -49,7 +49,7 @@ READERS = ["read", "from_stablehlo", "from_onnx", "from_tflite"]
     ],
     ids=range(13),
 )
-def test_sources(reader: str, source: Any, error: Any) -> None:
+def test_invalid_sources(reader: str, source: Any, error: Any) -> None:
     with pytest.raises(error):
         getattr(tensorplan, reader)(source)
 
@@ -60,7 +60,7 @@ def test_sources(reader: str, source: Any, error: Any) -> None:
     ["", "%", '"' * 3, "(" * 5000, "module {", "a\0b", "\ud800", "stablehlo.add", DEEP],
     ids=range(9),
 )
-def test_texts(reader: str, text: str) -> None:
+def test_invalid_texts(reader: str, text: str) -> None:
     with pytest.raises((ParseError, LocatedError)):
         getattr(tensorplan, reader)(text)
 
@@ -78,15 +78,15 @@ PLANNERS: list[Callable[[Any], object]] = [
 @pytest.mark.parametrize(
     "source", [FEWER_SIZES, *sorted(ERRORS.glob("plan-*.mlir"))], ids=str
 )
-def test_modules(function: Callable[[Any], object], source: Any) -> None:
-    """Of programs that are refused somewhere, at the latest where they are run."""
+def test_invalid_modules(function: Callable[[Any], object], source: Any) -> None:
+    """Programs that some function refuses raise only these errors in every function."""
     try:
         function(tensorplan.read(source))
     except (ParseError, LocatedError):
         pass
 
 
-def test_figures_of_what_is_not_valid() -> None:
+def test_report_of_an_invalid_module() -> None:
     with pytest.raises(LocatedError, match="has 2 sizes, expected 1"):
         tensorplan.report(tensorplan.read(ERRORS / "symbolic-count.mlir"))
 
@@ -111,7 +111,7 @@ def test_figures_of_what_is_not_valid() -> None:
     ],
     ids=str,
 )
-def test_options(name: str, options: Any, error: Any, message: str) -> None:
+def test_invalid_options(name: str, options: Any, error: Any, message: str) -> None:
     with pytest.raises(error, match=re.escape(message)):
         getattr(tensorplan, name)(tensorplan.read(PROGRAM), **options)
 
@@ -119,7 +119,7 @@ def test_options(name: str, options: Any, error: Any, message: str) -> None:
 @pytest.mark.parametrize(
     "sizes", [3, "n=1", [("n", 1)], {"n": "a"}, {"n": 2.5}, {"n": None}], ids=str
 )
-def test_sizes(sizes: Any) -> None:
+def test_invalid_sizes(sizes: Any) -> None:
     with pytest.raises(TypeError, match=r"sizes? .*, expected a"):
         tensorplan.from_onnx(b"", sizes=sizes)
 
@@ -135,7 +135,7 @@ def test_sizes(sizes: Any) -> None:
     ],
     ids=str,
 )
-def test_numbers_of_arguments(options: Any, error: Any) -> None:
+def test_invalid_argument_numbers(options: Any, error: Any) -> None:
     pytest.importorskip("jax")
     with pytest.raises(error):
         tensorplan.from_jax(lambda a: a + 1, np.ones(4, np.float32), **options)
@@ -151,7 +151,7 @@ def test_numbers_of_arguments(options: Any, error: Any) -> None:
     ],
     ids=["jax", "onnx", "tflite", "torch"],
 )
-def test_without_a_package(
+def test_error_for_a_missing_package(
     package: str,
     extra: str,
     function: Callable[[], object],
@@ -162,8 +162,8 @@ def test_without_a_package(
         function()
 
 
-def test_a_function_whose_module_holds_a_mesh() -> None:
-    """JAX writes `sdy.mesh` beside the function, which has a symbol of its own."""
+def test_error_in_a_module_with_a_mesh() -> None:
+    """JAX writes an `sdy.mesh`, which also is a symbol, beside the function."""
     jax = pytest.importorskip("jax")
     result = jax.ShapeDtypeStruct((4,), np.float32)
     with pytest.raises(LocatedError, match=r"^[^\n]*callback.* is not supported$"):

@@ -1,4 +1,5 @@
-"""Arenas of the caller, in globals, and at fixed addresses: values, bytes, faults."""
+"""Tests arenas that are arguments, globals or fixed addresses: their sizes, the values
+that programs compute in them, and the faults that plan-check finds."""
 
 import json
 import re
@@ -78,7 +79,7 @@ def bytes_of(module: ModuleOp, name: str) -> int:
 
 
 @each_form
-def test_frames_of_callees_lie_over_each_other(form: str) -> None:
+def test_frames_of_callees_share_bytes(form: str) -> None:
     module = run(program(TREE), FORMS[form])
     assert bytes_of(module, "leaf") == 128
     assert bytes_of(module, "middle") == 64 + 128
@@ -129,7 +130,7 @@ func.func @main() {{
   func.return
 }}""",
 }
-"""A caller for each form, which provides the arena of @root and runs it."""
+"""For each form of arena, functions that provide the arena of @root and call it."""
 
 
 def program(text: str, base: int = BASE) -> ModuleOp:
@@ -146,8 +147,8 @@ def program(text: str, base: int = BASE) -> ModuleOp:
 
 
 def text_of(module: ModuleOp, more: str) -> str:
-    """The text of a module with more functions, without DLTI, which mlir-runner
-    lacks."""
+    """The text of a module with the functions of `more` added, without attributes of
+    DLTI, which mlir-runner does not know."""
     del module.attributes[TARGET]
     for op in list(program(more).body.block.ops):
         op.detach()
@@ -160,7 +161,7 @@ def text_of(module: ModuleOp, more: str) -> str:
 @pytest.mark.skipif(not mlir_programs.LIBRARIES, reason="no libmlir_runner_utils")
 @with_each_mlir
 @pytest.mark.parametrize(("name", "form"), programs_and_forms())
-def test_values(name: str, form: str, tools: Tools) -> None:
+def test_values_in_each_form_of_arena(name: str, form: str, tools: Tools) -> None:
     text = (mlir_programs.HERE / "programs" / f"{name}.mlir").read_text()
     module = program(text)
     for op in module.ops:
@@ -177,7 +178,7 @@ def test_values(name: str, form: str, tools: Tools) -> None:
     "seed",
     [pytest.param(n, marks=pytest.mark.thorough if n > 8 else ()) for n in range(40)],
 )
-def test_random_programs_with_calls(seed: int, form: str) -> None:
+def test_contents_after_random_programs_with_calls(seed: int, form: str) -> None:
     random = Random(f"arenas {seed}")
     size = random.randrange(3, 12)
     text = f"{memref_program(random, size)}\n{caller()}"
@@ -257,8 +258,9 @@ func.func @main() {{
 
 @pytest.mark.skipif(not mlir_programs.LIBRARIES, reason="no libmlir_runner_utils")
 @with_each_mlir
-def test_an_arena_of_symbolic_size(tools: Tools) -> None:
-    """The caller asks the function for the size, of the same arguments."""
+def test_arena_of_symbolic_size(tools: Tools) -> None:
+    """The caller gets the size of the arena from the size function, to which it passes
+    the arguments of the program."""
     module = run(program(SYMBOLIC), FORMS["argument"])
     (said,) = unproved(str(module))
     assert "in ram, whose capacity is not proved to suffice: sizes have no" in said
@@ -449,7 +451,7 @@ UNKNOWN = {
 
 
 @pytest.mark.parametrize("address", UNKNOWN)
-def test_addresses_that_are_not_constant(address: str) -> None:
+def test_arenas_without_a_constant_address_get_a_remark(address: str) -> None:
     lines, values = UNKNOWN[address]
     types = f"{STRUCT}, i64" if "," in values else STRUCT
     text = f"""
@@ -466,7 +468,7 @@ def test_addresses_that_are_not_constant(address: str) -> None:
     assert remark.startswith("arenas at addresses that are not constant: 1 (builtin.")
 
 
-def test_a_size_that_depends_on_arguments_is_unknown() -> None:
+def test_size_function_that_depends_on_arguments_is_refused() -> None:
     vector, bytes = "memref<?xf32>", "memref<64xi8>"
     text = f"""
     func.func @f(%x: {vector}, %arena: {bytes} {{tgraph.arena = 1 : i64}}) {{
@@ -480,7 +482,7 @@ def test_a_size_that_depends_on_arguments_is_unknown() -> None:
     refused(text, "@f_arena_size returns unknown, expected 64 bytes or more")
 
 
-def test_a_function_without_arenas_may_have_a_namesake() -> None:
+def test_size_function_of_a_function_without_arenas_is_ignored() -> None:
     text = f"""{LEAF.replace("private ", "")}
     func.func @leaf_arena_size() -> index {{
       %0 = arith.constant 128 : index
@@ -489,7 +491,7 @@ def test_a_function_without_arenas_may_have_a_namesake() -> None:
     assert unproved(str(run(program(text), PlanMemory()))) == []
 
 
-def test_a_constant_global_that_is_no_arena_may_be_viewed() -> None:
+def test_constant_global_that_is_no_arena_may_be_viewed() -> None:
     bytes = "memref<64xi8>"
     table = f"""
     memref.global "private" constant @table : {bytes} = dense<1>
@@ -504,7 +506,8 @@ def test_a_constant_global_that_is_no_arena_may_be_viewed() -> None:
 
 
 def memory_at(name: str, address: int, type: str, offset: int = 0) -> str:
-    """A memref `offset` elements after an address."""
+    """Lines that define memref `%name` of type `type`, `offset` elements after
+    `address`."""
     return f"""
       %{name}_at = arith.constant {address} : i64
       %{name}_offset = arith.constant {offset} : i64
@@ -539,7 +542,8 @@ def test_arenas_at_addresses_lie_apart(places: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize("address", [4032, 4096])
 def test_a_callee_uses_elements_at_an_address(address: int) -> None:
-    """It stores 16 elements, 64 bytes after the address."""
+    """The callee stores an element 64 bytes after the address. This is in the caller's
+    arena if the address is 4032."""
     text = f"""
     func.func @leaf(%s: {STRUCT}, %v: f32) {{
       %c0 = arith.constant 0 : index

@@ -1,4 +1,5 @@
-"""Arguments and results without copies, donation, and runs without allocations."""
+"""Tests arguments and results of the executor: which are used in place and which are
+copied, donation, and runs without allocations."""
 
 import gc
 import tracemalloc
@@ -28,7 +29,7 @@ func.func @main(%v: !t {tgraph.variable, tgraph.result = 1 : i32}, %x: !t,
   func.return
 }
 """
-# Two inputs, two results, in the order of BODY.
+# Two inputs, and two results, which BODY computes.
 PAIR = """
 !t = memref<4xf32, "cpu:0">
 func.func @main(%x: !t, %y: !t, %r: !t {tgraph.result = 0 : i32},
@@ -59,7 +60,7 @@ class Snapshot:
         return floats(*self.values)
 
 
-def test_what_is_used_in_place() -> None:
+def test_arguments_that_are_used_in_place() -> None:
     step = Executable(parse(STEP), results="view")
     x = floats(1, 1, 1, 1)
     for given in (x, Dlpack(x), x.reshape(2, 2).reshape(4), x[:]):
@@ -123,7 +124,7 @@ def test_torch_tensors_are_used_in_place() -> None:
 
 
 @pytest.mark.parametrize("given", [300, -129, [1, 300, -129]])
-def test_integers_that_a_type_does_not_have(given: object) -> None:
+def test_integers_out_of_range_are_refused(given: object) -> None:
     type = "tensor<3xi8>" if isinstance(given, list) else "tensor<i8>"
     text = f"func.func @main(%x: {type}) -> {type} {{\n  func.return %x : {type}\n}}"
     run = Executable(tensorplan.plan(tensorplan.read(text)))
@@ -132,7 +133,7 @@ def test_integers_that_a_type_does_not_have(given: object) -> None:
         run(given)
 
 
-def test_results_that_are_held_stay() -> None:
+def test_held_results_do_not_change() -> None:
     step = Executable(parse(STEP))
     held = [step([0] * 4, [n] * 4) for n in range(5)]
     for n, (out, new) in enumerate(held):
@@ -148,7 +149,7 @@ def test_results_as_views() -> None:
     assert np.shares_memory(first, second)
     assert (first == second).all()
     assert step.copies == {}
-    # As inputs of the next call they are copied: the call overwrites them.
+    # The next call overwrites the views, so it first copies them if they are inputs.
     before = second.copy()
     _, new = step(v, second)
     assert new.tolist() == (1 + before).tolist()
@@ -157,7 +158,7 @@ def test_results_as_views() -> None:
     assert new.tolist() == before.tolist()
 
 
-def test_results_has_two_values() -> None:
+def test_unknown_value_of_results_is_refused() -> None:
     with pytest.raises(ValueError, match="results is 'move', expected 'copy' or"):
         Executable(parse(STEP), results="move")  # pyright: ignore
 
@@ -165,17 +166,17 @@ def test_results_has_two_values() -> None:
 @pytest.mark.parametrize(
     ("body", "donate", "donations"),
     [
-        # Both done with when the results are written, in the order of results.
+        # Both inputs have no reads after the results are written.
         ("tgraph.tanh %x outs(%r) : !t\n  tgraph.tanh %y outs(%s) : !t", (0,), {0: 0}),
         (
             "tgraph.tanh %x outs(%r) : !t\n  tgraph.tanh %y outs(%s) : !t",
             (0, 1),
             {0: 0, 1: 1},
         ),
-        # x is still read after r is written; but not after s is.
+        # x is read after r is written, but not after s is written.
         ("tgraph.tanh %y outs(%r) : !t\n  tgraph.tanh %x outs(%s) : !t", (0,), {0: 1}),
         ("tgraph.tanh %y outs(%r) : !t\n  tgraph.add %x, %r outs(%s) : !t", (), {}),
-        # Not elementwise: it cannot be computed in place.
+        # A reverse is not elementwise, so it cannot run in place.
         (
             "tgraph.reverse %x outs(%r) {dimensions = array<i64: 0>} : (!t) -> !t\n"
             "  tgraph.add %y, %r outs(%s) : !t",
@@ -188,7 +189,7 @@ def test_results_has_two_values() -> None:
             (0,),
             {},
         ),
-        # Other streams: nothing says which is first.
+        # The order of operations in different streams is unknown.
         (
             "tgraph.tanh %x outs(%r) {tgraph.stream = 1 : i32} : !t\n"
             "  tgraph.tanh %y outs(%s) : !t",
@@ -224,7 +225,7 @@ def test_donations(
     assert x.tolist() == [1, 2, 3, 4]
 
 
-def test_an_array_that_is_donated_and_an_input_as_well() -> None:
+def test_donated_array_that_is_also_another_input() -> None:
     module = parse(
         PAIR.replace(
             "BODY", "tgraph.tanh %x outs(%r) : !t\n  tgraph.add %y, %r outs(%s) : !t"
@@ -239,8 +240,8 @@ def test_an_array_that_is_donated_and_an_input_as_well() -> None:
     assert program.copies["argument 1: in memory that is written"] == 1
 
 
-# r = reverse(x), and x is overwritten by what it is computed from.
-GIVEN_UP = PAIR.replace("%x: !t", "%x: !t {tgraph.donated}").replace(
+# r = reverse(tanh(x)). The memory of x holds tanh(x).
+DONATED = PAIR.replace("%x: !t", "%x: !t {tgraph.donated}").replace(
     "BODY",
     """%b = memref.reinterpret_cast %x to offset: [0], sizes: [4], strides: [1]
        {tgraph.buffer} : !t to !t
@@ -250,9 +251,9 @@ GIVEN_UP = PAIR.replace("%x: !t", "%x: !t {tgraph.donated}").replace(
 )
 
 
-def test_what_is_given_up_is_overwritten_where_it_may_be() -> None:
+def test_donated_arguments_are_overwritten_only_if_allowed() -> None:
     x, y = floats(1, 2, 3, 4), floats(5, 6, 7, 8)
-    program = Executable(parse(GIVEN_UP), native=False)
+    program = Executable(parse(DONATED), native=False)
     assert [slot.is_donated for slot in program.inputs] == [True, False]
     want = np.tanh(x)
     fixed, both, donated = x.copy(), x.copy(), x.copy()
@@ -260,7 +261,7 @@ def test_what_is_given_up_is_overwritten_where_it_may_be() -> None:
     for _ in range(2):
         np.testing.assert_array_equal(program(fixed, y)[0], want[::-1])
         np.testing.assert_array_equal(program(x.tolist(), y)[0], want[::-1])
-    r, s = program(both, both)  # the other one is copied before
+    r, s = program(both, both)  # the second argument is copied first
     np.testing.assert_array_equal(r, want[::-1])
     np.testing.assert_array_equal(s, 2 * x)
     program(donated, y)
@@ -276,8 +277,8 @@ def test_what_is_given_up_is_overwritten_where_it_may_be() -> None:
         program.bind({0: x})
 
 
-def test_what_is_not_given_up_is_not_written() -> None:
-    text = GIVEN_UP.replace("tgraph.donated", "tgraph.parameter, tgraph.donated")
+def test_arguments_that_are_not_donated_must_not_be_written() -> None:
+    text = DONATED.replace("tgraph.donated", "tgraph.parameter, tgraph.donated")
     with pytest.raises(LocatedError, match="writes an argument, expected it to have"):
         Executable(parse(text))
 
@@ -295,7 +296,8 @@ def test_wrong_donations(donate: list[int], message: str) -> None:
 @pytest.mark.parametrize("native", [False, True])
 @pytest.mark.parametrize("results", ["copy", "view"])
 def test_100_runs_allocate_nothing(native: bool, results: Any) -> None:
-    """Beyond what is handed out: here a variable, and an array in `out` or a view."""
+    """Runs allocate nothing if the results are variables, and arrays in `out` or
+    views."""
     step = Executable(parse(STEP), results=results, native=native)
     v, x = floats(0, 0, 0, 0), floats(1, 1, 1, 1)
     out: list[Array | None] | None = [floats(0, 0, 0, 0), None]
@@ -310,7 +312,7 @@ def test_100_runs_allocate_nothing(native: bool, results: Any) -> None:
 
     pools = [pool.allocator.statistics() for pool in step.pools]
     gc.collect()
-    gc.freeze()  # what other tests have left is not looked through in each `runs`
+    gc.freeze()  # `runs` need not collect the objects of other tests
     tracemalloc.start()
     try:
         runs()

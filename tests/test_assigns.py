@@ -1,4 +1,5 @@
-"""Variables hold the right values, whatever the order of assigns."""
+"""Tests that variables have the right contents for every order of reads and assigns,
+with as few copies as possible."""
 
 from collections.abc import Sequence
 
@@ -113,7 +114,7 @@ def assert_same(got: Sequence[np.ndarray], want: Sequence[np.ndarray]) -> None:
 
 @pytest.mark.thorough
 @given(updates())
-def test_values_are_kept_through_all_levels(program: Program) -> None:
+def test_values_are_the_same_at_all_levels(program: Program) -> None:
     want = run_reference(program.module, arrays())
     eliminated = program.module.clone()
     driver.run(tensorplan.context(), eliminated, [TGraphEliminateAssigns()])
@@ -125,7 +126,7 @@ def test_values_are_kept_through_all_levels(program: Program) -> None:
 
 @pytest.mark.thorough
 @given(updates())
-def test_eliminating_takes_no_more_copies(program: Program) -> None:
+def test_elimination_never_adds_copies(program: Program) -> None:
     assert copies(lowered(program.module)) <= copies(lowered(program.module, False))
 
 
@@ -149,7 +150,7 @@ func.func @main(%a: !v, %b: !v, %c: !v, %g: !t) {{
         ("ay bx", 3),  # a swap
         ("bx ay", 3),
         ("ay bz cx", 4),  # a cycle of three
-        ("ay bx cz", 3),  # a swap, and one that stays
+        ("ay bx cz", 3),  # a swap, and a variable that keeps its contents
         ("ag bx cy", 3),  # a chain, in any order
         ("cy bx ag", 3),
         ("bx cy ag", 3),
@@ -158,7 +159,7 @@ func.func @main(%a: !v, %b: !v, %c: !v, %g: !t) {{
         ("ax by cz", 0),
     ],
 )
-def test_the_fewest_copies(assigns: str, expected: int) -> None:
+def test_number_of_copies(assigns: str, expected: int) -> None:
     lines = [f"tgraph.assign %{v}, %{x} : !t" for v, x in assigns.split()]
     module = parse("\n  ".join(lines))
     want = run_reference(module, arrays())
@@ -167,7 +168,7 @@ def test_the_fewest_copies(assigns: str, expected: int) -> None:
     assert copies(planned) == expected
 
 
-def test_an_unrolled_counter_is_updated_in_place() -> None:
+def test_unrolled_counter_is_updated_in_place() -> None:
     steps = [
         f"%r{i} = tgraph.read %a : !t\n%n{i} = tgraph.add %r{i}, %g : !t\n"
         f"tgraph.assign %a, %n{i} : !t"
@@ -194,7 +195,7 @@ CHAIN = """
 """Two consecutive updates of overlapping parts."""
 
 
-def test_a_chain_of_updates_runs_in_the_variable() -> None:
+def test_chain_of_updates_is_computed_in_the_variable() -> None:
     module = parse(CHAIN)
     planned = lowered(module)
     assert_same(Executable(planned)(*arrays()), run_reference(module, arrays()))
@@ -203,7 +204,7 @@ def test_a_chain_of_updates_runs_in_the_variable() -> None:
 
 
 @pytest.mark.parametrize("late", ["%u", "%x"])
-def test_a_chain_whose_middle_or_start_is_read_later_is_stored(late: str) -> None:
+def test_chain_of_updates_is_stored_if_it_is_read_later(late: str) -> None:
     module = parse(f"{CHAIN} tgraph.assign %b, {late} : !t")
     planned = lowered(module)
     assert_same(Executable(planned)(*arrays()), run_reference(module, arrays()))

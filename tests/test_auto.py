@@ -1,4 +1,5 @@
-"""`auto` is sound, never worse than greedy planners, and right about optimality."""
+"""Tests the strategy `auto`: its plans are valid, never worse than those of greedy
+planners, and optimal if it says so."""
 
 import itertools
 import random
@@ -75,8 +76,8 @@ def any_buffers(draw: st.DrawFn) -> list[Buffer]:
 
 
 def minimum(buffers: list[Buffer]) -> int:
-    """The minimum peak, by brute force: first fit in some order gives an optimal
-    plan."""
+    """The minimum peak, by brute force: first fit in at least one order gives an
+    optimal plan."""
     orders = itertools.permutations(range(len(buffers)))
     gaps = Gaps(buffers)
     return min(peak_of(buffers, gaps.place(order)) for order in orders)
@@ -96,9 +97,9 @@ def test_finds_and_proves_the_minimum(buffers: list[Buffer]) -> None:
 
 @given(any_buffers())
 @settings(max_examples=examples(300), deadline=None)
-def test_no_worse_than_greedy_whatever_the_constraints(buffers: list[Buffer]) -> None:
+def test_never_worse_than_greedy_planners(buffers: list[Buffer]) -> None:
     problem = Problem(buffers)
-    plan = solve(problem, "auto")  # which validates
+    plan = solve(problem, "auto")  # validates the plan
     assert plan.peak <= solve(problem, "greedy-by-size").peak
     assert plan.peak <= solve(problem, "best-fit").peak
     assert solve(problem, "auto").offsets == plan.offsets
@@ -131,8 +132,9 @@ def test_packs_a_rectangle_without_waste(seed: int) -> None:
 
 
 @pytest.mark.slow
-def test_no_part_takes_the_work_that_another_one_needs() -> None:
-    """Neither of two equal parts gets down to the bound: both become lower."""
+def test_work_is_shared_between_parts() -> None:
+    """Two equal parts that do not reach the lower bound get equal shares of the work,
+    so their peaks are nearly equal."""
     first = rectangle(5, 400, 120, 5000)
     later = [Buffer(b.id, b.size, b.start + 120, b.end + 120) for b in first]
     both = solve(Problem([*first, *later]), "auto", Limits(effort=0.05))
@@ -142,7 +144,7 @@ def test_no_part_takes_the_work_that_another_one_needs() -> None:
     assert max(peaks) < 1.03 * min(peaks)
 
 
-def test_a_descent_lowers_what_no_order_reaches() -> None:
+def test_descent_is_better_than_any_order() -> None:
     problem = Problem(rectangle(5, 1000, 300, 20_000))
     [part] = parts_of(
         [(b.start, b.end) for b in problem.buffers], [b.size for b in problem.buffers]
@@ -152,9 +154,9 @@ def test_a_descent_lowers_what_no_order_reaches() -> None:
     assert plan.peak < 0.98 * ordered
 
 
-def test_a_squeaky_wheel_lowers_what_no_first_order_reaches() -> None:
+def test_squeaky_wheel_is_better_than_the_first_orders() -> None:
     buffers = rectangle(3, 300, 200, 5000)
-    del buffers[::5]  # the load varies
+    del buffers[::5]  # so that the load varies
     [part] = parts_of([(b.start, b.end) for b in buffers], [b.size for b in buffers])
     wheel = SqueakyWheel(part)
     offsets, peaks = [], list[int]()
@@ -163,17 +165,17 @@ def test_a_squeaky_wheel_lowers_what_no_first_order_reaches() -> None:
         peaks.append(part.peak(offsets))
     assert validate(Problem(part.buffers), offsets) is None
     assert min(peaks) < 0.96 * min(map(part.peak, skyline_plans(part)))
-    assert peaks.index(min(peaks)) < len(peaks) - 100  # it ends once that is in vain
+    assert peaks.index(min(peaks)) < len(peaks) - 100  # it ends without improvement
 
 
-def test_a_squeaky_wheel_ends_at_the_load() -> None:
+def test_squeaky_wheel_ends_at_the_lower_bound() -> None:
     [part] = parts_of([(0, 2), (1, 3)], [5, 3])
     wheel = SqueakyWheel(part)
     assert part.peak(wheel.step()) == 8
     assert wheel.is_over
 
 
-def test_many_short_lives_go_around_a_backbone_of_long_ones() -> None:
+def test_short_live_ranges_around_a_backbone_of_long_ones() -> None:
     chance = random.Random(1)
     buffers = [
         Buffer("", chance.randint(1, 32), step, step + length)
@@ -241,7 +243,7 @@ def test_compiled_search_takes_the_same_steps(monkeypatch: pytest.MonkeyPatch) -
     assert {status for status, _, _ in seen[0]} >= {FEASIBLE, INFEASIBLE}
 
 
-def test_without_numba_the_plan_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plan_is_the_same_without_numba(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = Problem(rectangle(5, 60, 60, 1000))
     plan = solve(problem, "auto")
     monkeypatch.setattr(kernels, "available", lambda: False)
@@ -262,7 +264,7 @@ def test_no_greedy_plan_begins_after_the_deadline(
     assert plan.peak > plan.lower_bound
 
 
-def test_one_pass_prepares_no_search_and_finds_the_bound_once(
+def test_effort_of_zero_computes_the_bound_once_and_does_not_search(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     bound, asked = problem_module._lower_bound, list[int]()
@@ -289,20 +291,20 @@ def on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 @needs_numba
 @pytest.mark.usefixtures("on_disk")
 def test_numba_is_loaded_once_for_all_kernels() -> None:
-    third = 3 * 10**6  # steps in 0.3 s, where 0.5 pay for numba
+    third = 3 * 10**6  # steps that take 0.3 s; numba pays off after 0.5 s
     assert not kernels.pays(third, [1], sum)
     assert kernels.pays(third, [1], max)
     assert kernels.pays(third, [1], min)
-    assert not kernels.pays(10**5, [1], any)  # sooner than a file is read
+    assert not kernels.pays(10**5, [1], any)  # takes less time than reading the file
     assert kernels.pays(0, [1], sum)
 
 
 @needs_numba
 @pytest.mark.usefixtures("on_disk")
-def test_a_loaded_kernel_is_used_up_to_the_deadline() -> None:
+def test_compiled_kernels_under_a_deadline() -> None:
     with deadline.within(0.5):
         assert not kernels.pays(10**7, [1], sum)
-        assert kernels.pays(10**8, [1], max)  # plain Python would miss it by far
+        assert kernels.pays(10**8, [1], max)  # plain Python would take far too long
     assert kernels.pays(0, [1], sum)
     with deadline.within(0.5):
         assert kernels.pays(0, [1], sum)
@@ -324,7 +326,7 @@ def test_given_offsets_and_gaps_are_kept() -> None:
     assert peak_of(problem.buffers, placement.offsets) == 200
 
 
-def test_parts_that_do_not_touch_are_solved_alone() -> None:
+def test_separate_parts_are_solved_separately() -> None:
     shifted = [
         Buffer(f"{n}.{b.id}", b.size, b.start + 100 * n, b.end + 100 * n)
         for n in range(3)

@@ -1,4 +1,5 @@
-"""Memories with banks: plan-memory places operands of an operation in different banks.
+"""Tests plans for memories with banks: plan-memory places operands of an operation in
+different banks.
 
 The simulator reads operands element by element and finds the bank of each element. The
 planner computes collisions from periods and runs instead.
@@ -39,7 +40,7 @@ def simulated(banks: Banks, pair: Together, first: int, second: int) -> int:
     return count
 
 
-def test_collisions_as_simulated() -> None:
+def test_collisions_agree_with_simulation() -> None:
     random = Random(0)
     for _ in range(300):
         banks = Banks(
@@ -54,7 +55,7 @@ def test_collisions_as_simulated() -> None:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_moves_never_overlap_and_never_collide_more(seed: int) -> None:
+def test_spread_buffers_do_not_overlap_or_collide_more(seed: int) -> None:
     random = Random(seed)
     buffers: list[Buffer] = []
     for n in range(20):
@@ -111,7 +112,7 @@ module attributes {{dlti.target_system_spec = #dlti.target_system_spec<
 
 
 def measured(module: ModuleOp) -> tuple[int, int]:
-    """The bytes of the arena, and the collisions."""
+    """The bytes of the arena, and the number of bank collisions."""
     (pool,) = tensorplan.report(module)["pools"]
     assert "bank_collisions" in pool
     return pool["bytes"], pool["bank_collisions"]
@@ -128,7 +129,7 @@ def measured(module: ModuleOp) -> tuple[int, int]:
         (BLOCKS, 512, 0, (512, 0)),
     ],
 )
-def test_in_a_plan(
+def test_bytes_and_collisions_of_plans(
     memory: str, before: int, slack: int, expected: tuple[int, int]
 ) -> None:
     module = run(program(memory, before), PlanMemory(bank_slack=slack))

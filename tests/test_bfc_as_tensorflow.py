@@ -1,4 +1,4 @@
-"""BFC behaves as TensorFlow's allocator, until the latter reaches a defect.
+"""Tests that BFC behaves as TensorFlow's allocator until the latter reaches a defect.
 
 Both get the same requests. After each request, the chunks, the regions, the queue of
 stamped chunks and the calls of the sub-allocator must be equal.
@@ -111,20 +111,20 @@ class Histories(RuleBasedStateMachine):
         self.pair.check()
 
 
-def test_histories() -> None:
+def test_random_histories() -> None:
     run_state_machine_as_test(  # pyright: ignore
         Histories, settings=settings(max_examples=60, stateful_step_count=80)
     )
 
 
 @pytest.mark.slow
-def test_long_histories() -> None:
+def test_long_random_histories() -> None:
     run_state_machine_as_test(  # pyright: ignore
         Histories, settings=settings(max_examples=1000, stateful_step_count=120)
     )
 
 
-def test_what_a_forced_merge_makes_and_gives_is_not_queued() -> None:
+def test_chunk_of_a_forced_merge_is_not_queued() -> None:
     pair = Pair(is_timed=True)
     for _ in range(4):
         pair.allocate(LIMIT // 4)
@@ -138,7 +138,7 @@ def test_what_a_forced_merge_makes_and_gives_is_not_queued() -> None:
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(4))))
 def test_forced_merges_of_all_orders(order: tuple[int, ...]) -> None:
-    """Blocks that are freed in any order, then requests of every size."""
+    """All blocks are freed in `order`. Then a request of each size forces a merge."""
     seen: Counter[bool] = Counter()
     for blocks in range(1, 5):
         pair = Pair(is_timed=True)

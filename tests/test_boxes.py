@@ -1,4 +1,5 @@
-"""Buffers that together fill a rectangle of steps and bytes are planned as one."""
+"""Tests boxes: buffers that together fill a rectangle of steps and bytes are planned as
+one buffer."""
 
 from itertools import accumulate, combinations
 from random import Random
@@ -16,7 +17,7 @@ def part_of(buffers: list[Buffer]) -> Part:
     return part
 
 
-def test_stacks_of_the_same_height_are_a_box() -> None:
+def test_adjacent_stacks_of_equal_height_form_a_box() -> None:
     buffers = [
         Buffer("a", 700, 0, 4),
         Buffer("b", 311, 0, 4),
@@ -36,7 +37,7 @@ def test_stacks_of_the_same_height_are_a_box() -> None:
     assert sorted((by_name["a"], by_name["b"])) in ([500, 811], [500, 1200])
 
 
-def test_small_sums_are_accidents() -> None:
+def test_equal_sums_of_few_bytes_form_no_box() -> None:
     buffers = [
         *(Buffer(f"a{n}", 5, 0, 4) for n in range(3)),
         *(Buffer(f"b{n}", 5, 4, 9) for n in range(3)),
@@ -48,7 +49,7 @@ def test_small_sums_are_accidents() -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_any_plan_of_the_boxes_is_one_of_the_buffers(seed: int) -> None:
+def test_plan_of_boxes_is_a_valid_plan_of_buffers(seed: int) -> None:
     buffers = rectangle(seed, 150, 60, 100_000)
     part = max(
         parts_of([(b.start, b.end) for b in buffers], [b.size for b in buffers]),
@@ -63,7 +64,7 @@ def test_any_plan_of_the_boxes_is_one_of_the_buffers(seed: int) -> None:
         assert end <= a or b <= first or low + size <= other or other + their <= low
 
 
-def test_a_rectangle_cut_into_pieces_is_put_together_again() -> None:
+def test_pieces_of_a_rectangle_are_planned_without_waste() -> None:
     problem = Problem(rectangle(1, 400, 150, 16_384))
     plan = solve(problem, "auto", Limits(effort=0.05))
     assert validate(problem, plan.offsets) is None

@@ -1,4 +1,5 @@
-"""Plans cached on disk: which plans are found, and that they are proved again."""
+"""Tests plans that are cached on disk: which plans are found, and that they are checked
+again."""
 
 import os
 import re
@@ -46,7 +47,7 @@ def values(run: Executable) -> list[np.ndarray]:
     "name",
     ["lenet_train", pytest.param("lstm_scan_train", marks=pytest.mark.thorough)],
 )
-def test_a_plan_is_the_same_when_it_is_found(
+def test_cached_plan_equals_the_new_plan(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = compiled(MODELS / f"{name}.mlir", threads=1)
@@ -61,7 +62,7 @@ def test_a_plan_is_the_same_when_it_is_found(
 @pytest.mark.parametrize(
     "options", [{"alignment": 128}, {"threads": 3}, {"effort": "high"}]
 )
-def test_other_options_have_another_plan(
+def test_plans_for_other_options_are_separate(
     options: dict[str, object], folder: Path
 ) -> None:
     compiled(threads=1)
@@ -73,7 +74,7 @@ def test_other_options_have_another_plan(
     "changed",
     ["VERSION", "program", "places", "kernels", "files"],
 )
-def test_what_a_plan_follows_from_is_part_of_its_name(
+def test_key_depends_on_everything_that_determines_a_plan(
     changed: str, folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     compiled()
@@ -96,7 +97,7 @@ def test_what_a_plan_follows_from_is_part_of_its_name(
     assert len(plans(folder)) == 2
 
 
-def test_files_are_told_apart(tmp_path: Path) -> None:
+def test_changed_source_files_are_found(tmp_path: Path) -> None:
     (tmp_path / "__init__.py").touch()
     inner = tmp_path / "inner"
     inner.mkdir()
@@ -119,15 +120,13 @@ OFFSET = r"value = [1-9]\d* : index"
 @pytest.mark.parametrize(
     ("right", "wrong"),
     [
-        (OFFSET, "value = 0 : index"),  # a buffer over another
-        (OFFSET, "value = 2050 : f32"),  # no valid IR
-        ('"func.return"', '"func.'),  # no IR
+        (OFFSET, "value = 0 : index"),  # overlapping buffers
+        (OFFSET, "value = 2050 : f32"),  # invalid IR
+        ('"func.return"', '"func.'),  # not parsable
     ],
 )
-def test_a_plan_that_is_not_sound_is_made_anew(
-    right: str, wrong: str, folder: Path
-) -> None:
-    """Even if it has the right hash: what is found is not trusted to be a plan."""
+def test_unsound_cached_plan_is_replaced(right: str, wrong: str, folder: Path) -> None:
+    """A cached plan is checked, even if its hash is right."""
     program = PROGRAM.with_name("mlp_train_sgd.mlir")  # has several buffers
     expected = values(compiled(program, threads=2))
     (file,) = plans(folder)
@@ -141,7 +140,7 @@ def test_a_plan_that_is_not_sound_is_made_anew(
 
 
 @pytest.mark.parametrize("off", [True, False])
-def test_the_cache_can_be_turned_off(
+def test_cache_can_be_turned_off(
     off: bool, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(folder)
@@ -153,7 +152,7 @@ def test_the_cache_can_be_turned_off(
     assert not (folder / "0").exists()
 
 
-def test_what_takes_little_time_is_not_kept(
+def test_plans_that_take_little_time_are_not_cached(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cached, "LEAST", 100)
@@ -161,14 +160,16 @@ def test_what_takes_little_time_is_not_kept(
     assert not plans(folder)
 
 
-def test_what_is_not_used_goes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_least_recently_used_files_are_deleted(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(cache, "MOST", 3 * (cache.DIGEST + 100))
     for number in range(5):
         cache.write(f"{number}.o", bytes(100))
         os.utime(folder / f"{number}.o", ns=(number, number))
-    assert cache.read("0.o") == bytes(100)  # which is used
+    assert cache.read("0.o") == bytes(100)  # makes the oldest file the newest one
     (folder / "other").mkdir()
-    (folder / "notes.txt").write_bytes(bytes(1000))  # somebody else's
+    (folder / "notes.txt").write_bytes(bytes(1000))  # not a file of the cache
     cache._trim.cache_clear()  # another process
     cache.write("5.o", bytes(100))
     assert sorted(x.name for x in folder.glob("*.o")) == ["0.o", "3.o", "4.o", "5.o"]

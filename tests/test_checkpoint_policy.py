@@ -1,4 +1,5 @@
-"""`checkpoint_policy`: JAX saves the same values as the plan."""
+"""Tests `checkpoint_policy`: with the policy, JAX saves the values that the plan
+keeps."""
 
 from typing import Any
 
@@ -55,8 +56,8 @@ def arena(planned: ModuleOp) -> int:
 
 
 def arena_with_jaxs_recomputation(fn: Any) -> int:
-    """The bytes of a plan with `fn`'s own rematerialization only, which `cse` would
-    merge."""
+    """The bytes of a plan whose only rematerialization is that of `fn`. `cse` is left
+    out, because it would merge recomputed values."""
     module = gradient(fn)
     left_out = (UnplannedCommonSubexpressionElimination, TGraphRematerialize)
     passes = [p for p in PlanPipeline().passes() if not isinstance(p, left_out)]
@@ -73,7 +74,7 @@ def arena_with_jaxs_recomputation(fn: Any) -> int:
         (6, ["before0", "after0", "after1", "after2", "after3", "after4"]),
     ],
 )
-def test_jax_keeps_what_the_plan_keeps(
+def test_jax_saves_the_values_that_the_plan_keeps(
     rows: int, dropped: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     planned = tensorplan.plan(gradient(loss), budget=rows * ROW)
@@ -100,7 +101,7 @@ def test_jax_keeps_what_the_plan_keeps(
         np.testing.assert_allclose(own, want, rtol=1e-4, atol=1e-4)
 
 
-def test_the_code_is_python_that_jax_runs() -> None:
+def test_generated_code_runs() -> None:
     planned = tensorplan.plan(gradient(loss), budget=7 * ROW)
     found = policy_of(planned)
     scope: dict[str, Any] = {"jax": jax, "loss": loss}
@@ -109,7 +110,7 @@ def test_the_code_is_python_that_jax_runs() -> None:
     np.testing.assert_allclose(value, loss(*arrays()), rtol=1e-6)
 
 
-def test_what_has_no_name_gets_one_at_its_line() -> None:
+def test_unnamed_value_gets_a_name_with_its_line() -> None:
     def unnamed(weights: list[Any], x: Any) -> Any:
         hidden = jnp.sin(x @ weights[0])
         return jnp.sum(hidden @ weights[1])
@@ -123,7 +124,7 @@ def test_what_has_no_name_gets_one_at_its_line() -> None:
     assert f'checkpoint_name(..., "{value.name}")' in str(found)
 
 
-def test_a_loop_names_none_of_the_values_that_it_stacks() -> None:
+def test_stacks_of_a_loop_have_no_names() -> None:
     def row(x: Any, weight: Any) -> tuple[Any, None]:
         return jnp.sin(checkpoint_name(x @ weight, "row")), None
 
@@ -134,7 +135,7 @@ def test_a_loop_names_none_of_the_values_that_it_stacks() -> None:
     found = policy_of(tensorplan.plan(gradient(scanned)))
     stacks = [value for value in found.kept if value.type == "f32[6,128,64]"]
     assert {(value.name, value.primitive) for value in stacks} == {("", "while")}
-    assert "f32[1,64,64]" not in str(found)  # what the gradient's loop computes
+    assert "f32[1,64,64]" not in str(found)  # computed in the gradient's loop
     assert "" not in found.names
     assert "comes from while: name its rows in the loop's body" in str(found)
 
@@ -149,7 +150,7 @@ def test_called_functions_have_the_location_of_the_call() -> None:
     assert f"test_checkpoint_policy.py:{line}:" in (place_of(relu) or "")
 
 
-def test_what_is_refused() -> None:
+def test_programs_without_a_plan_or_a_gradient_are_refused() -> None:
     with pytest.raises(LocatedError, match="there is no plan"):
         tensorplan.checkpoint_policy(gradient(loss))
     forward = tensorplan.from_jax(loss, *arrays())
@@ -157,7 +158,7 @@ def test_what_is_refused() -> None:
         tensorplan.checkpoint_policy(tensorplan.plan(forward))
 
 
-def test_another_jax_loses_the_names_and_nothing_else(
+def test_other_version_of_jax_loses_only_the_names(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def missing() -> Any:

@@ -1,4 +1,5 @@
-"""Explanations of operations at the peak: fewer bytes are possible, or why not."""
+"""Tests what errors about budgets say of an operation at the peak: tiles may need fewer
+bytes, or the reason why they cannot."""
 
 import pytest
 from modules import parse
@@ -60,8 +61,9 @@ def test_claims(shape: str, operation: str, words: str) -> None:
     assert ("alone needs" in claim(op, "1 B")) == (words == NEEDS)
 
 
-def test_what_needs_more_than_the_budget_is_named() -> None:
-    """Though a product takes more, which has tiles."""
+def test_error_names_an_operation_that_needs_more_than_the_budget() -> None:
+    """The error for a small budget names the sort, which has no tiles, and not a
+    product that takes more bytes but has tiles."""
     dot = "lhs_contracting_dimensions = array<i64: 1>, "
     dot += "rhs_contracting_dimensions = array<i64: 0>"
     module = parse(f"""

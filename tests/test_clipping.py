@@ -1,5 +1,5 @@
-"""`tgraph-fuse` compares clipped values instead of the originals, without changing any
-mask, even for NaN, infinities and both zeros.
+"""Tests that `tgraph-fuse` compares clipped values instead of the original values
+without changing any mask, even for NaN, infinities and both zeros.
 """
 
 import numpy as np
@@ -32,7 +32,7 @@ ANSWERED = {
 
 @pytest.mark.parametrize("direction", ["EQ", "NE", "GT", "GE", "LT", "LE"])
 @pytest.mark.parametrize(("clip", "operands"), ANSWERED)
-def test_masks_stay_as_they_are(clip: str, operands: str, direction: str) -> None:
+def test_masks_do_not_change(clip: str, operands: str, direction: str) -> None:
     text = MASK.format(clip=clip, operands=operands, direction=direction)
     before = parse(text)
     after = run(before, TGraphFuse(mode="none"))
@@ -46,8 +46,8 @@ def test_masks_stay_as_they_are(clip: str, operands: str, direction: str) -> Non
     assert ("y" in names) == (direction in ANSWERED[clip, operands])
 
 
-def test_a_training_step_keeps_one_value_of_each_relu() -> None:
-    """Three layers: of each hidden one only the result is kept for its gradient."""
+def test_training_step_keeps_one_value_of_each_relu() -> None:
+    """The gradient of each of three hidden layers needs only the result of its ReLU."""
     width, mask = "tensor<16x16xf32>", "tensor<16x16xi1>"
     product = "{lhs_contracting_dimensions = array<i64: 1>,"
     product += " rhs_contracting_dimensions = array<i64: 0>}"
@@ -75,4 +75,4 @@ func.func @main(%h0: {width}, %w: {width}) -> {width} {{
     (pool,) = tensorplan.report(tensorplan.plan(parse(text), reuse_outputs=False))[
         "pools"
     ]
-    assert pool["bytes"] <= 4 * 1024  # h1, h2, h3 and one gradient; with z1, z2: 6
+    assert pool["bytes"] <= 4 * 1024  # h1, h2, h3, and a gradient, but not z1 and z2

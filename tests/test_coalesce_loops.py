@@ -1,4 +1,5 @@
-"""tgraph-coalesce-loops: equal bits, bytes saved, and loops that are left alone."""
+"""Tests `tgraph-coalesce-loops`: the values keep their bits, the plans need as few
+bytes as those of one loop, and loops that cannot merge are not changed."""
 
 from collections.abc import Callable
 from typing import Any
@@ -79,7 +80,7 @@ def normalized(x: Any, w: Any, b: Any) -> Any:
     return scan(block, x, (w.reshape(-1, 4, 8, 8), b.reshape(-1, 4, 8)))[0]
 
 
-def begun_anew(x: Any, w: Any, b: Any) -> Any:
+def restarted(x: Any, w: Any, b: Any) -> Any:
     """Each block starts from the same value, so only the last block matters."""
 
     def block(y: Any, rows: Any) -> Any:
@@ -114,14 +115,14 @@ COUNTS = {
     "three loops": (thrice, 2),
     "stacked": (stacked, 2),
     "normalized": (normalized, 4),
-    "begun anew": (begun_anew, 4),
+    "begun anew": (restarted, 4),
 }
 """Networks, and the numbers of loops of their forward and backward passes."""
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(("forward", "count"), COUNTS.values(), ids=COUNTS)
-def test_values_stay_bit_for_bit(forward: Forward, count: int) -> None:
+def test_coalescing_preserves_bits(forward: Forward, count: int) -> None:
     module = tensorplan.from_jax(step(forward), *arrays()).module
     before = run(module, CanonicalizePass(), CommonSubexpressionElimination())
     after = run(before, TGraphCoalesceLoops())
@@ -133,7 +134,7 @@ def test_values_stay_bit_for_bit(forward: Forward, count: int) -> None:
         np.testing.assert_allclose(a, b, 1e-4, 1e-5 * float(np.abs(b).max()))
 
 
-def needed(forward: Forward) -> list[int]:
+def needed_bytes(forward: Forward) -> list[int]:
     """Bytes for a forward pass, its gradients, and a step of gradient descent."""
 
     def update(w: Any, b: Any, x: Any) -> Any:
@@ -151,6 +152,6 @@ def needed(forward: Forward) -> list[int]:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("forward", [nested(False, False), thrice])
-def test_as_many_bytes_as_one_loop(forward: Forward) -> None:
-    for bytes, want in zip(needed(forward), needed(flat), strict=True):
+def test_nested_loops_need_the_bytes_of_one_loop(forward: Forward) -> None:
+    for bytes, want in zip(needed_bytes(forward), needed_bytes(flat), strict=True):
         assert bytes <= 1.1 * want

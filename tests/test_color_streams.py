@@ -1,8 +1,9 @@
-"""Programs on streams compute the same values in every order that the streams permit.
+"""Tests that programs on streams compute the same values in every order that the
+streams permit.
 
-A test shuffles the steps of a level 3 program: each step still follows earlier steps of
-its stream and the steps that it waits for. Run in this order, in the planned arenas,
-the program must compute what the original program computes.
+A test shuffles the steps of a level 3 program, so that each step still follows earlier
+steps of its stream and the steps that it waits for. In this order and in the planned
+arenas, the program must compute the values of the original program.
 """
 
 from collections.abc import Sequence
@@ -56,7 +57,7 @@ def on_streams(
     return run(
         module,
         TGraphPlaceDevices(default="cpu:0"),
-        *([TGraphFuse()] if fuse else []),  # erases what is not used, too
+        *([TGraphFuse()] if fuse else []),  # also erases unused operations
         TGraphEliminateAssigns(),
         TGraphColorStreams(streams, mode),
         TGraphBufferize(),
@@ -105,7 +106,7 @@ def shuffle(module: ModuleOp, random: Random) -> None:
         block.insert_op_before(body[chosen], end[0])
 
 
-def is_right(planned: ModuleOp, original: ModuleOp) -> bool:
+def has_right_values(planned: ModuleOp, original: ModuleOp) -> bool:
     """Whether the values equal those of the original up to the order of sums."""
     want = run_reference(original, inputs(original))
     got = Executable(planned)(*inputs(original))
@@ -118,7 +119,7 @@ def is_right(planned: ModuleOp, original: ModuleOp) -> bool:
 @pytest.mark.thorough
 @pytest.mark.parametrize("mode", MODES)
 @given(programs(), st.sampled_from([1, 2, 4]), st.booleans(), st.integers(0, 2**32))
-def test_any_order_gives_the_same_values(
+def test_every_permitted_order_gives_the_same_values(
     mode: str, program: Program, streams: int, fuse: bool, seed: int
 ) -> None:
     random = Random(seed)
@@ -126,7 +127,7 @@ def test_any_order_gives_the_same_values(
     planned = on_streams(program.module, streams, mode, fuse)
     shuffle(planned, random)
     driver.check(planned)
-    assert is_right(planned, program.module)
+    assert has_right_values(planned, program.module)
 
 
 def spread(module: ModuleOp, random: Random) -> None:
@@ -136,7 +137,7 @@ def spread(module: ModuleOp, random: Random) -> None:
             op.attributes[DEVICE] = StringAttr(random.choice(["cpu:0", "cpu:1"]))
 
 
-# Two chains of four products of 1 KiB each, written in turns.
+# Two chains of four products of 1 KiB each, in alternation.
 BRANCHES = """
 !t = tensor<16x16xf32, "cpu:0">
 func.func @main(%x0: !t, %y0: !t) -> !t {
@@ -158,7 +159,7 @@ def branches() -> ModuleOp:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_each_branch_has_a_stream_and_memory_of_its_own(mode: str) -> None:
+def test_each_branch_has_its_own_stream_and_memory(mode: str) -> None:
     colored = run(branches(), TGraphColorStreams(2, mode))
     streams: dict[str, set[str]] = {}
     for op in block_of(colored).ops:
@@ -175,7 +176,7 @@ def test_each_branch_has_a_stream_and_memory_of_its_own(mode: str) -> None:
         assert pool["bytes"] == count * 16 * 16 * 4
 
 
-def test_a_plan_for_program_order_is_refused_for_streams() -> None:
+def test_plan_for_one_stream_is_refused_for_two_streams() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plan_memory, "STREAM", "none has it")
         with pytest.raises(LocatedError, match="no dependency orders"):
@@ -187,13 +188,13 @@ def test_a_plan_for_program_order_is_refused_for_streams() -> None:
         wrong = on_streams(branches(), 2)
     right = on_streams(branches(), 2)
     for planned in (wrong, right):
-        assert is_right(planned, branches())
+        assert has_right_values(planned, branches())
     seen: set[bool] = set()
     for number in range(20):
         shuffle(wrong, Random(number))
-        seen.add(is_right(wrong, branches()))
+        seen.add(has_right_values(wrong, branches()))
         shuffle(right, Random(number))
-        assert is_right(right, branches())
+        assert has_right_values(right, branches())
     assert False in seen
 
 

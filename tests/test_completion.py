@@ -1,4 +1,4 @@
-"""Completion of command lines by TAB, in each installed shell."""
+"""Tests the completion of command lines by TAB, in each installed shell."""
 
 import re
 import shutil
@@ -52,7 +52,7 @@ def shell(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         ("plan-opt --print-ir-after tgraph-sch", "tgraph-schedule"),
     ],
 )
-def test_tab(shell: tuple[str, Path], typed: str, completed: str):
+def test_completion_by_tab(shell: tuple[str, Path], typed: str, completed: str):
     name, file = shell
     with Terminal(STARTS[name], {"HOME": str(file.parent)}) as terminal:
         terminal.type(SOURCE[name].format(file=file))
@@ -64,7 +64,7 @@ def test_tab(shell: tuple[str, Path], typed: str, completed: str):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("tool", ["plan-audit", "plan-run", "plan-solve", "plan-view"])
-def test_the_other_tools_have_scripts(tool: str):
+def test_completion_scripts_of_other_tools(tool: str):
     run = subprocess.run(
         ["bash", "-n"], input=script(tool, "bash"), text=True, capture_output=True
     )

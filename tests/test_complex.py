@@ -1,4 +1,5 @@
-"""Complex numbers and Fourier transforms: kernels compared with oracles."""
+"""Compares kernels for complex numbers and Fourier transforms with the reference
+interpreter and with NumPy."""
 
 from pathlib import Path
 
@@ -43,7 +44,7 @@ func.func @main(%x: {t}, %y: {t}) -> ({types}) {{
 
 
 @pytest.mark.parametrize(("part", "dtype"), [("f32", "c8"), ("f64", "c16")])
-def test_elementwise(part: str, dtype: str) -> None:
+def test_elementwise_operations(part: str, dtype: str) -> None:
     text = elementwise(part)
     arrays = [numbers(3, 5).astype(dtype) for _ in range(2)]
     want = run_reference(parse(text), arrays)
@@ -64,8 +65,8 @@ QUOTIENTS = {
 }
 
 
-def test_quotients_are_those_of_c() -> None:
-    """By infinity and by zero, too, where NumPy's are NaN."""
+def test_quotients_follow_c99() -> None:
+    """Quotients follow C99, also by infinity and by zero, where NumPy's are NaN."""
     arrays = [np.array(x, np.complex64) for x in zip(*QUOTIENTS, strict=True)]
     t = f"tensor<{len(QUOTIENTS)}xcomplex<f32>>"
     module = parse(f"""func.func @main(%x: {t}, %y: {t}) -> {t} {{
@@ -79,7 +80,8 @@ def test_quotients_are_those_of_c() -> None:
 
 
 def test_small_and_large_numbers(tmp_path: Path) -> None:
-    """1 + x is not rounded, and no zero times infinity is NaN. Once saved, too."""
+    """1 + x is not rounded, and zero times infinity does not give NaN, also in a saved
+    program."""
     x = np.array([1e-20, 1e-3 + 0j, -0.5 + 0.5j, 30 - 2j, -100 + 1j, 200], np.complex64)
     wide = x.astype(np.complex128)
     exponential = np.expm1(wide)
@@ -105,7 +107,7 @@ def test_small_and_large_numbers(tmp_path: Path) -> None:
 
 
 C, F = "tensor<3x4xcomplex<f64>>", "tensor<3x4xf64>"
-MOVED = f"""
+MIXED_OPERATIONS = f"""
 func.func @main(%x: {C}, %y: {F}, %c: tensor<3x4xi1>)
     -> ({C}, {F}, tensor<4x3xcomplex<f64>>, tensor<3xcomplex<f64>>, {C},
         tensor<3x3xcomplex<f64>>, tensor<3x4xi1>) {{
@@ -129,16 +131,16 @@ func.func @main(%x: {C}, %y: {F}, %c: tensor<3x4xi1>)
 }}"""
 
 
-def test_parts_choices_sums_and_products() -> None:
+def test_other_operations_on_complex_numbers() -> None:
     x = numbers(3, 4, dtype=np.complex128)
     y, c = RNG.standard_normal((3, 4)), RNG.integers(0, 2, (3, 4)).astype(bool)
     z = y + 1j * np.imag(x)
     s = np.where(c, x, z)
     p = s * z
     want = [z, np.real(s), p.T, p.sum(1), y.astype(complex), x @ p.T, x == s]
-    got = tensorplan.compile(parse(MOVED))(x, y, c)
+    got = tensorplan.compile(parse(MIXED_OPERATIONS))(x, y, c)
     for have, reference, expected in zip(
-        got, run_reference(parse(MOVED), [x, y, c]), want, strict=True
+        got, run_reference(parse(MIXED_OPERATIONS), [x, y, c]), want, strict=True
     ):
         assert have.dtype == reference.dtype == expected.dtype
         np.testing.assert_allclose(have, expected, 1e-12)
@@ -162,7 +164,7 @@ func.func @main(%x: tensor<{operand}>) -> tensor<{result}> {{
         ("IFFT", [2, 3, 4], "2x3x4xcomplex<f64>", "2x3x4xcomplex<f64>"),
         ("RFFT", [3, 5], "2x3x5xf32", "2x3x3xcomplex<f32>"),
         ("RFFT", [7], "7xf32", "4xcomplex<f32>"),
-        ("RFFT", [512], "3x100x512xf32", "3x100x257xcomplex<f32>"),  # in parts
+        ("RFFT", [512], "3x100x512xf32", "3x100x257xcomplex<f32>"),  # computed in parts
         ("IRFFT", [6], "2x4xcomplex<f64>", "2x6xf64"),
         ("IRFFT", [3, 5], "2x3x3xcomplex<f64>", "2x3x5xf64"),
     ],
@@ -210,19 +212,19 @@ def test_fft(
         ),
     ],
 )
-def test_what_does_not_fit(text: str, message: str) -> None:
+def test_invalid_operations_are_refused(text: str, message: str) -> None:
     with pytest.raises(Exception, match=message):
         parse(text).verify()
 
 
-def test_mlir_has_no_form_for_it() -> None:
+def test_complex_numbers_cannot_be_lowered_to_linalg() -> None:
     planned = tensorplan.plan(parse(elementwise("f32")))
     with pytest.raises(LocatedError, match="complex numbers has no upstream form"):
         run(planned, ConvertTGraphToLinalg())
 
 
-def test_gradients_of_what_is_not_holomorphic_are_refused() -> None:
-    """Not taken for zero."""
+def test_gradient_of_a_non_holomorphic_operation_is_refused() -> None:
+    """The gradient of an operation that is not holomorphic is an error, not zero."""
     text = """
 func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
   %z = tgraph.complex %x, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xcomplex<f32>>
@@ -235,7 +237,7 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 
 def test_conjugates_of_jax() -> None:
-    """`jax.scipy.linalg.polar` has them as `chlo.conj`."""
+    """`jax.scipy.linalg.polar` contains conjugates, as `chlo.conj`."""
     polar = pytest.importorskip("jax.scipy.linalg").polar
     x = numbers(4, 4)
     for ours, theirs in zip(tensorplan.jit(polar)(x), polar(x), strict=True):

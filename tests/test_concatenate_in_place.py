@@ -1,4 +1,5 @@
-"""`tgraph-concatenate-in-place` computes operands in the memory of the result."""
+"""Tests that `tgraph-concatenate-in-place` computes operands of concatenations in the
+memory of the result."""
 
 from typing import Any
 
@@ -9,8 +10,9 @@ from levels import planned_bytes
 import tensorplan
 
 
-def test_an_encoding_is_stored_once() -> None:
-    """The positional encoding of a radiance field: sines and cosines of its input."""
+def test_positional_encoding_is_stored_once() -> None:
+    """The positional encoding of a radiance field, sines and cosines of its input,
+    takes the bytes of one concatenation."""
     jax = pytest.importorskip("jax")
     jnp = jax.numpy
 
@@ -28,8 +30,9 @@ def test_an_encoding_is_stored_once() -> None:
 
 @pytest.mark.parametrize("axis", [0, 1, -1])
 @pytest.mark.parametrize("shape", [(512, 512), (33, 7), (1, 5), (0, 4)])
-def test_nothing_of_a_stack_is_stored(axis: int, shape: tuple[int, int]) -> None:
-    """What is stacked gets a dimension of size 1, and is computed through it."""
+def test_operands_of_a_stack_are_not_stored(axis: int, shape: tuple[int, int]) -> None:
+    """Operands of a stack are reshaped to have a dimension of size 1, and are still
+    computed in the result."""
     jax = pytest.importorskip("jax")
     jnp = jax.numpy
 
@@ -44,7 +47,8 @@ def test_nothing_of_a_stack_is_stored(axis: int, shape: tuple[int, int]) -> None
 
 
 def test_detections_of_several_scales_are_written_in_place() -> None:
-    """Anchors go from features to places: reshapes that merge and split dimensions."""
+    """Operands are computed in the result through reshapes that merge and split
+    dimensions, here of anchors from features to places."""
     jax = pytest.importorskip("jax")
     jnp = jax.numpy
 
@@ -62,8 +66,9 @@ def test_detections_of_several_scales_are_written_in_place() -> None:
 
 
 @pytest.mark.parametrize("size", [9, 32])
-def test_tiles_do_not_keep_a_curl_from_being_written_in_place(size: int) -> None:
-    """Tiles would need less than the program as it is, but not than in place."""
+def test_concatenation_of_a_curl_is_in_place_rather_than_tiled(size: int) -> None:
+    """Tiles need fewer bytes than the original program, but more than the concatenation
+    in place."""
     jax = pytest.importorskip("jax")
     jnp = jax.numpy
 
@@ -81,8 +86,9 @@ def test_tiles_do_not_keep_a_curl_from_being_written_in_place(size: int) -> None
     np.testing.assert_allclose(result, curl(x), rtol=1e-5, atol=1e-5)
 
 
-def test_libraries_write_rows() -> None:
-    """A stack along the last dimension would take elements of products apart."""
+def test_products_are_in_place_only_in_rows() -> None:
+    """Products are computed in a stack of rows, but not in a stack along the last
+    dimension, where adjacent elements of a product would lie apart."""
     jax = pytest.importorskip("jax")
     jnp = jax.numpy
     x = np.random.default_rng(0).standard_normal((32, 32)).astype(np.float32)
@@ -93,8 +99,8 @@ def test_libraries_write_rows() -> None:
         assert planned_bytes(planned.module) == bytes
 
 
-def test_branches_write_other_parts_of_a_result() -> None:
-    """Each writes all of it, in rows or in columns."""
+def test_concatenations_in_branches_are_in_place() -> None:
+    """Each branch writes the whole result, in rows or in columns."""
     jax = pytest.importorskip("jax")
     jnp, lax = jax.numpy, jax.lax
 

@@ -1,4 +1,5 @@
-"""Concatenations in place: values, and the bytes that the model predicts."""
+"""Tests concatenations in place: their values, and that plans need the bytes that the
+memory model predicts."""
 
 import numpy as np
 from hypothesis import given, settings
@@ -47,7 +48,7 @@ def test_values_and_bytes(program: Program) -> None:
 
 @settings(max_examples=examples(400))
 @given(programs(max_ops=40))
-def test_orders_and_repetitions(program: Program) -> None:
+def test_scheduling_and_rematerialization(program: Program) -> None:
     ready = in_place(run(program.module, *READY))
     budget = max(modeled_bytes(ready) * 6 // 10, 1)
     changed = run(ready, TGraphSchedule(), TGraphRematerialize(budget))
@@ -56,8 +57,8 @@ def test_orders_and_repetitions(program: Program) -> None:
     assert_same_values(program, changed, planned)
 
 
-def test_readers_come_after_the_parts_that_they_read():
-    """All parts have one memory, which is there when the first of them is."""
+def test_readers_depend_on_the_parts_that_they_read():
+    """All parts lie in one buffer, which is live from the first part on."""
     module = parse("""
       func.func @main(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<16xf32>) {
         %a = tgraph.exponential %x : tensor<8xf32>
@@ -76,7 +77,7 @@ def test_readers_come_after_the_parts_that_they_read():
     assert {0, 1} <= set(concatenate.after)
 
 
-def test_a_value_of_two_shapes_is_computed_into_one_of_them():
+def test_operand_of_two_concatenations_is_computed_in_one_of_them():
     module = parse("""
       func.func @main(%x: tensor<4x6xf32>)
           -> (tensor<2x4x6xf32>, tensor<4x6x2xf32>, tensor<8x6xf32>) {

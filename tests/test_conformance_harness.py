@@ -1,7 +1,9 @@
-"""The harness of the conformance vectors reads vectors that it has not seen.
+"""Tests that the harness of the conformance vectors reads vectors that are not in the
+suite.
 
 They have the schema of the suite's vectors, with other names, orders, texts and sizes.
-Their expectations follow from the rules; a wrong expectation must fail.
+Their expected results follow from the rules of the systems. A vector with a wrong
+expectation must fail.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Scalars, loops and branches between operations on memrefs, in the executor."""
+"""Tests scalars, loops and branches between operations on memrefs, in the executor."""
 
 import numpy as np
 import pytest
@@ -44,8 +44,9 @@ LOOP = """
 
 
 @pytest.mark.parametrize("sanitize", [False, True])
-def test_a_loop_carries_numbers_and_changes_memory(sanitize: bool) -> None:
-    """1, 2, 3, 5: what is carried is exchanged in each iteration."""
+def test_for_loop_carries_scalars_and_changes_memory(sanitize: bool) -> None:
+    """The loop carries two consecutive Fibonacci numbers, and adds %x to %r in each
+    iteration."""
     assert result(LOOP, 3, sanitize=sanitize).tolist() == [5, 8, 8, 12]
     assert result(LOOP, 0, sanitize=sanitize).tolist() == [1, 2, 2, 3]
 
@@ -67,8 +68,9 @@ WHILE = """
 """
 
 
-def test_while_hands_out_what_its_condition_passes_on() -> None:
-    """The condition doubles once more than the body runs."""
+def test_results_of_while_are_forwarded_by_its_condition() -> None:
+    """The results are the operands of the last scf.condition. The first region doubles
+    %p once more than the body runs."""
     assert result(WHILE, 3, 5)[:2].tolist() == [80, 3]
     assert result(WHILE, 0, 5)[:2].tolist() == [10, 0]
 
@@ -86,7 +88,7 @@ IF = """
 """
 
 
-def test_branches_give_numbers() -> None:
+def test_branches_yield_scalars() -> None:
     assert result(IF, 3, 1).tolist() == [2, -1, -2, -3]
     assert result(IF, 3, 9).tolist() == [3, 1, 2, 3]
 
@@ -106,7 +108,7 @@ SWITCH = """
 
 
 @pytest.mark.parametrize(("n", "want"), [(7, 7), (3, 10), (0, 5), (-1, 5)])
-def test_switch(n: int, want: float) -> None:
+def test_index_switch(n: int, want: float) -> None:
     assert result(SWITCH, n, 5)[0] == want
 
 
@@ -128,7 +130,7 @@ GENERIC = """
 """
 
 
-def test_a_generic_reduces_and_reads_indices_and_numbers_from_outside() -> None:
+def test_linalg_generic_with_a_reduction_an_index_and_a_captured_scalar() -> None:
     """r[i] = x[i] + sum over k of (x[k] * i + 1)."""
     assert result(GENERIC).tolist() == [4, 11, 18, 25]
 
@@ -147,6 +149,6 @@ def test_a_generic_reduces_and_reads_indices_and_numbers_from_outside() -> None:
         ),
     ],
 )
-def test_what_is_refused(body: str, message: str) -> None:
+def test_unsupported_operations_are_refused(body: str, message: str) -> None:
     with pytest.raises(LocatedError, match=message):
         result("%t = arith.constant true\n" + body)

@@ -1,4 +1,8 @@
-"""The control flow graph of a function's steps, and the flow of its memrefs."""
+"""Tests `analysis/control_flow.py`: the nodes of the control-flow graph of a function,
+and their steps.
+
+`2 > 3 1` is a node with 2 steps and the successors 3 and 1.
+"""
 
 import pytest
 import unchanged_ir
@@ -10,7 +14,7 @@ M = "memref<8xf32>"
 
 
 def function(*lines: str) -> FuncOp:
-    """A function of these lines, with a return at the end."""
+    """A function with body `lines`, and a return at the end if there is none."""
     end = [] if lines[-1].startswith("func.return") else ["func.return"]
     head = f"func.func @f(%n: index, %p: i1, %x: {M}, %y: {M}) {{"
     return unchanged_ir.function("\n".join((head, *lines, *end, "}")))
@@ -75,8 +79,9 @@ GRAPHS = {
 
 
 @pytest.mark.parametrize(("lines", "expected"), GRAPHS.values(), ids=GRAPHS)
-def test_nodes(lines: list[str], expected: list[str]) -> None:
-    """For each node, how many steps it has, and which may come next."""
+def test_nodes_and_successors(lines: list[str], expected: list[str]) -> None:
+    """Nodes have the expected numbers of steps, in order, and the expected
+    successors."""
     flow = ControlFlow(function(*lines))
     found: list[str] = []
     at = 0

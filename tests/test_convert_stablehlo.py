@@ -1,6 +1,7 @@
-"""convert-stablehlo-to-tgraph: values are JAX's, and the output is level 1."""
+"""Tests `convert-stablehlo-to-tgraph`: the output has level 1, and computes the values
+that JAX computes."""
 
-# Programs are lambdas, and `jax` is whatever importorskip gives.
+# Programs are lambdas, and `importorskip` returns `jax` as an untyped module.
 # pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 
@@ -272,7 +273,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], list[Any]]] = {
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_values_are_those_of_jax(name: str) -> None:
+def test_values_agree_with_jax(name: str) -> None:
     fn, inputs = PROGRAMS[name]
     expected = jax.tree.leaves(jax.jit(fn)(*inputs))
     results = run_reference(convert(lower(fn, *inputs)), inputs)
@@ -334,7 +335,7 @@ DONORS = function(
 )
 
 
-def test_donors_take_the_first_free_result_of_their_type(
+def test_donors_get_the_first_free_result_of_their_type(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with caplog.at_level("INFO", "tensorplan.support.remarks"):
@@ -361,7 +362,7 @@ def test_lower_keeps_unused_arguments_and_the_options_of_jitted_functions() -> N
     assert "tgraph.assign" in str(module)
 
 
-def test_a_program_of_donations_only_is_converted() -> None:
+def test_program_with_only_donated_results_is_converted() -> None:
     module = convert(lower(lambda x: x, X, donate_argnums=0))
     assert "tgraph.assign" in str(module)
 
@@ -374,13 +375,13 @@ def test_calls_are_inlined_and_private_functions_removed() -> None:
     assert main_of(convert(data)).sym_name.data == "main"
 
 
-def test_what_jax_and_mhlo_say_of_the_module_is_dropped() -> None:
+def test_attributes_of_jax_and_mhlo_are_dropped() -> None:
     module = convert(lower(lambda x: x + 1, X))
     assert not module.attributes
     assert "jax." not in str(module)
 
 
-def test_places_are_kept() -> None:
+def test_source_locations_are_kept() -> None:
     def fn(x: Any) -> Any:
         return jnp.tanh(x)
 
@@ -424,15 +425,15 @@ UNSUPPORTED = {
 
 
 @pytest.mark.parametrize("message", UNSUPPORTED)
-def test_refuses(message: str) -> None:
+def test_unsupported_custom_calls_are_refused(message: str) -> None:
     with pytest.raises(LocatedError) as error:
         convert(lower(UNSUPPORTED[message], X))
     assert error.value.message.splitlines()[0] == message
 
 
-def test_errors_inside_of_jax_are_where_the_program_calls_it() -> None:
-    """Functions of JAX have no places of their own, and ours are no part of the
-    program."""
+def test_location_of_errors_inside_of_jax() -> None:
+    """An error inside of a JAX function is located at its call in the program, or at
+    the call of `from_jax` if the program itself is a JAX function."""
 
     def program(x: Any) -> Any:
         return jax.scipy.linalg.sqrtm(x)
@@ -469,8 +470,8 @@ def test_one_error_names_every_unsupported_operation() -> None:
     ]
 
 
-def test_an_identity_in_a_function_is_inlined() -> None:
-    """JAX writes a cumulative sum of nothing so."""
+def test_call_of_an_identity_function_is_inlined() -> None:
+    """JAX lowers the cumulative sum of an empty array to a call of such a function."""
     x = np.zeros((0, 5), np.float32)
     (got,) = tensorplan.compile(
         tensorplan.plan(tensorplan.from_jax(lambda x: jnp.cumsum(x, 0), x))

@@ -1,7 +1,8 @@
-"""Level 4: for every operation, MLIR's compiled code computes the reference's values.
+"""Tests `convert-tgraph-to-linalg`: for every operation, the code that MLIR compiles
+computes the values of the reference interpreter.
 
-The cases are those of `test_kernels.py`. Many of them are collected into one program
-and compiled together.
+The cases are those of `test_kernels.py`. Each test puts many cases into one program and
+compiles them together.
 """
 
 from collections.abc import Sequence
@@ -68,7 +69,7 @@ class Program:
         return self.block.insert_arg(type, len(self.block.args))
 
     def result(self, *further: str) -> None:
-        """Makes the last argument a result."""
+        """Marks the last argument as a result, with `further` attributes."""
         self.attributes[-1] = {name: UnitAttr() for name in further}
         self.attributes[-1][RESULT] = IntegerAttr(self.results, i32)
         self.results += 1
@@ -107,7 +108,8 @@ class Program:
 def check_cases(
     chosen: Sequence[Case], tools: Tools | None = None, named: bool = False
 ) -> ModuleOp:
-    """Compares all cases with the reference; returns the level 4 module."""
+    """Compares all cases with the reference interpreter, and returns the module at
+    level 4."""
     program = Program()
     wanted: list[Array] = []
     for case in chosen:
@@ -190,7 +192,7 @@ def test_models_run_natively(path: Path) -> None:
     want = Executable(module)(*(x.copy() for x in inputs))
     is_small = path.stem.startswith(("lstm", "mlp"))
     run = MlirExecutable(lowered(module), io, optimized=is_small)
-    for _ in range(2):  # the same again: nothing is left from the first run
+    for _ in range(2):  # the second run must not depend on the first one
         for got, expected in zip(run(*inputs), want, strict=True):
             scale = np.max(np.abs(expected), initial=0.0)
             np.testing.assert_allclose(got, expected, rtol=0, atol=2e-4 * scale)
@@ -214,13 +216,13 @@ func.func @main(%x: tensor<4x6xf32>) -> tensor<4x6xf32> {
 """
 
 
-def test_workspace_can_be_planned_too() -> None:
+def test_workspace_of_lowered_operations_can_be_planned() -> None:
     source = parse(SOFTMAX)
     x = np.random.default_rng(0).standard_normal((4, 6)).astype(np.float32)
     (want,) = run_reference(source, [x])
     module = tensorplan.plan(source)
     kernels = MlirExecutable(lowered(module), signature(module))
-    # A maximum and a sum for each row, and the sums while they are added up, in f64.
+    # A maximum and a sum for each row in f32, and the sums' accumulators in f64.
     assert kernels.workspace_bytes == 4 * 4 + 4 * 4 + 4 * 8
     np.testing.assert_allclose(kernels(x)[0], want, rtol=1e-6)
 
@@ -257,7 +259,8 @@ def test_memory_spaces_are_kept_until_they_are_stripped() -> None:
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int32"])
 def test_products_with_many_columns(dtype: str, transposed: bool) -> None:
-    """Columns are computed in panels, which are copied in order if transposed."""
+    """Products with many columns are computed in panels of columns. Panels of a
+    transposed operand are copied first."""
     rng = np.random.default_rng(0)
     size = 2 * PANEL + 3
     shape = (2, size, 5) if transposed else (2, 5, size)
@@ -272,7 +275,7 @@ def test_products_with_many_columns(dtype: str, transposed: bool) -> None:
     check_cases([Case("", DotGeneralOp, [x, y], properties, None, None)])
 
 
-def test_an_epilogue_may_overwrite_what_it_reads() -> None:
+def test_epilogue_may_overwrite_its_operand() -> None:
     def region() -> Region:
         type = tensor((4, 4), "float32")
         block = Block(arg_types=[type, type])
@@ -297,13 +300,15 @@ def test_an_epilogue_may_overwrite_what_it_reads() -> None:
     np.testing.assert_allclose(run(*program.inputs)[0], x @ x + y, rtol=1e-5)
 
 
-def test_without_mlir_there_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_without_mlir(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(LocatedError, match="mlir-opt and mlir-runner are not on PATH"):
         find_tools()
 
 
-def test_plan_run_compares(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_plan_run_compares_outputs_of_mlir(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     program, expected = tmp_path / "softmax.mlir", tmp_path / "expected.npz"
     program.write_text(SOFTMAX)
     assert plan_run([str(program), "--outputs", str(expected)]) == 0

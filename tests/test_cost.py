@@ -1,4 +1,5 @@
-"""The cost model of operations, compared with counts by hand."""
+"""Tests the cost model (`analysis/cost.py`) against FLOPs, bytes and iterations that
+were counted by hand."""
 
 import pytest
 from hypothesis import given
@@ -54,20 +55,21 @@ def product(batch: str, lhs: str, rhs: str, result: str) -> Operation:
     return only(module, "dot_general")
 
 
-def test_a_product_has_two_flops_for_each_product_that_it_sums() -> None:
+def test_flops_of_a_matrix_product() -> None:
     op = product("", "256x64", "64x10", "256x10")
     assert flops(op) == 2 * 256 * 64 * 10
     assert moved(op) == 4 * (256 * 64 + 64 * 10 + 256 * 10)
 
 
-def test_a_batch_multiplies_the_flops_of_a_product() -> None:
+def test_flops_of_a_batched_matrix_product() -> None:
     op = product(": 0", "96x128x64", "96x64x128", "96x128x128")
     assert flops(op) == 201_326_592
     assert moved(op) == 12_582_912
 
 
-def test_a_library_starts_later_than_a_loop_nest() -> None:
-    """Products with a vector, and small ones, are loop nests."""
+def test_start_up_time_of_products() -> None:
+    """The library's start-up time counts for large products, but not for small products
+    and products with a vector, which are loop nests."""
 
     def to_start(op: Operation) -> int:
         packing = sum(time_to_pack(op, value) for value in op.operands)
@@ -83,10 +85,8 @@ def test_a_library_starts_later_than_a_loop_nest() -> None:
     assert to_start(vector) == to_start(small) == LAUNCH
 
 
-def test_a_library_packs_the_right_matrix_and_the_left_one_if_it_is_transposed() -> (
-    None
-):
-    """In the order of its rows in half the time that it takes to transpose it."""
+def test_time_to_pack_the_operands_of_a_product() -> None:
+    """Packing a matrix row by row takes half the time of transposing it."""
     op = product("", "4x512", "512x1024", "4x1024")
     left, right = op.operands
     assert time_to_pack(op, left) == 0
@@ -121,7 +121,7 @@ def test_a_library_packs_the_right_matrix_and_the_left_one_if_it_is_transposed()
     assert not any(time_to_pack(vector, value) for value in vector.operands)
 
 
-def test_columns_of_a_product_are_computed_together() -> None:
+def test_columns_of_a_product_fill_vectors() -> None:
     few, more, most = (
         product("", "4096x64", f"64x{n}", f"4096x{n}") for n in (3, 16, 32)
     )
@@ -129,7 +129,7 @@ def test_columns_of_a_product_are_computed_together() -> None:
 
 
 @pytest.mark.parametrize(("columns", "read_as"), [(3, 16), (16, 16), (40, 48)])
-def test_a_gather_reads_whole_lines(columns: int, read_as: int) -> None:
+def test_gather_reads_whole_cache_lines(columns: int, read_as: int) -> None:
     module = parsed(
         f"%a: tensor<999x{columns}xf32>, %i: tensor<4096x1xi32>",
         f"""%r = tgraph.gather %a, %i {{offset_dims = array<i64: 1>,
@@ -171,30 +171,29 @@ def convolution(
 @pytest.mark.parametrize(
     ("op", "products"),
     [
-        # 3x3 on 6x6: in each dimension 18 pairs of place and element, all within.
+        # 3x3 at 6x6 places. Each dimension has 18 pairs of a place and a kernel
+        # element, all inside the image.
         (convolution("2x8x8x3", "3x3x3x4", "2x6x6x4", low=0, high=0), 18 * 18),
-        # With padding 24 pairs, of which 2 meet it.
+        # With padding: 24 pairs, 2 of which fall on the padding.
         (convolution("2x8x8x3", "3x3x3x4", "2x8x8x4"), 22 * 22),
-        # Every other place: 12 pairs, of which the first meets padding.
+        # With stride 2: 12 pairs, the first of which falls on the padding.
         (convolution("2x8x8x3", "3x3x3x4", "2x4x4x4", stride=2), 11 * 11),
-        # The gradient of the one before: 8 elements with 7 holes between them.
+        # The gradient of the previous convolution: 8 elements with 7 holes.
         (convolution("2x8x8x3", "3x3x3x4", "2x15x15x4", holes=2), 22 * 22),
-        # A kernel of one element on every other place.
+        # A kernel of one element with stride 2.
         (convolution("2x8x8x3", "1x1x3x4", "2x4x4x4", 2, 0, -1), 4 * 4),
     ],
 )
-def test_a_convolution_has_no_products_with_padding_and_holes(
-    op: Operation, products: int
-) -> None:
+def test_convolution_skips_padding_and_holes(op: Operation, products: int) -> None:
     assert flops(op) == 2 * products * 2 * 3 * 4
 
 
-def test_a_group_of_a_convolution_sees_its_own_features_only() -> None:
+def test_flops_of_a_grouped_convolution() -> None:
     op = convolution("1x8x8x6", "3x3x2x12", "1x8x8x12", groups=3)
     assert flops(op) == 2 * 22 * 22 * 2 * 12
 
 
-def test_features_of_a_convolution_fill_vectors() -> None:
+def test_output_features_of_a_convolution_fill_vectors() -> None:
     few, more, most = (
         convolution("2x64x64x16", f"3x3x16x{n}", f"2x64x64x{n}") for n in (3, 16, 32)
     )
@@ -202,7 +201,7 @@ def test_features_of_a_convolution_fill_vectors() -> None:
     assert time(few) == time(more) < time(most)
 
 
-def test_a_convolution_of_one_feature_has_rates_of_its_own() -> None:
+def test_rates_of_depthwise_convolutions() -> None:
     shapes = "4x32x32x64", "3x3x1x64", "4x32x32x64"
     forward = convolution(*shapes, groups=64)
     assert arithmetic(forward) == round(flops(forward) / FEATURE_PER_NS)
@@ -216,7 +215,7 @@ def test_a_convolution_of_one_feature_has_rates_of_its_own() -> None:
         assert arithmetic(weights) == round(flops(weights) / rate)
 
 
-def test_images_with_channels_first_are_brought_to_another_layout() -> None:
+def test_images_with_channels_first_are_converted() -> None:
     labels = "bf01_01io->bf01"
     last = convolution("2x8x8x16", "3x3x16x16", "2x8x8x16")
     first = convolution("2x16x8x8", "3x3x16x16", "2x16x8x8", labels=labels)
@@ -227,9 +226,7 @@ def test_images_with_channels_first_are_brought_to_another_layout() -> None:
 
 
 @pytest.mark.parametrize(("columns", "moved_as"), [(3, 8), (16, 16), (24, 24)])
-def test_short_rows_that_lie_apart_are_moved_as_vectors(
-    columns: int, moved_as: int
-) -> None:
+def test_short_strided_rows_are_moved_as_vectors(columns: int, moved_as: int) -> None:
     part = f"tensor<4096x{columns}xf32>"
     module = parsed(
         "%a: tensor<4096x24xf32>",
@@ -244,8 +241,8 @@ def test_short_rows_that_lie_apart_are_moved_as_vectors(
     assert time(negate) == LAUNCH + time_to_move(bytes)
 
 
-def test_parts_of_a_concatenation_in_place_lie_apart() -> None:
-    """On tensors as on memrefs, where strides say it."""
+def test_parts_of_an_in_place_concatenation_are_strided() -> None:
+    """The time is the same on tensors and on memrefs with strides."""
     body = """%x = tgraph.negate %a : tensor<4096x3xf32>
       %y = tgraph.negate %b : tensor<4096x21xf32>
       %r = tgraph.concatenate %x, %y {dimension = 1 : i64, tgraph.in_place}
@@ -263,7 +260,7 @@ windows = st.integers(1, 5)
 
 
 @given(st.integers(1, 9), windows, windows, st.integers(-3, 5), windows, windows)
-def test_what_a_window_meets_is_what_counting_finds(
+def test_window_meets_agrees_with_counting(
     size: int, window: int, stride: int, low: int, base: int, dilation: int
 ) -> None:
     places = 7
@@ -306,7 +303,9 @@ def test_what_a_window_meets_is_what_counting_finds(
         ("bitcast_convert %a", "4x8 -> 4x8", 0, 256),
     ],
 )
-def test_other_operations(op: str, arguments: str, count: int, bytes: int) -> None:
+def test_flops_and_bytes_of_other_operations(
+    op: str, arguments: str, count: int, bytes: int
+) -> None:
     source, result = (f"tensor<{part}xf32>" for part in arguments.split(" -> "))
     name, _, rest = op.partition(" ")
     inputs = ", ".join([source] * rest.count("%"))
@@ -321,17 +320,17 @@ def test_other_operations(op: str, arguments: str, count: int, bytes: int) -> No
     [
         ("add %a, %a", 2),
         ("multiply %a, %a", 6),
-        ("exponential %a", 20 + 40 + 40),  # of the real part, and a cosine and a sine
+        ("exponential %a", 20 + 40 + 40),  # a real exponential, a cosine and a sine
     ],
 )
-def test_complex_numbers_have_more_flops(op: str, each: int) -> None:
+def test_flops_of_complex_elementwise_operations(op: str, each: int) -> None:
     type = "tensor<4x8xcomplex<f32>>"
     name, _, _ = op.partition(" ")
     body = f"%r = tgraph.{op} : {type}"
     assert flops(only(parsed(f"%a: {type}", body), name)) == each * 32
 
 
-def test_a_product_of_complex_numbers_has_four_products_of_real_ones() -> None:
+def test_flops_of_a_complex_matrix_product() -> None:
     body = """%r = tgraph.dot_general %a, %b {
       lhs_contracting_dimensions = array<i64: 1>,
       rhs_contracting_dimensions = array<i64: 0>}
@@ -341,7 +340,7 @@ def test_a_product_of_complex_numbers_has_four_products_of_real_ones() -> None:
     assert flops(only(parsed(arguments, body), "dot_general")) == 8 * 4 * 8 * 3
 
 
-def test_one_of_operations_that_are_alike_is_asked_for_its_time() -> None:
+def test_times_estimates_equal_operations_once() -> None:
     type = "tensor<512x5xf32>"
     module = parsed(
         f"%a: {type}",
@@ -361,7 +360,7 @@ def test_one_of_operations_that_are_alike_is_asked_for_its_time() -> None:
     ops = list(func.regions[0].block.ops)
     b, c, d, *others = ops
     assert times(ops, of) == list(map(time, ops))
-    # %d reads what lies apart, as it writes it; %c only writes so.
+    # %d reads and writes rows that lie apart; %c only writes such rows.
     assert asked == [b, c, d, *others]
     assert time(b) < time(c) < time(d)
     asked.clear()
@@ -369,7 +368,7 @@ def test_one_of_operations_that_are_alike_is_asked_for_its_time() -> None:
     assert asked == [b, d]
 
 
-def test_of_what_is_sliced_or_updated_in_place_a_part_is_moved() -> None:
+def test_dynamic_slices_and_updates_move_only_the_slice() -> None:
     module = parsed(
         "%a: tensor<64x8xf32>, %b: tensor<1x8xf32>, %i: tensor<i32>",
         """%s = tgraph.dynamic_slice %a, %i, %i {slice_sizes = array<i64: 1, 8>}
@@ -382,7 +381,7 @@ def test_of_what_is_sliced_or_updated_in_place_a_part_is_moved() -> None:
     assert flops(module) == 0
 
 
-def test_a_scatter_adds_its_updates_and_a_pooling_gradient_its_windows() -> None:
+def test_flops_of_scatter_and_select_and_scatter() -> None:
     module = parsed(
         "%a: tensor<9x4xf32>, %i: tensor<3xi32>, %u: tensor<3x4xf32>, %g: "
         "tensor<3x2xf32>",
@@ -401,7 +400,7 @@ def test_a_scatter_adds_its_updates_and_a_pooling_gradient_its_windows() -> None
 
 
 def test_a_pooling_gradient_takes_longer_along_the_last_dimension() -> None:
-    """Elsewhere its kernel computes that dimension in vectors."""
+    """A window of size 1 in the last dimension lets the kernel compute in vectors."""
 
     def pooled(window: tuple[int, int]) -> int:
         rows, columns = (64 // n for n in window)
@@ -429,7 +428,7 @@ GROUP = """
 }"""
 
 
-def test_a_group_does_what_its_body_does_and_moves_what_it_reads_and_writes() -> None:
+def test_flops_and_bytes_of_a_fusion() -> None:
     module = parsed("%a: tensor<64x8xf32>, %b: tensor<8x64xf32>", GROUP)
     group = only(module, "fusion")
     assert flops(group) == flops(module) == 64 * 64 * (2 * 8 + 1 + 20)
@@ -469,8 +468,8 @@ def loop(direction: str) -> ModuleOp:
 
 
 @pytest.mark.parametrize("trips", [ITERATIONS, 500])
-def test_a_loop_costs_its_iterations_on_every_level(trips: int) -> None:
-    """When `NE` ends is not asked."""
+def test_loop_costs_its_iterations_at_every_level(trips: int) -> None:
+    """The number of iterations of a loop that ends with `NE` is assumed."""
     module = loop("LT" if trips == 500 else "NE")
     assert flops(module) == trips * (1 + 1 + 8)
     assert repetitions(only(module, "sqrt")) == trips
@@ -481,7 +480,7 @@ def test_a_loop_costs_its_iterations_on_every_level(trips: int) -> None:
 
 
 def parallel(end: str) -> str:
-    """A parallel loop over 3 iterations and a remainder."""
+    """A parallel loop with an outer upper bound of 9 and an inner one of `end`."""
     types = ", ".join(6 * ["index"])
     return f"""
       "scf.parallel"(%2, %2, %9, {end}, %3, %2) <{{
@@ -510,9 +509,7 @@ def parallel(end: str) -> str:
         ("scf.if %c { REPEATED }", 1),
     ],
 )
-def test_loops_of_upstream_run_as_often_as_their_bounds_say(
-    loop: str, trips: int
-) -> None:
+def test_repetitions_of_upstream_loops(loop: str, trips: int) -> None:
     repeated = "tgraph.exponential %x outs(%y) : memref<8xf32>"
     module = parsed(
         "%c: i1, %n: index, %x: memref<8xf32>, %y: memref<8xf32>",
@@ -526,7 +523,7 @@ def test_loops_of_upstream_run_as_often_as_their_bounds_say(
     assert flops(module) == trips * flops(op)
 
 
-def test_a_branch_costs_its_larger_side() -> None:
+def test_branch_costs_its_more_expensive_side() -> None:
     module = parsed(
         "%p: tensor<i1>, %x: tensor<8xf32>",
         """%r = tgraph.if %p, %x : (tensor<i1>, tensor<8xf32>) -> tensor<8xf32> {
@@ -542,7 +539,7 @@ def test_a_branch_costs_its_larger_side() -> None:
     assert flops(module) == 20 * 8
 
 
-def test_bodies_of_reductions_and_sorts_run_for_each_comparison() -> None:
+def test_flops_of_bodies_of_reductions_and_sorts() -> None:
     module = parsed(
         "%x: tensor<4x8xf32>, %low: tensor<f32>",
         """%r = tgraph.reduce_by %x, %low {dimensions = array<i64: 1>}
@@ -571,7 +568,7 @@ COPIES = """
 """
 
 
-def test_devices_work_side_by_side() -> None:
+def test_devices_run_concurrently() -> None:
     module = parsed('%a: tensor<65536xf32, "cpu:0">', COPIES)
     ops = [op for op in module.walk() if op.name.startswith("tgraph.")]
     exponential, copy, negate, _ = map(time, ops)
@@ -579,8 +576,8 @@ def test_devices_work_side_by_side() -> None:
     assert duration(module) == exponential + copy + negate + copy // 8
 
 
-def test_a_gradient_of_pooling_of_a_scalar_takes_time() -> None:
-    """It has no last dimension."""
+def test_time_of_a_pooling_gradient_of_a_scalar() -> None:
+    """A scalar has no last dimension for the rule above."""
     module = parsed(
         "%x: tensor<f32>, %y: tensor<f32>",
         """%0 = tgraph.select_and_scatter %x, %y {kind = "maximum",

@@ -1,6 +1,7 @@
-"""Searches respect their deadlines and return the best result found so far.
+"""Tests that searches respect their deadlines and return the best result so far.
 
-Deadlines count this process's CPU time, so other processes do not matter.
+In these tests, deadlines count the CPU time of the process, so other processes do not
+matter.
 """
 
 import gc
@@ -35,13 +36,13 @@ MODELS = Path(__file__).parent / "models"
 def own_clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(deadline, "monotonic", process_time)
     monkeypatch.setattr(driver, "monotonic", process_time)
-    gc.freeze()  # what other tests left is not looked through
+    gc.freeze()  # the garbage collector ignores the objects of other tests
     yield
     gc.unfreeze()
 
 
 def hard_graph(count: int = 400) -> TaskGraph:
-    """A graph so wide that searches take all their time."""
+    """A graph so wide that searches run until their deadline."""
     random = Random(2)
     tasks: list[Task] = []
     for index in range(count):
@@ -50,7 +51,7 @@ def hard_graph(count: int = 400) -> TaskGraph:
     return TaskGraph(tasks, [random.randint(1, 1000) for _ in tasks])
 
 
-def test_an_earlier_deadline_stays() -> None:
+def test_earlier_deadline_wins() -> None:
     assert not deadline.passed()
     with deadline.until(monotonic() - 1), deadline.until(monotonic() + 60):
         assert deadline.passed()
@@ -58,7 +59,7 @@ def test_an_earlier_deadline_stays() -> None:
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.5])
-def test_a_schedule_in_time(seconds: float, own_clock: None) -> None:
+def test_schedule_respects_its_deadline(seconds: float, own_clock: None) -> None:
     graph = hard_graph()
     given = peak_of(graph, range(len(graph.tasks)))
     start = process_time()
@@ -70,7 +71,9 @@ def test_a_schedule_in_time(seconds: float, own_clock: None) -> None:
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.5])
-def test_recomputation_in_time(seconds: float, own_clock: None) -> None:
+def test_rematerialization_respects_its_deadline(
+    seconds: float, own_clock: None
+) -> None:
     graph = hard_graph()
     order = range(len(graph.tasks))
     given = peak_of(graph, order)
@@ -83,7 +86,7 @@ def test_recomputation_in_time(seconds: float, own_clock: None) -> None:
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.5])
-def test_a_plan_in_time(seconds: float, own_clock: None) -> None:
+def test_solver_respects_its_deadline(seconds: float, own_clock: None) -> None:
     random = Random(1)
     buffers: list[Buffer] = []
     for n in range(300):
@@ -94,7 +97,7 @@ def test_a_plan_in_time(seconds: float, own_clock: None) -> None:
     begin = process_time()
     with deadline.until(begin + seconds):
         plan = solve(problem)
-    assert process_time() - begin < seconds + 1  # which loads numba, once
+    assert process_time() - begin < seconds + 1  # includes loading numba once
     assert validate(problem, plan.offsets) is None
 
 
@@ -103,8 +106,11 @@ def test_a_plan_in_time(seconds: float, own_clock: None) -> None:
     ("model", "limit"),
     [("lenet_train", 1), ("lstm_scan_train", 2)],
 )
-def test_a_search_keeps_its_time_limit(model: str, limit: int, own_clock: None) -> None:
-    """What effort=low does is done in any case."""
+def test_search_respects_its_time_limit(
+    model: str, limit: int, own_clock: None
+) -> None:
+    """A search takes at most its time limit, or the time of effort=low if that is
+    longer."""
     module = tensorplan.from_stablehlo(MODELS / f"{model}.mlir").module
     start = process_time()
     low = tensorplan.plan(module)
@@ -116,7 +122,7 @@ def test_a_search_keeps_its_time_limit(model: str, limit: int, own_clock: None) 
 
 
 @pytest.mark.thorough
-def test_a_budget_keeps_its_time_limit(own_clock: None) -> None:
+def test_plan_with_a_budget_respects_its_time_limit(own_clock: None) -> None:
     module = tensorplan.from_stablehlo(MODELS / "lstm_scan_train.mlir").module
     start = process_time()
     with pytest.raises(Exception, match="more than the budget"):
@@ -138,7 +144,7 @@ PASSES = (
 @pytest.mark.parametrize("seconds", [0, 0.02])
 @settings(max_examples=5)
 @given(programs(max_ops=30))
-def test_what_is_left_is_whole(
+def test_interrupted_passes_leave_valid_programs(
     pass_: ModulePass, seconds: float, program: Program
 ) -> None:
     ready = run(program.module, *READY)

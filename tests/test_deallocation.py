@@ -1,4 +1,5 @@
-"""Programs after MLIR's own deallocation passes: their buffers are planned."""
+"""Tests that plan-memory plans buffers of programs after MLIR's deallocation passes,
+and leaves buffers whose aliases it does not know."""
 
 import subprocess
 
@@ -76,7 +77,7 @@ def escaping(text: str) -> ModuleOp:
 
 
 @pytest.mark.parametrize("name", ["bufferization.clone", "foreign.view"])
-def test_what_may_be_a_freed_buffer_and_is_returned_leaves_it_as_it_is(name: str):
+def test_buffer_with_a_returned_alias_is_not_planned(name: str):
     module = escaping(f"""
       %y = "{name}"(%x) : (memref<4xf32>) -> memref<4xf32>
       memref.dealloc %x : memref<4xf32>
@@ -84,7 +85,7 @@ def test_what_may_be_a_freed_buffer_and_is_returned_leaves_it_as_it_is(name: str
     assert shapes(module, memref.AllocOp) == ["memref<4xf32>"]
 
 
-def test_a_buffer_whose_clone_is_freed_is_left():
+def test_buffer_with_a_freed_clone_is_not_planned():
     module = escaping("""
       %y = "bufferization.clone"(%x) : (memref<4xf32>) -> memref<4xf32>
       memref.dealloc %x : memref<4xf32>
@@ -94,7 +95,7 @@ def test_a_buffer_whose_clone_is_freed_is_left():
     assert shapes(module, memref.AllocOp) == ["memref<4xf32>"]
 
 
-def test_an_address_that_is_computed_with_is_taken():
+def test_buffer_whose_address_escapes_is_not_planned():
     module = escaping("""
       %p = "memref.extract_aligned_pointer_as_index"(%x) : (memref<4xf32>) -> index
       %q = arith.addi %p, %p : index

@@ -1,4 +1,4 @@
-"""`dev.py demo`, the first command of a newcomer, works without extras."""
+"""Tests that `dev.py demo`, the first command of a new user, works without extras."""
 
 import subprocess
 import sys
@@ -18,7 +18,7 @@ MODEL = ROOT / "tests/models/lenet_train.mlir"
 EXTRAS = ("jax", "jaxlib", "llvmlite", "numba", "onnx")
 
 
-def test_it_needs_no_extra_and_fits_one_screen(tmp_path: Path):
+def test_demo_needs_no_extras_and_fits_one_screen(tmp_path: Path):
     program = (
         f"import sys; sys.modules.update(dict.fromkeys({EXTRAS}))\n"
         "from tensorplan.tools import demo\n"
@@ -38,7 +38,7 @@ def test_it_needs_no_extra_and_fits_one_screen(tmp_path: Path):
     assert "demo: planning" in run.stderr
 
 
-def test_a_wrong_value_is_an_error(
+def test_wrong_value_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     def twice(module: ModuleOp, inputs: list[np.ndarray]) -> list[np.ndarray]:
@@ -49,8 +49,8 @@ def test_a_wrong_value_is_an_error(
     assert "error: out0 is off by" in capsys.readouterr().out
 
 
-def test_its_example_is_the_recorded_model(monkeypatch: pytest.MonkeyPatch):
-    """XLA's figure is that of the same program in pretty form."""
+def test_example_is_the_recorded_model(monkeypatch: pytest.MonkeyPatch):
+    """XLA's figure in the demo is the recorded figure for the same program."""
     pytest.importorskip("jaxlib")
     example = ROOT / "examples" / demo.EXAMPLE
     first, second = (tensorplan.from_stablehlo(file) for file in (example, MODEL))

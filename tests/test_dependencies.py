@@ -1,7 +1,9 @@
-"""Which operations wait for which: because of values, or of memory that both access.
+"""Tests `analysis/dependencies.py`: an operation depends on operations that compute its
+operands, and on operations that access the same memory.
 
-Each line of a body is an operation; `0<2` says that operation 2 waits for operation 0.
-Among versions of a memory, only the last one counts: it implies the others.
+Each line of a body is an operation. `0<2` says that operation 2 depends on operation 0.
+An operation depends only on the last writers and readers of a memory; dependencies on
+earlier operations follow from these.
 """
 
 import pytest
@@ -243,7 +245,7 @@ CASES = {
 
 
 @pytest.mark.parametrize(("lines", "expected"), CASES.values(), ids=CASES)
-def test_who_waits(lines: list[str], expected: str) -> None:
+def test_dependencies_of_operations(lines: list[str], expected: str) -> None:
     waits = dependencies(operations(*lines))
     found = [f"{a}<{b}" for b, before in enumerate(waits) for a in before]
     assert found == expected.split()
@@ -259,7 +261,7 @@ def test_who_waits(lines: list[str], expected: str) -> None:
         (f'"other.op"(%x) : ({M}) -> ()', [(True, True)]),
     ],
 )
-def test_reads_and_writes(line: str, effects: list[tuple[bool, bool]]) -> None:
+def test_effects_on_operands(line: str, effects: list[tuple[bool, bool]]) -> None:
     (op,) = operations(line)
     memrefs = [v for v in op.operands if isinstance(v.type, MemRefType)]
     assert [effects_on(op, value) for value in memrefs] == effects
@@ -281,18 +283,18 @@ RUNS = {
 
 
 @pytest.mark.parametrize(("line", "expected"), RUNS.values(), ids=RUNS)
-def test_what_runs(line: str, expected: bool) -> None:
+def test_operations_that_run(line: str, expected: bool) -> None:
     (op,) = operations(line)
     assert runs(op) == expected
 
 
-def test_the_last_operation_does_not_run() -> None:
+def test_terminator_does_not_run() -> None:
     (op,) = operations(constant("x"))
     assert op.next_op is not None
     assert not runs(op.next_op)
 
 
-def test_the_end_touches_nothing() -> None:
+def test_terminator_has_no_dependencies() -> None:
     (op,) = operations(constant("x"))
     assert op.next_op is not None
     assert dependencies([op, op.next_op]) == [[], []]
@@ -327,6 +329,8 @@ QUEUES = {
 
 
 @pytest.mark.parametrize(("line", "expected"), QUEUES.values(), ids=QUEUES)
-def test_where_an_operation_runs(line: str, expected: tuple[str | None, int]) -> None:
+def test_device_and_stream_of_an_operation(
+    line: str, expected: tuple[str | None, int]
+) -> None:
     *_, op = operations(line)
     assert queue_of(op) == expected

@@ -1,5 +1,6 @@
-"""Destination-style operations of other dialects on tensors: linalg, and a dialect with
-tensorplan's traits. Tests check order, bytes, and values of random programs.
+"""Tests destination-style operations of other dialects on tensors: linalg, and a
+dialect with tensorplan's traits. The tests check the order and the bytes of scheduled
+programs, and the values of random programs.
 """
 
 from collections.abc import Sequence
@@ -68,8 +69,8 @@ def after(text: str, *passes: ModulePass) -> ModuleOp:
 
 
 def scheduled(*lines: str) -> tuple[MemoryGraph, Sequence[str]]:
-    """The memory graph of a function of these operations after scheduling, and the
-    names of its values in order."""
+    """The memory graph of a function with operations `lines` after scheduling, and the
+    names of its values in the new order."""
     text = (
         f"func.func @main(%a: {WIDE}, %n: f32) -> ({T}, {T}, f32) {{\n"
         f"  %w = tensor.empty() : {WIDE}\n  %s = tensor.empty() : {T}\n"
@@ -113,7 +114,7 @@ def test_operations_with_traits_are_reordered() -> None:
     assert bytes_of(graph) == 512 * 4
 
 
-def test_a_chain_in_place_is_one_buffer() -> None:
+def test_in_place_chain_is_one_buffer() -> None:
     graph, names = scheduled(
         *(scale("x", "a"), scale("y", "x"), halve("p", "y"), halve("q", "a"))
     )
@@ -121,7 +122,7 @@ def test_a_chain_in_place_is_one_buffer() -> None:
     assert bytes_of(graph) == 512 * 4
 
 
-def test_a_chain_of_operations_in_place_runs_in_the_result() -> None:
+def test_in_place_chain_is_computed_in_the_result() -> None:
     matrix = "tensor<8x8xf32>"
     planned = tensorplan.plan(
         tensorplan.read(f"""
@@ -137,10 +138,9 @@ func.func @main(%x: {matrix}, %y: {matrix}) -> {matrix} {{
 
 
 @pytest.mark.parametrize(("other", "buffers"), [("x", 2), ("a", 1)])
-def test_a_destination_that_is_read_is_copied_if_it_is_needed(
-    other: str, buffers: int
-) -> None:
-    """The sum starts from `%x`, which the difference may read, too."""
+def test_destination_that_is_read_later_is_copied(other: str, buffers: int) -> None:
+    """The sum accumulates into `%x`. If the difference also reads `%x`, the sum needs a
+    copy of it."""
     graph, _ = scheduled(
         *(scale("x", "a"), generic("y", "x", "arith.addf %in, %out")),
         f"  %d = linalg.sub ins(%y, %{other} : {WIDE}, {WIDE}) outs(%w : {WIDE})"
@@ -150,8 +150,8 @@ def test_a_destination_that_is_read_is_copied_if_it_is_needed(
     assert bytes_of(graph) == buffers * 512 * 4
 
 
-def test_what_a_region_uses_comes_before_it() -> None:
-    """`%c` is no operand of the operation that uses it."""
+def test_values_used_in_a_region_are_defined_before_it() -> None:
+    """`%c` is used in the region of an operation, but is not its operand."""
     scalar = "  %c = arith.addf %n, %n : f32"
     body = generic("x", "w", "arith.mulf %in, %c")
     _, names = scheduled(
@@ -175,9 +175,8 @@ SUM = """linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>,
   }} -> {1}"""
 
 Array = np.ndarray[Any, np.dtype[Any]]
-Choice = tuple[
-    str, int, int, int
-]  # an operation, and what it takes, modulo what is there
+Choice = tuple[str, int, int, int]
+"""A kind of operation, and the numbers of its operands modulo that of the values."""
 
 
 def program(choices: Sequence[Choice], given: Array) -> tuple[str, Sequence[Array]]:
@@ -268,7 +267,7 @@ NUMBERS = st.integers(0, 40)
 
 @settings(max_examples=examples(150), deadline=None)
 @given(st.lists(st.tuples(KINDS, NUMBERS, NUMBERS, NUMBERS), min_size=1, max_size=9))
-def test_values_stay(choices: Sequence[Choice]) -> None:
+def test_values_of_random_programs(choices: Sequence[Choice]) -> None:
     given = np.arange(-3, 13, dtype=np.float32).reshape(4, 4) / 8
     text, want = program(choices, given)
     for passes in ((), (TGraphSchedule(),), (TGraphRematerialize(budget=64),)):

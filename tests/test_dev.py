@@ -1,7 +1,7 @@
-"""dev.py lists its commands, the commands that it runs exist, and its installations are
-complete.
+"""Tests dev.py: it lists its commands, the programs that they run exist, and
+interrupted installations are repeated.
 
-The tests create an environment only in CI.
+The tests do not create environments.
 """
 
 import importlib.util
@@ -39,7 +39,7 @@ def test_usage_names_all_commands():
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_what_a_command_runs_is_there(name: str):
+def test_programs_of_commands_exist(name: str):
     match COMMANDS[name]:
         case ["-m", module, *_]:
             assert find_spec(module)
@@ -67,14 +67,14 @@ def test_all_adds_the_thorough_tests(
     assert commands[0][1:] == [*COMMANDS["test"], "-k", "x", *marks]
 
 
-def test_what_the_short_tests_run_is_there():
+def test_files_of_short_tests_exist():
     files = [a for command in DEV.SHORT_TESTS for a in command if "tests/" in a]
     assert len(files) > 10
     for file in files:
         assert (ROOT / file).exists()
 
 
-def test_the_oldest_are_those_of_the_project():
+def test_oldest_versions_are_those_of_the_project():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     lowest = dict(re.findall(r"(\w+)>=([\d.]+)", " ".join(project["dependencies"])))
     pinned = dict(re.findall(r"(\w+)==(\d+\.\d+)", " ".join(DEV.OLDEST.packages)))
@@ -104,7 +104,7 @@ def interrupt(command: object) -> int:
     raise KeyboardInterrupt
 
 
-def test_it_installs_once(dev: ModuleType, monkeypatch: pytest.MonkeyPatch):
+def test_installs_once(dev: ModuleType, monkeypatch: pytest.MonkeyPatch):
     commands: list[list[str]] = []
     monkeypatch.setattr(dev, "run_pip", commands.append)
     dev.install(dev.FULL)
@@ -116,7 +116,7 @@ def test_it_installs_once(dev: ModuleType, monkeypatch: pytest.MonkeyPatch):
     assert len(commands) == 2
 
 
-def test_the_demo_needs_no_development_tools(
+def test_demo_installs_no_development_tools(
     dev: ModuleType, monkeypatch: pytest.MonkeyPatch
 ):
     commands: list[list[str]] = []
@@ -135,7 +135,7 @@ def test_the_demo_needs_no_development_tools(
     assert installed("demo") == []
 
 
-def test_pip_says_which_packages_come(capfd: pytest.CaptureFixture[str]):
+def test_output_of_pip_names_packages(capfd: pytest.CaptureFixture[str]):
     lines = "Collecting xdsl\n  Downloading xdsl (4 MB)\nInstalling xdsl, numpy\n"
     code = DEV.run_pip([sys.executable, "-c", f"print({lines!r}, end='')"])
     assert (code, capfd.readouterr().err) == (
@@ -144,14 +144,14 @@ def test_pip_says_which_packages_come(capfd: pytest.CaptureFixture[str]):
     )
 
 
-def test_a_failure_is_pips(dev: ModuleType, monkeypatch: pytest.MonkeyPatch):
+def test_exit_code_of_pip(dev: ModuleType, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(dev, "run_pip", lambda command: 3)
     for _ in range(2):
         with pytest.raises(SystemExit, match="3"):
             dev.install(dev.FULL)
 
 
-def test_what_an_interrupted_installation_left_is_made_anew(
+def test_interrupted_installation_is_repeated(
     dev: ModuleType, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(dev, "run_pip", interrupt)
@@ -165,7 +165,7 @@ def test_what_an_interrupted_installation_left_is_made_anew(
     assert not half.exists()
 
 
-def test_an_environment_of_someone_else_is_kept(
+def test_environment_of_the_user_is_kept(
     dev: ModuleType, monkeypatch: pytest.MonkeyPatch
 ):
     dev.make_folder(dev.FULL)
@@ -183,7 +183,9 @@ def test_an_environment_of_someone_else_is_kept(
         (["ensurepip", "pip"], "dev.py: this Python has no pip"),
     ],
 )
-def test_a_python_that_lacks_modules(missing: list[str], message: str, tmp_path: Path):
+def test_error_for_a_python_without_venv_or_pip(
+    missing: list[str], message: str, tmp_path: Path
+):
     for name in ("dev.py", "pyproject.toml"):
         shutil.copy(ROOT / name, tmp_path)
     program = (

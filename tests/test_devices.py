@@ -1,4 +1,4 @@
-"""Placement and inference of devices, on random programs and on models."""
+"""Tests the placement and the inference of devices, with random programs and models."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -76,8 +76,8 @@ def run(module: ModuleOp, *passes: ModulePass) -> ModuleOp:
 
 
 def assert_sound(module: ModuleOp) -> None:
-    """Asserts that everything is placed, with one copy for each value and target,
-    directly after the value, and no copies back."""
+    """Asserts that every tensor has a device, and that each value has at most one copy
+    for each target device, directly after it, and no copies back."""
     block = body(module)
     for value in (*block.args, *(r for op in block.ops for r in op.results)):
         assert device_of(value.type) if is_tensor(value.type) else True
@@ -109,7 +109,7 @@ def test_placed_programs_are_sound_and_have_the_same_values(
 
 
 @given(programs(), placements)
-def test_named_operations_are_where_they_say(
+def test_operations_are_placed_on_their_named_devices(
     program: Program, chosen: list[str | None]
 ) -> None:
     module = with_devices(program, chosen)
@@ -157,10 +157,11 @@ def test_annotated_programs_are_sound_and_have_the_same_values(
 
 @pytest.mark.thorough
 @given(programs(), placements)
-def test_inference_finds_what_placement_chose(
+def test_inference_agrees_with_placement(
     program: Program, chosen: list[str | None]
 ) -> None:
-    """From the copies, and from where arguments and constants are."""
+    """Inference finds all devices from the copies, and from the devices of arguments
+    and constants."""
     placed = run(with_devices(program, chosen), TGraphPlaceDevices(default="cpu:0"))
     module = placed.clone()
     block = body(module)
@@ -187,7 +188,7 @@ def on(value: SSAValue) -> dict[str, Attribute]:
 @pytest.mark.thorough
 @pytest.mark.parametrize("path", model_files())
 def test_models_split_by_groups_have_the_same_values(path: Path) -> None:
-    """One operation here, the next there."""
+    """Consecutive operations are in different groups, on different devices."""
     program = run(tensorplan.from_stablehlo(path).module, ConvertStablehloToTGraph())
     rng = np.random.default_rng(0)
     arguments = [
@@ -208,13 +209,14 @@ def test_models_split_by_groups_have_the_same_values(path: Path) -> None:
     assert '"cpu:1"' in str(planned)
     assert all(pool.bytes for pool in halves.pools)
     got = halves(*[a.copy() for a in arguments])
-    for a, b in zip(got, want, strict=True):  # other groups, so sums in another order
+    for a, b in zip(got, want, strict=True):  # sums are in another order
         assert np.max(np.abs(a - b)) <= 2e-6 * np.max(np.abs(b))
 
 
 @pytest.mark.thorough
 def test_time_per_operation() -> None:
-    """Also where devices come from far: through arguments, one after the other."""
+    """The time per operation is bounded, also if a device propagates through a long
+    chain of arguments."""
     count = 2000
     lines = ["%0 = tgraph.abs %a0 : tensor<4xf32>"]
     for n in range(1, count):
@@ -231,13 +233,13 @@ def test_time_per_operation() -> None:
             copy = module.clone()
             start = process_time()
             driver.run(tensorplan.context(), copy, [pass_], verify=False)
-            assert process_time() - start < count * 300e-6  # some times what it takes
+            assert process_time() - start < count * 300e-6  # several times the usual
             assert {on(op.result)[DEVICE] for op in computing(copy)} == {
                 StringAttr("cpu:1")
             }
 
 
-def test_what_is_planned_for_devices_that_are_not_here_is_not_run() -> None:
+def test_plans_for_missing_devices_cannot_run() -> None:
     text = "func.func @main(%x: {0}) -> {0} {{ func.return %x : {0} }}"
     static = Parser(tensorplan.context(), text.format("tensor<4xf32>")).parse_module()
     with pytest.raises(ValueError, match="device is 'cuda:0', expected cpu:0, cpu:1"):

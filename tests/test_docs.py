@@ -1,4 +1,5 @@
-"""The documentation is true: its commands, programs, links and references work.
+"""Tests the documentation: its commands and programs give the output that it shows, and
+its links and references are valid.
 
 README.md, CONTRIBUTING.md and every page in docs/ are run (support/documentation.py).
 """
@@ -61,9 +62,9 @@ def strategies_stay() -> Iterator[None]:
 
 
 @pytest.mark.thorough
-@pytest.mark.filterwarnings("default")  # of others, as a reader has them
+@pytest.mark.filterwarnings("default")  # warnings of other packages, as users have them
 @pytest.mark.parametrize("page", [p for p in PAGES if is_run(p)], ids=name)
-def test_what_the_page_shows_happens(
+def test_page_shows_the_real_output(
     page: Path, tmp_path: Path, served_tools: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.syspath_prepend(tmp_path)
@@ -73,7 +74,7 @@ def test_what_the_page_shows_happens(
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("page", [p for p in PAGES if is_run(p, slow=True)], ids=name)
-def test_what_takes_minutes_happens_too(
+def test_slow_commands_show_the_real_output(
     page: Path, tmp_path: Path, served_tools: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.syspath_prepend(tmp_path)
@@ -94,14 +95,14 @@ WRONG = {
 
 
 @pytest.mark.parametrize("text", WRONG.values(), ids=WRONG)
-def test_what_does_not_happen_is_noticed(text: str, tmp_path: Path, served_tools: Path):
+def test_wrong_output_is_found(text: str, tmp_path: Path, served_tools: Path):
     page = tmp_path / "page.md"
     page.write_text(f"# Title\n\n{text}\n")
     with pytest.raises(AssertionError):
         Page(page, tmp_path, served_tools).run(slow=False)
 
 
-# What no block has
+# Text outside of blocks
 
 
 TOOLS = {
@@ -117,8 +118,9 @@ TOOLS = {
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
-def test_commands_within_the_text_have_options_that_there_are(page: Path):
-    """Of `plan-view FILE --explain` and the like."""
+def test_options_in_inline_commands_exist(page: Path):
+    """In commands such as `plan-view FILE --explain` within the text, each option and
+    each pass exists."""
     commands = re.findall(rf"`({'|'.join(TOOLS)}) ([^`]+)`", without_code(page))
     for tool, arguments in commands:
         known = TOOLS[tool].format_help()
@@ -130,8 +132,9 @@ def test_commands_within_the_text_have_options_that_there_are(page: Path):
 
 
 @pytest.mark.thorough
-def test_the_arenas_in_the_table_are_those_of_the_models():
-    """Its command takes long, and runs with the slow tests only."""
+def test_arenas_in_the_table_of_the_readme():
+    """The table in README.md shows the arenas of the current plans. The command beside
+    the table runs only in the slow tests."""
     pytest.importorskip("jax")
     row = r"^(\w+) +([\d,]+) +([\d,]+) +([\d,]+) +[\d,]+$"
     table = re.findall(row, (ROOT / "README.md").read_text(), re.M)
@@ -152,7 +155,7 @@ def test_the_arenas_in_the_table_are_those_of_the_models():
 
 
 @pytest.mark.parametrize("page", ALL_PAGES, ids=name)
-def test_blocks_are_of_known_languages(page: Path):
+def test_languages_of_blocks_are_known(page: Path):
     unknown = {b.language for b in blocks(page)} - LANGUAGES
     assert not unknown, f"{name(page)}: {unknown}"
 
@@ -164,8 +167,8 @@ def test_commands_are_in_blocks_that_are_run(page: Path):
 
 
 @pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=name)
-def test_a_page_opens_with_a_paragraph(page: Path):
-    """It says what the reader will have at the end."""
+def test_page_opens_with_a_paragraph(page: Path):
+    """A page begins with a title and a paragraph that says what it is for."""
     title, first, *_ = page.read_text().split("\n\n")
     assert re.fullmatch(r"# .+", title), f"{name(page)}: {title}"
     assert re.match(r"`?\w", first), f"{name(page)} starts with: {first}"
@@ -173,7 +176,7 @@ def test_a_page_opens_with_a_paragraph(page: Path):
 
 @pytest.mark.parametrize("page", ALL_PAGES, ids=name)
 def test_no_section_is_empty(page: Path):
-    """Except what follows the last release, which may be nothing."""
+    """Only the section of unreleased changes may be empty."""
     text = without_code(page).replace("## [Unreleased]\n", "")
     empty = re.findall(r"^(#+) (.+)\n+(?=(#+) )", text, re.M)
     found = [title for level, title, following in empty if len(following) <= len(level)]
@@ -201,7 +204,7 @@ def anchors(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("page", ALL_PAGES, ids=name)
-def test_links_lead_somewhere(page: Path):
+def test_links_have_existing_targets(page: Path):
     for target in re.findall(r"\]\(([^)\s]+)\)", without_code(page)):
         if re.match(r"https?:", target):
             continue
@@ -212,7 +215,7 @@ def test_links_lead_somewhere(page: Path):
             assert anchor in anchors(file), f"{name(page)}: {target}"
 
 
-# What follows from the source
+# Generated files
 
 
 def run_python(*arguments: str | Path) -> None:
@@ -222,14 +225,14 @@ def run_python(*arguments: str | Path) -> None:
     assert run.returncode == 0, run.stdout + run.stderr
 
 
-def test_what_is_generated_is_up_to_date():
+def test_generated_pages_are_up_to_date():
     run_python(DOCS / "generate.py", "--check")
 
 
-def test_the_screenshot_is_of_the_plan_in_the_drawing(
+def test_screenshot_is_up_to_date(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    """Otherwise `python docs/drawings.py` is due."""
+    """If the screenshot is outdated, run `python docs/drawings.py`."""
     monkeypatch.syspath_prepend(DOCS)
     import drawings  # pyright: ignore[reportMissingImports]
 
@@ -238,7 +241,7 @@ def test_the_screenshot_is_of_the_plan_in_the_drawing(
 
 
 @pytest.mark.thorough
-def test_every_error_is_on_one_page(monkeypatch: pytest.MonkeyPatch):
+def test_each_error_is_on_exactly_one_page(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.syspath_prepend(DOCS)
     import messages  # pyright: ignore[reportMissingImports]
 

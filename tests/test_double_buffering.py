@@ -1,4 +1,5 @@
-"""Copies that overlap the next iteration: equal bytes, in two slots."""
+"""Tests double buffering by `plan-overlap-copies`: copies that overlap with other
+iterations of a loop use two slots, and the program leaves the same bytes."""
 
 from random import Random
 
@@ -71,7 +72,7 @@ def starts(module: ModuleOp) -> list[memref.DmaStartOp]:
 
 
 def test_an_iteration_starts_the_copy_of_the_next_one() -> None:
-    """The last one starts none."""
+    """The last iteration, which the pass peels off, starts no copy."""
     iteration = ("dealloc a", "copy b to", "dealloc b")
     assert overlapped(on(loop(BODY), 3 * TILE)) == [
         *("alloc a", "start part a"),
@@ -80,7 +81,7 @@ def test_an_iteration_starts_the_copy_of_the_next_one() -> None:
     ]
 
 
-def test_where_there_is_room_for_two() -> None:
+def test_double_buffering_needs_room_for_another_slot() -> None:
     assert len(starts(run(on(loop(BODY), 3 * TILE), PlanOverlapCopies()))) == 2
     hidden = run(on(loop(BODY), 3 * TILE - 1), PlanOverlapCopies())
     assert not any(map(is_early, starts(hidden)))
@@ -92,8 +93,9 @@ def is_early(start: memref.DmaStartOp) -> bool:
     return isinstance(loop, scf.ForOp) and bool(loop.iter_args)
 
 
-def test_the_longest_copies_that_fit() -> None:
-    """Each of two needs a slot more: there is room for one of these."""
+def test_number_of_early_copies_depends_on_capacity() -> None:
+    """Each of two copies needs one more slot. A memory with room for one of these slots
+    gets one early copy."""
     body = (
         part("part", "x")
         + FETCH
@@ -108,7 +110,7 @@ def test_the_longest_copies_that_fit() -> None:
         check_plan(run(hidden, PlanMemory()))
 
 
-STAYS = {
+NOT_EARLY = {
     "its variable is no index": loop(
         "%i = arith.index_cast %k : i32 to index\n" + BODY,
         "%z = arith.constant 0 : i32\n  %s = arith.constant 64 : i32\n"
@@ -148,9 +150,9 @@ STAYS = {
 }
 
 
-@pytest.mark.parametrize("name", STAYS)
-def test_what_stays_in_its_iteration(name: str) -> None:
-    hidden = run(on(STAYS[name], 10**6), PlanOverlapCopies())
+@pytest.mark.parametrize("name", NOT_EARLY)
+def test_copies_in_that_stay_in_their_iteration(name: str) -> None:
+    hidden = run(on(NOT_EARLY[name], 10**6), PlanOverlapCopies())
     assert len([op for op in hidden.walk() if isinstance(op, scf.ForOp)]) == 1
     loops = [op for op in hidden.walk() if isinstance(op, scf.ForOp)]
     assert "a" not in [value.name_hint for value in loops[0].iter_args]
@@ -165,8 +167,8 @@ OUTSIDE = """
   linalg.fill ins(%zero : f32) outs(%a : !t)"""
 
 
-def test_the_next_iteration_waits_for_a_copy_out() -> None:
-    """The loop leaves the last one to what follows it."""
+def test_copy_out_ends_in_the_next_iteration() -> None:
+    """After the loop, the program waits for the last copy."""
     assert overlapped(on(loop(MADE + STORE, OUTSIDE), 3 * TILE)) == [
         *("alloc a", "alloc b", "start b to"),
         *("alloc b", "wait b to", "dealloc b", "start b to"),
@@ -176,14 +178,14 @@ def test_the_next_iteration_waits_for_a_copy_out() -> None:
     assert not starts(hidden)
 
 
-def test_copies_in_and_out_go_on_in_other_iterations() -> None:
+def test_copies_in_and_out_overlap_other_iterations() -> None:
     hidden = run(on(loop(BODY), 4 * TILE), PlanOverlapCopies())
     check_plan(run(hidden, PlanMemory()))
     (inner,) = (op for op in hidden.walk() if isinstance(op, scf.ForOp))
     assert [value.name_hint for value in inner.iter_args] == ["a", "b"]
 
 
-STAYS_OUT = {
+NOT_LATE = {
     "it runs once": loop(MADE + STORE, OUTSIDE, bounds="%c0 to %c64 step %c64"),
     "it is read afterwards": loop(
         MADE
@@ -207,9 +209,9 @@ STAYS_OUT = {
 }
 
 
-@pytest.mark.parametrize("name", STAYS_OUT)
-def test_what_is_waited_for_in_its_iteration(name: str) -> None:
-    hidden = run(on(STAYS_OUT[name], 10**6), PlanOverlapCopies())
+@pytest.mark.parametrize("name", NOT_LATE)
+def test_copies_out_that_stay_in_their_iteration(name: str) -> None:
+    hidden = run(on(NOT_LATE[name], 10**6), PlanOverlapCopies())
     (op,) = (op for op in hidden.walk() if isinstance(op, scf.ForOp))
     assert not op.iter_args
 
@@ -221,14 +223,14 @@ COUNTED = {
 }
 BOUNDS = [
     *((0, 0, 64), (128, 64, 64), (-64, -128, 32)),  # no iteration
-    *((0, 1, 64), (128, 192, 64), (0, 64, 96)),  # one
-    *((0, 65, 64), (64, 192, 64), (0, 192, 96)),  # two
+    *((0, 1, 64), (128, 192, 64), (0, 64, 96)),  # one iteration
+    *((0, 65, 64), (64, 192, 64), (0, 192, 96)),  # two iterations
     *((0, 256, 64), (0, 193, 64), (0, 150, 50), (8, 190, 26)),
 ]
 
 
 def counted(name: str) -> ModuleOp:
-    """A loop whose bounds and step are arguments."""
+    """The module of `COUNTED[name]`, a loop whose bounds and step are arguments."""
     body, around, tiles = COUNTED[name]
     text = loop(body, around, "%lo to %n step %by")
     return on(
@@ -237,8 +239,7 @@ def counted(name: str) -> ModuleOp:
 
 
 def bytes_of(module: ModuleOp, is_late: bool = False) -> list[dict[int, list[object]]]:
-    """The final contents of the arguments, for each of several numbers of
-    iterations."""
+    """The final contents of the arguments, for each of `BOUNDS`."""
     return [
         run_memrefs(
             function_of(module), 0, 10**5, is_late, {"lo": low, "n": high, "by": by}
@@ -248,7 +249,7 @@ def bytes_of(module: ModuleOp, is_late: bool = False) -> list[dict[int, list[obj
 
 
 @pytest.mark.parametrize("name", COUNTED)
-def test_loops_that_run_any_number_of_times(name: str) -> None:
+def test_loops_with_any_number_of_iterations(name: str) -> None:
     module = counted(name)
     hidden = run(module, PlanOverlapCopies())
     loops = [op for op in hidden.walk() if isinstance(op, scf.ForOp)]
@@ -262,7 +263,7 @@ def test_loops_that_run_any_number_of_times(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["copies in", "copies out"])
-def test_transfers_elsewhere_in_such_loops_are_refused_or_told_or_do_no_harm(
+def test_moved_transfers_are_refused_or_remarked_or_harmless(
     name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     planned = run(counted(name), PlanOverlapCopies(), PlanMemory())
@@ -285,7 +286,7 @@ def test_transfers_elsewhere_in_such_loops_are_refused_or_told_or_do_no_harm(
 
 
 @pytest.mark.parametrize("name", ["copies in", "both"])
-def test_such_a_loop_that_does_not_end_before_the_last_iteration(name: str) -> None:
+def test_loop_that_repeats_the_peeled_iteration_is_wrong(name: str) -> None:
     planned = run(counted(name), PlanOverlapCopies(), PlanMemory())
     expected = bytes_of(planned)
     (inner,) = (op for op in planned.walk() if isinstance(op, scf.ForOp))
@@ -293,7 +294,7 @@ def test_such_a_loop_that_does_not_end_before_the_last_iteration(name: str) -> N
     inner.operands = [low, high, *inner.operands[2:]]
     try:
         found = bytes_of(planned)
-    except (AssertionError, ValueError):  # nothing is waited for, or is there to copy
+    except (AssertionError, ValueError):  # a wait without a start, or an empty copy
         return
     assert found != expected
 
@@ -321,7 +322,7 @@ OTHER_LOOPS = {
 
 
 @pytest.mark.parametrize(("text", "said"), OTHER_LOOPS.values(), ids=OTHER_LOOPS)
-def test_a_remark_says_which_loops_might_be_others(
+def test_remark_about_loops_that_are_not_scf_for(
     text: str, said: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level("INFO"):
@@ -330,13 +331,13 @@ def test_a_remark_says_which_loops_might_be_others(
     assert f"remark: copies that stay in their iteration: {said}" in caplog.text
 
 
-def test_lower_affine_makes_a_loop_whose_iterations_overlap() -> None:
+def test_iterations_of_a_lowered_affine_loop_overlap() -> None:
     module = on(AFFINE, 3 * TILE)
     hidden = run(module, LowerAffinePass(), PlanOverlapCopies())
     assert any(map(is_early, starts(hidden)))
 
 
-def test_a_wait_for_a_copy_out_that_is_missing_is_told(
+def test_missing_wait_for_a_copy_out_is_found(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     planned = run(
@@ -359,7 +360,7 @@ def test_a_wait_for_a_copy_out_that_is_missing_is_told(
 
 
 def loops_of_copies(random: Random) -> str:
-    """Nested loops whose iterations copy parts into buffers and back."""
+    """A random nest of loops that copy parts of arguments into buffers and back."""
     names = iter(f"n{number}" for number in range(1000))
     sources = ["x", "w"]
 
@@ -400,8 +401,9 @@ def loops_of_copies(random: Random) -> str:
 
 
 def assert_same_bytes(random: Random) -> int:
-    """Compares a random program with copies at the start and at the wait; returns the
-    number of copies that loops start early."""
+    """Checks that the pass does not change the bytes that a random program leaves, both
+    if transfers copy at their start and if they copy at their wait. Returns the number
+    of copies that start an iteration early."""
     module = on(loops_of_copies(random), TILE * random.randrange(6, 12))
     hidden = run(module, PlanOverlapCopies())
     before = run_memrefs(function_of(module), 0, 10**5)
@@ -416,7 +418,7 @@ def assert_same_bytes(random: Random) -> int:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_the_bytes_are_the_same(seed: int) -> None:
+def test_random_loops_leave_the_same_bytes(seed: int) -> None:
     assert_same_bytes(Random(seed))
 
 
@@ -449,7 +451,7 @@ func.func @main(%x: !x, %y: !x {{tgraph.result = 0 : i32}}) {{
 
 
 @needs_mlir
-def test_mlir_computes_the_same() -> None:
+def test_mlir_computes_the_same_values() -> None:
     planned = run(parse(ON_DEVICES), PlanOverlapCopies(), PlanMemory())
     assert any(map(is_early, starts(planned)))
     lowered = run(planned, ConvertTGraphToLinalg(), PlanStripMemorySpaces())
@@ -461,12 +463,12 @@ def test_mlir_computes_the_same() -> None:
 @pytest.mark.thorough
 @settings(max_examples=examples(100))
 @given(st.randoms(use_true_random=False))
-def test_random_loops(random: Random) -> None:
+def test_more_random_loops_leave_the_same_bytes(random: Random) -> None:
     assert_same_bytes(random)
 
 
 def nest(depth: int) -> str:
-    """Nested loops, each of which also copies a tile."""
+    """`depth` loops around the loop with `BODY`. Each of them also copies a tile."""
     text = BODY
     for at in range(depth):
         i = f"%i{at}"
@@ -486,15 +488,15 @@ def nest(depth: int) -> str:
     return loop(text)
 
 
-def test_a_nest_does_not_grow_without_end() -> None:
-    """Each loop around would double the operations."""
+def test_growth_of_nested_loops_is_limited() -> None:
+    """Without a limit, each enclosing loop would double the number of operations."""
     module = on(nest(8), 100 * TILE)
     found = run(module, PlanOverlapCopies())
     assert any(map(is_early, starts(found)))
     assert len(list(found.walk())) <= iterations.SMALL
 
 
-def test_a_loop_of_more_iterations_than_a_list_has_places() -> None:
+def test_loop_of_more_iterations_than_an_index_can_count() -> None:
     bounds = "%low to %high step %c64"
     around = f"""
   %low = arith.constant {1 - 2**63} : index

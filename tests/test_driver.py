@@ -1,4 +1,5 @@
-"""The driver: it flattens pipelines, and checks the output of passes."""
+"""Tests the driver of passes: it flattens pipelines, and checks the IR after each
+pass."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -61,7 +62,7 @@ class Twice(ModulePass):
         raise AssertionError("a pipeline is taken apart")
 
 
-def test_pipelines_are_taken_apart() -> None:
+def test_pipelines_are_flattened() -> None:
     seen: list[str] = []
     driver.run(
         tensorplan.context(),
@@ -72,7 +73,7 @@ def test_pipelines_are_taken_apart() -> None:
     assert seen == ["test-nothing"] * 3
 
 
-def test_a_pass_that_breaks_the_order_is_caught() -> None:
+def test_use_before_definition_after_a_pass_is_caught() -> None:
     module = parse(
         """func.func @f(%a: tensor<4xf32>) -> tensor<4xf32> {
   %0 = tgraph.negate %a : tensor<4xf32>
@@ -90,7 +91,7 @@ def test_a_pass_that_breaks_the_order_is_caught() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        # Visible: from blocks that dominate, and from around a region.
+        # Valid: values of dominating blocks, and of the operations around a region.
         (
             """func.func @f(%c: i1, %x: i32) {
   %a = arith.addi %x, %x : i32
@@ -107,7 +108,7 @@ def test_a_pass_that_breaks_the_order_is_caught() -> None:
 }""",
             None,
         ),
-        # Not visible: from a block that may not have run.
+        # Invalid: a value of a block that does not dominate the use.
         (
             """func.func @f(%c: i1, %x: i32) {
   cf.cond_br %c, ^left, ^right
@@ -120,7 +121,7 @@ def test_a_pass_that_breaks_the_order_is_caught() -> None:
 }""",
             "t.mlir:7:8: arith.addi: operand 0 is used before it is defined",
         ),
-        # Not visible: from inside a region, or from around an isolated one.
+        # Invalid: a value that is defined after the operation with the region.
         (
             """func.func @f(%c: i1, %x: i32) {
   "scf.if"(%c) ({
@@ -136,7 +137,7 @@ def test_a_pass_that_breaks_the_order_is_caught() -> None:
         ),
     ],
 )
-def test_definitions_come_before_uses(text: str, message: str | None) -> None:
+def test_definitions_must_dominate_uses(text: str, message: str | None) -> None:
     module = parse(text)
     if message is None:
         driver.check(module)
@@ -214,7 +215,7 @@ def _change(what: str, func: FuncOp) -> None:
         *("an operation", "an operation more", "where to go"),
     ],
 )
-def test_what_changed_is_checked_again(
+def test_only_changed_modules_are_checked_again(
     what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     @dataclass(frozen=True)
@@ -237,7 +238,7 @@ def test_what_changed_is_checked_again(
     assert checked == [module] * (1 if what == "nothing" else 2)
 
 
-def test_a_pass_that_recurses_too_deeply_is_located() -> None:
+def test_recursion_error_of_a_pass_has_a_location() -> None:
     @dataclass(frozen=True)
     class Recurse(ModulePass):
         name = "test-recurse"
@@ -312,7 +313,7 @@ def _break(what: str, func: FuncOp) -> None:
         *("moved out", "the end", "the end of the body"),
     ],
 )
-def test_a_pass_that_breaks_one_operation_is_caught(what: str) -> None:
+def test_operation_that_a_pass_breaks_is_caught(what: str) -> None:
     @dataclass(frozen=True)
     class Break(ModulePass):
         name = "test-break"
@@ -368,8 +369,10 @@ def _plant(op: Operation) -> Iterator[None]:
         pytest.param("tests/models/lstm_scan_infer.mlir", marks=pytest.mark.slow),
     ],
 )
-def test_what_full_verification_finds_is_found_in_what_changed(file: str) -> None:
-    """The last of each class of operations that a pass makes is broken in all ways."""
+def test_verifier_finds_all_faults_that_full_verification_finds(file: str) -> None:
+    """After each pass, all faults are planted into one operation of each new class. The
+    driver's verifier, which checks only changed operations, refuses every module that
+    full verification refuses."""
     module = parse(Path(file).read_text())
     ctx = tensorplan.context()
     verifier = driver.Verifier()
@@ -394,12 +397,12 @@ def test_what_full_verification_finds_is_found_in_what_changed(file: str) -> Non
 def _refuses(verify: Callable[[], None]) -> bool:
     try:
         verify()
-    except Exception:  # xDSL's own operations raise any
+    except Exception:  # verifiers of xDSL's operations may raise any exception
         return True
     return False
 
 
-def test_tensor_operations_that_did_not_change_are_not_verified_again(
+def test_unchanged_tensor_operations_are_not_verified_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     @dataclass(frozen=True)
@@ -435,7 +438,7 @@ def test_every_registered_pass_loads_under_its_name() -> None:
         assert (factory().__doc__ or "").strip(), f"{name} has no docstring"
 
 
-def test_buffers_that_are_alike_are_verified_once_and_functions_by_their_signature(
+def test_equal_buffers_and_signatures_are_verified_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     @dataclass(frozen=True)
@@ -469,7 +472,7 @@ def test_buffers_that_are_alike_are_verified_once_and_functions_by_their_signatu
     assert verified.count("func.func") == 1
 
 
-def test_no_key_is_made_of_what_is_in_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loops_have_no_structural_key(monkeypatch: pytest.MonkeyPatch) -> None:
     module = parse("""
     func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
       %0 = tgraph.while %x : (tensor<4xf32>) -> tensor<4xf32> {

@@ -1,4 +1,5 @@
-"""Symbolic sizes: JAX's values in every mode, and arenas close to exact plans."""
+"""Tests programs with symbolic sizes: they compute JAX's values in every mode, their
+arenas are close to those of exact plans, and plan-check proves the plans."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -107,7 +108,7 @@ MODES: Mapping[str, Mapping[str, Any]] = {
 
 
 def _inputs(args: list[Any], sizes: Mapping[str, int], seed: int = 0) -> list[Any]:
-    """Random arrays for arguments whose sizes are named."""
+    """Random arrays for arguments of symbolic shapes, with `sizes` for the symbols."""
     random = np.random.default_rng(seed)
     arrays: list[Any] = []
     for arg in args:
@@ -129,14 +130,15 @@ def _expect(
 
 @cache
 def made(case: str) -> tuple[Callable[..., Any], list[Any]]:
-    """A cached function, so that JAX compiles it once for each size."""
+    """The function and the arguments of a case, cached so that JAX compiles the
+    function only once for each size."""
     return CASES[case]()
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("case", CASES)
-def test_values_are_those_of_jax(case: str, mode: str):
+def test_values_agree_with_jax(case: str, mode: str):
     function, args = made(case)
     module = tensorplan.from_jax(function, *args).module
     run = tensorplan.compile(module, **MODES[mode])
@@ -148,9 +150,9 @@ def test_values_are_those_of_jax(case: str, mode: str):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_arenas_are_as_small_as_exact_plans(case: str):
-    """At the hints, computed offsets need no more than the static plan does, and at
-    other sizes little more than a plan for just these."""
+def test_arenas_are_almost_as_small_as_those_of_exact_plans(case: str):
+    """At the sizes of the hints, an arena with computed offsets is at most as large as
+    that of a static plan. At other sizes, it is at most 15 % larger."""
     function, args = CASES[case]()
     buffers = tensorplan.from_jax(function, *args).module
     passes = [p for p in flatten([PlanPipeline()]) if p.name != "plan-memory"]
@@ -182,7 +184,7 @@ def test_bounds_give_a_static_arena():
         assert [pool.bytes for pool in run.pools] == [arena.memref.type.get_shape()[0]]
 
 
-def test_sizes_that_do_not_fit_are_refused():
+def test_invalid_sizes_are_refused():
     def add(x: Any, y: Any) -> Any:
         return x + y[1::2]
 
@@ -213,7 +215,7 @@ SLICES: Mapping[str, tuple[Callable[..., Any], list[Any]]] = {
         [("b, t", np.int32), ("512, 8", np.float32)],
     ),
     "stride": (lambda x: x[:, ::2] * 2, [("b, t", np.float32)]),
-    "rest": (lambda x: x[1:] * 2, [("b", np.float32)]),  # of nothing, if b is 1
+    "rest": (lambda x: x[1:] * 2, [("b", np.float32)]),  # empty if b is 1
     "differences": (lambda x: x[:, 1:] - x[:, :-1], [("b, t + 1", np.float32)]),
     "pad": (lambda x: jnp.pad(x, ((0, 0), (1, x.shape[0]))), [("b, t", np.float32)]),
     "halves": (lambda x: jnp.split(x, 2, axis=1)[1], [("b, 2*t", np.float32)]),
@@ -241,7 +243,7 @@ SLICES: Mapping[str, tuple[Callable[..., Any], list[Any]]] = {
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", SLICES)
-def test_operations_whose_shapes_are_computed(name: str):
+def test_operations_with_computed_shapes(name: str):
     function, described = SLICES[name]
     scope = export.SymbolicScope()
     args = [
@@ -276,7 +278,7 @@ def test_donated_state_is_updated_in_place():
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("allocator", ["bfc", "buddy", "slab-buddy"])
-def test_the_allocator_is_clean_after_100_runs(allocator: str):
+def test_allocator_has_no_bytes_in_use_after_100_runs(allocator: str):
     function, args = mlp()
     module = tensorplan.from_jax(function, *args).module
     planned = tensorplan.plan(module, dynamic="allocator")
@@ -320,7 +322,7 @@ def test_plans_are_proved_for_all_sizes(
     assert "not proved" not in caplog.text
 
 
-def test_plan_run_takes_the_sizes_of_the_inputs(
+def test_plan_run_reads_sizes_from_the_inputs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     function, args = mlp()
@@ -378,7 +380,9 @@ func.func @main(
 """Sound up to n = 64; for larger n, %a overlaps %b."""
 
 
-def test_a_planted_overlap_is_found_when_it_matters(caplog: pytest.LogCaptureFixture):
+def test_planted_overlap_is_found_for_the_sizes_that_have_it(
+    caplog: pytest.LogCaptureFixture,
+):
     module = Parser(tensorplan.context(), PLANTED).parse_module()
     with caplog.at_level("INFO", REMARKS.name):
         check_plan(module)
@@ -391,7 +395,7 @@ def test_a_planted_overlap_is_found_when_it_matters(caplog: pytest.LogCaptureFix
         run(x)
 
 
-def test_offsets_without_rounding_are_not_proved(caplog: pytest.LogCaptureFixture):
+def test_wrong_computed_offsets_are_not_proved(caplog: pytest.LogCaptureFixture):
     function, args = mlp()
     planned = tensorplan.plan(tensorplan.from_jax(function, *args).module)
     text = str(planned)
@@ -402,11 +406,11 @@ def test_offsets_without_rounding_are_not_proved(caplog: pytest.LogCaptureFixtur
         try:
             check_plan(module)
         except LocatedError:
-            return  # wrong for typical sizes, too
+            return  # the offsets are also wrong for typical sizes
     assert "not proved for all sizes" in caplog.text
 
 
-def test_plans_survive_text():
+def test_plans_can_be_printed_and_parsed():
     function, args = transformer()
     planned = tensorplan.plan(tensorplan.from_jax(function, *args).module)
     again = Parser(tensorplan.context(), str(planned)).parse_module()
@@ -416,7 +420,7 @@ def test_plans_survive_text():
     _expect(DynamicExecutable(again, specialized)(*arrays), function, arrays)
 
 
-def test_programs_that_are_kept_are_bounded():
+def test_number_of_cached_programs_is_bounded():
     function, args = mlp()
     module = tensorplan.plan(tensorplan.from_jax(function, *args).module)
     made: list[int] = []
@@ -431,7 +435,7 @@ def test_programs_that_are_kept_are_bounded():
     assert made == [1, 2, 3, 2]
 
 
-def test_memrefs_without_names_are_planned_by_place():
+def test_unnamed_sizes_are_named_by_position():
     text = """
     func.func @main(%x: memref<?x8xf32>, %r: memref<f32> {tgraph.result = 0 : i32}) {
       %c0 = arith.constant 0 : index
@@ -453,8 +457,8 @@ def test_memrefs_without_names_are_planned_by_place():
 
 
 @pytest.mark.parametrize("steps", ["t", 5])
-def test_a_scan_of_a_symbolic_batch(steps: str | int) -> None:
-    """JAX slices a row of each step by an operation whose limits it computes."""
+def test_scan_with_a_symbolic_batch(steps: str | int) -> None:
+    """JAX takes the row of each step with a slice whose limits are computed."""
 
     def recurrent(x: Any, w: Any) -> Any:
         def step(h: Any, row: Any) -> Any:
@@ -475,7 +479,7 @@ def test_a_scan_of_a_symbolic_batch(steps: str | int) -> None:
             np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
 
 
-def test_expressions():
+def test_arithmetic_of_symbolic_expressions():
     n, t = symbol("n"), symbol("t")
     assert str(n * t + t - 3) == "n*t + t - 3"
     assert (4 * n + 4) // 4 == n + 1

@@ -1,6 +1,6 @@
-"""Edge cases of imported programs, compared with JAX, SciPy, NumPy and ml_dtypes.
+"""Compares edge cases of imported programs with JAX, SciPy, NumPy and ml_dtypes.
 
-Each program has many functions of one element type. Its arguments have no elements, or
+Each program has many functions of one element type. Its arguments are empty, or contain
 zeros of both signs, denormals, the largest numbers, infinities, and NaN.
 """
 
@@ -102,7 +102,7 @@ def reals(dtype: Any) -> Array:
 
 
 @pytest.mark.parametrize(("dtype", "rtol"), [("f4", 2e-5), ("f8", 1e-12)])
-def test_real_numbers(dtype: str, rtol: float) -> None:
+def test_functions_of_real_numbers(dtype: str, rtol: float) -> None:
     x = reals(np.dtype(dtype).type)
     functions = {name: pair[0] for name, pair in REAL.items()}
     for array in (x, x[:0])[: 2 if dtype == "f4" else 1]:
@@ -149,7 +149,7 @@ COMPLEX: Functions = {
 }
 
 
-def test_complex_numbers() -> None:
+def test_functions_of_complex_numbers() -> None:
     parts = np.array([0, 1e-20, -1e-3, 0.3, -0.5, 1, -2.5, 20, 88, -100, 1e4])
     x = (parts[:, None] + 1j * parts).ravel().astype(np.complex64)
     for array in (x, x[:0]):
@@ -175,7 +175,7 @@ TRANSFORMS: Functions = {
 
 @pytest.mark.parametrize(("dtype", "rtol"), [("c8", 1e-4), ("c16", 1e-10)])
 @pytest.mark.parametrize("shape", [(2, 3, 4), (0, 4, 3), (3, 1)])
-def test_transforms(dtype: str, rtol: float, shape: tuple[int, ...]) -> None:
+def test_fourier_transforms(dtype: str, rtol: float, shape: tuple[int, ...]) -> None:
     rng = np.random.default_rng(0)
     x = (rng.normal(size=shape) + 1j * rng.normal(size=shape)).astype(dtype)
     if len(shape) == 3 and x.size:
@@ -219,7 +219,8 @@ def square_matrices(dtype: DType) -> Array:
 
 
 def test_matrices() -> None:
-    """With NaN and infinities, tiny and large, singular and indefinite; and none."""
+    """Matrices with NaN or infinities, tiny, large, singular, indefinite, and empty
+    ones give the values of JAX."""
     dtype, rtol = np.dtype(np.complex128), 1e-9
     x = square_matrices(dtype)
     tables = [{**SQUARE, **ANY}, {**SQUARE, **ANY}, ANY, ANY]
@@ -236,7 +237,7 @@ def _of_one(function: Callable[..., Any], number: int, *arrays: Any) -> Any:
     return function(arrays[number])
 
 
-# Elements of a few bits
+# Narrow element types
 
 CONVERTED: Functions = {
     "f16": lambda x: x.astype(np.float16),
@@ -290,8 +291,9 @@ def all_numbers(name: str) -> Array:
     "name",
     ["float8_e4m3fn", "float4_e2m1fn", "int4", "uint4"],
 )
-def test_elements_of_a_few_bits(name: str) -> None:
-    """Bit for bit. Of signed numbers XLA counts copies of the sign."""
+def test_narrow_element_types(name: str) -> None:
+    """All numbers of a narrow type give the bits that JAX gives. The population count
+    of signed numbers is left out, because XLA also counts copies of the sign bit."""
     numbers = all_numbers(name)
     table = OF_INTEGERS if "int" in name else OF_FLOATS
     x, y = numbers, np.random.default_rng(0).permutation(numbers)

@@ -1,4 +1,5 @@
-"""Elements have the sizes and alignments that LLVM gives to lowered memrefs."""
+"""Tests that the sizes and alignments of elements are those of LLVM for lowered
+memrefs."""
 
 import subprocess
 
@@ -17,7 +18,7 @@ from tensorplan.passes.plan.memory import PlanMemory
 X86_64 = "e-m:e-i64:64-i128:128-f80:128-n8:16:32:64-S128"
 """LLVM's data layout of x86-64."""
 
-IN_LLVM = {  # each element type, and what MLIR lowers it to
+IN_LLVM = {  # each element type, and the type that MLIR lowers it to
     **{f"i{n}": f"i{n}" for n in (1, 7, 8, 17, 24, 32, 33, 40, 48, 64, 65, 128, 257)},
     **{f: f for f in ("bf16", "f16", "f32", "f64", "f80", "f128")},
     "index": "i64",
@@ -43,7 +44,8 @@ def type_of(text: str) -> Attribute:
 
 
 def native_output(text: str, result: str, *passes: str) -> str:
-    """The output of an MLIR program that runs natively."""
+    """Lowers an MLIR program with `passes`, runs it natively, and returns its
+    output."""
     tools = TOOLS[0]
     lowered = subprocess.run(
         [tools.opt, *passes], input=text, capture_output=True, text=True, check=True
@@ -89,7 +91,7 @@ def test_sizes_and_alignments_are_those_of_llvm():
 
 
 @pytest.mark.parametrize("text", ["vector<[4]xf32>", "i0", "none", "tensor<2xf32>"])
-def test_what_llvm_has_no_size_for_is_refused(text: str):
+def test_elements_without_a_fixed_size_are_refused(text: str):
     with pytest.raises(VerifyException, match="has no fixed size"):
         element_bytes(type_of(text))
 
@@ -145,7 +147,7 @@ def test_neighbors_in_an_arena_keep_their_values(type: str):
 
 
 @pytest.mark.parametrize("type", ["f64", "complex<f64>", "i24", "vector<4xf32>", "f80"])
-def test_an_elements_alignment_is_the_least(type: str):
+def test_buffers_have_at_least_the_alignment_of_their_elements(type: str):
     module = parse(f"""
     func.func @main(%a: memref<33xi8>, %b: memref<4x{type}>) {{
       %x = memref.alloc() : memref<33xi8>

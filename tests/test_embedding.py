@@ -1,4 +1,5 @@
-"""Operations of another dialect: views, destinations, and in-place results."""
+"""Tests that passes and plan-check support the operations of another dialect, `npu`,
+through its memory traits: views, destinations, and in-place results."""
 
 from typing import ClassVar
 
@@ -57,7 +58,7 @@ class HalfOp(IRDLOperation):
 
 @irdl_op_definition
 class ReversedOp(IRDLOperation):
-    """A memory from its end to its start."""
+    """A memory with its elements in reverse order."""
 
     name = "npu.reversed"
     source = operand_def(base(MemRefType))
@@ -128,7 +129,7 @@ def free(name: str) -> str:
     return f"memref.dealloc {name} : {T}"
 
 
-def test_what_operations_say():
+def test_destinations_and_effects_of_operations():
     _, module = parse(
         "\n".join([new("%x"), scan("%a", "%x"), add("%a", "%x", "%x"), free("%x")])
     )
@@ -137,7 +138,7 @@ def test_what_operations_say():
     assert destinations(ops["npu.scan"]) == (1,)
     assert overwrites(ops["npu.scan"], x)
     assert not overwrites(ops["npu.scan"], a)
-    assert not overwrites(ops["npu.add"], x)  # reads it, too
+    assert not overwrites(ops["npu.add"], x)  # also reads it
     assert effects_on(ops["npu.add"], a) == (True, False)
     assert effects_on(ops["npu.add"], x) == (True, True)
     assert effects_on(ops["npu.scan"], x) == (False, True)
@@ -148,8 +149,9 @@ def test_what_operations_say():
     assert not any(map(is_view, module.walk()))
 
 
-def test_views_and_destinations_of_a_foreign_dialect_are_planned():
-    """%y begins when the view of %x was read for the last time: they share bytes."""
+def test_buffers_of_a_foreign_dialect_share_bytes():
+    """%x and %y share bytes, because %y is written after the last read of a view of
+    %x."""
     half = "memref<8xf32>"
     ctx, module = parse(
         f"""
@@ -170,7 +172,7 @@ def test_views_and_destinations_of_a_foreign_dialect_are_planned():
     assert pool.size == 64
 
 
-def test_what_says_nothing_keeps_its_buffer_until_it_is_freed():
+def test_buffer_of_an_operation_without_traits_is_live_until_its_dealloc():
     body = [new("%x"), scan("%a", "%x"), f"npu.odd %x : {T}"]
     body += [new("%y"), scan("%a", "%y"), scan("%y", "%r"), free("%y"), free("%x")]
     ctx, module = parse("\n".join(body))
@@ -179,7 +181,7 @@ def test_what_says_nothing_keeps_its_buffer_until_it_is_freed():
     assert pool.size == 128
 
 
-def test_the_check_follows_foreign_views():
+def test_plan_check_follows_foreign_views():
     _, module = parse(f"""
       %arena = memref.alloc() : memref<64xi8>
       %c0 = arith.constant 0 : index
@@ -196,7 +198,7 @@ def test_the_check_follows_foreign_views():
         check_plan(module)
 
 
-def test_results_take_over_what_the_trait_allows():
+def test_only_elementwise_results_overwrite_operands():
     body = [new("%x"), new("%y"), new("%z"), scan("%a", "%x"), scan("%x", "%y")]
     body += [add("%y", "%y", "%z"), scan("%z", "%r")]
     body += [free("%x"), free("%y"), free("%z")]
@@ -210,7 +212,7 @@ def test_results_take_over_what_the_trait_allows():
 
 @st.composite
 def programs(draw: st.DrawFn) -> str:
-    """Programs whose operations read written buffers, or views of these."""
+    """Programs whose operations read only written buffers, or views of them."""
     lines: list[str] = []
     live = ["%a"]
     for n in range(draw(st.integers(1, 10))):
@@ -250,7 +252,7 @@ def run(module: ModuleOp) -> np.ndarray:
                 del memory[op.memref]
             case ReversedOp():
                 memory[op.view] = memory[op.source][::-1]
-            case ScanOp():  # spoils its operand, if that is its destination
+            case ScanOp():  # gives NaN if its operand is its destination
                 memory[op.out][:] = np.nan
                 memory[op.out][:] = np.cumsum(memory[op.source]) % 7
             case AddOp():
@@ -262,7 +264,7 @@ def run(module: ModuleOp) -> np.ndarray:
 
 
 @given(programs())
-def test_results_in_place_have_the_same_values(text: str):
+def test_in_place_results_have_the_same_values(text: str):
     ctx, module = parse(text)
     want = run(module)
     before = sum(isinstance(op, memref.AllocOp) for op in module.walk())
@@ -277,6 +279,6 @@ def test_results_in_place_have_the_same_values(text: str):
     driver.run(ctx, module, [PlanMemory()])  # ends with plan-check
 
 
-def test_a_trait_of_another_kind_says_nothing():
+def test_operations_without_memory_traits_have_no_destinations():
     _, module = parse(f"%c = arith.constant 1 : {i1}")
     assert all(destinations(op) == () for op in module.walk())

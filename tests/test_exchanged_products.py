@@ -1,4 +1,5 @@
-"""`canonicalize` swaps the operands of a product whose result is transposed."""
+"""Tests that `canonicalize` swaps the operands of a product whose result is
+transposed."""
 
 from itertools import permutations
 
@@ -18,10 +19,11 @@ TYPES = {"f32": np.float32, "f64": np.float64, "i32": np.int32}
 @pytest.mark.parametrize("element", TYPES)
 @pytest.mark.parametrize("sizes", [(2, 3, 4, 5), (1, 3, 1, 5), (3, 2, 17, 33)])
 @pytest.mark.parametrize("permutation", list(permutations(range(3))))
-def test_same_values(
+def test_values_of_exchanged_products(
     permutation: tuple[int, ...], sizes: tuple[int, ...], element: str
 ) -> None:
-    """Values times weights of attention, with the result in any order."""
+    """The values of an attention times its weights, with the result transposed in any
+    way."""
     heads, summed, rows, columns = sizes
     shape = (heads, columns, rows)
     left, right, made, result = (
@@ -51,6 +53,6 @@ def test_same_values(
     after = run(module, CanonicalizePass())
     (product,) = [op for op in after.walk() if isinstance(op, DotGeneralOp)]
     is_exchanged = value_shape(product.inputs[0]) == (heads, rows, summed)
-    assert is_exchanged == (permutation != (0, 1, 2))  # else nothing is transposed
+    assert is_exchanged == (permutation != (0, 1, 2))  # the identity transposes nothing
     assert np.array_equal(run_reference(after, [v, p])[0], want)
     assert np.array_equal(tensorplan.compile(tensorplan.plan(after))(v, p)[0], want)

@@ -1,4 +1,4 @@
-"""The executor: binding, results, errors."""
+"""Tests the executor: arguments, results, pools, and errors."""
 
 import re
 import sys
@@ -53,7 +53,7 @@ def step() -> Executable:
 
 
 @pytest.mark.parametrize("sanitize", [False, True])
-def test_a_variable_is_updated_in_place(sanitize: bool) -> None:
+def test_variable_is_updated_in_place(sanitize: bool) -> None:
     step = Executable(parse(STEP), sanitize=sanitize)
     v, x = floats(1, 2, 3, 4), floats(1, 1, 1, 1)
     for times in range(1, 4):
@@ -73,7 +73,7 @@ def test_results_do_not_change_later(step: Executable) -> None:
     assert second.tolist() != [0, 0, 0, 0]
 
 
-def test_a_variable_that_cannot_be_written_is_copied(step: Executable) -> None:
+def test_read_only_variable_is_copied(step: Executable) -> None:
     fixed = floats(1, 2, 3, 4)
     fixed.flags.writeable = False
     strided = np.zeros(8, np.float32)[::2]
@@ -87,7 +87,7 @@ def test_a_variable_that_cannot_be_written_is_copied(step: Executable) -> None:
         assert newer is not new
 
 
-def test_other_arrays_than_the_last_time(step: Executable) -> None:
+def test_each_call_may_have_other_arrays(step: Executable) -> None:
     x = floats(1, 1, 1, 1)
     for number in range(3):
         v = np.full(4, number, np.float32)
@@ -96,7 +96,7 @@ def test_other_arrays_than_the_last_time(step: Executable) -> None:
         assert v.tolist() == [2 * number + 1] * 4
 
 
-def test_no_step_is_made_again_for_arguments_in_new_memory(
+def test_steps_are_not_made_again_for_arguments_in_new_memory(
     monkeypatch: pytest.MonkeyPatch, step: Executable
 ) -> None:
     made: list[Step] = []
@@ -126,10 +126,10 @@ def test_other_kinds_of_arrays(kind: type, step: Executable) -> None:
     for _ in range(2):
         _, new = step(kind(floats(1, 1, 1, 1)), kind(x))
         assert new.tolist() == [2, 3, 4, 5]
-        x[0] = 1  # what is seen in place is still seen
+        x[0] = 1  # the next call sees a change in an array that is used in place
 
 
-def test_lists_are_read_anew(step: Executable) -> None:
+def test_lists_are_read_in_each_call(step: Executable) -> None:
     x = [1.0, 2.0, 3.0, 4.0]
     step(floats(0, 0, 0, 0), x)
     x[0] = 9
@@ -155,7 +155,7 @@ def test_out(step: Executable) -> None:
     assert np.array_equal(out, kept)
 
 
-def test_an_input_in_a_variable_s_memory_is_copied(step: Executable) -> None:
+def test_input_in_the_memory_of_a_variable_is_copied(step: Executable) -> None:
     v = floats(1, 2, 3, 4)
     for times in (2, 4, 8):
         out, _ = step(v, v)
@@ -342,7 +342,7 @@ def test_tensors_are_refused() -> None:
         Executable(module)
 
 
-# What runs
+# Memory of runs
 
 FUSED = """
 !t = memref<512x512xf32>
@@ -402,7 +402,7 @@ def test_scratch_is_shared_by_kernels() -> None:
 
 
 @pytest.mark.parametrize("what", ["argument 0", "the arena on cpu:0"])
-def test_what_takes_more_memory_than_there_is(what: str) -> None:
+def test_error_for_more_memory_than_the_machine_has(what: str) -> None:
     large, small = "memref<70368744177664xf32>", "memref<4xf32>"  # 2^48 bytes
     x, a = (large, small) if what == "argument 0" else (small, large)
     size = 16 if a == small else 1 << 48

@@ -1,5 +1,5 @@
-"""ExecuTorch's memory planning pass with our planner: on specs in ExecuTorch's format,
-and on its own programs if it is installed.
+"""Tests tensorplan's planner in ExecuTorch's memory planning pass: on specs in
+ExecuTorch's format, and on a program of ExecuTorch if it is installed.
 """
 
 from dataclasses import dataclass, field
@@ -66,7 +66,7 @@ class BankPlacementError(Exception):
 
 @pytest.fixture(autouse=True)
 def modules(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fakes of the two names that the planner imports from ExecuTorch."""
+    """Replaces the two names that the planner imports from ExecuTorch."""
     there = Object(
         get_node_tensor_specs=lambda node: node.specs,
         BankPlacementError=BankPlacementError,
@@ -76,7 +76,8 @@ def modules(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def check_apart(specs: list[Spec]) -> None:
-    """Asserts that specs are disjoint. Lifetimes include their last step."""
+    """Asserts that specs with overlapping lifetimes do not share bytes. Lifetimes
+    include their last step."""
     for a, b in combinations(specs, 2):
         if a.mem_id == b.mem_id and a.lifetime[0] <= b.lifetime[1]:
             assert b.lifetime[0] > a.lifetime[1] or (
@@ -85,7 +86,7 @@ def check_apart(specs: list[Spec]) -> None:
             ), (a, b)
 
 
-def test_a_lifetime_includes_its_last_step() -> None:
+def test_lifetime_includes_its_last_step() -> None:
     specs = [Spec(100, [0, 1]), Spec(100, [1, 2]), Spec(100, [2, 3])]
     assert plan(16, specs, GRAPH) == [0, 224]
     check_apart(specs)
@@ -101,7 +102,7 @@ def test_arenas_alignment_and_padding() -> None:
     assert plan(16, [], GRAPH) == [0, 0]
 
 
-def test_a_spec_lies_in_its_storage_base() -> None:
+def test_specs_lie_in_their_storage_base() -> None:
     other, base = Spec(64, [0, 5]), Spec(64, [0, 5], 2)
     inner = Spec(32, [1, 3], storage_base=base, storage_base_offset=32)
     innermost = Spec(16, [2, 3], storage_base=inner, storage_base_offset=16)
@@ -117,7 +118,7 @@ def test_a_spec_lies_in_its_storage_base() -> None:
         (Spec(64, [0, 1], mem_offset=None), "has no memory in this plan"),
     ],
 )
-def test_storage_bases_that_do_not_fit(base: Spec, message: str) -> None:
+def test_invalid_storage_bases_are_refused(base: Spec, message: str) -> None:
     specs = [Spec(32, [0, 1], storage_base=base)]
     with pytest.raises(ValueError, match=message):
         plan(16, [*specs, base] if base.size == 16 else specs, GRAPH)
@@ -131,7 +132,8 @@ def branch(*specs: Spec) -> Any:
 
 
 def test_results_of_branches_are_live_after_them() -> None:
-    """ExecuTorch's own algorithms place both conditions in the same bytes."""
+    """The bytes of a branch's results stay reserved until their last use. ExecuTorch's
+    own algorithms place the results of two conditions in the same bytes."""
     inside = [Spec(64, [0, 1]), Spec(48, [0, 1]), Spec(64, [0, 1])]
     early, late = Spec(64, [0, 0]), Spec(64, [3, 4])
     names = [Object(op="get_attr", target=name) for name in ("yes", "no", "next")]
@@ -149,7 +151,7 @@ def test_results_of_branches_are_live_after_them() -> None:
     )
     specs = [early, x, y, late]
     assert plan(16, specs, graph) == [0, 224]
-    assert inside[0].mem_offset == inside[1].mem_offset  # one of them runs
+    assert inside[0].mem_offset == inside[1].mem_offset  # only one of them runs
     arenas = [Spec(64, [1, 3]), Spec(64, [2, 3])]
     for arena, spec in zip(arenas, (inside[0], inside[2]), strict=True):
         arena.mem_id, arena.mem_offset = 1, spec.mem_offset
@@ -178,8 +180,9 @@ def test_banks_that_are_too_small(spec: Spec, message: str) -> None:
         Planner(Map(Bank("sram", 256, 1)))(16, [spec], GRAPH)
 
 
-def test_in_executorch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where two conditions are live at a time, values are right."""
+def test_values_in_executorch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """ExecuTorch computes the right values if the results of two conditions are live at
+    the same time."""
     monkeypatch.undo()
     exir = pytest.importorskip("executorch.exir")
     runtime = pytest.importorskip("executorch.extension.pybindings.portable_lib")

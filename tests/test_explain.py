@@ -1,5 +1,5 @@
-"""`explain`: its statements about programs with known peaks are right, and what it
-suggests lowers the peak.
+"""Tests `tensorplan.explain`: its statements about programs with known peaks are right,
+and its suggestions lower the peak.
 """
 
 import json
@@ -23,7 +23,7 @@ from tensorplan.tools import pipelines
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
-# %a is kept for the last operation, over a peak that does not need it.
+# The last operation reads %a, which is live across the peak.
 KEPT = """
 func.func @main(%x: tensor<64x64xf32>, %w: tensor<64x256xf32>, %v: tensor<256x64xf32>)
     -> tensor<64x64xf32> {
@@ -66,7 +66,7 @@ def gains(explanation: Explanation) -> dict[str, int]:
     }
 
 
-def test_the_peak():
+def test_buffers_at_the_peak():
     (peak,) = tensorplan.explain(parse(KEPT)).peaks
     largest, kept, *_ = peak.buffers
     assert (largest.size, kept.size) == (64 * 256 * 4, 64 * 64 * 4)
@@ -86,14 +86,14 @@ def test_reasons_for_not_being_in_place():
     )
 
 
-def test_what_helps_memrefs():
+def test_suggestions_for_programs_on_memrefs():
     explanation = tensorplan.explain(parse(BUFFERIZED), reuse_outputs=False)
-    # Of two buffers, one takes over the other's memory, or one lies in the result.
+    # Either one of two buffers overwrites the other, or one lies in the result.
     assert gains(explanation) == {"plan-in-place": 256, "reuse-outputs=true": 256}
 
 
-def test_what_is_promised_is_what_comes_out():
-    """Each option, as plan-opt's `-p` reads it, gives the bytes that it was said to."""
+def test_suggested_options_give_the_stated_bytes():
+    """Each suggested option, passed to plan-opt's `-p`, gives the stated bytes."""
     module = parse(KEPT)
     explanation = tensorplan.explain(module, reuse_outputs=False)
     known = get_all_passes() | Universe.get_multiverse().all_passes
@@ -111,7 +111,7 @@ def test_what_is_promised_is_what_comes_out():
     assert found
 
 
-def test_each_row_has_its_option():
+def test_each_row_of_the_table_has_an_option():
     explanation = tensorplan.explain(parse(KEPT), reuse_outputs=False)
     (_, rows), *_ = tables(explanation.outcome, explanation.trials)
     text = str(explanation)
@@ -122,8 +122,8 @@ def test_each_row_has_its_option():
     assert pasted == [f"{change}: -p {options[change]}" for change in changes]
 
 
-def test_donation():
-    """The result goes into the argument's memory, and is counted no more."""
+def test_bytes_saved_by_a_donation():
+    """The result lies in the memory of the donated argument, so it no longer counts."""
     module = parse(KEPT)
     explanation = tensorplan.explain(module, reuse_outputs=False)
     name = next(n for n in gains(explanation) if n.startswith("donate argument 0"))
@@ -136,26 +136,26 @@ def test_donation():
     assert gains(explanation)[name] == saved
 
 
-def test_the_module_stays_as_it_is():
+def test_module_is_not_changed():
     module = parse(KEPT)
     before = str(module)
     tensorplan.explain(module)
     assert str(module) == before
 
 
-def test_no_time():
+def test_time_limit_of_zero():
     explanation = tensorplan.explain(parse(KEPT), limit=0.0)
     assert {trial.outcome for trial in explanation.trials} == {None}
     assert "not tried for lack of time: " in str(explanation)
 
 
-def test_nothing_to_store():
+def test_program_without_an_arena():
     text = "func.func @f(%a: tensor<4xf32>) -> tensor<4xf32> {\n"
     text += "  func.return %a : tensor<4xf32>\n}"
     assert str(tensorplan.explain(parse(text))).startswith("there is no arena")
 
 
-def test_a_planned_module_is_explained_as_it_is():
+def test_planned_module_has_peaks_but_no_trials():
     explanation = tensorplan.explain(tensorplan.plan(parse(KEPT)))
     assert explanation.peaks
     assert explanation.trials == []
@@ -169,8 +169,8 @@ for option, file in ("--explain", "text"), ("--explain=json", "json"):
 
 
 @pytest.mark.thorough
-def test_the_same_in_every_run(tmp_path: Path):
-    """But for the times."""
+def test_explanation_is_reproducible(tmp_path: Path):
+    """Except for times, the output does not depend on hashes."""
     (tmp_path / "kept.mlir").write_text(KEPT)
     texts: set[str] = set()
     for seed in ("1", "2"):
@@ -192,8 +192,9 @@ def test_the_same_in_every_run(tmp_path: Path):
 
 
 @pytest.mark.thorough
-def test_rewrites_are_left_out_where_they_have_done_something() -> None:
-    """Numbers are added to gradients there, and no loop stacks anything."""
+def test_only_effective_rewrites_are_left_out() -> None:
+    """Leaving out a rewrite is tried only if it has changed this program, which adds
+    numbers to gradients and has no loops."""
     step = tensorplan.read(EXAMPLES / "mlp_train_sgd.mlir")
     left = {t.change: t.worth for t in tensorplan.explain(step).trials}
     assert "without tgraph-scatter-into" in left

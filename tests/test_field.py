@@ -1,4 +1,5 @@
-"""Planners of the field: on small problems, they return the offsets of their rules."""
+"""Tests the planners of other systems: on small problems, they return the offsets that
+follow from their rules."""
 
 from random import Random
 
@@ -31,7 +32,7 @@ def test_breadth_starts_at_the_step_with_most_live_bytes():
 
 
 def test_breadth_does_not_count_gaps():
-    # Without its gap, `paused` would make step 3 the widest, and come first.
+    # If the gap counted, step 3 would be the widest.
     buffers = [
         Buffer("paused", 30, 0, 9, gaps=[(2, 6)]),
         Buffer("guest", 20, 3, 4),
@@ -57,14 +58,14 @@ def test_duration_places_the_longest_first():
     }
 
 
-def test_linear_scan_knows_no_future():
+def test_linear_scan_decides_without_later_buffers():
     buffers = [
         Buffer("small", 10, 0, 1),
         Buffer("wall", 10, 0, 9),
         Buffer("late", 20, 1, 9),
         Buffer("later", 10, 2, 9),
     ]
-    # `late` does not fit into what `small` leaves; `later` does.
+    # `later` fits into the bytes that `small` leaves, but `late` does not.
     assert offsets("linear-scan", *buffers) == {
         "small": 0,
         "wall": 10,
@@ -73,7 +74,7 @@ def test_linear_scan_knows_no_future():
     }
 
 
-def test_tflite_places_whole_lives_first_and_into_the_smallest_gap():
+def test_tflite_places_the_longest_live_range_first_and_into_the_smallest_gap():
     buffers = [
         Buffer("first", 8, 0, 4),
         Buffer("large gap", 60, 0, 2),
@@ -184,8 +185,9 @@ def test_tlsf_reuses_a_block_of_a_class_that_surely_fits(wanted: int, offset: in
     assert offsets("tlsf", freed, wall, later)["later"] == offset
 
 
-def test_tlsf_passes_over_a_block_that_may_be_too_small():
-    # 1000 bytes are in the class from 992 to 1007, so 1000 are only sought above it.
+def test_tlsf_skips_a_block_of_a_class_that_may_be_too_small():
+    # 1000 bytes are in the class from 992 to 1007. A request for 1000 bytes searches
+    # only the classes above it.
     freed, wall = Buffer("freed", 1000, 0, 1), Buffer("wall", 16, 0, 9)
     later = [Buffer("too near", 1000, 1, 2), Buffer("fits", 992, 1, 2)]
     assert offsets("tlsf", freed, wall, later[0])["too near"] == 1016
@@ -211,8 +213,8 @@ def test_tlsf_merges_and_takes_the_oldest_block():
 
 
 @given(st.lists(st.integers(0, 10), min_size=1, max_size=30), st.randoms())
-def test_tlsf_serves_stacks_without_loss(powers: list[int], random: Random):
-    """Lives that nest end in the reverse order: nothing is ever fragmented."""
+def test_tlsf_is_optimal_for_nested_live_ranges(powers: list[int], random: Random):
+    """Nested live ranges end in reverse order, so the memory is never fragmented."""
     n = len(powers)
     nested = [
         Buffer(f"b{i}", 1 << power, i, 2 * n - i + 1) for i, power in enumerate(powers)

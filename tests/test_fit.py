@@ -1,4 +1,5 @@
-"""`tgraph-fit` chooses the fastest version that fits, whatever was asked before."""
+"""Tests `tgraph-fit`: it chooses the fastest version that fits the budget, and earlier
+budgets do not influence the choice."""
 
 import re
 from pathlib import Path
@@ -45,7 +46,7 @@ def made() -> Lowerings:
     return Lowerings(TGraphFit(1), tensorplan.context(), placed)
 
 
-def test_the_least_time_of_what_fits(lowerings: Lowerings) -> None:
+def test_fastest_version_that_fits(lowerings: Lowerings) -> None:
     for budget in BUDGETS:
         fitted = lowerings.fitted(budget)
         fitting = [found for found in fitted.tried if found.bytes <= budget]
@@ -56,29 +57,30 @@ def test_the_least_time_of_what_fits(lowerings: Lowerings) -> None:
 
 
 @pytest.mark.thorough
-def test_other_budgets_change_nothing(lowerings: Lowerings) -> None:
+def test_other_budgets_do_not_change_the_choice(lowerings: Lowerings) -> None:
     for budget in BUDGETS:
         shared, alone = lowerings.fitted(budget), made().fitted(budget)
         assert shared.described(budget) == alone.described(budget)
 
 
-def test_slow_tiles_are_better_than_none() -> None:
-    """Each row of tiles needs all of %w: that is paid where nothing else fits."""
+def test_slow_tiles_are_used_if_nothing_else_fits() -> None:
+    """Tiles by rows read all of %w for each row. The pass takes this time if nothing
+    else fits."""
     planned = tensorplan.plan(parse(KEPT), budget=2048)
     assert tensorplan.report(planned)["pools"][0]["bytes"] <= 2048
 
 
 @pytest.mark.thorough
-def test_loops_have_the_largest_tiles_that_the_budget_allows() -> None:
-    """Tiles of 256 KiB take less time than those of a fourth of the budget."""
+def test_loops_have_large_tiles_if_the_budget_allows() -> None:
+    """Tiles of 256 KiB take less time than tiles of a fourth of the budget."""
     step = tensorplan.read(ROOT / "examples/lenet_train.mlir")
     planned = tensorplan.plan(step, budget=437_572)
     assert tensorplan.report(planned)["pools"][0]["bytes"] > 400_000
 
 
 def network(random: Random) -> str:
-    """Random layers on rows, each of a recent value; possibly a sum, or its
-    gradient."""
+    """A program of random layers on rows, each of which reads a recent value. It
+    returns the last value, its sum, or the gradient of the sum."""
     rows, first = random.choice([4, 16, 32]), random.choice([8, 32])
     values, weights, lines = [("%x", first)], list[str](), list[str]()
 
@@ -113,9 +115,9 @@ def network(random: Random) -> str:
     return f"func.func @main({inputs}) -> {result} {{\n" + "\n".join(lines) + "\n}"
 
 
-def least_is_the_same(text: str) -> None:
-    """Asserts that exactly the budgets below the minimum are missed, and that their
-    errors name the minimum."""
+def assert_same_minimum(text: str) -> None:
+    """Asserts that every budget of at least the minimum is met, and that every smaller
+    budget leads to the minimum."""
     passes, context = PlanPipeline(budget=1).passes(), tensorplan.context()
     at, fit = next((i, p) for i, p in enumerate(passes) if isinstance(p, TGraphFit))
     module = parse(text)
@@ -132,18 +134,19 @@ def least_is_the_same(text: str) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(examples(40)))
-def test_the_least_is_the_same_for_all_budgets(seed: int) -> None:
-    least_is_the_same(network(Random(seed)))
+def test_minimum_is_the_same_for_all_budgets(seed: int) -> None:
+    assert_same_minimum(network(Random(seed)))
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", ["classifier", "train_step"])
-def test_the_least_of_examples(name: str) -> None:
-    least_is_the_same((ROOT / f"examples/{name}.mlir").read_text())
+def test_minimum_of_examples(name: str) -> None:
+    assert_same_minimum((ROOT / f"examples/{name}.mlir").read_text())
 
 
-def test_a_refusal_names_a_budget_that_is_met() -> None:
-    """Slices that miss the budget are cut as far as possible."""
+def test_error_names_the_smallest_possible_budget() -> None:
+    """The error for a budget that is too small states the smallest budget that can be
+    met."""
     text = (ROOT / "examples/classifier.mlir").read_text()
     with pytest.raises(LocatedError) as refused:
         tensorplan.plan(parse(text), budget=200)

@@ -1,6 +1,6 @@
-"""`canonicalize` on elementwise operations preserves all bits.
+"""Tests that `canonicalize` preserves all bits of elementwise operations.
 
-The tests do not follow rules: they apply all operations to all special numbers.
+The tests apply all operations to all special numbers, whether or not a rule folds them.
 """
 
 from itertools import pairwise, product
@@ -34,7 +34,7 @@ pytest.importorskip("ml_dtypes")
 
 
 def special(dtype: DType) -> Array:
-    """Numbers that are special to some operation."""
+    """Numbers that at least one operation treats specially."""
     if dtype.kind == "b":
         return np.array([False, True])
     if is_float(dtype):
@@ -88,9 +88,9 @@ class Program:
     "dtype", ["float32", "bfloat16", "bool", "int8", "uint8", "int32"]
 )
 @pytest.mark.parametrize("cls", ops.ELEMENTWISE_OPS)
-def test_same_bits(cls: type[TensorOp], dtype: str) -> None:
+def test_bits_of_elementwise_operations(cls: type[TensorOp], dtype: str) -> None:
     if cls in (ops.BitcastConvertOp, ops.ConvertOp):
-        return  # below
+        return  # test_bits_of_conversions
     if cls in (ops.ComplexOp, ops.ImagOp, ops.RealOp):
         return  # test_complex.py
     program = Program(TYPES[dtype])
@@ -122,7 +122,7 @@ def test_same_bits(cls: type[TensorOp], dtype: str) -> None:
 
 
 @pytest.mark.parametrize("source", TYPES)
-def test_conversions_have_the_same_bits(source: str) -> None:
+def test_bits_of_conversions(source: str) -> None:
     program = Program(TYPES[source])
     for value in [program.block.args[0], *program.constants()]:
         for between in TYPES.values():
@@ -135,7 +135,7 @@ def test_conversions_have_the_same_bits(source: str) -> None:
     program.check()
 
 
-def test_what_is_not_defined_is_left() -> None:
+def test_undefined_operations_are_not_folded() -> None:
     program = Program(TYPES["bool"])
     op = ops.SubtractOp(program.constants(), result_types=(program.type,))
     program.add(op)
@@ -143,8 +143,8 @@ def test_what_is_not_defined_is_left() -> None:
     assert op.parent is program.block
 
 
-def test_what_types_hold() -> None:
-    """All pairs, by NumPy's rules for safe casts, which have no bf16."""
+def test_types_that_hold_all_numbers_of_another() -> None:
+    """`holds` follows NumPy's rules for safe casts. They do not cover bf16."""
     names = [name for name in TYPES if name != "bfloat16"]
     for wide, narrow in product(names, repeat=2):
         want = np.can_cast(narrow, wide, "safe")

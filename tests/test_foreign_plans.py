@@ -1,4 +1,8 @@
-"""Plans of other compilers: which are read, which proved, and which refuted."""
+"""Tests the audit of other compilers' plans: readers, verdicts, and reports.
+
+Recorded plans must get their known verdicts, and plans with planted overlaps must be
+refuted.
+"""
 
 import json
 import pickle
@@ -48,7 +52,7 @@ VALUE = re.compile(r" value: <\d+ (\S+) .*@\d+> (\(size=(\d+),offset=(\d+)\))")
 
 
 def texts(program: str) -> tuple[str, str, str]:
-    """The texts of HLO, buffer assignment and live ranges of a program."""
+    """The HLO, the buffer assignment and the live ranges of a program, as texts."""
     folder = FOLDER if (FOLDER / f"jit_{program}.txt").exists() else GPU
     stem = folder / f"jit_{program}"
     ends = ("", "-buffer-assignment", "-live-range")
@@ -70,7 +74,7 @@ def test_recorded_dumps(program: str) -> None:
     assert not found.plan.not_understood
 
 
-def test_the_fault_of_issue_49176_is_in_the_dump() -> None:
+def test_fault_of_issue_49176_is_found() -> None:
     [finding] = audit(read(*texts("shift")[:2])).findings
     assert finding.location == "record.py:21:11"
     assert finding.message == (
@@ -91,7 +95,8 @@ def live_ranges(text: str) -> dict[str, tuple[int, int]]:
 
 
 def planted(assignment: str, victim: str, intruder: str) -> str | None:
-    """The plan with one value moved onto another; None if it does not fit there."""
+    """The assignment with `intruder` moved onto `victim`, or None if that is not
+    possible."""
     lines = assignment.splitlines()
     places = {m[1]: n for n, line in enumerate(lines) if (m := VALUE.match(line))}
     if not {victim, intruder} <= places.keys():
@@ -110,7 +115,7 @@ def planted(assignment: str, victim: str, intruder: str) -> str | None:
 @pytest.mark.parametrize(
     ("program", "least"), [("shift", 2), ("steps", 60), ("scan", 70), ("attention", 20)]
 )
-def test_each_planted_overlap_is_found(program: str, least: int) -> None:
+def test_planted_overlaps_in_xla_plans_are_refuted(program: str, least: int) -> None:
     text, assignment, ranges = texts(program)
     module = hlo.parse(text, "m.txt")
     live = live_ranges(ranges)
@@ -193,7 +198,7 @@ BODIES = {
 
 
 @pytest.mark.parametrize("body", BODIES)
-def test_what_a_fusion_may_do_in_place(body: str) -> None:
+def test_in_place_fusions(body: str) -> None:
     text = "\n".join(f"  {line}" for line in body.split("|"))
     found = audit(read(BODY.format(body=text), IN_PLACE))
     expected = BODIES[body]
@@ -222,7 +227,7 @@ def messages(*steps: Step | Forwarded | Loop | Branch, kept: str = "") -> list[s
     return [finding.message for finding in audit(plan(*steps, kept=kept)).findings]
 
 
-def test_a_value_is_lost_when_others_take_its_bytes() -> None:
+def test_values_that_are_overwritten_too_early_are_found() -> None:
     x = value("x", 0)
     assert messages(write("a", 0), write("b", 8, x)) == [
         "x is read by make b (op), but bytes 0 to 4 of arena hold a, which make a wrote"
@@ -238,12 +243,12 @@ def test_a_value_is_lost_when_others_take_its_bytes() -> None:
     ]
 
 
-def test_results_of_a_step_share_no_bytes() -> None:
+def test_results_of_a_step_must_not_overlap() -> None:
     [message] = messages(Step("s", "op", (), [value("a", 8), value("b", 10)]))
     assert "writes a and b into the same bytes, bytes 10 to 12" in message
 
 
-def test_a_loop_overwrites_what_it_does_not_carry() -> None:
+def test_values_overwritten_in_a_loop_are_lost() -> None:
     x, y = value("x", 0), value("y", 4)
     carried, new = value("carried", 0), value("new", 0)
 
@@ -256,18 +261,19 @@ def test_a_loop_overwrites_what_it_does_not_carry() -> None:
     assert not messages(loop(in_place), write("b", 8, y))
     assert messages(loop(in_place, write("t", 4)), write("b", 8, y))
     assert messages(loop(in_place), write("b", 8, x))
-    # The first iteration alone would be right.
+    # Only the second iteration reads an overwritten value.
     assert messages(loop(write("t", 8, carried), write("u", 0, y), after=carried))
 
 
-def test_a_value_survives_a_branch_only_in_all_choices() -> None:
+def test_value_overwritten_in_one_branch_is_lost() -> None:
     y = value("y", 4)
     assert not messages(Branch("b", [[write("a", 0)], []]), write("c", 8, y))
     assert messages(Branch("b", [[write("a", 4)], []]), write("c", 8, y))
 
 
-def test_what_another_order_would_save() -> None:
-    """Two large values, each of which a small one is computed from."""
+def test_bytes_lost_by_the_order() -> None:
+    """Two small values are computed from one large value each. In a better order, only
+    one large value is live at a time."""
     large = [Value(name, Region("arena", n * 100, 100)) for n, name in enumerate("ab")]
     small = [Value(name, Region("arena", 200 + n, 1)) for n, name in enumerate("cd")]
     steps = [
@@ -287,14 +293,14 @@ def test_what_another_order_would_save() -> None:
 @pytest.mark.parametrize(
     ("overwritten", "kept", "saved"),
     [
-        ("", "", 99),  # nothing changes either
+        ("", "", 99),  # neither x nor its copy is overwritten
         ("copy", "", 0),  # x is read later
         ("x", "", 0),
-        ("copy", "x copy", 0),  # both stay
+        ("copy", "x copy", 0),  # both are kept
         ("", "copy", 100),
     ],
 )
-def test_what_an_alias_would_save(overwritten: str, kept: str, saved: int) -> None:
+def test_bytes_lost_by_copies(overwritten: str, kept: str, saved: int) -> None:
     names = ("x", "copy", "new", "last")
     x, copy, new, last = (
         Value(name, Region("arena", n * 100, 100 if n < 3 else 1))
@@ -320,7 +326,7 @@ def test_what_an_alias_would_save(overwritten: str, kept: str, saved: int) -> No
 
 
 @pytest.mark.parametrize("reads", [True, False])
-def test_nothing_writes_a_value_without_bytes(reads: bool) -> None:
+def test_values_of_size_zero_need_no_writer(reads: bool) -> None:
     empty, x = Value("empty", Region("arena", 8, 0)), value("x", 0)
     steps = [write("a", 4, x, *([empty] if reads else []))]
     memories = {"arena": Memory(8, "temporary")}
@@ -330,8 +336,9 @@ def test_nothing_writes_a_value_without_bytes(reads: bool) -> None:
 
 
 @pytest.mark.parametrize("program", ["steps", "windows"])
-def test_pictures_of_what_is_not_refuted_have_no_overlaps(program: str) -> None:
-    """The planners' validator looks at live ranges, which the audit does not use."""
+def test_views_of_plans_that_are_not_refuted_have_no_overlaps(program: str) -> None:
+    """The validator, which uses live ranges, accepts plans that the audit, which does
+    not use them, does not refute."""
     path = FOLDER / f"jit_{program}-buffer-assignment.txt"
     for pool in foreign.view(Source(str(path), b"")).pools:
         assert not validate(pool.problem, [b.offset for b in pool.buffers])
@@ -357,7 +364,7 @@ def read_snapshot(folder: Path, data: bytes) -> ForeignPlan:
     return read_plan(path)
 
 
-def test_a_snapshot_of_pytorch(tmp_path: Path) -> None:
+def test_pytorch_snapshot(tmp_path: Path) -> None:
     events = [("alloc", 1024, 64), ("alloc", 1152, 64), ("free_completed", 1024, 64)]
     data = snapshot(*events, ("alloc", 1024, 32), ("free_requested", 1152, 64))
     found = account(plan := read_snapshot(tmp_path, data))
@@ -366,8 +373,8 @@ def test_a_snapshot_of_pytorch(tmp_path: Path) -> None:
     assert found.groups == [(128, 2, "", "forward", "train.py:7")]
 
 
-def test_a_snapshot_that_begins_late(tmp_path: Path) -> None:
-    """A block that is freed only, and one that stays, were there before."""
+def test_pytorch_snapshot_that_starts_late(tmp_path: Path) -> None:
+    """Blocks that the trace frees or keeps without allocating them existed before."""
     rest = {"size": 64, "state": "active_allocated"}
     free = {"size": 192, "state": "inactive"}
     data = snapshot(("free_completed", 1152, 64), blocks=[rest, free])
@@ -377,13 +384,13 @@ def test_a_snapshot_that_begins_late(tmp_path: Path) -> None:
     assert account(plan).live == 128
 
 
-def test_blocks_that_overlap_are_found(tmp_path: Path) -> None:
+def test_overlapping_blocks_are_found(tmp_path: Path) -> None:
     data = snapshot(("alloc", 1024, 64), ("alloc", 1056, 64))
     [finding] = audit(read_snapshot(tmp_path, data)).findings
     assert "block 0 is lost before the end" in finding.message
 
 
-def test_our_own_snapshots(tmp_path: Path) -> None:
+def test_snapshot_that_plan_view_writes(tmp_path: Path) -> None:
     buffers = [Buffer("a", 64, 0, 2), Buffer("b", 32, 1, 3), Buffer("c", 64, 2, 4)]
     placed = [ShownBuffer(b, at) for b, at in zip(buffers, (0, 64, 0), strict=True)]
     written = write_snapshot([PlanView("p", [pool_of("cpu", placed)])])
@@ -401,20 +408,20 @@ def test_our_own_snapshots(tmp_path: Path) -> None:
         snapshot(("alloc", 1, 1))[:90],
     ],
 )
-def test_what_is_no_snapshot(data: bytes, tmp_path: Path) -> None:
+def test_invalid_snapshots_are_refused(data: bytes, tmp_path: Path) -> None:
     with pytest.raises(ForeignPlanError):
         read_snapshot(tmp_path, data)
 
 
-def test_buffers_of_a_module_keep_their_bytes() -> None:
-    """`k.index_copy_(0, i, l(x)); k.mul_(2); return k.sum(0)`, of a buffer `k`."""
+def test_executorch_module_buffers_keep_their_bytes() -> None:
+    """`k.index_copy_(0, i, l(x)); k.mul_(2); return k.sum(0)`, with a buffer `k`."""
     plan = read_plan(PTE.with_name("state.pte"))
     assert audit(plan).verdict == "proved"
     [state] = [value for value in plan.given if value in plan.kept]
     assert state.type == "16x8xf32"
 
 
-def test_what_follows_a_jump_is_not_understood() -> None:
+def test_executorch_instructions_after_a_jump_are_not_understood() -> None:
     """`torch.cond(x.sum() > 0, lambda x: x * 2 + 1, torch.relu, (x,))`."""
     plan = read_plan(PTE.with_name("branch.pte"))
     assert audit(plan).verdict == "not refuted"
@@ -432,7 +439,7 @@ PTE = FOLDER.parent / "executorch" / "net.pte"
 
 
 def moved(plan: ForeignPlan, name: str, region: Region) -> ForeignPlan:
-    """The plan with one value elsewhere."""
+    """The plan with value `name` in `region`."""
 
     def put(values: Sequence[Value]) -> list[Value]:
         return [v._replace(region=region) if v.name == name else v for v in values]
@@ -446,7 +453,7 @@ def moved(plan: ForeignPlan, name: str, region: Region) -> ForeignPlan:
     return replace(plan, steps=steps, given=put(plan.given), kept=put(plan.kept))
 
 
-def test_a_program_of_executorch() -> None:
+def test_executorch_program() -> None:
     plan = read_plan(PTE)
     assert audit(plan).verdict == "proved"
     assert not plan.not_understood
@@ -459,7 +466,7 @@ def test_a_program_of_executorch() -> None:
 
 
 @pytest.mark.parametrize(("system", "least"), [("pte", 15), ("tflite", 8), ("py", 8)])
-def test_each_overlap_planted_into_a_plan_is_found(
+def test_planted_overlaps_in_other_plans_are_refuted(
     system: str, least: int, tmp_path: Path
 ) -> None:
     paths = {"pte": PTE, "tflite": TFLITE, "py": inductor_code(tmp_path)}
@@ -480,7 +487,8 @@ TFLITE = FOLDER.parent / "litert" / "net.tflite"
 
 
 def inductor_code(folder: Path, old: str = "", new: str = "") -> Path:
-    """The code that Inductor of PyTorch 2.13 wrote for such a module, with pools."""
+    """A file with the code that PyTorch 2.13's Inductor wrote, with pools, for a module
+    like that of ExecuTorch. The first `old` in it is replaced by `new`."""
     text = (FOLDER.parent / "inductor" / "net.txt").read_text()
     assert old in text
     path = folder / "net.output_code.py"
@@ -488,7 +496,7 @@ def inductor_code(folder: Path, old: str = "", new: str = "") -> Path:
     return path
 
 
-def test_a_model_of_litert() -> None:
+def test_litert_model() -> None:
     plan = read_plan(TFLITE)
     found = audit(plan)
     assert (found.verdict, found.shared) == ("not refuted", 2)
@@ -507,15 +515,15 @@ def test_a_model_of_litert() -> None:
     assert account_.by_kind == {"temporary": 896, "scratch": 4}
 
 
-def test_offsets_in_a_model_for_microcontrollers() -> None:
-    """The same, with LiteRT's offsets as metadata of the model."""
+def test_litert_model_for_microcontrollers() -> None:
+    """`micro.tflite` is `net.tflite` with LiteRT's offsets in the model's metadata."""
     micro, plan = (read_plan(TFLITE.with_name(f"{n}.tflite")) for n in ("micro", "net"))
     assert [s for s in map(str, micro.given)] == [s for s in map(str, plan.given)]
     assert audit(micro).shared == 2
     assert list(micro.not_understood) == ["tensors without an address"]
 
 
-def test_a_model_of_litert_needs_addresses(tmp_path: Path) -> None:
+def test_litert_model_needs_addresses(tmp_path: Path) -> None:
     path = tmp_path / "net.tflite"
     path.write_bytes(TFLITE.read_bytes())
     with pytest.raises(ForeignPlanError, match=r"net\.tflite\.json is missing"):
@@ -529,8 +537,9 @@ def test_a_model_of_litert_needs_addresses(tmp_path: Path) -> None:
         read_plan(path)
 
 
-def test_addresses_that_an_interpreter_gives(tmp_path: Path) -> None:
-    """Scalars come as copies, and tensors without bytes as errors."""
+def test_addresses_of_an_interpreter(tmp_path: Path) -> None:
+    """Addresses are not written for scalars, which LiteRT returns as copies, and for
+    tensors without data, for which it raises an error."""
 
     class Interpreter:
         arrays: Mapping[int, np.ndarray] = {0: np.zeros((2, 3)), 2: np.zeros(())}
@@ -549,7 +558,7 @@ def test_addresses_that_an_interpreter_gives(tmp_path: Path) -> None:
     assert rows == [[0, Interpreter.arrays[0].ctypes.data, 48]]
 
 
-def test_code_of_inductor(tmp_path: Path) -> None:
+def test_inductor_code(tmp_path: Path) -> None:
     plan = read_plan(inductor_code(tmp_path))
     found = audit(plan)
     assert (found.verdict, found.shared) == ("proved", 1)
@@ -563,7 +572,7 @@ def test_code_of_inductor(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "verdict"),
     [
-        # buf12 where buf3 is, which the same kernel reads
+        # buf12 overlaps buf3, which the same kernel reads
         ("buf12 = alloc_from_pool(pool2, 512", "buf12 = alloc_from_pool(pool2, 0", "s"),
         (
             "buf14 = alloc_from_pool(pool2, 768",
@@ -576,7 +585,7 @@ def test_code_of_inductor(tmp_path: Path) -> None:
             "out=buf15)\n        extern_kernels.mm(buf6, buf6, out=buf15)",
             "u",
         ),
-        # an alias is no new value
+        # buf8 is not overwritten
         (
             "out=buf15)",
             "out=buf15)\n        extern_kernels.mm(buf8, buf8, out=buf15)",
@@ -585,9 +594,7 @@ def test_code_of_inductor(tmp_path: Path) -> None:
         ("del pool2, buf0, buf3", "del buf0", "p"),
     ],
 )
-def test_faults_in_code_of_inductor(
-    old: str, new: str, verdict: str, tmp_path: Path
-) -> None:
+def test_edited_inductor_code(old: str, new: str, verdict: str, tmp_path: Path) -> None:
     found = audit(read_plan(inductor_code(tmp_path, old, new)))
     assert found.verdict.startswith(verdict)
 
@@ -599,7 +606,7 @@ NO_CODE = (
 
 
 @pytest.mark.parametrize("text", NO_CODE)
-def test_what_is_no_code_of_inductor(text: str, tmp_path: Path) -> None:
+def test_files_without_inductor_code_are_refused(text: str, tmp_path: Path) -> None:
     path = tmp_path / "output_code.py"
     path.write_text(text)
     with pytest.raises(ForeignPlanError, match="no code of Inductor"):
@@ -638,8 +645,9 @@ def test_damaged_dumps_are_refused(program: str) -> None:
             audit(read(parts[0], parts[1]))
 
 
-def test_buffers_in_a_file_are_judged_as_a_planner_judges_them(tmp_path: Path) -> None:
-    """Those that live for one step, too."""
+def test_audit_of_csv_plans_agrees_with_the_validator(tmp_path: Path) -> None:
+    """The audit proves a CSV plan if and only if the validator accepts it, also if
+    buffers live for one step."""
     random, path = Random(7), tmp_path / "plan.csv"
     verdicts = set[str]()
     for _ in range(60):
@@ -664,5 +672,5 @@ def test_buffers_in_a_file_are_judged_as_a_planner_judges_them(tmp_path: Path) -
         **dict.fromkeys(("s4", "f4e2m1fn", "token", "string", "f320", ""), None),
     }.items(),
 )
-def test_the_name_of_a_type_says_its_bytes(dtype: str, width: int | None) -> None:
+def test_element_widths(dtype: str, width: int | None) -> None:
     assert element_width(dtype) == width

@@ -1,6 +1,7 @@
-"""Buffers that loops and branches forward: the number of slots, and their contents.
+"""Tests plans of buffers that loops and branches forward: the number of slots, and the
+values that planned programs compute.
 
-Each program has buffers of 64 bytes, so an arena of 128 bytes has two slots.
+Each buffer has 64 bytes, so an arena of 128 bytes has two slots.
 """
 
 import logging
@@ -37,8 +38,8 @@ def free(name: str) -> str:
 
 
 def step(source: str, target: str) -> str:
-    """An operation that can't run in place, and whose result depends on the trip
-    count."""
+    """Operations that cannot run in place. They reverse `source` and add %x, so the
+    contents after a loop depend on its trip count."""
     return lines(each(source, target, read=TURN), add(target, "x", target))
 
 
@@ -63,7 +64,8 @@ RUN = loop(
 
 
 def blocks(*body: str, starts: str, args: str, next: str) -> str:
-    """A loop of blocks, whose %i counts up to %n."""
+    """A loop made of blocks, in which %i counts up to %n. It carries `args`, with the
+    initial values `starts` and the next values `next`."""
     types = f"index{f', {M}' * args.count('%')}"
     typed = ", ".join(f"{arg}: {M}" for arg in args.split(", "))
     return lines(
@@ -369,7 +371,7 @@ PROGRAMS = {
             ),
             copy("began", "y"),
         ],
-        320,  # two of each loop, and %first, which begins both
+        320,  # two for each loop, and %first, the initial value of both
     ),
     "selected": (
         [
@@ -398,7 +400,7 @@ def planned(text: str) -> ModuleOp:
 
 
 @by_program
-def test_the_slots(
+def test_number_of_slots(
     body: list[str], size: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.INFO, REMARKS.name):
@@ -411,8 +413,9 @@ def test_the_slots(
 
 @pytest.mark.skipif(not LIBRARIES, reason="no libmlir_runner_utils")
 @needs_mlir
-def test_the_values() -> None:
-    """Of all trip counts and conditions, in a memory that notices what is not freed."""
+def test_values_of_planned_programs() -> None:
+    """With all trip counts and conditions, the plans compute the values of the original
+    programs, and free all memory."""
     texts = [program(*body) for body, _ in PROGRAMS.values()]
     plans = [text_of(planned(text)) for text in texts]
     bare = [text[text.index("{") + 1 : text.rindex("}")] for text in plans]
@@ -433,7 +436,7 @@ SPILLED = (
 
 
 def before(alloc: re.Match[str]) -> str:
-    """Two more buffers are live at once, before each one is allocated."""
+    """Text to replace an allocation, before which two more buffers are live at once."""
     p, q = f"p{alloc[1]}", f"q{alloc[1]}"
     first = lines(*(f"%{name} = memref.alloc() : {M}" for name in (p, q)))
     return lines(first, step("x", p), step(p, q), add(q, "z", "z"), alloc[0])
@@ -442,8 +445,9 @@ def before(alloc: re.Match[str]) -> str:
 @pytest.mark.thorough
 @pytest.mark.skipif(not LIBRARIES, reason="no libmlir_runner_utils")
 @needs_mlir
-def test_the_values_where_two_buffers_fit() -> None:
-    """plan-spill moves the others."""
+def test_values_of_spilled_programs() -> None:
+    """Values are right if the memory has room for two buffers of the program, and
+    plan-spill moves the other buffers."""
     texts: list[str] = []
     plans: list[str] = []
     for name in SPILLED:

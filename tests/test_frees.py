@@ -1,4 +1,5 @@
-"""Uses of freed memory: errors if certain, remarks if on one path only."""
+"""Tests how uses of freed memory are reported: as errors if they are certain, and as
+remarks if they happen on some paths only."""
 
 import re
 from random import Random
@@ -47,7 +48,7 @@ def copy(source: str, target: str) -> str:
 A = [alloc("a"), copy("x", "a")]
 CAST = f"%v = memref.cast %a : {M} to memref<?xf32>"
 
-SURE = {
+CERTAIN = {
     "freed twice": ([*A, free("a"), free("a")], r"memref.dealloc frees %a again"),
     "read": ([*A, free("a"), copy("a", "y")], r"memref.copy reads %a"),
     "written": ([*A, free("a"), copy("x", "a")], r"memref.copy writes %a"),
@@ -72,8 +73,8 @@ SURE = {
 }
 
 
-@pytest.mark.parametrize(("lines", "message"), SURE.values(), ids=SURE)
-def test_sure(lines: list[str], message: str) -> None:
+@pytest.mark.parametrize(("lines", "message"), CERTAIN.values(), ids=CERTAIN)
+def test_certain_uses_after_free_are_errors(lines: list[str], message: str) -> None:
     after = r" after memref.dealloc \(test.mlir:\d+:\d+\) frees it, expected no use"
     with pytest.raises(LocatedError, match=rf"^test.mlir:\d+:\d+: {message}{after}"):
         plan(*lines)
@@ -81,7 +82,7 @@ def test_sure(lines: list[str], message: str) -> None:
 
 CHOSEN = [*A, alloc("b"), copy("x", "b"), f"%s = arith.select %p, %a, %b : {M}"]
 
-PERHAPS = {
+POSSIBLE = {
     "freed in a branch": (
         [*A, "scf.if %p {", free("a"), "}", copy("a", "y")],
         ["memref.copy may read %a"],
@@ -129,8 +130,8 @@ PERHAPS = {
 }
 
 
-@pytest.mark.parametrize(("lines", "remarks"), PERHAPS.values(), ids=PERHAPS)
-def test_perhaps(
+@pytest.mark.parametrize(("lines", "remarks"), POSSIBLE.values(), ids=POSSIBLE)
+def test_possible_uses_after_free_get_remarks(
     lines: list[str], remarks: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level("INFO", REMARKS.name):
@@ -171,7 +172,9 @@ SOUND = {
 
 
 @pytest.mark.parametrize("lines", SOUND.values(), ids=SOUND)
-def test_sound(lines: list[str], caplog: pytest.LogCaptureFixture) -> None:
+def test_sound_programs_get_no_remark(
+    lines: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
     with caplog.at_level("INFO", REMARKS.name):
         plan(*lines)
     assert not [m for m in caplog.messages if "frees it" in m]
@@ -191,7 +194,7 @@ def freed_at_random(random: Random) -> str:
     return "\n".join(lines)
 
 
-def test_what_runs_use_after_a_free_is_found_and_what_is_sure_happens() -> None:
+def test_findings_agree_with_simulated_runs() -> None:
     sure = perhaps = 0
     for seed in range(30):
         function = function_of(parsed(freed_at_random(Random(seed))))

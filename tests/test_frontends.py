@@ -1,4 +1,5 @@
-"""Frontends: formats are recognized, locations kept, constants exact, errors clear."""
+"""Tests the readers of MLIR and StableHLO: they recognize formats, keep source
+locations, read constants exactly, and locate errors."""
 
 import math
 import sys
@@ -64,7 +65,7 @@ func.func @f(%a: memref<4xf32, "cpu:0">) -> memref<4xf32, "cpu:0"> {
 """
 
 
-def test_operations_are_placed_at_their_names() -> None:
+def test_operations_are_located_at_their_names() -> None:
     assert places(parse(FUNCTION))[1:] == [
         "func.func a.mlir:1:1",
         "memref.dealloc a.mlir:2:3",
@@ -73,14 +74,14 @@ def test_operations_are_placed_at_their_names() -> None:
     ]
 
 
-def test_places_count_from_the_first_line_of_the_part() -> None:
+def test_lines_count_from_first_line() -> None:
     assert places(parse(FUNCTION, first_line=11))[-1] == "func.return a.mlir:14:3"
     with pytest.raises(ParseError) as error:
         parse(FUNCTION.replace("4xf32", "4xg32"), first_line=11)
     assert error.value.span.get_location().line == 11
 
 
-def test_explicit_locations_win_and_later_aliases_are_left_out() -> None:
+def test_explicit_locations() -> None:
     text = """\
 #here = loc("here.py":5:6)
 module {
@@ -115,14 +116,14 @@ def constants(type: str, literal: str) -> list[float]:
 
 
 @pytest.mark.parametrize("spelled", ["#foreign.mark<1>", "!foreign.kind<2>"])
-def test_attributes_of_nobody_are_equal_in_different_contexts(spelled: str) -> None:
+def test_unregistered_attributes_are_equal_in_different_contexts(spelled: str) -> None:
     first, second = (parse_attribute(spelled, permissive(context())) for _ in range(2))
     assert first == second
     assert str(first) == spelled
 
 
 @pytest.mark.parametrize("literal", ["dense<1> : tensor<?xi32>", "dense<1> : i32"])
-def test_a_literal_needs_a_type_of_static_shape(literal: str) -> None:
+def test_dense_literal_needs_a_static_shape(literal: str) -> None:
     with pytest.raises(ParseError, match=r"static shape|tensor type"):
         parse_attribute(literal, context())
 
@@ -162,7 +163,7 @@ def test_float_bits_must_fit(literal: str) -> None:
         constants("tensor<f32>", literal)
 
 
-def test_types_of_the_same_text_are_the_same() -> None:
+def test_types_with_equal_text_are_one_object() -> None:
     text = """
 func.func @f(%a: memref<4xf32, strided<[2], offset: 1>, "cpu:0">,
              %b: memref<4xf32, affine_map<(d0) -> (d0)>, "cpu:0">,
@@ -199,7 +200,7 @@ module {
     assert str(ops_named(module, "memref.cast")[0].results[0].type) == "memref<?xf32>"
 
 
-# StableHLO: the same level 0 from every form
+# StableHLO: every form gives the same level 0
 
 GENERIC = """\
 "builtin.module"() ({
@@ -236,8 +237,8 @@ def level_0(data: str | bytes) -> ModuleOp:
 
 
 def shown(module: ModuleOp) -> str:
-    """The text of a module with values `%0, %1, ...`, without attributes of
-    functions."""
+    """The text of a module with values named `%0, %1, ...`, without the attributes of
+    arguments and results."""
     for op in module.walk():
         op.properties.pop("arg_attrs", None)
         op.properties.pop("res_attrs", None)
@@ -259,12 +260,12 @@ def test_generic_text_needs_no_jaxlib() -> None:
 
 @pytest.mark.usefixtures("without_jaxlib")
 @pytest.mark.parametrize("data", [PRETTY.encode(), b"ML\xefR\x06rest"])
-def test_the_error_without_jaxlib_says_what_to_install(data: bytes) -> None:
+def test_error_without_jaxlib_names_the_extra(data: bytes) -> None:
     with pytest.raises(LocatedError, match=r"pip install '\.\[jax\]'"):
         read(data, "a.mlir", context())
 
 
-def test_the_readers_agree(request: pytest.FixtureRequest) -> None:
+def test_readers_agree(request: pytest.FixtureRequest) -> None:
     pytest.importorskip("jaxlib")
     pretty, generic = level_0(PRETTY), level_0(GENERIC)
     request.getfixturevalue("without_jaxlib")
@@ -300,18 +301,18 @@ def test_calls_in_regions_of_stablehlo_verify() -> None:
         'func.func @f() attributes {why = "stablehlo.add"} { func.return }',
     ],
 )
-def test_a_mention_of_stablehlo_does_not_make_it(text: str) -> None:
+def test_comments_and_strings_do_not_make_text_stablehlo(text: str) -> None:
     assert ops_named(level_0(text), "func.func")
 
 
-def test_a_byte_order_mark_is_no_text() -> None:
+def test_byte_order_mark_is_ignored() -> None:
     text = b"func.func @f() { func.return }"
     assert str(read(b"\xef\xbb\xbf" + text, "a.mlir", context())) == str(
         read(text, "a.mlir", context())
     )
 
 
-def test_bytes_that_are_nothing() -> None:
+def test_bytes_of_no_known_format_are_refused() -> None:
     with pytest.raises(LocatedError, match=r"a\.mlir is neither MLIR text, nor"):
         read(b"\xff\xfe\x00", "a.mlir", context())
 
@@ -324,7 +325,7 @@ def test_bytes_that_are_nothing() -> None:
         (PRETTY.replace("return %1", "return %cst, %1"), 5, 10, "got 2 operands"),
     ],
 )
-def test_jaxlibs_errors_are_placed(
+def test_errors_of_jaxlib_have_locations(
     text: str, line: int, column: int, message: str
 ) -> None:
     pytest.importorskip("jaxlib")
@@ -334,8 +335,9 @@ def test_jaxlibs_errors_are_placed(
 
 
 @pytest.mark.parametrize("trusted", [False, True])
-def test_bytecode_that_is_broken(trusted: bool) -> None:
-    """From a file, that is read elsewhere first; in memory, here."""
+def test_broken_bytecode_is_refused(trusted: bool) -> None:
+    """Bytecode from a file is read in another process first; trusted bytecode is read
+    in this process."""
     pytest.importorskip("jaxlib")
     broken = b"ML\xefR\x06MLIR\x00"
     expected = "^a.mlir: " if trusted else "^a.mlir is not valid MLIR bytecode: .+"
@@ -343,7 +345,7 @@ def test_bytecode_that_is_broken(trusted: bool) -> None:
         read(broken, "a.mlir", context(), trusted=trusted)
 
 
-def test_bytecode_takes_no_longer_than_it_may() -> None:
+def test_time_limit_for_bytecode() -> None:
     pytest.importorskip("jaxlib")
     from tensorplan.frontends import bytecode
 
@@ -353,7 +355,7 @@ def test_bytecode_takes_no_longer_than_it_may() -> None:
         bytecode.check(b"ML\xefR", "a.mlir", seconds=0.001)
 
 
-def test_every_form_of_a_model() -> None:
+def test_every_form_of_a_jax_model() -> None:
     jax: Any = pytest.importorskip("jax")
     from jax import export
 
@@ -385,7 +387,7 @@ def test_every_form_of_a_model() -> None:
     assert shown(artifact) == shown(level_0(exported.mlir_module_serialized))
 
 
-def test_constants_come_over_bit_by_bit() -> None:
+def test_constants_are_read_bit_by_bit() -> None:
     jax: Any = pytest.importorskip("jax")
     import numpy as np
 
@@ -405,14 +407,14 @@ def test_constants_come_over_bit_by_bit() -> None:
         assert value.get_shape() == array.shape
 
 
-def test_the_example_is_read_and_read_again() -> None:
+def test_example_can_be_printed_and_parsed() -> None:
     pytest.importorskip("jaxlib")
     module = level_0(EXAMPLE.read_bytes())
     assert len(ops_named(module, "stablehlo.dot_general")) > 3
     assert shown(level_0(str(module))) == shown(module)
 
 
-def test_splats_of_ones_are_not_unpacked() -> None:
+def test_splats_are_not_expanded() -> None:
     pytest.importorskip("jaxlib")
     text = PRETTY.replace("2xf32", "99999x99999xf32")
     (constant,) = ops_named(level_0(text), "stablehlo.constant")

@@ -1,4 +1,5 @@
-"""`frontier`: each point is the plan of its budget, on a decreasing curve."""
+"""Tests `tensorplan.frontier`: each point is the plan for its budget, and points with
+fewer bytes take more time."""
 
 import json
 import subprocess
@@ -27,7 +28,8 @@ DOT += "rhs_contracting_dimensions = array<i64: 0>"
 
 
 def chain(layers: int) -> str:
-    """A loss and the gradient of its input; the values of each layer are saved."""
+    """A loss and its gradient with respect to the input. The backward pass reads values
+    of each layer."""
     matrix = "tensor<64x64xf32>"
     lines = [f"func.func @main(%x: {matrix}, %w: {matrix}) -> {matrix} {{"]
     lines += [f"  %h0 = tgraph.abs %x : {matrix}"]
@@ -54,7 +56,7 @@ def arena(program: str, options: dict[str, object], budget: int) -> int:
     return max(pool["bytes"] for pool in tensorplan.report(planned)["pools"])
 
 
-def falls(points: Sequence[FrontierPoint]) -> bool:
+def is_decreasing(points: Sequence[FrontierPoint]) -> bool:
     return all(a.bytes > b.bytes and a.time < b.time for a, b in pairwise(points))
 
 
@@ -67,19 +69,20 @@ def falls(points: Sequence[FrontierPoint]) -> bool:
         (CHAIN, {"strategy": "linear-scan"}),
     ],
 )
-def test_a_point_is_the_plan_for_its_budget(
+def test_each_point_is_the_plan_for_its_budget(
     program: str, options: dict[str, object]
 ) -> None:
     points = tensorplan.frontier(parse(program), points=3, **options)  # pyright: ignore[reportArgumentType]
     assert 2 <= len(points) <= 3
-    assert falls(points)
+    assert is_decreasing(points)
     for point in points:
         assert arena(program, options, point.budget) == point.bytes <= point.budget
 
 
 @pytest.mark.thorough
-def test_ends() -> None:
-    """From what takes the least time to what is refused."""
+def test_first_and_last_point() -> None:
+    """The first point is the plan without a limit, and the last point has the fewest
+    bytes, which the error for a smaller budget states."""
     few, some = curve(2), curve(4)
     assert [few[0], few[-1]] == [some[0], some[-1]]
     assert len(few) == 2 < len(some)
@@ -89,7 +92,7 @@ def test_ends() -> None:
 
 
 @pytest.mark.thorough
-def test_what_no_plan_lowers_is_one_point() -> None:
+def test_program_with_one_plan_has_one_point() -> None:
     step = tensorplan.read(EXAMPLES / "mlp_train_two_devices.mlir")
     (point,) = tensorplan.frontier(step)
     pools = tensorplan.report(tensorplan.plan(step))["pools"]
@@ -98,14 +101,15 @@ def test_what_no_plan_lowers_is_one_point() -> None:
 
 @pytest.mark.thorough
 def test_the_fastest_plan_comes_first() -> None:
-    """The default sequence computes the batch in tiles, which takes longer."""
+    """The first point is faster than the default plan, which computes the batch in
+    tiles to save bytes."""
     step = tensorplan.read(EXAMPLES / "lenet_train.mlir")
     first, last = tensorplan.frontier(step, points=2)
     (pool,) = tensorplan.report(tensorplan.plan(step))["pools"]
     assert first.bytes > pool["bytes"] > last.bytes
 
 
-def test_the_program_stays_as_it_is() -> None:
+def test_program_is_not_changed() -> None:
     module = parse(CHAIN)
     before = str(module)
     tensorplan.frontier(module, points=2)
@@ -113,7 +117,7 @@ def test_the_program_stays_as_it_is() -> None:
 
 
 @pytest.mark.thorough
-def test_the_same_in_every_run(tmp_path: Path) -> None:
+def test_frontier_is_reproducible(tmp_path: Path) -> None:
     (tmp_path / "chain.mlir").write_text(CHAIN)
     command = [sys.executable, "-m", "tensorplan.tools.plan_opt", "chain.mlir"]
     command += ["--frontier=json", "--frontier-points", "3"]
@@ -133,7 +137,8 @@ def test_the_same_in_every_run(tmp_path: Path) -> None:
 
 @pytest.mark.thorough
 def test_measured_times(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same plans with other times."""
+    """With `measure`, the points have the same plans with the shortest measured
+    times."""
     times = iter((1, 9, 5, 2))
     monkeypatch.setattr(frontiers, "ROUNDS", 2)
     monkeypatch.setattr(measuring, "measured_time", lambda *_: next(times))
@@ -142,12 +147,12 @@ def test_measured_times(monkeypatch: pytest.MonkeyPatch) -> None:
     assert measured == [replace(point, time=time) for point, time in pairs]
 
 
-def test_a_measured_time_is_that_of_a_run() -> None:
+def test_measured_time_is_plausible() -> None:
     planned = tensorplan.plan(parse(CHAIN))
     assert 1_000 < measuring.measured_time(planned, threads=1) < 10_000_000
 
 
-def test_what_this_machine_has_not_is_not_measured() -> None:
+def test_plans_for_missing_devices_cannot_be_measured() -> None:
     placed = parse(CHAIN)
     with pytest.raises(LocatedError, match="gpu"):
         tensorplan.frontier(placed, points=2, measure=True, device="gpu:0")
@@ -208,7 +213,7 @@ def test_bad_command_lines(
 
 
 @pytest.mark.thorough
-def test_tables_and_pictures(
+def test_frontier_as_table_json_and_picture(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -248,7 +253,7 @@ POINT = {"bytes": 64, "time": 100, "budget": 64, "change": "more tiles"}
         ({}, [], "'frontier' is {}, expected"),
     ],
 )
-def test_frontiers_that_are_not_drawn(
+def test_invalid_frontiers_are_not_drawn(
     points: object,
     options: list[str],
     message: str,

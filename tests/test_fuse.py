@@ -1,4 +1,5 @@
-"""tgraph-fuse and kernels of groups: values, bytes, and the forms of groups."""
+"""Tests `tgraph-fuse` and the kernels of groups: fusion keeps values, does not raise
+the peak, and makes groups of the expected forms."""
 
 from collections.abc import Sequence, Set
 from pathlib import Path
@@ -77,13 +78,13 @@ def lower_bound(module: ModuleOp) -> int:
 
 @settings(max_examples=examples(200))
 @given(programs(max_ops=30))
-def test_the_peak_is_never_raised(program: Program) -> None:
+def test_fusion_never_raises_the_peak(program: Program) -> None:
     placed = run(program.module, *PLACE)
     alone = run(placed, *REST)
     assert lower_bound(run(placed, TGraphFuse(), *REST)) <= lower_bound(alone)
 
 
-def test_groups_that_are_divided_further_are_those_made_anew() -> None:
+def test_dividing_groups_equals_grouping_from_scratch() -> None:
     divided: list[Set[int]] = []
 
     def recorded(
@@ -108,8 +109,9 @@ def test_groups_that_are_divided_further_are_those_made_anew() -> None:
     assert any(divided)
 
 
-def test_the_peak_is_kept_only_if_asked() -> None:
-    """The program whose first add would keep its operands beyond the peak."""
+def test_fusion_may_raise_the_peak_without_keep_peak() -> None:
+    """In this program, fusing the first add would keep its operands live across the
+    peak."""
     placed = run(parse(KEEP_PEAK.read_text()), *PLACE)
     alone, kept, raised = (
         lower_bound(run(placed, *fuse, *REST))
@@ -213,7 +215,7 @@ func.func @main(%x: tensor<{m}x{k}xf32>, %w: tensor<{k}x{n}xf32>, %b: tensor<{n}
         (dense(300, 64, 200, "logistic"), Form.CONTRACTION),
     ],
 )  # fmt: skip
-def test_forms(text: str, form: Form) -> None:
+def test_forms_and_values_of_groups(text: str, form: Form) -> None:
     module = parse(text)
     fused = run(module, *PLACE, TGraphFuse())
     assert forms(fused) == [form]
@@ -227,8 +229,8 @@ def test_forms(text: str, form: Form) -> None:
 
 
 @pytest.mark.parametrize("native", [False, True])
-def test_rows_are_computed_in_place(native: bool) -> None:
-    """Where the operand dies, as does the softmax's here, its buffer is taken over."""
+def test_group_of_rows_is_computed_in_place(native: bool) -> None:
+    """A group of rows overwrites an operand that has no later reader."""
     text = """
   %c = tgraph.concatenate %a, %a {dimension = 0 : i64}
        : (tensor<150x600xf32>, tensor<150x600xf32>) -> tensor<300x600xf32>"""
@@ -260,7 +262,7 @@ def test_workspace_does_not_grow_with_the_tensors() -> None:
         assert scratch(large) < 1.1 * scratch(small) < 1 << 20
 
 
-# Bodies that no pass makes
+# Bodies of fusions that no pass creates
 
 
 BODIES = {
@@ -327,7 +329,7 @@ BODIES = {
 
 
 @pytest.mark.parametrize("name", BODIES)
-def test_every_body_runs(name: str) -> None:
+def test_unusual_bodies_of_fusions_run(name: str) -> None:
     body = BODIES[name]
     types = body.rpartition(" : ")[2]
     module = parse(f"func.func @main(%x: tensor<4x8xf32>) -> ({types}) {{{body}\n}}")
@@ -339,9 +341,9 @@ def test_every_body_runs(name: str) -> None:
             np.testing.assert_allclose(a, b, rtol=1e-6)
 
 
-def test_copies_count_against_what_they_save() -> None:
-    """The differences of all pairs follow from few numbers: the Hessian of what they
-    give holds one array of them, as to compute them again takes less than to read."""
+def test_values_are_recomputed_if_that_is_faster_than_reading() -> None:
+    """The pairwise differences follow from few numbers, so computing them again takes
+    less time than reading them. The plan of this Hessian stores one array of them."""
     jax = pytest.importorskip("jax")
 
     def energy(x: Any) -> Any:
@@ -406,7 +408,7 @@ BIASES = {
 
 
 @pytest.mark.parametrize("name", BIASES)
-def test_what_a_broadcast_repeats_is_computed_where_it_is_read(name: str) -> None:
+def test_broadcast_values_are_computed_where_they_are_read(name: str) -> None:
     module = parse(BIASED.replace("BIAS", BIASES[name]))
     want = run_reference(module, inputs(module))
     planned = run(module, *PLACE, TGraphFuse(), *REST)
@@ -444,9 +446,10 @@ func.func @main(%x: tensor<5x2xf32>, %w: tensor<2x2xf32>)
 """
 
 
-def test_groups_take_as_long_as_the_fusions_that_they_become() -> None:
-    """A fusion with a product waits for the library to start, and so does a group: the
-    share of the time in which copies may be computed is the same in both."""
+def test_estimated_time_of_groups_equals_that_of_fusions() -> None:
+    """The estimated time of groups equals that of the fusions that the pass makes of
+    them. Both include the time that the library takes to start a product. The limit for
+    recomputation is a share of this time."""
     module = Parser(tensorplan.context(), TWO_PRODUCTS).parse_module()
     (block,) = (op.body.block for op in module.ops if isinstance(op, FuncOp))
     function, grouping = TGraphFuse(duplicate=False).choose(block)

@@ -1,4 +1,5 @@
-"""tgraph-fuse-into-loops: values, bytes, and operations that are left alone."""
+"""Tests `tgraph-fuse-into-loops`: values, bytes, and loops that the pass does not
+change."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -52,7 +53,7 @@ def after(text: str) -> ModuleOp:
 
 
 @pytest.mark.parametrize("place", ["subtract %c5, %i", "add %c0, %i"])
-def test_the_stack_is_gone(place: str) -> None:
+def test_stack_is_not_stored(place: str) -> None:
     changed = after(TEXT.replace("subtract %c5, %i", place))
     assert STACK not in str(changed)
     planned = tensorplan.plan(changed)
@@ -62,11 +63,11 @@ def test_the_stack_is_gone(place: str) -> None:
         assert_allclose(a, b, rtol=1e-5)
 
 
-def test_the_last_row_is_the_state_that_is_carried() -> None:
+def test_last_row_is_read_from_the_carried_state() -> None:
     assert STACK not in str(after(READ))
 
 
-def test_a_stack_of_which_the_last_row_alone_is_read_is_gone() -> None:
+def test_stack_with_only_its_last_row_read_is_not_stored() -> None:
     def last(x: Any, w: Any) -> Any:
         def step(h: Any, _: None) -> Any:
             return 2 * (jnp.tanh(h @ w),)
@@ -84,18 +85,19 @@ def test_a_stack_of_which_the_last_row_alone_is_read_is_gone() -> None:
             "i64: 0, 0, 0>, limit_indices = array<i64: 1,",
             "i64: 1, 0, 0>, limit_indices = array<i64: 2,",
         ),
-        ("assign %vx, %next", "assign %vx, %h"),  # carries another value
-        ("x2xf32>", "x16xf32>"),  # would carry more
+        ("assign %vx, %next", "assign %vx, %h"),  # the loop carries another value
+        ("x2xf32>", "x16xf32>"),  # the loop would carry more bytes
     ],
 )
-def test_left_alone(old: str, new: str) -> None:
+def test_loops_that_keep_their_stack(old: str, new: str) -> None:
     assert STACK in str(after(READ.replace(old, new)))
 
 
 def rows_of_a_scan(
     rows: Sequence[Any], length: int, unroll: int, reverse: bool
 ) -> tuple[ModuleOp, ModuleOp]:
-    """A scan with the given readers, before and after the pass."""
+    """A scan over `length` steps whose stack is read at `rows`, before and after the
+    pass."""
 
     def read(x: Any, w: Any) -> Any:
         def step(h: Any, _: None) -> Any:
@@ -114,15 +116,15 @@ def rows_of_a_scan(
 
 
 ROWS = [
-    ([-1], 6, 2, False),  # the last one, of two in an iteration
-    ([-1], 6, 1, True),  # the first iteration's
+    ([-1], 6, 2, False),  # the last row, with two rows in an iteration
+    ([-1], 6, 1, True),  # the row of the first iteration
     ([2], 6, 1, False),
     ([0, -1, 3], 6, 3, True),
-    ([(2, slice(1, 3)), (2, slice(2, 4), 5)], 6, 1, False),  # parts of it
-    ([slice(-3, None)], 6, 1, False),  # the last ones
+    ([(2, slice(1, 3)), (2, slice(2, 4), 5)], 6, 1, False),  # parts of a row
+    ([slice(-3, None)], 6, 1, False),  # the last rows
     ([slice(-3, None)], 8, 2, True),
-    ([slice(0, 3), 2], 6, 2, False),  # the first ones
-    ([slice(2, 4), slice(3, 5)], 12, 2, False),  # some between
+    ([slice(0, 3), 2], 6, 2, False),  # the first rows
+    ([slice(2, 4), slice(3, 5)], 12, 2, False),  # rows in the middle
     ([slice(2, 4), slice(3, 5)], 12, 2, True),
 ]
 
@@ -131,7 +133,7 @@ ROWS = [
 def test_few_rows_are_carried(
     rows: Sequence[Any], length: int, unroll: int, reverse: bool
 ) -> None:
-    """And comparisons of them, which are bits."""
+    """The loop carries rows of floats and of bits instead of stacking all rows."""
     ready, changed = rows_of_a_scan(rows, length, unroll, reverse)
     assert f"{length}x4x8x" in str(ready)
     assert f"{length}x4x8x" not in str(changed)
@@ -169,7 +171,9 @@ def test_many_rows_are_stacked(rows: Sequence[Any]) -> None:
         )
     )
 )
-def test_rows_keep_their_values(case: tuple[Sequence[Any], int, int, bool]) -> None:
+def test_values_and_bytes_of_random_readers(
+    case: tuple[Sequence[Any], int, int, bool],
+) -> None:
     ready, changed = rows_of_a_scan(*case)
     arrays = inputs(ready)
     want = run_reference(ready, arrays)
@@ -179,7 +183,7 @@ def test_rows_keep_their_values(case: tuple[Sequence[Any], int, int, bool]) -> N
 
 
 @pytest.mark.thorough
-def test_a_loop_that_fills_an_array_is_a_scan() -> None:
+def test_loop_that_fills_an_array_is_treated_as_a_scan() -> None:
     def step(h: Any, x: Any) -> Any:
         return jnp.tanh(h * 0.9 + x)
 

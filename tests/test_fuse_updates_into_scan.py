@@ -1,4 +1,5 @@
-"""tgraph-fuse-updates-into-scan: equal bits, bytes, and loops left alone."""
+"""Tests `tgraph-fuse-updates-into-scan`: the values keep their bits, the plans need
+fewer bytes, and loops that do not match are not changed."""
 
 import re
 from pathlib import Path
@@ -38,7 +39,7 @@ def total(name: str, value: str) -> str:
 
 
 def scaled(value: str) -> str:
-    """A learning rate that depends on all elements of a tensor."""
+    """Text that makes the learning rate depend on all elements of `value`."""
     by = "  %lr1 = tgraph.multiply %lr, %sum : tensor<f32>\n"
     return total("sum", value) + by + RATE + "1"
 
@@ -63,7 +64,7 @@ def test_variables_are_updated_in_the_loop() -> None:
     assert carried(after(TEXT)) == 3
 
 
-def test_what_is_computed_of_the_variable_before_the_loop_is_in_it_too() -> None:
+def test_computations_on_the_variable_move_into_the_loop() -> None:
     start, (most, kept) = (
         "  %0:2 = tgraph.while",
         re.findall("  %(?:most|kept) .*\n", TEXT),
@@ -103,7 +104,7 @@ def test_what_is_computed_of_the_variable_before_the_loop_is_in_it_too() -> None
         "a row is written twice": (ROWS, ROWS.replace("9", "10")),
     }.values(),
 )  # fmt: skip
-def test_what_is_left_alone(change: str, to: str) -> None:
+def test_loops_that_do_not_match(change: str, to: str) -> None:
     text = TEXT.replace(
         "%empty =", "%one = tgraph.constant<1 : i32> : tensor<i32>\n  %empty =", 1
     )
@@ -112,7 +113,7 @@ def test_what_is_left_alone(change: str, to: str) -> None:
     assert carried(after(text.replace(change, to, 1))) == 2
 
 
-def test_few_rows_are_stacked_as_before() -> None:
+def test_updates_of_few_rows_are_not_fused() -> None:
     text = TEXT.replace("9x8x8", "4x8x8").replace("constant<9 :", "constant<4 :")
     assert carried(after(text)) == 2
 
@@ -123,7 +124,7 @@ def without() -> list[ModulePass]:
 
 
 @pytest.mark.thorough
-def test_a_training_step_of_equal_layers_stores_no_gradients_of_all_layers() -> None:
+def test_training_step_does_not_stack_gradients() -> None:
     module = tensorplan.from_stablehlo(MODEL).module
     planned = tensorplan.plan(module)
     plain = run(module, *without())
@@ -137,8 +138,9 @@ def test_a_training_step_of_equal_layers_stores_no_gradients_of_all_layers() -> 
         np.testing.assert_array_equal(a, b)
 
 
-def test_blocks_of_layers_store_no_gradients_of_all_layers() -> None:
-    """Rows of several layers are updated at once where a block is computed again."""
+def test_training_step_of_blocks_does_not_stack_gradients() -> None:
+    """If a block of layers is rematerialized, the rows of all its layers are updated at
+    once."""
     jax = pytest.importorskip("jax")
     rng = np.random.default_rng(0)
     w = rng.standard_normal((24, 16, 16), np.float32) / 4

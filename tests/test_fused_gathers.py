@@ -1,4 +1,5 @@
-"""Groups that read elements at indices: fused gathers store no result."""
+"""Tests gathers in fusion groups: their results are not stored, and their values are
+right."""
 
 import numpy as np
 import pytest
@@ -131,7 +132,7 @@ def arguments(name: str) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_groups_gather_what_the_reference_does(name: str) -> None:
+def test_fused_gathers_agree_with_the_reference(name: str) -> None:
     module = parse(program(name))
     planned = tensorplan.plan(module)
     (group,) = (op for op in planned.walk() if isinstance(op, FusionOp))
@@ -145,7 +146,7 @@ def test_groups_gather_what_the_reference_does(name: str) -> None:
 
 
 @with_each_mlir
-def test_lowered_groups_gather_in_their_loops(tools: Tools) -> None:
+def test_lowered_fused_gathers_agree_with_the_reference(tools: Tools) -> None:
     names = [name for name in CASES if "complex" not in name and "f16" not in name]
     for name in names[:3]:
         module = parse(program(name))
@@ -154,8 +155,9 @@ def test_lowered_groups_gather_in_their_loops(tools: Tools) -> None:
         np.testing.assert_array_equal(got, want)
 
 
-def test_a_gather_that_would_keep_more_alive_is_stored() -> None:
-    """Sixteen rows of a product that is not needed after them."""
+def test_gather_that_would_raise_the_peak_is_stored() -> None:
+    """A gather of sixteen rows is stored if fusing it would keep the gathered matrix,
+    which has no other reader, live for longer."""
     module = parse(f"""
 func.func @main(%x: tensor<64x64xf32>, %i: tensor<16xi32>, %w: tensor<16x64xf32>)
     -> (tensor<16x64xf32>, tensor<64x64xf32>) {{
@@ -179,8 +181,9 @@ func.func @main(%x: tensor<64x64xf32>, %i: tensor<16xi32>, %w: tensor<16x64xf32>
     assert planned_bytes(planned) <= 16384
 
 
-def test_several_groups_gather_again() -> None:
-    """A factorization machine: sums of rows, and of their squares."""
+def test_several_groups_repeat_a_gather() -> None:
+    """Two groups gather the same rows, in a factorization machine that needs the sums
+    of rows and the sums of their squares."""
     module = parse(f"""
 func.func @main(%x: tensor<100x32xf32>, %i: tensor<40x8xi32>) -> tensor<40x32xf32> {{
   %g = tgraph.gather %x, %i {{{ROWS.replace("33", "32")}}}

@@ -1,7 +1,8 @@
-"""A reproducible part of the fuzz suite (tests/fuzz), and regressions that it found.
+"""Runs a reproducible part of the fuzz suite (tests/fuzz), and the regression tests for
+bugs that the fuzzers found.
 
 `fuzz/regressions/` has an input for each bug, named by its target. The first line of a
-text says what the cause was, and in `passes-...` also which passes ran.
+text names the cause. A text `passes-...` also names the passes that ran.
 """
 
 import os
@@ -71,7 +72,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 @pytest.fixture(autouse=True)
 def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)  # and back: the readers' files are in a folder
+    monkeypatch.chdir(tmp_path)  # is undone after the test; readers also change it
 
 
 def _skip_without_jaxlib(target: str) -> None:
@@ -80,7 +81,7 @@ def _skip_without_jaxlib(target: str) -> None:
 
 
 @pytest.mark.parametrize("path", REGRESSIONS, ids=lambda path: path.name)
-def test_what_was_found_before(path: Path) -> None:
+def test_regressions(path: Path) -> None:
     target = path.name.partition("-")[0]
     if target in READERS:
         verdicts = [judge_bytes(target, 0, path.read_bytes())]
@@ -95,14 +96,14 @@ def test_what_was_found_before(path: Path) -> None:
     assert [v.message for v in verdicts if v.failed] == []
 
 
-def test_every_regression_says_its_cause() -> None:
+def test_each_regression_names_its_cause() -> None:
     for path in REGRESSIONS:
         assert path.name in CAUSES or path.read_text().startswith("// ")
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("target", [*TARGETS, *READERS])
-def test_a_slice(target: str) -> None:
+def test_reproducible_part_of_each_target(target: str) -> None:
     _skip_without_jaxlib(target)
     if target in TARGETS:
         verdicts = [judge(target, seed) for seed in range(SLICE[target])]
@@ -115,7 +116,7 @@ def test_a_slice(target: str) -> None:
 
 
 @pytest.mark.thorough
-def test_plans_of_xla() -> None:
+def test_audit_of_xla_plans() -> None:
     pytest.importorskip("jax")
     import foreign_programs
 
@@ -134,14 +135,14 @@ def test_values_of_onnx_runtime() -> None:
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_a_seed_is_a_program(target: str) -> None:
+def test_seed_determines_the_program(target: str) -> None:
     _skip_without_jaxlib(target)
     for seed in range(5):
         assert text_of(generate(target, seed)) == text_of(generate(target, seed))
 
 
 @pytest.mark.thorough
-def test_texts_do_not_depend_on_hashes() -> None:
+def test_programs_do_not_depend_on_hashes() -> None:
     _skip_without_jaxlib("models")
     command = [sys.executable, str(FUZZ), *TARGETS, "--seed", "5", "--count", "2"]
     first, second = (
@@ -158,8 +159,9 @@ def test_texts_do_not_depend_on_hashes() -> None:
     assert first.count("func.func") >= 4 * len(TARGETS)
 
 
-def test_programs_become_small() -> None:
-    """Down to what makes them fail: here, an operation that we do not like."""
+def test_shrinking() -> None:
+    """`shrink` removes everything that the failure does not need. Here, a program fails
+    if it has an operation of a certain name."""
     module = generate("tensor", 5)
     name = next(op.name for op in module.walk() if op.name.startswith("tgraph."))
     small = shrink(module, lambda m: any(op.name == name for op in m.walk()), 5)
@@ -167,7 +169,7 @@ def test_programs_become_small() -> None:
     assert len(list(function.walk())) <= 5
 
 
-def test_every_pass_on_tensors_is_drawn() -> None:
+def test_random_passes_include_every_pass_on_tensors() -> None:
     drawn = {promise.make(Random(0)).name for promise in PASSES}
     passes = {name for name in get_all_passes() if name.startswith("tgraph-")}
     assert passes - drawn == BY_OTHER_TESTS.keys()
@@ -186,7 +188,7 @@ func.func @main(%x: tensor<4x8xf32>) -> (tensor<f32>, tensor<f32>) {
 """  # noqa: E501
 
 
-def test_values_that_are_rounding_may_be_apart_as_far_as_rounding_moves_them() -> None:
+def test_tolerance_for_values_that_consist_of_rounding_errors() -> None:
     module = parse_module(NOISE, "noise", tensorplan.context())
     inputs = fractions(module, 0)
     want = reference(module, inputs)
@@ -199,5 +201,5 @@ def test_values_that_are_rounding_may_be_apart_as_far_as_rounding_moves_them() -
     wrong = [want[0] + np.float32(0.01), want[1]]
     with pytest.raises(Failure, match="in 0 at"):
         compare("wrong", wrong, want, slack=1, spread=lambda: spread)
-    with pytest.raises(Failure, match="in 1 at"):  # where bits have to be equal
+    with pytest.raises(Failure, match="in 1 at"):  # bits must be equal without slack
         compare("exact", noise, want, spread=lambda: spread)

@@ -1,4 +1,4 @@
-"""Gaps between placed buffers, compared with a search through all gaps."""
+"""Tests the search for gaps between placed buffers against an exhaustive search."""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -34,7 +34,7 @@ def any_buffers(draw: st.DrawFn) -> list[Buffer]:
 
 
 def one_by_one(buffers: Sequence[Buffer], choice: int) -> list[int]:
-    """The expected results of `Gaps.place`, from all pairs of buffers."""
+    """The expected result of `Gaps.place`, from comparing all pairs of buffers."""
     offsets: list[int] = []
     for buffer in buffers:
         taken = sorted(
@@ -63,14 +63,14 @@ def _gaps(
 @pytest.mark.parametrize("choice", CHOICES)
 @given(any_buffers())
 @settings(max_examples=examples(300), deadline=None)
-def test_finds_the_gap_of_choice(choice: int, buffers: list[Buffer]) -> None:
+def test_gaps_agree_with_exhaustive_search(choice: int, buffers: list[Buffer]) -> None:
     order = range(len(buffers))
     assert Gaps(buffers).place(order, choice) == one_by_one(buffers, choice)
 
 
 @needs_numba
 @pytest.mark.parametrize("choice", CHOICES)
-def test_compiled_gaps_are_the_same(
+def test_compiled_search_gives_the_same_offsets(
     choice: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chance = random.Random(choice)
@@ -93,7 +93,7 @@ def test_greedy_plans_below_a_peak(buffers: list[Buffer], peak: int) -> None:
 
 
 @pytest.mark.parametrize("is_fast", [False, pytest.param(True, marks=needs_numba)])
-def test_without_patience_the_first_that_waits_is_the_last(
+def test_placement_without_patience_stops_at_the_first_waiting_buffer(
     is_fast: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tensorplan.planning.solver.gaps.pays", lambda *_: is_fast)
@@ -104,7 +104,8 @@ def test_without_patience_the_first_that_waits_is_the_last(
 
 
 def test_auto_is_never_worse_than_greedy_on_many_buffers() -> None:
-    """Short lives around long ones, where the skyline alone is worse than by size."""
+    """`auto` is as good as greedy planners for short live ranges around long ones,
+    where the skyline alone is worse than greedy-by-size."""
     chance = random.Random(11)
     buffers = [Buffer("long", 1, 0, 6000)]
     for step in range(6000):

@@ -1,4 +1,5 @@
-"""XLA's plans for GPUs: asynchronous operations, scratch memory, parallel kernels."""
+"""Tests the audit of XLA's plans for GPUs: asynchronous operations, scratch memory, and
+parallel kernels."""
 
 from collections.abc import Mapping
 
@@ -69,8 +70,8 @@ ENTRY %main (x: s32[16]) -> s32[16] {{
 
 
 def read(text: str, places: Mapping[str, int], sizes: Mapping[str, int] = {}) -> Audit:
-    """The audit of a program with the values `places` in one memory. The argument and
-    the host have separate memories."""
+    """The audit of a program whose values lie at the offsets `places` in one memory.
+    The argument and values of the host have separate memories."""
     values = "".join(
         f" value: <1 {name} @0> (size={sizes.get(name, SIZE)},offset={at}): {A}\n"
         for name, at in places.items()
@@ -101,7 +102,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_asynchronous_operations_are_proved(case: str) -> None:
+def test_plans_with_asynchronous_operations_are_proved(case: str) -> None:
     found = read(*CASES[case])
     assert not found.findings
     missing = {k: v for k, v in found.plan.not_understood.items() if "bytes" not in k}
@@ -111,7 +112,7 @@ def test_asynchronous_operations_are_proved(case: str) -> None:
 @pytest.mark.parametrize(
     ("case", "moved", "onto", "lost"),
     [
-        ("async", "b", "a", ""),  # the second step has read t, and t what a was
+        ("async", "b", "a", ""),
         ("async", "b", "t", ""),
         ("async", "b", "result", ""),
         ("async", "t", "c", "c is read by b (copy)"),
@@ -122,7 +123,7 @@ def test_asynchronous_operations_are_proved(case: str) -> None:
         ("sum", "s", "c", "c is read by b (copy)"),
     ],
 )
-def test_a_step_between_start_and_done_overwrites(
+def test_values_overwritten_between_start_and_done_are_found(
     case: str, moved: str, onto: str, lost: str
 ) -> None:
     text, places = CASES[case]
@@ -131,22 +132,23 @@ def test_a_step_between_start_and_done_overwrites(
     assert (lost or f"{onto} is read by d (async-done)") in found.findings[0].message
 
 
-def test_an_operation_may_compute_into_its_own_operand() -> None:
+def test_asynchronous_operation_may_overwrite_its_operand() -> None:
     text, places = CASES["async"]
     assert read(text, {**places, "t": 0, "result": 0}).verdict != "unsound"
     text, places = CASES["sum"]
     assert read(text, {**places, "s": 0}).verdict != "unsound"
 
 
-def test_part_of_an_operand_may_be_overwritten_by_the_operation_itself() -> None:
-    """The rest of it has to stay."""
+def test_partly_overwritten_operand_of_an_asynchronous_operation() -> None:
+    """The operation may overwrite a part of its operand, but no other operation may
+    overwrite the rest before it ends."""
     text, places = CASES["async"]
     half = {**places, "result": 0, "a": 1024, "t": 1024 + SIZE // 2}
     finding = read(text, {**half, "b": 1024 - SIZE // 2}).findings[-1]
     assert "a is read by d (async-done), but bytes 1024 to 1056" in finding.message
 
 
-def test_memory_of_the_host_is_another_one() -> None:
+def test_host_memory_is_a_separate_memory() -> None:
     text, places = CASES["host"]
     plan = read(text, places).plan
     assert plan.memories["allocation 2"].kind == "host"
@@ -161,15 +163,17 @@ def test_memory_of_the_host_is_another_one() -> None:
         ("async-done(%u)", "recv-done(%c)", "recv-done"),
     ],
 )
-def test_what_is_not_understood_is_counted(old: str, new: str, what: str) -> None:
+def test_operations_that_are_not_understood_are_counted(
+    old: str, new: str, what: str
+) -> None:
     text, places = CASES["async"]
     found = read(text.replace(old, new), {**places, "d": 1024})
     assert found.verdict == "not refuted"
     assert what in " ".join(found.plan.not_understood)
 
 
-def test_an_operation_that_is_on_the_way_in_a_loop() -> None:
-    """Its -done is in another computation than its -start."""
+def test_asynchronous_operation_across_iterations() -> None:
+    """The `-start` and the `-done` of an operation may be in different computations."""
     state = f"(({A}), {A}, u32[])"
     text = f"""{ASYNC[: ASYNC.index("ENTRY")]}
 %body (o: ({state})) -> ({state}) {{
@@ -203,12 +207,12 @@ ENTRY %main (x: s32[16]) -> s32[16] {{
     assert found.plan.not_understood["asynchronous async-done"] == 2
 
 
-def test_workspaces_are_scratch_memory() -> None:
+def test_workspaces_count_as_scratch_memory() -> None:
     places = {"a": 0, "k{0}": 64, "k{1}": 256, "b": 128, "r": 192}
     found = read(CALL, places, {"k{1}": 4096})
     assert found.verdict == "proved"
     counted = account(found.plan)
-    # More is needed in that step than where most values are live.
+    # With its scratch memory, this step needs more bytes than any other.
     scratch = counted.by_kind["scratch"]
     assert scratch == 4096 + 3 * SIZE - counted.live
     assert counted.bytes == counted.live + counted.lost_by_placement + scratch
@@ -221,14 +225,15 @@ def test_workspaces_are_scratch_memory() -> None:
         (64, "k writes k{0} and k{1} into the same bytes"),
     ],
 )
-def test_a_workspace_on_other_values_is_found(at: int, message: str) -> None:
+def test_workspace_that_overlaps_other_values_is_found(at: int, message: str) -> None:
     places = {"a": 0, "k{0}": 64, "k{1}": at, "b": 128, "r": 192}
     found = read(CALL, places, {"k{1}": 4096})
     assert message in found.findings[0].message
 
 
-def test_a_result_and_what_another_one_reads() -> None:
-    """Both are computed element by element, by many threads."""
+def test_fusion_with_two_results_and_an_operand_in_place() -> None:
+    """If a result overwrites an operand, the other result may read each element only
+    when it computes the same element, because threads compute elements in parallel."""
     text = f"""
 %f (p: s32[16]) -> (s32[16], s32[16]) {{
   %p = {A} parameter(0)
@@ -255,7 +260,7 @@ ENTRY %main (x: s32[16]) -> s32[16] {{
         assert [message in f.message for f in found.findings] == [True] * bool(message)
 
 
-def test_results_of_a_sort_lie_in_its_own_operands_only() -> None:
+def test_results_of_a_sort_may_lie_only_in_their_own_operands() -> None:
     text = f"""
 %f (p: s32[16], q: s32[16]) -> (s32[16], s32[16]) {{
   %p = {A} parameter(0)
@@ -276,7 +281,7 @@ ENTRY %main (x: s32[16]) -> s32[16] {{
     assert read(text, {**places, "k{0}": 64, "k{1}": 0}).verdict == "suspicious"
 
 
-def test_a_damaged_table_of_frames() -> None:
+def test_damaged_stack_frames_are_refused() -> None:
     text = (
         'HloModule m\n\nFileNames\n1 "a.py"\n\nStackFrames\n'
         "1 {file_location_id=4x parent_frame_id=1}\n"
@@ -285,7 +290,7 @@ def test_a_damaged_table_of_frames() -> None:
         hlo.parse(text, "m.txt")
 
 
-def test_parts_of_tuples_are_written_behind_their_names() -> None:
+def test_elements_of_tuples_are_named_by_index() -> None:
     text = f"""HloModule m, is_scheduled=true
 ENTRY %main (x: (({A}, u8[]), u8[])) -> s32[16] {{
   %x = (({A}, u8[]), u8[]) parameter(0)
@@ -299,7 +304,7 @@ ENTRY %main (x: (({A}, u8[]), u8[])) -> s32[16] {{
             hlo.parse(text.replace("%x#0#0", wrong), "m.txt")
 
 
-def test_the_steps_of_a_command_buffer_are_steps_of_the_program() -> None:
+def test_steps_of_a_command_buffer() -> None:
     text = f"""
 %buffer (p: s32[16], q: s32[16]) -> s32[16] {{
   %p = {A} parameter(0)
@@ -324,8 +329,9 @@ ENTRY %main (x: s32[16]) -> s32[16] {{
 @pytest.mark.parametrize(
     ("start", "verdict"), [("%zero", "proved"), ("%first", "suspicious")]
 )
-def test_a_reduction_passes_through_its_operand(start: str, verdict: str) -> None:
-    """So it may read what another result overwrites, but not begin with it."""
+def test_reduction_beside_a_result_in_place(start: str, verdict: str) -> None:
+    """A reduction may read an operand that another result overwrites, but its initial
+    value may not be an element of that operand."""
     text = f"""
 %f (p: s32[16]) -> (s32[16], s32[]) {{
   %p = {A} parameter(0)

@@ -1,4 +1,5 @@
-"""`tgraph-gradient`: refusals, remarks, rematerialization, and training."""
+"""Tests `tgraph-gradient`: variables, errors, remarks, rematerialization, and
+training."""
 
 import logging
 from pathlib import Path
@@ -26,10 +27,10 @@ from tensorplan.passes.tgraph.gradient import TGraphGradient
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
 
-# Variables, several values, what has no gradient.
+# Variables, several values, and values without a gradient
 
 
-def test_the_gradient_flows_to_what_a_variable_holds() -> None:
+def test_gradients_of_variables_and_their_reads() -> None:
     module = parse("""
 !t = tensor<2xf64>
 func.func @main(%v: !tgraph.variable<!t>, %x: !t) -> (!t, !t, !t) {
@@ -47,11 +48,11 @@ func.func @main(%v: !tgraph.variable<!t>, %x: !t) -> (!t, !t, !t) {
     v, x = np.array([2.0, 3.0]), np.array([5.0, 7.0])
     gv, gs, gx, _ = run_reference(run(module, TGraphGradient()), [v, x])
     np.testing.assert_allclose(gv, 2 * v * x * x)  # y = (v x)²
-    np.testing.assert_allclose(gs, v * x)  # only through that one read
+    np.testing.assert_allclose(gs, v * x)  # only through this read
     np.testing.assert_allclose(gx, 2 * x * v * v)
 
 
-def test_a_value_given_twice_counts_twice() -> None:
+def test_repeated_value_counts_twice() -> None:
     module = parse("""
 func.func @main(%x: tensor<f64>) -> tensor<f64> {
   %y = tgraph.sine %x : tensor<f64>
@@ -75,7 +76,7 @@ func.func @main(%x: tensor<f64>) -> tensor<f64> {
     np.testing.assert_allclose(h, -2 * np.cos(1.0) * np.sin(1.0))
 
 
-def test_what_has_no_path_has_a_gradient_of_zeros(
+def test_gradient_is_zero_without_a_differentiable_path(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     module = parse("""
@@ -95,7 +96,7 @@ func.func @main(%x: tensor<f64>, %z: tensor<3xf64>) -> tensor<f64> {
     assert gx.tolist() == 0
 
 
-def test_only_what_lies_between_needs_a_rule() -> None:
+def test_only_operations_on_a_differentiable_path_need_rules() -> None:
     text = """
 func.func @main(%x: tensor<f64>, %y: tensor<f64>) -> tensor<f64> {
   %f = tgraph.fusion(%a = %x) : (tensor<f64>) -> tensor<f64> {
@@ -113,11 +114,12 @@ func.func @main(%x: tensor<f64>, %y: tensor<f64>) -> tensor<f64> {
         run(parse(text), TGraphGradient(wrt=(0,)))
 
 
-# Recomputing
+# Rematerialization
 
 
 def layers(count: int, marked: str = "") -> ModuleOp:
-    """Layers of a product and a chain of elementwise operations, at 64 x 64."""
+    """The gradient of `count` layers on 64x64 matrices. A layer is a chain of
+    elementwise operations, with attributes `marked`, and a product."""
     t, s = "tensor<64x64xf32>", "tensor<f32>"
     product = "lhs_contracting_dimensions = array<i64: 1>, " + (
         "rhs_contracting_dimensions = array<i64: 0>"
@@ -144,7 +146,7 @@ def peak(module: ModuleOp) -> int:
     return sum(pool["bytes"] for pool in tensorplan.report(module)["pools"])
 
 
-def test_recomputing_lowers_the_peak() -> None:
+def test_rematerialization_lowers_the_peak() -> None:
     rng = np.random.default_rng(0)
     arrays = [rng.standard_normal((64, 64)).astype(np.float32) / 8 for _ in "xw"]
     (want,) = run_reference(run(layers(8), TGraphGradient()), arrays)
@@ -164,7 +166,7 @@ def test_recomputing_lowers_the_peak() -> None:
     assert peak(tensorplan.plan(unmarked)) == peaks["cheap"]
 
 
-def test_cse_keeps_what_is_recomputed() -> None:
+def test_cse_keeps_rematerialized_operations() -> None:
     module = run(layers(2), TGraphGradient(mirror="cheap"))
     count = sum(RECOMPUTED in op.attributes for op in module.walk())
     after = run(module, CommonSubexpressionElimination())
@@ -174,7 +176,7 @@ def test_cse_keeps_what_is_recomputed() -> None:
 @pytest.mark.thorough
 @settings(max_examples=examples(200))
 @given(program=programs(max_ops=12))
-def test_random_programs_give_the_same_when_planned(program: Program) -> None:
+def test_planned_gradients_of_random_programs(program: Program) -> None:
     (terminator,) = [o for o in program.module.walk() if o.name == "func.return"]
     assume(len(terminator.operands) > 0)
     of = tuple(range(len(terminator.operands)))
@@ -196,7 +198,7 @@ def test_random_programs_give_the_same_when_planned(program: Program) -> None:
 # Training
 
 
-def test_training_on_two_devices_as_jax_does() -> None:
+def test_training_on_two_devices_agrees_with_jax() -> None:
     jax = pytest.importorskip("jax")
     from jax import numpy as jnp
 
@@ -242,7 +244,7 @@ def test_training_on_two_devices_as_jax_does() -> None:
         ("%d wrt %u : !t wrt !u", "run tgraph-infer-shapes before tgraph-gradient"),
     ],
 )
-def test_refusals(line: str, message: str) -> None:
+def test_invalid_gradients_are_refused(line: str, message: str) -> None:
     text = f"""
 !t = tensor<f32>
 !u = tensor<?xf32>

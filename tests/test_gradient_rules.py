@@ -1,4 +1,4 @@
-"""The rules of `tgraph-gradient`, compared with central differences and JAX."""
+"""Compares the rules of `tgraph-gradient` with central differences and with JAX."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -31,8 +31,8 @@ from tensorplan.passes.tgraph.gradients.site import RULES
 
 
 def check_differences(module: ModuleOp, arrays: Sequence[Array], count: int) -> None:
-    """Checks gradients of the first `count` results in f64, along a random
-    direction."""
+    """Compares the gradients of the first `count` results, in f64, with central
+    differences along a random direction."""
     rng = np.random.default_rng(1)
     differentiated = run(module, TGraphGradient(of=tuple(range(count))))
     slots = signature(module).inputs
@@ -65,7 +65,7 @@ def check_differences(module: ModuleOp, arrays: Sequence[Array], count: int) -> 
     assert abs(slope - differences) <= 1e-6 * scale
 
 
-# Every rule, each in a program of f64 that names its arguments' shapes.
+# For every rule: the arguments and the body of a program in f64.
 
 T = "tensor<3x4xf64>"
 B = "tensor<3x4xi1>"
@@ -272,7 +272,7 @@ PROGRAMS: dict[str, tuple[str, str]] = {
         )
         for kind in ("add", "maximum", "minimum")
     },
-    # The start is outside, and moved inside.
+    # The start in the first dimension is out of bounds, so it is clamped.
     "dynamic_slice": (
         f"%x: {T}",
         "%i = tgraph.constant<2 : i32> : tensor<i32>\n"
@@ -285,7 +285,7 @@ PROGRAMS: dict[str, tuple[str, str]] = {
         "%r = tgraph.dynamic_update_slice %x, %u, %i, %i "
         f": ({T}, tensor<2x2xf64>, tensor<i32>, tensor<i32>) -> {T}",
     ),
-    # The last start is outside: a gather moves it inside.
+    # The last start is out of bounds, so it is clamped.
     "gather": (
         "%x: tensor<6x5xf64>",
         "%i = tgraph.constant<dense<[[0, 1], [0, 1], [9, -2]]> : tensor<3x2xi32>> "
@@ -295,7 +295,8 @@ PROGRAMS: dict[str, tuple[str, str]] = {
         f"index_vector_dim = 1 : i64, {dims('slice_sizes', 2, 1)}}} : "
         "(tensor<6x5xf64>, tensor<3x2xi32>) -> tensor<3x2xf64>",
     ),
-    # The second and third update have one place, the last one has none.
+    # The second and the third update have the same place. The last update is out of
+    # bounds, so it is dropped.
     **{
         f"scatter {kind}": (
             "%x: tensor<6x5xf64>, %u: tensor<4x5xf64>",
@@ -322,7 +323,7 @@ def module_of(arguments: str, body: str) -> ModuleOp:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_rules_against_differences(name: str) -> None:
+def test_rules_agree_with_central_differences(name: str) -> None:
     module = module_of(*PROGRAMS[name])
     rng = np.random.default_rng(0)
     arrays = [rng.standard_normal(slot.shape) for slot in signature(module).inputs]
@@ -335,8 +336,9 @@ def test_rules_against_differences(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["dot_general", "convolution"])
-def test_contractions_of_narrow_operands(name: str) -> None:
-    """As if the operands were converted; the gradients have the operands' types."""
+def test_gradients_of_contractions_of_narrow_operands(name: str) -> None:
+    """The gradients of contractions of f32 into f64 equal those of f64 operands, but
+    have the operands' type."""
     arguments, body = PROGRAMS[name]
     narrow = module_of(
         arguments.replace("f64", "f32"),
@@ -361,8 +363,8 @@ def test_contractions_of_narrow_operands(name: str) -> None:
         np.testing.assert_allclose(x, y, rtol=1e-6)
 
 
-# No gradient goes through these: they have no float operand or result, read a shape
-# only, or are not for level 1 before fusion.
+# Operations without gradients: they have no float operand or result, read only a shape,
+# or do not occur before fusion.
 WITHOUT_RULE = {
     *(ew.AndOp, ew.CompareOp, ew.IsFiniteOp, ew.NotOp, ew.OrOp, ew.XorOp),
     *(ew.CountLeadingZerosOp, ew.PopcntOp, random.RngBitGeneratorOp),
@@ -370,7 +372,7 @@ WITHOUT_RULE = {
     *(shaping.ConstantOp, shaping.FullLikeOp, shaping.IotaOp, shaping.SizeOp),
     structure.FusionOp,
 }
-# A gradient through these is refused.
+# Operations that tgraph-gradient refuses to differentiate.
 NOT_DIFFERENTIABLE = {
     *(bodies.ReduceByOp, bodies.SortOp, ew.BitcastConvertOp),
     *(op for op in matrices.MATRIX_OPS if op not in RULES),
@@ -387,7 +389,7 @@ def test_every_operation_has_a_rule_and_every_rule_is_tested() -> None:
 
 @settings(max_examples=examples(300))
 @given(program=programs(max_ops=12))
-def test_random_programs_against_differences(program: Program) -> None:
+def test_random_programs_agree_with_central_differences(program: Program) -> None:
     module = parse(str(program.module).replace("f32", "f64"))
     terminator = next(op for op in module.walk() if op.name == "func.return")
     count = len(terminator.operands)
@@ -399,7 +401,7 @@ def test_random_programs_against_differences(program: Program) -> None:
     check_differences(module, arrays, count)
 
 
-# Against JAX, whose rules are ours where a derivative jumps.
+# Against JAX. The rules agree with JAX's also where a derivative jumps.
 
 
 def _cases() -> dict[str, tuple[Callable[..., Any], list[Any]]]:
@@ -526,7 +528,7 @@ CASES = _cases()
 @pytest.mark.thorough
 @pytest.mark.skipif(not CASES, reason="needs jax")
 @pytest.mark.parametrize("name", CASES)
-def test_gradients_are_those_of_jax(name: str) -> None:
+def test_gradients_agree_with_jax(name: str) -> None:
     import jax
 
     function, specs = CASES[name]

@@ -1,4 +1,5 @@
-"""A package's docstring that lists its modules names all of them, and no others."""
+"""Tests that docstrings of packages that list modules name all modules of the package,
+and no others."""
 
 import ast
 import re
@@ -50,7 +51,7 @@ def unmatched(names: set[str], others: set[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("init", GUIDES, ids=lambda p: p.parent.relative_to(ROOT))
-def test_a_guide_is_complete(init: Path) -> None:
+def test_guide_names_all_modules(init: Path) -> None:
     text, there = guide(init), parts(init.parent)
     named = set(re.findall(rf"(?<![\w/]){FILE}", text))
     assert not unmatched(there, named), "which the guide does not name"
@@ -59,5 +60,5 @@ def test_a_guide_is_complete(init: Path) -> None:
     assert not unmatched(listed, there | folders), "which there are not"
 
 
-def test_the_large_folders_have_guides() -> None:
+def test_large_packages_have_guides() -> None:
     assert len(GUIDES) > 15

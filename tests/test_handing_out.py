@@ -1,4 +1,5 @@
-"""Large results are returned without a copy, and later calls do not change them."""
+"""Tests that large results are returned without a copy, and that later calls do not
+change them."""
 
 import gc
 from collections.abc import Callable
@@ -48,12 +49,12 @@ def start(array: Array) -> int:
     return array.ctypes.data
 
 
-def test_no_result_is_copied_and_none_changes(double: Executable) -> None:
+def test_results_are_not_copied_and_do_not_change(double: Executable) -> None:
     results = [call(double, value) for value in range(5)]
     assert [result[-1] for result in results] == [0, 2, 4, 6, 8]
     assert len({start(result) for result in results}) == 5
     assert double.copies == {}
-    results[0][:] = 7  # the caller's
+    results[0][:] = 7  # the caller may write to its results
     assert call(double, 3)[0] == 6
 
 
@@ -77,7 +78,7 @@ class _Shown:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("part_of", PARTS.values(), ids=PARTS)
-def test_a_part_keeps_the_memory(part_of: Callable[[Array], Any]) -> None:
+def test_part_of_a_result_keeps_its_memory(part_of: Callable[[Array], Any]) -> None:
     double = compiled()
     part = part_of(call(double, 1))
     before = np.array(part)
@@ -87,7 +88,7 @@ def test_a_part_keeps_the_memory(part_of: Callable[[Array], Any]) -> None:
     assert (np.array(part) == before).all()
 
 
-def test_memory_that_nobody_has_is_used_again(double: Executable) -> None:
+def test_memory_of_dropped_results_is_reused(double: Executable) -> None:
     first = start(call(double, 1))
     assert [start(call(double, value)) for value in range(4)] == [first] * 4
     held = call(double, 5)
@@ -96,7 +97,9 @@ def test_memory_that_nobody_has_is_used_again(double: Executable) -> None:
     assert start(held) not in others
 
 
-def test_callers_that_let_go_leave_three_blocks(double: Executable) -> None:
+def test_at_most_three_blocks_remain_after_results_are_dropped(
+    double: Executable,
+) -> None:
     many = [call(double, value) for value in range(8)]
     del many
     used: set[int] = set()
@@ -107,7 +110,7 @@ def test_callers_that_let_go_leave_three_blocks(double: Executable) -> None:
     assert len(used) == 3
 
 
-def test_results_fed_back(double: Executable) -> None:
+def test_results_as_arguments_of_the_next_call(double: Executable) -> None:
     x = filled(1)
     for step in range(1, 9):
         (x,) = double(x)
@@ -115,13 +118,13 @@ def test_results_fed_back(double: Executable) -> None:
     assert double.copies == {}
 
 
-def test_with_out_and_without(double: Executable) -> None:
+def test_calls_with_and_without_out(double: Executable) -> None:
     kept = call(double, 1)
     own = filled(0)
     (given,) = double(filled(2), out=[own])
     assert given is own
     again = call(double, 3)
-    (given,) = double(filled(4), out=[kept])  # its contents are given up
+    (given,) = double(filled(4), out=[kept])  # may be overwritten
     assert given is kept
     assert (kept == 8).all()
     assert (own == 4).all()
@@ -132,7 +135,7 @@ def test_with_out_and_without(double: Executable) -> None:
     assert (last == 10).all()
 
 
-def test_a_call_that_fails_changes_nothing(double: Executable) -> None:
+def test_failing_call_does_not_change_results(double: Executable) -> None:
     kept = call(double, 1)
     with pytest.raises(ValueError, match="argument 0 has shape"):
         double(np.zeros(3, np.float32))
@@ -141,7 +144,7 @@ def test_a_call_that_fails_changes_nothing(double: Executable) -> None:
     assert (kept == 2).all()
 
 
-def test_with_a_sanitizer_results_are_copied() -> None:
+def test_sanitized_programs_copy_results() -> None:
     run = compiled(sanitize=True)
     kept = call(run, 1)
     call(run, 2)

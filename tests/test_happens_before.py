@@ -1,7 +1,9 @@
-"""Which operations on streams end before others start, according to plan-check.
+"""Tests `checking/happens_before.py`: which operations on streams end before other
+operations start.
 
-In each body, operations with a stream are numbered in order. Orderings that are not
-listed must not follow, as plan-check would let their buffers share memory.
+In each body, operations with a stream are numbered in order. `01` says that operation 0
+ends before operation 1 starts. Pairs that are not listed must be unordered: if they
+were ordered, plan-check would accept buffers that share memory.
 """
 
 from itertools import combinations
@@ -168,7 +170,7 @@ CASES = {
 
 
 def steps_of(*lines: str) -> tuple[HappensBefore, list[int], int]:
-    """The order, the steps of operations with streams, and the last one."""
+    """The order, the steps of operations with streams, and the last step."""
     args = ", ".join((*(f"%{name}: {M}" for name in "xyzw"), f"%bytes: {BYTES}"))
     text = f"""
       "memref.global"() {{sym_name = "g", type = {M}, initial_value,
@@ -187,28 +189,28 @@ def steps_of(*lines: str) -> tuple[HappensBefore, list[int], int]:
     return HappensBefore(block, buffers), steps, len(ops) - 1
 
 
-def is_over(order: HappensBefore, first: list[int], then: list[int]) -> bool:
+def is_before(order: HappensBefore, first: list[int], then: list[int]) -> bool:
     begin = order.begin(then)
     return all(n <= begin.get(s, 0) for s, n in order.end(first).items())
 
 
 @pytest.mark.parametrize(("lines", "pairs"), CASES.values(), ids=CASES)
-def test_what_is_over_before_what(lines: list[str], pairs: list[str]) -> None:
+def test_order_of_pairs_of_operations(lines: list[str], pairs: list[str]) -> None:
     order, steps, _ = steps_of(*lines)
     found = [
         f"{a}{b}"
         for a, b in combinations(range(len(steps)), 2)
-        if is_over(order, [steps[a]], [steps[b]])
+        if is_before(order, [steps[a]], [steps[b]])
     ]
     assert found == list(pairs)
 
 
-def test_several_steps_begin_with_the_first_of_them() -> None:
+def test_order_of_several_steps() -> None:
     lines = [constant("x", 0), negate("x", "y", 1), constant("z", 2), constant("y", 0)]
     order, (x, y, z, w), last = steps_of(*lines)
-    assert is_over(order, [x], [y])
-    assert not is_over(order, [x], [y, z])
-    assert not is_over(order, [x], [z, y])
-    assert is_over(order, [x, y], [w])
-    assert order.end([last]) == {}  # it returns a memref, and does nothing with it
-    assert is_over(order, [last], [x])
+    assert is_before(order, [x], [y])
+    assert not is_before(order, [x], [y, z])
+    assert not is_before(order, [x], [z, y])
+    assert is_before(order, [x, y], [w])
+    assert order.end([last]) == {}  # a return does not access the memref
+    assert is_before(order, [last], [x])

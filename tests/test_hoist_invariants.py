@@ -1,4 +1,5 @@
-"""`tgraph-hoist-invariants` preserves values and barely enlarges arenas."""
+"""Tests that `tgraph-hoist-invariants` preserves values, and moves invariants out of
+loops if the arena has room for them."""
 
 import numpy as np
 import pytest
@@ -75,7 +76,7 @@ def loops(draw: st.DrawFn) -> str:
 
 @settings(max_examples=examples(40))
 @given(loops(), st.sampled_from([0.0, 0.01, 0.3, 10.0]))
-def test_values_stay_as_they_are(text: str, growth: float) -> None:
+def test_values_are_preserved(text: str, growth: float) -> None:
     before = parse(text)
     values = inputs(before)
     for got, want in zip(
@@ -92,8 +93,9 @@ BODY = f"""%s = tgraph.multiply %c, %half : {M}
 
 
 @pytest.mark.parametrize("budget", [None, "smallest"])
-def test_a_plan_computes_once_what_stays(budget: str | None) -> None:
-    """With a budget, too, if that has room for it."""
+def test_plan_computes_invariants_once(budget: str | None) -> None:
+    """The invariant is computed before the loop, also with a budget that has room for
+    it."""
     text = LOOP.format(trips=9, body=BODY, last="%v1")
     plan = tensorplan.plan(parse(text))
     if budget:
@@ -108,6 +110,6 @@ def test_a_plan_computes_once_what_stays(budget: str | None) -> None:
     np.testing.assert_allclose(got, want, rtol=1e-3)
 
 
-def test_growth_is_a_share() -> None:
+def test_negative_growth_is_refused() -> None:
     with pytest.raises(ValueError, match="max-growth is -1, expected 0 or more"):
         TGraphHoistInvariants(max_growth=-1)

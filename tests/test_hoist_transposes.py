@@ -1,4 +1,5 @@
-"""`tgraph-hoist-transposes` preserves values and stores no additional copy."""
+"""Tests that `tgraph-hoist-transposes` preserves values and stores no additional
+copy."""
 
 import numpy as np
 import pytest
@@ -38,8 +39,8 @@ def array(numbers: list[int]) -> str:
 
 @st.composite
 def transposes(draw: st.DrawFn) -> str:
-    """Operations on arguments, broadcasts, indices and constants, possibly reshaped,
-    and transposed."""
+    """A program that transposes the result, possibly reshaped, of operations on
+    arguments, broadcasts, indices and constants."""
     old = draw(st.lists(st.sampled_from([1, 2, 3, 4]), min_size=1, max_size=4))
     middle = list(old)
     if draw(st.booleans()):
@@ -88,7 +89,7 @@ func.func @main(%x: {old}, %b: {small}, %y: {new}) -> {results} {{
 
 @settings(max_examples=examples(200))
 @given(transposes())
-def test_values_stay_as_they_are(text: str) -> None:
+def test_values_are_preserved(text: str) -> None:
     before = parse(text)
     values = inputs(before)
     for got, want in zip(
@@ -100,8 +101,9 @@ def test_values_stay_as_they_are(text: str) -> None:
 
 
 @pytest.mark.parametrize("end", ["result", "flat", "sum"])
-def test_nothing_is_stored_to_be_copied(end: str) -> None:
-    """A normalized image with channels first, in order, flat, or added to another."""
+def test_transposed_values_are_not_stored(end: str) -> None:
+    """A normalized image is transposed to channels first, and then returned, flattened,
+    or added to another image."""
     types = {
         "old": "tensor<64x32x4xf32>",
         "new": "tensor<4x64x32xf32>",
@@ -122,8 +124,8 @@ func.func @main(%x: {old}, %mean: tensor<4xf32>, %y: {new}) -> {results} {{
     assert not tensorplan.report(tensorplan.plan(parse(text)))["pools"]
 
 
-def test_a_row_stays_with_its_sum() -> None:
-    """A softmax is one group, whose result is transposed."""
+def test_transpose_of_normalized_rows_is_not_moved() -> None:
+    """The transpose of normalized rows is not moved, so they remain one group."""
     module = parse("""
 func.func @main(%x: tensor<8x4xf32>) -> tensor<4x8xf32> {
   %0 = tgraph.reduce %x {kind = "add", dimensions = array<i64: 1>}

@@ -270,7 +270,8 @@ def _functions(value: object) -> Iterator[FunctionType]:
 
 
 def killed_by(tests: Sequence[str], mutant: Mutant | None, seconds: float) -> bool:
-    """Whether a test fails on a mutant, which is planted in a child process only."""
+    """Whether a test fails on `mutant`, which is planted only in a child process. If
+    `mutant` is None, the module is unchanged."""
     child = os.fork()
     if not child:
         signal.setitimer(signal.ITIMER_PROF, seconds)  # kills the process

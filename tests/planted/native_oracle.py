@@ -69,7 +69,8 @@ def behaviors(programs: Sequence[str], tools: Tools) -> list[Behavior]:
 
 
 def complaint(faulty: Behavior, sound: Behavior) -> str | None:
-    """Describes the first error of a program that its sound twin does not have."""
+    """Describes the first error of a program that its sound twin does not have, or
+    returns None."""
     for key, got in faulty.items():
         want = sound[key]
         if got.heap[0]:

@@ -1,4 +1,5 @@
-"""Faults of frees: twice, too early, on some paths only, never, or not of an arena."""
+"""Faults of deallocs: repeated, too early, on some paths only, missing, or of memory
+that is no arena."""
 
 from planted import (
     I8,

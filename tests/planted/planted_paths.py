@@ -1,5 +1,5 @@
-"""Faults on paths through branches and loops: bytes that another buffer overwrote, or
-that nothing wrote."""
+"""Faults on paths through branches and loops: reads of bytes that another buffer has
+overwritten, or that were never written."""
 
 from planted import (
     I8,

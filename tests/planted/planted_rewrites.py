@@ -88,8 +88,8 @@ def two_buffers_exchanged(func: FuncOp, random: Random) -> bool:
 
 
 def an_operation_later(func: FuncOp, random: Random) -> bool:
-    """Moves an operation past operations that access none of its buffers: of a random
-    block, the operation that can move the furthest."""
+    """Moves one operation of a random block past the operations that access none of its
+    buffers. Chooses the operation that can move the furthest."""
     blocks = [b for op in func.walk() for region in op.regions for b in region.blocks]
     steps = [op for op in random.choice(blocks).ops if _is_step(op)]
     random.shuffle(steps)

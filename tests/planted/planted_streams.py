@@ -98,8 +98,8 @@ def two_chains_in_both_branches(at: str, mode: str) -> str:
     may_refuse="a stream inside of a region, or several blocks",
 )
 def the_next_iteration(at: str, mode: str) -> str:
-    """In one iteration, stream 1 uses %a, then %b. By then stream 0 may have written %a
-    for the next iteration, since it does not wait for uses of %b."""
+    """In one iteration, stream 1 uses %a, then %b. Meanwhile, stream 0 may write %a for
+    the next iteration, because it does not wait for uses of %b."""
     write_a, sum_up = on(0, "negate", "x", "a"), on(1, "add", "a", "x", "c")
     take, show = on(1, "add", "x", "x", "b"), on(1, "add", "b", "c", "z")
     views = lines(arena(), view("a"), view("c", "%c128"), view("b", at))
