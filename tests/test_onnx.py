@@ -568,7 +568,7 @@ def test_half_precision() -> None:
     np.testing.assert_allclose(y.sum(-1), 1, rtol=1e-2)
 
 
-def test_one_error_names_all_that_is_not_supported() -> None:
+def test_one_error_lists_all_unsupported_operations() -> None:
     nodes = [
         helper.make_node("NonZero", ["x"], ["a"], name="first"),
         node("Neg", "a", "b"),
@@ -864,7 +864,7 @@ def test_models_exported_by_pytorch(path: Path) -> None:
 
 
 @pytest.mark.parametrize("attributes", [{}, {"axis": 1, "largest": 0}], ids=str)
-def test_the_largest(attributes: dict[str, int]) -> None:
+def test_top_k(attributes: dict[str, int]) -> None:
     nodes = [vector("k", 2), node("TopK", "x k", "values places", **attributes)]
     check(model_of(nodes, {"x": X}, ["values", "places"]), {"x": X})
 
