@@ -1,4 +1,4 @@
-"""A hundred common mistakes with the tools: each error message says what to do."""
+"""Tests a hundred common mistakes with the tools: each message says what to do."""
 
 import subprocess
 from pathlib import Path
