@@ -251,7 +251,7 @@ def test_arguments_follow_from_results(name: str) -> None:
     assert types == [f"tensor<{type}>" for type in want]
 
 
-def test_through_a_variable() -> None:
+def test_inference_through_a_variable() -> None:
     module = parse("""
 !t = tensor<?x3xnone>
 func.func @main(%v: !tgraph.variable<!t>, %x: tensor<2x?xf32>) {
@@ -265,7 +265,7 @@ func.func @main(%v: !tgraph.variable<!t>, %x: tensor<2x?xf32>) {
     assert "%v: !tgraph.variable<tensor<2x3xf32>>, %x: tensor<2x3xf32>" in str(module)
 
 
-def test_through_a_gradient() -> None:
+def test_inference_through_a_gradient() -> None:
     module = parse("""
 !t = tensor<?x3xf32>
 func.func @main(%w: !t, %x: tensor<2x?xf32>) -> (!t, !t) {
@@ -307,7 +307,7 @@ def test_time_is_linear_in_a_chain() -> None:
     assert "%0: tensor<6xf32>" in str(module)
 
 
-def test_through_a_sort() -> None:
+def test_inference_through_a_sort() -> None:
     """The size along the sorted dimension is `count`. Other sizes are the operand's."""
     module = parse("""
 func.func @main(%x: tensor<?x9xnone>) -> tensor<4x?xf32> {

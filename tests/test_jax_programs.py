@@ -355,16 +355,16 @@ def second_derivatives(x: Any) -> Any:
     )(x)
 
 
-ROUNDED = {"half_precision"}  # to bf16, less often by XLA
+ROUNDED = {"half_precision"}  # to bf16, which XLA does less often
 MORE_THAN_XLA = {
     "second_derivatives",  # XLA does not store identity matrices
-    "half_precision",  # from jax 0.12 on, XLA stores it in bf16, not the sum's f32
+    "half_precision",  # from jax 0.12 on, XLA stores bf16 instead of the sum's f32
 }
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_values_are_those_of_jax_in_no_more_memory(name: str) -> None:
+def test_values_equal_those_of_jax_in_no_more_memory(name: str) -> None:
     function, args, donated = PROGRAMS[name]
     compiled = jax.jit(function, donate_argnums=donated).lower(*args).compile()
     module = tensorplan.from_jax(function, *args, donate_argnums=donated).module

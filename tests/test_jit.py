@@ -336,7 +336,7 @@ def test_tangents_may_be_python_numbers() -> None:
         expected = jax.jvp(jax.jit(function), x, dx)
         check(jax.jvp(jitted, x, dx), expected)
         given = [(a, b) for a, b in zip(x, dx, strict=True) if b is not nothing]
-        if len(given) == len(x):  # as tracers
+        if len(given) == len(x):  # with tracers, too
             run = jax.jit(lambda x, dx, f=jitted: jax.jvp(f, x, dx))
             check(run(x, dx), expected)
 

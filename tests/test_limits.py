@@ -284,7 +284,7 @@ def test_names_in_csv_are_escaped(tmp_path: Path) -> None:
     ElementTree.fromstring(drawing.read_text())
     out = tmp_path / "out.csv"
     assert plan_solve.main([str(path), "-o", str(out)]) == 0
-    assert plan_view.main([str(out), "--ascii"]) == 0  # it is still read as CSV
+    assert plan_view.main([str(out), "--ascii"]) == 0  # the file is still read as CSV
 
 
 # Hostile files

@@ -15,7 +15,7 @@ FILES = sorted(
     path.relative_to(LIT_TESTS)
     for suffix in (".mlir", ".test")
     for path in LIT_TESTS.rglob(f"*{suffix}")
-    if "Output" not in path.parts  # what lit itself writes
+    if "Output" not in path.parts  # files that lit writes
 )
 
 

@@ -1,4 +1,4 @@
-"""Compares the live ranges of buffers with the definition on random flow graphs."""
+"""Compares live ranges (analysis/liveness.py) with their definition on flow graphs."""
 
 from random import Random
 
@@ -35,8 +35,8 @@ def by_definition(flow: ControlFlow, uses: Uses) -> list[Steps]:
         else [flow.nodes[n].start for n in flow.nodes[number].successors]
         for step, number in enumerate(flow.node_of)
     }
-    accessed = dict.fromkeys(steps, False)  # before the step, after its allocation
-    needed = dict.fromkeys(steps, False)  # whether later steps read the contents
+    accessed = dict.fromkeys(steps, False)  # whether an access precedes the step
+    needed = dict.fromkeys(steps, False)  # whether the contents before it are read
     for _ in steps:
         for step in steps:
             if step in uses.accesses:
@@ -110,7 +110,7 @@ def test_a_chain_whose_nodes_can_exit_is_followed_to_its_end() -> None:
     assert live_steps(flow, [Uses(0, {5: True, 6: False})]) == [[(1, 7)]]
 
 
-def test_buffers_have_gaps_between_their_ranges() -> None:
+def test_gaps_of_a_buffer_are_between_its_ranges() -> None:
     assert buffer_of("a", 8, [(1, 3), (5, 6), (7, 9)], 4) == Buffer(
         "a", 8, 1, 9, 4, [(3, 5), (6, 7)]
     )

@@ -67,11 +67,11 @@ def test_help_fits_80_columns(run: Run, tool: str):
         *((f"plan-{tool}", ["buffers.csv"]) for tool in ("audit", "solve", "view")),
     ],
 )
-def test_a_command_that_needs_no_ir_loads_none(
+def test_a_command_without_ir_does_not_load_xdsl(
     tool: str, args: list[str], tmp_path: Path
 ):
-    """Nor does it load NumPy or Numba. Loading takes longer than the rest of the
-    run."""
+    """The command loads neither xDSL's IR nor NumPy nor Numba, which would take longer
+    than the rest of the run."""
     (tmp_path / "buffers.csv").write_text("id,lower,upper,size,offset\na,0,2,8,0\n")
     code = (
         f"import sys, tensorplan.tools.{tool.replace('-', '_')} as tool\n"

@@ -19,7 +19,7 @@ def test_there_are_a_hundred():
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_the_answer_says_what_to_do(mistake: str, folder: Path, served_tools: Path):
+def test_the_message_says_what_to_do(mistake: str, folder: Path, served_tools: Path):
     command, _, expected = mistake.partition(" => ")
     tool, *arguments = command.split()
     done = subprocess.run(

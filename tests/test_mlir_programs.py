@@ -69,8 +69,8 @@ def best_fit(func: FuncOp) -> int:
     The arena has the allocations that plan-memory plans. In functions of several
     blocks, which upstream does not plan, they share nothing. A buffer is live from the
     operation of the function's block that allocates it to the one that frees it. In
-    this order, each buffer takes the smallest gap between live buffers, or lies above
-    them.
+    order of allocation, each buffer takes the smallest gap between live buffers, or
+    lies above them.
     """
     step = {op: n for n, op in enumerate(op for b in func.body.blocks for op in b.ops)}
 

@@ -103,7 +103,7 @@ def test_reference_has_the_values_of_jax(name: str) -> None:
 
 
 @pytest.mark.thorough
-def test_planned_has_the_values_of_jax_and_of_the_second_step(name: str) -> None:
+def test_plans_have_the_values_of_jax_in_two_steps(name: str) -> None:
     run = Executable(planned(name))
     arrays = fresh(name)
     assert_close(run(*arrays), expected(name, 0))

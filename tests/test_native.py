@@ -162,7 +162,7 @@ def test_functions_of_floats_are_accurate(cls: type[TensorOp]) -> None:
 
 
 def doubles() -> Array:
-    """Samples in f64."""
+    """Returns samples in f64, like `samples`, and multiples of pi / 2."""
     every = np.arange(0, 2**64, 2**64 // 200_003, dtype=np.uint64)
     bends = [np.linspace(-end, end, 20_001) for end in (1e-3, 1, 40, 750, 2.0**30)]
     special = [0, -0.0, np.inf, -np.inf, np.nan, 709.78, 709.79, -745.1, -745.2]
@@ -348,7 +348,7 @@ def test_conversions_agree_with_numpy(source: str, target: str) -> None:
         *(("int8", "uint8"), ("uint8", "int8")),
     ],
 )
-def test_bits_of_other_types_agree_with_numpy(source: str, target: str) -> None:
+def test_bitcasts_agree_with_numpy(source: str, target: str) -> None:
     x = extremes(np.random.default_rng(0), 333, source)
     op = one(elementwise.BitcastConvertOp, [x], target=target)
     got, want = (
@@ -501,7 +501,7 @@ def test_sums_of_infinities() -> None:
 
 
 def parse_fusion(text: str) -> FusionOp:
-    """The only fusion in a function."""
+    """Parses a program; returns its only fusion."""
     module = Parser(tensorplan.context(), text).parse_module()
     module.verify()
     (op,) = (op for op in module.walk() if isinstance(op, FusionOp))
@@ -1366,7 +1366,7 @@ def test_concurrent_processes_share_the_cache(
     for process in both:
         _, errors = process.communicate(timeout=120)
         assert process.returncode == 0, errors
-    assert len(list(tmp_path.iterdir())) == 2  # nothing temporary is left
+    assert len(list(tmp_path.iterdir())) == 2  # no temporary file is left
     monkeypatch.setattr(llvm.Compiler, "_compile", None)  # must not be called
     assert adds_one(llvm.Compiler())
 
@@ -1463,7 +1463,7 @@ def test_a_cache_folder_of_another_user_is_not_used(
     assert f"{tmp_path} belongs to user {user}, expected {user + 1}" in warning
 
 
-def test_links_are_not_followed(
+def test_symbolic_links_are_not_followed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TENSORPLAN_CACHE", str(tmp_path / "cache"))

@@ -32,7 +32,7 @@ def check(function: Callable[..., Any], *arrays: Any) -> None:
 
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
 @pytest.mark.parametrize("step", [-1, 2, -2, 3, 4, -4])
-def test_gaps(step: int, dtype: Any) -> None:
+def test_strided_columns(step: int, dtype: Any) -> None:
     arrays = [(9 * RNG.standard_normal((3, n))).astype(dtype) for n in (4, 68, 523)]
     check(
         lambda *xs: [jnp.where(x[:, ::step] == 0, x[:, :1], x[:, ::step]) for x in xs],
@@ -152,7 +152,7 @@ def test_top_k_of_a_long_row() -> None:
 
 
 def test_sorts_by_several_keys() -> None:
-    """Whose order NumPy does not find in vectors."""
+    """NumPy's vector instructions sort by a single key only."""
     x, y = (RNG.integers(0, 9, (7, 50)) for _ in range(2))
     check(lambda x, y: jnp.lexsort((x, y)), x.astype("i4"), y.astype("f4"))
 

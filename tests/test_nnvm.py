@@ -104,7 +104,7 @@ def test_auto_search_is_the_best_of_its_ranges(graph: Graph) -> None:
     assert plan.allocated_bytes == best
 
 
-def test_find_conflict_finds_each_fault() -> None:
+def test_find_conflict_reports_each_fault() -> None:
     graph = Graph(
         [
             variable("x"),
@@ -316,7 +316,7 @@ def test_strategy_on_plain_buffers() -> None:
             Buffer("large", 100, 0, 2),
             Buffer("takes large", 40, 2, 4),
             Buffer("grows small", 17, 2, 4, 4),
-            Buffer("new", 1, 4, 5),  # the others are more than 16 times too large
+            Buffer("new", 1, 4, 5),  # the others are more than 16 times as large
         ]
     )
     plan = solve(problem, "nnvm")

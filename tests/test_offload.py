@@ -280,7 +280,8 @@ func.func @main(%x: tensor<64x64xf32>) -> (tensor<64x64xf32>, tensor<64x64xf32>)
 
 @pytest.mark.thorough
 def test_a_small_gpt2_trains_with_offloaded_activations() -> None:
-    """With 60 % of the bytes, the step computes the same bits. Copies have a queue."""
+    """With 60 % of the bytes, the step computes the same bits. Copies run in a separate
+    queue."""
     pytest.importorskip("jax")
     import jax
     from gpt2 import parameters, sgd_step

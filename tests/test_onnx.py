@@ -134,7 +134,7 @@ def test_gathers_from_an_empty_dimension(name: str, shape: Sequence[int]) -> Non
 
 def test_gathers_of_constants_that_onnx_cannot_evaluate() -> None:
     """ONNX's evaluator fails if a constant has one row, or more rows than the indices,
-    as BERT's token types by position."""
+    such as BERT's token types by position."""
     x = normal(2, 3)
     for shape in ((1, 9), (4, 9)):
         one = node("GatherElements", "c i", "e", axis=1)

@@ -151,7 +151,7 @@ def test_antialiased_images_are_rounded_after_each_axis(
     data = model_of([node], inputs, ["y"], sizes, opset=18)
     (got,) = tensorplan.compile(tensorplan.from_onnx(data))(inputs["x"])
     difference = np.abs(got.astype(int) - peer(data, inputs)[0])
-    assert difference.max() <= 1  # f32 moves a tie
+    assert difference.max() <= 1  # f32 rounds a tie the other way
     assert (difference > 0).mean() < 0.02
 
 
@@ -308,7 +308,7 @@ def test_lstm(direction: str, weights: str) -> None:
     (got,) = run_reference(model.module, [x["x"], *model.parameters.values()])
     for want in (peer(data, x)[0], tensorplan.compile(model)(x["x"])[0]):
         difference = np.abs(got - want)
-        assert difference.max() < 0.02  # a rounding may go the other way
+        assert difference.max() < 0.02  # a number may be rounded the other way
         assert np.median(difference) < 1e-6
 
 

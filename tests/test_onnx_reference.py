@@ -134,7 +134,7 @@ def test_writing_to_a_cache(axis: int, mode: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["i4", "u4", "f4"])
-def test_bits_as_another_type(dtype: str) -> None:
+def test_bitcasts(dtype: str) -> None:
     x = np.array([1.5, -0.0, np.inf, np.nan], "f4")
     to = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     node = helper.make_node("BitCast", ["x"], ["y"], to=to)
@@ -169,7 +169,7 @@ def test_spectra(axis: int, parts: int, inverse: int) -> None:
 
 @pytest.mark.parametrize("onesided", [0, 1])
 @pytest.mark.parametrize("parts", [1, 2])
-def test_spectra_of_windows(onesided: int, parts: int) -> None:
+def test_short_time_spectra(onesided: int, parts: int) -> None:
     inputs = {"x": normal(2, 20, parts), "w": np.hanning(6).astype("f4")}
     constants = {"step": np.array(3)}
     node = helper.make_node("STFT", ["x", "step", "w"], ["y"], onesided=onesided)
@@ -294,7 +294,7 @@ def test_windows_of_known_size(name: str, attributes: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "size", [(2, 3, 5, 6), (2, 3, 4, 5, 6), (1, 3, 5, 6), (1, 1, 2, 5, 6)], ids=str
 )
-def test_grids(size: tuple[int, ...], attributes: dict[str, Any]) -> None:
+def test_affine_grids(size: tuple[int, ...], attributes: dict[str, Any]) -> None:
     theta = normal(size[0], len(size) - 2, len(size) - 1)
     check(*case_model(("AffineGrid", [theta, (ints(*size),)], attributes)))
 

@@ -53,7 +53,8 @@ def test_the_largest_buffer_at_the_peak_is_placed_first() -> None:
 
 @pytest.mark.parametrize("layers", range(2, 9))
 def test_every_other_value_of_a_chain_lies_in_the_result(layers: int) -> None:
-    """The value next to the result is live when the result is written."""
+    """The value next to the result cannot lie there: it is live when the result is
+    written."""
     values = [buffer(str(n), 64, n, n + 2) for n in range(layers)]
     result = buffer("r", 64, layers, layers + 1)
     rest = [n for n in range(layers) if n not in reuse(values, [result])]

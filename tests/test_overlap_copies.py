@@ -110,7 +110,7 @@ def number_of(value: SSAValue) -> int:
 
 
 def test_other_strides_are_refused() -> None:
-    """The checker does not know what a transfer at such strides moves."""
+    """It is unknown which elements a transfer at such strides moves."""
     planned = run(
         on(part_of("16x32", "8, 8", "32, 1"), FREE), PlanOverlapCopies(), PlanMemory()
     )
